@@ -1,0 +1,137 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Compiles public headers alone, after macros that a user's other headers may have left behind.
+
+    headers.py --compiler C++ [--toolkit DIR[:DIR]] [--wheels DIR] [ROOM...]    each header of the rooms (all rooms)
+    headers.py --compiler C++ [...] --together                                  all of them in two linked units
+
+A header outside cuda/ and interop/ never sees the Toolkit's include path. A header whose library is not
+here is skipped. The compiler may be nvcc.
+"""
+import argparse
+import concurrent.futures
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+TOP = pathlib.Path(__file__).resolve().parent.parent
+INCLUDE = TOP / "include"
+
+# Names that platform headers, older code and mathematicians define. Each expands to something no parser accepts.
+# (libstdc++ takes min and max back as soon as one of its headers is read.)
+NAMES = """min max small far near interface check verify assume ensure require expect
+ERROR OK IN OUT VOID BOOL BYTE DELETE CONST OPTIONAL DEBUG TRUE FALSE STRICT
+I N T B0 B1 Status Success Bool None Always""".split()
+HOSTILE = "".join(f"#define {name} @ {name} is a macro here @\n" for name in NAMES)
+
+# What a header of interop/ needs besides the Toolkit. A name that is not here needs nothing.
+NEEDS = {"mr": "cccl", "thrust_allocator": "cccl", "cub": "cccl", "rmm": "rmm", "torch": "torch"}
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--compiler", required=True)
+    parser.add_argument("--toolkit", default="", help="include directories of the CUDA Toolkit")
+    parser.add_argument("--wheels", default="", help="the folder that holds nvidia/, librmm/ and rapids_logger/")
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--together", action="store_true")
+    parser.add_argument("rooms", nargs="*")
+    return parser.parse_args()
+
+
+class checker:
+    def __init__(self, args):
+        self.compiler = args.compiler
+        self.nvcc = "nvcc" in pathlib.Path(args.compiler).name
+        self.toolkit = [d for d in args.toolkit.split(":") if d]
+        self.wheels = pathlib.Path(args.wheels) if args.wheels else None
+        # The user's own CPATH must not lend a header what it fails to include.
+        self.environment = {k: v for k, v in os.environ.items() if k not in ("CPATH", "CPLUS_INCLUDE_PATH")}
+
+    def libraries(self, header):
+        """The include directories for `header`, or a sentence that says which library is not here."""
+        room = header.parts[0]
+        if room not in ("cuda", "interop"):
+            return []
+        need = NEEDS.get(header.stem) if room == "interop" else "toolkit"
+        if need is None:
+            return []
+        if not self.toolkit and not self.nvcc:
+            return "no CUDA Toolkit"
+        if need == "torch":
+            return "PyTorch's headers are not here"
+        found = list(self.toolkit)
+        if need == "rmm":
+            if not self.wheels or not (self.wheels / "librmm").is_dir():
+                return "RMM is not here (./dev test --full brings it)"
+            found = [str(self.wheels / d) for d in ("nvidia/cu13/include/cccl", "librmm/include", "rapids_logger/include")] + found
+        elif need == "cccl":
+            found = [d + "/cccl" for d in self.toolkit if os.path.isdir(d + "/cccl")] + found
+        return found
+
+    def run(self, text, libraries, *options):
+        command = [self.compiler, "-std=c++20", f"-I{INCLUDE}"]
+        for directory in libraries:
+            command += ["-isystem", directory]
+        suffix = ".cu" if self.nvcc else ".cpp"
+        with tempfile.TemporaryDirectory() as folder:
+            source = pathlib.Path(folder) / ("unit" + suffix)
+            source.write_text(text)
+            if not options:
+                # nvcc has no -fsyntax-only; -cuda stops before the host compiler, which is checked by itself.
+                options = ("-cuda", "-o", f"{folder}/unit.ii") if self.nvcc else ("-fsyntax-only", "-Wall", "-Wextra", "-Werror")
+            result = subprocess.run([*command, *options, str(source)], capture_output=True, text=True,
+                                    errors="replace", env=self.environment, cwd=folder)
+        return "" if result.returncode == 0 else result.stderr
+
+    def alone(self, header):
+        """('passed' | 'failed' | 'skipped', why)"""
+        libraries = self.libraries(header)
+        if isinstance(libraries, str):
+            return "skipped", libraries
+        # Other libraries are not asked to survive the macros.
+        macros = HOSTILE if header.parts[0] not in ("cuda", "interop") else ""
+        if self.nvcc:  # it has read standard headers before the first line, so nothing takes these two back
+            macros += "#undef min\n#undef max\n"
+        twice = f"#include <vram/{header}>\n" * 2
+        errors = self.run(macros + twice + "int main() {}\n", libraries)
+        return ("failed", errors) if errors else ("passed", "")
+
+    def together(self, headers):
+        """Two units that include everything must link: nothing is defined twice."""
+        here = [h for h in headers if h.parts[0] != "interop" and not isinstance(self.libraries(h), str)]
+        unit = "".join(f"#include <vram/{h}>\n" for h in here)
+        options = [f"-L{d}/../lib{bits}" for d in self.toolkit for bits in ("", "64")]
+        with tempfile.TemporaryDirectory() as folder:
+            second = pathlib.Path(folder) / "second.cpp"
+            second.write_text(unit)
+            errors = self.run(unit + "int main() {}\n", self.toolkit, "-pthread", "-o", f"{folder}/both", str(second),
+                              *options, *(["-lcudart"] if self.toolkit else []))
+        return ("failed", errors) if errors else ("passed", "")
+
+
+def main():
+    args = arguments()
+    check = checker(args)
+    headers = sorted(h.relative_to(INCLUDE / "vram") for h in (INCLUDE / "vram").rglob("*.hpp"))
+    if args.together:
+        results = {"all headers in two units": check.together(headers)}
+    else:
+        chosen = [h for h in headers if not args.rooms or h.parts[0] in args.rooms]
+        with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
+            results = dict(zip(chosen, pool.map(check.alone, chosen)))
+
+    for name, (outcome, why) in results.items():
+        if outcome == "skipped":
+            print(f"skipped: header {name}: {why}")
+        elif outcome == "failed":
+            print(f"FAILED {name}", *why.splitlines()[:12], sep="\n    ")
+    count = [sum(outcome == wanted for outcome, _ in results.values()) for wanted in ("passed", "failed", "skipped")]
+    print("tally: {} passed, {} failed, {} skipped".format(*count))
+    sys.exit(count[1] > 0)
+
+
+if __name__ == "__main__":
+    main()

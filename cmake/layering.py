@@ -1,0 +1,112 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The layering rule of include/vram: a room includes only rooms above it, and other libraries stay in their rooms.
+
+    layering.py DIR          checks the headers under DIR (include/vram)
+    layering.py --self-test  plants one violation of each kind and checks that it is found
+"""
+import pathlib
+import re
+import sys
+import tempfile
+
+ROOMS = ["base", "concepts", "source", "layer", "pool", "handle", "transfer", "pressure", "probe", "cuda", "sim", "interop"]
+PLATFORM = {"base", "concepts", "source", "layer", "handle"}  # what the two platforms may lean on
+
+INCLUDE = re.compile(r'\s*#\s*include\s*[<"]([^>"]+)[>"]')
+LIBCUDACXX = re.compile(r"(cuda|nv)/")
+LIBRARY = re.compile(r"(thrust|cub|rmm|torch|ATen|c10|dlpack)/")
+TOOLKIT = re.compile(r"cuda|nv|cooperative_groups|driver_types|vector_types|device_")
+
+
+def allowed_rooms(room):
+    if room in ("cuda", "sim"):
+        return PLATFORM | {room}
+    if room == "interop":
+        return set(ROOMS)
+    last = ROOMS.index(room) if room else len(ROOMS) - 1  # a header in no room (vram.hpp) gathers the others
+    return set(ROOMS[: last + 1]) - {"cuda", "sim", "interop"}
+
+
+def objection(header, room, included):
+    """Why `header` may not include `included`; None where it may."""
+    if included.startswith("vram/"):
+        other = included.split("/")[1]
+        if other in ROOMS and other not in allowed_rooms(room):
+            return f"{room or 'a header outside the rooms'} stands above {other}"
+        return None
+    if LIBCUDACXX.match(included):
+        return None if header == "interop/mr.hpp" else "libcu++ comes in through interop/mr.hpp alone"
+    if LIBRARY.match(included):
+        return None if room == "interop" else "other libraries come in through interop/ alone"
+    if TOOLKIT.match(included):
+        return None if room in ("cuda", "interop") else "CUDA comes in through cuda/ and interop/ alone"
+    return None
+
+
+def violations(top):
+    found = []
+    for path in sorted(top.rglob("*.hpp")):
+        header = path.relative_to(top)
+        room = header.parts[0] if len(header.parts) > 1 else ""
+        if room and room not in ROOMS:
+            found.append(f"{header}: no room of this name; the rooms are {', '.join(ROOMS)}")
+            continue
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            match = INCLUDE.match(line)
+            if not match:
+                continue
+            included = match.group(1)
+            if (path.parent / included).is_file():  # "gauge.hpp" beside it, "../pool/pool.hpp"
+                included = "vram/" + str((path.parent / included).resolve().relative_to(top.resolve()))
+            why = objection(str(header), room, included)
+            if why:
+                found.append(f"{header}:{number}: includes {match.group(1)}: {why}")
+    return found
+
+
+PLANTED = {  # header -> the include that must be found in it, or None where the include is allowed
+    "base/up.hpp": "<vram/layer/limiting.hpp>",
+    "layer/relative.hpp": '"../pool/pool.hpp"',
+    "pool/platform.hpp": "<vram/sim/sim.hpp>",
+    "sim/beside.hpp": "<vram/cuda/cuda.hpp>",
+    "probe/runtime.hpp": "<cuda_runtime_api.h>",
+    "cuda/libcudacxx.hpp": "<cuda/memory_resource>",
+    "interop/rmm.hpp": "<cuda/memory_resource>",
+    "cuda/library.hpp": "<thrust/device_vector.h>",
+    "utility/any.hpp": "<cstddef>",
+    "vram.hpp": "<vram/cuda/cuda.hpp>",
+}
+CLEAN = {
+    "pool/pool.hpp": "<vram/layer/limiting.hpp>",
+    "cuda/cuda.hpp": "<cuda_runtime_api.h>",
+    "interop/mr.hpp": "<cuda/memory_resource>",
+    "interop/cub.hpp": "<cub/cub.cuh>",
+}
+
+
+def self_test():
+    failed = 0
+    with tempfile.TemporaryDirectory() as folder:
+        top = pathlib.Path(folder)
+        for header, include in (PLANTED | CLEAN).items():
+            (top / header).parent.mkdir(exist_ok=True)
+            (top / header).write_text(f"#include {include}\n")
+        found = violations(top)
+    for header in PLANTED | CLEAN:
+        hits = [v for v in found if v.startswith(header + ":")]
+        if len(hits) != (header in PLANTED):
+            print(f"{header}: {'not found' if header in PLANTED else hits}")
+            failed += 1
+    print(f"tally: {len(PLANTED | CLEAN) - failed} passed, {failed} failed, 0 skipped")
+    return failed > 0
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    if sys.argv[1] == "--self-test":
+        sys.exit(self_test())
+    offences = violations(pathlib.Path(sys.argv[1]))
+    print("\n".join(offences))
+    sys.exit(bool(offences))

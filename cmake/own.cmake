@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+# What vram's own tests, examples and benchmarks are compiled with.
+
+add_library(vram_warnings INTERFACE)
+# clang takes -Wconversion to mean signs as well; g++ does not, and it is g++ that is followed.
+set(warnings -Wall -Wextra -Wconversion -Wno-sign-conversion -Wshadow $<$<BOOL:${VRAM_WERROR}>:-Werror>)
+list(JOIN warnings "," warnings_for_nvcc)
+target_compile_options(vram_warnings INTERFACE
+  "$<$<COMPILE_LANGUAGE:CXX>:${warnings};-Wpedantic>"
+  "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=${warnings_for_nvcc}>")
+
+# nvcc, for the .cu files. The lookup follows the Toolkit that vram::cuda uses, so both are the same one.
+if(VRAM_ON_DEVICE AND TARGET vram::cuda AND NOT CMAKE_CUDA_COMPILER)
+  if(NOT DEFINED ENV{CUDACXX} AND EXISTS "${CUDAToolkit_NVCC_EXECUTABLE}")
+    set(CMAKE_CUDA_COMPILER "${CUDAToolkit_NVCC_EXECUTABLE}")
+  endif()
+  include(CheckLanguage)
+  check_language(CUDA)
+endif()
+if(VRAM_ON_DEVICE AND CMAKE_CUDA_COMPILER)
+  if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
+    set(CMAKE_CUDA_ARCHITECTURES 75) # with its PTX: newer devices compile that when the program is loaded
+  endif()
+  enable_language(CUDA)
+  if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION) # CMake 3.25 does not know that nvcc 12 and later speak C++20
+    set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
+    set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
+  endif()
+  set(CMAKE_CUDA_STANDARD 20)
+  set(CMAKE_CUDA_STANDARD_REQUIRED ON)
+  set(VRAM_HAS_NVCC ON)
+endif()

@@ -1,0 +1,100 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Keeps the code that the documentation shows equal to code that is compiled.
+
+A fenced block under the comment  <!-- snippet: examples/first.cpp#name -->  is the region of that file between
+the lines  // [name]  and  // [/name],  without its indentation. Without #name it is the whole file.
+
+    snippets.py --check [DIR]    names every block that differs (exit 1)
+    snippets.py --write [DIR]    rewrites them
+    snippets.py --self-test
+"""
+import pathlib
+import re
+import sys
+import tempfile
+import textwrap
+
+BLOCK = re.compile(r"(^<!-- snippet: (?P<file>[^\s#]+?)(?:#(?P<region>\S+))? -->\n+```[^\n]*\n)(?P<code>.*?)(^```$)", re.DOTALL | re.MULTILINE)
+MARK = re.compile(r"^\s*// \[/?[\w-]+\]\s*$")
+
+
+class broken(Exception):
+    pass
+
+
+def region(top, file, name):
+    path = top / file
+    if not path.is_file():
+        raise broken(f"no file {file}")
+    lines = path.read_text().splitlines()
+    if name:
+        stripped = [line.strip() for line in lines]
+        if stripped.count(f"// [{name}]") != 1 or stripped.count(f"// [/{name}]") != 1:
+            raise broken(f"{file} has not exactly one // [{name}] and one // [/{name}]")
+        lines = lines[stripped.index(f"// [{name}]") + 1 : stripped.index(f"// [/{name}]")]
+    lines = [line for line in lines if not MARK.match(line)]
+    return textwrap.dedent("\n".join(lines)).strip("\n") + "\n"
+
+
+def pages(top):
+    return [p for p in [*sorted(top.glob("*.md")), *sorted(top.glob("docs/**/*.md")), *sorted(top.glob("include/**/*.md"))]]
+
+
+def process(top, write):
+    """The complaints, and the number of blocks looked at."""
+    complaints, count = [], 0
+    for page in pages(top):
+        text = page.read_text()
+        announced = len(re.findall(r"^<!-- snippet:", text, re.MULTILINE))
+        seen = 0
+
+        def current(match):
+            nonlocal seen
+            seen += 1
+            label = match["file"] + ("#" + match["region"] if match["region"] else "")
+            try:
+                code = region(top, match["file"], match["region"])
+            except broken as why:
+                complaints.append(f"{page.relative_to(top)}: {label}: {why}")
+                return match[0]
+            if code != match["code"] and not write:
+                complaints.append(f"{page.relative_to(top)}: {label} differs; snippets.py --write brings it up to date")
+            return match[1] + code + match[5]
+
+        replaced = BLOCK.sub(current, text)
+        if seen != announced:
+            complaints.append(f"{page.relative_to(top)}: {announced - seen} snippet comments without a fenced block under them")
+        if write and replaced != text:
+            page.write_text(replaced)
+        count += seen
+    return complaints, count
+
+
+def self_test():
+    checks = []
+    with tempfile.TemporaryDirectory() as folder:
+        top = pathlib.Path(folder)
+        (top / "a.cpp").write_text("int main() {\n    // [one]\n    int a = 1;\n        a = 2;\n    // [/one]\n}\n")
+        readme = top / "README.md"
+        readme.write_text("<!-- snippet: a.cpp#one -->\n```c++\nint a = 3;\n```\nText\n")
+        checks.append(len(process(top, False)[0]) == 1)
+        checks.append(process(top, True) == ([], 1))
+        checks.append("```c++\nint a = 1;\n    a = 2;\n```\nText\n" in readme.read_text())
+        checks.append(process(top, False) == ([], 1))
+        for planted in ("a.cpp#two -->\n```\nx\n```\n", "b.cpp -->\n```\nx\n```\n", "a.cpp#one -->\nno fence\n"):
+            readme.write_text("<!-- snippet: " + planted)
+            checks.append(len(process(top, False)[0]) == 1)
+    print(f"tally: {sum(checks)} passed, {len(checks) - sum(checks)} failed, 0 skipped")
+    return not all(checks)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 2 or sys.argv[1] not in ("--check", "--write", "--self-test"):
+        sys.exit(__doc__)
+    if sys.argv[1] == "--self-test":
+        sys.exit(self_test())
+    top = pathlib.Path(sys.argv[2] if len(sys.argv) > 2 else ".")
+    complaints, count = process(top, sys.argv[1] == "--write")
+    print("\n".join(complaints) if complaints else f"{count} snippets are what the examples say")
+    sys.exit(bool(complaints))

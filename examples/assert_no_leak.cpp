@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a scope takes, how high it rises, and whether it gives everything back.
+
+#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
+#include <doctest/doctest.h>
+
+#include <vram/layer/statistics.hpp>
+#include <vram/layer/stream_ordered.hpp>
+#include <vram/pool/pool.hpp>
+#include <vram/probe/doctest.hpp>
+#include <vram/probe/memory_delta.hpp>
+#include <vram/sim/sim.hpp>
+
+using namespace vram;
+
+namespace {
+
+void train_step(auto& memory, sim_stream_view stream) {
+    void* const activations = memory.allocate(stream, 48_MiB);
+    void* const gradients   = memory.allocate(stream, 16_MiB);
+    memory.deallocate(stream, activations, 48_MiB);
+    memory.deallocate(stream, gradients, 16_MiB);
+}
+
+} // namespace
+
+TEST_CASE("a training step gives back what it takes") {
+    sim_stream stream;
+    statistics memory{pool{stream_ordered{sim_resource{}}}};
+
+    // [assert]
+    VRAM_CHECK_NO_LEAK(memory) { train_step(memory, stream); }
+    VRAM_CHECK_PEAK_AT_MOST(memory, 64_MiB) { train_step(memory, stream); }
+    // [/assert]
+
+    // [probe]
+    memory_delta probe{memory};
+    train_step(memory, stream);
+    CHECK(probe.bytes() == 0);     // still out
+    CHECK(probe.peak() == 64_MiB); // at most
+    CHECK(probe.reserved() == 0);  // taken from the device: the pool had it
+    CHECK(probe.allocations() == 2);
+    // [/probe]
+}

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// What the example programs share: sizes on the command line, a progress bar, and how they end.
+
+#include <vram/base/bytes.hpp>         // bytes
+#include <vram/base/out_of_memory.hpp> // out_of_memory
+#include <vram/probe/explain.hpp>      // explain
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <unistd.h> // isatty
+
+#include <charconv>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace cli {
+
+/// How a program ends.
+enum exit_code : int {
+    success      = 0,
+    failed       = 1, ///< an unexpected error
+    bad_usage    = 2, ///< the command line makes no sense, or asks for a device that is not there
+    bad_input    = 3, ///< a file is missing, unreadable, empty or malformed
+    no_memory    = 4, ///< the work does not fit, whatever was tried
+    wrong_result = 5, ///< the device's answer is not the CPU's
+};
+
+/// A message for the user, and the code to end with.
+class failure : public std::runtime_error {
+public:
+    failure(exit_code code, std::string const& message)
+        : std::runtime_error{message}, code_{code} {}
+
+    [[nodiscard]] exit_code code() const noexcept { return code_; }
+
+private:
+    exit_code code_;
+};
+
+/// "4096", "64KiB", "1.5 GiB", "10MB": a number of bytes; nothing where the text is no such number.
+inline std::optional<std::size_t> parse_size(std::string_view text) {
+    static constexpr std::pair<std::string_view, double> units[] = {
+        {"", 1},       {"B", 1},      {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30},
+        {"K", 0x1p10}, {"M", 0x1p20}, {"G", 0x1p30},   {"TiB", 0x1p40}, {"T", 0x1p40},
+        {"kB", 1e3},   {"KB", 1e3},   {"MB", 1e6},     {"GB", 1e9},     {"TB", 1e12},
+    };
+    double number = 0;
+    auto const [end, error] =
+        std::from_chars(text.data(), text.data() + text.size(), number, std::chars_format::fixed);
+    if (error != std::errc{}) { return {}; }
+    text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+    if (text.starts_with(' ')) { text.remove_prefix(1); }
+    for (auto const& [name, factor] : units) {
+        if (text != name) { continue; }
+        double const size = number * factor;
+        if (!(size >= 0 && size < 0x1p63)) { return {}; } // negative, too large, not a number
+        return static_cast<std::size_t>(size);
+    }
+    return {};
+}
+
+/// An option that takes a size. CLI11 names the option when the text is none.
+inline CLI::Option* add_size(CLI::App& app, std::string const& name, std::size_t& size,
+                             std::string const& what) {
+    auto const take = [&size](CLI::results_t const& given) {
+        auto const parsed = parse_size(given.at(0));
+        if (parsed) { size = *parsed; }
+        return parsed.has_value();
+    };
+    return app.add_option(name, take, what)->type_name("SIZE");
+}
+
+/// A bar on stderr while work goes on; nothing where stderr is no terminal.
+class progress {
+public:
+    progress(std::string label, std::uint64_t total)
+        : label_{std::move(label)}, total_{total}, shown_{isatty(fileno(stderr)) == 1} {}
+    progress(progress&&) = delete;
+    ~progress() {
+        if (drawn_) { std::fputs("\r\033[K", stderr); }
+    }
+
+    /// Says how much is done. Draws ten times a second at most.
+    void update(std::uint64_t done) {
+        auto const now = std::chrono::steady_clock::now();
+        if (!shown_ || now < next_) { return; }
+        next_                              = now + std::chrono::milliseconds{100};
+        drawn_                             = true;
+        static constexpr std::size_t width = 40;
+        double const                 part =
+            total_ == 0 ? 1 : static_cast<double>(done) / static_cast<double>(total_);
+        auto const full = static_cast<std::size_t>(part * width);
+        fmt::print(stderr, "\r{} [{:=<{}}{: <{}}] {:3.0f} %", label_, "", full, "", width - full,
+                   part * 100);
+        std::fflush(stderr);
+    }
+
+private:
+    std::string                           label_;
+    std::uint64_t                         total_;
+    bool                                  shown_;
+    bool                                  drawn_ = false;
+    std::chrono::steady_clock::time_point next_{};
+};
+
+/// Parses the command line and runs the program, and turns whatever goes wrong into one line on
+/// stderr and an exit code.
+template <class Program>
+int run(CLI::App& app, int argc, char** argv, Program program) {
+    auto const say = [&](std::string const& what, exit_code code) {
+        fmt::print(stderr, "{}: {}\n", app.get_name(), what);
+        return static_cast<int>(code);
+    };
+    try {
+        app.parse(argc, argv);
+        return program();
+    } catch (CLI::ParseError const& e) {
+        if (e.get_exit_code() == 0) { return app.exit(e); } // --help
+        return say(std::string{e.what()} + " (--help lists the options)", bad_usage);
+    } catch (failure const& e) {
+        return say(e.what(), e.code());
+    } catch (vram::out_of_memory const& e) {
+        return say(vram::explain(e), no_memory);
+    } catch (std::exception const& e) { return say(e.what(), failed); }
+}
+
+} // namespace cli

@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: Apache-2.0
+// Streams a file through the device, batch by batch, while the batch before is being worked on, and
+// counts its bytes there. What the device says is compared with what the CPU says.
+
+#if !defined VRAM_EXAMPLE_NVCC
+#undef VRAM_EXAMPLE_CUDA // without nvcc there are no kernels: the simulated device alone
+#endif
+
+#include "cli.hpp"
+#include "digest.hpp"
+#include "feed_kernels.hpp"
+#include "machine.hpp"
+
+#include <vram/handle/buffer.hpp>
+#include <vram/handle/resource_ref.hpp>
+#include <vram/layer/limiting.hpp>
+#include <vram/layer/statistics.hpp>
+#include <vram/layer/stream_ordered.hpp>
+#include <vram/pool/pool.hpp>
+#include <vram/pressure/split_on_oom.hpp>
+#include <vram/probe/memory_delta.hpp>
+#include <vram/probe/report.hpp>
+#include <vram/transfer/loader.hpp>
+#include <vram/transfer/platform_clock.hpp>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <span>
+#include <stop_token>
+#include <vector>
+
+using namespace vram;
+
+namespace {
+
+struct options {
+    std::string file   = VRAM_EXAMPLE_DATA "/gpt2.csv.gz";
+    std::string device = "auto";
+    std::size_t batch  = 256_KiB;
+    std::size_t depth  = 2;
+    std::size_t budget = unsatisfiable;
+};
+
+std::string size(std::size_t n) { return bytes{n}.text().c_str(); }
+
+/// A file of known length, read at any place.
+class input {
+public:
+    explicit input(std::string const& path) : path_{path} {
+        namespace fs = std::filesystem;
+        std::error_code error;
+        if (fs::is_directory(path, error)) { fail("is a folder"); }
+        stream_.open(path, std::ios::binary);
+        if (!stream_) { fail(std::strerror(errno)); }
+        bytes_ = fs::file_size(path, error);
+        if (error) { fail(error.message().c_str()); }
+        if (bytes_ == 0) { fail("the file is empty: there is nothing to feed"); }
+    }
+
+    [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
+
+    /// The bytes at `place`, as many as there are up to the end of `to`.
+    std::size_t read(std::span<std::byte> to, std::size_t place) {
+        if (place >= bytes_) { return 0; }
+        std::size_t const n = std::min(to.size(), bytes_ - place);
+        stream_.seekg(static_cast<std::streamoff>(place));
+        stream_.read(reinterpret_cast<char*>(to.data()), static_cast<std::streamsize>(n));
+        if (!stream_) { fail("cannot be read to the end"); }
+        return n;
+    }
+
+private:
+    [[noreturn]] void fail(char const* what) const {
+        throw cli::failure{cli::bad_input, fmt::format("{}: {}", path_, what)};
+    }
+
+    std::string   path_;
+    std::ifstream stream_;
+    std::size_t   bytes_ = 0;
+};
+
+/// The run: everything it holds, and what it found out.
+template <class Machine>
+class feeder {
+    using platform = typename Machine::platform;
+    using memory   = statistics<pool<limiting<stream_ordered<typename Machine::resource>>>>;
+
+public:
+    feeder(Machine& machine, options const& o)
+        : machine_{machine},
+          options_{o},
+          file_{o.file},
+          again_{o.file},
+          memory_{pool{limiting{stream_ordered{typename Machine::resource{}}, o.budget}}},
+          on_device_{memory_, stream_.view(), sizeof(digest)} {
+        answers_ = static_cast<digest*>(pinned_.allocate_sync(2 * sizeof(digest)));
+    }
+    feeder(feeder&&) = delete;
+    ~feeder() {
+        try {
+            platform::synchronize(
+                stream_.view()); // where the run was broken off, answers are on their way
+        } catch (std::exception const& e) { fmt::print(stderr, "feed: {}\n", e.what()); }
+        pinned_.deallocate_sync(answers_, 2 * sizeof(digest));
+    }
+
+    [[nodiscard]] std::size_t bytes() const noexcept { return file_.bytes(); }
+
+    void run() {
+        memory_delta const probe{memory_};
+        {
+            cli::progress bar{"feed", file_.bytes()};
+            std::size_t   next = 0; // the batch that is not yet checked
+            auto          load = make_loader();
+            for (auto& batch : load) {
+                queue(batch);
+                place_ += batch.size();
+                if (batch.index() > next) { check(next++); } // the device is at the one after
+                bar.update(place_);
+            }
+            while (checked_ < place_) { check(next++); }
+            figures_ = load.statistics();
+            kernels_ = machine_.kernels();
+            layers_  = report(memory_);
+        }
+        taken_ = probe.counted();
+    }
+
+    void print() const {
+        auto const row = [](char const* what, std::string const& value) {
+            fmt::print("{:<22}{}\n", what, value);
+        };
+        auto const ms = [](std::uint64_t ns) {
+            return fmt::format("{:.3f} ms", static_cast<double>(ns) / 1e6);
+        };
+        auto const most = std::ranges::max_element(total_.count);
+        row("batches", std::to_string(batches_));
+        row("bytes", fmt::format("{} ({})", checked_, size(checked_)));
+        row("checksum", fmt::format("{:016x}", total_.checksum));
+        row("most frequent byte", fmt::format("{:#04x}, {}", most - total_.count, times(*most)));
+        row("checked", "all, against the CPU");
+        if (shortages_ != 0) {
+            row("out of memory", times(shortages_));
+            row("  the first", first_shortage_);
+            std::string met;
+            if (slot_ != options_.batch) {
+                met =
+                    fmt::format("batches of {} instead of {}; ", size(slot_), size(options_.batch));
+            }
+            if (split_.splits() != 0) {
+                met += fmt::format("work in pieces of {}; ", size(split_.size()));
+            }
+            row("  met by", met.substr(0, met.size() - 2));
+        }
+
+        fmt::print("\n");
+        loader_statistics const& f = figures_;
+        row("time", fmt::format("{}, {}", ms(f.wall_ns), name(f.verdict())));
+        row("  reading the file", ms(f.fill_ns));
+        row("  copying", ms(f.copy_ns));
+        row("  loop waits for data", ms(f.stall_ns));
+        row("  producer waits",
+            fmt::format("{} for a slot, {} for a copy", ms(f.slot_ns), ms(f.pinned_ns)));
+        std::uint64_t work = f.fill_ns + f.copy_ns + compare_ns_;
+        if (compare_ns_ != 0) { row("  comparing (CPU)", ms(compare_ns_)); }
+        if (kernels_) {
+            row("  kernels", fmt::format("{}, {} of it beside copies", ms(kernels_->busy_ns),
+                                         ms(kernels_->beside_copies_ns)));
+            work += kernels_->busy_ns;
+        }
+        row("  overlap", fmt::format("{} of work in {}", ms(work), ms(f.wall_ns)));
+        row("  host waits", std::to_string(f.host_waits));
+
+        fmt::print("\n");
+        row("device memory",
+            fmt::format("{} allocations, {} refused", taken_.blocks.total, taken_.refusals));
+        row("  peak", size(static_cast<std::size_t>(taken_.bytes.peak)));
+        row("  still out", size(static_cast<std::size_t>(taken_.bytes.value)));
+        fmt::print("\n{}", layers_);
+    }
+
+private:
+    static std::string times(std::uint64_t n) {
+        return n == 1 ? "1 time" : fmt::format("{} times", n);
+    }
+
+    /// A loader with slots of a batch; of half, a quarter, ... where the budget is too small for that.
+    auto make_loader() {
+        // What the smallest piece of work will need is kept out of the loader's reach.
+        buffer const reserve{memory_, stream_.view(), sizeof(partial_digest)};
+        auto const   fill = [this](std::span<std::byte> to, std::size_t index, std::stop_token) {
+            std::size_t const n = file_.read(to, index * slot_);
+            machine_.host_reads(n);
+            return n;
+        };
+        for (slot_ = options_.batch;; slot_ = halved(slot_)) {
+            try {
+                return loader{fill,
+                              stream_.view(),
+                              resource_ref{memory_},
+                              typename platform::pinned_resource{},
+                              {.batch_bytes = slot_, .depth = options_.depth, .timing = true}};
+            } catch (out_of_memory const& e) {
+                note(e);
+                if (slot_ <= digest_tile) { throw; }
+            }
+        }
+    }
+    static std::size_t halved(std::size_t bytes) {
+        return std::max(align_down(bytes / 2, digest_tile), digest_tile);
+    }
+
+    /// Puts the work on a batch on the stream, in as many pieces as memory for it asks for.
+    void queue(auto& batch) {
+        auto const  stream = stream_.view();
+        auto* const into   = static_cast<digest*>(on_device_.data());
+        platform::fill(stream, into, std::byte{0}, sizeof(digest));
+        split_(batch.size(), [&](std::size_t first, std::size_t count) {
+            try {
+                buffer scratch{memory_, stream, digest_tiles(count) * sizeof(partial_digest)};
+                add_on_device(stream, batch.data() + first, count, place_ + first,
+                              static_cast<partial_digest*>(scratch.data()), into);
+            } catch (out_of_memory const& e) {
+                note(e);
+                throw;
+            }
+        });
+        std::size_t const at = batch.index() % 2;
+        platform::copy(stream, answers_ + at, into, sizeof(digest));
+        platform::record(answered_[at], stream);
+        sizes_[at] = batch.size();
+    }
+
+    /// Compares the answer for batch `index` with the CPU's own.
+    void check(std::size_t index) {
+        std::size_t const at = index % 2;
+        platform::synchronize(answered_[at]);
+        std::uint64_t const start = platform_clock<platform>::now();
+        bytes_.resize(sizes_[at]);
+        again_.read(bytes_, checked_);
+        digest cpu{};
+        add_to(cpu, bytes_.data(), bytes_.size(), checked_);
+        compare_ns_ += platform_clock<platform>::now() - start;
+        if (cpu != answers_[at]) {
+            throw cli::failure{
+                cli::wrong_result,
+                fmt::format("batch {}: the device counts otherwise than the CPU", index)};
+        }
+        add_to(total_, cpu);
+        checked_ += sizes_[at];
+        ++batches_;
+    }
+
+    void note(out_of_memory const& e) {
+        if (shortages_++ == 0) { first_shortage_ = explain(e); }
+    }
+
+    Machine&                           machine_;
+    options const&                     options_;
+    input                              file_;  ///< read by the producer
+    input                              again_; ///< read by the check
+    typename platform::own_stream      stream_{platform::current_device()};
+    typename platform::pinned_resource pinned_{};
+    memory                             memory_;
+    buffer<memory&>                    on_device_;
+    digest*                            answers_ = nullptr;
+    typename platform::event   answered_[2]{typename platform::event{platform::current_device()},
+                                            typename platform::event{platform::current_device()}};
+    split_on_oom               split_{{.granule = digest_tile}};
+    std::size_t                slot_     = 0;
+    std::size_t                place_    = 0; ///< of the batch that is being queued
+    std::size_t                checked_  = 0; ///< bytes that were compared
+    std::size_t                batches_  = 0;
+    std::size_t                sizes_[2] = {};
+    std::vector<std::byte>     bytes_;
+    digest                     total_{};
+    std::size_t                shortages_ = 0;
+    std::string                first_shortage_;
+    std::uint64_t              compare_ns_ = 0; ///< spent by the loop on the CPU's own count
+    loader_statistics          figures_{};
+    counters                   taken_{};
+    std::optional<kernel_time> kernels_;
+    std::string                layers_;
+};
+
+} // namespace
+
+int main(int argc, char** argv) {
+    options  o;
+    CLI::App app{"Streams a file through the device and counts its bytes there.", "feed"};
+    app.add_option("FILE", o.file, "any file that is not empty")->capture_default_str();
+    cli::add_size(app, "--batch", o.batch, "bytes of a batch (256KiB)");
+    app.add_option("--depth", o.depth, "batches on their way; 0 works one after the other")
+        ->check(CLI::Range(0, 1024))
+        ->capture_default_str();
+    cli::add_size(app, "--budget", o.budget, "bytes of device memory that may be taken in all");
+    add_device(app, o.device);
+
+    return cli::run(app, argc, argv, [&] {
+        if (o.batch == 0) {
+            throw cli::failure{cli::bad_usage, "--batch: a batch of nothing has no end"};
+        }
+        return on_machine(o.device, {}, [&](auto& machine) {
+            feeder work{machine, o};
+            fmt::print("feeding {} on {}\n", o.file, machine.name());
+            fmt::print("batches of {}, {} on their way{}\n\n", size(o.batch), o.depth,
+                       work.bytes() < o.batch ? " (the file is shorter than a batch)" : "");
+            work.run();
+            work.print();
+            return cli::success;
+        });
+    });
+}

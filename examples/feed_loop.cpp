@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// The next batch is on its way while this one is used. Times are virtual, so they can be asserted.
+
+#include <vram/sim/sim.hpp>
+#include <vram/transfer/loader.hpp>
+
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <span>
+
+using namespace vram;
+using namespace std::chrono_literals;
+
+int main() {
+    sim_node    node;
+    sim_stream  stream;
+    std::size_t trained = 0;
+
+    // [fill]
+    auto fill = [&](std::span<std::byte> to, std::size_t index) -> std::size_t {
+        if (index == 10) { return 0; } // the end
+        std::memset(to.data(), static_cast<int>(index), to.size());
+        node.work(1ms); // what reading takes on the simulated host
+        return to.size();
+    };
+    // [/fill]
+
+    auto const start = node.now();
+    // [loop]
+    for (auto& batch : loader{fill, stream, {.batch_bytes = 16_MiB, .depth = 2}}) {
+        auto const data = batch.span<float>(); // on the device, and there in time
+        sim_launch(stream,
+                   {.name = "train", .reads = {{data.data(), data.size_bytes()}}, .duration = 1ms});
+        ++trained;
+    }
+    // [/loop]
+    stream.synchronize();
+
+    auto const took = std::chrono::duration<double, std::milli>{node.now() - start}.count();
+    std::printf("%zu batches in %.2f ms; one after the other: %.2f ms\n", trained, took,
+                10 * (1 + 1 + 16 * 1.048576 / 25));
+    expects(trained == 10, "every batch arrived");
+    expects(took < 14 || !sim_ordered_threads, "reading, copying and training overlap");
+    expects(node.reports().empty(), "and nothing was used before it was there");
+}

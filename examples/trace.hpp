@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `trace` is a recorded sequence of allocations and frees, read from the CSV that RMM's logging
+/// adaptor writes (`Thread,Time,Action,Pointer,Size,Stream`), plain or compressed with gzip.
+///
+/// The whole file is read and checked before anything can be done with it: every free names a block
+/// that is out, with the size it was allocated with. What is wrong is told with its line.
+
+#include "cli.hpp" // failure
+
+#include <fmt/format.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+/// One line of a trace. Pointers of the recording have become slots, numbered from 0 and used again
+/// after a free; streams of the recording have become numbers from 0 in the order they came up.
+struct trace_step {
+    enum class kind : std::uint32_t { allocate, free };
+
+    std::size_t   bytes  = 0;
+    std::uint32_t slot   = 0;
+    std::uint32_t stream = 0;
+    kind          action = kind::allocate;
+    std::uint32_t line   = 0; ///< of the file, for messages
+};
+
+struct trace {
+    std::vector<trace_step> steps;
+    std::uint32_t           slots     = 0; ///< how many blocks were out at most
+    std::uint32_t           streams   = 0;
+    std::uint32_t           failures  = 0; ///< lines that recorded a failed allocation
+    std::size_t             peak_live = 0; ///< bytes out at most, as they were asked for
+};
+
+/// Turns lines into a trace.
+class trace_parser {
+public:
+    /// \param name  what messages call the file
+    explicit trace_parser(std::string name) : name_{std::move(name)} {}
+
+    void line(std::string_view text) {
+        ++number_;
+        if (text.ends_with('\r')) { text.remove_suffix(1); }
+        if (number_ == 1) {
+            if (text.starts_with("\xEF\xBB\xBF")) { text.remove_prefix(3); }
+            if (text != "Thread,Time,Action,Pointer,Size,Stream") {
+                fail("the first line is not Thread,Time,Action,Pointer,Size,Stream");
+            }
+        } else if (!text.empty()) {
+            step(fields(text));
+        } else if (blank_ == 0) {
+            blank_ = number_; // fine at the end of the file alone
+        }
+    }
+
+    /// Ends the file.
+    [[nodiscard]] trace finish() && {
+        if (number_ == 0) { throw cli::failure{cli::bad_input, name_ + ": the file is empty"}; }
+        if (result_.steps.empty()) {
+            throw cli::failure{cli::bad_input, name_ + ": the file holds no allocation"};
+        }
+        result_.streams = static_cast<std::uint32_t>(streams_.size());
+        return std::move(result_);
+    }
+
+private:
+    static constexpr std::size_t columns = 6;
+    using row                            = std::array<std::string_view, columns>;
+
+    struct block {
+        std::size_t   bytes;
+        std::uint32_t slot;
+        std::uint32_t line;
+    };
+
+    [[noreturn]] void fail(std::string const& what) const {
+        throw cli::failure{cli::bad_input, fmt::format("{}:{}: {}", name_, number_, what)};
+    }
+
+    [[nodiscard]] row fields(std::string_view text) const {
+        row         out{};
+        std::size_t n = 0;
+        for (;;) {
+            std::size_t const comma = text.find(',');
+            if (n == columns) { fail(fmt::format("more than {} fields", columns)); }
+            out[n++] = text.substr(0, comma);
+            if (comma == text.npos) { break; }
+            text.remove_prefix(comma + 1);
+        }
+        if (n != columns) { fail(fmt::format("{} fields where {} belong", n, columns)); }
+        return out;
+    }
+
+    /// A whole number, decimal or, with 0x, hexadecimal.
+    [[nodiscard]] std::uint64_t number(std::string_view text, char const* what) const {
+        std::string_view digits = text;
+        bool const       hex    = digits.starts_with("0x") || digits.starts_with("0X");
+        if (hex) { digits.remove_prefix(2); }
+        std::uint64_t value = 0;
+        auto const [end, error] =
+            std::from_chars(digits.data(), digits.data() + digits.size(), value, hex ? 16 : 10);
+        if (error == std::errc::result_out_of_range) {
+            fail(fmt::format("the {} '{}' is too large", what, text));
+        }
+        if (error != std::errc{} || end != digits.data() + digits.size()) {
+            fail(fmt::format("the {} '{}' is no number", what, text));
+        }
+        return value;
+    }
+
+    void step(row const& r) {
+        if (blank_ != 0) {
+            number_ = blank_;
+            fail("an empty line");
+        }
+        auto const& [thread, when, action, pointer, size, stream] = r;
+        (void)number(thread, "thread");
+        if (when.empty()) { fail("no time"); }
+        bool const allocates = action == "allocate";
+        bool const failure   = action == "allocate failure";
+        if (!allocates && !failure && action != "free") {
+            fail(
+                fmt::format("the action '{}' is none of allocate, free, allocate failure", action));
+        }
+        std::uint64_t const bytes = number(size, "size");
+        std::uint64_t const lane  = number(stream, "stream");
+        if (failure) { // nothing came of it, and its pointer says nothing
+            ++result_.failures;
+            return;
+        }
+        std::uint64_t const address = number(pointer, "pointer");
+        if (bytes == 0 && address == 0) { return; } // no memory, and no trace of any
+        if (address == 0) { fail("a null pointer of more than 0 bytes"); }
+        allocates ? take(pointer, address, bytes, lane) : give(pointer, address, bytes, lane);
+    }
+
+    void take(std::string_view pointer, std::uint64_t address, std::size_t bytes,
+              std::uint64_t lane) {
+        auto const [at, fresh] = live_.try_emplace(address);
+        if (!fresh) {
+            fail(fmt::format("{} is allocated again; it is out since line {}", pointer,
+                             at->second.line));
+        }
+        std::uint32_t slot = result_.slots;
+        if (idle_.empty()) {
+            ++result_.slots;
+        } else {
+            slot = idle_.back();
+            idle_.pop_back();
+        }
+        at->second = {bytes, slot, number_};
+        if (bytes > static_cast<std::size_t>(-1) - live_bytes_) { fail("the sizes overflow"); }
+        live_bytes_ += bytes;
+        result_.peak_live = std::max(result_.peak_live, live_bytes_);
+        result_.steps.push_back(
+            {bytes, slot, stream_of(lane), trace_step::kind::allocate, number_});
+    }
+
+    void give(std::string_view pointer, std::uint64_t address, std::size_t bytes,
+              std::uint64_t lane) {
+        auto const at = live_.find(address);
+        if (at == live_.end()) { fail(fmt::format("{} is freed but not out", pointer)); }
+        if (at->second.bytes != bytes) {
+            fail(fmt::format("{} is freed with {} bytes; line {} allocated {}", pointer, bytes,
+                             at->second.line, at->second.bytes));
+        }
+        result_.steps.push_back(
+            {bytes, at->second.slot, stream_of(lane), trace_step::kind::free, number_});
+        idle_.push_back(at->second.slot);
+        live_bytes_ -= bytes;
+        live_.erase(at);
+    }
+
+    std::uint32_t stream_of(std::uint64_t lane) {
+        return streams_.try_emplace(lane, static_cast<std::uint32_t>(streams_.size()))
+            .first->second;
+    }
+
+    std::string                                      name_;
+    trace                                            result_;
+    std::unordered_map<std::uint64_t, block>         live_;
+    std::unordered_map<std::uint64_t, std::uint32_t> streams_;
+    std::vector<std::uint32_t>                       idle_; ///< slots whose block was freed
+    std::size_t                                      live_bytes_ = 0;
+    std::uint32_t                                    number_     = 0;
+    std::uint32_t                                    blank_      = 0;
+};
+
+/// Reads the file at `path`. Throws `cli::failure` with the file, the line and what is wrong.
+inline trace read_trace(std::string const& path) {
+    struct closing {
+        gzFile file;
+        ~closing() { gzclose(file); }
+    };
+    closing const input{gzopen(path.c_str(), "rb")}; // reads plain files as they are
+    if (input.file == nullptr) {
+        throw cli::failure{cli::bad_input, path + ": " + std::strerror(errno)};
+    }
+    trace_parser      parser{path};
+    std::string       rest; // the line that the last piece of the file ended in
+    std::vector<char> piece(1 << 16);
+    for (;;) {
+        int const got   = gzread(input.file, piece.data(), static_cast<unsigned>(piece.size()));
+        int       error = Z_OK;
+        char const* const why = gzerror(input.file, &error);
+        if (got < 0 || (error != Z_OK && error != Z_STREAM_END)) {
+            char const* const said = error == Z_ERRNO ? std::strerror(errno) : why;
+            throw cli::failure{cli::bad_input, fmt::format("{}: {}", path, said)};
+        }
+        if (got == 0) { break; }
+        std::string_view text{piece.data(), static_cast<std::size_t>(got)};
+        for (std::size_t end = 0; (end = text.find('\n')) != text.npos;
+             text.remove_prefix(end + 1)) {
+            rest += text.substr(0, end);
+            parser.line(rest);
+            rest.clear();
+        }
+        rest += text;
+    }
+    if (!rest.empty()) { parser.line(rest); }
+    return std::move(parser).finish();
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `bytes` is a size that prints as people say it; `64_MiB` is how they write it.
+
+#include <cstddef>  // size_t
+#include <cstdio>   // snprintf
+#include <iterator> // size
+#include <limits>   // numeric_limits
+
+namespace vram {
+
+/// A number of bytes, for printing: `bytes{1610612736}` reads "1.50 GiB".
+///
+/// Units are binary (KiB = 1024 bytes) up to EiB; below one KiB the number stands as it is.
+struct bytes {
+    std::size_t count = 0;
+
+    /// The text, held in place: nothing is allocated.
+    struct text_type {
+        char chars[24];
+
+        [[nodiscard]] char const* c_str() const noexcept { return chars; }
+    };
+
+    /// At most three significant digits and the unit. Cost: one `snprintf`.
+    [[nodiscard]] text_type text() const noexcept {
+        static constexpr char const* units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+        text_type                    out{};
+        auto                         value = static_cast<double>(count);
+        std::size_t                  unit  = 0;
+        while (value >= 999.5 && unit + 1 < std::size(units)) { // 1000 KiB reads 0.98 MiB
+            value /= 1024;
+            ++unit;
+        }
+        int const digits = unit == 0 || value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2;
+        std::snprintf(out.chars, sizeof out.chars, "%.*f %s", digits, value, units[unit]);
+        return out;
+    }
+
+    friend bool operator==(bytes, bytes) = default;
+
+    /// Prints into anything that takes a C string; `<ostream>` stays out of this header.
+    template <class Stream>
+        requires requires(Stream& s, char const* c) { s << c; }
+    friend Stream& operator<<(Stream& stream, bytes b) {
+        stream << b.text().c_str();
+        return stream;
+    }
+};
+
+/// Sizes as literals: `4_KiB`, `64_MiB`, `8_GiB`, `1_TiB` (powers of 1024), `1_GB` (1e9 bytes, as
+/// links are rated). A size that does not fit in `std::size_t` does not compile.
+inline namespace literals {
+
+namespace literal {
+consteval std::size_t times(unsigned long long n, unsigned long long unit) {
+    if (n > std::numeric_limits<std::size_t>::max() / unit) { throw "size literal does not fit"; }
+    return static_cast<std::size_t>(n * unit);
+}
+} // namespace literal
+
+// clang-format off
+consteval std::size_t operator""_B  (unsigned long long n) { return literal::times(n, 1); }
+consteval std::size_t operator""_KiB(unsigned long long n) { return literal::times(n, 1ULL << 10); }
+consteval std::size_t operator""_MiB(unsigned long long n) { return literal::times(n, 1ULL << 20); }
+consteval std::size_t operator""_GiB(unsigned long long n) { return literal::times(n, 1ULL << 30); }
+consteval std::size_t operator""_TiB(unsigned long long n) { return literal::times(n, 1ULL << 40); }
+consteval std::size_t operator""_GB (unsigned long long n) { return literal::times(n, 1000000000); }
+// clang-format on
+
+} // namespace literals
+
+} // namespace vram

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `memory_usage` is what a resource says of itself when asked.
+
+#include <cstddef> // size_t
+#include <cstdint> // uint64_t
+
+namespace vram {
+
+/// A resource's own figures, in bytes and counts, since it was made. What a resource cannot know
+/// stays zero.
+struct memory_usage {
+    std::size_t live          = 0; ///< out with clients, rounded as the resource rounds
+    std::size_t requested     = 0; ///< out with clients, as they asked
+    std::size_t reserved      = 0; ///< held from the upstream, or from the device
+    std::size_t peak_live     = 0; ///< the highest `live`
+    std::size_t peak_reserved = 0; ///< the highest `reserved`
+    std::size_t largest_free  = 0; ///< the largest block that could be handed out without growing
+    std::size_t pending       = 0; ///< given back, but still waiting for a stream
+
+    std::uint64_t allocations = 0; ///< requests that were met
+    std::uint64_t events      = 0; ///< events recorded
+    std::uint64_t waits       = 0; ///< waits that streams, or the host, were made to do
+    std::uint64_t upstream    = 0; ///< calls of the upstream's allocate and deallocate
+
+    friend bool operator==(memory_usage const&, memory_usage const&) = default;
+};
+
+} // namespace vram

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `out_of_memory` says what was asked, and what there was.
+
+#include <cstddef> // size_t
+#include <cstdint> // uint64_t
+#include <new>     // bad_alloc
+
+namespace vram {
+
+/// The numbers of a request that could not be met. Zero means "not known where it was thrown"; a
+/// layer that knows more fills in what is zero and throws on. All sizes in bytes.
+struct shortage {
+    std::size_t   asked        = 0; ///< what the caller asked for
+    std::size_t   rounded      = 0; ///< what was looked for after rounding
+    std::size_t   alignment    = 0; ///< the alignment asked for
+    std::uint64_t stream       = 0; ///< the platform's id of the stream
+    std::size_t   live         = 0; ///< bytes that the refusing resource has out
+    std::size_t   reserved     = 0; ///< bytes that it holds from its upstream
+    std::size_t   largest_free = 0; ///< the largest free block that it holds
+    std::size_t   limit        = 0; ///< the budget that refused, if a budget did
+    std::size_t   device_free  = 0; ///< free on the device
+    std::size_t   device_total = 0; ///< in all on the device
+};
+
+/// A request that could not be met, with its numbers. `what()` is a literal; `report` prints the
+/// rest.
+class out_of_memory : public std::bad_alloc {
+public:
+    explicit out_of_memory(shortage const& numbers) noexcept : numbers_{numbers} {}
+
+    [[nodiscard]] shortage const& numbers() const noexcept { return numbers_; }
+    [[nodiscard]] shortage&       numbers() noexcept { return numbers_; }
+
+    [[nodiscard]] char const* what() const noexcept override { return "vram: out of memory"; }
+
+private:
+    shortage numbers_;
+};
+
+} // namespace vram

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `platform_of` finds the machine that a stream belongs to.
+
+namespace vram {
+
+namespace detail {
+
+template <class Stream>
+struct find_platform;
+
+template <class Type>
+Type const& one_of() noexcept; // for a look at its members' types
+
+template <class Stream>
+    requires requires { typename Stream::platform; }
+struct find_platform<Stream> { // a view names its platform
+    using type = typename Stream::platform;
+};
+
+template <class Stream>
+    requires(
+        !requires { typename Stream::platform; } &&
+        requires(Stream const& s) { typename decltype(s.view())::platform; })
+struct find_platform<Stream> { // an owner has a view
+    using type = typename decltype(one_of<Stream>().view())::platform;
+};
+
+} // namespace detail
+
+/// The platform of a stream view, or of an owner of streams. A platform may add handles that it did
+/// not make itself (`cudaStream_t`) by specialising `detail::find_platform`.
+template <class Stream>
+using platform_of = typename detail::find_platform<Stream>::type;
+
+} // namespace vram

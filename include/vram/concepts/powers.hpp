@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `powers` are what a resource may be able to do beside giving and taking: members that are there,
+/// or are not.
+
+#include <vram/base/memory_usage.hpp> // memory_usage
+#include <vram/concepts/resource.hpp> // resource, synchronous_resource
+
+#include <concepts> // same_as
+#include <cstddef>  // size_t
+
+namespace vram {
+
+/// The half of `fallible_resource` that streams have.
+template <class R>
+concept fallible_on_streams = requires(R& r, typename R::platform::stream s, std::size_t n) {
+    { r.try_allocate(s, n, n) } -> std::same_as<void*>;
+    requires noexcept(r.try_allocate(s, n, n)) || !detail::sees_noexcept;
+};
+
+/// `try_allocate_sync(bytes, alignment)`, and `try_allocate(stream, bytes, alignment)` where the
+/// resource is stream-ordered: as `allocate`, but "no" is `nullptr` and nothing is thrown. Zero
+/// bytes are `nullptr` as well.
+template <class R>
+concept fallible_resource =
+    synchronous_resource<R> && (!resource<R> || fallible_on_streams<R>) &&
+    requires(R& r, std::size_t n) {
+        { r.try_allocate_sync(n, n) } -> std::same_as<void*>;
+        requires noexcept(r.try_allocate_sync(n, n)) || !detail::sees_noexcept;
+    };
+
+/// `owns(p)`: whether `p` lies in memory that this resource handed out, or could have.
+template <class R>
+concept owning_resource = requires(R const& r, void const* p) {
+    { r.owns(p) } -> std::same_as<bool>;
+};
+
+/// `trim(keep)`: gives unused memory back upstream until at most `keep` bytes of it are held;
+/// returns the bytes that really went back.
+template <class R>
+concept trimmable_resource = requires(R& r, std::size_t keep) {
+    { r.trim(keep) } -> std::same_as<std::size_t>;
+};
+
+/// `usage()`: the resource's own figures.
+template <class R>
+concept measured_resource = requires(R const& r) {
+    { r.usage() } -> std::same_as<memory_usage>;
+};
+
+/// `retire(stream)`: the stream is about to be destroyed; whatever still refers to it is settled
+/// now.
+template <class R>
+concept retiring_resource = requires(R& r, typename R::platform::stream s) { r.retire(s); };
+
+/// Every power of `R` as a constant, for parts that choose by them and for tests that nothing was
+/// lost.
+template <class R>
+struct powers {
+    static constexpr bool stream_ordered = resource<R>;
+    static constexpr bool fallible       = fallible_resource<R>;
+    static constexpr bool owning         = owning_resource<R>;
+    static constexpr bool trimmable      = trimmable_resource<R>;
+    static constexpr bool measured       = measured_resource<R>;
+    static constexpr bool retiring       = retiring_resource<R>;
+
+    /// Whether `R` can do all that `Upstream` can: a layer adds, it never takes away.
+    template <class Upstream>
+    static constexpr bool include =
+        stream_ordered >= powers<Upstream>::stream_ordered &&
+        fallible >= powers<Upstream>::fallible && owning >= powers<Upstream>::owning &&
+        trimmable >= powers<Upstream>::trimmable && measured >= powers<Upstream>::measured &&
+        retiring >= powers<Upstream>::retiring;
+};
+
+} // namespace vram

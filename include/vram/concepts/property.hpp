@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `property` is a word about memory that passes through every layer: who may touch it.
+
+#include <concepts> // same_as
+#include <cstddef>  // size_t
+
+namespace vram {
+
+/// Kernels may read and write the memory.
+struct device_accessible {};
+
+/// The host may read and write the memory through its pointers.
+struct host_accessible {};
+
+namespace detail {
+
+/// Whether type `W`, without its namespaces, is named `word`. Reading names is what lets a vram
+/// resource answer for `::cuda::mr::device_accessible` without including libcu++.
+template <class W, std::size_t Size>
+consteval bool is_named(char const (&word)[Size]) {
+#if defined(_MSC_VER) && !defined(__clang__)
+    char const* at = __FUNCSIG__;
+#else
+    // Compilers write "... [with W = a::b; ...]", "[W = a::b, ...]" or "[with W=a::b, ...]".
+    char const* at = __PRETTY_FUNCTION__;
+#endif
+    while (*at != '\0' && !(at[0] == 'W' && (at[1] == '=' || (at[1] == ' ' && at[2] == '=')))) {
+        ++at;
+    }
+    char const* last = at; // where the last component of the name begins
+    for (; *at != '\0' && *at != ';' && *at != ',' && *at != ']'; ++at) {
+        if (*at == '<') { return false; } // a template's arguments may be named so, but are not `W`
+        if (*at == ':') { last = at + 1; }
+    }
+    std::size_t same = 0;
+    while (same + 1 < Size && last[same] == word[same]) { ++same; }
+    return same + 1 == Size && last + same == at;
+}
+
+} // namespace detail
+
+/// A word that vram knows: its own two, or another library's of the same name.
+template <class P>
+concept property =
+    detail::is_named<P>("device_accessible") || detail::is_named<P>("host_accessible");
+
+/// Two spellings of one word.
+template <class P, class Q>
+concept same_property =
+    (detail::is_named<P>("device_accessible") && detail::is_named<Q>("device_accessible")) ||
+    (detail::is_named<P>("host_accessible") && detail::is_named<Q>("host_accessible"));
+
+/// The words that hold for a resource's memory:
+/// `using properties = property_set<device_accessible>;`.
+template <property... Ps>
+struct property_set {
+    template <class P>
+    static constexpr bool has = (same_property<P, Ps> || ...);
+};
+
+/// Whether the memory of resource `R` has property `P`.
+template <class R, class P>
+concept has_property = R::properties::template has<P>;
+
+/// What CCCL asks for, found by argument-dependent lookup: answers for exactly the properties
+/// that `R` has.
+template <class R, property P>
+    requires has_property<R, P>
+constexpr void get_property(R const&, P) noexcept {}
+
+} // namespace vram

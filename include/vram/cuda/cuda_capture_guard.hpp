@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `cuda_capture_guard` lets this thread ask and allocate while a graph is being captured.
+
+#include <vram/cuda/cuda_error.hpp> // cuda_error
+
+#include <cuda_runtime_api.h> // cudaThreadExchangeStreamCaptureMode
+
+namespace vram {
+
+/// While a capture runs in its default mode, a cudaMalloc or a cudaEventQuery of the same thread,
+/// on whatever stream, is refused *and ends the capture*. In relaxed mode it is an ordinary call.
+/// The guard makes the mode of this thread relaxed for a scope: what vram does to its own memory
+/// and events never touches the captured streams.
+///
+/// Failure   the error sink; the mode stays what it was
+/// Threads   of this thread alone
+/// Cost      two calls, about 45 ns each
+class cuda_capture_guard {
+public:
+    cuda_capture_guard() noexcept { relaxed_ = exchange(); }
+    cuda_capture_guard(cuda_capture_guard&&) = delete;
+    ~cuda_capture_guard() {
+        if (relaxed_) { exchange(); }
+    }
+
+private:
+    bool exchange() noexcept {
+        return cuda_error::report(
+            cuda_exit::or_done([&] { return cudaThreadExchangeStreamCaptureMode(&mode_); }));
+    }
+
+    cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed; ///< the other mode, each time
+    bool                  relaxed_;
+};
+
+} // namespace vram

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `cuda_direct` is what the resources share that go to the driver for every block.
+
+#include <vram/base/align.hpp>              // align, default_alignment
+#include <vram/base/contract.hpp>           // expects
+#include <vram/cuda/cuda_capture_guard.hpp> // cuda_capture_guard
+#include <vram/cuda/cuda_platform.hpp>      // cuda_platform
+#include <vram/cuda/over_aligned.hpp>       // over_aligned
+
+#include <cstddef> // size_t
+#include <new>     // nothrow
+
+namespace vram {
+
+/// The synchronous pair over two calls, `Resource::take(void** p, bytes)` and `Resource::give(p)`,
+/// which `Resource` has as private members: `class cuda_resource : public
+/// cuda_direct<cuda_resource>`.
+///
+/// Failure   `out_of_memory` with the device's figures, else `cuda_error`; in `deallocate_sync`,
+///           the error sink
+/// Threads   any
+/// Cost      two calls of the driver to hold the device and the capture mode, and the calls
+///           themselves
+template <class Resource>
+class cuda_direct {
+public:
+    using platform = cuda_platform;
+    using stream   = cuda_stream_view;
+
+    [[nodiscard]] void* allocate_sync(std::size_t bytes,
+                                      std::size_t alignment = default_alignment) {
+        void*             p      = nullptr;
+        cudaError_t const status = attempt(p, bytes, alignment);
+        if (status != cudaSuccess) [[unlikely]] { refuse(status, bytes, alignment); }
+        return p;
+    }
+
+    /// A refusal of any kind is `nullptr`: the next call that throws tells it.
+    [[nodiscard]] void* try_allocate_sync(std::size_t bytes,
+                                          std::size_t alignment = default_alignment) noexcept {
+        void*             p      = nullptr;
+        cudaError_t const status = attempt(p, bytes, alignment);
+        if (status != cudaSuccess) { cuda_error::clear(status); }
+        return p;
+    }
+
+    /// \param bytes, alignment  as they were asked with
+    void deallocate_sync(void* p, std::size_t bytes,
+                         std::size_t alignment = default_alignment) noexcept {
+        if (p == nullptr || cuda_exit::began()) { return; }
+        void* const              block = over_aligned::take_back(p, bytes, alignment);
+        cuda_device_guard const  on{device_, std::nothrow};
+        cuda_capture_guard const relaxed;
+        cuda_error::report(on.status()); // the free below is right on whatever device
+        cuda_error::report(cuda_exit::or_done([&] { return self().give(block); }), p, bytes);
+    }
+
+    [[nodiscard]] cuda_device device() const noexcept { return device_; }
+
+    /// Equal are those of one device: each frees what the other gave.
+    friend bool operator==(cuda_direct const& a, cuda_direct const& b) noexcept {
+        return a.device_ == b.device_;
+    }
+
+protected:
+    explicit cuda_direct(cuda_device device) noexcept : device_{device} { cuda_exit::watch(); }
+
+private:
+    Resource const& self() const noexcept { return static_cast<Resource const&>(*this); }
+
+    cudaError_t attempt(void*& p, std::size_t bytes, std::size_t alignment) {
+        expects(valid_alignment(alignment), "the alignment is a power of two");
+        if (bytes == 0) { return cudaSuccess; }
+        cuda_device_guard const on{device_, std::nothrow};
+        if (on.status() != cudaSuccess) { return on.status(); }
+        cuda_capture_guard const relaxed;
+        void*                    block  = nullptr;
+        cudaError_t const        status = cuda_exit::or_refused(
+            [&] { return self().take(&block, over_aligned::size(bytes, alignment)); });
+        if (status != cudaSuccess) { return status; }
+        p = over_aligned::hand_out(block, alignment);
+        if (p != nullptr) [[likely]] { return status; }
+        cuda_error::report(self().give(block), block, bytes);
+        return cudaErrorMemoryAllocation; // the host has no room for the note
+    }
+
+    [[noreturn]] void refuse(cudaError_t status, std::size_t bytes, std::size_t alignment) const {
+        cuda_error::clear(status);
+        if (status != cudaErrorMemoryAllocation) { throw cuda_error{status}; }
+        memory_info const device = cuda_memory_info(device_, std::nothrow);
+        throw out_of_memory{{.asked        = bytes,
+                             .rounded      = over_aligned::size(bytes, alignment),
+                             .alignment    = alignment,
+                             .device_free  = device.free,
+                             .device_total = device.total}};
+    }
+
+    cuda_device device_;
+};
+
+} // namespace vram

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `cuda_platform` is CUDA as the rest of vram sees it.
+
+#include <vram/concepts/platform.hpp>     // the concept that the proof below checks
+#include <vram/cuda/cuda_copy.hpp>        // cuda_copy
+#include <vram/cuda/cuda_event.hpp>       // cuda_event
+#include <vram/cuda/cuda_fill.hpp>        // cuda_fill
+#include <vram/cuda/cuda_memory_info.hpp> // cuda_memory_info
+#include <vram/cuda/cuda_stream.hpp>      // cuda_stream
+
+#include <cuda_runtime_api.h> // cudaLaunchHostFunc
+
+#include <cstddef> // size_t, byte
+#include <cstdint> // uint64_t
+
+namespace vram {
+
+class gate;            // base/gate.hpp
+class cuda_resource;   // cuda/cuda_resource.hpp
+class cuda_thread;     // cuda/cuda_thread.hpp
+class pinned_resource; // cuda/pinned_resource.hpp
+
+/// The names and calls by which layers, pools and loaders reach CUDA. Each is one call of the
+/// runtime.
+///
+/// Failure   `cuda_error`, or `out_of_memory` where CUDA itself has none; nothing stays latched
+/// Threads   any
+/// Streams   what would break a graph capture is refused, or made so that it does not
+/// Cost      that of the call named in the parts
+struct cuda_platform {
+    using device          = cuda_device;
+    using device_guard    = cuda_device_guard;
+    using stream          = cuda_stream_view;
+    using own_stream      = cuda_stream;
+    using event           = cuda_event;
+    using gate            = vram::gate;
+    using thread          = cuda_thread;
+    using device_resource = cuda_resource;
+    using pinned_resource = vram::pinned_resource;
+
+    // Devices.
+    [[nodiscard]] static device      current_device() { return device::current(); }
+    [[nodiscard]] static memory_info memory(device d) { return cuda_memory_info(d); }
+
+    /// The host waits for everything that the device was given. It ends a capture, as CUDA's own
+    /// call does.
+    static void synchronize(device d) {
+        device_guard const on{d};
+        cuda_check(cuda_exit::or_done([] { return cudaDeviceSynchronize(); }));
+    }
+
+    // Streams.
+    [[nodiscard]] static std::uint64_t id(stream s) { return s.id(); }
+    [[nodiscard]] static device        device_of(stream s) { return s.device(); }
+    [[nodiscard]] static bool          capturing(stream s) { return s.capturing(); }
+
+    static void synchronize(stream s) { s.synchronize(); }
+
+    /// Calls `function(argument)` on a thread of the driver, in stream order; it may call nothing
+    /// of CUDA.
+    static void call(stream s, void (*function)(void*), void* argument) {
+        cuda_check(
+            cuda_exit::or_done([&] { return cudaLaunchHostFunc(s.get(), function, argument); }));
+    }
+
+    // Events.
+    static void record(event& e, stream s) { e.record(s); }
+    static void wait(stream s, event const& e) { e.make_wait(s); }
+    static void synchronize(event const& e) { e.synchronize(); }
+
+    [[nodiscard]] static bool done(event const& e) { return e.done(); }
+
+    /// An event that takes the device's time; the nanoseconds between two such that are done.
+    [[nodiscard]] static event         timed_event(device d) { return event{d, {.timing = true}}; }
+    [[nodiscard]] static std::uint64_t elapsed(event const& from, event const& to) {
+        return static_cast<std::uint64_t>(1e6 * static_cast<double>(to.milliseconds_since(from)));
+    }
+
+    // Copies.
+    static void copy(stream s, void* to, void const* from, std::size_t bytes) {
+        cuda_copy(s, to, from, bytes);
+    }
+    static void copy(stream s, pitched_copy const& box) { cuda_copy(s, box); }
+    static void fill(stream s, void* to, std::byte value, std::size_t bytes) {
+        cuda_fill(s, to, value, bytes);
+    }
+};
+
+static_assert(platform<cuda_platform>);
+
+} // namespace vram

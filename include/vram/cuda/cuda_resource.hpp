@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `cuda_resource` is the memory of a device, straight from the driver: cudaMalloc and cudaFree.
+
+#include <vram/concepts/powers.hpp>  // the concepts that the proofs below check
+#include <vram/cuda/cuda_direct.hpp> // cuda_direct
+
+#include <cuda_runtime_api.h> // cudaMalloc, cudaFree
+
+#include <cstddef> // size_t
+
+namespace vram {
+
+/// Device memory that belongs to one device, whatever device is current. What everything else is
+/// stacked upon:
+///
+///     pool<stream_ordered<cuda_resource>> memory;
+///
+/// Failure   `out_of_memory` with the device's figures, else `cuda_error`; in `deallocate_sync`,
+///           the error sink
+/// Threads   any
+/// Streams   none: `deallocate_sync` waits for the whole device, as cudaFree does
+/// Cost      tens to hundreds of us a call; an alignment above 256 costs that much more memory
+class cuda_resource : public cuda_direct<cuda_resource> {
+public:
+    using properties = property_set<device_accessible>;
+
+    explicit cuda_resource(cuda_device device = cuda_device::current()) noexcept
+        : cuda_direct{device} {}
+
+private:
+    friend cuda_direct;
+
+    static cudaError_t take(void** p, std::size_t bytes) noexcept { return cudaMalloc(p, bytes); }
+    static cudaError_t give(void* p) noexcept { return cudaFree(p); }
+};
+
+static_assert(synchronous_resource<cuda_resource> && fallible_resource<cuda_resource>);
+static_assert(has_property<cuda_resource, device_accessible>);
+static_assert(!has_property<cuda_resource, host_accessible>);
+
+} // namespace vram

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `pinned_resource` is host memory that devices copy from and to at full speed: cudaHostAlloc.
+
+#include <vram/concepts/powers.hpp>  // the concepts that the proofs below check
+#include <vram/cuda/cuda_direct.hpp> // cuda_direct
+
+#include <cuda_runtime_api.h> // cudaHostAlloc, cudaFreeHost
+
+#include <cstddef> // size_t
+
+namespace vram {
+
+/// What pinned memory is made for.
+struct pinned_options {
+    bool portable       = true;  ///< pinned for every device, not for one alone
+    bool mapped         = true;  ///< kernels may use the host's own pointers
+    bool write_combined = false; ///< faster to read for a device, very slow to read for the host
+};
+
+/// Page-locked host memory. Copies to and from it run beside the host and beside kernels.
+///
+///     ring slots{pinned_resource{cuda_device::current(), {.write_combined = true}}};
+///
+/// Failure   `out_of_memory`, also when the system lets no more pages be locked; else `cuda_error`;
+///           in `deallocate_sync`, the error sink
+/// Threads   any
+/// Streams   none: `deallocate_sync` waits for the whole device, as cudaFreeHost does
+/// Cost      about 0.45 s for each GiB: the system finds and locks every page
+class pinned_resource : public cuda_direct<pinned_resource> {
+public:
+    using properties = property_set<device_accessible, host_accessible>;
+
+    explicit pinned_resource(cuda_device    device  = cuda_device::current(),
+                             pinned_options options = {}) noexcept
+        : cuda_direct{device},
+          flags_{(options.portable ? cudaHostAllocPortable : 0U) |
+                 (options.mapped ? cudaHostAllocMapped : 0U) |
+                 (options.write_combined ? cudaHostAllocWriteCombined : 0U)} {}
+
+private:
+    friend cuda_direct;
+
+    cudaError_t take(void** p, std::size_t bytes) const noexcept {
+        return cudaHostAlloc(p, bytes, flags_);
+    }
+    static cudaError_t give(void* p) noexcept { return cudaFreeHost(p); }
+
+    unsigned flags_;
+};
+
+static_assert(synchronous_resource<pinned_resource> && fallible_resource<pinned_resource>);
+static_assert(has_property<pinned_resource, host_accessible>);
+
+} // namespace vram

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `any_resource` owns a resource of any type: the member of a class that allocates.
+
+#include <vram/handle/counted.hpp>       // counted
+#include <vram/handle/resource_ref.hpp>  // resource_ref, resource_for
+#include <vram/handle/shared.hpp>        // shared
+#include <vram/source/null_resource.hpp> // the stand-in of the proofs below
+
+#include <concepts> // derived_from
+#include <utility>  // move, exchange, swap
+
+namespace vram {
+
+/// A resource of a type that is not known here, and that lives until its last holder ends.
+///
+///     any_resource<cuda_platform, device_accessible> memory = stream_ordered{cuda_resource{}};
+///
+/// It takes move-only resources, and copying it makes another holder of the same one, as `shared`
+/// does: a resource with books of its own cannot be doubled. Made from a `shared` it joins its
+/// holders. Made from a `resource_ref` it borrows, as that does. One that was moved from may only
+/// be assigned to or destroyed.
+///
+/// Failure   `std::bad_alloc` when made; else as the resource
+/// Threads   as the resource; copies may be made and ended by any threads, one handle by one at a
+///           time
+/// Cost      one host allocation when made (none from a `shared` or a `resource_ref`), one atomic
+///           operation per copy, one call through a pointer per use
+template <class Platform, property... Properties>
+class any_resource : public erased<Platform> {
+    using base = erased<Platform>;
+
+public:
+    using properties = property_set<Properties...>;
+
+    template <class R>
+        requires(!std::derived_from<R, base>) && resource_for<R, Platform, Properties...>
+    any_resource(R mr)
+        : any_resource{new counted_value<R>{std::in_place, std::move(mr)}, adopted{}} {}
+
+    template <class R>
+        requires resource_for<R, Platform, Properties...>
+    any_resource(shared<R> handle) noexcept
+        : any_resource{detail::shared_access::take(handle), adopted{}} {}
+
+    template <property... Others>
+        requires(property_set<Others...>::template has<Properties> && ...)
+    any_resource(resource_ref<Platform, Others...> borrowed) noexcept : base{borrowed} {}
+
+    template <property... Others>
+        requires(property_set<Others...>::template has<Properties> && ...)
+    any_resource(any_resource<Platform, Others...> other) noexcept
+        : base{other}, block_{std::exchange(other.block_, nullptr)} {}
+
+    any_resource(any_resource const& other) noexcept : base{other}, block_{other.block_} {
+        if (block_ != nullptr) { block_->hold(); }
+    }
+    any_resource(any_resource&& other) noexcept
+        : base{other}, block_{std::exchange(other.block_, nullptr)} {
+        other.target_ = nullptr;
+    }
+    any_resource& operator=(any_resource other) noexcept {
+        std::swap(this->target_, other.target_);
+        std::swap(this->calls_, other.calls_);
+        std::swap(block_, other.block_);
+        return *this;
+    }
+    ~any_resource() {
+        if (block_ != nullptr) { block_->drop(); }
+    }
+
+    /// How many hold the resource, `shared` handles among them; 0 where it is borrowed.
+    [[nodiscard]] std::size_t holders() const noexcept {
+        return block_ == nullptr ? 0 : block_->holders();
+    }
+
+private:
+    template <class, property...>
+    friend class any_resource;
+
+    struct adopted {};
+
+    template <class R>
+    any_resource(counted_value<R>* block, adopted) noexcept
+        : base{&block->value, &calls_of<R>}, block_{block} {}
+
+    counted* block_ = nullptr;
+};
+
+namespace detail {
+template <class Platform, class Properties>
+struct any_of;
+template <class Platform, class... Properties>
+struct any_of<Platform, property_set<Properties...>> {
+    using type = any_resource<Platform, Properties...>;
+};
+} // namespace detail
+
+/// The `any_resource` that promises all that `R` promises.
+template <resource R>
+using any_resource_of = typename detail::any_of<typename R::platform, typename R::properties>::type;
+
+static_assert(resource<any_resource_of<null_resource<>>>);
+static_assert(fallible_resource<any_resource_of<null_resource<>>>);
+static_assert(sizeof(any_resource_of<null_resource<>>) == 3 * sizeof(void*));
+
+} // namespace vram

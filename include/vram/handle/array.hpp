@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `array` is a buffer of elements: device memory with a type and a length.
+
+#include <vram/base/contract.hpp>        // expects
+#include <vram/handle/buffer.hpp>        // buffer
+#include <vram/source/null_resource.hpp> // the stand-in of the proofs below
+
+#include <algorithm>   // max
+#include <cstddef>     // size_t, byte
+#include <span>        // span
+#include <type_traits> // is_trivially_copyable_v
+#include <utility>     // forward
+
+namespace vram {
+
+/// `size()` elements, uninitialised, in a resource's memory. Move-only.
+///
+///     array<float, resource_ref_of<decltype(memory)>> weights{memory, stream, 1'000'000};
+///     auto weights = make_array<float>(memory, stream, 1'000'000); // the same, shorter
+///     weights.copy_from(initial); // a span of the host's
+///     kernel<<<grid, block, 0, stream>>>(weights.span());
+///
+/// Failure   as the resource and as the platform's copy; a count whose bytes overflow is
+///           `out_of_memory`. Where resizing fails, the array is as it was
+/// Threads   one at a time
+/// Streams   all on the array's stream, as for `buffer`
+/// Cost      that of a `buffer`; copies are queued, and only `get` and `set` wait
+template <class Element, class R>
+    requires resource<std::remove_reference_t<R>> && std::is_trivially_copyable_v<Element>
+class array {
+    using bytes_type = buffer<R>;
+
+public:
+    using value_type    = Element;
+    using resource_type = typename bytes_type::resource_type;
+    using platform      = typename bytes_type::platform;
+    using stream        = typename bytes_type::stream;
+    using properties    = typename bytes_type::properties;
+
+    explicit array(R mr, stream s = {}, std::size_t count = 0)
+        : bytes_{std::forward<R>(mr), s, bytes_of(count), alignment} {}
+    /// With a copy of `host`, which is left as it is until the stream has passed the copy.
+    array(R mr, stream s, std::span<Element const> host)
+        : array{std::forward<R>(mr), s, host.size()} {
+        copy_from(host);
+    }
+
+    /// Makes it `count` elements long; what it held up to there stays.
+    void resize(std::size_t count) { bytes_.resize(bytes_of(count)); }
+    void reserve(std::size_t count) { bytes_.reserve(bytes_of(count)); }
+    void shrink_to_fit() { bytes_.shrink_to_fit(); }
+
+    /// Queues a copy of all of `host`, as long as the array, into it. The host memory stays as it
+    /// is until the stream has passed the copy.
+    void copy_from(std::span<Element const> host) {
+        expects(host.size() == size(), "array: what is copied into it is as long as it is");
+        if (!empty()) { platform::copy(get_stream(), data(), host.data(), bytes_.size()); }
+    }
+    /// Queues a copy of all of it into `host`, as long as the array; to be read when the stream has
+    /// passed the copy.
+    void copy_to(std::span<Element> host) const {
+        expects(host.size() == size(), "array: what it is copied into is as long as it is");
+        if (!empty()) { platform::copy(get_stream(), host.data(), data(), bytes_.size()); }
+    }
+    /// Queues the setting of every byte to `value`.
+    void fill(std::byte value) {
+        if (!empty()) { platform::fill(get_stream(), data(), value, bytes_.size()); }
+    }
+
+    /// The element at `i`. The host waits for the stream: for tests and for single results.
+    [[nodiscard]] Element get(std::size_t i) const {
+        expects(i < size(), "array: the element is in the array");
+        one_element box;
+        platform::copy(get_stream(), &box.value, data() + i, sizeof(Element));
+        platform::synchronize(get_stream());
+        return box.value;
+    }
+    /// Sets the element at `i`. The host waits for the stream.
+    void set(std::size_t i, Element const& value) {
+        expects(i < size(), "array: the element is in the array");
+        platform::copy(get_stream(), data() + i, &value, sizeof(Element));
+        platform::synchronize(get_stream());
+    }
+
+    void set_stream(stream s) noexcept { bytes_.set_stream(s); }
+    void destroy(stream s) noexcept { bytes_.destroy(s); }
+    void destroy() noexcept { bytes_.destroy(); }
+
+    // clang-format off
+    [[nodiscard]] Element*       data() noexcept       { return to_elements(bytes_.data()); }
+    [[nodiscard]] Element const* data() const noexcept { return to_elements(bytes_.data()); }
+    [[nodiscard]] std::size_t size() const noexcept     { return bytes_.size() / sizeof(Element); }
+    [[nodiscard]] std::size_t capacity() const noexcept {
+        return bytes_.capacity() / sizeof(Element);
+    }
+    [[nodiscard]] bool        empty() const noexcept    { return bytes_.empty(); }
+    [[nodiscard]] stream      get_stream() const noexcept { return bytes_.get_stream(); }
+    [[nodiscard]] std::span<Element>       span() noexcept       { return {data(), size()}; }
+    [[nodiscard]] std::span<Element const> span() const noexcept { return {data(), size()}; }
+    [[nodiscard]] resource_type&       upstream() noexcept       { return bytes_.upstream(); }
+    [[nodiscard]] resource_type const& upstream() const noexcept { return bytes_.upstream(); }
+    // clang-format on
+
+private:
+    static constexpr std::size_t alignment = std::max(default_alignment, alignof(Element));
+
+    static Element*       to_elements(void* p) noexcept { return static_cast<Element*>(p); }
+    static Element const* to_elements(void const* p) noexcept {
+        return static_cast<Element const*>(p);
+    }
+
+    static constexpr std::size_t bytes_of(std::size_t count) noexcept {
+        return count > unsatisfiable / sizeof(Element) ? unsatisfiable : count * sizeof(Element);
+    }
+
+    /// Room for an element that need not have a default constructor.
+    union one_element {
+        one_element() noexcept {}
+        Element value;
+    };
+
+    bytes_type bytes_;
+};
+
+/// `make_array<float>(memory, stream, n)`: by reference where `memory` cannot be copied, else by
+/// value.
+template <class Element, class R>
+[[nodiscard]] auto make_array(R& mr, typename R::platform::stream s, std::size_t count) {
+    if constexpr (std::copy_constructible<R>) {
+        return array<Element, R>{mr, s, count};
+    } else {
+        return array<Element, R&>{mr, s, count};
+    }
+}
+
+static_assert(std::is_nothrow_move_constructible_v<array<int, null_resource<>>>);
+
+} // namespace vram

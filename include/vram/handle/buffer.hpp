@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `buffer` is a block of memory that goes back by itself, in stream order.
+
+#include <vram/base/align.hpp>           // default_alignment
+#include <vram/concepts/resource.hpp>    // resource
+#include <vram/handle/held.hpp>          // held
+#include <vram/source/null_resource.hpp> // the stand-in of the proofs below
+
+#include <algorithm> // min
+#include <concepts>  // copy_constructible
+#include <cstddef>   // size_t
+#include <utility>   // exchange, forward, move
+
+namespace vram {
+
+/// Uninitialised bytes from a resource, on a stream that it remembers. Move-only.
+///
+///     buffer scratch{memory, stream, 64_MiB};
+///     kernel<<<grid, block, 0, stream>>>(scratch.data());
+///
+/// `R` is a handle by value, or `Resource&` for one that lives elsewhere; `buffer scratch{memory,
+/// ...}` chooses by value where `memory` can be copied. A buffer that was moved from is empty, and
+/// of its resource too: it may only be assigned to or destroyed.
+///
+/// Failure   as the resource and as the platform's copy; the buffer is then as it was
+/// Threads   one at a time
+/// Streams   the memory is taken, copied and given back on the buffer's stream. Work on other
+///           streams is for the user to order before that; `set_stream` and `destroy` only name the
+///           stream that follows it
+/// Cost      that of one allocation and one deallocation; `resize` within the capacity costs
+///           nothing
+template <class R>
+    requires resource<std::remove_reference_t<R>>
+class buffer {
+public:
+    using resource_type = std::remove_reference_t<R>;
+    using platform      = typename resource_type::platform;
+    using stream        = typename platform::stream;
+    using properties    = typename resource_type::properties;
+
+    explicit buffer(R mr, stream s = {}, std::size_t bytes = 0,
+                    std::size_t alignment = default_alignment)
+        : mr_{std::forward<R>(mr)}, stream_{s}, alignment_{alignment} {
+        data_     = mr_.get().allocate(s, bytes, alignment);
+        size_     = bytes;
+        capacity_ = bytes;
+    }
+    buffer(buffer&& other) noexcept
+        : mr_{std::move(other.mr_)},
+          stream_{other.stream_},
+          alignment_{other.alignment_},
+          data_{std::exchange(other.data_, nullptr)},
+          size_{std::exchange(other.size_, 0)},
+          capacity_{std::exchange(other.capacity_, 0)} {}
+    buffer& operator=(buffer&& other) noexcept {
+        if (this == &other) { return *this; }
+        give_back();
+        mr_        = std::move(other.mr_);
+        stream_    = other.stream_;
+        alignment_ = other.alignment_;
+        data_      = std::exchange(other.data_, nullptr);
+        size_      = std::exchange(other.size_, 0);
+        capacity_  = std::exchange(other.capacity_, 0);
+        return *this;
+    }
+    ~buffer() { give_back(); }
+
+    /// Makes it `bytes` long. What it held up to there stays; what is new is uninitialised. It
+    /// moves, by a copy on its stream, only where the capacity is too small.
+    void resize(std::size_t bytes) {
+        reserve(bytes);
+        size_ = bytes;
+    }
+    /// Makes room for `bytes` without a change of size.
+    void reserve(std::size_t bytes) {
+        if (bytes > capacity_) { relocate(bytes); }
+    }
+    /// Gives back what lies beyond the size.
+    void shrink_to_fit() {
+        if (size_ < capacity_) { relocate(size_); }
+    }
+
+    /// From here on, everything happens on `s`, which the caller has ordered after the work so far.
+    void set_stream(stream s) noexcept { stream_ = s; }
+    /// Gives the memory back on `s`, which the caller has ordered after the work so far. The buffer
+    /// is empty then.
+    void destroy(stream s) noexcept {
+        set_stream(s);
+        give_back();
+    }
+    /// Gives the memory back on the buffer's stream.
+    void destroy() noexcept { give_back(); }
+
+    // clang-format off
+    [[nodiscard]] void*       data() noexcept            { return data_; }
+    [[nodiscard]] void const* data() const noexcept      { return data_; }
+    [[nodiscard]] std::size_t size() const noexcept      { return size_; } ///< in bytes
+    [[nodiscard]] std::size_t capacity() const noexcept  { return capacity_; } ///< in bytes
+    [[nodiscard]] bool        empty() const noexcept     { return size_ == 0; }
+    [[nodiscard]] std::size_t alignment() const noexcept { return alignment_; }
+    [[nodiscard]] stream      get_stream() const noexcept { return stream_; }
+    [[nodiscard]] resource_type&       upstream() noexcept       { return mr_.get(); }
+    [[nodiscard]] resource_type const& upstream() const noexcept { return mr_.get(); }
+    // clang-format on
+
+private:
+    /// A block that goes back unless it is taken over: a copy may throw.
+    struct fresh_block {
+        buffer&     owner;
+        std::size_t bytes;
+        void*       data = owner.mr_.get().allocate(owner.stream_, bytes, owner.alignment_);
+
+        ~fresh_block() { owner.mr_.get().deallocate(owner.stream_, data, bytes, owner.alignment_); }
+    };
+
+    void relocate(std::size_t bytes) {
+        fresh_block       fresh{*this, bytes};
+        std::size_t const kept = std::min(size_, bytes);
+        if (kept != 0) { platform::copy(stream_, fresh.data, data_, kept); }
+        std::swap(fresh.data, data_);
+        std::swap(fresh.bytes, capacity_);
+    }
+    void give_back() noexcept {
+        if (data_ == nullptr) {
+            return;
+        } // nothing, or moved from: then there is no resource to ask
+        mr_.get().deallocate(stream_, std::exchange(data_, nullptr), std::exchange(capacity_, 0),
+                             alignment_);
+        size_ = 0;
+    }
+
+    [[no_unique_address]] held<R> mr_;
+    stream                        stream_;
+    std::size_t                   alignment_;
+    void*                         data_     = nullptr;
+    std::size_t                   size_     = 0;
+    std::size_t                   capacity_ = 0;
+};
+
+template <class R>
+    requires(!std::copy_constructible<R>)
+buffer(R&) -> buffer<R&>;
+template <class R>
+    requires(!std::copy_constructible<R>)
+buffer(R&, typename R::platform::stream, std::size_t = 0, std::size_t = 0) -> buffer<R&>;
+
+static_assert(!std::copy_constructible<buffer<null_resource<>>>);
+static_assert(std::is_nothrow_move_constructible_v<buffer<null_resource<>>>);
+
+} // namespace vram

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `erased` is a resource of any type in two words: what `resource_ref` and `any_resource` have in
+/// common.
+
+#include <vram/base/align.hpp>            // default_alignment
+#include <vram/handle/older_calls.hpp>    // older_calls
+#include <vram/handle/resource_calls.hpp> // resource_calls
+
+#include <cstddef>  // size_t
+#include <optional> // optional
+
+namespace vram {
+
+/// A pointer to a resource and the table of its type's calls. Not made by itself: `resource_ref`
+/// borrows, and `any_resource` owns, what it points to.
+///
+/// What a resource may or may not be able to do is asked when the program runs: `owns` and `usage`
+/// answer nothing where the resource cannot, `trim` gives back zero bytes, and `retire` settles
+/// nothing. `try_allocate` always answers; where the resource cannot say no without throwing, what
+/// it throws is caught here.
+///
+/// Failure   as the resource
+/// Threads   as the resource
+/// Cost      one call through a pointer
+template <class Platform>
+class erased : public older_calls<erased<Platform>> {
+public:
+    using platform = Platform;
+    using stream   = typename platform::stream;
+    using older_calls<erased>::allocate;
+    using older_calls<erased>::deallocate;
+
+    [[nodiscard]] void* allocate(stream s, std::size_t bytes,
+                                 std::size_t alignment = default_alignment) const {
+        return calls_->allocate(target_, s, bytes, alignment);
+    }
+    [[nodiscard]] void* allocate_sync(std::size_t bytes,
+                                      std::size_t alignment = default_alignment) const {
+        return calls_->allocate_sync(target_, bytes, alignment);
+    }
+
+    [[nodiscard]] void* try_allocate(stream s, std::size_t bytes,
+                                     std::size_t alignment = default_alignment) const noexcept {
+        return calls_->try_allocate(target_, s, bytes, alignment);
+    }
+    [[nodiscard]] void*
+    try_allocate_sync(std::size_t bytes, std::size_t alignment = default_alignment) const noexcept {
+        return calls_->try_allocate_sync(target_, bytes, alignment);
+    }
+
+    void deallocate(stream s, void* p, std::size_t bytes,
+                    std::size_t alignment = default_alignment) const noexcept {
+        calls_->deallocate(target_, s, p, bytes, alignment);
+    }
+    void deallocate_sync(void* p, std::size_t bytes,
+                         std::size_t alignment = default_alignment) const noexcept {
+        calls_->deallocate_sync(target_, p, bytes, alignment);
+    }
+
+    /// Whether `p` lies in the resource's memory; nothing where the resource does not know.
+    [[nodiscard]] std::optional<bool> owns(void const* p) const {
+        if (calls_->owns == nullptr) { return {}; }
+        return calls_->owns(target_, p);
+    }
+    /// The resource's figures; nothing where it keeps none.
+    [[nodiscard]] std::optional<memory_usage> usage() const {
+        if (calls_->usage == nullptr) { return {}; }
+        return calls_->usage(target_);
+    }
+    /// Bytes that went back upstream: none where the resource holds nothing on its own account.
+    std::size_t trim(std::size_t keep = 0) const {
+        return calls_->trim == nullptr ? 0 : calls_->trim(target_, keep);
+    }
+    void retire(stream s) const {
+        if (calls_->retire != nullptr) { calls_->retire(target_, s); }
+    }
+
+    /// The same resource, or two of one type that are equal.
+    friend bool operator==(erased const& a, erased const& b) {
+        if (a.target_ == b.target_ && a.calls_ == b.calls_) { return true; }
+        return a.calls_ == b.calls_ && a.target_ != nullptr && b.target_ != nullptr &&
+               a.calls_->equal(a.target_, b.target_);
+    }
+
+protected:
+    using calls_type = resource_calls<Platform>;
+
+    erased(void* target, calls_type const* calls) noexcept : target_{target}, calls_{calls} {}
+    erased(erased const&)            = default;
+    erased& operator=(erased const&) = default;
+    ~erased()                        = default;
+
+    void*             target_;
+    calls_type const* calls_;
+};
+
+} // namespace vram

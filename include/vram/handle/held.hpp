@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `held` is a resource as a member: `held<R>` keeps it by value, `held<R&>` borrows it with its
+/// type.
+
+#include <vram/concepts/resource.hpp> // synchronous_resource
+
+#include <type_traits> // remove_reference_t, is_nothrow_move_constructible_v
+#include <utility>     // move
+
+namespace vram {
+
+/// What a holder of memory keeps of its resource. By value for the handles (`shared`,
+/// `resource_ref`, `any_resource`) and for resources that are free to copy; by reference where the
+/// resource lives elsewhere and calls into it should stay direct.
+///
+/// Cost      none; an empty resource takes no space as a `[[no_unique_address]]` member
+template <class R>
+    requires synchronous_resource<std::remove_reference_t<R>>
+class held {
+public:
+    using resource_type = R;
+
+    explicit held(R mr) noexcept(std::is_nothrow_move_constructible_v<R>) : mr_{std::move(mr)} {}
+
+    [[nodiscard]] R&       get() noexcept { return mr_; }
+    [[nodiscard]] R const& get() const noexcept { return mr_; }
+
+    friend bool operator==(held const& a, held const& b) { return a.get() == b.get(); }
+
+private:
+    [[no_unique_address]] R mr_;
+};
+
+template <class R>
+class held<R&> {
+public:
+    using resource_type = R;
+
+    explicit held(R& mr) noexcept : mr_{&mr} {}
+
+    [[nodiscard]] R& get() const noexcept { return *mr_; }
+
+    friend bool operator==(held const& a, held const& b) { return a.get() == b.get(); }
+
+private:
+    R* mr_; // a pointer, so that holders can be assigned
+};
+
+} // namespace vram

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `resource_calls` is what is left of a resource's type when its type is forgotten: a table of
+/// calls.
+
+#include <vram/base/error.hpp>      // report_error
+#include <vram/concepts/powers.hpp> // resource and its powers
+
+#include <concepts> // same_as
+#include <cstddef>  // size_t
+#include <new>      // bad_alloc
+
+namespace vram {
+
+/// The calls of one resource type over untyped pointers to it. A power that the type does not have
+/// is a null pointer, but for `try_allocate`: any resource can be asked so, at the price of a
+/// caught exception; one that is no `std::bad_alloc` goes to the error sink.
+template <class Platform>
+struct resource_calls {
+    using stream = typename Platform::stream;
+    // clang-format off
+    void* (*allocate)         (void* mr, stream, std::size_t bytes, std::size_t align);
+    void* (*allocate_sync)    (void* mr, std::size_t bytes, std::size_t align);
+    void* (*try_allocate)     (void* mr, stream, std::size_t bytes, std::size_t align) noexcept;
+    void* (*try_allocate_sync)(void* mr, std::size_t bytes, std::size_t align) noexcept;
+    void  (*deallocate)       (void* mr, stream, void* p, std::size_t bytes,
+                               std::size_t align) noexcept;
+    void  (*deallocate_sync)  (void* mr, void* p, std::size_t bytes, std::size_t align) noexcept;
+
+    bool         (*owns)  (void const* mr, void const* p);
+    memory_usage (*usage) (void const* mr);
+    std::size_t  (*trim)  (void* mr, std::size_t keep);
+    void         (*retire)(void* mr, stream);
+
+    bool (*equal)(void const* mr, void const* other);
+    // clang-format on
+};
+
+namespace detail {
+
+/// The calls of resource `R`.
+template <resource R>
+struct calls_to {
+    using platform = typename R::platform;
+    using stream   = typename platform::stream;
+
+    static R&       at(void* mr) noexcept { return *static_cast<R*>(mr); }
+    static R const& at(void const* mr) noexcept { return *static_cast<R const*>(mr); }
+
+    /// It did not say no: it could not be asked. That is told, for nothing may be thrown.
+    static void* failed(std::size_t bytes) noexcept {
+        report_error({.kind = mishap::platform_error, .bytes = bytes});
+        return nullptr;
+    }
+
+    static void* allocate(void* mr, stream s, std::size_t bytes, std::size_t alignment) {
+        return at(mr).allocate(s, bytes, alignment);
+    }
+    static void* allocate_sync(void* mr, std::size_t bytes, std::size_t alignment) {
+        return at(mr).allocate_sync(bytes, alignment);
+    }
+    static void* try_allocate(void* mr, stream s, std::size_t bytes,
+                              std::size_t alignment) noexcept {
+        if constexpr (fallible_resource<R>) {
+            return at(mr).try_allocate(s, bytes, alignment);
+        } else {
+            try {
+                return at(mr).allocate(s, bytes, alignment);
+            } catch (std::bad_alloc const&) { return nullptr; } catch (...) {
+                return failed(bytes);
+            }
+        }
+    }
+    static void* try_allocate_sync(void* mr, std::size_t bytes, std::size_t alignment) noexcept {
+        if constexpr (fallible_resource<R>) {
+            return at(mr).try_allocate_sync(bytes, alignment);
+        } else {
+            try {
+                return at(mr).allocate_sync(bytes, alignment);
+            } catch (std::bad_alloc const&) { return nullptr; } catch (...) {
+                return failed(bytes);
+            }
+        }
+    }
+    static void deallocate(void* mr, stream s, void* p, std::size_t bytes,
+                           std::size_t alignment) noexcept {
+        at(mr).deallocate(s, p, bytes, alignment);
+    }
+    static void deallocate_sync(void* mr, void* p, std::size_t bytes,
+                                std::size_t alignment) noexcept {
+        at(mr).deallocate_sync(p, bytes, alignment);
+    }
+
+    static bool         owns(void const* mr, void const* p) { return at(mr).owns(p); }
+    static memory_usage usage(void const* mr) { return at(mr).usage(); }
+    static std::size_t  trim(void* mr, std::size_t keep) { return at(mr).trim(keep); }
+    static void         retire(void* mr, stream s) { at(mr).retire(s); }
+
+    static bool equal(void const* mr, void const* other) { return at(mr) == at(other); }
+
+    // A member function of a class template exists only where it is named, so a power that is not
+    // there is never compiled.
+    static constexpr resource_calls<platform> table() noexcept {
+        resource_calls<platform> calls{.allocate          = allocate,
+                                       .allocate_sync     = allocate_sync,
+                                       .try_allocate      = try_allocate,
+                                       .try_allocate_sync = try_allocate_sync,
+                                       .deallocate        = deallocate,
+                                       .deallocate_sync   = deallocate_sync,
+                                       .owns              = nullptr,
+                                       .usage             = nullptr,
+                                       .trim              = nullptr,
+                                       .retire            = nullptr,
+                                       .equal             = equal};
+        if constexpr (owning_resource<R>) { calls.owns = owns; }
+        if constexpr (measured_resource<R>) { calls.usage = usage; }
+        if constexpr (trimmable_resource<R>) { calls.trim = trim; }
+        if constexpr (retiring_resource<R>) { calls.retire = retire; }
+        return calls;
+    }
+};
+
+} // namespace detail
+
+/// The table of resource `R`. One for each type; its address stands for the type.
+template <resource R>
+inline constexpr resource_calls<typename R::platform> calls_of = detail::calls_to<R>::table();
+
+} // namespace vram

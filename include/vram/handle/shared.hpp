@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `shared` lets many hold one resource: the copyable handle of a stack that must not be copied.
+
+#include <vram/handle/counted.hpp>       // counted
+#include <vram/handle/older_calls.hpp>   // older_calls
+#include <vram/layer/with.hpp>           // with::pending
+#include <vram/source/null_resource.hpp> // the stand-in of the proofs below
+
+#include <cstddef> // size_t
+#include <utility> // move, forward, exchange, swap, in_place_t
+
+namespace vram {
+
+namespace detail {
+struct shared_access;
+}
+
+/// A handle of a resource that lives until its last handle ends. A copy is another handle of the
+/// same resource.
+///
+///     shared memory{pool{stream_ordered{cuda_resource{}}}};
+///     worker a{device, [memory] { ... }};
+///
+/// It has every power of the resource, and it is what a library takes that wants a copyable one
+/// (CCCL and RMM do). A handle that was moved from holds nothing and may only be assigned to or
+/// destroyed.
+///
+/// Failure   `std::bad_alloc` when made; else as the resource
+/// Threads   as the resource; handles may be copied and ended by any threads, one handle by one at
+///           a time
+/// Cost      one host allocation when made, one atomic operation per copy, an indirection per call
+template <synchronous_resource R>
+class shared : public older_calls<shared<R>> {
+public:
+    using resource_type = R;
+    using platform      = typename R::platform;
+    using stream        = typename platform::stream;
+    using properties    = typename R::properties;
+    using older_calls<shared>::allocate;
+    using older_calls<shared>::deallocate;
+
+    explicit shared(R mr) : block_{new block{std::in_place, std::move(mr)}} {}
+    /// Makes the resource where it will live: for one that cannot be moved.
+    template <class... Args>
+    explicit shared(std::in_place_t, Args&&... args)
+        : block_{new block{std::in_place, std::forward<Args>(args)...}} {}
+
+    shared(shared const& other) noexcept : block_{other.block_} {
+        if (block_ != nullptr) { block_->hold(); }
+    }
+    shared(shared&& other) noexcept : block_{std::exchange(other.block_, nullptr)} {}
+    shared& operator=(shared other) noexcept {
+        std::swap(block_, other.block_);
+        return *this;
+    }
+    ~shared() {
+        if (block_ != nullptr) { block_->drop(); }
+    }
+
+    [[nodiscard]] void* allocate(stream s, std::size_t bytes,
+                                 std::size_t alignment = default_alignment) const
+        requires resource<R>
+    {
+        return get().allocate(s, bytes, alignment);
+    }
+    [[nodiscard]] void* allocate_sync(std::size_t bytes,
+                                      std::size_t alignment = default_alignment) const {
+        return get().allocate_sync(bytes, alignment);
+    }
+
+    [[nodiscard]] void* try_allocate(stream s, std::size_t bytes,
+                                     std::size_t alignment = default_alignment) const noexcept
+        requires resource<R> && fallible_resource<R>
+    {
+        return get().try_allocate(s, bytes, alignment);
+    }
+    [[nodiscard]] void* try_allocate_sync(std::size_t bytes,
+                                          std::size_t alignment = default_alignment) const noexcept
+        requires fallible_resource<R>
+    {
+        return get().try_allocate_sync(bytes, alignment);
+    }
+
+    void deallocate(stream s, void* p, std::size_t bytes,
+                    std::size_t alignment = default_alignment) const noexcept
+        requires resource<R>
+    {
+        get().deallocate(s, p, bytes, alignment);
+    }
+    void deallocate_sync(void* p, std::size_t bytes,
+                         std::size_t alignment = default_alignment) const noexcept {
+        get().deallocate_sync(p, bytes, alignment);
+    }
+
+    [[nodiscard]] bool owns(void const* p) const
+        requires owning_resource<R>
+    {
+        return get().owns(p);
+    }
+    [[nodiscard]] memory_usage usage() const
+        requires measured_resource<R>
+    {
+        return get().usage();
+    }
+    std::size_t trim(std::size_t keep = 0) const
+        requires trimmable_resource<R>
+    {
+        return get().trim(keep);
+    }
+    void retire(stream s) const
+        requires retiring_resource<R>
+    {
+        get().retire(s);
+    }
+
+    /// The resource itself, for what only its own type can do.
+    [[nodiscard]] R& get() const noexcept { return block_->value; }
+    [[nodiscard]] R* operator->() const noexcept { return &block_->value; }
+
+    /// How many handles there are; others may come and go while it is read.
+    [[nodiscard]] std::size_t holders() const noexcept { return block_->holders(); }
+
+    /// Handles of one resource are equal, and so are handles of equal resources.
+    friend bool operator==(shared const& a, shared const& b) {
+        return a.block_ == b.block_ ||
+               (a.block_ != nullptr && b.block_ != nullptr && a.get() == b.get());
+    }
+
+    /// What a borrowed handle of this one points at: the resource itself.
+    friend R& referred(shared const& handle) noexcept { return handle.get(); }
+    friend R& referred(shared& handle) noexcept { return handle.get(); }
+
+private:
+    using block = counted_value<R>;
+
+    friend struct detail::shared_access;
+
+    block* block_;
+};
+
+namespace detail {
+/// Takes the resource out of a handle, together with its hold.
+struct shared_access {
+    template <class R>
+    [[nodiscard]] static counted_value<R>* take(shared<R>& handle) noexcept {
+        return std::exchange(handle.block_, nullptr);
+    }
+};
+} // namespace detail
+
+namespace with {
+/// `source | with::stream_ordered | with::shared`
+inline constexpr pending<vram::shared> shared{};
+} // namespace with
+
+// A handle takes nothing away, and is one word.
+static_assert(powers<shared<null_resource<>>>::include<null_resource<>>);
+static_assert(sizeof(shared<null_resource<>>) == sizeof(void*));
+
+} // namespace vram

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `std_allocator` lets standard containers live in a resource's memory: a `std::vector` in pinned
+/// memory.
+
+#include <vram/base/align.hpp>           // unsatisfiable
+#include <vram/concepts/property.hpp>    // host_accessible
+#include <vram/concepts/resource.hpp>    // synchronous_resource
+#include <vram/handle/held.hpp>          // held
+#include <vram/source/null_resource.hpp> // the stand-in of the proofs below
+
+#include <cstddef>     // size_t
+#include <type_traits> // true_type, is_empty, remove_reference_t
+#include <utility>     // forward
+
+namespace vram {
+
+/// A standard allocator over a resource whose memory the host may touch.
+///
+///     shared pinned{pool{pinned_resource{}}};
+///     std::vector<float, std_allocator<float, decltype(pinned)>> samples{pinned};
+///
+/// `R` is a copyable resource or handle by value, or `Resource&` for one that outlives the
+/// container. A resource of device memory alone does not compile. Elements stand at their own
+/// alignment.
+///
+/// Failure   `out_of_memory`, which is a `std::bad_alloc`; a count whose bytes overflow is one, too
+/// Threads   as the resource
+/// Streams   none: memory is given back when the container is done with it, so no stream may still
+///           use it
+/// Cost      none beside the resource's
+template <class Element, class R>
+    requires synchronous_resource<std::remove_reference_t<R>> &&
+             has_property<std::remove_reference_t<R>, host_accessible>
+class std_allocator {
+public:
+    using value_type    = Element;
+    using resource_type = std::remove_reference_t<R>;
+
+    // The memory goes where the elements go.
+    using propagate_on_container_copy_assignment = std::true_type;
+    using propagate_on_container_move_assignment = std::true_type;
+    using propagate_on_container_swap            = std::true_type;
+    using is_always_equal                        = std::is_empty<R>;
+
+    std_allocator()
+        requires std::default_initializable<R>
+        : mr_{R{}} {}
+    std_allocator(R mr) noexcept : mr_{std::forward<R>(mr)} {}
+    template <class Other>
+    std_allocator(std_allocator<Other, R> const& other) noexcept : mr_{other.mr_} {}
+
+    [[nodiscard]] Element* allocate(std::size_t count) {
+        std::size_t const bytes =
+            count > unsatisfiable / sizeof(Element) ? unsatisfiable : count * sizeof(Element);
+        return static_cast<Element*>(mr_.get().allocate_sync(bytes, alignof(Element)));
+    }
+    void deallocate(Element* p, std::size_t count) noexcept {
+        mr_.get().deallocate_sync(p, count * sizeof(Element), alignof(Element));
+    }
+
+    [[nodiscard]] resource_type& upstream() noexcept { return mr_.get(); }
+
+    template <class Other>
+    friend bool operator==(std_allocator const& a, std_allocator<Other, R> const& b) {
+        return a.mr_ == std_allocator{b}.mr_; // the other's is private to it
+    }
+
+private:
+    template <class Other, class R2>
+        requires synchronous_resource<std::remove_reference_t<R2>> &&
+                 has_property<std::remove_reference_t<R2>, host_accessible>
+    friend class std_allocator;
+
+    [[no_unique_address]] held<R> mr_;
+};
+
+static_assert(sizeof(std_allocator<int, null_resource<>>) == 1);
+
+} // namespace vram

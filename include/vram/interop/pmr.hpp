@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `pmr` is a resource of host memory as the standard library's polymorphic containers take it.
+
+#include <vram/concepts/property.hpp> // host_accessible
+#include <vram/concepts/resource.hpp> // synchronous_resource
+#include <vram/handle/held.hpp>       // held
+
+#include <concepts>        // copy_constructible
+#include <cstddef>         // size_t
+#include <memory_resource> // memory_resource
+#include <type_traits>     // remove_reference_t
+#include <utility>         // forward
+
+namespace vram {
+
+/// A `std::pmr::memory_resource` over memory that the host may touch, such as pinned memory.
+///
+///     vram::pmr pinned{pool{pinned_resource{}}};
+///     std::pmr::vector<float> samples{&pinned};
+///
+/// `R` is held by value, or borrowed as `Resource&`. A resource of device memory alone does not
+/// compile.
+///
+/// Failure   `out_of_memory`, which is a `std::bad_alloc`
+/// Threads   as the resource
+/// Streams   none: memory is given back when the container is done with it
+/// Cost      a virtual call beside the resource's
+template <class R>
+    requires synchronous_resource<std::remove_reference_t<R>> &&
+             has_property<std::remove_reference_t<R>, host_accessible>
+class pmr final : public std::pmr::memory_resource {
+public:
+    using resource_type = std::remove_reference_t<R>;
+
+    explicit pmr(R mr) : mr_{std::forward<R>(mr)} {}
+    pmr(pmr&&) = delete; // containers point at it
+
+    [[nodiscard]] resource_type& upstream() noexcept { return mr_.get(); }
+
+private:
+    // The standard wants a pointer for zero bytes as well, and a resource has none for them.
+    static std::size_t at_least_one(std::size_t bytes) noexcept { return bytes == 0 ? 1 : bytes; }
+
+    void* do_allocate(std::size_t bytes, std::size_t alignment) override {
+        return mr_.get().allocate_sync(at_least_one(bytes), alignment);
+    }
+    void do_deallocate(void* p, std::size_t bytes, std::size_t alignment) override {
+        mr_.get().deallocate_sync(p, at_least_one(bytes), alignment);
+    }
+    bool do_is_equal(std::pmr::memory_resource const& other) const noexcept override {
+        auto const* const same = dynamic_cast<pmr const*>(&other);
+        return same != nullptr && mr_ == same->mr_;
+    }
+
+    held<R> mr_;
+};
+
+template <class R>
+    requires(!std::copy_constructible<R>)
+pmr(R&) -> pmr<R&>;
+
+} // namespace vram

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `aligned` gives every request at least a certain alignment.
+
+#include <vram/base/align.hpp>           // align, valid_alignment
+#include <vram/base/contract.hpp>        // expects
+#include <vram/layer/layer_base.hpp>     // layer_base
+#include <vram/layer/with.hpp>           // with::layer
+#include <vram/source/null_resource.hpp> // the stand-in of the proofs below
+
+#include <algorithm> // max
+#include <cstddef>   // size_t
+#include <utility>   // move
+
+namespace vram {
+
+/// Whether `aligned` also rounds sizes up, so that the end of a block may be written in whole
+/// units.
+enum class sizes { as_asked, rounded_up };
+
+/// A least alignment for what comes through, whatever the callers ask.
+///
+///     aligned mr{cuda_resource{}, 2_MiB, sizes::rounded_up};   // whole pages
+///
+/// Failure   as the upstream; a size that cannot be rounded reaches it as `unsatisfiable`
+/// Threads   as the upstream
+/// Cost      two additions per call; rounding adds less than the alignment to each block
+template <synchronous_resource Upstream>
+class aligned : public layer_base<Upstream> {
+    using base = layer_base<Upstream>;
+
+public:
+    using typename base::stream;
+
+    /// `least` is a power of two.
+    aligned(Upstream upstream, std::size_t least, sizes rounding = sizes::as_asked)
+        : base{std::move(upstream)}, least_{least}, rounding_{rounding} {
+        expects(valid_alignment(least), "aligned: the alignment is a power of two");
+    }
+
+    [[nodiscard]] void* allocate(stream s, std::size_t bytes,
+                                 std::size_t alignment = default_alignment)
+        requires resource<Upstream>
+    {
+        return this->upstream_.allocate(s, size(bytes, alignment), at_least(alignment));
+    }
+    [[nodiscard]] void* allocate_sync(std::size_t bytes,
+                                      std::size_t alignment = default_alignment) {
+        return this->upstream_.allocate_sync(size(bytes, alignment), at_least(alignment));
+    }
+
+    [[nodiscard]] void* try_allocate(stream s, std::size_t bytes,
+                                     std::size_t alignment = default_alignment) noexcept
+        requires resource<Upstream> && fallible_resource<Upstream>
+    {
+        return this->upstream_.try_allocate(s, size(bytes, alignment), at_least(alignment));
+    }
+    [[nodiscard]] void* try_allocate_sync(std::size_t bytes,
+                                          std::size_t alignment = default_alignment) noexcept
+        requires fallible_resource<Upstream>
+    {
+        return this->upstream_.try_allocate_sync(size(bytes, alignment), at_least(alignment));
+    }
+
+    void deallocate(stream s, void* p, std::size_t bytes,
+                    std::size_t alignment = default_alignment) noexcept
+        requires resource<Upstream>
+    {
+        this->upstream_.deallocate(s, p, size(bytes, alignment), at_least(alignment));
+    }
+    void deallocate_sync(void* p, std::size_t bytes,
+                         std::size_t alignment = default_alignment) noexcept {
+        this->upstream_.deallocate_sync(p, size(bytes, alignment), at_least(alignment));
+    }
+
+    [[nodiscard]] std::size_t alignment() const noexcept { return least_; }
+    [[nodiscard]] sizes       rounding() const noexcept { return rounding_; }
+
+private:
+    [[nodiscard]] std::size_t at_least(std::size_t alignment) const noexcept {
+        return std::max(alignment, least_);
+    }
+    [[nodiscard]] std::size_t size(std::size_t bytes, std::size_t alignment) const noexcept {
+        return rounding_ == sizes::as_asked ? bytes : align(bytes, at_least(alignment));
+    }
+
+    std::size_t least_;
+    sizes       rounding_;
+};
+
+namespace with {
+/// `source | with::aligned(2_MiB)`
+[[nodiscard]] inline auto aligned(std::size_t least, sizes rounding = sizes::as_asked) {
+    return layer<vram::aligned>(least, rounding);
+}
+} // namespace with
+
+// A layer adds behaviour, never removes capability.
+static_assert(powers<aligned<null_resource<>>>::include<null_resource<>>);
+
+} // namespace vram

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `ancestor` finds a layer inside a stack.
+
+#include <type_traits> // remove_cvref_t, remove_cv_t
+#include <utility>     // declval
+
+namespace vram {
+
+namespace detail {
+
+template <template <class...> class Layer, class Type>
+inline constexpr bool is_layer = false;
+template <template <class...> class Layer, class... Args>
+inline constexpr bool is_layer<Layer, Layer<Args...>> = true;
+
+/// Whether `Stack` is such a layer or stands on one.
+template <template <class...> class Layer, class Stack>
+consteval bool stands_on() {
+    using stack = std::remove_cvref_t<Stack>;
+    if constexpr (is_layer<Layer, stack>) {
+        return true;
+    } else if constexpr (requires(Stack& s) { s.upstream(); }) {
+        return stands_on<Layer, decltype(std::declval<Stack&>().upstream())>();
+    } else if constexpr (requires(Stack& s) { s.first(), s.second(); }) {
+        return stands_on<Layer, decltype(std::declval<Stack&>().first())>() ||
+               stands_on<Layer, decltype(std::declval<Stack&>().second())>();
+    } else {
+        return false;
+    }
+}
+
+} // namespace detail
+
+/// Whether a stack has a layer of the template `Layer`.
+template <class Stack, template <class...> class Layer>
+concept has_ancestor = detail::stands_on<Layer, Stack>();
+
+/// The outermost layer of the template `Layer` in a stack; of two upstreams the first one is
+/// searched first.
+///
+///     pool<statistics<limiting<cuda_resource>>> memory;
+///     ancestor<limiting>(memory).used();
+///
+/// Failure   a stack without such a layer does not compile
+/// Threads   as the layer that is found
+/// Cost      none: the way is known when it is compiled
+template <template <class...> class Layer, has_ancestor<Layer> Stack>
+[[nodiscard]] constexpr auto& ancestor(Stack& stack) noexcept {
+    if constexpr (detail::is_layer<Layer, std::remove_cv_t<Stack>>) {
+        return stack;
+    } else if constexpr (requires { stack.upstream(); }) {
+        return ancestor<Layer>(stack.upstream());
+    } else if constexpr (has_ancestor<decltype(stack.first()), Layer>) {
+        return ancestor<Layer>(stack.first());
+    } else {
+        return ancestor<Layer>(stack.second());
+    }
+}
+
+} // namespace vram

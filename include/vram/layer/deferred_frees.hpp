@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `deferred_frees` are the books of memory that goes back later, shared by many threads.
+
+#include <vram/base/error.hpp>          // report_error
+#include <vram/base/gate.hpp>           // host_platform's gate
+#include <vram/base/lock.hpp>           // lock
+#include <vram/base/memory_usage.hpp>   // memory_usage
+#include <vram/base/tally.hpp>          // tally
+#include <vram/layer/freed_blocks.hpp>  // freed_blocks
+#include <vram/layer/waiting_frees.hpp> // waiting_frees
+
+#include <algorithm> // max
+#include <cstddef>   // size_t
+#include <cstdint>   // uint64_t
+#include <new>       // bad_alloc
+#include <utility>   // exchange
+
+namespace vram {
+
+/// What is out, what waits for its stream, and what may go back. Whoever owns the memory passes
+/// `give`, which is called as `give(p, bytes, alignment)` for each block that goes back, with no
+/// lock held.
+///
+/// Failure   what the platform throws while it asks or waits; nothing is lost by it
+/// Threads   any; no lock is held while `give` runs or the host waits
+/// Cost      a short lock per call; no host allocation once as many blocks were out before
+template <class Platform>
+class deferred_frees {
+public:
+    using stream = typename Platform::stream;
+
+    /// `per_event` frees share an event; fewer than `at_least` bytes stay until they are needed.
+    deferred_frees(std::size_t per_event, std::size_t at_least)
+        : per_event_{per_event}, at_least_{at_least} {}
+
+    /// A request under way. It has a place in the books before there is a block to lose.
+    class promise {
+    public:
+        promise(deferred_frees& books, std::size_t bytes) : books_{books}, bytes_{bytes} {
+            auto const held = books.lock_.hold();
+            if (books.links_.count() <= books.promised_) { books.links_.add_link(); }
+            ++books.promised_;
+            seen_ = books.returned_;
+        }
+        promise(promise&&) = delete;
+        ~promise() {
+            if (bytes_ == 0) { return; }
+            auto const held = books_.lock_.hold();
+            --books_.promised_;
+        }
+
+        /// The memory is there.
+        void* keep(void* p) noexcept {
+            auto const held = books_.lock_.hold();
+            books_.went_out(std::exchange(bytes_, 0));
+            return p;
+        }
+
+        /// The memory was refused. Gives back what is done, or waits for the oldest; false: nothing
+        /// is left.
+        template <class Give>
+        bool make_room(Give give) {
+            if (bytes_ > ~std::size_t{0} / 2) { return false; } // nobody will ever have that
+            return books_.make_room(seen_, give);
+        }
+
+    private:
+        deferred_frees& books_;
+        std::size_t     bytes_;
+        std::uint64_t   seen_ = 0; ///< how often memory had gone back when it was asked for
+    };
+
+    /// Where a block that comes back goes.
+    enum class way {
+        waits,   ///< it is in the books
+        is_due,  ///< no event could be had: wait for the stream, and give it back
+        foreign, ///< it is not from here; that was told
+    };
+
+    /// A block comes back, last used on `s`. Never waits.
+    [[nodiscard]] way take(stream s, void* p, std::size_t bytes, std::size_t alignment) noexcept {
+        auto const held = lock_.hold();
+        if (!came_back(p, bytes)) { return way::foreign; }
+        auto* const one = links_.pop();
+        *one            = {p, bytes, alignment};
+        try {
+            if (Platform::capturing(s)) {
+                captured_.push(one);
+            } else {
+                waiting_.add(s, one, per_event_);
+            }
+            return way::waits;
+        } catch (std::bad_alloc const&) { // no host memory for an event is nobody's mistake
+        } catch (...) { report_error({mishap::platform_error, p, bytes}); }
+        *one = {};
+        links_.push(one);
+        ++figures_.upstream;
+        return way::is_due;
+    }
+    /// A block comes back that nobody uses any more; whether it is from here, and so to be given
+    /// back.
+    [[nodiscard]] bool take_idle(void* p, std::size_t bytes) noexcept {
+        auto const held = lock_.hold();
+        if (!came_back(p, bytes)) { return false; }
+        ++figures_.upstream;
+        return true;
+    }
+
+    /// Gives back what is done, where it is enough to be worth it.
+    template <class Give>
+    void collect(Give give) {
+        auto held = lock_.hold();
+        if (!waiting_.empty() || !ready_.empty()) { give_back(held, at_least_, give); }
+    }
+    /// Gives back what is done, however little; returns the bytes.
+    template <class Give>
+    std::size_t collect_all(Give give) {
+        auto held = lock_.hold();
+        return give_back(held, 0, give);
+    }
+    /// The same, with what was freed while graphs were captured.
+    template <class Give>
+    void release_captured(Give give) {
+        auto held = lock_.hold();
+        ready_.splice(captured_);
+        give_back(held, 0, give);
+    }
+    /// Waits for everything and gives it back: the end.
+    template <class Give>
+    void settle(Give give) noexcept {
+        freed_blocks all = waiting_.settle();
+        all.splice(ready_);
+        all.splice(captured_);
+        all.drain(give);
+    }
+
+    /// Events that are still to be recorded on `s` are recorded now.
+    void close(stream s) {
+        auto const held = lock_.hold();
+        waiting_.close(s);
+    }
+
+    /// `waits` counts how often the host had to wait for a stream.
+    [[nodiscard]] memory_usage usage() const {
+        auto const   held = lock_.hold();
+        memory_usage now  = figures_;
+        now.live          = live_.value;
+        now.requested     = live_.value;
+        now.peak_live     = live_.peak;
+        now.pending       = pending();
+        now.reserved      = now.live + now.pending;
+        now.events        = waiting_.events();
+        return now;
+    }
+
+private:
+    using guard = lock::guard;
+
+    /// Host threads that were refused while another one is just giving memory back meet here.
+    struct meeting {
+        meeting() = default;
+        meeting(meeting&&) noexcept {}
+
+        typename Platform::gate gate;
+    };
+
+    void went_out(std::size_t bytes) noexcept {
+        live_.add(bytes);
+        ++figures_.allocations;
+        ++figures_.upstream;
+        figures_.peak_reserved = std::max(figures_.peak_reserved, live_.value + pending());
+    }
+    bool came_back(void* p, std::size_t bytes) noexcept {
+        if (bytes == 0 || bytes > live_.value || promised_ == 0) {
+            report_error({mishap::foreign_pointer, p, bytes});
+            return false;
+        }
+        live_.sub(bytes);
+        --promised_;
+        return true;
+    }
+    [[nodiscard]] std::size_t pending() const noexcept {
+        return waiting_.bytes() + ready_.bytes() + captured_.bytes();
+    }
+
+    /// Returns the bytes that went; the lock is let go while they do.
+    template <class Give>
+    std::size_t give_back(guard& held, std::size_t at_least, Give& give) {
+        waiting_.collect(ready_); // straight into the books: a throw loses nothing
+        std::size_t const bytes = ready_.bytes();
+        if (ready_.empty() || bytes < at_least) { return 0; }
+        freed_blocks done;
+        done.splice(ready_);
+        ++in_hand_;
+        figures_.upstream += done.count();
+        held.unlock();
+        done.drain(give);
+        held.lock();
+        links_.splice(done);
+        --in_hand_;
+        ++returned_;
+        if (refused_ != 0) {
+            held.unlock();
+            { auto const everybody = meeting_.gate.hold(); }
+            meeting_.gate.notify();
+            held.lock();
+        }
+        return bytes;
+    }
+
+    template <class Give>
+    bool make_room(std::uint64_t& seen, Give& give) {
+        auto held = lock_.hold();
+        if (returned_ == seen && give_back(held, 0, give) == 0) {
+            if (auto const oldest = waiting_.pin_oldest(); oldest.at != nullptr) {
+                ++figures_.waits;
+                wait_for(held, oldest);
+                give_back(held, 0, give);
+            }
+            if (returned_ == seen && in_hand_ != 0) { await_others(held, seen); }
+        }
+        return returned_ != std::exchange(seen, returned_);
+    }
+
+    void wait_for(guard& held, typename waiting_frees<Platform>::pin const& oldest) {
+        held.unlock();
+        try {
+            oldest.wait();
+        } catch (...) {
+            held.lock();
+            waiting_.unpin(oldest, false);
+            throw;
+        }
+        held.lock();
+        waiting_.unpin(oldest, true);
+    }
+
+    /// Another thread has the last blocks in its hands.
+    void await_others(guard& held, std::uint64_t seen) {
+        ++refused_;
+        held.unlock();
+        {
+            auto waiter = meeting_.gate.hold();
+            meeting_.gate.wait(waiter, [&] {
+                auto const look = lock_.hold();
+                return returned_ != seen;
+            });
+        }
+        held.lock();
+        --refused_;
+    }
+
+    std::size_t             per_event_;
+    std::size_t             at_least_;
+    lock                    lock_; ///< guards everything below
+    waiting_frees<Platform> waiting_;
+    freed_blocks            ready_;        ///< done, and to go back
+    freed_blocks            captured_;     ///< freed while a graph was captured
+    freed_blocks            links_;        ///< empty ones, at least as many as were promised
+    std::size_t             promised_ = 0; ///< blocks that are out or being asked for
+    std::size_t             in_hand_  = 0; ///< threads that are just giving back
+    std::size_t             refused_  = 0; ///< threads that wait for those
+    std::uint64_t           returned_ = 0; ///< how often something has gone back
+    tally                   live_;
+    memory_usage            figures_;
+    meeting                 meeting_;
+};
+
+} // namespace vram

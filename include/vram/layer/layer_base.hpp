@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `layer_base` is the part of a layer that every layer has: its upstream, and what passes through
+/// unchanged.
+
+#include <vram/concepts/powers.hpp> // the powers that are forwarded
+
+#include <cstddef> // size_t
+#include <utility> // move
+
+namespace vram {
+
+/// Owns the upstream by value and forwards every power that is a question or a request about memory
+/// at rest. What gives and takes memory (`allocate`, `deallocate`, their `try_` and `_sync` forms)
+/// is for the layer to write: all of it or none, so that no path goes around the layer.
+///
+/// Failure   as the upstream
+/// Threads   as the upstream
+/// Cost      none; an empty upstream takes no space
+template <synchronous_resource Upstream>
+class layer_base {
+public:
+    using upstream_type = Upstream;
+    using platform      = typename Upstream::platform;
+    using stream        = typename platform::stream;
+    using properties    = typename Upstream::properties;
+
+    [[nodiscard]] bool owns(void const* p) const
+        requires owning_resource<Upstream>
+    {
+        return upstream_.owns(p);
+    }
+    [[nodiscard]] memory_usage usage() const
+        requires measured_resource<Upstream>
+    {
+        return upstream_.usage();
+    }
+    std::size_t trim(std::size_t keep = 0)
+        requires trimmable_resource<Upstream>
+    {
+        return upstream_.trim(keep);
+    }
+    void retire(stream s)
+        requires retiring_resource<Upstream>
+    {
+        upstream_.retire(s);
+    }
+
+    [[nodiscard]] Upstream&       upstream() noexcept { return upstream_; }
+    [[nodiscard]] Upstream const& upstream() const noexcept { return upstream_; }
+
+    /// A layer is equal to itself alone: it keeps books of its own.
+    friend bool operator==(layer_base const& a, layer_base const& b) noexcept { return &a == &b; }
+
+protected:
+    explicit layer_base(Upstream upstream) : upstream_{std::move(upstream)} {}
+    layer_base(layer_base&&)            = default;
+    layer_base& operator=(layer_base&&) = default;
+    ~layer_base()                       = default;
+
+    [[no_unique_address]] Upstream upstream_;
+};
+
+} // namespace vram

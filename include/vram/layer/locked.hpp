@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `locked` lets one thread in at a time.
+
+#include <vram/base/gate.hpp>            // host_platform's gate
+#include <vram/layer/layer_base.hpp>     // layer_base
+#include <vram/layer/with.hpp>           // with::word
+#include <vram/source/null_resource.hpp> // the stand-in of the proofs below
+
+#include <concepts> // default_initializable
+#include <cstddef>  // size_t
+#include <utility>  // move
+
+namespace vram {
+
+/// A mutex around a resource that is not thread-safe.
+///
+///     locked mr{region_resource{buffer, sizeof buffer}};
+///
+/// The mutex is held while the upstream works. Put it right over the part that needs it, and no
+/// higher.
+///
+/// Failure   as the upstream
+/// Threads   any; what is asked of `upstream()` directly is not covered
+/// Cost      one lock per call, and whatever the others wait for
+template <synchronous_resource Upstream>
+class locked : public layer_base<Upstream> {
+    using base = layer_base<Upstream>;
+
+public:
+    using typename base::stream;
+
+    locked()
+        requires std::default_initializable<Upstream>
+        : locked{Upstream{}} {}
+    explicit locked(Upstream upstream) : base{std::move(upstream)} {}
+
+    [[nodiscard]] void* allocate(stream s, std::size_t bytes,
+                                 std::size_t alignment = default_alignment)
+        requires resource<Upstream>
+    {
+        auto const held = lock_.hold();
+        return this->upstream_.allocate(s, bytes, alignment);
+    }
+    [[nodiscard]] void* allocate_sync(std::size_t bytes,
+                                      std::size_t alignment = default_alignment) {
+        auto const held = lock_.hold();
+        return this->upstream_.allocate_sync(bytes, alignment);
+    }
+
+    [[nodiscard]] void* try_allocate(stream s, std::size_t bytes,
+                                     std::size_t alignment = default_alignment) noexcept
+        requires resource<Upstream> && fallible_resource<Upstream>
+    {
+        auto const held = lock_.hold();
+        return this->upstream_.try_allocate(s, bytes, alignment);
+    }
+    [[nodiscard]] void* try_allocate_sync(std::size_t bytes,
+                                          std::size_t alignment = default_alignment) noexcept
+        requires fallible_resource<Upstream>
+    {
+        auto const held = lock_.hold();
+        return this->upstream_.try_allocate_sync(bytes, alignment);
+    }
+
+    void deallocate(stream s, void* p, std::size_t bytes,
+                    std::size_t alignment = default_alignment) noexcept
+        requires resource<Upstream>
+    {
+        auto const held = lock_.hold();
+        this->upstream_.deallocate(s, p, bytes, alignment);
+    }
+    void deallocate_sync(void* p, std::size_t bytes,
+                         std::size_t alignment = default_alignment) noexcept {
+        auto const held = lock_.hold();
+        this->upstream_.deallocate_sync(p, bytes, alignment);
+    }
+
+    [[nodiscard]] bool owns(void const* p) const
+        requires owning_resource<Upstream>
+    {
+        auto const held = lock_.hold();
+        return base::owns(p);
+    }
+    [[nodiscard]] memory_usage usage() const
+        requires measured_resource<Upstream>
+    {
+        auto const held = lock_.hold();
+        return base::usage();
+    }
+    std::size_t trim(std::size_t keep = 0)
+        requires trimmable_resource<Upstream>
+    {
+        auto const held = lock_.hold();
+        return base::trim(keep);
+    }
+    void retire(stream s)
+        requires retiring_resource<Upstream>
+    {
+        auto const held = lock_.hold();
+        base::retire(s);
+    }
+
+private:
+    /// A gate, not a `lock`: the platform must know who waits while the upstream works.
+    class movable_gate {
+    public:
+        movable_gate() = default;
+        movable_gate(movable_gate&&) noexcept {}
+        movable_gate& operator=(movable_gate&&) noexcept { return *this; }
+
+        [[nodiscard]] auto hold() const { return gate_.hold(); }
+
+    private:
+        mutable typename base::platform::gate gate_;
+    };
+
+    movable_gate lock_;
+};
+
+namespace with {
+/// `source | with::locked`
+inline constexpr word<vram::locked> locked{};
+} // namespace with
+
+// A layer adds behaviour, never removes capability.
+static_assert(powers<locked<null_resource<>>>::include<null_resource<>>);
+
+} // namespace vram

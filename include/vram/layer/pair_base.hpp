@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `pair_base` is the part of a layer over two upstreams that all such layers have.
+
+#include <vram/base/memory_usage.hpp> // memory_usage
+#include <vram/concepts/powers.hpp>   // the powers that are forwarded
+#include <vram/concepts/property.hpp> // property_set
+
+#include <algorithm>   // max, min
+#include <concepts>    // same_as
+#include <cstddef>     // size_t
+#include <type_traits> // conditional_t
+#include <utility>     // move
+
+namespace vram {
+
+/// Owns both by value. What both can do is forwarded to both; `trim` and `retire` to whichever has
+/// them. The memory has the properties that hold for both.
+///
+/// Failure   as the upstreams
+/// Threads   as the less safe of the two
+/// Cost      none; an empty upstream takes no space
+template <synchronous_resource First, synchronous_resource Second>
+    requires std::same_as<typename First::platform, typename Second::platform>
+class pair_base {
+    template <class P>
+    static constexpr bool both_are = has_property<First, P> && has_property<Second, P>;
+
+public:
+    using platform = typename First::platform;
+    using stream   = typename platform::stream;
+    using properties =
+        std::conditional_t<both_are<device_accessible>,
+                           std::conditional_t<both_are<host_accessible>,
+                                              property_set<device_accessible, host_accessible>,
+                                              property_set<device_accessible>>,
+                           std::conditional_t<both_are<host_accessible>,
+                                              property_set<host_accessible>, property_set<>>>;
+
+    [[nodiscard]] bool owns(void const* p) const
+        requires owning_resource<First> && owning_resource<Second>
+    {
+        return first_.owns(p) || second_.owns(p);
+    }
+
+    /// The sums; `largest_free` is the larger one, and the peaks are at most what they say.
+    [[nodiscard]] memory_usage usage() const
+        requires measured_resource<First> && measured_resource<Second>
+    {
+        memory_usage       sum  = first_.usage();
+        memory_usage const more = second_.usage();
+        sum.live += more.live;
+        sum.requested += more.requested;
+        sum.reserved += more.reserved;
+        sum.peak_live += more.peak_live;
+        sum.peak_reserved += more.peak_reserved;
+        sum.largest_free = std::max(sum.largest_free, more.largest_free);
+        sum.pending += more.pending;
+        sum.allocations += more.allocations;
+        sum.events += more.events;
+        sum.waits += more.waits;
+        sum.upstream += more.upstream;
+        return sum;
+    }
+
+    /// The first may keep `keep` bytes, the second what the first leaves of that (all, if the first
+    /// has no figures).
+    std::size_t trim(std::size_t keep = 0)
+        requires trimmable_resource<First> || trimmable_resource<Second>
+    {
+        std::size_t returned = 0;
+        if constexpr (trimmable_resource<First>) { returned += first_.trim(keep); }
+        if constexpr (trimmable_resource<Second>) {
+            if constexpr (trimmable_resource<First> && measured_resource<First>) {
+                memory_usage const now = first_.usage();
+                keep -= std::min(keep, now.reserved - std::min(now.reserved, now.live));
+            }
+            returned += second_.trim(keep);
+        }
+        return returned;
+    }
+
+    void retire(stream s)
+        requires retiring_resource<First> || retiring_resource<Second>
+    {
+        if constexpr (retiring_resource<First>) { first_.retire(s); }
+        if constexpr (retiring_resource<Second>) { second_.retire(s); }
+    }
+
+    [[nodiscard]] First&        first() noexcept { return first_; }
+    [[nodiscard]] First const&  first() const noexcept { return first_; }
+    [[nodiscard]] Second&       second() noexcept { return second_; }
+    [[nodiscard]] Second const& second() const noexcept { return second_; }
+
+    /// A layer is equal to itself alone: it keeps books of its own.
+    friend bool operator==(pair_base const& a, pair_base const& b) noexcept { return &a == &b; }
+
+protected:
+    pair_base(First first, Second second) : first_{std::move(first)}, second_{std::move(second)} {}
+    pair_base(pair_base&&)            = default;
+    pair_base& operator=(pair_base&&) = default;
+    ~pair_base()                      = default;
+
+    [[no_unique_address]] First  first_;
+    [[no_unique_address]] Second second_;
+};
+
+} // namespace vram

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `retrying` does something about a "no" and asks again.
+
+#include <vram/base/out_of_memory.hpp>   // out_of_memory
+#include <vram/concepts/retry.hpp>       // retry, failed_attempt
+#include <vram/layer/layer_base.hpp>     // layer_base
+#include <vram/layer/with.hpp>           // with::layer_of
+#include <vram/source/null_resource.hpp> // the stand-in of the proofs below
+
+#include <cstddef> // size_t
+#include <tuple>   // tuple, get
+#include <utility> // move, index_sequence
+
+namespace vram {
+
+/// A bounded chain of policies between a refusal and whoever would have to hear of it.
+///
+///     retrying mr{pool{cuda_resource{}}, trim_upstream{}, wait_backoff{}};
+///
+/// Policies are asked in the order in which they stand. One that says "again" has the upstream
+/// asked once more, and is asked again itself, up to its `max_tries` for one request; then the next
+/// one is. When the last one has nothing left, the upstream's last refusal goes on as it is.
+///
+/// Failure   `out_of_memory` of the upstream after every policy; any other error at once, untouched
+/// Threads   as the upstream and the policies, which every thread shares; the layer holds no lock
+/// Cost      none while the upstream delivers
+template <synchronous_resource Upstream, retry<Upstream>... Policies>
+class retrying : public layer_base<Upstream> {
+    using base = layer_base<Upstream>;
+
+public:
+    using typename base::stream;
+
+    explicit retrying(Upstream upstream, Policies... policies)
+        : base{std::move(upstream)}, policies_{std::move(policies)...} {}
+
+    [[nodiscard]] void* allocate(stream s, std::size_t bytes,
+                                 std::size_t alignment = default_alignment)
+        requires resource<Upstream>
+    {
+        return insist(bytes, alignment,
+                      [&] { return this->upstream_.allocate(s, bytes, alignment); });
+    }
+    [[nodiscard]] void* allocate_sync(std::size_t bytes,
+                                      std::size_t alignment = default_alignment) {
+        return insist(bytes, alignment,
+                      [&] { return this->upstream_.allocate_sync(bytes, alignment); });
+    }
+
+    [[nodiscard]] void* try_allocate(stream s, std::size_t bytes,
+                                     std::size_t alignment = default_alignment) noexcept
+        requires resource<Upstream> && fallible_resource<Upstream>
+    {
+        return try_insist(bytes, alignment,
+                          [&] { return this->upstream_.try_allocate(s, bytes, alignment); });
+    }
+    [[nodiscard]] void* try_allocate_sync(std::size_t bytes,
+                                          std::size_t alignment = default_alignment) noexcept
+        requires fallible_resource<Upstream>
+    {
+        return try_insist(bytes, alignment,
+                          [&] { return this->upstream_.try_allocate_sync(bytes, alignment); });
+    }
+
+    void deallocate(stream s, void* p, std::size_t bytes,
+                    std::size_t alignment = default_alignment) noexcept
+        requires resource<Upstream>
+    {
+        this->upstream_.deallocate(s, p, bytes, alignment);
+    }
+    void deallocate_sync(void* p, std::size_t bytes,
+                         std::size_t alignment = default_alignment) noexcept {
+        this->upstream_.deallocate_sync(p, bytes, alignment);
+    }
+
+    /// The `Index`-th policy, for its own figures.
+    template <std::size_t Index>
+    [[nodiscard]] auto& policy() noexcept {
+        return std::get<Index>(policies_);
+    }
+
+private:
+    static constexpr std::size_t count = sizeof...(Policies);
+
+    /// Where one request stands in the chain.
+    struct progress {
+        std::size_t    at = 0; ///< the policy whose turn it is
+        failed_attempt failed;
+    };
+
+    template <class Ask>
+    void* insist(std::size_t bytes, std::size_t alignment, Ask ask) {
+        progress now{.failed = {.bytes = bytes, .alignment = alignment}};
+        for (;;) {
+            try {
+                return ask();
+            } catch (out_of_memory const& e) {
+                now.failed.numbers = e.numbers();
+                if (!again(now)) { throw; }
+            }
+        }
+    }
+
+    template <class Ask>
+    void* try_insist(std::size_t bytes, std::size_t alignment, Ask ask) noexcept {
+        if (bytes == 0) { return nullptr; }
+        progress now{.failed = {.bytes     = bytes,
+                                .alignment = alignment,
+                                .numbers   = {.asked = bytes, .alignment = alignment}}};
+        try {
+            do {
+                if (void* const p = ask()) { return p; }
+            } while (again(now));
+        } catch (...) {} // a policy's own error: without it there is no more to try
+        return nullptr;
+    }
+
+    /// Asks the policies from where the request stands; whether the upstream is to be asked once
+    /// more.
+    bool again(progress& now) {
+        while (now.at < count) {
+            if (ask_policy(now, std::make_index_sequence<count>{})) { return true; }
+            ++now.at;
+            now.failed.tries = 0;
+        }
+        return false;
+    }
+
+    template <std::size_t... Index>
+    bool ask_policy(progress& now, std::index_sequence<Index...>) {
+        return ((now.at == Index && ask_one(std::get<Index>(policies_), now.failed)) || ...);
+    }
+    template <class Policy>
+    bool ask_one(Policy& policy, failed_attempt& failed) {
+        if (failed.tries >= Policy::max_tries) { return false; }
+        ++failed.tries;
+        return policy(this->upstream_, std::as_const(failed));
+    }
+
+    [[no_unique_address]] std::tuple<Policies...> policies_;
+};
+
+namespace with {
+/// `source | with::retrying(trim_upstream{}, wait_backoff{})`
+template <class... Policies>
+[[nodiscard]] auto retrying(Policies... policies) {
+    return layer_of<vram::retrying, Policies...>(std::move(policies)...);
+}
+} // namespace with
+
+// A layer adds behaviour, never removes capability.
+static_assert(powers<retrying<null_resource<>>>::include<null_resource<>>);
+
+} // namespace vram

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `segregated` sends small requests one way and large ones another.
+
+#include <vram/layer/pair_base.hpp>      // pair_base
+#include <vram/layer/with.hpp>           // with::layer_of
+#include <vram/source/null_resource.hpp> // the stand-in of the proofs below
+
+#include <cstddef> // size_t
+#include <utility> // move
+
+namespace vram {
+
+/// Two resources with a size between them: up to `threshold` bytes the small one serves, above it
+/// the large one.
+///
+///     segregated mr{slab{cuda_resource{}}, pool{cuda_resource{}}, 4_KiB};
+///
+/// A block finds its way back by its size, so nothing is written down.
+///
+/// Failure   as the one that serves; the other one is not asked (`fallback` does that)
+/// Threads   as the less safe of the two
+/// Cost      one comparison per call
+template <synchronous_resource Small, synchronous_resource Large>
+class segregated : public pair_base<Small, Large> {
+    using base = pair_base<Small, Large>;
+
+    static constexpr bool ordered  = resource<Small> && resource<Large>;
+    static constexpr bool fallible = fallible_resource<Small> && fallible_resource<Large>;
+
+public:
+    using typename base::stream;
+
+    segregated(Small below, Large above, std::size_t threshold)
+        : base{std::move(below), std::move(above)}, threshold_{threshold} {}
+
+    [[nodiscard]] void* allocate(stream s, std::size_t bytes,
+                                 std::size_t alignment = default_alignment)
+        requires ordered
+    {
+        return is_small(bytes) ? below().allocate(s, bytes, alignment)
+                               : above().allocate(s, bytes, alignment);
+    }
+    [[nodiscard]] void* allocate_sync(std::size_t bytes,
+                                      std::size_t alignment = default_alignment) {
+        return is_small(bytes) ? below().allocate_sync(bytes, alignment)
+                               : above().allocate_sync(bytes, alignment);
+    }
+
+    [[nodiscard]] void* try_allocate(stream s, std::size_t bytes,
+                                     std::size_t alignment = default_alignment) noexcept
+        requires ordered && fallible
+    {
+        return is_small(bytes) ? below().try_allocate(s, bytes, alignment)
+                               : above().try_allocate(s, bytes, alignment);
+    }
+    [[nodiscard]] void* try_allocate_sync(std::size_t bytes,
+                                          std::size_t alignment = default_alignment) noexcept
+        requires fallible
+    {
+        return is_small(bytes) ? below().try_allocate_sync(bytes, alignment)
+                               : above().try_allocate_sync(bytes, alignment);
+    }
+
+    void deallocate(stream s, void* p, std::size_t bytes,
+                    std::size_t alignment = default_alignment) noexcept
+        requires ordered
+    {
+        is_small(bytes) ? below().deallocate(s, p, bytes, alignment)
+                        : above().deallocate(s, p, bytes, alignment);
+    }
+    void deallocate_sync(void* p, std::size_t bytes,
+                         std::size_t alignment = default_alignment) noexcept {
+        is_small(bytes) ? below().deallocate_sync(p, bytes, alignment)
+                        : above().deallocate_sync(p, bytes, alignment);
+    }
+
+    [[nodiscard]] std::size_t threshold() const noexcept { return threshold_; }
+
+    [[nodiscard]] Small&       below() noexcept { return this->first_; }
+    [[nodiscard]] Small const& below() const noexcept { return this->first_; }
+    [[nodiscard]] Large&       above() noexcept { return this->second_; }
+    [[nodiscard]] Large const& above() const noexcept { return this->second_; }
+
+private:
+    [[nodiscard]] bool is_small(std::size_t bytes) const noexcept { return bytes <= threshold_; }
+
+    std::size_t threshold_;
+};
+
+namespace with {
+/// `small | with::segregated(large, 4_KiB)`
+template <synchronous_resource Large>
+[[nodiscard]] auto segregated(Large above, std::size_t threshold) {
+    return layer_of<vram::segregated, Large>(std::move(above), threshold);
+}
+} // namespace with
+
+// A layer adds behaviour, never removes capability.
+static_assert(powers<segregated<null_resource<>, null_resource<>>>::include<null_resource<>>);
+
+} // namespace vram

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `bins` keep free blocks by size, so that one that fits is found without a search.
+
+#include <vram/pool/block.hpp> // block
+
+#include <bit>     // bit_width, countr_zero
+#include <cstddef> // size_t
+#include <cstdint> // uint64_t, uint32_t
+#include <utility> // exchange
+
+namespace vram {
+
+/// Lists of free blocks, 32 for every power of two, and bitmaps of those that are not empty: the
+/// two-level scheme of TLSF (Masmano, Ripoll, Crespo, Real, 2004). A list holds sizes that differ
+/// by at most 1/32, below 8 KiB one size only.
+///
+/// Threads   one at a time
+/// Cost      constant; nothing is allocated
+class bins {
+public:
+    static constexpr std::size_t granule   = 256; ///< every block is a multiple of it
+    static constexpr std::size_t per_level = 32;  ///< lists for a power of two
+    static constexpr std::size_t levels    = 44;  ///< below 2^56 bytes
+    static constexpr std::size_t count     = levels * per_level; ///< also: "no bin"
+    /// No block is larger.
+    static constexpr std::size_t largest = (std::size_t{1} << 56) - granule;
+
+    bins() = default;
+    bins(bins&& other) noexcept { *this = static_cast<bins&&>(other); }
+    bins& operator=(bins&& other) noexcept {
+        if (this == &other) { return *this; }
+        map_ = std::exchange(other.map_, 0);
+        for (std::size_t l = 0; l < levels; ++l) { maps_[l] = std::exchange(other.maps_[l], 0); }
+        for (std::size_t i = 0; i < count; ++i) {
+            heads_[i] = std::exchange(other.heads_[i], nullptr);
+        }
+        return *this;
+    }
+
+    /// The bin for blocks of `bytes`, a multiple of `granule` up to `largest`.
+    [[nodiscard]] static constexpr std::size_t of(std::size_t bytes) noexcept {
+        std::size_t const n = bytes / granule;
+        if (n < per_level) { return n; } // level 0: one size each
+        auto const level = static_cast<std::size_t>(std::bit_width(n)) - 5; // 32..63 is level 1
+        return level * per_level + ((n >> (level - 1)) & (per_level - 1));
+    }
+
+    void insert(block* b) noexcept {
+        std::size_t const i = of(b->bytes);
+        b->previous         = nullptr;
+        b->next             = heads_[i];
+        if (b->next != nullptr) { b->next->previous = b; }
+        heads_[i] = b;
+        maps_[i / per_level] |= std::uint32_t{1} << (i % per_level);
+        map_ |= std::uint64_t{1} << (i / per_level);
+    }
+    void remove(block* b) noexcept {
+        std::size_t const i = of(b->bytes);
+        if (b->next != nullptr) { b->next->previous = b->previous; }
+        if (b->previous != nullptr) {
+            b->previous->next = b->next;
+            return;
+        }
+        heads_[i] = b->next;
+        if (heads_[i] != nullptr) { return; }
+        maps_[i / per_level] &= ~(std::uint32_t{1} << (i % per_level));
+        if (maps_[i / per_level] == 0) { map_ &= ~(std::uint64_t{1} << (i / per_level)); }
+    }
+
+    /// The first bin from `from` on that holds something, or `count`.
+    [[nodiscard]] std::size_t next(std::size_t from) const noexcept {
+        if (from >= count) { return count; }
+        std::size_t const   level = from / per_level;
+        std::uint32_t const here  = maps_[level] >> (from % per_level);
+        if (here != 0) { return from + static_cast<std::size_t>(std::countr_zero(here)); }
+        std::uint64_t const above = map_ >> level >> 1;
+        if (above == 0) { return count; }
+        std::size_t const found = level + 1 + static_cast<std::size_t>(std::countr_zero(above));
+        return found * per_level + static_cast<std::size_t>(std::countr_zero(maps_[found]));
+    }
+    [[nodiscard]] block* front(std::size_t bin) const noexcept { return heads_[bin]; }
+
+    /// The size of the largest block, or 0.
+    [[nodiscard]] std::size_t largest_block() const noexcept {
+        if (map_ == 0) { return 0; }
+        auto const  level = static_cast<std::size_t>(std::bit_width(map_)) - 1;
+        auto const  sub   = static_cast<std::size_t>(std::bit_width(maps_[level])) - 1;
+        std::size_t most  = 0;
+        for (block const* b = heads_[level * per_level + sub]; b != nullptr; b = b->next) {
+            most = b->bytes > most ? b->bytes : most;
+        }
+        return most;
+    }
+
+private:
+    std::uint64_t map_ = 0;        ///< levels that hold something
+    std::uint32_t maps_[levels]{}; ///< lists of a level that hold something
+    block*        heads_[count]{};
+};
+
+} // namespace vram

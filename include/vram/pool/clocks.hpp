@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `clocks` tell a pool which memory which stream may have, and make it wait where it must.
+
+#include <vram/base/error.hpp>        // report_error
+#include <vram/pool/address_map.hpp>  // address_map
+#include <vram/pool/stream_clock.hpp> // stream_clock
+#include <vram/pool/tags.hpp>         // tags
+
+#include <cstddef> // size_t
+#include <cstdint> // uint64_t
+#include <utility> // exchange, move
+
+namespace vram {
+
+/// One clock for every stream that a pool has met. Streams are told apart by the platform's ids,
+/// which are never used twice; slots are used again once nothing is waited for there.
+///
+/// Failure   `std::bad_alloc` for a stream not met before; what the platform throws passes through;
+///           either way nothing has changed
+/// Threads   one at a time
+/// Cost      a known stream is found by its id in constant time; see `stream_clock` for the rest
+template <class Platform>
+class clocks {
+public:
+    using stream = typename Platform::stream;
+    using clock  = stream_clock<Platform>;
+
+    /// What a place costs the one who asks.
+    enum price : unsigned { nothing = 0, a_wait = 1, not_to_be_had = 2 };
+
+    clocks() = default;
+    clocks(clocks&& other) noexcept { *this = static_cast<clocks&&>(other); }
+    clocks& operator=(clocks&& other) noexcept {
+        if (this == &other) { return *this; }
+        drop();
+        slots_  = std::move(other.slots_);
+        by_id_  = std::move(other.by_id_);
+        recent_ = std::exchange(other.recent_, nullptr);
+        crowd_  = std::exchange(other.crowd_, 16);
+        return *this;
+    }
+    ~clocks() { drop(); }
+
+    /// The clock of a stream.
+    [[nodiscard]] clock& of(stream s) {
+        std::uint64_t const id = Platform::id(s);
+        if (recent_ != nullptr && recent_->id() == id) { return *recent_; }
+        clock* found = by_id_.find(id);
+        if (found == nullptr) { found = &meet(s, id); }
+        recent_ = found;
+        return *found;
+    }
+
+    [[nodiscard]] bool settled(tag const& t) const noexcept {
+        return slots_[t.slot]->done(t.epoch);
+    }
+
+    /// What memory with the tags `held` costs `asker` (null: the host, at once). A stream that is
+    /// being `captured` may have what its own capture freed, and what nobody waits for.
+    [[nodiscard]] price of(tags const& held, clock const* asker, bool captured) const noexcept {
+        price worst = nothing;
+        for (tag const& t : held) {
+            if (settled(t)) { continue; }
+            bool const own = asker != nullptr && t.slot == asker->slot();
+            if (captured || t.epoch == tag::captured) {
+                if (!(own && captured && t.epoch == tag::captured)) { return not_to_be_had; }
+            } else if (!own && (asker == nullptr || asker->waited(t.slot) < t.epoch)) {
+                worst = a_wait;
+            }
+        }
+        return worst;
+    }
+
+    /// Makes `asker` wait, on its stream, for all that `held` waits for and that is not done.
+    /// Returns null, or a stream that cannot be waited for because it is being captured.
+    [[nodiscard]] clock const* order(clock& asker, tags const& held) {
+        for (tag const& t : held) {
+            clock& other = *slots_[t.slot];
+            if (&other == &asker || asker.waited(t.slot) >= t.epoch || other.done(t.epoch)) {
+                continue;
+            }
+            if (!other.cover(t.epoch)) { return &other; }
+            other.poll(); // what is done by now makes no dependency
+            if (!other.done(t.epoch)) { asker.wait_for(other, t.epoch); }
+        }
+        return nullptr;
+    }
+
+    /// Waits on the host for all that `held` waits for, letting `guard` go meanwhile. Returns as
+    /// `order`.
+    template <class Guard>
+    [[nodiscard]] clock const* finish(tags const& held, Guard& guard) {
+        for (tag const& t : held) {
+            clock& other = *slots_[t.slot];
+            if (other.done(t.epoch)) { continue; }
+            if (t.epoch == tag::captured || !other.cover(t.epoch)) { return &other; }
+            if (!other.done(t.epoch)) { finish(other, t.epoch, guard); }
+        }
+        return nullptr;
+    }
+
+    /// Waits on the host for everything freed so far on any stream.
+    template <class Guard>
+    void finish_all(Guard& guard) {
+        for (std::size_t i = 0; i < slots_.size(); ++i) {
+            clock&              each  = *slots_[i];
+            std::uint64_t const epoch = each.last_epoch();
+            if (each.done(epoch)) { continue; }
+            if (each.cover(epoch) && !each.done(epoch)) { finish(each, epoch, guard); }
+        }
+    }
+
+    /// Asks every stream how far it has come.
+    void poll() {
+        for (clock* each : slots_) { each->poll(); }
+    }
+
+    /// The stream is about to be destroyed: what was freed on it is covered, and its name
+    /// forgotten.
+    void retire(stream s) {
+        clock* const gone = by_id_.find(Platform::id(s));
+        if (gone == nullptr) { return; }
+        if (gone->marked() && gone->cover(gone->last_epoch())) { gone->poll(); }
+        forget(*gone);
+    }
+
+    [[nodiscard]] std::uint64_t events() const noexcept {
+        std::uint64_t sum = 0;
+        for (clock const* each : slots_) { sum += each->events(); }
+        return sum;
+    }
+    [[nodiscard]] std::uint64_t waits() const noexcept {
+        std::uint64_t sum = 0;
+        for (clock const* each : slots_) { sum += each->waits(); }
+        return sum;
+    }
+    /// How many clocks there are, of streams that are known or were.
+    [[nodiscard]] std::size_t size() const noexcept { return slots_.size(); }
+    /// What captured graphs used is nobody's any more.
+    void forget_captures() noexcept {
+        for (clock* each : slots_) { each->forget_captures(); }
+    }
+
+    /// The end of a pool: waits for everything freed, for whole devices where a stream cannot be
+    /// waited for. What fails is reported.
+    template <class Guard>
+    void settle_all(Guard& guard) noexcept {
+        bool captured = false;
+        for (clock* each : slots_) { captured = captured || each->keeps(); }
+        try {
+            finish_all(guard);
+        } catch (...) {
+            report_error({.kind = mishap::platform_error});
+            captured = true;
+        }
+        if (captured) { settle_devices(); }
+    }
+    void settle_devices() noexcept {
+        for (clock* each : slots_) { settle(each->device()); }
+    }
+    /// Waits for a stream or a device where nothing may be thrown.
+    template <class What>
+    static void settle(What const& what) noexcept {
+        try {
+            Platform::synchronize(what);
+        } catch (...) { report_error({.kind = mishap::platform_error}); }
+    }
+
+private:
+    template <class Guard>
+    static void finish(clock& other, std::uint64_t epoch, Guard& guard) {
+        auto&               e     = other.covering(epoch);
+        std::uint64_t const until = e.epoch;
+        struct pin { // the event stays what it is while the lock is open
+            unsigned& count;
+            Guard&    held;
+            pin(unsigned& c, Guard& g) : count{c}, held{g} {
+                ++count;
+                held.unlock();
+            }
+            ~pin() {
+                held.lock();
+                --count;
+            }
+        };
+        {
+            pin const open{e.pins, guard};
+            Platform::synchronize(e.what);
+        }
+        other.pass(until);
+    }
+
+    /// A clock for a stream not met before: one that nobody needs any more, or a new one.
+    clock& meet(stream s, std::uint64_t id) {
+        by_id_.reserve(1);
+        if (slots_.size() >= crowd_) {
+            for (clock* each : slots_) {
+                each->poll();
+                if (!each->settled() || each->device() != Platform::device_of(s)) { continue; }
+                if (each->alive()) { forget(*each); }
+                each->adopt(s, id);
+                by_id_.insert(id, each);
+                return *each;
+            }
+            crowd_ *= 2;
+        }
+        slots_.reserve(slots_.size() + 1);
+        auto* const fresh = new clock{s, id, slots_.size()};
+        slots_.push(fresh);
+        by_id_.insert(id, fresh);
+        return *fresh;
+    }
+    void forget(clock& gone) noexcept {
+        by_id_.erase(gone.id());
+        gone.end();
+        if (recent_ == &gone) { recent_ = nullptr; }
+    }
+    void drop() noexcept {
+        for (clock* each : slots_) { delete each; }
+        slots_.clear();
+    }
+
+    heap_array<clock*> slots_;
+    address_map<clock> by_id_;
+    clock*             recent_ = nullptr;
+    std::size_t crowd_ = 16; ///< so many clocks, and a free one is looked for before one is made
+};
+
+} // namespace vram

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `device_share_growth` asks for a share of what is free on the device.
+
+#include <vram/base/align.hpp>      // align_down
+#include <vram/base/bytes.hpp>      // literals
+#include <vram/concepts/growth.hpp> // growth
+
+#include <cstddef> // size_t
+
+namespace vram {
+
+/// The next chunk is `percent` of the device memory that is free now, or what is needed if that is
+/// more: for a process that has the device to itself and wants few, large chunks.
+///
+/// Cost   asking the device: microseconds, once for each growth
+struct device_share_growth {
+    static constexpr bool asks_device = true;
+
+    double percent = 50;
+
+    [[nodiscard]] std::size_t operator()(growth_request const& request) const noexcept {
+        double const part = static_cast<double>(request.device_free) * percent / 100;
+        std::size_t  size = align_down(static_cast<std::size_t>(part), 2_MiB);
+        return request.needed > size ? request.needed : size;
+    }
+};
+
+static_assert(growth<device_share_growth>);
+
+} // namespace vram

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `pool_options` are the numbers that a pool is made with.
+
+#include <vram/base/align.hpp>        // unsatisfiable
+#include <vram/pool/event_policy.hpp> // event_policy
+
+#include <cstddef> // size_t
+
+namespace vram {
+
+/// Every option has a default that suits one process with a device of its own.
+struct pool_options {
+    std::size_t  initial_size = 0;             ///< bytes taken from the upstream by the constructor
+    std::size_t  max_size     = unsatisfiable; ///< bytes held at most; the rest is left to others
+    event_policy events       = event_policy::lazy;
+    /// Streams may be captured into graphs: every call then asks whether its stream is being
+    /// captured, and what is freed during a capture is kept for that stream's captures until
+    /// `forget_captures`.
+    bool graphs = false;
+};
+
+} // namespace vram

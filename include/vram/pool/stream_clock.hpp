@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `stream_clock` knows how far one stream has come with what was freed on it.
+
+#include <vram/base/error.hpp>      // report_error
+#include <vram/pool/heap_array.hpp> // heap_array
+#include <vram/pool/tag.hpp>        // tag
+
+#include <cstddef> // size_t
+#include <cstdint> // uint64_t
+
+namespace vram {
+
+/// Counts epochs: each event recorded on the stream ends one, and is done when all that was freed
+/// in it, and before it, is free for everybody. Few events are kept; when there are more, the
+/// oldest gives way, and what it covered is covered by the next one: later, never too early.
+///
+/// Failure   an event that cannot be recorded is made up for by waiting on the host, and reported;
+///           what the platform throws beyond that passes through, with nothing changed
+/// Threads   one at a time; events that are pinned may be waited for meanwhile
+/// Cost      `mark` and `done` are a comparison; the others make calls of the platform
+template <class Platform>
+class stream_clock {
+public:
+    using stream                      = typename Platform::stream;
+    using event                       = typename Platform::event;
+    static constexpr std::size_t most = 8; ///< events kept
+
+    /// An event and the last epoch that it covers.
+    struct entry {
+        event         what;
+        std::uint64_t epoch  = 0;
+        unsigned      pins   = 0; ///< host threads that wait for it now
+        bool          listed = false;
+    };
+
+    stream_clock(stream s, std::uint64_t id, std::size_t slot) : slot_{slot} {
+        entries_.reserve(most); // events never move: threads wait for them without our lock
+        adopt(s, id);
+    }
+
+    /// Takes over another stream. Epochs go on, so what the former stream left behind stays done.
+    void adopt(stream s, std::uint64_t id) {
+        device_ = Platform::device_of(s);
+        stream_ = s;
+        id_     = id;
+        alive_  = true;
+        waited_.clear();
+    }
+
+    /// The epoch of what is freed now.
+    [[nodiscard]] std::uint64_t mark() noexcept {
+        marked_ = true;
+        return epoch_;
+    }
+    /// The epoch of what a graph captured on the stream has freed.
+    [[nodiscard]] std::uint64_t mark_captured() noexcept {
+        keeps_ = true;
+        return tag::captured;
+    }
+    void               forget_captures() noexcept { keeps_ = false; }
+    [[nodiscard]] bool keeps() const noexcept { return keeps_; }
+    [[nodiscard]] bool done(std::uint64_t epoch) const noexcept { return epoch <= done_; }
+
+    /// Whether nothing freed here is waited for any more.
+    [[nodiscard]] bool settled() const noexcept {
+        return !marked_ && !keeps_ && done_ + 1 == epoch_;
+    }
+
+    /// Asks the events, oldest first, how far the stream has come.
+    void poll() {
+        while (count_ != 0) {
+            entry& oldest = entries_[order_[0]];
+            if (oldest.epoch > done_ && !Platform::done(oldest.what)) { return; }
+            pass(oldest.epoch);
+            unlist(0);
+        }
+    }
+
+    /// Makes sure that an event covers `epoch`. False: the stream is being captured, and none can.
+    [[nodiscard]] bool cover(std::uint64_t epoch) {
+        if (epoch < epoch_ || done(epoch)) { return true; }
+        if (!still_named()) {
+            if (!alias()) { report_error({.kind = mishap::dead_stream}); }
+            Platform::synchronize(device_);
+            end_epoch();
+            return true;
+        }
+        if (Platform::capturing(stream_)) {
+            keeps_ = true;
+            return false;
+        }
+        record();
+        return true;
+    }
+
+    /// Ends the epoch with an event, or where there can be none by waiting for the stream.
+    void record() {
+        try {
+            std::size_t const place = spare();
+            if (place != most) {
+                Platform::record(entries_[place].what, stream_);
+                entries_[place].epoch  = epoch_++;
+                entries_[place].listed = true;
+                order_[count_++]       = place;
+                marked_                = false;
+                ++events_;
+                return;
+            }
+        } catch (...) { report_error({.kind = mishap::platform_error}); }
+        Platform::synchronize(stream_);
+        end_epoch();
+    }
+
+    /// `record` where nothing may be thrown: the epoch simply goes on when that fails.
+    void try_record() noexcept {
+        try {
+            record();
+        } catch (...) { report_error({.kind = mishap::platform_error}); }
+    }
+
+    /// The earliest event that covers `epoch`, which is covered and not done.
+    [[nodiscard]] entry& covering(std::uint64_t epoch) noexcept {
+        std::size_t i = 0;
+        while (entries_[order_[i]].epoch < epoch) { ++i; }
+        return entries_[order_[i]];
+    }
+
+    /// Everything up to `epoch` is done, as somebody has seen.
+    void pass(std::uint64_t epoch) noexcept { done_ = epoch > done_ ? epoch : done_; }
+
+    /// All that was freed so far is done: the host has waited for it.
+    void end_epoch() noexcept {
+        pass(epoch_++);
+        marked_ = false;
+        while (count_ != 0) { unlist(0); }
+    }
+
+    /// How far this stream has waited for the stream in `slot`.
+    [[nodiscard]] std::uint64_t waited(std::size_t slot) const noexcept {
+        return slot < waited_.size() ? waited_[slot] : 0;
+    }
+    /// Makes this stream wait for `other` up to `epoch`, which is covered and not done.
+    void wait_for(stream_clock& other, std::uint64_t epoch) {
+        waited_.reserve(other.slot_ + 1);
+        while (waited_.size() <= other.slot_) { waited_.push(std::uint64_t{0}); }
+        entry const& e = other.covering(epoch);
+        Platform::wait(stream_, e.what);
+        waited_[other.slot_] = e.epoch;
+        ++waits_;
+    }
+
+    /// The stream is gone, or about to be; what was freed on it is covered.
+    void end() noexcept { alive_ = false; }
+
+    [[nodiscard]] std::size_t   slot() const noexcept { return slot_; }
+    [[nodiscard]] std::uint64_t id() const noexcept { return id_; }
+    [[nodiscard]] bool          alive() const noexcept { return alive_; }
+    [[nodiscard]] bool          marked() const noexcept { return marked_; }
+    [[nodiscard]] std::uint64_t last_epoch() const noexcept {
+        return marked_ ? epoch_ : epoch_ - 1;
+    }
+    [[nodiscard]] auto const&   device() const noexcept { return device_; }
+    [[nodiscard]] std::uint64_t events() const noexcept { return events_; }
+    [[nodiscard]] std::uint64_t waits() const noexcept { return waits_; }
+
+private:
+    /// A name such as "the default stream", which means another stream on another thread or device.
+    [[nodiscard]] bool alias() const {
+        if constexpr (requires { Platform::is_alias(stream_); }) {
+            return Platform::is_alias(stream_);
+        } else {
+            return stream_ == stream{};
+        }
+    }
+    /// Whether the handle still means the stream that it was given for.
+    [[nodiscard]] bool still_named() const noexcept {
+        try {
+            return alive_ && Platform::id(stream_) == id_;
+        } catch (...) { return false; }
+    }
+
+    /// The place of an event that nobody needs, or `most`.
+    [[nodiscard]] std::size_t spare() {
+        for (std::size_t i = 0; i < entries_.size(); ++i) {
+            if (!entries_[i].listed && entries_[i].pins == 0) { return i; }
+        }
+        if (entries_.size() < most) {
+            entries_.push(entry{event{device_}});
+            return entries_.size() - 1;
+        }
+        for (std::size_t i = 0; i + 1 < count_; ++i) {
+            std::size_t const place = order_[i];
+            if (entries_[place].pins != 0) { continue; }
+            unlist(i);
+            return place;
+        }
+        return most;
+    }
+    void unlist(std::size_t i) noexcept {
+        entries_[order_[i]].listed = false;
+        for (--count_; i < count_; ++i) { order_[i] = order_[i + 1]; }
+    }
+
+    std::size_t               slot_;
+    stream                    stream_{};
+    typename Platform::device device_{};
+    std::uint64_t             id_     = 0;
+    std::uint64_t             epoch_  = 1; ///< the one that is running
+    std::uint64_t             done_   = 0; ///< the last one that is known to be over
+    std::uint64_t             events_ = 0;
+    std::uint64_t             waits_  = 0;
+    bool                      marked_ = false; ///< something was freed in this epoch
+    bool                      alive_  = true;
+    bool                      keeps_  = false; ///< a captured graph uses memory freed here
+    std::size_t               count_  = 0;
+    std::size_t               order_[most]{}; ///< events by age
+    heap_array<entry>         entries_;
+    heap_array<std::uint64_t> waited_; ///< by slot
+};
+
+} // namespace vram

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `tags` are the few tags that one free block carries.
+
+#include <vram/pool/tag.hpp> // tag
+
+#include <cstddef>          // size_t
+#include <cstdint>          // uintptr_t
+#include <initializer_list> // initializer_list
+
+namespace vram {
+
+/// At most `most` tags, held in place. Tags keep their own ranges, so a block that was merged from
+/// pieces of several streams still knows which part of it waits for whom: taking the clean part of
+/// it waits for nobody.
+///
+/// Threads   one at a time
+/// Cost      constant: at most `most` tags are looked at; nothing is allocated
+class tags {
+public:
+    static constexpr std::size_t most = 4;
+
+    constexpr tags() = default;
+    constexpr explicit tags(tag const& only) noexcept : size_{1} { items_[0] = only; }
+    constexpr tags(tags const& other) noexcept : size_{other.size_} { copy(other); }
+    constexpr tags& operator=(tags const& other) noexcept {
+        size_ = other.size_;
+        copy(other);
+        return *this;
+    }
+
+    /// Takes in what `other` holds, dropping what `settled(tag)` calls done. Where there is no
+    /// room, pieces of one stream become one piece that spans them and waits for the latest; where
+    /// that is not enough, false, and nothing has changed.
+    template <class Settled>
+    [[nodiscard]] bool merge(tags const& other, Settled const& settled) noexcept {
+        if (other.size_ == 0) { return true; }
+        if (size_ == 0) {
+            *this = other;
+            return true;
+        }
+        if (size_ == 1 && other.size_ == 1 && join(items_, 1, other.items_[0], false) == 1) {
+            return true; // a stream that frees neighbours: nearly always
+        }
+        tag         all[2 * most];
+        std::size_t count = 0;
+        for (tags const* each : {static_cast<tags const*>(this), &other}) {
+            for (tag const& t : *each) {
+                if (!settled(t)) { count = join(all, count, t, false); }
+            }
+        }
+        if (count > most) {
+            tag         spanned[2 * most];
+            std::size_t fewer = 0;
+            for (std::size_t i = 0; i < count; ++i) { fewer = join(spanned, fewer, all[i], true); }
+            if (fewer > most) { return false; }
+            for (std::size_t i = 0; i < fewer; ++i) { all[i] = spanned[i]; }
+            count = fewer;
+        }
+        for (std::size_t i = 0; i < count; ++i) { items_[i] = all[i]; }
+        size_ = count;
+        return true;
+    }
+
+    /// The tags of the part [from, to) alone.
+    [[nodiscard]] tags within(std::uintptr_t from, std::uintptr_t to) const noexcept {
+        tags part;
+        for (tag t : *this) {
+            if (!t.overlaps(from, to)) { continue; }
+            t.begin                   = t.begin < from ? from : t.begin;
+            t.end                     = t.end > to ? to : t.end;
+            part.items_[part.size_++] = t;
+        }
+        return part;
+    }
+
+    /// Drops the tags that `settled(tag)` calls done.
+    template <class Settled>
+    void drop(Settled const& settled) noexcept {
+        for (std::size_t i = 0; i < size_;) {
+            if (settled(items_[i])) {
+                items_[i] = items_[--size_];
+            } else {
+                ++i;
+            }
+        }
+    }
+
+    /// Nothing that `slot` may still be using ends by itself: a graph is being captured there.
+    void keep_for_capture(std::size_t slot) noexcept {
+        for (std::size_t i = 0; i < size_; ++i) {
+            if (items_[i].slot == slot) { items_[i].epoch = tag::captured; }
+        }
+    }
+
+    [[nodiscard]] bool       empty() const noexcept { return size_ == 0; }
+    [[nodiscard]] tag const* begin() const noexcept { return items_; }
+    [[nodiscard]] tag const* end() const noexcept { return items_ + size_; }
+
+private:
+    constexpr void copy(tags const& other) noexcept {
+        for (std::size_t i = 0; i < size_; ++i) { items_[i] = other.items_[i]; }
+    }
+    /// Adds `t` to `all`: to a tag of the same stream, where they touch or where `spanning` allows
+    /// a gap.
+    static std::size_t join(tag* all, std::size_t count, tag const& t, bool spanning) noexcept {
+        for (std::size_t i = 0; i < count; ++i) {
+            tag& a = all[i];
+            if (a.slot != t.slot) { continue; }
+            if (!spanning && (a.end < t.begin || t.end < a.begin)) { continue; }
+            a.begin = a.begin < t.begin ? a.begin : t.begin;
+            a.end   = a.end > t.end ? a.end : t.end;
+            a.epoch = a.epoch > t.epoch ? a.epoch : t.epoch;
+            return count;
+        }
+        all[count] = t;
+        return count + 1;
+    }
+
+    tag         items_[most]; ///< the first `size_`; the rest is never read, nor copied
+    std::size_t size_ = 0;
+};
+
+} // namespace vram

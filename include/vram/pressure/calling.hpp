@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `calling` answers a refusal by asking the program.
+
+#include <vram/concepts/retry.hpp>       // retry, failed_attempt
+#include <vram/source/null_resource.hpp> // the stand-in of the proofs below
+
+#include <concepts> // predicate
+#include <utility>  // move
+
+namespace vram {
+
+/// Calls `function(failed)`: the program drops a cache, writes a line, gives something up, and says
+/// whether it is worth asking again. At most `Tries` times for one request.
+///
+///     retrying mr{pool{cuda_resource{}}, calling{[&](failed_attempt const& f) {
+///         return cache.drop(f.bytes);
+///     }}};
+///
+/// Failure   what the function throws ends the request
+/// Threads   as the function; several threads may call it at once
+/// Cost      the function's; it may use the resource, no lock of the layer is held
+template <std::predicate<failed_attempt const&> Function, unsigned Tries = 4>
+class calling {
+public:
+    static constexpr unsigned max_tries = Tries;
+
+    explicit calling(Function function) : function_{std::move(function)} {}
+
+    template <class R>
+    bool operator()(R&, failed_attempt const& failed) {
+        return function_(failed);
+    }
+
+private:
+    [[no_unique_address]] Function function_;
+};
+
+static_assert(retry<calling<bool (*)(failed_attempt const&)>, null_resource<>>);
+
+} // namespace vram

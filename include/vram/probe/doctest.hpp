@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// Assertions about memory for doctest: a block of code, and what it may do to a resource.
+///
+///     VRAM_CHECK_NO_LEAK(memory) { train_step(memory); }
+///     VRAM_CHECK_DELTA(memory, 4_KiB) { cache.warm(); }
+///     VRAM_CHECK_PEAK_AT_MOST(memory, 64_MiB) { sort(memory, keys); }
+///     VRAM_CHECK_ALLOCATIONS(memory, 0) { steady_state(); }
+///
+/// They nest, and stand wherever a block may. The question is asked when the block ends, by
+/// `return` and `break` too; when an exception leaves the block, the exception is the failure.
+/// `memory` is any resource with `usage()`: put `statistics` over one that has none. The header
+/// includes no doctest: the macros need it where they are used.
+
+#include <vram/base/bytes.hpp>          // bytes
+#include <vram/probe/checked_scope.hpp> // checked_scope
+
+/// As much memory is out at the end of the block as at its start, or less.
+#define VRAM_CHECK_NO_LEAK(memory)                                                                 \
+    VRAM_DETAIL_SCOPE(memory,                                                                      \
+                      VRAM_DETAIL_QUESTION(vram_taken, vram_scope.bytes(), ==, vram_expected, 0,   \
+                                           "the block leaks ", VRAM_DETAIL_SIZE(vram_taken)))
+
+/// Exactly `size` bytes more are out at the end of the block than at its start.
+#define VRAM_CHECK_DELTA(memory, size)                                                             \
+    VRAM_DETAIL_SCOPE(memory, VRAM_DETAIL_QUESTION(vram_taken, vram_scope.bytes(), ==,             \
+                                                   vram_expected, size, "the block takes ",        \
+                                                   VRAM_DETAIL_SIZE(vram_taken)))
+
+/// At no moment of the block were more than `size` bytes out beyond those at its start. Where the
+/// resource only knows a bound of the peak (see `memory_delta`), the bound is what is checked: the
+/// check may fail for a block that kept to its size, and never passes for one that did not.
+#define VRAM_CHECK_PEAK_AT_MOST(memory, size)                                                      \
+    VRAM_DETAIL_SCOPE(memory, VRAM_DETAIL_QUESTION(                                                \
+                                  vram_peak, vram_scope.peak(), <=, vram_allowed, size,            \
+                                  "the block rises by ",                                           \
+                                  ::doctest::String(vram_scope.peak_is_exact() ? "" : "at most "), \
+                                  VRAM_DETAIL_SIZE(vram_peak)))
+
+/// The block makes exactly `count` allocations.
+#define VRAM_CHECK_ALLOCATIONS(memory, count)                                                      \
+    VRAM_DETAIL_SCOPE(memory, VRAM_DETAIL_QUESTION(vram_allocations, vram_scope.allocations(), ==, \
+                                                   vram_expected, count, "the block makes ",       \
+                                                   vram_allocations, " allocations"))
+
+#define VRAM_DETAIL_SIZE(count) ::doctest::String(::vram::bytes{count}.text().c_str())
+#define VRAM_DETAIL_QUESTION(value, question, relation, bound, answer, ...)                        \
+    auto const value = question;                                                                   \
+    auto const bound = static_cast<decltype(question)>(answer);                                    \
+    DOCTEST_CHECK_MESSAGE(value relation bound, __VA_ARGS__)
+#define VRAM_DETAIL_JOIN2(a, b) a##b
+#define VRAM_DETAIL_JOIN(a, b) VRAM_DETAIL_JOIN2(a, b)
+#define VRAM_DETAIL_SCOPE(memory, ...)                                                             \
+    if (::vram::checked_scope const VRAM_DETAIL_JOIN(vram_scope_of_line_, __LINE__){               \
+            memory, [&](auto const& vram_scope) { __VA_ARGS__; }};                                 \
+        true)

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `layer_name` is what a part of a stack is called when people are told of it.
+
+#include <cstddef>     // size_t
+#include <string_view> // string_view
+
+namespace vram {
+
+namespace detail {
+
+/// The compiler's text for this function, which holds the name of `Type`.
+template <class Type>
+constexpr std::string_view text_with_type() noexcept {
+#if defined(_MSC_VER) && !defined(__clang__)
+    return __FUNCSIG__;
+#else
+    return __PRETTY_FUNCTION__;
+#endif
+}
+
+} // namespace detail
+
+/// The name of the class or class template of `Type`, without namespaces and arguments: `pool` for
+/// `vram::pool<vram::cuda_resource>`. Read at compile time; the text lives as long as the program.
+template <class Type>
+constexpr std::string_view layer_name() noexcept {
+    // The text around a type's name is the same for every type: that of `int` shows how long it is.
+    constexpr std::string_view probe  = detail::text_with_type<int>();
+    constexpr std::size_t      before = probe.rfind("int");
+    constexpr std::size_t      after  = probe.size() - before - 3;
+
+    std::string_view name = detail::text_with_type<Type>();
+    name                  = name.substr(before, name.size() - before - after);
+    for (std::string_view const word : {"const ", "class ", "struct "}) {
+        if (name.starts_with(word)) { name.remove_prefix(word.size()); }
+    }
+    // A namespace may have arguments of its own in front of it only for a class within a template,
+    // so the last "::" before the first '<' ends the namespaces.
+    std::string_view const stem  = name.substr(0, name.find('<'));
+    std::size_t const      colon = stem.rfind("::");
+    return colon == std::string_view::npos ? stem : stem.substr(colon + 2);
+}
+
+} // namespace vram

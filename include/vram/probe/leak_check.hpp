@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `leak_check` is the end of a scope that tells when memory was left behind.
+
+#include <vram/base/error.hpp>         // report_error
+#include <vram/probe/memory_delta.hpp> // memory_delta
+
+#include <cstddef>         // size_t
+#include <source_location> // source_location
+
+namespace vram {
+
+/// A scope that gives back whatever it takes, or is named to the error sink.
+///
+///     leak_check watch{memory};
+///     serve(request, memory);
+///
+/// Memory that was freed and still waits for its stream is not a leak. In a test, prefer
+/// `VRAM_CHECK_NO_LEAK` of probe/doctest.hpp: it fails the test.
+///
+/// Failure   making it: what `usage()` throws. The end: never; what was left goes to the error sink
+///           as `mishap::leak`, with the bytes and the place where the check was made, and a
+///           `usage()` that throws as `mishap::platform_error`
+/// Threads   as `usage()` of the resource; what other threads hold at the end is counted too
+/// Cost      one `usage()` at each end
+template <measured_resource Resource>
+class leak_check {
+public:
+    explicit leak_check(Resource&            memory,
+                        std::source_location where = std::source_location::current())
+        : probe_{memory}, where_{where} {}
+    leak_check(leak_check&&) = delete;
+
+    ~leak_check() {
+        if (!armed_) { return; }
+        try {
+            if (std::size_t const left = bytes(); left != 0) {
+                report_error({.kind = mishap::leak, .bytes = left, .where = where_});
+            }
+        } catch (...) { report_error({.kind = mishap::platform_error, .where = where_}); }
+    }
+
+    /// Bytes that would be a leak if the scope ended now.
+    [[nodiscard]] std::size_t bytes() const { return probe_.bytes(); }
+    [[nodiscard]] bool        clean() const { return bytes() == 0; }
+
+    /// What is out now stays out on purpose: nothing is told at the end.
+    void dismiss() noexcept { armed_ = false; }
+
+private:
+    memory_delta<Resource> probe_;
+    std::source_location   where_;
+    bool                   armed_ = true;
+};
+
+} // namespace vram

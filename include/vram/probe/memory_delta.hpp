@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `memory_delta` is what a scope took, and how high it rose.
+
+#include <vram/base/memory_usage.hpp> // memory_usage
+#include <vram/concepts/powers.hpp>   // measured_resource
+#include <vram/layer/statistics.hpp>  // statistics
+
+#include <cstddef> // size_t
+#include <cstdint> // uint64_t
+#include <utility> // exchange
+
+namespace vram {
+
+/// The difference between a resource then and now.
+///
+///     memory_delta probe{memory};
+///     train_step(memory);
+///     probe.bytes(), probe.peak(), probe.allocations()
+///
+/// All sizes are in bytes as the resource rounds them. A resource remembers one peak, since it was
+/// made: a scope that stays below it is known to have risen to no more than `peak()`, and
+/// `peak_is_exact()` is false. Of a `statistics` layer, the probe asks a question of its own: then
+/// sizes are as they were asked for, and the peak is exact.
+///
+/// Failure   never
+/// Threads   as `usage()` of the resource; what other threads do in the scope is counted too
+/// Cost      one `usage()` when made, and one for each question
+template <measured_resource Resource>
+class memory_delta {
+public:
+    /// Starts here. The resource outlives the probe.
+    explicit memory_delta(Resource const& memory) : memory_{&memory}, before_{memory.usage()} {}
+    explicit memory_delta(Resource const&&) = delete;
+
+    /// Bytes more out now than at the start; 0 where there are fewer.
+    [[nodiscard]] std::size_t bytes() const { return risen(now().live, before_.live); }
+
+    /// Bytes fewer out now than at the start; 0 where there are more.
+    [[nodiscard]] std::size_t returned() const { return risen(before_.live, now().live); }
+
+    /// The most that was out beyond the start at any moment, or a bound that it stayed under.
+    [[nodiscard]] std::size_t peak() const { return risen(now().peak_live, before_.live); }
+
+    /// Whether `peak()` was reached in this scope.
+    [[nodiscard]] bool peak_is_exact() const {
+        memory_usage const after = now();
+        return after.peak_live > before_.peak_live || after.live == after.peak_live ||
+               before_.live == before_.peak_live;
+    }
+
+    /// Bytes more held from the upstream or the device than at the start; 0 where there are fewer.
+    [[nodiscard]] std::size_t reserved() const { return risen(now().reserved, before_.reserved); }
+
+    /// Requests that were met since the start.
+    [[nodiscard]] std::uint64_t allocations() const {
+        return now().allocations - before_.allocations;
+    }
+
+    /// Starts again, here.
+    void reset() { before_ = now(); }
+
+    [[nodiscard]] memory_usage const& before() const noexcept { return before_; }
+    [[nodiscard]] memory_usage        now() const { return memory_->usage(); }
+
+private:
+    [[nodiscard]] static std::size_t risen(std::size_t to, std::size_t from) noexcept {
+        return to > from ? to - from : 0;
+    }
+
+    Resource const* memory_;
+    memory_usage    before_;
+};
+
+/// The same of a layer that counts. Probes of one layer may overlap in any way.
+///
+/// Failure   `std::bad_alloc` when made
+/// Threads   any; what other threads do in the scope is counted too
+/// Cost      an answer costs the probes that were made since this one
+template <class Upstream, class Lock>
+class memory_delta<statistics<Upstream, Lock>> {
+public:
+    explicit memory_delta(statistics<Upstream, Lock>& memory)
+        : memory_{&memory}, before_{memory.usage()}, asked_{memory.push()} {}
+    memory_delta(memory_delta&&) = delete;
+    ~memory_delta() { memory_->pop(asked_); }
+
+    [[nodiscard]] std::size_t   bytes() const { return positive(counted().bytes.value); }
+    [[nodiscard]] std::size_t   returned() const { return positive(-counted().bytes.value); }
+    [[nodiscard]] std::size_t   peak() const { return positive(counted().bytes.peak); }
+    [[nodiscard]] bool          peak_is_exact() const noexcept { return true; }
+    [[nodiscard]] std::uint64_t allocations() const { return counted().blocks.total; }
+
+    /// Bytes more held from the upstream or the device than at the start; 0 where there are fewer.
+    [[nodiscard]] std::size_t reserved() const {
+        std::size_t const after = memory_->usage().reserved;
+        return after > before_.reserved ? after - before_.reserved : 0;
+    }
+
+    /// Everything that was counted in the scope: blocks and refusals, too.
+    [[nodiscard]] counters counted() const { return memory_->now(asked_); }
+
+    void reset() {
+        std::uint64_t const fresh = memory_->push();
+        memory_->pop(std::exchange(asked_, fresh));
+        before_ = memory_->usage();
+    }
+
+    [[nodiscard]] memory_usage const& before() const noexcept { return before_; }
+    [[nodiscard]] memory_usage        now() const { return memory_->usage(); }
+
+private:
+    [[nodiscard]] static std::size_t positive(std::ptrdiff_t n) noexcept {
+        return n > 0 ? static_cast<std::size_t>(n) : 0;
+    }
+
+    statistics<Upstream, Lock>* memory_;
+    memory_usage                before_;
+    std::uint64_t               asked_;
+};
+
+} // namespace vram

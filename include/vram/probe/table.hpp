@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `table` is text in columns, for a terminal.
+
+#include <algorithm> // max
+#include <cstddef>   // size_t
+#include <string>    // string
+#include <utility>   // move
+#include <vector>    // vector
+
+namespace vram {
+
+/// Rows of cells. The first column stands to the left, the others to the right; a column that is
+/// empty below its heading is left out.
+///
+///     table figures{{"layer", "live", "peak"}};
+///     figures.row({"pool", "1.00 GiB", "2.00 GiB"});
+///     std::fputs(figures.text().c_str(), stdout);
+///
+/// Failure   `std::bad_alloc`
+/// Threads   one at a time
+/// Cost      a string for each cell; the text is made when asked for
+class table {
+public:
+    using cells = std::vector<std::string>;
+
+    explicit table(cells headings) : rows_{std::move(headings)} {}
+
+    /// Adds a row; missing cells are empty, and those beyond the headings are dropped.
+    void row(cells row) {
+        row.resize(rows_.front().size());
+        rows_.push_back(std::move(row));
+    }
+
+    /// All rows, each ending in a newline; two spaces between columns.
+    [[nodiscard]] std::string text() const {
+        std::vector<std::size_t> const widths = measure();
+        std::string                    out;
+        for (cells const& row : rows_) {
+            std::string line;
+            for (std::size_t column = 0; column < row.size(); ++column) {
+                if (widths[column] == 0) { continue; }
+                std::string const gap(widths[column] - row[column].size(), ' ');
+                if (column == 0) {
+                    line += row[column] + gap;
+                } else {
+                    line += "  " + gap + row[column];
+                }
+            }
+            line.erase(line.find_last_not_of(' ') + 1);
+            out += line + "\n";
+        }
+        return out;
+    }
+
+private:
+    /// The width of each column; 0 for those that say nothing.
+    [[nodiscard]] std::vector<std::size_t> measure() const {
+        std::vector<std::size_t> widths(rows_.front().size(), 0);
+        for (std::size_t column = 0; column < widths.size(); ++column) {
+            for (std::size_t row = 1; row < rows_.size(); ++row) {
+                widths[column] = std::max(widths[column], rows_[row][column].size());
+            }
+            if (widths[column] != 0) {
+                widths[column] = std::max(widths[column], rows_.front()[column].size());
+            }
+        }
+        return widths;
+    }
+
+    std::vector<cells> rows_; ///< the headings first
+};
+
+} // namespace vram

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `sim_block` is one allocation of the simulated machine, and what was done to it.
+
+#include <vram/sim/interval_map.hpp> // interval_map
+#include <vram/sim/sim_report.hpp>   // sim_event_of
+
+#include <cstddef> // size_t
+#include <cstdint> // uintptr_t
+#include <vector>  // vector
+
+namespace vram {
+
+/// The kinds of memory. Everything else in the process is pageable.
+enum class sim_kind : unsigned char { device, device_async, pinned, managed, registered, pageable };
+
+/// What is known of the accesses to a piece of memory: the last write and the reads since.
+struct sim_history {
+    sim_event_of              write;
+    std::vector<sim_event_of> reads;
+};
+
+/// One allocation, live or (until its addresses are used again) remembered as freed.
+struct sim_block {
+    std::uintptr_t begin = 0;
+    std::size_t    bytes = 0;
+    sim_kind       kind{};
+    int            device  = 0;
+    std::size_t    counted = 0;     ///< bytes taken from the device for it
+    bool           freed   = false; ///< given back, as far as the program goes
+    bool           busy    = false; ///< earlier work of the stream it was freed on may use it yet
+    sim_event_of   allocated{};
+    sim_event_of   released{};
+    interval_map<sim_history> history; ///< empty while nobody checks
+
+    [[nodiscard]] std::uintptr_t end() const noexcept { return begin + bytes; }
+};
+
+} // namespace vram

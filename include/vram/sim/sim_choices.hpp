@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `sim_choices` decides who goes on where several could, and remembers it.
+
+#include <vram/sim/sim_options.hpp> // sim_order
+
+#include <cstddef> // size_t
+#include <cstdint> // uint64_t
+#include <vector>  // vector
+
+namespace vram {
+
+/// splitmix64 (Steele, Lea, Flood 2014): small, and the same numbers on every machine.
+class sim_random {
+public:
+    explicit sim_random(std::uint64_t seed) noexcept : state_{seed} {}
+
+    std::uint64_t operator()() noexcept {
+        std::uint64_t z = state_ += 0x9e3779b97f4a7c15U;
+        z               = (z ^ (z >> 30U)) * 0xbf58476d1ce4e5b9U;
+        z               = (z ^ (z >> 27U)) * 0x94d049bb133111ebU;
+        return z ^ (z >> 31U);
+    }
+    /// A number below `n` (> 0).
+    std::uint64_t below(std::uint64_t n) noexcept { return (*this)() % n; }
+
+private:
+    std::uint64_t state_;
+};
+
+/// The choices of one run: first those of a script, then the first of each (or a random one).
+class sim_choices {
+public:
+    /// One choice: which of how many.
+    struct choice {
+        unsigned taken;
+        unsigned among;
+    };
+
+    sim_choices(sim_order order, std::uint64_t seed, std::vector<unsigned> script)
+        : random_{seed}, script_{static_cast<std::vector<unsigned>&&>(script)}, order_{order} {}
+
+    /// Chooses one of `among` (> 0). A choice of one is none, and is not remembered.
+    unsigned choose(unsigned among) {
+        if (among < 2) { return 0; }
+        unsigned taken = 0;
+        if (taken_.size() < script_.size()) {
+            taken = script_[taken_.size()] % among;
+        } else if (order_ == sim_order::by_seed) {
+            taken = static_cast<unsigned>(random_.below(among));
+        }
+        taken_.push_back({taken, among});
+        return taken;
+    }
+
+    [[nodiscard]] std::vector<choice> const& taken() const noexcept { return taken_; }
+
+private:
+    sim_random            random_;
+    std::vector<unsigned> script_;
+    std::vector<choice>   taken_;
+    sim_order             order_;
+};
+
+} // namespace vram

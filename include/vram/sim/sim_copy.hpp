@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `sim_copy` moves bytes between any two places, in stream order and with CUDA's rules for the
+/// host.
+
+#include <vram/concepts/pitched_copy.hpp> // pitched_copy
+#include <vram/sim/sim_stream_view.hpp>   // sim_stream_view
+
+#include <algorithm>       // max
+#include <cstddef>         // size_t, byte
+#include <cstdint>         // uintptr_t
+#include <cstring>         // memcpy, memset
+#include <memory>          // shared_ptr
+#include <source_location> // source_location
+#include <utility>         // move
+#include <vector>          // vector
+
+namespace vram {
+
+namespace detail {
+
+/// What kind of copy it is, read off the two addresses.
+struct sim_route {
+    sim_route(sim_machine& m, std::uintptr_t to, std::uintptr_t from, int stream_device)
+        : to_kind{m.memory.kind_of(to, to_device)}, from_kind{m.memory.kind_of(from, from_device)} {
+        bool const         to_dev = on_device(to_kind), from_dev = on_device(from_kind);
+        sim_options const& o = m.options;
+        device               = stream_device;
+        if (to_dev && from_dev) {
+            engine    = to_device == from_device ? sim_engine::compute : sim_engine::peer;
+            device    = from_device;
+            bandwidth = o.device_bandwidth;
+            latency   = o.copy_latency;
+            if (engine == sim_engine::peer) { link(o); }
+        } else if (to_dev || from_dev) {
+            engine    = to_dev ? sim_engine::to_device : sim_engine::to_host;
+            device    = to_dev ? to_device : from_device;
+            bandwidth = pageable() ? o.pageable_bandwidth : o.host_bandwidth;
+            latency   = o.copy_latency;
+        } else {
+            engine    = sim_engine::host;
+            bandwidth = o.host_bandwidth;
+        }
+    }
+
+    [[nodiscard]] bool pageable() const noexcept {
+        return to_kind == sim_kind::pageable || from_kind == sim_kind::pageable;
+    }
+    static bool on_device(sim_kind kind) noexcept {
+        return kind == sim_kind::device || kind == sim_kind::managed;
+    }
+
+    int         to_device = 0, from_device = 0; ///< first: the kinds below set them
+    sim_kind    to_kind, from_kind;
+    int         device = 0;
+    sim_engine  engine{};
+    std::size_t bandwidth = 0;
+    sim_time    latency{};
+    bool        reachable = true;
+
+private:
+    void link(sim_options const& o) {
+        reachable = o.links.empty();
+        sim_link used;
+        for (sim_link const& l : o.links) {
+            if (l.from == from_device && l.to == to_device) {
+                used      = l;
+                reachable = true;
+            }
+        }
+        bandwidth = used.bandwidth;
+        latency   = used.latency;
+    }
+};
+
+inline std::uintptr_t address(void const* p) noexcept {
+    return reinterpret_cast<std::uintptr_t>(p);
+}
+
+/// Books the bytes of a copy.
+inline void count(sim_figures& f, sim_engine engine, std::size_t bytes) {
+    switch (engine) {
+    case sim_engine::to_device: f.bytes_to_device += bytes; break;
+    case sim_engine::to_host: f.bytes_to_host += bytes; break;
+    case sim_engine::peer: f.bytes_peer += bytes; break;
+    default: f.bytes_within += bytes; break;
+    }
+}
+
+/// A copy of rows: `to`, `from` and the two places in the machine's views where the bytes are.
+inline void enqueue_copy(sim_call& call, sim_stream_state& s, pitched_copy const& c) {
+    sim_machine&      m     = call.machine;
+    std::size_t const rows  = c.height * c.depth;
+    std::size_t const bytes = c.width * rows;
+    sim_route const   route{m, address(c.to), address(c.from), s.device};
+    if (!route.reachable) { throw sim_error{sim_status::peer_not_reachable, call.where}; }
+
+    sim_task task{.name     = "copy",
+                  .engine   = route.engine,
+                  .device   = route.device,
+                  .duration = route.latency + sim_transfer_time(bytes, route.bandwidth),
+                  .copy     = true,
+                  .bytes    = bytes,
+                  .where    = call.where};
+    for (std::size_t z = 0; z < c.depth; ++z) { // rows that touch are one range
+        bool const solid = c.to_pitch == c.width && c.from_pitch == c.width;
+        for (std::size_t y = 0; y < (solid ? 1 : c.height); ++y) {
+            std::size_t const n = solid ? c.width * c.height : c.width;
+            task.uses.push_back(
+                {{static_cast<std::byte const*>(c.from) + z * c.from_slice + y * c.from_pitch, n},
+                 sim_access::read});
+            task.uses.push_back(
+                {{static_cast<std::byte*>(c.to) + z * c.to_slice + y * c.to_pitch, n},
+                 sim_access::write});
+        }
+    }
+    std::uintptr_t const to   = m.memory.view(address(c.to));
+    std::uintptr_t       from = m.memory.view(address(c.from));
+    bool const           host_read =
+        route.from_kind == sim_kind::pageable && route.engine == sim_engine::to_device;
+    std::shared_ptr<std::byte[]> staged;
+    pitched_copy                 moved = c;
+    if (host_read && !s.capture && to != 0) {
+        // The host has been read when the call returns: at once where it is little, else after
+        // earlier work.
+        if (bytes > 65536) {
+            std::vector<sim_moment> before = s.waits;
+            before.push_back(s.tail);
+            for (sim_moment const& moment : before) { sim_wait{call}.await(moment); }
+        }
+        staged = std::shared_ptr<std::byte[]>{new std::byte[bytes]};
+        for (std::size_t z = 0, at = 0; z < c.depth; ++z) {
+            for (std::size_t y = 0; y < c.height; ++y, at += c.width) {
+                std::memcpy(staged.get() + at,
+                            static_cast<std::byte const*>(c.from) + z * c.from_slice +
+                                y * c.from_pitch,
+                            c.width);
+            }
+        }
+        from             = address(staged.get());
+        moved.from_pitch = c.width;
+        moved.from_slice = c.width * c.height;
+    }
+    if (to != 0 && from != 0) {
+        task.effect = [moved, to, from, staged] {
+            for (std::size_t z = 0; z < moved.depth; ++z) {
+                for (std::size_t y = 0; y < moved.height; ++y) {
+                    std::memmove(reinterpret_cast<std::byte*>(to) + z * moved.to_slice +
+                                     y * moved.to_pitch,
+                                 reinterpret_cast<std::byte const*>(from) + z * moved.from_slice +
+                                     y * moved.from_pitch,
+                                 moved.width);
+                }
+            }
+        };
+    }
+    count(m.schedule.figures(route.device), route.engine, bytes);
+    sim_operation* const op = sim_queue{call}.enqueue(s, std::move(task));
+    if (op == nullptr) { return; } // captured
+    bool const host_end = route.to_kind == sim_kind::pageable || route.engine == sim_engine::host;
+    if (host_end || (host_read && bytes > 65536)) {
+        vector_clock const then = s.knows;
+        sim_wait{call}.await(s.tail);
+        if (host_end) {
+            m.hear(*call.host, then);
+        } // the device end of a pageable source may still be on its way
+    }
+}
+
+} // namespace detail
+
+/// Copies `bytes` bytes in the order of `stream`; the direction is read off the addresses. The host
+/// goes on, except: from pageable memory it goes on when the source has been read (which is at once
+/// up to 64 KiB), to pageable memory and between host memory when all is done.
+///
+/// Failure   `sim_error`
+/// Streams   in order; the source must stay as it is until the copy is done, and the checker looks
+inline void sim_copy(sim_stream_view stream, void* to, void const* from, std::size_t bytes,
+                     std::source_location where = std::source_location::current()) {
+    sim_stream_state& s = stream.state();
+    sim_call          call{*s.machine, sim_call_kind::copy, s.device, where, bytes};
+    call.admit();
+    if (bytes != 0) {
+        detail::enqueue_copy(call, s,
+                             {.to         = to,
+                              .to_pitch   = bytes,
+                              .to_slice   = bytes,
+                              .from       = from,
+                              .from_pitch = bytes,
+                              .from_slice = bytes,
+                              .width      = bytes});
+    }
+    call.tell();
+}
+
+/// The same for a box of bytes between two layouts.
+inline void sim_copy(sim_stream_view stream, pitched_copy const& box,
+                     std::source_location where = std::source_location::current()) {
+    sim_stream_state& s = stream.state();
+    sim_call          call{*s.machine, sim_call_kind::copy, s.device, where,
+                  box.width * box.height * box.depth};
+    call.admit();
+    if (box.width * box.height * box.depth != 0) { detail::enqueue_copy(call, s, box); }
+    call.tell();
+}
+
+/// The copy that the host waits for (cudaMemcpy), in the order of the default stream. From device
+/// memory to device memory, of one device or two, the host does not wait, and a pageable source may
+/// still be on its way at the device's end.
+inline void sim_copy_sync(void* to, void const* from, std::size_t bytes,
+                          std::source_location where = std::source_location::current()) {
+    sim_stream_state& s = sim_stream_view{}.state();
+    sim_call          call{*s.machine, sim_call_kind::copy, s.device, where, bytes};
+    call.admit();
+    if (bytes == 0) { return; }
+    detail::sim_route const route{*s.machine, detail::address(to), detail::address(from), s.device};
+    detail::enqueue_copy(call, s,
+                         {.to         = to,
+                          .to_pitch   = bytes,
+                          .to_slice   = bytes,
+                          .from       = from,
+                          .from_pitch = bytes,
+                          .from_slice = bytes,
+                          .width      = bytes});
+    bool const within = route.engine == sim_engine::compute || route.engine == sim_engine::peer;
+    if (!within && route.from_kind != sim_kind::pageable) { sim_wait{call}.synchronize(s); }
+    call.tell();
+}
+
+/// Fills `bytes` bytes with `value` in the order of `stream`. The host goes on where it is device
+/// memory, and waits where it is pinned, managed or pageable.
+inline void sim_fill(sim_stream_view stream, void* to, std::byte value, std::size_t bytes,
+                     std::source_location where = std::source_location::current()) {
+    sim_stream_state& s = stream.state();
+    sim_machine&      m = *s.machine;
+    sim_call          call{m, sim_call_kind::copy, s.device, where, bytes};
+    call.admit();
+    if (bytes == 0) { return; }
+    detail::sim_route const route{m, detail::address(to), detail::address(to), s.device};
+    sim_task                task{.name     = "fill",
+                                 .engine   = sim_engine::compute,
+                                 .device   = s.device,
+                                 .duration = sim_transfer_time(bytes, m.options.device_bandwidth),
+                                 .copy     = true,
+                                 .uses     = {{{to, bytes}, sim_access::write}},
+                                 .where    = where};
+    if (std::uintptr_t const at = m.memory.view(detail::address(to))) {
+        task.effect = [at, value, bytes] {
+            std::memset(reinterpret_cast<void*>(at), static_cast<int>(value), bytes);
+        };
+    }
+    sim_operation* const op = sim_queue{call}.enqueue(s, std::move(task));
+    if (op != nullptr && route.to_kind != sim_kind::device) {
+        vector_clock const then = s.knows;
+        sim_wait{call}.await(s.tail);
+        m.hear(*call.host, then);
+    }
+    call.tell();
+}
+
+} // namespace vram

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `sim_device` names one device of a simulated node.
+
+#include <vram/concepts/memory_info.hpp> // memory_info
+#include <vram/sim/sim_node.hpp>         // sim_node
+
+#include <source_location> // source_location
+
+namespace vram {
+
+/// A plain value: the node and a number. `sim_device{}` is device 0 of the current node.
+///
+/// Failure   `sim_error{invalid_device}` where the node has no such device
+/// Threads   any; each host thread has a current device, 0 at first
+class sim_device {
+public:
+    sim_device() : sim_device{0} {}
+    explicit sim_device(int index, std::source_location where = std::source_location::current())
+        : sim_device{sim_node::current().machine(), index, where} {}
+    sim_device(sim_machine& machine, int index,
+               std::source_location where = std::source_location::current())
+        : machine_{&machine}, index_{index} {
+        if (index < 0 || index >= machine.options.devices) {
+            throw sim_error{sim_status::invalid_device, where};
+        }
+    }
+
+    /// The calling thread's device on the current node.
+    [[nodiscard]] static sim_device current() {
+        sim_machine& machine = sim_node::current().machine();
+        return {machine, detail::self(machine.id).device};
+    }
+    /// Makes this the calling thread's device.
+    void make_current() const { detail::self(machine_->id).device = index_; }
+
+    [[nodiscard]] int index() const noexcept { return index_; }
+
+    /// Free and total bytes, as cudaMemGetInfo tells them: what others took is not free.
+    [[nodiscard]] memory_info
+    memory(std::source_location where = std::source_location::current()) const {
+        sim_call call{*machine_, sim_call_kind::other, index_, where};
+        call.admit();
+        sim_device_state const& d = machine_->at(index_);
+        return {d.free(), d.capacity};
+    }
+
+    /// The calling thread waits for all work of the device.
+    void synchronize(std::source_location where = std::source_location::current()) const {
+        sim_call call{*machine_, sim_call_kind::synchronize, index_, where};
+        sim_wait{call}.synchronize(index_);
+        call.tell();
+    }
+
+    /// Whether kernels of this device may use the memory of `other`.
+    void set_peer_access(sim_device other, bool allowed) const {
+        sim_call const call{*machine_, sim_call_kind::other, index_,
+                            std::source_location::current()};
+        machine_->at(index_).peers[static_cast<std::size_t>(other.index_)] = allowed;
+    }
+
+    [[nodiscard]] sim_machine& machine() const noexcept { return *machine_; }
+
+    friend bool operator==(sim_device, sim_device) = default;
+
+private:
+    sim_machine* machine_;
+    int          index_;
+};
+
+} // namespace vram

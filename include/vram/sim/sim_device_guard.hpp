@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `sim_device_guard` makes a device current for a scope.
+
+#include <vram/sim/sim_device.hpp> // sim_device
+
+namespace vram {
+
+/// The calling thread's device is `device` until the guard ends, then the one before it.
+///
+/// Failure   never
+/// Cost      none
+class sim_device_guard {
+public:
+    explicit sim_device_guard(sim_device device)
+        : machine_{device.machine()}, before_{detail::self(machine_.id).device} {
+        device.make_current();
+    }
+    sim_device_guard(sim_device_guard const&)            = delete;
+    sim_device_guard& operator=(sim_device_guard const&) = delete;
+    ~sim_device_guard() { detail::self(machine_.id).device = before_; }
+
+private:
+    sim_machine& machine_;
+    int          before_;
+};
+
+} // namespace vram

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `sim_explore` runs a small program in every order that its threads could take, or in many drawn
+/// ones.
+
+#include <vram/sim/sim_node.hpp> // sim_node
+
+#include <cstdint>   // uint64_t
+#include <cstdio>    // fprintf
+#include <exception> // exception
+#include <string>    // string, to_string, stoul
+#include <utility>   // move
+#include <vector>    // vector
+
+namespace vram {
+
+/// How to explore.
+struct sim_exploring {
+    sim_order     order    = sim_order::by_choice; ///< all, or `by_seed`: `seeds` of them
+    std::uint64_t seeds    = 1000;
+    std::uint64_t max_runs = 100000; ///< by_choice: at most so many
+    std::string   replay   = {};     ///< one run again: what a failing run printed
+    bool          print    = true;   ///< say on stderr what fails and what replays it
+    sim_options   node     = {}; ///< `preemptions` bounds by_choice; `seed` is the first of by_seed
+};
+
+/// What came of it.
+struct sim_explored {
+    std::uint64_t runs     = 0;
+    std::uint64_t failures = 0;
+    bool          complete = false; ///< by_choice: every order within the bound was run
+    std::string   first    = {};    ///< what the first failing run said
+    std::string   replay   = {};    ///< what runs it again
+};
+
+namespace detail {
+
+/// "seed 7" or "choices 0,1,1".
+inline std::string sim_replay(sim_order order, std::uint64_t seed, sim_choices const& choices) {
+    if (order == sim_order::by_seed) { return "seed " + std::to_string(seed); }
+    std::string text = "choices ";
+    for (auto const& c : choices.taken()) {
+        text += (text.back() == ' ' ? "" : ",") + std::to_string(c.taken);
+    }
+    return text;
+}
+
+/// Sets a run up so that it repeats what `text` names.
+inline void sim_repeat(std::string const& text, sim_options& options) {
+    if (text.starts_with("seed ")) {
+        options.threads = sim_order::by_seed;
+        options.seed    = std::stoull(text.substr(5));
+        return;
+    }
+    options.threads = sim_order::by_choice;
+    options.choices.clear();
+    for (std::size_t at = text.find(' '); at != std::string::npos && at + 1 < text.size();
+         at             = text.find(',', at + 1)) {
+        options.choices.push_back(static_cast<unsigned>(std::stoul(text.substr(at + 1))));
+    }
+}
+
+} // namespace detail
+
+/// Runs `program(node)` again and again, each time on a fresh node and in another order of its
+/// participating threads. By choice: depth first over every point where another thread could go on
+/// (a thread stops before each of its calls), with at most `node.preemptions` stops of a thread
+/// that could have gone on (Musuvathi and Qadeer 2007). A run fails when the node reports anything
+/// or the program throws.
+///
+///     auto const found = sim_explore({.node = {.preemptions = 1}}, [](sim_node& node) { ... });
+///     CHECK(found.complete);
+///     CHECK(found.failures == 0);
+///
+/// Threads   one exploration at a time. Under ThreadSanitizer threads run freely: `seeds` runs,
+///           none twice the same
+template <class Program>
+[[nodiscard]] sim_explored sim_explore(sim_exploring how, Program program) {
+    sim_explored found;
+    how.node.on_report = sim_on_report::collect;
+    how.node.threads   = how.order;
+    bool const once    = !how.replay.empty();
+    if (once) { detail::sim_repeat(how.replay, how.node); }
+    bool const          all = how.node.threads == sim_order::by_choice;
+    std::uint64_t const end = once ? 1 : all ? how.max_runs : how.seeds;
+
+    while (found.runs < end) {
+        std::string said;
+        sim_node    node{how.node};
+        try {
+            program(node);
+        } catch (std::exception const& e) {
+            said = std::string{"exception: "} + e.what();
+        } catch (...) { said = "exception"; }
+        node.finish();
+        for (sim_report const& r : node.reports()) {
+            said += (said.empty() ? "" : "\n") + r.text();
+        }
+        ++found.runs;
+        sim_choices const& choices = node.machine().turns.choices;
+        if (!said.empty() && ++found.failures == 1) {
+            found.first  = said;
+            found.replay = detail::sim_replay(how.node.threads, how.node.seed, choices);
+            if (how.print) {
+                std::fprintf(stderr, "%s\nreplay with: %s\n", said.c_str(), found.replay.c_str());
+            }
+        }
+        if (!all) {
+            ++how.node.seed;
+            continue;
+        }
+        std::vector<sim_choices::choice> taken = choices.taken();
+        while (!taken.empty() && taken.back().taken + 1 == taken.back().among) { taken.pop_back(); }
+        if (taken.empty()) {
+            found.complete = !once;
+            break;
+        }
+        ++taken.back().taken;
+        how.node.choices.clear();
+        for (auto const& c : taken) { how.node.choices.push_back(c.taken); }
+    }
+    return found;
+}
+
+} // namespace vram

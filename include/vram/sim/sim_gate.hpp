@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `sim_gate` is where a host thread waits for another, and takes over the later of their clocks.
+
+#include <vram/base/error.hpp>   // report_error
+#include <vram/sim/sim_node.hpp> // sim_node, sim_host
+
+#include <algorithm> // max
+#include <cstdint>   // uint64_t
+#include <mutex>     // unique_lock
+#include <utility>   // exchange, swap
+
+namespace vram {
+
+/// A monitor, as `vram::gate`: what was done before it was let go happened before what is done by
+/// the next who holds it. It belongs to the node that was current when it was made.
+///
+/// Threads   any; participating threads wait in virtual time, ordinary ones really. An ordinary
+///           thread that is to notify participating ones takes the gate (or notifies) once before
+///           they wait: the gate then knows that it may, and theirs is no deadlock
+/// Failure   `sim_error{deadlock}` out of `wait` where every participating thread waits for another
+class sim_gate {
+public:
+    /// Holds the gate until it ends.
+    class guard {
+    public:
+        guard() = default;
+        explicit guard(sim_gate& gate) : gate_{&gate} { gate.acquire(); }
+        guard(guard&& other) noexcept : gate_{std::exchange(other.gate_, nullptr)} {}
+        guard& operator=(guard&& other) noexcept {
+            std::swap(gate_, other.gate_);
+            return *this;
+        }
+        ~guard() { unlock(); }
+
+        void unlock() noexcept {
+            if (gate_ != nullptr) { std::exchange(gate_, nullptr)->release(); }
+        }
+        [[nodiscard]] bool owns_lock() const noexcept { return gate_ != nullptr; }
+
+    private:
+        sim_gate* gate_ = nullptr;
+    };
+
+    sim_gate() : machine_{&sim_node::current().machine()} {}
+    sim_gate(sim_gate const&)            = delete;
+    sim_gate& operator=(sim_gate const&) = delete;
+
+    [[nodiscard]] guard hold() { return guard{*this}; }
+
+    /// Waits, letting the gate go meanwhile, until `ready()` is true; `ready` is called with the
+    /// gate held.
+    template <class Ready>
+    void wait(guard&, Ready ready) {
+        while (!ready()) { await_notice(); }
+    }
+
+    /// Lets every waiter look again.
+    void notify() noexcept {
+        std::unique_lock const held{machine_->mutex};
+        ++notices_;
+        sim_host* const self = me();
+        if (self == nullptr && !detail::inside_effect) { used_outside_ = true; }
+        machine_->turns.wake_waiters(&notices_,
+                                     self != nullptr ? self->clock : machine_->schedule.now());
+    }
+
+private:
+    /// The calling thread, where it participates. Code inside an operation is nobody's.
+    sim_host* me() const {
+        return detail::inside_effect ? nullptr : detail::self(machine_->id).host;
+    }
+
+    void acquire() {
+        sim_host* const  self = me();
+        std::unique_lock held{machine_->mutex};
+        if (self != nullptr) { machine_->turns.point(held, *self); }
+        take(held, self);
+    }
+
+    void take(std::unique_lock<std::mutex>& held, sim_host* self) {
+        if (self != nullptr) {
+            machine_->turns.block(held, *self, [&] {
+                self->gate           = this;
+                self->may_be_outside = used_outside_;
+                return !held_;
+            });
+            self->clock = std::max(self->clock, let_go_);
+            machine_->hear(*self, knows_);
+        } else {
+            used_outside_ = true;
+            while (held_) { machine_->turns.progress.wait(held); }
+            if (!detail::inside_effect) { machine_->hear(machine_->turns.outside, knows_); }
+        }
+        held_ = true;
+    }
+
+    void release() noexcept {
+        std::unique_lock const held{machine_->mutex};
+        try {
+            let_go(me());
+        } catch (...) { // no memory for what the next holder should hear
+            report_error({.kind = mishap::platform_error, .pointer = this});
+        }
+    }
+
+    /// What may fail comes last: the gate is let go in any case.
+    void let_go(sim_host* self) {
+        held_         = false;
+        let_go_       = self != nullptr ? self->clock : std::max(let_go_, machine_->schedule.now());
+        sim_host& who = self != nullptr ? *self : machine_->turns.outside;
+        machine_->turns.wake_waiters(this, let_go_);
+        knows_.join(who.knows);
+        who.advance();
+    }
+
+    /// Lets the gate go, waits until somebody notifies, and takes it again.
+    void await_notice() {
+        sim_host* const     self = me();
+        std::unique_lock    held{machine_->mutex};
+        std::uint64_t const seen = notices_;
+        try {
+            let_go(self);
+            if (self != nullptr) {
+                machine_->turns.block(held, *self, [&] {
+                    self->gate           = &notices_;
+                    self->may_be_outside = used_outside_;
+                    return notices_ != seen;
+                });
+            } else {
+                while (notices_ == seen) { machine_->outside_step(held); }
+            }
+        } catch (...) {
+            take(held, self); // the guard will let it go
+            throw;
+        }
+        take(held, self);
+    }
+
+    sim_machine*  machine_;
+    bool          held_         = false;
+    bool          used_outside_ = false; ///< an ordinary thread may notify
+    std::uint64_t notices_      = 0;
+    sim_time      let_go_{};
+    vector_clock  knows_;
+};
+
+} // namespace vram

@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `sim_heap` gives and takes the memory of the simulated machine.
+
+#include <vram/base/align.hpp>    // saturating_add, unsatisfiable
+#include <vram/sim/sim_pool.hpp>  // sim_pool
+#include <vram/sim/sim_queue.hpp> // sim_queue, sim_call
+#include <vram/sim/sim_wait.hpp>  // sim_wait
+
+#include <algorithm> // max, min
+#include <cstddef>   // size_t
+#include <cstdint>   // uintptr_t
+#include <deque>     // deque::iterator
+#include <memory>    // shared_ptr
+#include <new>       // bad_alloc
+#include <string>    // to_string
+
+namespace vram {
+
+/// Allocation and free, with the books and the checks of both. What is refused is a null pointer.
+///
+/// Failure   as said; `sim_error` where the device is lost
+/// Threads   through `sim_call`
+class sim_heap {
+public:
+    explicit sim_heap(sim_call& call) : call_{call}, m_{call.machine} {}
+
+    /// Memory that may be used at once by everybody whom the calling thread lets know.
+    void* allocate(sim_kind kind, int device, std::size_t bytes, std::size_t alignment) {
+        call_.unsafe();
+        std::size_t const counted = round(bytes);
+        sim_device_state& d       = m_.at(device);
+        bool const        counts  = kind == sim_kind::device;
+        if (d.lost) { call_.admit(); }
+        if (refused() || counted > (counts ? d.free() : host_room(kind))) {
+            return refuse(device, bytes);
+        }
+        sim_block* const block = m_.memory.space(kind, device).insert(bytes, alignment);
+        if (block == nullptr) { return refuse(device, bytes); }
+        block->kind   = kind;
+        block->device = device;
+        remember(*block, call_.host_step("allocate"));
+        start(*block, counts ? counted : 0);
+        if (!counts) { host_used(kind) += counted; }
+        return reinterpret_cast<void*>(block->begin);
+    }
+
+    /// Gives back, as cudaFree does: the whole device is waited for, which nothing should rely on.
+    /// Says whether `p` was one of its blocks.
+    bool free(sim_kind kind, int device, void* p, std::size_t bytes) {
+        sim_event_of const who   = call_.host_step("free");
+        sim_block* const   block = find(kind, device, p, bytes, who);
+        if (block == nullptr) { return false; }
+        m_.checker.released(*block, who, call_.host->knows);
+        block->freed = block->busy = true;
+        sim_wait{call_}.wait_idle(device);
+        m_.at(device).used -= block->counted;
+        if (kind != sim_kind::device) { host_used(kind) -= round(block->bytes); }
+        end(*block); // which may forget it
+        return true;
+    }
+
+    /// Memory in the order of stream `s`, from `pool`.
+    void* allocate(sim_pool& pool, sim_stream_state& s, std::size_t bytes, std::size_t alignment) {
+        std::size_t const counted = round(bytes);
+        if (m_.at(pool.device).lost) { call_.admit(); }
+        if (refused()) { return refuse(pool.device, bytes); }
+        m_.follow(s, *call_.host);
+        if (!make_room(pool, s, counted)) { return refuse(pool.device, bytes); }
+        surplus const    back{m_, pool};
+        sim_block* const block =
+            m_.memory.space(sim_kind::device_async, pool.device).insert(bytes, alignment);
+        if (block == nullptr) { return refuse(pool.device, bytes); }
+        block->kind   = sim_kind::device_async;
+        block->device = pool.device;
+        remember(*block, stream_step("allocate", s));
+        start(*block, counted);
+        pool.live += counted;
+        pool.peak_live = std::max(pool.peak_live, pool.live);
+        return reinterpret_cast<void*>(block->begin);
+    }
+
+    /// Gives back in the order of stream `s`. Where there is no memory for that, the host waits
+    /// instead.
+    bool free(std::shared_ptr<sim_pool> const& pool, sim_stream_state& s, void* p,
+              std::size_t bytes) {
+        m_.follow(s, *call_.host);
+        sim_event_of const who   = stream_step("free", s);
+        sim_block* const   block = find(sim_kind::device_async, pool->device, p, bytes, who);
+        if (block == nullptr) { return false; }
+        m_.checker.released(*block, who, s.knows);
+        std::uint64_t const ticket = ++pool->tickets;
+        block->freed = block->busy = true;
+        pool->live -= block->counted;
+        try {
+            pool->pending.push_back({{}, s.knows, s.slot, s.count, block->counted, ticket});
+            sim_operation* const op = sim_queue{call_}.enqueue(
+                s, {.name   = "free",
+                    .device = s.device,
+                    .settle = [m = &m_, pool, block, ticket] { settle(*m, *pool, *block, ticket); },
+                    .where  = call_.where});
+            if (op == nullptr) { // under capture the books follow the program
+                settle(m_, *pool, *block, ticket);
+            } else {
+                pool->pending.back().place = {op, op->number};
+            }
+        } catch (std::bad_alloc const&) {
+            sim_wait{call_}.await(s.tail);
+            settle(m_, *pool, *block, ticket);
+        }
+        return true;
+    }
+
+    /// Gives back what the pool holds beyond `keep` and nobody uses. Returns the bytes that went
+    /// back.
+    static std::size_t trim(sim_machine& m, sim_pool& pool, std::size_t keep) {
+        std::size_t const needed = std::max(keep, pool.live + pool.pending_bytes());
+        std::size_t const gone   = pool.reserved > needed ? pool.reserved - needed : 0;
+        pool.reserved -= gone;
+        m.at(pool.device).used -= gone;
+        return gone;
+    }
+
+    /// Nobody allocates from the pool any more: what is free in it, now or later, is the device's.
+    static void retire(sim_machine& m, sim_pool& pool) {
+        pool.threshold = 0;
+        trim(m, pool, 0);
+    }
+
+private:
+    /// What the pool took for an allocation that then could not be made goes back.
+    struct surplus {
+        ~surplus() { shrink(m, pool); }
+        sim_machine& m;
+        sim_pool&    pool;
+    };
+
+    [[nodiscard]] bool refused() const noexcept { return call_.refusal != sim_status::ok; }
+
+    [[nodiscard]] std::size_t round(std::size_t bytes) const noexcept {
+        std::size_t const unit = m_.options.granularity;
+        return bytes > unsatisfiable - unit ? unsatisfiable : (bytes + unit - 1) / unit * unit;
+    }
+    /// What is out of a kind of host memory, rounded.
+    [[nodiscard]] std::size_t& host_used(sim_kind kind) const noexcept {
+        return kind == sim_kind::managed ? m_.managed_used : m_.pinned_used;
+    }
+    [[nodiscard]] std::size_t host_room(sim_kind kind) const noexcept {
+        return m_.options.pinned_capacity - host_used(kind);
+    }
+
+    void* refuse(int device, std::size_t bytes) {
+        ++m_.schedule.figures(device).refused;
+        if (m_.checker.on().capacity) {
+            m_.checker.tell({sim_mistake::capacity_exceeded,
+                             call_.host_step("allocate"),
+                             {},
+                             0,
+                             bytes,
+                             std::to_string(m_.at(device).free()) + " bytes are free"});
+        }
+        return nullptr;
+    }
+
+    /// Puts the block's beginning into the checker's books, or takes the block back.
+    void remember(sim_block& block, sim_event_of const& who) {
+        try {
+            m_.checker.allocated(block, who);
+        } catch (...) {
+            m_.memory.space(block.kind, block.device).erase(block);
+            throw;
+        }
+    }
+    void start(sim_block& block, std::size_t counted) {
+        block.counted = counted;
+        if (block.kind == sim_kind::device) { m_.at(block.device).used += counted; }
+        if (counted != 0) { ++m_.schedule.figures(block.device).allocations; }
+        note_used(block.device);
+    }
+    void end(sim_block& block) {
+        if (block.counted != 0) { ++m_.schedule.figures(block.device).frees; }
+        m_.memory.space(block.kind, block.device).retire(block);
+    }
+    void note_used(int device) {
+        sim_figures& f = m_.schedule.figures(device);
+        f.used         = m_.at(device).used;
+        f.peak_used    = std::max(f.peak_used, f.used);
+    }
+
+    sim_event_of stream_step(char const* name, sim_stream_state& s) {
+        s.count = s.knows.advance(s.slot);
+        return {.name   = name,
+                .number = m_.schedule.next_number(),
+                .actor  = s.id.load(),
+                .device = s.device,
+                .time   = call_.host->clock,
+                .where  = call_.where,
+                .slot   = s.slot,
+                .count  = s.count};
+    }
+
+    /// The live block that starts at `p`; null, and told, where there is none.
+    sim_block* find(sim_kind kind, int device, void* p, std::size_t bytes, sim_event_of who) {
+        auto const       at    = reinterpret_cast<std::uintptr_t>(p);
+        sim_space&       space = m_.memory.space(kind, device);
+        sim_block* const block = space.holds(at) ? space.before(at) : nullptr;
+        who.what               = sim_event_of::kind::release;
+        if (block == nullptr || block->begin != at || block->kind != kind) {
+            if (m_.checker.on().frees) {
+                m_.checker.tell({sim_mistake::foreign_free,
+                                 who,
+                                 {},
+                                 at,
+                                 bytes,
+                                 "no block of this memory starts there"});
+            }
+            return nullptr;
+        }
+        if (block->freed) {
+            if (m_.checker.on().frees) {
+                m_.checker.tell({sim_mistake::double_free, who, block->released, at, block->bytes,
+                                 "it was given back before"});
+            }
+            return nullptr;
+        }
+        if (block->bytes != bytes && m_.checker.on().frees) {
+            m_.checker.tell({sim_mistake::wrong_size, who, block->allocated, at, bytes,
+                             "it was asked with " + std::to_string(block->bytes) + " bytes"});
+        }
+        return block;
+    }
+
+    /// Room for `bytes` in the pool, for stream `s`: what is free in it, then what is freed earlier
+    /// in the order of `s`, then the device, then what other streams are about to free, which `s`
+    /// then waits for. What cannot fit even so is refused before anything is ordered.
+    bool make_room(sim_pool& pool, sim_stream_state& s, std::size_t bytes) {
+        auto const ordered = [&](sim_pool::waiting const& w) {
+            return w.slot == s.slot || s.knows.knows(w.slot, w.count);
+        };
+        sim_device_state& d = m_.at(pool.device);
+        std::size_t const allowed =
+            std::min(d.free(), pool.maximum - std::min(pool.maximum, pool.reserved));
+        if (bytes > saturating_add(pool.reserved - pool.live, allowed)) { return false; }
+        std::size_t room = pool.reserved - pool.live - pool.pending_bytes();
+        for (auto w = pool.pending.begin(); room < bytes && w != pool.pending.end();) {
+            if (!ordered(*w)) {
+                ++w;
+                continue;
+            }
+            room += w->bytes;
+            w = claim(pool, s, w);
+        }
+        if (room >= bytes) { return true; }
+        while (bytes - room > allowed && !pool.pending.empty()) {
+            auto const oldest = pool.pending.begin();
+            room += oldest->bytes;
+            s.knows.join(oldest->knows);
+            claim(pool, s, oldest);
+            if (room >= bytes) { return true; }
+        }
+        if (bytes - room > allowed) { return false; }
+        pool.reserved += bytes - room;
+        pool.peak_reserved = std::max(pool.peak_reserved, pool.reserved);
+        d.used += bytes - room;
+        note_used(pool.device);
+        return true;
+    }
+    std::deque<sim_pool::waiting>::iterator claim(sim_pool& pool, sim_stream_state& s,
+                                                  std::deque<sim_pool::waiting>::iterator w) {
+        if (w->place.pending()) { s.waits.push_back(w->place); }
+        return pool.pending.erase(w);
+    }
+
+    /// The free has happened in time.
+    static void settle(sim_machine& m, sim_pool& pool, sim_block& block, std::uint64_t ticket) {
+        ++m.schedule.figures(block.device).frees;
+        m.memory.space(block.kind, block.device).retire(block); // which may forget it
+        std::erase_if(pool.pending, [&](sim_pool::waiting const& w) { return w.ticket == ticket; });
+        shrink(m, pool);
+    }
+    static void shrink(sim_machine& m, sim_pool& pool) {
+        if (pool.reserved > pool.threshold) { trim(m, pool, pool.threshold); }
+    }
+
+    sim_call&    call_;
+    sim_machine& m_;
+};
+
+} // namespace vram

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `sim_machine` is the inside of a simulated node: its parts, and the one lock around them.
+
+#include <vram/sim/sim_checker.hpp>  // sim_checker
+#include <vram/sim/sim_error.hpp>    // sim_error
+#include <vram/sim/sim_faults.hpp>   // sim_faults
+#include <vram/sim/sim_host.hpp>     // sim_host, self
+#include <vram/sim/sim_memory.hpp>   // sim_memory
+#include <vram/sim/sim_options.hpp>  // sim_options
+#include <vram/sim/sim_schedule.hpp> // sim_schedule
+#include <vram/sim/sim_state.hpp>    // sim_stream_state, sim_event_state, sim_device_state
+#include <vram/sim/sim_turns.hpp>    // sim_turns
+
+#include <algorithm>  // copy_if, max
+#include <atomic>     // atomic
+#include <cstddef>    // size_t
+#include <cstdint>    // uint64_t
+#include <deque>      // deque
+#include <functional> // not_fn
+#include <iterator>   // back_inserter
+#include <mutex>      // mutex, unique_lock
+#include <utility>    // move
+#include <vector>     // vector
+
+namespace vram {
+
+/// The parts, the streams and events, and what everybody knows of everybody. Other headers act on
+/// it with a `sim_call`: `sim_queue` gives streams work, `sim_wait` lets the host wait, `sim_heap`
+/// gives memory.
+///
+/// Failure   `std::bad_alloc` before anything has changed
+/// Threads   under `mutex`
+class sim_machine {
+public:
+    explicit sim_machine(sim_options given)
+        : options{std::move(given)},
+          schedule{options},
+          memory{options},
+          checker{memory, options},
+          turns{schedule, options},
+          devices(static_cast<std::size_t>(options.devices)) {
+        turns.outside.slot = checker.actor(turns.outside.knows);
+        turns.outside.advance();
+        turns.on_deadlock = [this](std::string who) {
+            checker.tell({.kind = sim_mistake::deadlock, .missing = std::move(who)});
+        };
+        schedule.on_end = [this](sim_operation& op) { turns.wake_waiters(op); };
+        for (int i = 0; i < options.devices; ++i) {
+            sim_device_state& d = devices[static_cast<std::size_t>(i)];
+            d.capacity          = options.capacity;
+            d.peers.assign(static_cast<std::size_t>(options.devices), options.peer_access);
+            d.legacy         = &make_stream(turns.outside, i, true);
+            d.legacy->legacy = true;
+        }
+    }
+    sim_machine(sim_machine const&)            = delete;
+    sim_machine& operator=(sim_machine const&) = delete;
+
+    sim_stream_state& make_stream(sim_host& creator, int device, bool blocking) {
+        sim_device_state& d = at(device);
+        d.streams.reserve(d.streams.size() + 1);
+        if (spare_streams_.empty()) {
+            spare_streams_.push_back(&streams_.emplace_back());
+            spare_streams_.reserve(streams_.size()); // giving it back cannot fail
+        }
+        sim_stream_state& s = *spare_streams_.back();
+        spare_streams_.pop_back();
+        s.machine  = this;
+        s.id       = next_id.fetch_add(1, std::memory_order_relaxed);
+        s.device   = device;
+        s.alive    = true;
+        s.blocking = blocking;
+        s.tail     = {};
+        s.waits.clear();
+        s.slot        = checker.actor(creator.knows);
+        s.knows       = creator.knows;
+        s.count       = s.knows.advance(s.slot);
+        s.work        = 0;
+        s.legacy_seen = 0;
+        d.streams.push_back(&s);
+        return s;
+    }
+
+    /// The stream's work still runs; its object may be a new stream's at once.
+    void destroy_stream(sim_stream_state& s) {
+        sim_device_state& d = at(s.device);
+        leave_behind(s, d.orphans, d.orphans_know);
+        if (s.blocking) { leave_behind(s, d.blocking_orphans, d.blocking_orphans_know); }
+        checker.retire(s.slot, s.count);
+        std::erase(d.streams, &s);
+        s.alive = false;
+        if (s.capture) {
+            s.capture->broken = true;
+            if (s.capture->origin == &s) { std::erase(captures, s.capture.get()); }
+            s.capture.reset();
+        }
+        spare_streams_.push_back(&s);
+    }
+
+    sim_event_state& make_event(int device, bool timed) {
+        if (spare_events_.empty()) {
+            spare_events_.push_back(&events_.emplace_back());
+            spare_events_.reserve(events_.size());
+        }
+        sim_event_state& e = *spare_events_.back();
+        spare_events_.pop_back();
+        e.machine  = this;
+        e.device   = device;
+        e.timed    = timed;
+        e.recorded = false;
+        e.place    = {};
+        e.when     = {};
+        return e;
+    }
+    void destroy_event(sim_event_state& e) noexcept {
+        e.capture.reset();
+        spare_events_.push_back(&e);
+    }
+
+    // Happens-before
+
+    /// The host knows from now on what `then` knew.
+    void hear(sim_host& h, vector_clock const& then) {
+        if (!checker.on().races) { return; }
+        h.knows.join(then);
+        h.advance();
+    }
+    /// The stream's next work comes after what the host knows now.
+    void follow(sim_stream_state& s, sim_host const& h) {
+        if (!checker.on().races || s.knows.knows(h.slot, h.knows[h.slot])) { return; }
+        s.knows.join(h.knows);
+        s.count = s.knows.advance(s.slot);
+    }
+
+    /// The calling thread, `me` so far, takes part no more; the ordinary threads know what it knew.
+    void make_ordinary(std::unique_lock<std::mutex>& held, sim_host& me) {
+        turns.outside.clock = std::max(turns.outside.clock, me.clock);
+        hear(turns.outside, me.knows);
+        checker.retire(me.slot, me.knows[me.slot]);
+        turns.leave(me);
+        detail::self(id).host = nullptr;
+        turns.pass_on(held);
+    }
+
+    [[nodiscard]] sim_device_state& at(int device) {
+        return devices[static_cast<std::size_t>(device)];
+    }
+
+    /// Lets an ordinary thread wait for a moment's progress: moves time itself where nobody else
+    /// does.
+    void outside_step(std::unique_lock<std::mutex>& held) {
+        if (turns.outside_may_step() && schedule.next() != sim_time::max()) {
+            schedule.step(held);
+            turns.progress.notify_all();
+        } else {
+            turns.progress.wait(held);
+        }
+    }
+
+    inline static std::atomic<std::uint64_t> next_id{1}; ///< streams and nodes, once in a process
+
+    std::uint64_t const           id = next_id.fetch_add(1);
+    sim_options const             options;
+    mutable std::mutex            mutex;
+    sim_schedule                  schedule;
+    sim_memory                    memory;
+    sim_checker                   checker;
+    sim_turns                     turns;
+    sim_faults                    faults;
+    std::vector<sim_device_state> devices;
+    std::vector<sim_graph_state*> captures; ///< under way
+
+    std::size_t pinned_used  = 0; ///< bytes of host memory out, rounded
+    std::size_t managed_used = 0;
+
+private:
+    static void leave_behind(sim_stream_state const& s, std::vector<sim_moment>& orphans,
+                             vector_clock& know) {
+        auto const over = [](sim_moment const& m) { return !m.pending(); };
+        std::erase_if(orphans, over);
+        if (s.tail.pending()) { orphans.push_back(s.tail); }
+        std::copy_if(s.waits.begin(), s.waits.end(), std::back_inserter(orphans),
+                     std::not_fn(over));
+        know.join(s.knows);
+    }
+
+    std::deque<sim_stream_state>   streams_;
+    std::vector<sim_stream_state*> spare_streams_;
+    std::deque<sim_event_state>    events_;
+    std::vector<sim_event_state*>  spare_events_;
+};
+
+} // namespace vram

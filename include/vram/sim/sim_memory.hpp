@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `sim_memory` is every address that the simulated machine knows, and what lies there.
+
+#include <vram/base/align.hpp>      // align
+#include <vram/sim/sim_options.hpp> // sim_options
+#include <vram/sim/sim_space.hpp>   // sim_space, sim_block
+
+#include <algorithm> // max
+#include <cstddef>   // size_t
+#include <cstdint>   // uintptr_t
+#include <memory>    // unique_ptr
+#include <vector>    // vector
+
+namespace vram {
+
+/// All spaces: one for each device, the pinned, the managed, and what was registered by hand.
+///
+/// Threads   one at a time: the machine's lock
+/// Cost      a lookup is O(log blocks)
+class sim_memory {
+public:
+    explicit sim_memory(sim_options const& options) {
+        for (int i = 0; i < options.devices; ++i) {
+            std::size_t const room  = reserve(options.capacity);
+            bool const        plain = options.backed && options.dereferenceable;
+            spaces_.push_back(std::make_unique<sim_space>(room, plain));
+            if (options.backed && !plain) { spaces_.back()->back(); }
+        }
+        devices_ = options.devices;
+        for (int i = 0; i < 2; ++i) {
+            spaces_.push_back(std::make_unique<sim_space>(reserve(options.pinned_capacity), true));
+        }
+        registered_ = std::make_unique<sim_space>(page, false);
+    }
+
+    [[nodiscard]] sim_space& space(sim_kind kind, int device) {
+        if (kind == sim_kind::registered) { return *registered_; }
+        int const index = kind == sim_kind::pinned    ? devices_
+                          : kind == sim_kind::managed ? devices_ + 1
+                                                      : device;
+        return *spaces_[static_cast<std::size_t>(index)];
+    }
+
+    /// The space that `p` lies in; null where `p` is pageable memory.
+    [[nodiscard]] sim_space* space_of(std::uintptr_t p) {
+        for (auto& space : spaces_) {
+            if (space->holds(p)) { return space.get(); }
+        }
+        sim_block const* const block = registered_->before(p);
+        return block != nullptr && !block->freed && p < block->end() ? registered_.get() : nullptr;
+    }
+
+    /// What kind of memory `p` is, and whose.
+    [[nodiscard]] sim_kind kind_of(std::uintptr_t p, int& device) const {
+        for (std::size_t i = 0; i < spaces_.size(); ++i) {
+            if (!spaces_[i]->holds(p)) { continue; }
+            int const index = static_cast<int>(i);
+            device          = index < devices_ ? index : 0;
+            if (index < devices_) { return sim_kind::device; }
+            return index == devices_ ? sim_kind::pinned : sim_kind::managed;
+        }
+        sim_block const* const block = registered_->before(p);
+        bool const             known = block != nullptr && !block->freed && p < block->end();
+        return known ? sim_kind::registered : sim_kind::pageable;
+    }
+
+    /// Where the contents of `p` are: `p` itself for host memory; 0 where there are none.
+    [[nodiscard]] std::uintptr_t view(std::uintptr_t p) const noexcept {
+        for (auto const& space : spaces_) {
+            if (space->holds(p)) { return space->backed() ? space->view(p) : 0; }
+        }
+        return p;
+    }
+
+    template <class Visit>
+    void for_each(Visit visit) {
+        for (auto& space : spaces_) {
+            for (auto& [at, block] : space->blocks()) { visit(block); }
+        }
+        for (auto& [at, block] : registered_->blocks()) { visit(block); }
+    }
+
+private:
+    static constexpr std::size_t page = 4096;
+
+    /// Four times the capacity: room for gaps and for addresses that rest.
+    static std::size_t reserve(std::size_t capacity) {
+        std::size_t const most = std::size_t{1} << 44;
+        return align(std::max(page, capacity > most / 4 ? most : capacity * 4), page);
+    }
+
+    std::vector<std::unique_ptr<sim_space>> spaces_;
+    std::unique_ptr<sim_space>              registered_;
+    int                                     devices_ = 0;
+};
+
+} // namespace vram

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `sim_platform` is the simulated machine as everything above a platform sees it.
+
+#include <vram/concepts/platform.hpp>    // platform
+#include <vram/sim/sim_copy.hpp>         // sim_copy, sim_fill
+#include <vram/sim/sim_device.hpp>       // sim_device
+#include <vram/sim/sim_device_guard.hpp> // sim_device_guard
+#include <vram/sim/sim_event.hpp>        // sim_event
+#include <vram/sim/sim_gate.hpp>         // sim_gate
+#include <vram/sim/sim_launch.hpp>       // sim_call_host
+#include <vram/sim/sim_lock.hpp>         // sim_lock
+#include <vram/sim/sim_stream.hpp>       // sim_stream, sim_stream_view
+#include <vram/sim/sim_thread.hpp>       // sim_thread
+
+#include <cstddef>         // size_t, byte
+#include <cstdint>         // uint64_t
+#include <source_location> // source_location
+
+namespace vram {
+
+class sim_resource;        // sim/sim_resource.hpp
+class sim_pinned_resource; // sim/sim_pinned_resource.hpp
+
+/// The current node's devices, streams and threads behind the calls of a platform. Each call also
+/// takes the place it is made from, for the reports.
+///
+/// Failure   `sim_error`
+/// Threads   any
+struct sim_platform {
+    using at = std::source_location;
+
+    using device          = sim_device;
+    using stream          = sim_stream_view;
+    using event           = sim_event;
+    using device_guard    = sim_device_guard;
+    using gate            = sim_gate;
+    using lock            = sim_lock;
+    using thread          = sim_thread;
+    using device_resource = sim_resource;
+    using pinned_resource = sim_pinned_resource;
+
+    /// A non-blocking stream, as `cuda_stream` is.
+    struct own_stream : sim_stream { // its constructor inherited, nvcc 13.0 crashes
+        explicit own_stream(device d = device::current(), sim_stream_options options = {},
+                            at w = at::current())
+            : sim_stream{d, options, w} {}
+    };
+
+    [[nodiscard]] static device        current_device() { return sim_device::current(); }
+    [[nodiscard]] static device        device_of(stream s) { return s.device(); }
+    [[nodiscard]] static std::uint64_t id(stream s) { return s.id(); }
+    [[nodiscard]] static bool          capturing(stream s) { return s.capturing(); }
+    [[nodiscard]] static memory_info   memory(device d) { return d.memory(); }
+    [[nodiscard]] static sim_time      now() { return sim_node::current().now(); }
+
+    static void               record(event& e, stream s, at w = at::current()) { e.record(s, w); }
+    static void               wait(stream s, event const& e, at w = at::current()) { e.wait(s, w); }
+    [[nodiscard]] static bool done(event const& e, at w = at::current()) { return e.done(w); }
+    /// An event that takes the device's time; the nanoseconds between two such that are done.
+    [[nodiscard]] static event timed_event(device d, at w = at::current()) {
+        return event{d, true, w};
+    }
+    [[nodiscard]] static std::uint64_t elapsed(event const& from, event const& to) {
+        return static_cast<std::uint64_t>((to.time() - from.time()).count());
+    }
+    static void synchronize(event const& e, at w = at::current()) { e.synchronize(w); }
+    static void synchronize(stream s, at w = at::current()) { s.synchronize(w); }
+    static void synchronize(device d, at w = at::current()) { d.synchronize(w); }
+    static void call(stream s, void (*function)(void*), void* argument, at w = at::current()) {
+        sim_call_host(s, function, argument, w);
+    }
+
+    static void copy(stream s, void* to, void const* from, std::size_t bytes,
+                     at w = at::current()) {
+        sim_copy(s, to, from, bytes, w);
+    }
+    static void copy(stream s, pitched_copy const& box, at w = at::current()) {
+        sim_copy(s, box, w);
+    }
+    static void fill(stream s, void* to, std::byte value, std::size_t bytes, at w = at::current()) {
+        sim_fill(s, to, value, bytes, w);
+    }
+};
+
+static_assert(platform<sim_platform>);
+
+} // namespace vram

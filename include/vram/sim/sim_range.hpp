@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `sim_range` is a piece of memory that somebody says they touch.
+
+#include <cstddef> // size_t
+#include <cstdint> // uintptr_t
+#include <span>    // span
+
+namespace vram {
+
+/// What is done to a range. Two accesses to one byte, one of them a write, must be ordered.
+enum class sim_access : unsigned char { read, write };
+
+/// `bytes` bytes at `data`; made from a pointer and a size, or from any `std::span`.
+struct sim_range {
+    void const* data  = nullptr;
+    std::size_t bytes = 0;
+
+    constexpr sim_range() = default;
+    constexpr sim_range(void const* p, std::size_t n) noexcept : data{p}, bytes{n} {}
+    template <class Type, std::size_t Extent>
+    constexpr sim_range(std::span<Type, Extent> s) noexcept
+        : data{s.data()}, bytes{s.size_bytes()} {}
+
+    [[nodiscard]] std::uintptr_t begin() const noexcept {
+        return reinterpret_cast<std::uintptr_t>(data);
+    }
+    [[nodiscard]] std::uintptr_t end() const noexcept { return begin() + bytes; }
+};
+
+} // namespace vram

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `sim_resource_base` is what the synchronous resources of the simulated machine have in common.
+
+#include <vram/base/align.hpp>         // default_alignment, valid_alignment
+#include <vram/base/contract.hpp>      // expects
+#include <vram/base/error.hpp>         // report_error
+#include <vram/base/memory_usage.hpp>  // memory_usage
+#include <vram/base/out_of_memory.hpp> // out_of_memory
+#include <vram/concepts/powers.hpp>    // the concepts that the proofs check, property_set
+#include <vram/sim/sim_device.hpp>     // sim_device
+#include <vram/sim/sim_heap.hpp>       // sim_heap
+
+#include <cstddef>         // size_t
+#include <source_location> // source_location
+
+namespace vram {
+
+struct sim_platform; // sim/sim_platform.hpp
+
+/// Memory of one kind, for everybody at once; giving it back waits for the device.
+///
+/// Failure   `out_of_memory`; `sim_error{device_lost}`
+/// Threads   any
+template <sim_kind Kind, sim_call_kind Call, class Properties>
+class sim_resource_base {
+public:
+    using platform   = sim_platform;
+    using at         = std::source_location; ///< each call takes the place it is made from
+    using properties = Properties;
+
+    [[nodiscard]] void* allocate_sync(std::size_t bytes, std::size_t alignment = default_alignment,
+                                      at w = at::current()) {
+        if (bytes == 0) { return nullptr; }
+        expects(valid_alignment(alignment), "sim: the alignment is a power of two");
+        sim_machine& m = device_.machine();
+        sim_call     call{m, Call, device_.index(), w, bytes};
+        call.tell(); // of earlier calls, before there is anything to lose
+        void* const p = sim_heap{call}.allocate(Kind, device_.index(), bytes, alignment);
+        if (p == nullptr) {
+            call.tell();
+            sim_device_state const& d = m.at(device_.index());
+            throw out_of_memory{{.asked        = bytes,
+                                 .rounded      = align(bytes, m.options.granularity),
+                                 .alignment    = alignment,
+                                 .live         = d.used,
+                                 .reserved     = d.used,
+                                 .device_free  = d.free(),
+                                 .device_total = d.capacity}};
+        }
+        return p;
+    }
+    [[nodiscard]] void* try_allocate_sync(std::size_t bytes,
+                                          std::size_t alignment = default_alignment,
+                                          at          w         = at::current()) noexcept {
+        if (bytes == 0) { return nullptr; }
+        try {
+            return allocate_sync(bytes, alignment, w);
+        } catch (...) { // a lost device has no memory either
+            return nullptr;
+        }
+    }
+
+    void deallocate_sync(void* p, std::size_t bytes, std::size_t = default_alignment,
+                         at w = at::current()) noexcept {
+        if (p == nullptr) { return; }
+        try {
+            sim_call call{device_.machine(), sim_call_kind::free, device_.index(), w, bytes};
+            call.admit();
+            if (!sim_heap{call}.free(Kind, device_.index(), p, bytes)) {
+                report_error({.kind = mishap::foreign_pointer, .pointer = p, .bytes = bytes});
+            }
+        } catch (sim_error const& e) {
+            report_error({.kind    = mishap::platform_error,
+                          .pointer = p,
+                          .bytes   = bytes,
+                          .code    = static_cast<int>(e.status())});
+        } catch (...) {
+            report_error({.kind = mishap::platform_error, .pointer = p, .bytes = bytes});
+        }
+    }
+
+    /// Whether `p` lies in a live block of this kind of memory, whoever asked for it.
+    [[nodiscard]] bool owns(void const* p) const {
+        sim_machine&           m = device_.machine();
+        std::unique_lock const held{m.mutex};
+        auto const             from  = reinterpret_cast<std::uintptr_t>(p);
+        sim_space&             space = m.memory.space(Kind, device_.index());
+        sim_block const* const block = space.holds(from) ? space.before(from) : nullptr;
+        return block != nullptr && !block->freed && block->kind == Kind && from < block->end();
+    }
+
+    [[nodiscard]] sim_device device() const noexcept { return device_; }
+
+    /// Equal on one device: each can take back what the other gave.
+    friend bool operator==(sim_resource_base const&, sim_resource_base const&) = default;
+
+protected:
+    explicit sim_resource_base(sim_device device) : device_{device} {}
+
+private:
+    sim_device device_;
+};
+
+} // namespace vram

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `sim_space` is a reserved range of addresses and the blocks in it.
+
+#include <vram/base/align.hpp>    // align, align_down
+#include <vram/sim/sim_block.hpp> // sim_block
+
+#include <sys/mman.h> // mmap, munmap, madvise
+
+#include <cstddef>  // size_t
+#include <cstdint>  // uintptr_t
+#include <deque>    // deque
+#include <iterator> // prev
+#include <map>      // map
+#include <new>      // bad_alloc
+
+namespace vram {
+
+/// Addresses go round, so that one that was
+/// freed is not used again soon.
+class sim_space {
+public:
+    /// Reserves `bytes` of addresses; `accessible` ones are memory, the others fault.
+    sim_space(std::size_t bytes, bool accessible) : size_{bytes} {
+        begin_ = map(bytes, accessible ? PROT_READ | PROT_WRITE : PROT_NONE);
+        next_  = begin_;
+        if (accessible) { view_ = begin_; }
+    }
+    sim_space(sim_space const&)            = delete;
+    sim_space& operator=(sim_space const&) = delete;
+    ~sim_space() {
+        ::munmap(reinterpret_cast<void*>(begin_), size_);
+        if (view_ != 0 && view_ != begin_) { ::munmap(reinterpret_cast<void*>(view_), size_); }
+    }
+
+    /// Gives the range contents at other addresses (`offset` away from its own).
+    void                         back() { view_ = map(size_, PROT_READ | PROT_WRITE); }
+    [[nodiscard]] std::uintptr_t view(std::uintptr_t p) const noexcept {
+        return view_ + (p - begin_);
+    }
+    [[nodiscard]] bool backed() const noexcept { return view_ != 0; }
+
+    [[nodiscard]] bool holds(std::uintptr_t p) const noexcept { return p - begin_ < size_; }
+
+    /// A new block, or null where no gap is large enough.
+    sim_block* insert(std::size_t bytes, std::size_t alignment) {
+        for (int round = 0; round < 2; ++round) {
+            std::uintptr_t at = align(round == 0 ? next_ : begin_, alignment);
+            auto           it = blocks_.upper_bound(at);
+            if (it != blocks_.begin() && std::prev(it)->second.end() + gap > at) { --it; }
+            while (at < begin_ + size_ && bytes <= begin_ + size_ - at) {
+                while (it != blocks_.end() && it->second.freed && !it->second.busy &&
+                       it->first < at + bytes + gap) {
+                    it = blocks_.erase(it);
+                }
+                if (it == blocks_.end() || it->first >= at + bytes + gap) {
+                    next_            = at + bytes + gap;
+                    sim_block& block = blocks_[at];
+                    block            = {};
+                    block.begin      = at;
+                    block.bytes      = bytes;
+                    return &block;
+                }
+                at = align(it->second.end() + gap, alignment);
+                ++it;
+            }
+        }
+        return nullptr;
+    }
+
+    /// Puts a block of somebody else's memory into the books.
+    sim_block* insert_at(std::uintptr_t at, std::size_t bytes) {
+        sim_block& block = blocks_[at];
+        block            = {};
+        block.begin      = at;
+        block.bytes      = bytes;
+        return &block;
+    }
+
+    /// Forgets a block at once.
+    void erase(sim_block& block) { blocks_.erase(block.begin); }
+
+    /// Marks a block as freed; the oldest marks are dropped.
+    void retire(sim_block& block) {
+        block.freed   = true;
+        block.busy    = false;
+        block.history = {};
+        release_pages(block);
+        try {
+            retired_.push_back(block.begin);
+        } catch (std::bad_alloc const&) { // then it is not remembered
+            blocks_.erase(block.begin);
+        }
+        if (retired_.size() > remembered) {
+            auto const oldest = blocks_.find(retired_.front());
+            retired_.pop_front();
+            if (oldest != blocks_.end() && oldest->second.freed && !oldest->second.busy) {
+                blocks_.erase(oldest);
+            }
+        }
+    }
+
+    /// The block that `p` lies in, or the one before it; null where there is neither.
+    [[nodiscard]] sim_block* before(std::uintptr_t p) {
+        auto const after = blocks_.upper_bound(p);
+        return after == blocks_.begin() ? nullptr : &std::prev(after)->second;
+    }
+
+    [[nodiscard]] std::map<std::uintptr_t, sim_block>& blocks() noexcept { return blocks_; }
+
+private:
+    static constexpr std::size_t gap        = 256;  ///< so that one past the end is nobody's
+    static constexpr std::size_t remembered = 4096; ///< freed blocks
+    static constexpr std::size_t page       = 4096;
+
+    static std::uintptr_t map(std::size_t bytes, int protection) {
+        void* const p =
+            ::mmap(nullptr, bytes, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (p == MAP_FAILED) { throw std::bad_alloc{}; }
+        return reinterpret_cast<std::uintptr_t>(p);
+    }
+
+    /// Gives the contents of a freed block back to the system, where that is whole pages.
+    void release_pages(sim_block const& block) noexcept {
+        if (view_ == 0 || block.bytes < 16 * page) { return; }
+        std::uintptr_t const first = align(view(block.begin), page);
+        std::uintptr_t const last  = align_down(view(block.end()), page);
+        ::madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
+    }
+
+    std::size_t                         size_;
+    std::uintptr_t                      begin_ = 0;
+    std::uintptr_t                      view_  = 0;
+    std::uintptr_t                      next_  = 0;
+    std::map<std::uintptr_t, sim_block> blocks_;
+    std::deque<std::uintptr_t>          retired_;
+};
+
+} // namespace vram

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `sim_stream_view` is a stream of the simulated machine, passed by value.
+
+#include <vram/sim/sim_device.hpp> // sim_device
+
+#include <cstdint>         // uint64_t
+#include <source_location> // source_location
+
+namespace vram {
+
+struct sim_platform; // sim/sim_platform.hpp
+
+/// One pointer. The default one is the default stream of the calling thread's current device,
+/// whichever that is when it is used. A view of a destroyed stream may name a new stream, as in
+/// CUDA; ids never do.
+///
+/// Failure   `sim_error`
+/// Threads   any
+class sim_stream_view {
+public:
+    using platform = sim_platform;
+
+    sim_stream_view() = default;
+    explicit sim_stream_view(sim_stream_state* state) noexcept : state_{state} {}
+    sim_stream_view(int)            = delete; // a null pointer is no stream
+    sim_stream_view(std::nullptr_t) = delete;
+
+    /// The legacy default stream of a device: it waits for every blocking stream, and they for it.
+    [[nodiscard]] static sim_stream_view legacy(sim_device device) {
+        return sim_stream_view{device.machine().at(device.index()).legacy};
+    }
+    /// The calling thread's own default stream of a device: an ordinary blocking stream.
+    [[nodiscard]] static sim_stream_view per_thread(sim_device device) {
+        sim_machine&      machine = device.machine();
+        detail::sim_self& self    = detail::self(machine.id);
+        self.streams.resize(static_cast<std::size_t>(machine.options.devices));
+        sim_stream_state*& mine = self.streams[static_cast<std::size_t>(device.index())];
+        if (mine == nullptr) {
+            sim_call call{machine, sim_call_kind::other, device.index(),
+                          std::source_location::current()};
+            mine = &machine.make_stream(*call.host, device.index(), true);
+        }
+        return sim_stream_view{mine};
+    }
+
+    [[nodiscard]] std::uint64_t id() const { return state().id.load(std::memory_order_relaxed); }
+    [[nodiscard]] sim_device    device() const {
+        sim_stream_state& s = state();
+        return {*s.machine, s.device};
+    }
+    /// Whether a graph is being captured on it.
+    [[nodiscard]] bool capturing() const {
+        sim_stream_state&      s = state();
+        std::unique_lock const held{s.machine->mutex};
+        return s.capture != nullptr;
+    }
+
+    /// Whether all its work is done, at the calling thread's moment.
+    [[nodiscard]] bool done(std::source_location where = std::source_location::current()) const {
+        sim_stream_state& s = state();
+        sim_call          call{*s.machine, sim_call_kind::query, s.device, where};
+        call.admit();
+        return sim_wait{call}.done(s);
+    }
+    /// The calling thread waits for all its work.
+    void synchronize(std::source_location where = std::source_location::current()) const {
+        sim_stream_state& s = state();
+        sim_call          call{*s.machine, sim_call_kind::synchronize, s.device, where};
+        sim_wait{call}.synchronize(s);
+        call.tell();
+    }
+
+    /// The stream itself: what a default view means now.
+    [[nodiscard]] sim_stream_state& state() const {
+        if (state_ != nullptr) { return *state_; }
+        sim_device const device = sim_device::current();
+        bool const       private_ =
+            device.machine().options.default_stream == sim_default_stream::per_thread;
+        return *(private_ ? per_thread(device) : legacy(device)).state_;
+    }
+    /// The handle: null for the default stream.
+    [[nodiscard]] sim_stream_state* get() const noexcept { return state_; }
+
+    friend bool operator==(sim_stream_view, sim_stream_view) = default;
+
+private:
+    sim_stream_state* state_ = nullptr;
+};
+
+} // namespace vram

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `sim_thread` is a host thread with a virtual clock.
+
+#include <vram/sim/sim_device.hpp> // sim_device
+
+#include <exception> // exception
+#include <string>    // string
+#include <thread>    // thread
+#include <utility>   // forward, move, swap
+
+namespace vram {
+
+/// Whether participating threads run in an order of the machine's choosing. Under ThreadSanitizer
+/// they run freely, so that it sees what real threads would do; virtual times then mean little.
+#if defined(__SANITIZE_THREAD__)
+inline constexpr bool sim_ordered_threads = false;
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+inline constexpr bool sim_ordered_threads = false;
+#else
+inline constexpr bool sim_ordered_threads = true;
+#endif
+#else
+inline constexpr bool sim_ordered_threads = true;
+#endif
+
+/// A thread that participates from where its maker is in time, and makes its maker participate
+/// until the last such thread is joined. Such threads run one at a time and wait for each other
+/// through `sim_gate` and `join` alone: a wait that the machine does not see stops them all. It
+/// joins when it is destroyed.
+///
+///     sim_thread t{device, [&] {
+///         sim_work(30us);
+///         { auto held = g.hold(); ready = true; }
+///         g.notify();
+///     }};
+///
+/// An exception that leaves the callable is a report (`thread_failed`) of the node.
+class sim_thread {
+public:
+    sim_thread() = default;
+
+    /// Starts `body()` on a new thread whose current device is `device`.
+    template <class Body>
+    sim_thread(sim_device device, Body&& body) : machine_{&device.machine()} {
+        if (ordered()) { start_participating(); }
+        try {
+            thread_ = std::thread{
+                [m = machine_, h = host_, device, run = std::forward<Body>(body)]() mutable {
+                    live(*m, h, device, run);
+                }};
+        } catch (...) {
+            if (host_ != nullptr) { abandon(); }
+            throw;
+        }
+    }
+
+    sim_thread(sim_thread&& other) noexcept { swap(other); }
+    sim_thread& operator=(sim_thread&& other) noexcept {
+        join();
+        swap(other);
+        return *this;
+    }
+    ~sim_thread() { join(); }
+
+    /// Waits until the thread has ended. A second call does nothing.
+    void join() noexcept {
+        if (!thread_.joinable()) { return; }
+        sim_thread* const self = this;
+        join_all(&self, 1);
+    }
+
+    /// Waits until all of `threads` have ended, in one step: nobody needs a turn in between.
+    template <class... Threads>
+    static void join_together(Threads&... threads) noexcept {
+        sim_thread* all[] = {&threads...};
+        join_all(all, sizeof...(threads));
+    }
+
+private:
+    [[nodiscard]] bool ordered() const noexcept {
+        return sim_ordered_threads && machine_->options.threads != sim_order::freely;
+    }
+
+    void swap(sim_thread& other) noexcept {
+        std::swap(machine_, other.machine_);
+        std::swap(host_, other.host_);
+        std::swap(thread_, other.thread_);
+    }
+
+    void start_participating() {
+        sim_machine&      m    = *machine_;
+        detail::sim_self& self = detail::self(m.id);
+        std::unique_lock  held{m.mutex};
+        sim_turns&        turns = m.turns;
+        if (self.host == nullptr) {
+            turns.outside.clock = std::max(turns.outside.clock, m.schedule.now());
+            self.host           = &turns.enter(turns.outside, m.checker.actor(turns.outside.knows));
+            self.host->started  = true;
+            turns.begin(held, *self.host);
+        }
+        host_        = &turns.enter(*self.host, m.checker.actor(self.host->knows));
+        host_->maker = self.host;
+        ++self.host->children;
+    }
+
+    /// The thread could not be started.
+    void abandon() noexcept {
+        std::unique_lock held{machine_->mutex};
+        machine_->turns.leave(*host_);
+        --host_->maker->children;
+        leave_where_last(held);
+    }
+
+    template <class Body>
+    static void live(sim_machine& m, sim_host* host, sim_device device, Body& run) {
+        detail::sim_self& self = detail::self(m.id);
+        self.device            = device.index();
+        self.relaxed = self.child = true;
+        self.host                 = host;
+        if (host != nullptr) {
+            std::unique_lock held{m.mutex};
+            m.turns.begin(held, *host);
+        }
+        char const* failed = nullptr;
+        std::string what;
+        try {
+            run();
+        } catch (sim_error const& e) {
+            if (e.status() != sim_status::deadlock) {
+                what   = e.what();
+                failed = what.c_str();
+            }
+        } catch (std::exception const& e) {
+            what   = e.what();
+            failed = what.c_str();
+        } catch (...) { failed = "an exception"; }
+        std::unique_lock held{m.mutex};
+        if (failed != nullptr) {
+            m.checker.tell({.kind = sim_mistake::thread_failed, .missing = failed});
+        }
+        if (detail::self(m.id).host != nullptr) { // else it ended the node's work itself
+            m.checker.retire(host->slot, host->knows[host->slot]);
+            m.turns.leave(*host);
+            detail::self(m.id).host = nullptr;
+            m.turns.pass_on(held);
+        }
+    }
+
+    /// All of one node. `join` of an empty one does nothing.
+    static void join_all(sim_thread* const* all, std::size_t count) noexcept {
+        for (std::size_t i = 0; i < count; ++i) {
+            if (all[i]->host_ != nullptr) {
+                join_in_time(all, count);
+                break;
+            }
+        }
+        for (std::size_t i = 0; i < count; ++i) {
+            if (all[i]->thread_.joinable()) { all[i]->thread_.join(); }
+            all[i]->host_ = nullptr;
+        }
+    }
+
+    static void join_in_time(sim_thread* const* all, std::size_t count) {
+        sim_machine* machine = nullptr;
+        for (std::size_t i = 0; i < count; ++i) {
+            if (all[i]->host_ != nullptr) { machine = all[i]->machine_; }
+        }
+        sim_machine&      m    = *machine;
+        detail::sim_self& self = detail::self(m.id);
+        std::unique_lock  held{m.mutex};
+        sim_host* const   me   = self.host;
+        auto const        gone = [&] {
+            if (me != nullptr) { me->threads.clear(); }
+            bool ended = true;
+            for (std::size_t i = 0; i < count; ++i) {
+                sim_host* const h = all[i]->host_;
+                if (h == nullptr || h->now == sim_host::state::ended) { continue; }
+                ended = false;
+                if (me != nullptr) { me->threads.push_back(h); }
+            }
+            return ended;
+        };
+        if (me == nullptr) { // an ordinary thread joins what another started
+            while (!gone()) { m.outside_step(held); }
+        } else {
+            m.turns.block(held, *me, gone);
+        }
+        sim_host& joiner = me != nullptr ? *me : m.turns.outside;
+        for (std::size_t i = 0; i < count; ++i) {
+            sim_host* const h = all[i]->host_;
+            if (h == nullptr) { continue; }
+            joiner.clock = std::max(joiner.clock, h->clock);
+            m.hear(joiner, h->knows);
+            --h->maker->children;
+        }
+        for (std::size_t i = 0; i < count; ++i) {
+            if (all[i]->host_ != nullptr) { return all[i]->leave_where_last(held); }
+        }
+    }
+
+    /// The caller takes no part any more where it takes part only because of threads it started,
+    /// and all of those are joined.
+    void leave_where_last(std::unique_lock<std::mutex>& held) noexcept {
+        detail::sim_self const& self = detail::self(machine_->id);
+        if (self.host == nullptr || self.child || self.host->children > 0) { return; }
+        machine_->make_ordinary(held, *self.host);
+    }
+
+    sim_machine* machine_ = nullptr;
+    sim_host*    host_    = nullptr; ///< null where threads run freely
+    std::thread  thread_;
+};
+
+} // namespace vram

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `sim_time` is time on the simulated machine: it moves as queued work says, and never by itself.
+
+#include <chrono>  // nanoseconds
+#include <cstddef> // size_t
+#include <cstdint> // int64_t
+
+namespace vram {
+
+/// A moment (since the node was made) or a duration, in whole nanoseconds: sums are exact.
+using sim_time = std::chrono::nanoseconds;
+
+/// How long `bytes` take at `bytes_per_second` (> 0), rounded up to a nanosecond.
+[[nodiscard]] constexpr sim_time sim_transfer_time(std::size_t bytes,
+                                                   std::size_t bytes_per_second) noexcept {
+    __extension__ using wide = unsigned __int128; // bytes * 1e9 leaves 64 bits at 18 GB
+    wide const product       = static_cast<wide>(bytes) * 1000000000U;
+    return sim_time{static_cast<std::int64_t>((product + bytes_per_second - 1) / bytes_per_second)};
+}
+
+} // namespace vram

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `sim_wait` is the host waiting for the simulated devices, or asking them.
+
+#include <vram/sim/sim_call.hpp> // sim_call, sim_machine
+
+#include <algorithm> // max
+#include <cstdint>   // uint64_t
+#include <exception> // rethrow_exception
+#include <utility>   // exchange
+#include <vector>    // vector
+
+namespace vram {
+
+/// How the calling thread waits for work, in its own time, and what it knows afterwards.
+///
+/// Failure   `sim_error`: what a planted fault left for the next wait, a captured stream; what a
+///           kernel threw
+/// Threads   the call's; the lock is let go while it waits
+class sim_wait {
+public:
+    explicit sim_wait(sim_call& call) : call_{call}, m_{call.machine} {}
+
+    /// Until `m` has happened. By value: an event may be recorded again meanwhile.
+    void await(sim_moment m) {
+        sim_host& h = *call_.host;
+        if (&h != &m_.turns.outside) {
+            m_.turns.block(call_.held, h, [&] {
+                if (!m.pending()) { return true; }
+                h.operation = m;
+                return false;
+            });
+            return;
+        }
+        while (m.pending()) { m_.outside_step(call_.held); }
+        h.clock = std::max(h.clock, m_.schedule.now());
+    }
+
+    /// The host waits for all that stream `s` was given.
+    void synchronize(sim_stream_state& s) {
+        call_.admit();
+        if (s.capture) { break_capture(s); }
+        call_.unsafe();
+        m_.follow(s, *call_.host);
+        waiting const                 figure{m_, *call_.host, s.device};
+        sim_moment const              tail = s.tail;
+        std::vector<sim_moment> const rest = s.waits;
+        vector_clock const            then = s.knows;
+        await(tail);
+        for (sim_moment const& m : rest) { await(m); }
+        m_.hear(*call_.host, then);
+        settle(s.device);
+    }
+    void synchronize(sim_event_state const& e) {
+        call_.admit();
+        if (e.capture) { throw sim_error{sim_status::stream_capturing, call_.where}; }
+        call_.unsafe();
+        if (e.recorded) {
+            waiting const      figure{m_, *call_.host, e.device};
+            vector_clock const then = e.knows;
+            await(e.place);
+            m_.hear(*call_.host, then);
+        }
+        settle(e.device);
+    }
+    /// The host waits for all work of a device so far.
+    void synchronize(int device) {
+        call_.admit();
+        call_.unsafe();
+        sim_device_state& d    = m_.at(device);
+        vector_clock      then = d.orphans_know;
+        for (sim_stream_state* const s : d.streams) {
+            if (s->capture) { break_capture(*s); }
+            m_.follow(*s, *call_.host);
+            then.join(s->knows);
+        }
+        wait_idle(device);
+        m_.hear(*call_.host, then);
+        settle(device);
+    }
+    /// Waits for all work of `device` so far, and learns nothing from it. Allocates nothing.
+    void wait_idle(int device) {
+        waiting const       figure{m_, *call_.host, device};
+        std::uint64_t const last = m_.schedule.count();
+        for (sim_moment m = unfinished(device, last); m.pending(); m = unfinished(device, last)) {
+            await(m);
+        }
+    }
+
+    [[nodiscard]] bool done(sim_event_state const& e) {
+        if (e.capture) { throw sim_error{sim_status::stream_capturing, call_.where}; }
+        call_.unsafe();
+        ++m_.schedule.figures(e.device).queries;
+        if (!e.recorded) { return true; }
+        if (e.place.pending()) { reach(); }
+        return answer(e.place.pending(), e.slot, e.count, e.knows);
+    }
+    [[nodiscard]] bool done(sim_stream_state& s) {
+        if (s.capture) { break_capture(s); }
+        call_.unsafe();
+        ++m_.schedule.figures(s.device).queries;
+        m_.follow(s, *call_.host);
+        reach();
+        bool pending = s.tail.pending();
+        for (sim_moment const& m : s.waits) { pending = pending || m.pending(); }
+        return answer(pending, s.slot, s.count, s.knows);
+    }
+
+private:
+    /// Counts one wait of the host and how long it took.
+    struct waiting {
+        waiting(sim_machine& m, sim_host& h, int d)
+            : machine{m}, host{h}, device{d}, since{h.clock} {}
+        ~waiting() {
+            sim_figures& f = machine.schedule.figures(device);
+            ++f.host_waits;
+            f.host_waiting += host.clock - since;
+        }
+        sim_machine& machine;
+        sim_host&    host;
+        int          device;
+        sim_time     since;
+    };
+
+    /// Some work of `device`, among the first `last` operations, that has not ended.
+    [[nodiscard]] sim_moment unfinished(int device, std::uint64_t last) {
+        sim_device_state& d     = m_.at(device);
+        auto const        among = [&](std::vector<sim_moment> const& all) {
+            for (sim_moment const& m : all) {
+                if (m.pending() && m.number <= last) { return m; }
+            }
+            return sim_moment{};
+        };
+        if (sim_moment const m = among(d.orphans); m.pending()) { return m; }
+        for (sim_stream_state* const s : d.streams) {
+            if (s->tail.pending() && s->tail.number <= last) { return s->tail; }
+            if (sim_moment const m = among(s->waits); m.pending()) { return m; }
+        }
+        return {};
+    }
+
+    /// Runs what has happened by the asking thread's own moment.
+    void reach() {
+        bool const outside = call_.host == &m_.turns.outside;
+        if (outside ? !m_.turns.outside_may_step() : m_.turns.order() == sim_order::by_time) {
+            return;
+        }
+        while (!m_.schedule.executing() && m_.schedule.next() <= call_.host->clock &&
+               m_.schedule.next() != sim_time::max()) {
+            m_.schedule.step(call_.held);
+            m_.turns.progress.notify_all();
+        }
+    }
+
+    bool answer(bool pending, std::size_t slot, std::uint64_t count, vector_clock const& knows) {
+        if (pending) {
+            call_.host->clock += m_.options.query_cost;
+            return false;
+        }
+        if (m_.checker.on().races && !call_.host->knows.knows(slot, count)) {
+            m_.hear(*call_.host, knows);
+        }
+        return true;
+    }
+
+    /// The error that waits for somebody to synchronise with `device`.
+    void settle(int device) {
+        sim_device_state& d = m_.at(device);
+        if (auto failure = m_.schedule.take_failure(device)) { std::rethrow_exception(failure); }
+        if (d.pending != sim_status::ok) {
+            throw sim_error{d.sticky ? d.pending : std::exchange(d.pending, sim_status::ok),
+                            call_.where};
+        }
+    }
+
+    /// An illegal call while `s` is captured: the capture is broken, the call refused.
+    [[noreturn]] void break_capture(sim_stream_state& s) {
+        s.capture->broken = true;
+        throw sim_error{sim_status::stream_capturing, call_.where};
+    }
+
+    sim_call&    call_;
+    sim_machine& m_;
+};
+
+} // namespace vram

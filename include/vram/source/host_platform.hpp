@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `host_platform` is the machine without a device: everything is done when the call returns.
+
+#include <vram/concepts/memory_info.hpp>  // memory_info
+#include <vram/concepts/pitched_copy.hpp> // pitched_copy
+
+#include <cstddef> // size_t, byte
+#include <cstdint> // uint64_t
+#include <cstring> // memcpy, memset
+
+namespace vram {
+
+class gate;          // base/gate.hpp
+class worker;        // base/worker.hpp
+class host_resource; // source/host_resource.hpp
+
+/// One stream that is always idle, so that whatever is written for streams also runs on plain host
+/// memory.
+///
+/// Failure   never
+/// Threads   any
+/// Cost      nothing is queued; a copy is a memcpy, an event is an empty object
+struct host_platform {
+    struct device {
+        friend bool operator==(device, device) = default;
+    };
+    struct stream {
+        using platform = host_platform;
+
+        friend bool operator==(stream, stream) = default;
+    };
+    struct own_stream {
+        explicit own_stream(device = {}) noexcept {}
+        [[nodiscard]] stream view() const noexcept { return {}; }
+        operator stream() const noexcept { return {}; }
+    };
+    struct event {
+        explicit event(device = {}) noexcept {}
+        event(event&&) noexcept            = default;
+        event& operator=(event&&) noexcept = default;
+    };
+    struct device_guard {
+        explicit device_guard(device) noexcept {}
+    };
+    using gate            = vram::gate;
+    using thread          = vram::worker;
+    using device_resource = host_resource;
+    using pinned_resource = host_resource;
+
+    [[nodiscard]] static device        current_device() noexcept { return {}; }
+    [[nodiscard]] static device        device_of(stream) noexcept { return {}; }
+    [[nodiscard]] static std::uint64_t id(stream) noexcept { return 0; }
+    [[nodiscard]] static bool          capturing(stream) noexcept { return false; }
+    [[nodiscard]] static memory_info   memory(device) noexcept {
+        return {};
+    } // not known, and nobody's limit
+    [[nodiscard]] static bool done(event const&) noexcept { return true; }
+
+    static void record(event&, stream) noexcept {}
+    static void wait(stream, event const&) noexcept {}
+    static void synchronize(event const&) noexcept {}
+    static void synchronize(stream) noexcept {}
+    static void synchronize(device) noexcept {}
+    static void call(stream, void (*function)(void*), void* argument) { function(argument); }
+
+    static void copy(stream, void* to, void const* from, std::size_t bytes) noexcept {
+        if (bytes != 0) { std::memcpy(to, from, bytes); }
+    }
+    static void copy(stream s, pitched_copy const& c) noexcept {
+        for (std::size_t z = 0; z < c.depth; ++z) {
+            for (std::size_t y = 0; y < c.height; ++y) {
+                copy(s, static_cast<std::byte*>(c.to) + z * c.to_slice + y * c.to_pitch,
+                     static_cast<std::byte const*>(c.from) + z * c.from_slice + y * c.from_pitch,
+                     c.width);
+            }
+        }
+    }
+    static void fill(stream, void* to, std::byte value, std::size_t bytes) noexcept {
+        if (bytes != 0) { std::memset(to, static_cast<int>(value), bytes); }
+    }
+};
+
+} // namespace vram

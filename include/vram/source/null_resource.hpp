@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `null_resource` is the resource that has nothing: the end of every chain, and the stand-in of
+/// every proof.
+
+#include <vram/base/align.hpp>           // default_alignment
+#include <vram/base/error.hpp>           // report_error
+#include <vram/base/memory_usage.hpp>    // memory_usage
+#include <vram/base/out_of_memory.hpp>   // out_of_memory
+#include <vram/concepts/powers.hpp>      // the concepts that the proofs below check
+#include <vram/source/host_platform.hpp> // host_platform
+
+#include <cstddef> // size_t
+
+namespace vram {
+
+/// A resource that says no to everything but zero bytes, and has every power.
+///
+///     fallback mr{small_budget, null_resource<>{}};   // "and then nothing"
+///
+/// Failure   `out_of_memory`, always; memory that is given back to it is another's, and goes to the
+///           error sink as `mishap::foreign_pointer`
+/// Threads   any
+/// Cost      none
+template <class Platform = host_platform>
+class null_resource {
+public:
+    using platform   = Platform;
+    using stream     = typename platform::stream;
+    using properties = property_set<device_accessible, host_accessible>;
+
+    [[nodiscard]] void* allocate(stream, std::size_t bytes,
+                                 std::size_t alignment = default_alignment) {
+        return allocate_sync(bytes, alignment);
+    }
+    [[nodiscard]] void* allocate_sync(std::size_t bytes,
+                                      std::size_t alignment = default_alignment) {
+        if (bytes == 0) { return nullptr; }
+        throw out_of_memory{{.asked = bytes, .rounded = bytes, .alignment = alignment}};
+    }
+
+    [[nodiscard]] void* try_allocate(stream, std::size_t,
+                                     std::size_t = default_alignment) noexcept {
+        return nullptr;
+    }
+    [[nodiscard]] void* try_allocate_sync(std::size_t, std::size_t = default_alignment) noexcept {
+        return nullptr;
+    }
+
+    void deallocate(stream, void* p, std::size_t bytes,
+                    std::size_t alignment = default_alignment) noexcept {
+        deallocate_sync(p, bytes, alignment);
+    }
+    void deallocate_sync(void* p, std::size_t bytes, std::size_t = default_alignment) noexcept {
+        if (p != nullptr) { // it never gave memory
+            report_error({.kind = mishap::foreign_pointer, .pointer = p, .bytes = bytes});
+        }
+    }
+
+    [[nodiscard]] bool         owns(void const*) const noexcept { return false; }
+    [[nodiscard]] memory_usage usage() const noexcept { return {}; }
+    std::size_t                trim(std::size_t = 0) noexcept { return 0; }
+    void                       retire(stream) noexcept {}
+
+    friend bool operator==(null_resource const&, null_resource const&) = default;
+};
+
+static_assert(resource<null_resource<>> && fallible_resource<null_resource<>>);
+static_assert(owning_resource<null_resource<>> && measured_resource<null_resource<>>);
+static_assert(trimmable_resource<null_resource<>> && retiring_resource<null_resource<>>);
+
+} // namespace vram

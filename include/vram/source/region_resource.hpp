@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `region_resource` hands out a range that belongs to somebody else.
+
+#include <vram/base/align.hpp>           // align, default_alignment
+#include <vram/base/contract.hpp>        // expects
+#include <vram/base/error.hpp>           // report_error
+#include <vram/base/memory_usage.hpp>    // memory_usage
+#include <vram/base/out_of_memory.hpp>   // out_of_memory
+#include <vram/concepts/powers.hpp>      // the concepts that the proofs below check
+#include <vram/source/host_platform.hpp> // host_platform
+
+#include <algorithm> // max
+#include <cstddef>   // size_t
+#include <cstdint>   // uintptr_t
+#include <utility>   // exchange
+
+namespace vram {
+
+/// A stack buffer, one big device allocation, or plain addresses that nobody ever touches, cut from
+/// the front.
+///
+///     std::byte buffer[64_KiB];
+///     region_resource mr{buffer, sizeof buffer};
+///
+/// Blocks given back in the reverse order make room at once; in any other order, when the last one
+/// is back. What was skipped for alignment comes back with the last block too. Nothing is ever
+/// written into the range.
+///
+/// Failure   `out_of_memory` when the rest of the range is too small
+/// Threads   one at a time; put `locked` over it
+/// Streams   none: put `stream_ordered` over it where streams use the memory
+/// Cost      a few additions per call; no allocation
+template <class Platform = host_platform, class Properties = property_set<host_accessible>>
+class region_resource {
+public:
+    using platform   = Platform;
+    using properties = Properties;
+
+    /// The range starts at `base`, which is not null unless `bytes` is zero, and outlives this
+    /// resource.
+    region_resource(void* base, std::size_t bytes)
+        : base_{reinterpret_cast<std::uintptr_t>(base)}, top_{base_}, end_{base_ + bytes} {
+        expects(end_ >= base_, "region_resource: the range ends before the address space does");
+        expects(base_ != 0 || bytes == 0, "region_resource: a null range is empty");
+    }
+    region_resource(region_resource&& other) noexcept {
+        *this = static_cast<region_resource&&>(other);
+    }
+    region_resource& operator=(region_resource&& other) noexcept {
+        if (this == &other) { return *this; }
+        base_    = std::exchange(other.base_, 0); // two resources must not hand out one range
+        top_     = std::exchange(other.top_, 0);
+        end_     = std::exchange(other.end_, 0);
+        blocks_  = std::exchange(other.blocks_, 0);
+        figures_ = std::exchange(other.figures_, {});
+        return *this;
+    }
+
+    [[nodiscard]] void* allocate_sync(std::size_t bytes,
+                                      std::size_t alignment = default_alignment) {
+        void* const p = try_allocate_sync(bytes, alignment);
+        if (p == nullptr && bytes != 0) {
+            throw out_of_memory{{.asked        = bytes,
+                                 .rounded      = bytes,
+                                 .alignment    = alignment,
+                                 .live         = figures_.live,
+                                 .reserved     = end_ - base_,
+                                 .largest_free = end_ - top_}};
+        }
+        return p;
+    }
+
+    [[nodiscard]] void* try_allocate_sync(std::size_t bytes,
+                                          std::size_t alignment = default_alignment) noexcept {
+        expects(valid_alignment(alignment), "region_resource: the alignment is a power of two");
+        std::uintptr_t const start = align(top_, alignment);
+        if (bytes == 0 || start > end_ || bytes > end_ - start) { return nullptr; }
+        top_ = start + bytes;
+        ++blocks_;
+        ++figures_.allocations;
+        figures_.live += bytes;
+        figures_.peak_live = std::max(figures_.peak_live, figures_.live);
+        return reinterpret_cast<void*>(start);
+    }
+
+    void deallocate_sync(void* p, std::size_t bytes, std::size_t = default_alignment) noexcept {
+        if (p == nullptr) { return; }
+        auto const start = reinterpret_cast<std::uintptr_t>(p);
+        if (!owns(p) || start >= top_) { // above the top: given back before
+            return report_error({.kind = mishap::foreign_pointer, .pointer = p, .bytes = bytes});
+        }
+        bool const last = blocks_ == 1; // with it all that is out comes back
+        if (bytes > top_ - start || bytes > figures_.live || (last && bytes != figures_.live)) {
+            return report_error({.kind = mishap::wrong_size, .pointer = p, .bytes = bytes});
+        }
+        figures_.live -= bytes;
+        if (start + bytes == top_) { top_ = start; }
+        if (--blocks_ == 0) { top_ = base_; }
+    }
+
+    /// Whether `p` lies in the range, handed out or not.
+    [[nodiscard]] bool owns(void const* p) const noexcept {
+        auto const address = reinterpret_cast<std::uintptr_t>(p);
+        return base_ <= address && address < end_;
+    }
+    [[nodiscard]] memory_usage usage() const noexcept {
+        memory_usage now  = figures_;
+        now.requested     = now.live;
+        now.reserved      = end_ - base_;
+        now.peak_reserved = now.reserved;
+        now.largest_free  = end_ - top_;
+        return now;
+    }
+
+    /// A range has one keeper: a region is equal to itself alone.
+    friend bool operator==(region_resource const& a, region_resource const& b) noexcept {
+        return &a == &b;
+    }
+
+private:
+    std::uintptr_t base_   = 0;
+    std::uintptr_t top_    = 0; ///< everything from here on is free
+    std::uintptr_t end_    = 0;
+    std::size_t    blocks_ = 0; ///< how many are out
+    memory_usage   figures_{};
+};
+
+static_assert(synchronous_resource<region_resource<>> && fallible_resource<region_resource<>>);
+static_assert(owning_resource<region_resource<>> && measured_resource<region_resource<>>);
+static_assert(!resource<region_resource<>>);
+
+} // namespace vram

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `loader` brings the next batch while this one is used.
+
+#include <vram/concepts/platform_of.hpp>    // platform_of
+#include <vram/transfer/batch.hpp>          // batch
+#include <vram/transfer/loader_core.hpp>    // loader_core
+#include <vram/transfer/loader_options.hpp> // loader_options
+
+#include <concepts> // default_initializable
+#include <cstddef>  // ptrdiff_t
+#include <iterator> // input_iterator_tag, default_sentinel_t
+#include <memory>   // shared_ptr, make_shared
+#include <ranges>   // views::all_t
+#include <utility>  // move, exchange
+
+namespace vram {
+
+/// A range of batches on the device, filled and copied ahead by a thread and a stream of its own.
+///
+///     auto fill = [&](std::span<std::byte> to, std::size_t i) { return file.read(to, i); };
+///     for (auto& batch : loader{fill, stream, {.batch_bytes = 64_MiB, .depth = 2}}) {
+///         train<<<grid, block, 0, stream>>>(batch.span<float>());
+///     }
+///
+/// A source writes into pinned memory in place (`filling_source`), or is a range of spans or
+/// vectors that is copied there. Batches come in the source's order. All memory is taken when the
+/// loader is made, nothing afterwards. `++` gives the batch back and does not wait for the next
+/// one; asking for that does.
+///
+/// Failure   what the source or a copy throws is thrown at exactly its batch, after all before
+///           it; then the range has ended. `loader_error` for what the loop itself does wrong.
+///           The constructor throws what the resources throw, or `over_limit` where the budget is
+///           too small, and keeps nothing
+/// Threads   the source runs on the loader's thread, the loop on the maker's; it ends with a join
+/// Streams   the given stream waits for each copy, the copies for the last use of a slot; the
+///           host waits for neither. Moving a loader leaves its iterators behind
+/// Cost      a step of the loop takes a lock twice, records an event and makes a stream wait
+template <class Source, class Platform, class Device = typename Platform::device_resource,
+          class Pinned = typename Platform::pinned_resource>
+class loader {
+    using core = loader_core<Platform, Device, Pinned, Source>;
+
+public:
+    using platform = Platform;
+    using stream   = typename Platform::stream;
+    using batch    = vram::batch<Platform>;
+
+    /// Memory from the platform's own resources, on the device of `consumer`.
+    explicit loader(Source source, stream consumer, loader_options options = {})
+        requires std::default_initializable<Device> && std::default_initializable<Pinned>
+        : loader{std::move(source), consumer, make<Device>(consumer), make<Pinned>(consumer),
+                 options} {}
+
+    /// Memory from resources of the user's: owned, or handles such as `shared` and `resource_ref`.
+    loader(Source source, stream consumer, Device device, Pinned pinned,
+           loader_options options = {})
+        : core_{std::make_shared<core>(std::move(source), consumer, std::move(device),
+                                       std::move(pinned), options)},
+          consumer_{consumer} {}
+
+    loader(loader&&) noexcept = default;
+    loader& operator=(loader&& other) noexcept {
+        if (this == &other) { return *this; }
+        finish();
+        core_     = std::move(other.core_);
+        current_  = std::move(other.current_);
+        consumer_ = other.consumer_;
+        state_    = other.state_;
+        begun_    = other.begun_;
+        return *this;
+    }
+    ~loader() { finish(); }
+
+    class iterator;
+
+    /// The range is read once; a second `begin` is `loader_error{already_begun}`.
+    [[nodiscard]] iterator begin() {
+        if (std::exchange(begun_, true)) {
+            throw loader_error{loader_error::reason::already_begun};
+        }
+        return iterator{*this};
+    }
+    [[nodiscard]] std::default_sentinel_t end() const noexcept { return {}; }
+
+    /// No more batches are produced; the range has ended. Batches in use stay what they are.
+    void stop() noexcept {
+        core_->request_stop();
+        current_.release();
+        state_ = state::ended;
+    }
+
+    /// Where the time went so far.
+    [[nodiscard]] loader_statistics statistics() const { return core_->statistics(); }
+
+private:
+    enum class state { asking, there, ended }; ///< of the batch that the iterator is at
+
+    /// A resource on the device of a stream.
+    template <class Resource>
+    static Resource make(stream consumer) {
+        typename Platform::device_guard const on{Platform::device_of(consumer)};
+        return Resource{};
+    }
+
+    void fetch() {
+        if (state_ != state::asking) { return; }
+        state_        = state::ended; // also when this throws
+        auto* const s = core_->take(consumer_);
+        if (s == nullptr) { return; }
+        current_ = batch{core_, *s, consumer_};
+        state_   = state::there;
+    }
+    void advance() noexcept {
+        current_.release();
+        if (state_ == state::there) { state_ = state::asking; }
+    }
+    void finish() noexcept {
+        current_.release();
+        if (core_ != nullptr) { core_->shut_down(); }
+    }
+
+    std::shared_ptr<core> core_;
+    batch                 current_;
+    stream                consumer_;
+    state                 state_ = state::asking;
+    bool                  begun_ = false;
+};
+
+/// At one batch; the next is asked for when it is looked at.
+template <class Source, class Platform, class Device, class Pinned>
+class loader<Source, Platform, Device, Pinned>::iterator {
+public:
+    using iterator_concept = std::input_iterator_tag;
+    using value_type       = batch;
+    using difference_type  = std::ptrdiff_t;
+
+    iterator() = default;
+
+    [[nodiscard]] batch& operator*() const {
+        of_->fetch();
+        return of_->current_;
+    }
+    [[nodiscard]] batch* operator->() const { return &**this; }
+
+    iterator& operator++() {
+        of_->fetch(); // a batch that nobody looked at is passed over, not the one before it
+        of_->advance();
+        return *this;
+    }
+    void operator++(int) { ++*this; }
+
+    friend bool operator==(iterator const& at, std::default_sentinel_t) { return at.ended(); }
+
+private:
+    friend class loader;
+    explicit iterator(loader& of) noexcept : of_{&of} {}
+
+    [[nodiscard]] bool ended() const {
+        of_->fetch();
+        return of_->state_ == state::ended;
+    }
+
+    loader* of_ = nullptr;
+};
+
+namespace detail {
+/// A range is referred to, or moved in; a callable is copied or moved in.
+template <class Source>
+struct kept_source {
+    using type = std::remove_cvref_t<Source>;
+};
+template <class Source>
+    requires copied_source<std::remove_cvref_t<Source>>
+struct kept_source<Source> {
+    using type = std::views::all_t<Source>;
+};
+} // namespace detail
+
+template <class Source, class Stream>
+loader(Source&&, Stream const&, loader_options = {})
+    -> loader<typename detail::kept_source<Source>::type, platform_of<Stream>>;
+template <class Source, class Stream, class Device, class Pinned>
+loader(Source&&, Stream const&, Device, Pinned, loader_options = {})
+    -> loader<typename detail::kept_source<Source>::type, platform_of<Stream>, Device, Pinned>;
+
+} // namespace vram

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `slot_queue` is a queue of slots that allocates nothing.
+
+#include <utility> // exchange
+
+namespace vram {
+
+/// First in, first out, linked through `Slot::next`.
+///
+/// Threads   one at a time
+/// Cost      constant
+template <class Slot>
+class slot_queue {
+public:
+    void push(Slot& s) noexcept {
+        s.next                         = nullptr;
+        (last_ ? last_->next : first_) = &s;
+        last_                          = &s;
+    }
+    /// The slot that waits longest; null where there is none.
+    [[nodiscard]] Slot* pop() noexcept {
+        Slot* const s = first_;
+        if (s == nullptr) { return nullptr; }
+        first_ = std::exchange(s->next, nullptr);
+        if (first_ == nullptr) { last_ = nullptr; }
+        return s;
+    }
+    [[nodiscard]] bool empty() const noexcept { return first_ == nullptr; }
+
+private:
+    Slot* first_ = nullptr;
+    Slot* last_  = nullptr;
+};
+
+} // namespace vram

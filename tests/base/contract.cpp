@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/base/contract.hpp> // first: the header stands alone
+
+#include <doctest/doctest.h>
+
+#include <csignal>
+#include <cstring>
+#include <string>
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+using namespace vram;
+
+namespace {
+
+struct broken {
+    std::string what;
+    unsigned    line;
+};
+
+void throwing(contract const& c) { throw broken{c.what, static_cast<unsigned>(c.where.line())}; }
+
+} // namespace
+
+TEST_CASE("contract: what holds is not told") {
+    expects(true, "holds");
+    static_assert((expects(true, "holds, when compiled too"), true));
+    CHECK(true);
+}
+
+TEST_CASE("contract: a handler learns what broke, and where the caller stands") {
+    auto const     before = set_contract_handler(throwing);
+    unsigned const here   = __LINE__ + 2;
+    try {
+        expects(1 + 1 == 3, "sums");
+        FAIL("a broken contract does not return");
+    } catch (broken const& b) {
+        CHECK(b.what == "sums");
+        CHECK(b.line == here);
+    }
+    CHECK((set_contract_handler(before) == throwing));
+}
+
+TEST_CASE("contract: without a handler the program says so and aborts") {
+    int pipe_ends[2];
+    REQUIRE(::pipe(pipe_ends) == 0);
+    pid_t const child = ::fork();
+    if (child == 0) {
+        std::signal(SIGABRT, SIG_DFL);
+        ::dup2(pipe_ends[1], 2);
+        set_contract_handler(nullptr);
+        broken_contract("no memory left to give");
+    }
+    ::close(pipe_ends[1]);
+    std::string said;
+    char        buffer[256];
+    for (ssize_t n; (n = ::read(pipe_ends[0], buffer, sizeof buffer)) > 0;) {
+        said.append(buffer, static_cast<std::size_t>(n));
+    }
+    ::close(pipe_ends[0]);
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    CHECK(WIFSIGNALED(status));
+    CHECK(WTERMSIG(status) == SIGABRT);
+    CHECK(said.find("contract.cpp") != std::string::npos);
+    CHECK(said.find("no memory left to give") != std::string::npos);
+}

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/base/gate.hpp> // first: the header stands alone
+
+#include <vram/base/worker.hpp>
+
+#include <doctest/doctest.h>
+
+using namespace vram;
+
+TEST_CASE("gate: one side waits until the other lets it on") {
+    gate g;
+    bool ready = false;
+    int  seen  = 0;
+    {
+        worker const waiting{0, [&] {
+                                 auto held = g.hold();
+                                 g.wait(held, [&] { return ready; });
+                                 seen = 1;
+                             }};
+        {
+            auto const held = g.hold();
+            CHECK(seen == 0);
+            ready = true;
+        }
+        g.notify();
+    }
+    CHECK(seen == 1);
+}
+
+TEST_CASE("gate: what is ready already is not waited for") {
+    gate g;
+    auto held = g.hold();
+    g.wait(held, [] { return true; });
+    CHECK(held.owns_lock());
+}
+
+TEST_CASE("gate: balls go to and fro between two threads, in order") {
+    gate g;
+    int  turn   = 0;
+    auto player = [&](int mine) {
+        for (int i = 0; i < 500; ++i) {
+            {
+                auto held = g.hold();
+                g.wait(held, [&] { return turn % 2 == mine; });
+                ++turn;
+            }
+            g.notify();
+        }
+    };
+    {
+        worker const a{0, [&] { player(0); }}, b{0, [&] { player(1); }};
+    }
+    CHECK(turn == 1000);
+}

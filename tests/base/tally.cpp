@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/base/tally.hpp> // first: the header stands alone
+
+#include <doctest/doctest.h>
+
+using namespace vram;
+
+TEST_CASE("tally: value, peak and total") {
+    tally t;
+    t.add(10);
+    t.sub(4);
+    t.add(2);
+    CHECK(t == tally{8, 10, 12});
+    t.reset_peak();
+    CHECK(t.peak == 8);
+    t.add(1);
+    CHECK(t.peak == 9);
+    CHECK(t.total == 13);
+}

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/concepts/growth.hpp> // first: the header stands alone
+
+#include <doctest/doctest.h>
+
+using namespace vram;
+
+namespace growth_models { // named: some compilers warn of what is only asked about
+struct doubling {
+    static constexpr bool asks_device = false;
+
+    std::size_t operator()(growth_request const& r) const {
+        return r.needed > r.held ? r.needed : r.held;
+    }
+};
+struct silent { // does not say whether it asks the device
+    std::size_t operator()(growth_request const& r) const { return r.needed; }
+};
+struct vague { // no size
+    static constexpr bool asks_device = false;
+
+    void operator()(growth_request const&) const {}
+};
+} // namespace growth_models
+using namespace growth_models;
+
+TEST_CASE("growth: a policy answers with a size and says whether it asks the device") {
+    static_assert(growth<doubling>);
+    static_assert(!growth<silent>);
+    static_assert(!growth<vague>);
+    static_assert(!growth<int>);
+    CHECK(doubling{}({.needed = 10, .held = 100}) == 100);
+}

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/concepts/powers.hpp> // first: the header stands alone
+
+#include "../doubles/archetype.hpp"
+#include "../doubles/minimal_resource.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace vram;
+
+namespace {
+struct throwing_try : doubles::minimal_resource<> { // a `try_` that may throw is no power
+    void* try_allocate_sync(std::size_t, std::size_t) { return nullptr; }
+};
+struct silent_trim : doubles::minimal_resource<> { // does not say what came back
+    void trim(std::size_t) {}
+};
+} // namespace
+
+TEST_CASE("powers: the archetype has all, the minimal resource none") {
+    using all  = powers<doubles::archetype<>>;
+    using none = powers<doubles::minimal_resource<>>;
+    static_assert(all::stream_ordered && all::fallible && all::owning);
+    static_assert(all::trimmable && all::measured && all::retiring);
+    static_assert(!none::stream_ordered && !none::fallible && !none::owning);
+    static_assert(!none::trimmable && !none::measured && !none::retiring);
+}
+
+TEST_CASE("powers: including is having at least as many") {
+    static_assert(powers<doubles::archetype<>>::include<doubles::minimal_resource<>>);
+    static_assert(!powers<doubles::minimal_resource<>>::include<doubles::archetype<>>);
+    static_assert(powers<doubles::archetype<>>::include<doubles::archetype<>>);
+}
+
+TEST_CASE("powers: a member of the right name and the wrong promise is none") {
+    static_assert(!fallible_resource<throwing_try>);
+    static_assert(!trimmable_resource<silent_trim>);
+}

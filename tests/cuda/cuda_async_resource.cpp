@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/cuda/cuda_async_resource.hpp> // first: the header stands alone
+
+#include "../laws/resource.hpp"
+#include "machine.hpp"
+
+#include <vram/cuda/cuda_resource.hpp>
+#include <vram/cuda/cuda_thread.hpp>
+#include <vram/layer/limiting.hpp>
+
+#include <optional> // optional
+
+using namespace vram;
+using doubles::mishaps;
+using tests::machine;
+
+template class vram::limiting<cuda_async_resource>;
+
+static_assert(std::is_nothrow_move_constructible_v<cuda_async_resource>);
+static_assert(!std::is_copy_constructible_v<cuda_async_resource>);
+
+TEST_CASE("cuda_async_resource keeps the laws of a resource") {
+    machine const here;
+    laws::source([] { return cuda_async_resource{}; },
+                 {.largest_alignment = 2_MiB, .operations = 1000});
+}
+
+TEST_CASE("cuda_async_resource: limiting over it keeps the laws") {
+    machine const here;
+    laws::resource<cuda_async_resource>([](auto up) { return limiting{std::move(up), 16_MiB}; },
+                                        {.operations = 500});
+}
+
+TEST_CASE("cuda_async_resource: many threads at once keep the laws") {
+    machine const here;
+    laws::resource_of_many_threads<cuda_async_resource>(
+        [](auto up) { return limiting{std::move(up), 16_MiB}; }, {.operations = 100});
+}
+
+TEST_CASE("cuda_async_resource: each has a pool of its own, and is equal to itself alone") {
+    machine const       here;
+    cuda_async_resource first, second{cuda_device::current(), {.maximum_size = 64_MiB}};
+    CHECK(first == first);
+    CHECK(first != second);
+    CHECK(first.device() == cuda_device::current());
+    void* const p = first.allocate_sync(100);
+    CHECK(first.usage().live >= 100);
+    CHECK(second.usage().live == 0);
+    first.deallocate_sync(p, 100);
+    CHECK(second.pool().maximum_size() == 64_MiB);
+    CHECK(std::as_const(second).pool().get() == second.pool().get());
+}
+
+TEST_CASE("cuda_async_resource: memory that is unused goes back when it is trimmed") {
+    machine const       here;
+    cuda_async_resource mr{{.initial_size = 64_MiB}};
+    CHECK(mr.usage().reserved >= 64_MiB);
+    CHECK(mr.trim() >= 64_MiB);
+    CHECK(mr.usage().reserved == 0);
+}
+
+TEST_CASE("cuda_async_resource: a refusal carries the figures of the pool and of the device") {
+    machine const       here;
+    cuda_async_resource mr{{.maximum_size = 64_MiB}};
+    cuda_stream const   s;
+    void* const         p = mr.allocate(s, 1_MiB);
+    try {
+        (void)mr.allocate(s, 256_MiB, 512);
+        FAIL("the pool may not hold that much");
+    } catch (out_of_memory const& e) {
+        CHECK(e.numbers().asked == 256_MiB);
+        CHECK(e.numbers().rounded == 256_MiB + 256);
+        CHECK(e.numbers().alignment == 512);
+        CHECK(e.numbers().stream == s.id());
+        CHECK(e.numbers().live >= 1_MiB);
+        CHECK(e.numbers().reserved >= 1_MiB);
+        CHECK(e.numbers().limit == 64_MiB);
+        CHECK(e.numbers().device_total == cuda_memory_info().total);
+    }
+    CHECK_THROWS_AS((void)mr.allocate_sync(256_MiB), out_of_memory);
+    CHECK(mr.try_allocate(s, 256_MiB) == nullptr);
+    CHECK(mr.try_allocate_sync(256_MiB) == nullptr);
+    mr.deallocate(s, p, 1_MiB);
+    s.synchronize();
+}
+
+TEST_CASE("cuda_async_resource: foreign memory and what is freed twice is told") {
+    machine const       here;
+    mishaps const       told;
+    cuda_async_resource mr;
+    cuda_stream const   s;
+    int                 mine = 0;
+    mr.deallocate(s, &mine, 4);
+    CHECK(told.count(mishap::foreign_pointer) == 1);
+    void* const p = mr.allocate(s, 100);
+    mr.deallocate(s, p, 100);
+    mr.deallocate(s, p, 100);
+    CHECK(told.count(mishap::foreign_pointer) == 2);
+    mr.deallocate(s, mr.allocate(s, 100, 4096), 100, 16);
+    CHECK(told.count(mishap::wrong_size) == 1);
+    s.synchronize();
+}
+
+TEST_CASE("cuda_async_resource: while a graph is captured, others allocate, and the captured "
+          "stream its own") {
+    machine const       here;
+    cuda_async_resource mr;
+    cuda_stream const   captured, other;
+    cudaGraph_t         graph = nullptr;
+    cuda_check(cudaStreamBeginCapture(captured.get(), cudaStreamCaptureModeGlobal));
+    mr.deallocate(other, mr.allocate(other, 100), 100);
+    mr.deallocate_sync(mr.allocate_sync(100), 100);
+    void* const node = mr.allocate(captured, 1000);
+    CHECK(node != nullptr);
+    mr.deallocate(captured, node, 1000);
+    cuda_check(cudaStreamEndCapture(captured.get(), &graph));
+    cuda_check(cudaGraphDestroy(graph));
+}
+
+namespace {
+struct broken {};
+void throw_it(contract const&) { throw broken{}; }
+} // namespace
+
+TEST_CASE("cuda_async_resource: an alignment that is no power of two is a broken contract") {
+    machine const       here;
+    cuda_async_resource mr;
+    auto const          before = set_contract_handler(throw_it);
+    CHECK_THROWS_AS((void)mr.allocate({}, 100, 48), broken);
+    CHECK_THROWS_AS((void)mr.allocate_sync(100, 0), broken);
+    set_contract_handler(before);
+}
+
+#ifdef VRAM_CUDART_DOUBLE
+TEST_CASE("cuda_async_resource takes memory of its device, whatever device is current") {
+    machine const       here;
+    cuda_async_resource mr{cuda_device{1}};
+    CHECK(mr.device() == cuda_device{1});
+    CHECK(cuda_device::current() == cuda_device{0});
+    auto const  before = cuda_memory_info(cuda_device{1}).free;
+    void* const p      = mr.allocate_sync(1_MiB);
+    CHECK(cuda_memory_info(cuda_device{1}).free < before);
+    mr.deallocate_sync(p, 1_MiB);
+}
+
+TEST_CASE("cuda_async_resource: a failure at any call leaves all as it was") {
+    machine const                      here;
+    cuda_async_resource                mr;
+    cuda_stream const                  s;
+    std::optional<cuda_async_resource> made;
+    CHECK(tests::walk_failures([&] { made.emplace(cuda_device{1}); }, [&] { made.reset(); }) == 22);
+    for (std::size_t const alignment : {256, 4096}) {
+        void*      p    = nullptr;
+        auto const give = [&] { mr.deallocate(s, std::exchange(p, nullptr), 100, alignment); };
+        CHECK(tests::walk_failures([&] { p = mr.allocate(s, 100, alignment); }, give) == 2);
+        CHECK(tests::walk_failures([&] { p = mr.allocate_sync(100, alignment); }, give) == 4);
+        CHECK(tests::walk_failures([&] { p = mr.try_allocate(s, 100, alignment); }, give) == 0);
+        CHECK(tests::walk_failures([&] { p = mr.try_allocate_sync(100, alignment); }, give) == 0);
+    }
+    CHECK(mr.usage().live == 0);
+}
+
+TEST_CASE("cuda_async_resource: a free that fails is told") {
+    machine const       here;
+    cuda_async_resource mr;
+    cuda_stream const   s;
+    void*               p = nullptr;
+    tests::walk_reports([&] { p = mr.allocate(s, 100); }, [&] { mr.deallocate(s, p, 100); });
+    tests::walk_reports([&] { p = mr.allocate_sync(100, 4096); },
+                        [&] { mr.deallocate_sync(p, 100, 4096); });
+    CHECK(mr.usage().live == 0);
+}
+
+TEST_CASE("cuda_async_resource: figures that cannot be had do not hide the refusal") {
+    machine const       here;
+    cuda_async_resource mr{{.maximum_size = 1_MiB}};
+    for (char const* const call :
+         {"cudaStreamGetId", "cudaMemPoolGetAttribute", "cudaMemGetInfo"}) {
+        doubles::cudart::fail(call, cudaErrorUnknown);
+        CHECK_THROWS_AS((void)mr.allocate({}, 4_MiB), out_of_memory);
+        CHECK(doubles::cudart::forgive());
+    }
+}
+
+TEST_CASE("cuda_async_resource: a note that the host has no room for is an out_of_memory") {
+    machine const       here;
+    cuda_async_resource mr;
+    bool                hit = true;
+    for (std::uint64_t n = 1; hit; ++n) {
+        void*            p       = nullptr;
+        bool             refused = false;
+        doubles::bombing armed{n};
+        try {
+            p = mr.allocate({}, 100, 4096);
+        } catch (std::bad_alloc const&) { refused = true; }
+        hit = armed.defuse();
+        CHECK(refused == hit);
+        mr.deallocate({}, p, 100, 4096);
+        CHECK(mr.usage().live == 0);
+    }
+}
+#endif

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/cuda/cuda_copy.hpp> // first: the header stands alone
+
+#include "machine.hpp"
+
+#include <vram/cuda/cuda_stream.hpp>
+
+#include <numeric> // iota
+#include <vector>  // vector
+
+using namespace vram;
+using tests::machine;
+
+namespace {
+
+/// Device memory for a scope.
+struct device_bytes {
+    explicit device_bytes(std::size_t n) { cuda_check(cudaMalloc(&p, n)); }
+    device_bytes(device_bytes&&) = delete;
+    ~device_bytes() { cudaFree(p); }
+    void* p = nullptr;
+};
+
+std::vector<unsigned char> counting(std::size_t n) {
+    std::vector<unsigned char> all(n);
+    std::iota(all.begin(), all.end(), static_cast<unsigned char>(1));
+    return all;
+}
+
+} // namespace
+
+TEST_CASE("cuda_copy moves bytes there and back, in the order of the stream") {
+    machine const              here;
+    cuda_stream const          s;
+    device_bytes const         first{1000}, second{1000};
+    auto const                 from = counting(1000);
+    std::vector<unsigned char> to(1000);
+    cuda_copy(s, first.p, from.data(), 1000);
+    cuda_copy(s, second.p, first.p, 1000);
+    cuda_copy(s, to.data(), second.p, 1000);
+    s.synchronize();
+    CHECK(to == from);
+}
+
+TEST_CASE("cuda_copy: nothing to copy is nothing done, wherever it points") {
+    machine const     here;
+    cuda_stream const s;
+    CHECK_NOTHROW(cuda_copy(s, nullptr, nullptr, 0));
+    CHECK_NOTHROW(cuda_copy(s, nullptr, cuda_device{0}, nullptr, cuda_device{0}, 0));
+    CHECK_NOTHROW(cuda_copy(s, pitched_copy{.width = 0}));
+    CHECK_NOTHROW(cuda_copy(s, pitched_copy{.width = 5, .height = 0}));
+    CHECK_NOTHROW(cuda_copy(s, pitched_copy{.width = 5, .depth = 0}));
+}
+
+TEST_CASE("cuda_copy: rows go from one pitch to another") {
+    machine const              here;
+    cuda_stream const          s;
+    device_bytes const         device{512};
+    auto const                 from = counting(40);
+    std::vector<unsigned char> to(3 * 8, 0);
+    cuda_copy(s, {.to         = device.p,
+                  .to_pitch   = 128,
+                  .from       = from.data(),
+                  .from_pitch = 10,
+                  .width      = 6,
+                  .height     = 3});
+    cuda_copy(s, {.to         = to.data(),
+                  .to_pitch   = 8,
+                  .from       = device.p,
+                  .from_pitch = 128,
+                  .width      = 6,
+                  .height     = 3});
+    s.synchronize();
+    for (std::size_t y = 0; y < 3; ++y) {
+        for (std::size_t x = 0; x < 8; ++x) {
+            CHECK(to[y * 8 + x] == (x < 6 ? from[y * 10 + x] : 0));
+        }
+    }
+}
+
+TEST_CASE("cuda_copy: slices go from one distance to another") {
+    machine const              here;
+    cuda_stream const          s;
+    device_bytes const         device{4096};
+    auto const                 from = counting(2 * 48);
+    std::vector<unsigned char> to(2 * 3 * 8, 0);
+    pitched_copy               box{.to         = device.p,
+                                   .to_pitch   = 128,
+                                   .to_slice   = 1024,
+                                   .from       = from.data(),
+                                   .from_pitch = 12,
+                                   .from_slice = 48,
+                                   .width      = 8,
+                                   .height     = 3,
+                                   .depth      = 2};
+    cuda_copy(s, box);
+    cuda_copy(s, {.to         = to.data(),
+                  .to_pitch   = 8,
+                  .to_slice   = 24,
+                  .from       = device.p,
+                  .from_pitch = 128,
+                  .from_slice = 1024,
+                  .width      = 8,
+                  .height     = 3,
+                  .depth      = 2});
+    s.synchronize();
+    for (std::size_t z = 0; z < 2; ++z) {
+        for (std::size_t y = 0; y < 3; ++y) {
+            for (std::size_t x = 0; x < 8; ++x) {
+                CHECK(to[(z * 3 + y) * 8 + x] == from[z * 48 + y * 12 + x]);
+            }
+        }
+    }
+}
+
+TEST_CASE("cuda_copy: between devices, named or not") {
+    machine const      here;
+    int const          second_ordinal = tests::two_devices() ? 1 : 0;
+    cuda_stream const  s;
+    device_bytes const first{256};
+    void*              other = nullptr;
+    cuda_check(cudaSetDevice(second_ordinal));
+    cuda_check(cudaMalloc(&other, 256));
+    cuda_check(cudaSetDevice(0));
+    auto const                 from = counting(256);
+    std::vector<unsigned char> to(256);
+    cuda_copy(s, first.p, from.data(), 256);
+    cuda_copy(s, other, cuda_device{second_ordinal}, first.p, cuda_device{0}, 256);
+    cuda_copy(s, to.data(), other, 256);
+    s.synchronize();
+    CHECK(to == from);
+    CHECK_THROWS_AS(cuda_copy(s, other, cuda_device{99}, first.p, cuda_device{0}, 256), cuda_error);
+    cuda_check(cudaFree(other));
+}
+
+namespace {
+struct broken {};
+void throw_it(contract const&) { throw broken{}; }
+} // namespace
+
+TEST_CASE("cuda_copy: a box that cannot be is a broken contract") {
+    machine const      here;
+    cuda_stream const  s;
+    device_bytes const device{4096};
+    auto const         from   = counting(4096);
+    auto const         before = set_contract_handler(throw_it);
+    pitched_copy const narrow{.to         = device.p,
+                              .to_pitch   = 4,
+                              .from       = from.data(),
+                              .from_pitch = 8,
+                              .width      = 8,
+                              .height     = 2};
+    pitched_copy const crooked{.to         = device.p,
+                               .to_pitch   = 8,
+                               .to_slice   = 20,
+                               .from       = from.data(),
+                               .from_pitch = 8,
+                               .from_slice = 16,
+                               .width      = 8,
+                               .height     = 2,
+                               .depth      = 2};
+    CHECK_THROWS_AS(cuda_copy(s, narrow), broken);
+    CHECK_THROWS_AS(cuda_copy(s, crooked), broken);
+    set_contract_handler(before);
+}
+
+#ifdef VRAM_CUDART_DOUBLE
+TEST_CASE("cuda_copy: every refusal of the runtime is thrown") {
+    machine const      here;
+    cuda_stream const  s;
+    device_bytes const device{4096};
+    auto const         from    = counting(4096);
+    auto const         nothing = [] {};
+    pitched_copy       box{.to         = device.p,
+                           .to_pitch   = 8,
+                           .to_slice   = 16,
+                           .from       = from.data(),
+                           .from_pitch = 8,
+                           .from_slice = 16,
+                           .width      = 8,
+                           .height     = 2};
+    CHECK(tests::walk_failures([&] { cuda_copy(s, device.p, from.data(), 100); }, nothing) == 2);
+    CHECK(tests::walk_failures([&] { cuda_copy(s, box); }, nothing) == 2);
+    box.depth = 2;
+    CHECK(tests::walk_failures([&] { cuda_copy(s, box); }, nothing) == 2);
+    CHECK(tests::walk_failures(
+              [&] { cuda_copy(s, device.p, cuda_device{0}, device.p, cuda_device{0}, 8); },
+              nothing) == 2);
+    s.synchronize();
+}
+#endif

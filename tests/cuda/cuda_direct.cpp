@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/cuda/cuda_direct.hpp> // first: the header stands alone
+
+#include "../doubles/bombing.hpp"
+#include "machine.hpp"
+
+#include <vram/cuda/cuda_resource.hpp>
+#include <vram/cuda/managed_resource.hpp>
+#include <vram/cuda/pinned_resource.hpp>
+
+using namespace vram;
+using doubles::mishaps;
+using tests::machine;
+
+template class vram::cuda_direct<cuda_resource>;
+template class vram::cuda_direct<managed_resource>;
+template class vram::cuda_direct<pinned_resource>;
+
+TEST_CASE_TEMPLATE(
+    "cuda_direct: resources of one device are equal, and take back each other's memory", R,
+    cuda_resource, managed_resource, pinned_resource) {
+    machine const here;
+    R             first, second;
+    CHECK(first == second);
+    CHECK(first.device() == cuda_device::current());
+    CHECK(first != R{cuda_device{1}});
+    second.deallocate_sync(first.allocate_sync(100, 4096), 100, 4096);
+    second.deallocate_sync(first.allocate_sync(100), 100);
+}
+
+TEST_CASE_TEMPLATE("cuda_direct: a refusal carries the device's figures", R, cuda_resource,
+                   pinned_resource) {
+    machine const here;
+    R             mr;
+    try {
+        (void)mr.allocate_sync(std::size_t{1} << 50, 1024);
+        FAIL("nobody has that much");
+    } catch (out_of_memory const& e) {
+        CHECK(e.numbers().asked == std::size_t{1} << 50);
+        CHECK(e.numbers().rounded == (std::size_t{1} << 50) + 768);
+        CHECK(e.numbers().alignment == 1024);
+        CHECK(e.numbers().device_total == cuda_memory_info().total);
+        CHECK(e.numbers().device_free <= e.numbers().device_total);
+    }
+    CHECK(mr.try_allocate_sync(std::size_t{1} << 50) == nullptr);
+}
+
+TEST_CASE_TEMPLATE(
+    "cuda_direct: foreign memory and what is freed twice is told, and nothing else happens", R,
+    cuda_resource, managed_resource, pinned_resource) {
+    machine const here;
+    mishaps const told;
+    R             mr;
+    int           mine = 0;
+    mr.deallocate_sync(&mine, 4);
+    CHECK(told.count(mishap::foreign_pointer) == 1);
+    CHECK(told.pointer() == &mine);
+    void* const p = mr.allocate_sync(100);
+    mr.deallocate_sync(p, 100);
+    mr.deallocate_sync(p, 100);
+    CHECK(told.count(mishap::foreign_pointer) == 2);
+    CHECK(told.count() == 2);
+}
+
+TEST_CASE_TEMPLATE(
+    "cuda_direct: another alignment on the way back is told, and the memory is not lost", R,
+    cuda_resource, managed_resource, pinned_resource) {
+    machine const here;
+    mishaps const told;
+    R             mr;
+    mr.deallocate_sync(mr.allocate_sync(100, 8192), 100, 256);
+    CHECK(told.count(mishap::wrong_size) == 1);
+    mr.deallocate_sync(mr.allocate_sync(100, 256), 100, 8192);
+    CHECK(told.count(mishap::wrong_size) == 2);
+    CHECK(told.count() == 2);
+}
+
+TEST_CASE_TEMPLATE("cuda_direct: memory comes and goes while a graph is captured", R, cuda_resource,
+                   managed_resource, pinned_resource) {
+    machine const     here;
+    R                 mr;
+    cuda_stream const s;
+    cudaGraph_t       graph = nullptr;
+    cuda_check(cudaStreamBeginCapture(s.get(), cudaStreamCaptureModeGlobal));
+    mr.deallocate_sync(mr.allocate_sync(100), 100);
+    mr.deallocate_sync(mr.try_allocate_sync(100, 1024), 100, 1024);
+    cuda_check(cudaStreamEndCapture(s.get(), &graph));
+    cuda_check(cudaGraphDestroy(graph));
+}
+
+namespace {
+struct broken {};
+void throw_it(contract const&) { throw broken{}; }
+} // namespace
+
+TEST_CASE("cuda_direct: an alignment that is no power of two is a broken contract") {
+    machine const here;
+    auto const    before = set_contract_handler(throw_it);
+    CHECK_THROWS_AS((void)cuda_resource{}.allocate_sync(100, 48), broken);
+    CHECK_THROWS_AS((void)cuda_resource{}.allocate_sync(100, 0), broken);
+    set_contract_handler(before);
+}
+
+#ifdef VRAM_CUDART_DOUBLE
+TEST_CASE_TEMPLATE("cuda_direct allocates on its device, whatever device is current", R,
+                   cuda_resource, managed_resource, pinned_resource) {
+    machine const here;
+    R             mr{cuda_device{1}};
+    char const*   call = std::is_same_v<R, cuda_resource>     ? "cudaMalloc"
+                         : std::is_same_v<R, pinned_resource> ? "cudaHostAlloc"
+                                                              : "cudaMallocManaged";
+    void* const   p    = mr.allocate_sync(100);
+    CHECK(doubles::cudart::device_of_last(call) == 1);
+    CHECK(cuda_device::current() == cuda_device{0});
+    mr.deallocate_sync(p, 100);
+    CHECK(doubles::cudart::device_of_last(std::is_same_v<R, pinned_resource> ? "cudaFreeHost"
+                                                                             : "cudaFree") == 1);
+}
+
+TEST_CASE_TEMPLATE("cuda_direct: a failure at any call leaves all as it was", R, cuda_resource,
+                   managed_resource, pinned_resource) {
+    machine const here;
+    R             mr{cuda_device{1}};
+    for (std::size_t const alignment : {256, 4096}) {
+        void*      p    = nullptr;
+        auto const give = [&] { mr.deallocate_sync(std::exchange(p, nullptr), 100, alignment); };
+        // get and set the device, allocate; the guards' other calls are told and survived
+        CHECK(tests::walk_failures([&] { p = mr.allocate_sync(100, alignment); }, give) == 6);
+        CHECK(tests::walk_failures([&] { p = mr.try_allocate_sync(100, alignment); }, give) == 0);
+        tests::walk_reports([&] { p = mr.allocate_sync(100, alignment); },
+                            [&] { mr.deallocate_sync(p, 100, alignment); });
+    }
+}
+
+TEST_CASE("cuda_direct: try_allocate says no, whatever call refuses") {
+    machine const here;
+    cuda_resource mr{cuda_device{1}};
+    for (char const* const call : {"cudaGetDevice", "cudaSetDevice", "cudaMalloc"}) {
+        doubles::cudart::fail(call, cudaErrorUnknown);
+        CHECK(mr.try_allocate_sync(100) == nullptr);
+        CHECK(doubles::cudart::forgive());
+        CHECK(cudaPeekAtLastError() == cudaSuccess);
+    }
+}
+
+TEST_CASE("cuda_direct: a note that the host has no room for is an out_of_memory, and the block "
+          "goes back") {
+    machine const here;
+    cuda_resource mr;
+    bool          hit = true;
+    for (std::uint64_t n = 1; hit; ++n) {
+        void*            p       = nullptr;
+        bool             refused = false;
+        doubles::bombing armed{n};
+        try {
+            p = mr.allocate_sync(100, 4096);
+        } catch (std::bad_alloc const&) { refused = true; }
+        hit = armed.defuse();
+        CHECK(refused == hit);
+        mr.deallocate_sync(p, 100, 4096);
+        CHECK(doubles::cudart::out() == doubles::cudart::census{});
+    }
+}
+
+TEST_CASE("cuda_direct: figures that cannot be had do not hide the refusal") {
+    machine const here;
+    doubles::cudart::fail("cudaMemGetInfo", cudaErrorUnknown);
+    try {
+        (void)cuda_resource{}.allocate_sync(std::size_t{1} << 50);
+        FAIL("nobody has that much");
+    } catch (out_of_memory const& e) { CHECK(e.numbers().device_total == 0); }
+    CHECK(doubles::cudart::forgive());
+}
+#endif

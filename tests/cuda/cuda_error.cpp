@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/cuda/cuda_error.hpp> // first: the header stands alone
+
+#include "machine.hpp"
+
+#include <cstring> // strstr
+
+using namespace vram;
+using doubles::mishaps;
+using tests::machine;
+
+static_assert(std::is_base_of_v<std::system_error, cuda_error>);
+static_assert(std::is_nothrow_copy_constructible_v<cuda_error>);
+
+TEST_CASE("cuda_error carries its number, the runtime's words and the place") {
+    machine const         here;
+    [[maybe_unused]] auto line = __LINE__;
+    try {
+        line = __LINE__ + 1;
+        cuda_check(cudaErrorInvalidValue);
+        FAIL("it throws");
+    } catch (cuda_error const& e) {
+        CHECK(e.status() == cudaErrorInvalidValue);
+        CHECK(e.code().value() == cudaErrorInvalidValue);
+        CHECK(&e.code().category() == &cuda_error::category());
+        CHECK(std::strstr(e.what(), "cudaErrorInvalidValue: ") != nullptr);
+        CHECK(std::strstr(e.where().file_name(), "cuda_error.cpp") != nullptr);
+        CHECK(e.where().line() == static_cast<unsigned>(line));
+    }
+    CHECK(cuda_error::category().name() == std::string{"cuda"});
+}
+
+TEST_CASE("cuda_error: a number that nobody knows has words too") {
+    machine const here;
+    CHECK_FALSE(cuda_error{static_cast<cudaError_t>(12345)}.code().message().empty());
+}
+
+TEST_CASE("cuda_check: success is silence") {
+    machine const here;
+    CHECK_NOTHROW(cuda_check(cudaSuccess));
+    CHECK_NOTHROW(cuda_check(cudaSuccess, {.asked = 5}));
+}
+
+TEST_CASE(
+    "cuda_check: memory that is not there is out_of_memory, with the numbers that were given") {
+    machine const here;
+    CHECK_THROWS_AS(cuda_check(cudaErrorMemoryAllocation), out_of_memory);
+    try {
+        cuda_check(cudaErrorMemoryAllocation, {.asked = 7, .rounded = 8});
+        FAIL("it throws");
+    } catch (out_of_memory const& e) {
+        CHECK(e.numbers().asked == 7);
+        CHECK(e.numbers().rounded == 8);
+    }
+}
+
+TEST_CASE("cuda_check: nothing stays latched") {
+    machine const here;
+    void*         p = nullptr;
+    CHECK_THROWS_AS(cuda_check(cudaMalloc(&p, std::size_t{1} << 50)), out_of_memory);
+    CHECK(cudaPeekAtLastError() == cudaSuccess);
+    CHECK_THROWS_AS(cuda_check(cudaSetDevice(-1)), cuda_error);
+    CHECK(cudaPeekAtLastError() == cudaSuccess);
+}
+
+TEST_CASE("cuda_error: a report goes to the sink and clears what was latched") {
+    machine const here;
+    mishaps const told;
+    CHECK(cuda_error::report(cudaSuccess));
+    CHECK(told.count() == 0);
+    CHECK_FALSE(cuda_error::report(cudaSetDevice(-1)));
+    CHECK(told.count(mishap::platform_error) == 1);
+    CHECK(cudaPeekAtLastError() == cudaSuccess);
+}
+
+TEST_CASE("cuda_error: a pointer that CUDA does not know is named as such") {
+    machine const here;
+    mishaps const told;
+    int           mine = 0;
+    CHECK_FALSE(cuda_error::report(cudaFree(&mine), &mine, 4));
+    CHECK(told.count(mishap::foreign_pointer) == 1);
+    CHECK(told.pointer() == &mine);
+}
+
+#ifdef VRAM_CUDART_DOUBLE
+TEST_CASE("cuda_error: a broken context keeps its error, whatever is cleared") {
+    {
+        machine const here;
+        doubles::cudart::break_context(cudaErrorIllegalAddress);
+        CHECK_THROWS_AS(cuda_check(cudaDeviceSynchronize()), cuda_error);
+        CHECK_THROWS_AS(cuda_check(cudaDeviceSynchronize()), cuda_error);
+        CHECK(cudaGetLastError() == cudaErrorIllegalAddress);
+        doubles::cudart::reset();
+    }
+}
+#endif

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/cuda/cuda_stream.hpp> // first: the header stands alone
+
+#include "machine.hpp"
+#include "slow_work.hpp"
+
+#include <optional> // optional
+
+using namespace vram;
+using tests::machine;
+
+static_assert(std::is_nothrow_move_constructible_v<cuda_stream>);
+static_assert(std::is_nothrow_move_assignable_v<cuda_stream>);
+static_assert(!std::is_copy_constructible_v<cuda_stream>);
+static_assert(std::is_convertible_v<cuda_stream const&, cuda_stream_view>);
+
+TEST_CASE("cuda_stream is made as asked, and ends with its owner") {
+    machine const     here;
+    cuda_stream const plain;
+    cuda_stream const blocking{cuda_device::current(), {.blocking = true, .priority = -1000}};
+    unsigned          flags = 0;
+    cuda_check(cudaStreamGetFlags(plain.get(), &flags));
+    CHECK(flags == cudaStreamNonBlocking);
+    cuda_check(cudaStreamGetFlags(blocking.get(), &flags));
+    CHECK(flags == cudaStreamDefault);
+
+    int urgent = 0, least = 0, most = 0;
+    cuda_check(cudaStreamGetPriority(blocking.get(), &urgent));
+    cuda_check(cudaDeviceGetStreamPriorityRange(&least, &most));
+    CHECK(urgent == most); // what the device does not have becomes its nearest
+    CHECK(plain.view() == plain.get());
+    CHECK(plain.id() == plain.view().id());
+    CHECK(plain.id() != blocking.id());
+}
+
+TEST_CASE("cuda_stream moves, and what it moved from is nobody's") {
+    machine const here;
+    cuda_stream   first;
+    auto const    id  = first.id();
+    auto const    raw = first.get();
+    cuda_stream   second{std::move(first)};
+    CHECK(second.get() == raw);
+    CHECK(second.id() == id);
+    CHECK(first.get() == nullptr);
+    cuda_stream third;
+    third = std::move(second);
+    CHECK(third.get() == raw);
+    auto& same = third;
+    third      = std::move(same);
+    CHECK(third.get() == raw);
+    CHECK(third.id() == id);
+}
+
+TEST_CASE("cuda_stream: what is let go of is the caller's to destroy") {
+    machine const here;
+    cuda_stream   s;
+    cudaStream_t  raw = s.release();
+    CHECK(s.get() == nullptr);
+    cuda_check(cudaStreamDestroy(raw));
+}
+
+TEST_CASE("cuda_stream: synchronize waits for its work, and its end does not") {
+    machine const    here;
+    tests::slow_work work;
+    cuda_stream      s;
+    work.enqueue(s);
+    s.synchronize();
+    CHECK(s.view().done());
+    {
+        cuda_stream const brief;
+        work.enqueue(brief);
+    }
+    cuda_check(cudaDeviceSynchronize());
+}
+
+#ifdef VRAM_CUDART_DOUBLE
+TEST_CASE("cuda_stream is made on its device, whatever device is current") {
+    machine const     here;
+    cuda_stream const s{cuda_device{1}};
+    CHECK(s.view().device() == cuda_device{1});
+    CHECK(cuda_device::current() == cuda_device{0});
+}
+
+TEST_CASE("cuda_stream: a failure at any call of its making leaves no stream behind") {
+    machine const              here;
+    std::optional<cuda_stream> s;
+    CHECK(tests::walk_failures([&] { s.emplace(cuda_device{1}); }, [&] { s.reset(); }) == 8);
+}
+
+TEST_CASE("cuda_stream: a failure of its end is told") {
+    machine const          here;
+    doubles::mishaps const told;
+    {
+        cuda_stream const s;
+        doubles::cudart::fail("cudaStreamDestroy", cudaErrorUnknown);
+    }
+    CHECK(doubles::cudart::forgive());
+    CHECK(told.count(mishap::platform_error) == 1);
+}
+#endif

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/cuda/cuda_stream_ids.hpp> // first: the header stands alone
+
+#include "../doubles/bombing.hpp"
+#include "machine.hpp"
+
+#include <vram/cuda/cuda_stream.hpp>
+
+using namespace vram;
+using tests::machine;
+
+TEST_CASE("cuda_stream_ids: the default streams are nobody in particular") {
+    machine const here;
+    for (cudaStream_t const alias : {cudaStream_t{}, cudaStreamLegacy, cudaStreamPerThread}) {
+        CHECK_FALSE(cuda_stream_ids::is_proper(alias));
+        cuda_stream_ids::note(alias, 7);
+        CHECK_FALSE(cuda_stream_ids::recall(alias));
+    }
+}
+
+TEST_CASE("cuda_stream_ids: a stream of vram's is known as long as it is there") {
+    machine const here;
+    cudaStream_t  raw = nullptr;
+    {
+        cuda_stream const s;
+        raw              = s.get();
+        auto const known = cuda_stream_ids::recall(raw);
+        REQUIRE(known);
+        CHECK(known->id == s.id());
+        CHECK(known->device == cuda_device::current());
+    }
+    CHECK_FALSE(cuda_stream_ids::recall(raw));
+}
+
+TEST_CASE("cuda_stream_ids: somebody else's is known from the first question on, also when its "
+          "handle comes back") {
+    machine const here;
+    for (int i = 0; i < 2; ++i) {
+        cudaStream_t raw = nullptr;
+        cuda_check(cudaStreamCreate(&raw));
+        auto const id = cuda_stream_view{raw}.id();
+        CHECK(cuda_stream_view{raw}.id() == id);
+        REQUIRE(cuda_stream_ids::recall(raw));
+        CHECK(cuda_stream_ids::recall(raw)->id == id);
+        cuda_check(cudaStreamDestroy(raw));
+    }
+}
+
+#ifdef VRAM_CUDART_DOUBLE
+TEST_CASE("cuda_stream_ids: what cannot be noted is noted the next time") {
+    machine const here;
+    cudaStream_t  raw = nullptr;
+    cuda_check(cudaStreamCreate(&raw));
+    cuda_stream_ids::forget(raw);
+    doubles::cudart::fail("cudaStreamGetDevice", cudaErrorUnknown);
+    auto const id = cuda_stream_view{raw}.id();
+    CHECK(doubles::cudart::forgive());
+    CHECK_FALSE(cuda_stream_ids::recall(raw));
+    CHECK(cudaPeekAtLastError() == cudaSuccess);
+    {
+        doubles::bombing armed{1};
+        (void)cuda_stream_view{raw}.id();
+    }
+    CHECK_FALSE(cuda_stream_ids::recall(raw));
+    CHECK(cuda_stream_view{raw}.id() == id);
+    CHECK(cuda_stream_ids::recall(raw));
+    cuda_check(cudaStreamDestroy(raw));
+}
+#endif

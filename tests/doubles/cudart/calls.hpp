@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `calls` is what every call of the double goes through: it is counted, it may be made to fail,
+/// its error is latched.
+
+#include "../bombing.hpp" // bomb
+#include "cudart.hpp"     // cudaError_t
+
+#include <cstdint>     // uint64_t
+#include <map>         // map
+#include <mutex>       // mutex, scoped_lock
+#include <string_view> // string_view
+#include <utility>     // exchange
+
+namespace doubles::cudart {
+
+/// The book of calls, and the plan of which is to fail. Thread-safe.
+class calls_book {
+public:
+    static calls_book& here() {
+        static calls_book& only = *new calls_book; // also there when the process ends
+        return only;
+    }
+
+    /// Counts a call; returns what it must fail with, or success.
+    cudaError_t enter(char const* function, int device) {
+        std::scoped_lock const held{mutex_};
+        ++total_;
+        auto& mine = book_[function];
+        ++mine.count;
+        mine.device = device;
+        if (unloaded_) { return cudaErrorCudartUnloading; }
+        if (broken_ != cudaSuccess) { return broken_; }
+        if (planned_ == 0 || (!function_.empty() && function_ != function)) { return cudaSuccess; }
+        if (--planned_ != 0) { return cudaSuccess; }
+        struck_ = true;
+        return status_;
+    }
+
+    void plan(char const* function, cudaError_t status, std::uint64_t nth) {
+        std::scoped_lock const held{mutex_};
+        function_ = function;
+        status_   = status;
+        planned_  = nth;
+        struck_   = false;
+    }
+    bool forgive() {
+        std::scoped_lock const held{mutex_};
+        planned_ = 0;
+        return struck_;
+    }
+    void break_context(cudaError_t status) {
+        std::scoped_lock const held{mutex_};
+        broken_ = status;
+    }
+    void unload() {
+        std::scoped_lock const held{mutex_};
+        unloaded_ = true;
+    }
+    void reset() {
+        std::scoped_lock const held{mutex_};
+        book_.clear();
+        total_ = planned_ = 0;
+        struck_ = unloaded_ = false;
+        broken_             = cudaSuccess;
+    }
+
+    std::uint64_t count(char const* function) {
+        std::scoped_lock const held{mutex_};
+        auto const             found = book_.find(function);
+        return found == book_.end() ? 0 : found->second.count;
+    }
+    std::uint64_t total() {
+        std::scoped_lock const held{mutex_};
+        return total_;
+    }
+    int device(char const* function) {
+        std::scoped_lock const held{mutex_};
+        auto const             found = book_.find(function);
+        return found == book_.end() ? -1 : found->second.device;
+    }
+    cudaError_t broken() {
+        std::scoped_lock const held{mutex_};
+        return unloaded_ ? cudaErrorCudartUnloading : broken_;
+    }
+
+private:
+    struct function_book {
+        std::uint64_t count  = 0;
+        int           device = -1;
+    };
+
+    std::mutex                                mutex_;
+    std::map<std::string_view, function_book> book_;
+    std::string_view                          function_; ///< planned to fail; empty: any
+    std::uint64_t                             total_    = 0;
+    std::uint64_t                             planned_  = 0; ///< calls until then; 0: no plan
+    cudaError_t                               status_   = cudaSuccess;
+    cudaError_t                               broken_   = cudaSuccess;
+    bool                                      struck_   = false;
+    bool                                      unloaded_ = false;
+};
+
+/// What CUDA keeps for each host thread.
+struct thread_state {
+    int                   device  = 0;
+    cudaError_t           latched = cudaSuccess;
+    cudaStreamCaptureMode mode    = cudaStreamCaptureModeGlobal;
+};
+inline thread_state& this_thread() noexcept {
+    static thread_local thread_state mine;
+    return mine;
+}
+
+/// Latches an error and returns it. "Not ready" is an answer and is not latched.
+inline cudaError_t latch(cudaError_t status) noexcept {
+    if (status != cudaSuccess && status != cudaErrorNotReady) { this_thread().latched = status; }
+    return status;
+}
+
+/// What the double itself allocates is not the test's: a bomb that is ticking waits meanwhile.
+class bomb_shelter {
+public:
+    bomb_shelter() noexcept : ticking_{std::exchange(bomb::countdown, 0)}, seen_{bomb::seen} {}
+    bomb_shelter(bomb_shelter&&) = delete;
+    ~bomb_shelter() {
+        bomb::countdown = ticking_;
+        bomb::seen      = seen_;
+    }
+
+private:
+    std::uint64_t ticking_;
+    std::uint64_t seen_;
+};
+
+/// Whether a function ends something. Such a call does its work also where it is planned to fail:
+/// what it returns is the error of something earlier, as CUDA's documentation says of it.
+inline bool ends_something(std::string_view function) noexcept {
+    return function.starts_with("cudaFree") || function.ends_with("Destroy");
+}
+
+/// One call: counted, failed if so planned, else `body()`, whose status it latches.
+template <class Body>
+cudaError_t call(char const* function, Body body) noexcept {
+    bomb_shelter const inside;
+    auto&              book   = calls_book::here();
+    cudaError_t        status = book.enter(function, this_thread().device);
+    if (status == cudaSuccess) {
+        status = body();
+    } else if (book.broken() == cudaSuccess && ends_something(function)) {
+        static_cast<void>(body());
+    }
+    return latch(status);
+}
+
+} // namespace doubles::cudart

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copies and fills, in stream order.
+
+#include "machine.hpp"
+
+#include <vram/sim/sim_copy.hpp> // sim_copy, sim_fill
+
+using namespace doubles::cudart;
+
+namespace {
+
+/// Work on a stream: done in its order, or, while it is captured, written down by nobody.
+template <class Work>
+cudaError_t enqueue(char const* function, cudaStream_t stream, Work work) {
+    return stream_call(function, stream, [&](machine&, auto& held, CUstream_st& s) {
+        if (s.captured != nullptr) {
+            return s.captured->intact ? cudaSuccess : cudaErrorStreamCaptureInvalidated;
+        }
+        vram::sim_stream_view const view = s.view;
+        held.unlock(); // a copy may wait for the stream
+        work(view);
+        return cudaSuccess;
+    });
+}
+
+} // namespace
+
+extern "C" {
+
+cudaError_t CUDARTAPI cudaMemcpyAsync(void* to, void const* from, std::size_t bytes, cudaMemcpyKind,
+                                      cudaStream_t stream) {
+    return enqueue("cudaMemcpyAsync", stream,
+                   [&](vram::sim_stream_view s) { vram::sim_copy(s, to, from, bytes); });
+}
+
+cudaError_t CUDARTAPI cudaMemcpyPeerAsync(void* to, int to_device, void const* from,
+                                          int from_device, std::size_t bytes, cudaStream_t stream) {
+    bool known = true;
+    {
+        machine&               m = machine::here();
+        std::scoped_lock const held{m.mutex};
+        known = m.is_device(to_device) && m.is_device(from_device);
+    }
+    if (!known) {
+        return call("cudaMemcpyPeerAsync", [] { return cudaErrorInvalidDevice; });
+    }
+    return enqueue("cudaMemcpyPeerAsync", stream,
+                   [&](vram::sim_stream_view s) { vram::sim_copy(s, to, from, bytes); });
+}
+
+cudaError_t CUDARTAPI cudaMemcpy2DAsync(void* to, std::size_t to_pitch, void const* from,
+                                        std::size_t from_pitch, std::size_t width,
+                                        std::size_t height, cudaMemcpyKind, cudaStream_t stream) {
+    if (width > to_pitch || width > from_pitch) {
+        return call("cudaMemcpy2DAsync", [] { return cudaErrorInvalidPitchValue; });
+    }
+    return enqueue("cudaMemcpy2DAsync", stream, [&](vram::sim_stream_view s) {
+        vram::sim_copy(s, {.to         = to,
+                           .to_pitch   = to_pitch,
+                           .to_slice   = to_pitch * height,
+                           .from       = from,
+                           .from_pitch = from_pitch,
+                           .from_slice = from_pitch * height,
+                           .width      = width,
+                           .height     = height});
+    });
+}
+
+cudaError_t CUDARTAPI cudaMemcpy3DAsync(cudaMemcpy3DParms const* p, cudaStream_t stream) {
+    auto const misses = [&](cudaPitchedPtr const& side) {
+        return p->extent.width > side.pitch || p->extent.height > side.ysize;
+    };
+    if (misses(p->srcPtr) || misses(p->dstPtr)) {
+        return call("cudaMemcpy3DAsync", [] { return cudaErrorInvalidPitchValue; });
+    }
+    return enqueue("cudaMemcpy3DAsync", stream, [&](vram::sim_stream_view s) {
+        vram::sim_copy(s, {.to         = p->dstPtr.ptr,
+                           .to_pitch   = p->dstPtr.pitch,
+                           .to_slice   = p->dstPtr.pitch * p->dstPtr.ysize,
+                           .from       = p->srcPtr.ptr,
+                           .from_pitch = p->srcPtr.pitch,
+                           .from_slice = p->srcPtr.pitch * p->srcPtr.ysize,
+                           .width      = p->extent.width,
+                           .height     = p->extent.height,
+                           .depth      = p->extent.depth});
+    });
+}
+
+cudaError_t CUDARTAPI cudaMemsetAsync(void* to, int value, std::size_t bytes, cudaStream_t stream) {
+    return enqueue("cudaMemsetAsync", stream, [&](vram::sim_stream_view s) {
+        vram::sim_fill(s, to, static_cast<std::byte>(value), bytes);
+    });
+}
+
+} // extern "C"

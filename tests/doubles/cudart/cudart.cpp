@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cudart.hpp"
+
+#include "machine.hpp"
+
+#include <vram/sim/sim_report.hpp> // sim_report
+
+#include <cstdio> // fprintf
+
+namespace doubles::cudart {
+
+void reset(machine_options const& options) {
+    bomb_shelter const inside;
+    calls_book::here().reset();
+    this_thread() = {};
+    machine::here().reset(options);
+}
+
+census out() {
+    bomb_shelter const     inside;
+    machine&               m = machine::here();
+    std::scoped_lock const held{m.mutex};
+    census                 now;
+    for (auto const& [p, each] : m.blocks) {
+        switch (each.what) {
+        case block::kind::device: ++now.device_blocks; break;
+        case block::kind::pinned: ++now.pinned_blocks; break;
+        case block::kind::managed: ++now.managed_blocks; break;
+        case block::kind::pool: ++now.pool_blocks; break;
+        }
+    }
+    for (auto const& [handle, pool] : m.pools) { now.pools += pool->destroyed ? 0 : 1; }
+    now.streams = m.streams.size();
+    now.events  = m.events.size();
+    now.graphs  = m.graphs.size();
+    return now;
+}
+
+std::size_t mistakes() {
+    bomb_shelter const     inside;
+    machine&               m = machine::here();
+    std::scoped_lock const held{m.mutex};
+    return m.node->reports().size();
+}
+
+std::uint64_t calls(char const* function) { return calls_book::here().count(function); }
+std::uint64_t calls() { return calls_book::here().total(); }
+int           device_of_last(char const* function) { return calls_book::here().device(function); }
+
+void fail(char const* function, cudaError_t status, std::uint64_t nth) {
+    calls_book::here().plan(function, status, nth);
+}
+void fail_nth(std::uint64_t nth, cudaError_t status) { calls_book::here().plan("", status, nth); }
+bool forgive() { return calls_book::here().forgive(); }
+
+void break_context(cudaError_t status) { calls_book::here().break_context(status); }
+void unload() { calls_book::here().unload(); }
+
+} // namespace doubles::cudart

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// Devices, errors, and the modes of host threads.
+
+#include "machine.hpp"
+
+using namespace doubles::cudart;
+
+extern "C" {
+
+// Errors. None of these fails, so none is counted.
+
+cudaError_t CUDARTAPI cudaGetLastError() {
+    cudaError_t const lasting = calls_book::here().broken();
+    cudaError_t const latched = std::exchange(this_thread().latched, cudaSuccess);
+    return lasting != cudaSuccess ? lasting : latched;
+}
+
+cudaError_t CUDARTAPI cudaPeekAtLastError() {
+    cudaError_t const lasting = calls_book::here().broken();
+    return lasting != cudaSuccess ? lasting : this_thread().latched;
+}
+
+char const* CUDARTAPI cudaGetErrorName(cudaError_t status) {
+    switch (status) {
+    case cudaSuccess: return "cudaSuccess";
+    case cudaErrorInvalidValue: return "cudaErrorInvalidValue";
+    case cudaErrorMemoryAllocation: return "cudaErrorMemoryAllocation";
+    case cudaErrorUnknown: return "cudaErrorUnknown";
+    default: return "unrecognized error code";
+    }
+}
+
+char const* CUDARTAPI cudaGetErrorString(cudaError_t status) {
+    switch (status) {
+    case cudaSuccess: return "no error";
+    case cudaErrorInvalidValue: return "invalid argument";
+    case cudaErrorMemoryAllocation: return "out of memory";
+    case cudaErrorUnknown: return "unknown error";
+    default: return "unrecognized error code";
+    }
+}
+
+// Devices
+
+cudaError_t CUDARTAPI cudaGetDeviceCount(int* count) {
+    return machine_call("cudaGetDeviceCount", [&](machine& m, auto&) {
+        *count = m.chosen.devices;
+        return cudaSuccess;
+    });
+}
+
+cudaError_t CUDARTAPI cudaGetDevice(int* device) {
+    return call("cudaGetDevice", [&] {
+        *device = this_thread().device;
+        return cudaSuccess;
+    });
+}
+
+cudaError_t CUDARTAPI cudaSetDevice(int device) {
+    return machine_call("cudaSetDevice", [&](machine& m, auto&) {
+        if (!m.is_device(device)) { return cudaErrorInvalidDevice; }
+        this_thread().device = device;
+        return cudaSuccess;
+    });
+}
+
+cudaError_t CUDARTAPI cudaDeviceGetAttribute(int* value, cudaDeviceAttr which, int device) {
+    return machine_call("cudaDeviceGetAttribute", [&](machine& m, auto&) {
+        if (!m.is_device(device)) { return cudaErrorInvalidDevice; }
+        switch (which) {
+        case cudaDevAttrMultiProcessorCount: *value = 132; return cudaSuccess;
+        case cudaDevAttrMemoryPoolsSupported: *value = m.chosen.pools ? 1 : 0; return cudaSuccess;
+        default: return cudaErrorInvalidValue;
+        }
+    });
+}
+
+cudaError_t CUDARTAPI cudaDeviceCanAccessPeer(int* can, int device, int peer) {
+    return machine_call("cudaDeviceCanAccessPeer", [&](machine& m, auto&) {
+        if (!m.is_device(device) || !m.is_device(peer)) { return cudaErrorInvalidDevice; }
+        *can = device != peer ? 1 : 0;
+        return cudaSuccess;
+    });
+}
+
+cudaError_t CUDARTAPI cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
+    return call("cudaDeviceGetStreamPriorityRange", [&] {
+        *least    = 0;
+        *greatest = -5;
+        return cudaSuccess;
+    });
+}
+
+cudaError_t CUDARTAPI cudaDeviceSynchronize() {
+    return machine_call("cudaDeviceSynchronize", [&](machine& m, auto& held) {
+        cudaError_t status = cudaSuccess;
+        for (auto const& each : m.captures) { // in whatever mode
+            if (auto const c = each.lock()) { status = spoil(*c); }
+        }
+        if (status != cudaSuccess) { return status; }
+        vram::sim_device const device = m.device(this_thread().device);
+        held.unlock();
+        device.synchronize();
+        return cudaSuccess;
+    });
+}
+
+cudaError_t CUDARTAPI cudaMemGetInfo(std::size_t* free, std::size_t* total) {
+    return machine_call("cudaMemGetInfo", [&](machine& m, auto&) {
+        vram::memory_info const now = m.device(this_thread().device).memory();
+        *free                       = now.free;
+        *total                      = now.total;
+        return cudaSuccess;
+    });
+}
+
+// Threads
+
+cudaError_t CUDARTAPI cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
+    return call("cudaThreadExchangeStreamCaptureMode", [&] {
+        std::swap(*mode, this_thread().mode);
+        return cudaSuccess;
+    });
+}
+
+} // extern "C"

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `machine` is what stands behind the double's functions: a simulated node, and the books of
+/// handles and blocks.
+
+#include "calls.hpp" // call, this_thread
+
+#include <vram/sim/sim_async_resource.hpp>   // sim_async_resource
+#include <vram/sim/sim_event.hpp>            // sim_event
+#include <vram/sim/sim_managed_resource.hpp> // sim_managed_resource
+#include <vram/sim/sim_node.hpp>             // sim_node
+#include <vram/sim/sim_pinned_resource.hpp>  // sim_pinned_resource
+#include <vram/sim/sim_resource.hpp>         // sim_resource
+#include <vram/sim/sim_stream.hpp>           // sim_stream
+
+#include <cstddef>  // size_t
+#include <map>      // map
+#include <memory>   // unique_ptr, shared_ptr
+#include <mutex>    // mutex, unique_lock
+#include <new>      // bad_alloc
+#include <optional> // optional
+#include <set>      // set
+#include <thread>   // thread::id
+#include <vector>   // vector
+
+namespace doubles::cudart {
+
+/// A graph capture that goes on. Captured work does not run.
+struct capture {
+    cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
+    std::thread::id       thread; ///< that began it
+    bool                  intact = true;
+};
+
+} // namespace doubles::cudart
+
+// The runtime's handles point to these types, which only the runtime knows.
+
+struct CUstream_st {
+    std::optional<vram::sim_stream>           own; ///< empty: a default stream
+    vram::sim_stream_view                     view{};
+    int                                       device   = 0;
+    unsigned                                  flags    = 0;
+    int                                       priority = 0;
+    std::shared_ptr<doubles::cudart::capture> captured{};
+};
+
+struct CUevent_st {
+    vram::sim_event                         place;
+    int                                     device   = 0;
+    unsigned                                flags    = 0;
+    bool                                    recorded = false;
+    bool                                    in_graph = false; ///< last recorded in a capture,
+    std::weak_ptr<doubles::cudart::capture> graph{};          ///< in this one
+};
+
+struct CUmemPoolHandle_st {
+    int                                     device    = 0;
+    std::size_t                             maximum   = 0;
+    std::uint64_t                           threshold = 0;
+    int                                     reuse[3]  = {1, 1, 1};
+    std::map<int, cudaMemAccessFlags>       access{};
+    std::optional<vram::sim_async_resource> memory{};
+    std::size_t                             blocks    = 0;
+    bool                                    destroyed = false;
+};
+
+struct CUgraph_st {};
+
+namespace doubles::cudart {
+
+/// A piece of memory that the runtime gave.
+struct block {
+    enum class kind { device, pinned, managed, pool };
+
+    kind          what{};
+    std::size_t   bytes  = 0;
+    int           device = 0;
+    unsigned      flags  = 0;       ///< of pinned memory
+    cudaMemPool_t pool   = nullptr; ///< of pool memory
+};
+
+/// The books. One lock; it is not held while the simulated machine waits.
+class machine {
+public:
+    static machine& here() {
+        static machine& only = *new machine; // also there when the process ends
+        return only;
+    }
+
+    machine() { reset({}); }
+
+    void reset(machine_options const& options) {
+        std::scoped_lock const held{mutex};
+        streams.clear();
+        spare_streams.clear();
+        defaults.clear();
+        events.clear();
+        blocks.clear();
+        pools.clear();
+        graphs.clear();
+        captures.clear();
+        chosen = options;
+        node.reset();
+        vram::sim_options of_node{};
+        of_node.devices      = options.devices;
+        of_node.capacity     = options.capacity;
+        of_node.checks.leaks = false; // the census sees them, and some are planned
+        node                 = std::make_unique<vram::sim_node>(of_node);
+    }
+
+    [[nodiscard]] bool is_device(int device) const noexcept {
+        return device >= 0 && device < chosen.devices;
+    }
+    [[nodiscard]] vram::sim_device device(int ordinal) const { return {node->machine(), ordinal}; }
+
+    /// The stream that a handle means on this thread; null where it means none.
+    CUstream_st* find(cudaStream_t handle) {
+        int const device_now = this_thread().device;
+        if (handle == nullptr || handle == cudaStreamLegacy) {
+            return default_stream(device_now, std::thread::id{});
+        }
+        if (handle == cudaStreamPerThread) {
+            return default_stream(device_now, std::this_thread::get_id());
+        }
+        return streams.contains(handle) ? handle : nullptr;
+    }
+
+    std::mutex                                           mutex;
+    machine_options                                      chosen;
+    std::unique_ptr<vram::sim_node>                      node;
+    std::map<cudaStream_t, std::unique_ptr<CUstream_st>> streams;
+    std::vector<std::unique_ptr<CUstream_st>> spare_streams; ///< handles are used again at once
+    std::map<cudaEvent_t, std::unique_ptr<CUevent_st>>           events;
+    std::map<void*, block>                                       blocks;
+    std::map<cudaMemPool_t, std::unique_ptr<CUmemPoolHandle_st>> pools;
+    std::set<std::unique_ptr<CUgraph_st>>                        graphs;
+    std::vector<std::weak_ptr<capture>>                          captures;
+
+private:
+    CUstream_st* default_stream(int ordinal, std::thread::id thread) {
+        auto& made = defaults[{ordinal, thread}];
+        if (made == nullptr) {
+            made         = std::make_unique<CUstream_st>();
+            made->device = ordinal;
+            made->view   = thread == std::thread::id{}
+                               ? vram::sim_stream_view::legacy(device(ordinal))
+                               : vram::sim_stream_view::per_thread(device(ordinal));
+        }
+        return made.get();
+    }
+
+    std::map<std::pair<int, std::thread::id>, std::unique_ptr<CUstream_st>> defaults;
+};
+
+/// What CUDA says where the simulated machine says `e`.
+[[nodiscard]] inline cudaError_t translated(vram::sim_error const& e) noexcept {
+    switch (e.status()) {
+    case vram::sim_status::invalid_value: return cudaErrorInvalidValue;
+    case vram::sim_status::invalid_device: return cudaErrorInvalidDevice;
+    case vram::sim_status::invalid_handle: return cudaErrorInvalidResourceHandle;
+    case vram::sim_status::out_of_memory: return cudaErrorMemoryAllocation;
+    case vram::sim_status::not_permitted: return cudaErrorNotPermitted;
+    default: return cudaErrorUnknown;
+    }
+}
+
+/// A call that works on the machine: `body(machine, lock)` under the lock, which it may let go of.
+template <class Body>
+cudaError_t machine_call(char const* function, Body body) noexcept {
+    return call(function, [&] {
+        try {
+            machine&         m = machine::here();
+            std::unique_lock held{m.mutex};
+            return body(m, held);
+        } catch (vram::sim_error const& e) { return translated(e); } catch (std::bad_alloc const&) {
+            return cudaErrorMemoryAllocation;
+        }
+    });
+}
+
+/// The same for a call on a stream: `body(machine, lock, stream)`. A handle that means nothing is
+/// refused.
+template <class Body>
+cudaError_t stream_call(char const* function, cudaStream_t handle, Body body) noexcept {
+    return machine_call(function, [&](machine& m, std::unique_lock<std::mutex>& held) {
+        CUstream_st* const s = m.find(handle);
+        return s == nullptr ? cudaErrorInvalidResourceHandle : body(m, held, *s);
+    });
+}
+
+/// Ends a capture for good: the call that did it is refused.
+inline cudaError_t spoil(capture& c) noexcept {
+    c.intact = false;
+    return cudaErrorStreamCaptureUnsupported;
+}
+
+/// What a call that no capture may contain is answered: refused, and the captures that forbid it
+/// are spoilt, if this thread's mode lets it be forbidden. (cudaMalloc, cudaEventQuery, a
+/// synchronisation of whatever stream...)
+inline cudaError_t unsafe(machine& m) {
+    auto const  mode   = this_thread().mode;
+    cudaError_t status = cudaSuccess;
+    std::erase_if(m.captures, [](auto const& each) { return each.expired(); });
+    for (auto const& each : m.captures) {
+        auto const c = each.lock();
+        bool const mine =
+            c->thread == std::this_thread::get_id() && c->mode != cudaStreamCaptureModeRelaxed;
+        bool const all =
+            c->mode == cudaStreamCaptureModeGlobal && mode == cudaStreamCaptureModeGlobal;
+        if (mode != cudaStreamCaptureModeRelaxed && (mine || all)) { status = spoil(*c); }
+    }
+    return status;
+}
+
+} // namespace doubles::cudart

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory that is there at once: of devices, pinned, managed.
+
+#include "machine.hpp"
+
+using namespace doubles::cudart;
+
+namespace {
+
+/// Memory of `resource`; aligned to what CUDA promises and not to more, so that nobody gets used to
+/// more.
+template <class Resource>
+cudaError_t take(machine& m, Resource resource, void** p, std::size_t bytes, block what) {
+    *p = nullptr;
+    if (bytes == 0) { return cudaSuccess; }
+    if (cudaError_t const refused = unsafe(m); refused != cudaSuccess) { return refused; }
+    void* const got = resource.try_allocate_sync(bytes, 256);
+    if (got == nullptr) { return cudaErrorMemoryAllocation; }
+    what.bytes    = bytes;
+    what.device   = this_thread().device;
+    m.blocks[got] = what;
+    *p            = got;
+    return cudaSuccess;
+}
+
+/// Forgets the block that begins at `p`, if it is one of the given kinds.
+cudaError_t forget(machine& m, void* p, std::initializer_list<block::kind> kinds, block& found) {
+    auto const at = m.blocks.find(p);
+    if (at == m.blocks.end()) { return cudaErrorInvalidValue; }
+    for (block::kind const kind : kinds) {
+        if (at->second.what != kind) { continue; }
+        found = at->second;
+        m.blocks.erase(at);
+        return cudaSuccess;
+    }
+    return cudaErrorInvalidValue;
+}
+
+/// Whether all of a range lies in one managed block.
+bool managed(machine& m, void const* p, std::size_t bytes) {
+    auto after = m.blocks.upper_bound(const_cast<void*>(p));
+    if (after == m.blocks.begin()) { return false; }
+    auto const& [begin, b] = *--after;
+    auto const offset =
+        static_cast<std::size_t>(static_cast<std::byte const*>(p) - static_cast<std::byte*>(begin));
+    return b.what == block::kind::managed && offset <= b.bytes && bytes <= b.bytes - offset;
+}
+
+bool is_place(machine& m, cudaMemLocation where) {
+    return where.type == cudaMemLocationTypeHost ||
+           (where.type == cudaMemLocationTypeDevice && m.is_device(where.id));
+}
+
+} // namespace
+
+extern "C" {
+
+cudaError_t CUDARTAPI cudaMalloc(void** p, std::size_t bytes) {
+    return machine_call("cudaMalloc", [&](machine& m, auto&) {
+        return take(m, vram::sim_resource{m.device(this_thread().device)}, p, bytes,
+                    {.what = block::kind::device});
+    });
+}
+
+cudaError_t CUDARTAPI cudaMallocManaged(void** p, std::size_t bytes, unsigned) {
+    return machine_call("cudaMallocManaged", [&](machine& m, auto&) {
+        return take(m, vram::sim_managed_resource{m.device(this_thread().device)}, p, bytes,
+                    {.what = block::kind::managed});
+    });
+}
+
+cudaError_t CUDARTAPI cudaHostAlloc(void** p, std::size_t bytes, unsigned flags) {
+    return machine_call("cudaHostAlloc", [&](machine& m, auto&) {
+        return take(m, vram::sim_pinned_resource{m.device(this_thread().device)}, p, bytes,
+                    {.what = block::kind::pinned, .flags = flags});
+    });
+}
+
+cudaError_t CUDARTAPI cudaFree(void* p) {
+    return machine_call("cudaFree", [&](machine& m, auto& held) {
+        if (p == nullptr) { return cudaSuccess; }
+        if (cudaError_t const refused = unsafe(m); refused != cudaSuccess) { return refused; }
+        block             b;
+        cudaError_t const known = forget(m, p, {block::kind::device, block::kind::managed}, b);
+        if (known != cudaSuccess) { return known; }
+        vram::sim_device const device = m.device(b.device);
+        held.unlock(); // it waits for the device
+        if (b.what == block::kind::device) {
+            vram::sim_resource{device}.deallocate_sync(p, b.bytes, 256);
+        } else {
+            vram::sim_managed_resource{device}.deallocate_sync(p, b.bytes, 256);
+        }
+        return cudaSuccess;
+    });
+}
+
+cudaError_t CUDARTAPI cudaFreeHost(void* p) {
+    return machine_call("cudaFreeHost", [&](machine& m, auto& held) {
+        if (p == nullptr) { return cudaSuccess; }
+        if (cudaError_t const refused = unsafe(m); refused != cudaSuccess) { return refused; }
+        block             b;
+        cudaError_t const known = forget(m, p, {block::kind::pinned}, b);
+        if (known != cudaSuccess) { return known; }
+        vram::sim_device const device = m.device(b.device);
+        held.unlock(); // it waits for the device
+        vram::sim_pinned_resource{device}.deallocate_sync(p, b.bytes, 256);
+        return cudaSuccess;
+    });
+}
+
+cudaError_t CUDARTAPI cudaHostGetFlags(unsigned* flags, void* p) {
+    return machine_call("cudaHostGetFlags", [&](machine& m, auto&) {
+        auto const at = m.blocks.find(p);
+        if (at == m.blocks.end() || at->second.what != block::kind::pinned) {
+            return cudaErrorInvalidValue;
+        }
+        *flags = at->second.flags;
+        return cudaSuccess;
+    });
+}
+
+cudaError_t CUDARTAPI cudaMemAdvise(void const* p, std::size_t bytes, cudaMemoryAdvise,
+                                    cudaMemLocation where) {
+    return machine_call("cudaMemAdvise", [&](machine& m, auto&) {
+        if (!is_place(m, where)) { return cudaErrorInvalidDevice; }
+        return managed(m, p, bytes) ? cudaSuccess : cudaErrorInvalidValue;
+    });
+}
+
+/// Where managed pages are makes no difference here; the order of the stream does.
+cudaError_t CUDARTAPI cudaMemPrefetchAsync(void const* p, std::size_t bytes, cudaMemLocation where,
+                                           unsigned, cudaStream_t stream) {
+    return stream_call("cudaMemPrefetchAsync", stream, [&](machine& m, auto&, CUstream_st&) {
+        if (!is_place(m, where)) { return cudaErrorInvalidDevice; }
+        return managed(m, p, bytes) ? cudaSuccess : cudaErrorInvalidValue;
+    });
+}
+
+} // extern "C"

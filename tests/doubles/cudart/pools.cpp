@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory in stream order, from pools.
+
+#include "machine.hpp"
+
+#include <vram/base/align.hpp> // unsatisfiable
+
+using namespace doubles::cudart;
+
+namespace {
+
+/// The simulated pool behind a handle. Its settings are fixed when it is made, so it is made anew
+/// while it is empty.
+void set_up(machine& m, CUmemPoolHandle_st& pool) {
+    pool.memory.emplace(
+        m.device(pool.device),
+        vram::sim_async_options{.release_threshold = static_cast<std::size_t>(pool.threshold),
+                                .maximum = pool.maximum == 0 ? vram::unsatisfiable : pool.maximum});
+}
+
+/// `body(pool)` for a pool that is there.
+template <class Body>
+cudaError_t pool_call(char const* function, cudaMemPool_t handle, Body body) {
+    return machine_call(function, [&](machine& m, auto&) {
+        auto const found = m.pools.find(handle);
+        if (found == m.pools.end() || found->second->destroyed) { return cudaErrorInvalidValue; }
+        if (cudaError_t const refused = unsafe(m); refused != cudaSuccess) { return refused; }
+        return body(m, *found->second);
+    });
+}
+
+void drop_if_unused(machine& m, cudaMemPool_t handle) {
+    if (handle->destroyed && handle->blocks == 0) { m.pools.erase(handle); }
+}
+
+/// The setting behind an attribute that is an int; null where it is none.
+int* reuse_setting(CUmemPoolHandle_st& pool, cudaMemPoolAttr which) {
+    switch (which) {
+    case cudaMemPoolReuseFollowEventDependencies: return &pool.reuse[0];
+    case cudaMemPoolReuseAllowOpportunistic: return &pool.reuse[1];
+    case cudaMemPoolReuseAllowInternalDependencies: return &pool.reuse[2];
+    default: return nullptr;
+    }
+}
+
+} // namespace
+
+extern "C" {
+
+cudaError_t CUDARTAPI cudaMemPoolCreate(cudaMemPool_t* pool, cudaMemPoolProps const* properties) {
+    return machine_call("cudaMemPoolCreate", [&](machine& m, auto&) {
+        if (!m.chosen.pools) { return cudaErrorNotSupported; }
+        if (properties->location.type != cudaMemLocationTypeDevice ||
+            !m.is_device(properties->location.id)) {
+            return cudaErrorInvalidDevice;
+        }
+        if (cudaError_t const refused = unsafe(m); refused != cudaSuccess) { return refused; }
+        auto made     = std::make_unique<CUmemPoolHandle_st>();
+        made->device  = properties->location.id;
+        made->maximum = properties->maxSize;
+        set_up(m, *made);
+        *pool = made.get();
+        m.pools.emplace(*pool, std::move(made));
+        return cudaSuccess;
+    });
+}
+
+cudaError_t CUDARTAPI cudaMemPoolDestroy(cudaMemPool_t pool) {
+    return pool_call("cudaMemPoolDestroy", pool, [&](machine& m, CUmemPoolHandle_st& p) {
+        p.destroyed = true;
+        drop_if_unused(m, pool);
+        return cudaSuccess;
+    });
+}
+
+cudaError_t CUDARTAPI cudaMemPoolSetAttribute(cudaMemPool_t pool, cudaMemPoolAttr which,
+                                              void* value) {
+    return pool_call("cudaMemPoolSetAttribute", pool, [&](machine& m, CUmemPoolHandle_st& p) {
+        if (which == cudaMemPoolAttrReleaseThreshold) {
+            if (p.memory->usage().reserved != 0) {
+                return cudaErrorInvalidValue;
+            } // the double's own limit
+            p.threshold = *static_cast<std::uint64_t*>(value);
+            set_up(m, p);
+            return cudaSuccess;
+        }
+        int* const setting = reuse_setting(p, which);
+        if (setting == nullptr) { return cudaErrorInvalidValue; }
+        *setting = *static_cast<int*>(value);
+        return cudaSuccess;
+    });
+}
+
+cudaError_t CUDARTAPI cudaMemPoolGetAttribute(cudaMemPool_t pool, cudaMemPoolAttr which,
+                                              void* value) {
+    return pool_call("cudaMemPoolGetAttribute", pool, [&](machine&, CUmemPoolHandle_st& p) {
+        if (int const* const setting = reuse_setting(p, which)) {
+            *static_cast<int*>(value) = *setting;
+            return cudaSuccess;
+        }
+        vram::memory_usage const now = p.memory->usage();
+        auto&                    to  = *static_cast<std::uint64_t*>(value);
+        switch (which) {
+        case cudaMemPoolAttrReleaseThreshold: to = p.threshold; return cudaSuccess;
+        case cudaMemPoolAttrUsedMemCurrent: to = now.live; return cudaSuccess;
+        case cudaMemPoolAttrUsedMemHigh: to = now.peak_live; return cudaSuccess;
+        case cudaMemPoolAttrReservedMemCurrent: to = now.reserved; return cudaSuccess;
+        case cudaMemPoolAttrReservedMemHigh: to = now.peak_reserved; return cudaSuccess;
+        default: return cudaErrorInvalidValue;
+        }
+    });
+}
+
+cudaError_t CUDARTAPI cudaMemPoolTrimTo(cudaMemPool_t pool, std::size_t keep) {
+    return pool_call("cudaMemPoolTrimTo", pool, [&](machine&, CUmemPoolHandle_st& p) {
+        std::size_t const piece = 2097152; // what the driver rounds to, over the end and round
+        p.memory->trim(vram::align(keep, piece) == vram::unsatisfiable ? 0 : keep);
+        return cudaSuccess;
+    });
+}
+
+cudaError_t CUDARTAPI cudaMemPoolSetAccess(cudaMemPool_t pool, cudaMemAccessDesc const* list,
+                                           std::size_t count) {
+    return pool_call("cudaMemPoolSetAccess", pool, [&](machine& m, CUmemPoolHandle_st& p) {
+        for (std::size_t i = 0; i < count; ++i) {
+            int const  peer = list[i].location.id;
+            bool const own  = peer == p.device &&
+                             list[i].flags == cudaMemAccessFlagsProtNone; // a device keeps its own
+            if (!m.is_device(peer) || own) { return cudaErrorInvalidDevice; }
+            p.access[peer] = list[i].flags;
+        }
+        return cudaSuccess;
+    });
+}
+
+cudaError_t CUDARTAPI cudaMemPoolGetAccess(cudaMemAccessFlags* flags, cudaMemPool_t pool,
+                                           cudaMemLocation* peer) {
+    return pool_call("cudaMemPoolGetAccess", pool, [&](machine&, CUmemPoolHandle_st& p) {
+        auto const found = p.access.find(peer->id);
+        *flags           = found != p.access.end() ? found->second
+                           : peer->id == p.device  ? cudaMemAccessFlagsProtReadWrite
+                                                   : cudaMemAccessFlagsProtNone;
+        return cudaSuccess;
+    });
+}
+
+// On a captured stream the memory is the graph's. Here it is there at once, in the order of the
+// pool's default stream.
+
+cudaError_t CUDARTAPI cudaMallocFromPoolAsync(void** p, std::size_t bytes, cudaMemPool_t pool,
+                                              cudaStream_t stream) {
+    return stream_call("cudaMallocFromPoolAsync", stream, [&](machine& m, auto&, CUstream_st& s) {
+        *p = nullptr;
+        if (!m.pools.contains(pool) || pool->destroyed) { return cudaErrorInvalidValue; }
+        if (bytes == 0) { return cudaSuccess; }
+        if (s.captured != nullptr) {
+            if (!s.captured->intact) { return cudaErrorStreamCaptureInvalidated; }
+        } else if (cudaError_t const refused = unsafe(m); refused != cudaSuccess) {
+            return refused;
+        }
+        auto const view =
+            s.captured != nullptr ? vram::sim_stream_view::legacy(m.device(s.device)) : s.view;
+        void* const got = pool->memory->try_allocate(view, bytes, 256);
+        if (got == nullptr) { return cudaErrorMemoryAllocation; }
+        m.blocks[got] = {
+            .what = block::kind::pool, .bytes = bytes, .device = pool->device, .pool = pool};
+        ++pool->blocks;
+        *p = got;
+        return cudaSuccess;
+    });
+}
+
+cudaError_t CUDARTAPI cudaFreeAsync(void* p, cudaStream_t stream) {
+    return stream_call("cudaFreeAsync", stream, [&](machine& m, auto& held, CUstream_st& s) {
+        if (p == nullptr) { return cudaSuccess; }
+        if (s.captured != nullptr) {
+            if (!s.captured->intact) { return cudaErrorStreamCaptureInvalidated; }
+        } else if (cudaError_t const refused = unsafe(m); refused != cudaSuccess) {
+            return refused;
+        }
+        auto const at = m.blocks.find(p);
+        if (at == m.blocks.end()) { return cudaErrorInvalidValue; }
+        block const b = at->second;
+        if (b.what != block::kind::pool && b.what != block::kind::device) {
+            return cudaErrorInvalidValue;
+        }
+        m.blocks.erase(at);
+        if (b.what == block::kind::device) { // memory of cudaMalloc is taken as well
+            vram::sim_stream_view const view   = s.view;
+            vram::sim_device const      device = m.device(b.device);
+            held.unlock();
+            view.synchronize();
+            vram::sim_resource{device}.deallocate_sync(p, b.bytes, 256);
+            return cudaSuccess;
+        }
+        auto const view =
+            s.captured != nullptr ? vram::sim_stream_view::legacy(m.device(s.device)) : s.view;
+        b.pool->memory->deallocate(view, p, b.bytes, 256);
+        --b.pool->blocks;
+        drop_if_unused(m, b.pool);
+        return cudaSuccess;
+    });
+}
+
+} // extern "C"

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `mishaps` catches what is told to the error sink while it lives, instead of printing it.
+
+#include <vram/base/error.hpp> // set_error_sink
+
+#include <array>   // array
+#include <atomic>  // atomic
+#include <cstddef> // size_t
+
+namespace doubles {
+
+/// Counts mishaps by kind. The innermost living one receives them; any thread may report.
+class mishaps {
+public:
+    mishaps() noexcept : outer_{current_.exchange(this)}, before_{vram::set_error_sink(note)} {}
+    mishaps(mishaps&&) = delete;
+    ~mishaps() {
+        vram::set_error_sink(before_);
+        current_ = outer_;
+    }
+
+    [[nodiscard]] std::size_t count(vram::mishap kind) const noexcept {
+        return counts_[static_cast<std::size_t>(kind)];
+    }
+    [[nodiscard]] std::size_t count() const noexcept {
+        std::size_t sum = 0;
+        for (auto const& each : counts_) { sum += each; }
+        return sum;
+    }
+    /// The last one's pointer, to see that the right block is named.
+    [[nodiscard]] void const* pointer() const noexcept { return pointer_; }
+
+private:
+    static void note(vram::error const& e) noexcept {
+        mishaps& self = *current_.load();
+        ++self.counts_[static_cast<std::size_t>(e.kind)];
+        self.pointer_ = e.pointer;
+    }
+
+    static inline std::atomic<mishaps*> current_ = nullptr;
+
+    std::array<std::atomic<std::size_t>, 8> counts_{};
+    std::atomic<void const*>                pointer_ = nullptr;
+    mishaps*                                outer_;
+    vram::error_sink                        before_;
+};
+
+} // namespace doubles

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "../../examples/cli.hpp" // first: the header must stand alone
+
+#include <doctest/doctest.h>
+
+#include <limits>
+
+using cli::parse_size;
+
+TEST_CASE("sizes are read as people write them") {
+    CHECK(parse_size("0") == 0);
+    CHECK(parse_size("4096") == 4096);
+    CHECK(parse_size("17B") == 17);
+    CHECK(parse_size("64KiB") == 65536);
+    CHECK(parse_size("64 KiB") == 65536);
+    CHECK(parse_size("8M") == 8388608);
+    CHECK(parse_size("1GiB") == 1073741824);
+    CHECK(parse_size("1.5GiB") == 1610612736);
+    CHECK(parse_size("139.8GiB") == 150109106995);
+    CHECK(parse_size("10MB") == 10000000);
+    CHECK(parse_size("2TiB") == 2199023255552);
+}
+
+TEST_CASE("what is no size is no number either") {
+    for (char const* text :
+         {"", " ", "KiB", "-1", "-1KiB", "1KiBs", "1 2", "1e3", "0x10", "ten", "nan", "inf", "1..5",
+          "9000000TiB", "18446744073709551616", "1  KiB"}) {
+        CAPTURE(text);
+        CHECK_FALSE(parse_size(text).has_value());
+    }
+}
+
+namespace {
+
+int run(std::initializer_list<char const*> arguments, std::size_t& size) {
+    CLI::App app{"about", "program"};
+    cli::add_size(app, "--size", size, "a size");
+    std::vector<char*> argv{const_cast<char*>("program")};
+    for (char const* each : arguments) { argv.push_back(const_cast<char*>(each)); }
+    return cli::run(app, static_cast<int>(argv.size()), argv.data(), [] { return 0; });
+}
+
+int end_with(auto const& what) {
+    CLI::App app{"about", "program"};
+    char     name[] = "program";
+    char*    argv[] = {name, nullptr};
+    return cli::run(app, 1, argv, [&]() -> int { throw what; });
+}
+
+} // namespace
+
+TEST_CASE("a size option takes a size and refuses the rest with the code for wrong usage") {
+    std::size_t size = 1;
+    CHECK(run({"--size", "2KiB"}, size) == 0);
+    CHECK(size == 2048);
+    CHECK(run({"--size", "many"}, size) == cli::bad_usage);
+    CHECK(run({"--size"}, size) == cli::bad_usage);
+    CHECK(run({"--sise", "1"}, size) == cli::bad_usage);
+    CHECK(run({"stray"}, size) == cli::bad_usage);
+    CHECK(size == 2048);
+}
+
+TEST_CASE("each way to fail has its own exit code") {
+    CHECK(end_with(cli::failure{cli::bad_input, "no file"}) == cli::bad_input);
+    CHECK(end_with(vram::out_of_memory{{.asked = 7}}) == cli::no_memory);
+    CHECK(end_with(std::runtime_error{"else"}) == cli::failed);
+}

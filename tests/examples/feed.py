@@ -1,0 +1,111 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The command line of feed: right results whatever the batch and the budget, and how it ends. feed.py FOLDER-OF-PROGRAMS"""
+import atexit
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+program = pathlib.Path(sys.argv[1]) / "feed"
+folder = pathlib.Path(tempfile.mkdtemp(prefix="vram-feed-"))
+atexit.register(shutil.rmtree, folder)
+passed, failed = 0, 0
+
+
+def check(what, holds, run):
+    global passed, failed
+    if holds:
+        passed += 1
+        return
+    failed += 1
+    print(f"FAILED: {what}\n  {' '.join(map(str, run.args))}\n  exit {run.returncode}\n{run.stdout}{run.stderr}")
+
+
+def feed(*arguments):
+    return subprocess.run([program, "--device", "sim", *map(str, arguments)], capture_output=True, text=True, timeout=200)
+
+
+def file(name, content):
+    path = folder / name
+    path.write_bytes(content)
+    return path
+
+
+def says(run, what, pattern=r".+"):
+    found = re.search(rf"^{what}  +({pattern})$", run.stdout, re.MULTILINE)
+    return found and found[1]
+
+
+# --- right results ------------------------------------------------------------------------------------------------
+
+run = feed()
+check("without arguments a file of the project is fed", run.returncode == 0 and "gpt2.csv.gz" in run.stdout, run)
+check("it says on which machine", "on the simulated device" in run.stdout, run)
+check("every batch is what the CPU says", says(run, "checked") == "all, against the CPU", run)
+check("no progress bar is drawn into a pipe", "\r" not in run.stdout + run.stderr, run)
+checksum = says(run, "checksum", "[0-9a-f]{16}")
+check("there is a checksum", checksum is not None, run)
+for words in ("overlap", "host waits", "layer"):
+    check(f"the report speaks of {words}", words in run.stdout, run)
+
+for arguments in (("--batch", "4KiB"), ("--batch", "1MiB"), ("--batch", "100000"), ("--batch", "1GiB", "--budget", "3MiB"),
+                  ("--depth", 0), ("--depth", 1), ("--depth", 3), ("--depth", 16, "--batch", "16KiB"),
+                  ("--budget", "64KiB"), ("--budget", "20KiB"), ("--budget", "600KiB"), ("--budget", "1GiB")):
+    run = feed(*arguments)
+    check(f"{arguments} give the same checksum", run.returncode == 0 and says(run, "checksum") == checksum, run)
+
+run = feed("--budget", "64KiB")
+check("a budget too small for a batch makes an out-of-memory happen", int(says(run, "out of memory", r"\d+ times?").split()[0]) > 0, run)
+check("it is explained", "256 KiB could not be allocated" in run.stdout and "at most 64.0 KiB" in run.stdout, run)
+check("it is met by splitting", says(run, "  met by") is not None, run)
+taken = re.search(r"^ +limiting +([\d.]+) KiB of 64\.0 KiB$", run.stdout, re.MULTILINE)
+check("the budget holds", taken and float(taken[1]) <= 64, run)
+check("nothing is left out", says(run, "  still out") == "0 B", run)
+run = feed("--budget", "600KiB")
+check("work is split where the slots fit and the scratch does not", "in pieces of" in run.stdout, run)
+run = feed("--budget", "1GiB")
+check("a budget that is large enough is never spoken of", "out of memory" not in run.stdout, run)
+
+short = file("short", b"a few bytes")
+run = feed(short)
+check("a file shorter than a batch is one batch, and that is said",
+      run.returncode == 0 and says(run, "batches") == "1" and "shorter than a batch" in run.stdout, run)
+check("its most frequent byte is told", "0x20, 2 times" in run.stdout, run)
+exact = file("exact", bytes(range(256)) * 64)
+run = feed(exact, "--batch", "4KiB")
+check("a file of whole batches has no batch more", run.returncode == 0 and says(run, "batches") == "4", run)
+one = file("one", b"x")
+run = feed(one)
+check("a file of one byte is fed", run.returncode == 0 and "0x78, 1 time" in run.stdout, run)
+
+# --- what it refuses ----------------------------------------------------------------------------------------------
+
+unreadable = file("unreadable", b"secret")
+unreadable.chmod(0)
+cases = [
+    ("an unknown option", 2, "--sise", ("--sise",)),
+    ("a batch of nothing", 2, "--batch", ("--batch", "0")),
+    ("a batch that is no size", 2, "--batch", ("--batch", "much")),
+    ("a depth that is no number", 2, "--depth", ("--depth", "deep")),
+    ("two files", 2, "not expected", (short, short)),
+    ("a missing file", 3, "No such file or directory", (folder / "missing",)),
+    ("a folder", 3, "is a folder", (folder,)),
+    ("an empty file", 3, "the file is empty", (file("empty", b""),)),
+    ("a budget for nothing", 4, "The budget is 1.00 KiB", ("--budget", "1KiB")),
+]
+if os.geteuid() != 0:
+    cases.append(("an unreadable file", 3, "Permission denied", (unreadable,)))
+for what, code, message, arguments in cases:
+    run = feed(*arguments)
+    check(f"{what} ends with {code}", run.returncode == code, run)
+    check(f"{what} is told in one line", message in run.stderr and run.stderr.count("\n") == 1, run)
+
+run = subprocess.run([program, "--help"], capture_output=True, text=True)
+check("--help ends well", run.returncode == 0 and "--budget" in run.stdout and not run.stderr, run)
+
+print(f"tally: {passed} passed, {failed} failed, 0 skipped")
+sys.exit(failed != 0)

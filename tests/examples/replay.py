@@ -1,0 +1,129 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The command line of replay: what it prints, what it refuses, and how it ends. replay.py FOLDER-OF-PROGRAMS"""
+import atexit
+import gzip
+import json
+import os
+import pathlib
+import pty
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+program = pathlib.Path(sys.argv[1]) / "replay"
+top = pathlib.Path(__file__).resolve().parents[2]
+recorded = top / "examples" / "data" / "gpt2.csv.gz"
+folder = pathlib.Path(tempfile.mkdtemp(prefix="vram-replay-"))
+atexit.register(shutil.rmtree, folder)
+HEADER = "Thread,Time,Action,Pointer,Size,Stream\n"
+passed, failed = 0, 0
+
+
+def check(what, holds, run):
+    global passed, failed
+    if holds:
+        passed += 1
+        return
+    failed += 1
+    print(f"FAILED: {what}\n  {' '.join(map(str, run.args))}\n  exit {run.returncode}\n{run.stdout}{run.stderr}")
+
+
+def replay(*arguments):
+    return subprocess.run([program, "--device", "sim", *map(str, arguments)], capture_output=True, text=True, timeout=200)
+
+
+def trace(name, text):
+    path = folder / name
+    path.write_text(text)
+    return path
+
+
+small = trace("small.csv", HEADER + "".join(f"1,t,allocate,{i},{i * 1000},{i % 3}\n" for i in range(1, 200))
+              + "".join(f"1,t,free,{i},{i * 1000},{i % 3}\n" for i in range(1, 150)))
+
+# --- what it prints -----------------------------------------------------------------------------------------------
+
+run = replay(recorded, "--passes", 1)
+check("the recorded training run is replayed on the simulated device and says so",
+      run.returncode == 0 and "on the simulated device" in run.stdout
+      and "pool<stream_ordered<sim_resource>>" in run.stdout, run)
+for line in (r"operations +201 807$", r"ns per operation +[\d.]+$", r"peak live +40\.9 GiB$", r"peak reserved +\d\d\.\d GiB$",
+             r"reserved / live +\d\.\d{3}$", r"largest free block +[\d.]+ [KMG]?i?B$", r"waits +[\d ]+$", r"events +[\d ]+$"):
+    check(f"the report has a line {line}", re.search(line, run.stdout, re.MULTILINE), run)
+check("no progress bar is drawn into a pipe", "\r" not in run.stderr + run.stdout, run)
+
+run = replay("--list")
+names = re.findall(r"^(\S+)  ", run.stdout, re.MULTILINE)
+check("the stacks are listed", run.returncode == 0 and {"pool", "async", "stream-ordered"} <= set(names), run)
+for name in names:
+    run = replay(small, "--stack", name, "--json", folder / "out.json")
+    check(f"the stack {name} replays", run.returncode == 0, run)
+    rows = json.loads((folder / "out.json").read_text())
+    check(f"the figures of {name} are rows",
+          all(set(row) == {"bench", "case", "subject", "metric", "value", "unit"} for row in rows)
+          and {row["bench"] for row in rows} == {"replay"} and {row["case"] for row in rows} == {"small.csv"}, run)
+    value = {row["metric"]: row["value"] for row in rows}
+    check(f"the figures of {name} are those of the trace",
+          value["operations"] == 348 and value["peak live"] == sum(i * 1000 for i in range(1, 200)), run)
+    check(f"{name} held what was live, and the time is a time",
+          value["peak reserved"] >= value["peak live"] and value["time per operation"] > 0, run)
+
+packed = folder / "small.csv.gz"
+packed.write_bytes(gzip.compress(small.read_bytes()))
+run = replay(packed)
+check("a compressed trace says the same", run.returncode == 0 and re.search(r"operations +348$", run.stdout, re.MULTILINE), run)
+check("streams are told", re.search(r"streams +3$", run.stdout, re.MULTILINE), run)
+
+try:
+    leader, follower = pty.openpty()
+except OSError as why:  # a container may have none
+    skipped = 1
+    print(f"skipped: a progress bar is drawn on a terminal: {why}")
+else:
+    skipped = 0
+    shown = subprocess.Popen([program, "--device", "sim", recorded, "--passes", "40"], stderr=follower, stdout=subprocess.DEVNULL)
+    os.close(follower)
+    text = b""
+    try:
+        while chunk := os.read(leader, 4096):
+            text += chunk
+    except OSError:
+        pass  # the other side is gone
+    shown.wait()
+    check("a progress bar is drawn on a terminal", shown.returncode == 0 and b"replay [" in text and b"%" in text,
+          subprocess.CompletedProcess(shown.args, shown.returncode, "", text.decode()))
+
+# --- what it refuses ----------------------------------------------------------------------------------------------
+
+for what, code, message, arguments in (
+    ("no trace", 2, "which trace?", ()),
+    ("an unknown option", 2, "--sise", (small, "--sise", "1")),
+    ("an unknown stack", 2, "no stack 'heap'; --list names them", (small, "--stack", "heap")),
+    ("a capacity that is no size", 2, "--capacity", (small, "--capacity", "lots")),
+    ("a capacity of nothing", 2, "holds nothing", (small, "--capacity", "0")),
+    ("no passes", 2, "--passes", (small, "--passes", "0")),
+    ("a missing file", 3, "No such file or directory", (folder / "missing.csv",)),
+    ("a folder", 3, "Is a directory", (folder,)),
+    ("an empty file", 3, "the file is empty", (trace("empty.csv", ""),)),
+    ("a trace of nothing", 3, "holds no allocation", (trace("nothing.csv", HEADER),)),
+    ("a file without the header", 3, "headless.csv:1: the first line", (trace("headless.csv", "1,t,allocate,1,1,0\n"),)),
+    ("a malformed line", 3, "bad.csv:3: the size 'x' is no number",
+     (trace("bad.csv", HEADER + "1,t,allocate,1,1,0\n1,t,allocate,2,x,0\n"),)),
+    ("a free of what is not out", 3, "free.csv:2: 0x9 is freed but not out", (trace("free.csv", HEADER + "1,t,free,0x9,1,0\n"),)),
+    ("figures that cannot be kept", 3, "No such file or directory", (small, "--json", folder / "no" / "folder.json")),
+    ("a device too small", 4, "could not be allocated",
+     (small, "--capacity", "1MiB")),
+):
+    run = replay(*arguments)
+    check(f"{what} ends with {code}", run.returncode == code, run)
+    check(f"{what} is told in one line", message in run.stderr and run.stderr.count("\n") == 1, run)
+    check(f"{what} runs nothing", "operations" not in run.stdout, run)
+
+run = subprocess.run([program, "--help"], capture_output=True, text=True)
+check("--help ends well", run.returncode == 0 and "--capacity" in run.stdout and not run.stderr, run)
+
+print(f"tally: {passed} passed, {failed} failed, {skipped} skipped")
+sys.exit(failed != 0)

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/handle/any_resource.hpp> // first: the header stands alone
+
+#include "../doubles/minimal_resource.hpp"
+#include "../laws/resource.hpp"
+
+#include <vram/layer/limiting.hpp>
+
+#include <array>  // array
+#include <thread> // thread
+
+using namespace vram;
+
+template class vram::any_resource<host_platform>;
+template class vram::any_resource<host_platform, host_accessible>;
+
+namespace {
+
+using full = doubles::archetype<>;
+using any  = any_resource<host_platform, host_accessible>;
+
+static_assert(std::copyable<any>);
+static_assert(std::is_nothrow_copy_constructible_v<any> &&
+              std::is_nothrow_move_constructible_v<any>);
+static_assert(std::is_convertible_v<full, any>);
+static_assert(!std::is_constructible_v<any, full&>, "a move-only resource is moved in");
+static_assert(!std::is_constructible_v<any, doubles::minimal_resource<>>, "it has no streams");
+static_assert(!std::is_constructible_v<any_resource<host_platform, device_accessible>, full>);
+static_assert(std::is_convertible_v<any, any_resource<host_platform>>);
+static_assert(!std::is_constructible_v<any, any_resource<host_platform>>);
+static_assert(std::is_same_v<any_resource_of<full>, any>);
+static_assert(has_property<any, host_accessible> && !has_property<any, device_accessible>);
+
+} // namespace
+
+TEST_CASE("any_resource keeps the laws of what it owns") {
+    doubles::ledger book;
+    {
+        any mr = doubles::counting_resource{full{}, book};
+        laws::obeyed_by(mr);
+    }
+    CHECK(book.allocations() != 0);
+    CHECK(book.blocks() == 0);
+    CHECK(*book.broken() == '\0');
+}
+
+TEST_CASE("any_resource: making one may fail, and loses nothing") {
+    doubles::bombing armed{1};
+    bool             failed = false;
+    try {
+        any const mr = full{};
+    } catch (std::bad_alloc const&) { failed = true; }
+    bool const hit = armed.defuse();
+    CHECK(hit);
+    CHECK(failed);
+}
+
+TEST_CASE("any_resource: copies lead to one resource, which ends with the last of them") {
+    doubles::ledger book;
+    {
+        std::optional<any> first{limiting{doubles::counting_resource{full{}, book}, 100}};
+        any const          second = *first;
+        CHECK(second.holders() == 2);
+        CHECK(second == *first);
+        void* const p = first->allocate({}, 60);
+        first.reset();
+        CHECK_THROWS_AS((void)second.allocate({}, 60), over_limit);
+        second.deallocate({}, p, 60);
+        CHECK(second.holders() == 1);
+    }
+    CHECK(book.blocks() == 0);
+}
+
+TEST_CASE("any_resource: made from a shared it is one of its holders, and allocates nothing") {
+    shared                      mr{full{}};
+    auto const                  before = doubles::host_allocations();
+    any                         a      = mr;
+    any_resource<host_platform> b      = a;
+    any_resource<host_platform> c      = std::move(a);
+    auto const                  after  = doubles::host_allocations();
+    CHECK(after == before);
+    CHECK(mr.holders() == 3);
+    CHECK(b == c);
+    CHECK(b == resource_ref{mr});
+    any const d = std::move(mr);
+    CHECK(d.holders() == 3);
+}
+
+TEST_CASE("any_resource: made from a reference it borrows") {
+    full      mr;
+    any const borrowed = resource_ref{mr};
+    CHECK(borrowed.holders() == 0);
+    CHECK(borrowed == resource_ref{mr});
+    any const copy = borrowed;
+    copy.deallocate({}, copy.allocate({}, 10), 10);
+    CHECK(mr.usage().allocations == 1);
+}
+
+TEST_CASE("any_resource: moves, assignments to itself and swaps keep the count") {
+    any       a = full{};
+    any       b = host_resource{};
+    any const was_a{a}, was_b{b};
+    CHECK(a != b);
+    std::swap(a, b);
+    CHECK(a == was_b);
+    CHECK(b == was_a);
+    auto& same = a;
+    a          = same;
+    CHECK(a == was_b);
+    CHECK(a.holders() == 2);
+    a = std::move(same);
+    CHECK(a == was_b);
+    CHECK(a.holders() == 2);
+    any c = std::move(a);
+    CHECK(c.holders() == 2);
+    CHECK(a != c); // a holds nothing now
+    a = b;
+    CHECK(b.holders() == 3);
+    c = b;
+    CHECK(was_b.holders() == 1);
+}
+
+TEST_CASE("any_resource: handles come and go on many threads") {
+    doubles::ledger book;
+    {
+        any                        mr = doubles::counting_resource{full{}, book};
+        std::array<std::thread, 4> threads;
+        for (auto& each : threads) {
+            each = std::thread{[mr] {
+                for (int i = 0; i < 500; ++i) {
+                    any const   mine = mr;
+                    void* const p    = mine.allocate({}, 32);
+                    any const   more = mine;
+                    more.deallocate({}, p, 32);
+                }
+            }};
+        }
+        for (auto& each : threads) { each.join(); }
+        CHECK(mr.holders() == 1);
+    }
+    CHECK(book.blocks() == 0);
+}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/handle/counted.hpp> // first: the header stands alone
+
+#include <doctest/doctest.h>
+
+#include <thread> // thread
+#include <vector> // vector
+
+using namespace vram;
+
+namespace {
+
+/// Tells when it ends, and what was written into it by then.
+struct told {
+    explicit told(int& s) : seen{s} {}
+    ~told() { seen = written; }
+
+    int& seen;
+    int  written = 0;
+};
+
+} // namespace
+
+template class vram::counted_value<told>;
+
+TEST_CASE("counted: the object ends with its last holder, and not before") {
+    int   seen  = -1;
+    auto* value = new counted_value<told>{std::in_place, seen};
+    CHECK(value->holders() == 1);
+    value->hold();
+    CHECK(value->holders() == 2);
+    value->value.written = 7;
+    value->drop();
+    CHECK(seen == -1);
+    value->drop();
+    CHECK(seen == 7);
+}
+
+TEST_CASE("counted: holders of many threads end it once, with all that they did to it before") {
+    int   seen  = -1;
+    auto* value = new counted_value<told>{std::in_place, seen};
+    {
+        value->value.written = 3;
+        std::vector<std::thread> threads;
+        for (int i = 0; i < 4; ++i) {
+            value->hold();
+            threads.emplace_back([value] {
+                for (int n = 0; n < 1000; ++n) {
+                    value->hold();
+                    value->drop();
+                }
+                value->drop();
+            });
+        }
+        value->drop();
+        for (auto& each : threads) { each.join(); }
+    }
+    CHECK(seen == 3);
+}

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/handle/current.hpp> // first: the header stands alone
+
+#include "../doubles/bombing.hpp"
+
+#include <vram/base/gate.hpp>
+#include <vram/base/worker.hpp>
+#include <vram/layer/limiting.hpp>
+#include <vram/sim/sim.hpp>
+#include <vram/source/host_resource.hpp>
+
+#include <doctest/doctest.h>
+
+#include <atomic>     // atomic
+#include <functional> // function
+#include <thread>     // thread
+#include <utility>    // move, exchange
+#include <vector>     // vector
+
+using namespace vram;
+
+namespace {
+
+template <class Platform>
+class synchronous_memory : host_resource {
+public:
+    using platform   = Platform;
+    using properties = property_set<host_accessible>;
+    using host_resource::allocate_sync;
+    using host_resource::deallocate_sync;
+
+    friend bool operator==(synchronous_memory const&, synchronous_memory const&) = default;
+};
+
+/// Runs `at_end` when the last holder of it lets go.
+struct ending : host_resource {
+    explicit ending(std::function<void()> f) : at_end{std::move(f)} {}
+    ending(ending&& other) noexcept : at_end{std::exchange(other.at_end, nullptr)} {}
+    ~ending() {
+        if (at_end) { at_end(); }
+    }
+    friend bool operator==(ending const& a, ending const& b) { return &a == &b; }
+
+    std::function<void()> at_end;
+};
+
+template <class Platform>
+class numbered_memory : public host_resource {
+public:
+    using platform = Platform;
+
+    explicit numbered_memory(typename Platform::device d) : number{d.number} { ++made; }
+    friend bool operator==(numbered_memory const&, numbered_memory const&) = default;
+
+    int               number;
+    static inline int made = 0;
+};
+
+/// Several devices, and a current one for each thread. `Test` makes platforms apart, whose settings
+/// do not meet.
+template <int Test>
+struct node_platform : host_platform {
+    struct device {
+        int         number                     = 0;
+        friend bool operator==(device, device) = default;
+    };
+    struct own_stream : host_platform::own_stream {
+        explicit own_stream(device = {}) noexcept {}
+    };
+    struct event : host_platform::event {
+        explicit event(device = {}) noexcept {}
+    };
+    struct device_guard {
+        explicit device_guard(device d) noexcept : before{current_number} {
+            current_number = d.number;
+        }
+        ~device_guard() { current_number = before; }
+        int before;
+    };
+    using device_resource = numbered_memory<node_platform>;
+
+    static inline thread_local int current_number = 0;
+
+    static device      current_device() noexcept { return {current_number}; }
+    static device      device_of(stream) noexcept { return {}; }
+    static memory_info memory(device) noexcept { return {}; }
+    using host_platform::synchronize;
+    static void synchronize(device) noexcept {}
+};
+
+/// Its device memory knows of no streams, and of no device but the current one.
+struct plain_platform : node_platform<100> {
+    using device_resource = synchronous_memory<plain_platform>;
+};
+
+/// It has a resource that is in stream order by itself.
+struct async_platform : node_platform<101> {
+    using device_resource = synchronous_memory<async_platform>;
+    using async_resource  = numbered_memory<async_platform>;
+};
+
+} // namespace
+
+template class vram::current<host_platform>;
+template class vram::current<node_platform<0>>;
+
+TEST_CASE("current: the default is made once for each device, for that device") {
+    using platform = node_platform<1>;
+    using memory   = platform::device_resource;
+    CHECK(memory::made == 0);
+    auto const first = current<platform>::get({3});
+    CHECK(memory::made == 1);
+    CHECK(current<platform>::get({3}) == first);
+    CHECK(memory::made == 1);
+    memory here{{3}}, there{{4}};
+    CHECK(first == resource_ref{here});
+    CHECK(current_resource<platform>({4}) == resource_ref{there});
+    first.deallocate({}, first.allocate({}, 10), 10);
+}
+
+TEST_CASE("current: without a device it is that of the thread's current one") {
+    using platform = node_platform<2>;
+    platform::device_resource two{{2}};
+    CHECK(current<platform>::get() != resource_ref{two});
+    platform::device_guard const there{{2}};
+    CHECK(current<platform>::get() == resource_ref{two});
+    CHECK(current_resource<platform>() == resource_ref{two});
+}
+
+TEST_CASE("current: the default of synchronous memory is that memory in stream order") {
+    auto const mr = current<plain_platform>::get({1});
+    CHECK(mr.usage().has_value()); // which the memory itself has not: stream_ordered answers
+    mr.deallocate({}, mr.allocate({}, 100), 100);
+}
+
+TEST_CASE("current: a platform's own stream-ordered resource comes before its synchronous one") {
+    async_platform::async_resource three{{3}};
+    CHECK(current<async_platform>::get({3}) == resource_ref{three});
+}
+
+TEST_CASE("current: what is set is got, what was before is the caller's, and a reset brings the "
+          "default back") {
+    using platform      = node_platform<3>;
+    using any           = current<platform>::resource;
+    auto const standard = current<platform>::get({0});
+    shared     mine{limiting{numbered_memory<platform>{{7}}, 100}};
+    {
+        any const before = current<platform>::set({0}, mine);
+        CHECK(before == standard);
+        CHECK(mine.holders() == 2);
+        CHECK(current<platform>::get({0}) == resource_ref{mine});
+        CHECK(current<platform>::get({1}) != resource_ref{mine}); // another device
+    }
+    any const again = current<platform>::reset({0});
+    CHECK(again == resource_ref{mine});
+    CHECK(mine.holders() == 2); // `again` and `mine`
+    CHECK(current<platform>::get({0}) == standard);
+    CHECK(current<platform>::reset({9}) == current<platform>::get({9})); // never asked for before
+}
+
+TEST_CASE(
+    "current: a device that cannot be set up for want of host memory is set up the next time") {
+    using platform = node_platform<4>;
+    for (std::uint64_t n = 1;; ++n) {
+        doubles::bombing armed{n};
+        bool             failed = false;
+        try {
+            (void)current<platform>::get({5});
+        } catch (std::bad_alloc const&) { failed = true; }
+        bool const hit = armed.defuse();
+        CHECK(failed == hit);
+        if (!hit) { break; }
+        CHECK(n < 100);
+    }
+    platform::device_resource five{{5}};
+    CHECK(current<platform>::get({5}) == resource_ref{five});
+}
+
+TEST_CASE("current: a device that is forgotten starts over") {
+    using platform = node_platform<7>;
+    using memory   = platform::device_resource;
+    memory one{{1}};
+    current<platform>::forget({1}); // nothing to forget
+    CHECK(current<platform>::get({1}) == resource_ref{one});
+    CHECK(memory::made == 2); // `one`, too
+    shared mine{limiting{memory{{7}}, 100}};
+    current<platform>::set({1}, mine);
+    current<platform>::forget({1});
+    CHECK(mine.holders() == 1);
+    CHECK(current<platform>::get({1}) == resource_ref{one});
+    CHECK(memory::made == 4);
+    current<platform>::forget({1});
+    current<platform>::set({1}, mine);
+    CHECK(current<platform>::get({1}) == resource_ref{mine});
+    current<platform>::reset({1});
+    CHECK(mine.holders() == 1);
+    CHECK(current<platform>::get({1}) == resource_ref{one});
+}
+
+TEST_CASE("current: a resource that ends with its device may ask for another's current one") {
+    using platform = host_platform;
+    bool ended     = false;
+    current<platform>::set({}, shared{ending{[&] {
+                               (void)current<platform>::get({}); // made anew, which takes the lock
+                               ended = true;
+                           }}});
+    current<platform>::forget({});
+    CHECK(ended);
+}
+
+TEST_CASE("current: a simulated device has one, too, for as long as its node lives") {
+    for (int i = 0; i < 3; ++i) { // nodes that follow each other may stand at one address
+        sim_node node{{.on_report = sim_on_report::collect}};
+        {
+            sim_stream s;
+            auto const mr = current_resource<sim_platform>();
+            mr.deallocate(s, mr.allocate(s, 1000), 1000);
+            s.synchronize();
+        }
+        current<sim_platform>::forget(sim_device{});
+        CHECK(node.figures().used == 0);
+        CHECK(node.reports().empty());
+    }
+}
+
+TEST_CASE("current: asking while others set gives one or the other") {
+    using platform = node_platform<5>;
+    using any      = current<platform>::resource;
+    using memory   = numbered_memory<platform>;
+    any const one{memory{{1}}};
+    any const two{limiting{memory{{2}}, 1000}};
+    current<platform>::set({0}, one);
+    std::atomic<bool>        stop  = false;
+    std::atomic<int>         wrong = 0;
+    std::vector<std::thread> readers;
+    for (int i = 0; i < 3; ++i) {
+        readers.emplace_back([&] {
+            while (!stop) {
+                auto const now = current<platform>::get({0});
+                if (!(now == one) && !(now == two)) { ++wrong; }
+                now.deallocate({}, now.allocate({}, 8), 8);
+            }
+        });
+    }
+    for (int i = 0; i < 2000; ++i) { current<platform>::set({0}, i % 2 == 0 ? two : one); }
+    stop = true;
+    for (auto& each : readers) { each.join(); }
+    CHECK(wrong == 0);
+}
+
+TEST_CASE("current: many threads that ask first make one default") {
+    using platform = node_platform<6>;
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 4; ++i) {
+        threads.emplace_back([] {
+            for (int d = 0; d < 8; ++d) { (void)current<platform>::get({d}); }
+        });
+    }
+    for (auto& each : threads) { each.join(); }
+    CHECK(platform::device_resource::made == 8);
+}

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/handle/shared.hpp> // first: the header stands alone
+
+#include "../doubles/minimal_resource.hpp"
+#include "../laws/resource.hpp"
+
+#include <vram/layer/limiting.hpp>
+
+#include <array>    // array
+#include <optional> // optional
+#include <thread>   // thread
+
+using namespace vram;
+
+template class vram::shared<doubles::archetype<>>;
+template class vram::shared<doubles::minimal_resource<>>;
+
+namespace {
+
+using full = doubles::archetype<>;
+
+static_assert(std::copyable<shared<full>> && !std::copyable<full>);
+static_assert(std::is_nothrow_copy_constructible_v<shared<full>>);
+static_assert(std::is_nothrow_move_constructible_v<shared<full>>);
+static_assert(powers<shared<full>>::include<full>);
+static_assert(!resource<shared<doubles::minimal_resource<>>>);
+static_assert(!fallible_resource<shared<doubles::minimal_resource<>>>);
+static_assert(has_property<shared<full>, host_accessible>);
+static_assert(resource<shared<full> const>, "a const handle is a handle all the same");
+
+/// Cannot be moved, so it must be made in place.
+struct rooted_resource : host_resource {
+    explicit rooted_resource(int n) : number{n} {}
+    rooted_resource(rooted_resource&&) = delete;
+    friend bool operator==(rooted_resource const& a, rooted_resource const& b) { return &a == &b; }
+
+    int number;
+};
+
+} // namespace
+
+TEST_CASE("shared keeps the laws of a resource") {
+    laws::resource([](auto up) { return shared{std::move(up)}; });
+    laws::resource<doubles::minimal_resource<>>([](auto up) { return shared{std::move(up)}; });
+    laws::resource_of_many_threads([](auto up) { return shared{std::move(up)}; });
+}
+
+TEST_CASE("shared: a failure of the upstream, or of the host, leaves nothing behind") {
+    laws::survives_every_failure([](auto up) { return shared{std::move(up)}; },
+                                 [](auto& mr) {
+                                     shared<std::remove_reference_t<decltype(mr)>> again{
+                                         mr}; // in a block of its own
+                                     laws::block const held{again, 10};
+                                 },
+                                 [](auto& mr) { return mr.usage().live + mr.holders(); });
+}
+
+TEST_CASE("shared: copies lead to one resource, which ends with the last of them") {
+    doubles::ledger book;
+    {
+        std::optional first{shared{limiting{doubles::counting_resource{full{}, book}, 100}}};
+        auto const    second = *first;
+        CHECK(second.holders() == 2);
+        CHECK(second == *first);
+        CHECK(&second.get() == &first->get());
+        void* const p = (*first).allocate({}, 60);
+        CHECK_THROWS_AS((void)second.allocate({}, 60), over_limit);
+        first.reset();
+        CHECK(second.holders() == 1);
+        CHECK(second->used() == 60);
+        second.deallocate({}, p, 60);
+    }
+    CHECK(book.blocks() == 0);
+}
+
+TEST_CASE("shared: moves, assignments to itself and swaps keep the count") {
+    shared a{full{}};
+    shared b{full{}};
+    CHECK(a != b);
+    auto const was_a = a;
+    auto const was_b = b;
+    std::swap(a, b);
+    CHECK(a == was_b);
+    CHECK(b == was_a);
+    auto& same = a;
+    a          = same;
+    CHECK(a == was_b);
+    CHECK(a.holders() == 2);
+    a = std::move(same);
+    CHECK(a == was_b);
+    CHECK(a.holders() == 2);
+    shared c = std::move(a);
+    CHECK(c.holders() == 2);
+    CHECK(a != c); // a holds nothing now
+    shared d = a;  // and so does a copy of it
+    CHECK(a == d);
+    a = c;
+    CHECK(a.holders() == 3);
+    c = b;
+    CHECK(a.holders() == 2);
+    CHECK(b.holders() == 3);
+}
+
+TEST_CASE("shared: handles of equal resources are equal") {
+    CHECK(shared{host_resource{}} == shared{host_resource{}});
+    CHECK(shared{full{}} != shared{full{}});
+}
+
+TEST_CASE("shared: a resource that cannot be moved is made in place") {
+    shared<rooted_resource> const mr{std::in_place, 7};
+    CHECK(mr->number == 7);
+    CHECK(mr != shared<rooted_resource>{std::in_place, 7});
+    mr.deallocate({}, mr.allocate({}, 10), 10);
+}
+
+TEST_CASE("shared stands at the end of a sentence") {
+    auto const mr = full{} | with::limiting(100) | with::shared;
+    static_assert(std::is_same_v<decltype(mr), shared<limiting<full>> const>);
+    CHECK(mr->limit() == 100);
+}
+
+TEST_CASE("shared: handles come and go on many threads") {
+    auto mr = shared{full{}};
+    {
+        std::array<std::thread, 4> threads;
+        for (auto& each : threads) {
+            each = std::thread{[mr] {
+                for (int i = 0; i < 500; ++i) {
+                    auto const  mine = mr;
+                    void* const p    = mine.allocate({}, 32);
+                    auto const  more = mine;
+                    more.deallocate({}, p, 32);
+                }
+            }};
+        }
+        for (auto& each : threads) { each.join(); }
+    }
+    CHECK(mr.holders() == 1);
+    CHECK(mr.usage().live == 0);
+}

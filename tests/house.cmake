@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+# Checks of the tree itself. Each script ends in a "tally:" line when it checks more than one thing.
+set(python ${Python3_EXECUTABLE} -B)
+set(scripts ${PROJECT_SOURCE_DIR}/cmake)
+
+add_test(NAME layering COMMAND ${python} ${scripts}/layering.py ${PROJECT_SOURCE_DIR}/include/vram)
+add_test(NAME layering/planted COMMAND ${python} ${scripts}/layering.py --self-test)
+
+add_test(NAME snippets COMMAND ${python} ${scripts}/snippets.py --check ${PROJECT_SOURCE_DIR})
+add_test(NAME snippets/planted COMMAND ${python} ${scripts}/snippets.py --self-test)
+
+# Every header alone, one ctest for each room so that they share the cores.
+set(headers_command ${python} ${scripts}/headers.py --compiler ${CMAKE_CXX_COMPILER})
+if(TARGET vram::cuda)
+  list(JOIN CUDAToolkit_INCLUDE_DIRS ":" toolkit_includes)
+  list(APPEND headers_command --toolkit ${toolkit_includes})
+endif()
+if(EXISTS ${VRAM_CCCL_WHEEL_DIR})
+  list(APPEND headers_command --wheels ${VRAM_RMM_WHEEL_DIR})
+endif()
+file(GLOB room_folders CONFIGURE_DEPENDS LIST_DIRECTORIES true ${PROJECT_SOURCE_DIR}/include/vram/*)
+foreach(folder IN LISTS room_folders)
+  if(folder MATCHES "\\.hpp$" OR IS_DIRECTORY ${folder})
+    get_filename_component(room ${folder} NAME)
+    add_test(NAME headers/${room} COMMAND ${headers_command} ${room})
+  endif()
+endforeach()
+add_test(NAME headers/together COMMAND ${headers_command} --together)
+
+# Programs that must not compile, each for the reason it names.
+file(GLOB refusals CONFIGURE_DEPENDS refuse/*.cpp)
+foreach(source IN LISTS refusals)
+  get_filename_component(name ${source} NAME)
+  add_test(NAME refuse/${name} COMMAND ${python} ${scripts}/refuse.py ${CMAKE_CXX_COMPILER} ${source})
+endforeach()
+
+# A project of a user for each way to get at vram.
+foreach(way IN ITEMS find_package add_subdirectory fetch_content pkg_config)
+  add_test(NAME package/${way} COMMAND ${CMAKE_COMMAND} -D WAY=${way} -D SOURCE=${PROJECT_SOURCE_DIR}
+    -D BUILD=${PROJECT_BINARY_DIR}/package/${way} -D GENERATOR=${CMAKE_GENERATOR} -D COMPILER=${CMAKE_CXX_COMPILER}
+    -P ${CMAKE_CURRENT_SOURCE_DIR}/package/run.cmake)
+  set_tests_properties(package/${way} PROPERTIES SKIP_REGULAR_EXPRESSION "(^|\n)skipped: " TIMEOUT 300)
+endforeach()

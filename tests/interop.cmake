@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+# tests/interop/LIBRARY*.cpp, once for each copy of LIBRARY that is here. They run on the double of the CUDA
+# runtime where there is one; what RMM's own library does inside still needs a device.
+file(GLOB cccl_tests CONFIGURE_DEPENDS interop/mr*.cpp interop/thrust*.cpp interop/cub*.cpp)
+file(GLOB rmm_tests CONFIGURE_DEPENDS interop/rmm*.cpp)
+
+if(TARGET vram-cudart-double)
+  set(runtime vram-cudart-double)
+else()
+  set(runtime vram::cuda)
+endif()
+
+# The include directory of a CCCL goes in front of the Toolkit's, which brings a CCCL of its own.
+function(vram_cccl name directory)
+  add_library(${name} INTERFACE)
+  target_include_directories(${name} SYSTEM BEFORE INTERFACE ${directory})
+endfunction()
+
+foreach(directory IN LISTS CUDAToolkit_INCLUDE_DIRS)
+  if(EXISTS ${directory}/cccl/cuda/memory_resource AND NOT TARGET vram-cccl-toolkit)
+    vram_cccl(vram-cccl-toolkit ${directory}/cccl)
+  endif()
+endforeach()
+if(EXISTS ${VRAM_CCCL_WHEEL_DIR}/cuda/memory_resource)
+  vram_cccl(vram-cccl-wheel ${VRAM_CCCL_WHEEL_DIR})
+endif()
+
+foreach(cccl IN ITEMS toolkit wheel)
+  if(cccl_tests AND TARGET vram-cccl-${cccl})
+    vram_tests(vram-tests-cccl-${cccl} SOURCES ${cccl_tests} LINK vram-cccl-${cccl} ${runtime})
+  endif()
+endforeach()
+
+set(rmm_library ${VRAM_RMM_WHEEL_DIR}/librmm/lib64/librmm.so)
+set(rmm_logger ${VRAM_RMM_WHEEL_DIR}/rapids_logger/lib64/librapids_logger.so)
+if(EXISTS ${rmm_library} AND TARGET vram-cccl-wheel)
+  add_library(vram-rmm INTERFACE)
+  target_include_directories(vram-rmm SYSTEM INTERFACE
+    ${VRAM_RMM_WHEEL_DIR}/librmm/include ${VRAM_RMM_WHEEL_DIR}/rapids_logger/include)
+  target_compile_definitions(vram-rmm INTERFACE LIBCUDACXX_ENABLE_EXPERIMENTAL_MEMORY_RESOURCE)
+  target_link_libraries(vram-rmm INTERFACE vram-cccl-wheel ${rmm_library} ${rmm_logger})
+  if(rmm_tests)
+    vram_tests(vram-tests-rmm SOURCES ${rmm_tests} LINK vram-rmm ${runtime})
+  endif()
+endif()

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/interop/mr.hpp> // first: the header stands alone
+
+#include "../cuda/machine.hpp"
+#include "../laws/resource.hpp"
+
+#include <vram/cuda/cuda_async_resource.hpp>
+#include <vram/cuda/cuda_resource.hpp>
+#include <vram/cuda/cuda_stream.hpp>
+#include <vram/cuda/cuda_thread.hpp>
+#include <vram/cuda/pinned_resource.hpp>
+#include <vram/handle/any_resource.hpp>
+#include <vram/handle/shared.hpp>
+#include <vram/layer/limiting.hpp>
+#include <vram/layer/statistics.hpp>
+#include <vram/layer/stream_ordered.hpp>
+
+using namespace vram;
+using tests::machine;
+
+namespace {
+
+using stack = limiting<statistics<stream_ordered<cuda_resource>>>;
+
+/// What somebody else's resource looks like, in either generation: pinned memory that says how it
+/// refuses.
+enum class refusal { none, bad_alloc, cuda_error, other_error, misaligned };
+
+class foreign {
+public:
+    struct books {
+        refusal     next = refusal::none;
+        std::size_t out  = 0;
+        std::size_t zero = 0; // times that it was asked for nothing
+    };
+
+    explicit foreign(books& b) : books_{&b} {}
+
+    void* allocate_sync(std::size_t bytes, std::size_t alignment) {
+        books_->zero += bytes == 0;
+        switch (std::exchange(books_->next, refusal::none)) {
+        case refusal::bad_alloc: throw std::bad_alloc{};
+        case refusal::cuda_error: fail(cudaErrorMemoryAllocation);
+        case refusal::other_error: fail(cudaErrorIllegalAddress);
+        case refusal::misaligned: ++books_->out; return &misplaced[1];
+        case refusal::none: break;
+        }
+        void* const p = pinned_resource{}.allocate_sync(bytes, alignment);
+        ++books_->out;
+        return p;
+    }
+    void deallocate_sync(void* p, std::size_t bytes, std::size_t alignment) noexcept {
+        --books_->out;
+        if (p != &misplaced[1]) { pinned_resource{}.deallocate_sync(p, bytes, alignment); }
+    }
+#if CCCL_VERSION >= 3001000
+    void* allocate(::cuda::stream_ref, std::size_t bytes, std::size_t alignment) {
+        return allocate_sync(bytes, alignment);
+    }
+    void deallocate(::cuda::stream_ref, void* p, std::size_t n, std::size_t alignment) noexcept {
+        deallocate_sync(p, n, alignment);
+    }
+#else
+    void* allocate(std::size_t n, std::size_t alignment) { return allocate_sync(n, alignment); }
+    void  deallocate(void* p, std::size_t n, std::size_t alignment) noexcept {
+        deallocate_sync(p, n, alignment);
+    }
+    void* allocate_async(std::size_t n, std::size_t alignment, ::cuda::stream_ref) {
+        return allocate_sync(n, alignment);
+    }
+    void deallocate_async(void* p, std::size_t n, std::size_t alignment,
+                          ::cuda::stream_ref) noexcept {
+        deallocate_sync(p, n, alignment);
+    }
+#endif
+    friend bool operator==(foreign const& a, foreign const& b) { return a.books_ == b.books_; }
+    [[maybe_unused]] friend bool operator!=(foreign const& a, foreign const& b) {
+        return !(a == b);
+    }
+    [[maybe_unused]] friend void get_property(foreign const&,
+                                              ::cuda::mr::device_accessible) noexcept {}
+    [[maybe_unused]] friend void get_property(foreign const&,
+                                              ::cuda::mr::host_accessible) noexcept {}
+
+private:
+    [[noreturn]] static void fail(cudaError_t status) {
+#if CCCL_VERSION >= 3001000
+        throw ::cuda::cuda_error{status, "planted"};
+#else
+        throw ::cuda::cuda_error{static_cast<int>(status), "planted"};
+#endif
+    }
+
+    alignas(256) static inline std::byte misplaced[256];
+    books* books_;
+};
+
+#if CCCL_VERSION >= 3001000
+template <class R, class... Words>
+concept models = ::cuda::mr::resource_with<R, Words...>;
+template <class... Words>
+using foreign_ref = ::cuda::mr::resource_ref<Words...>;
+#else
+template <class R, class... Words>
+concept models = ::cuda::mr::async_resource_with<R, Words...>;
+template <class... Words>
+using foreign_ref = ::cuda::mr::async_resource_ref<Words...>;
+#endif
+using ::cuda::mr::device_accessible;
+using ::cuda::mr::host_accessible;
+using device_ref = foreign_ref<::cuda::mr::device_accessible>;
+
+// What CCCL asks for, vram's handles are, whichever CCCL it is.
+static_assert(models<shared<stack>, device_accessible>);
+static_assert(models<resource_ref_of<stack>, device_accessible>);
+static_assert(models<any_resource_of<stack>, device_accessible>);
+static_assert(models<mr_view<stack>, device_accessible>);
+static_assert(!models<shared<stack>, host_accessible>);
+static_assert(std::is_convertible_v<shared<stack>&, device_ref>);
+static_assert(std::is_convertible_v<resource_ref_of<stack>&, device_ref>);
+static_assert(std::is_convertible_v<any_resource_of<stack>&, device_ref>);
+static_assert(std::is_convertible_v<mr_view<stack>&, device_ref>);
+static_assert(std::is_convertible_v<mr_view<stack>, device_ref>, "as_mr(stack) as an argument");
+
+#if CCCL_VERSION >= 3001000
+// From 3.1 on, so is every stack.
+static_assert(models<stack, device_accessible> && !models<stack, host_accessible>);
+static_assert(models<cuda_async_resource, device_accessible>);
+static_assert(::cuda::mr::synchronous_resource_with<cuda_resource, device_accessible>);
+using any_foreign = ::cuda::mr::any_resource<::cuda::mr::device_accessible>;
+static_assert(std::is_convertible_v<shared<stack>, any_foreign>);
+static_assert(std::is_convertible_v<any_resource_of<stack>, any_foreign>);
+#endif
+
+// And what CCCL has, vram can stand on.
+static_assert(resource<mr<device_ref>> && has_property<mr<device_ref>, vram::device_accessible>);
+static_assert(!has_property<mr<device_ref>, vram::host_accessible>);
+static_assert(has_property<mr<foreign>, vram::host_accessible>);
+static_assert(!fallible_resource<mr<foreign>>, "it cannot say no without throwing");
+
+/// A function of somebody else's.
+void* foreign_take(device_ref ref, std::size_t bytes) {
+    cudaStream_t const stream = nullptr;
+#if CCCL_VERSION >= 3001000
+    return ref.allocate(::cuda::stream_ref{stream}, bytes, 256);
+#else
+    return ref.allocate_async(bytes, 256, ::cuda::stream_ref{stream});
+#endif
+}
+void foreign_give(device_ref ref, void* p, std::size_t bytes) {
+    cudaStream_t const stream = nullptr;
+#if CCCL_VERSION >= 3001000
+    ref.deallocate(::cuda::stream_ref{stream}, p, bytes, 256);
+#else
+    ref.deallocate_async(p, bytes, 256, ::cuda::stream_ref{stream});
+#endif
+}
+
+stack make_stack(std::size_t limit) {
+    return stack{statistics{stream_ordered{cuda_resource{}}}, limit};
+}
+
+} // namespace
+
+template class vram::mr<foreign>;
+template class vram::mr<device_ref>;
+template class vram::mr_view<stack>;
+
+TEST_CASE("mr: memory of a stack goes to CCCL's users and comes back, through every handle") {
+    machine const here;
+    stack         memory = make_stack(1_MiB);
+    {
+        resource_ref borrowed{memory};
+        void* const  p = foreign_take(borrowed, 1000);
+        CHECK(memory.used() == 1000);
+        foreign_give(borrowed, p, 1000);
+        CHECK(memory.used() == 0);
+    }
+    {
+        void* const p = foreign_take(as_mr(memory), 1000);
+        CHECK(memory.used() == 1000);
+        auto lent = as_mr(memory);
+        foreign_give(lent, p, 1000);
+        CHECK(memory.used() == 0);
+    }
+    shared                 handle{make_stack(1_MiB)};
+    any_resource_of<stack> any = handle;
+    void* const            p   = foreign_take(handle, 1000);
+    CHECK(handle->used() == 1000);
+    foreign_give(any, p, 1000);
+    CHECK(handle->used() == 0);
+}
+
+TEST_CASE("mr: an out-of-memory of vram reaches CCCL's users with its numbers") {
+    machine const here;
+    stack         memory = make_stack(1000);
+    CHECK_THROWS_AS((void)foreign_take(as_mr(memory), 1001), over_limit);
+    CHECK_THROWS_AS((void)foreign_take(as_mr(memory), 1001), std::bad_alloc);
+}
+
+#if CCCL_VERSION >= 3001000
+TEST_CASE("mr: CCCL's owning handle keeps a shared stack alive") {
+    machine const              here;
+    std::optional<any_foreign> owner;
+    {
+        shared handle{make_stack(1_MiB)};
+        owner.emplace(handle);
+        CHECK(handle.holders() == 2);
+    }
+    void* const p = foreign_take(*owner, 1000);
+    CHECK(p != nullptr);
+    foreign_give(*owner, p, 1000);
+}
+#endif
+
+TEST_CASE("mr keeps the laws of a resource") {
+    machine const  here;
+    foreign::books books;
+    mr             inside{foreign{books}};
+    laws::obeyed_by(inside, {.operations = 300});
+    CHECK(books.out == 0);
+    CHECK(books.zero == 0);
+}
+
+TEST_CASE("mr: layers of vram stand on a reference of CCCL's, on a stack of vram inside") {
+    machine const here;
+    stack         memory = make_stack(1_MiB);
+    auto          lent   = as_mr(memory);
+    limiting      outer{mr{device_ref{lent}}, 1000};
+    cuda_stream   s;
+    void* const   p = outer.allocate(s, 600);
+    CHECK(memory.used() == 600);
+    CHECK(outer.used() == 600);
+    outer.deallocate(s, p, 600);
+    void* const q = outer.allocate_sync(600);
+    outer.deallocate_sync(q, 600);
+    CHECK(memory.used() == 0);
+    CHECK(outer.upstream() == from_mr(device_ref{lent}));
+}
+
+TEST_CASE("mr: every way of saying that there is no memory becomes out_of_memory") {
+    machine const  here;
+    foreign::books books;
+    mr             inside{foreign{books}};
+    for (refusal const how : {refusal::bad_alloc, refusal::cuda_error, refusal::misaligned}) {
+        books.next = how;
+        try {
+            (void)inside.allocate({}, 100, 64);
+            FAIL("it was refused");
+        } catch (out_of_memory const& e) {
+            CHECK(e.numbers().asked == 100);
+            CHECK(e.numbers().alignment == 64);
+        }
+        books.next = how;
+        CHECK_THROWS_AS((void)inside.allocate_sync(100, 64), out_of_memory);
+    }
+    CHECK(books.out == 0); // what was misplaced went back
+}
+
+TEST_CASE("mr: an error that is not about memory stays what it is") {
+    machine const  here;
+    foreign::books books;
+    mr             inside{foreign{books}};
+    books.next = refusal::other_error;
+    CHECK_THROWS_AS((void)inside.allocate({}, 100), ::cuda::cuda_error);
+    books.next = refusal::other_error;
+    CHECK_THROWS_AS((void)inside.allocate_sync(100), ::cuda::cuda_error);
+}
+
+TEST_CASE("mr: vram's own out-of-memory passes through with all its numbers") {
+    machine const here;
+    stack         memory = make_stack(1000);
+    auto          lent   = as_mr(memory);
+    mr            inside{device_ref{lent}};
+    CHECK_THROWS_AS((void)inside.allocate({}, 2000), over_limit);
+    CHECK_THROWS_AS((void)inside.allocate_sync(2000), over_limit);
+}

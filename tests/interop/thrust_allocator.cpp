@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/interop/thrust_allocator.hpp> // first: the header stands alone
+
+#include "../cuda/machine.hpp"
+
+#include <vram/base/bytes.hpp>
+#include <vram/cuda/cuda_stream.hpp>
+#include <vram/cuda/cuda_thread.hpp>
+#include <vram/handle/current_resource_guard.hpp>
+#include <vram/layer/limiting.hpp>
+
+#include <memory> // allocator_traits
+
+using namespace vram;
+using tests::machine;
+
+namespace {
+
+using stack = limiting<stream_ordered<cuda_resource>>;
+
+static_assert(std::copyable<thrust_allocator<float>>);
+static_assert(std::is_same_v<std::allocator_traits<thrust_allocator<int>>::rebind_alloc<char>,
+                             thrust_allocator<char>>);
+
+} // namespace
+
+template class vram::thrust_allocator<float>;
+
+TEST_CASE("thrust_allocator: memory comes from the stack it borrows or holds") {
+    machine const here;
+    cuda_stream   s;
+    {
+        stack                   memory{stream_ordered{cuda_resource{}}, 1_MiB};
+        thrust_allocator<float> borrowing{memory, s};
+        auto const              p = borrowing.allocate(1000);
+        CHECK(memory.used() == 4000);
+        CHECK(borrowing.get_stream() == s.view());
+        borrowing.deallocate(p, 1000);
+        CHECK(memory.used() == 0);
+        CHECK_THROWS_AS((void)borrowing.allocate(1_MiB), over_limit);
+        CHECK_THROWS_AS((void)borrowing.allocate(unsatisfiable / 2), out_of_memory);
+        CHECK(memory.used() == 0);
+    }
+    shared                 handle{stack{stream_ordered{cuda_resource{}}, 1_MiB}};
+    thrust_allocator<char> holding{handle, s};
+    CHECK(handle.holders() == 2);
+    thrust_allocator<int> rebound{holding};
+    CHECK(handle.holders() == 3);
+    CHECK(rebound == thrust_allocator<int>{handle});
+    CHECK(rebound.get_stream() == s.view());
+    CHECK(thrust_allocator<int>{handle} !=
+          thrust_allocator<int>{shared{stack{stream_ordered{cuda_resource{}}, 1_MiB}}});
+}
+
+TEST_CASE("thrust_allocator: without a resource it takes the device's current one") {
+    machine const here;
+    {
+        shared handle{stack{stream_ordered{cuda_resource{}}, 1_MiB}};
+        current_resource_guard<cuda_platform> const scope{handle};
+        thrust_allocator<int>                       standard;
+        auto const                                  p = standard.allocate(100);
+        CHECK(handle->used() == 400);
+        standard.deallocate(p, 100);
+        CHECK(handle->used() == 0);
+    }
+    current<cuda_platform>::forget(cuda_platform::current_device());
+}

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/layer/aligned.hpp> // first: the header stands alone
+
+#include "../doubles/minimal_resource.hpp"
+#include "../laws/resource.hpp"
+
+using namespace vram;
+
+template class vram::aligned<doubles::archetype<>>;
+template class vram::aligned<doubles::minimal_resource<>>;
+
+TEST_CASE("aligned keeps the laws of a resource") {
+    laws::resource([](auto up) { return aligned{std::move(up), 512}; });
+    laws::resource([](auto up) { return aligned{std::move(up), 512, sizes::rounded_up}; });
+    laws::resource<doubles::minimal_resource<>>(
+        [](auto up) { return std::move(up) | with::aligned(512); });
+    laws::resource_of_many_threads([](auto up) { return aligned{std::move(up), 512}; });
+}
+
+TEST_CASE("aligned: whatever fails, nothing is lost") {
+    laws::survives_every_failure(
+        [](auto up) { return aligned{std::move(up), 64, sizes::rounded_up}; },
+        [](auto& mr) { laws::block const first{mr, 10}, second{mr, 990}; },
+        [](auto& mr) { return mr.usage().live; });
+}
+
+TEST_CASE("aligned: the least alignment holds for everybody, a larger one for who asks") {
+    doubles::ledger book;
+    aligned         mr{doubles::counting_resource{host_resource{}, book}, 4_KiB};
+    void* const     p = mr.allocate_sync(10, 8);
+    CHECK(is_aligned(p, 4_KiB));
+    mr.deallocate_sync(p, 10, 8);
+    void* const q = mr.allocate({}, 10, 8_KiB);
+    CHECK(is_aligned(q, 8_KiB));
+    mr.deallocate({}, q, 10, 8_KiB);
+    CHECK(book.peak() == 10);
+    CHECK(*book.broken() == '\0');
+    CHECK(mr.alignment() == 4_KiB);
+}
+
+TEST_CASE("aligned: sizes are rounded up on the way out and on the way back") {
+    doubles::ledger book;
+    aligned         mr{doubles::counting_resource{host_resource{}, book}, 4_KiB, sizes::rounded_up};
+    void* const     p = mr.allocate_sync(10);
+    CHECK(book.out() == 4_KiB);
+    mr.deallocate_sync(p, 10);
+    CHECK(book.out() == 0);
+    CHECK(mr.allocate_sync(0) == nullptr);
+    CHECK(*book.broken() == '\0');
+}

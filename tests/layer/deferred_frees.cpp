@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/layer/deferred_frees.hpp> // first: the header stands alone
+
+#include <vram/base/worker.hpp>
+#include <vram/sim/sim.hpp>
+#include <vram/source/host_platform.hpp>
+
+#include "../doubles/bombing.hpp"
+#include "../doubles/mishaps.hpp"
+
+#include "../doubles/archetype.hpp"
+#include <doctest/doctest.h>
+#include <vram/layer/stream_ordered.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <thread>
+
+using namespace vram;
+using namespace std::chrono_literals;
+
+template class vram::deferred_frees<sim_platform>;
+template class vram::deferred_frees<host_platform>;
+
+namespace {
+
+using way = deferred_frees<sim_platform>::way;
+
+void* at(std::uintptr_t address) { return reinterpret_cast<void*>(address); }
+
+/// Hands `bytes` out at `address`.
+template <class Books>
+void hand_out(Books& books, std::uintptr_t address, std::size_t bytes) {
+    typename Books::promise asked{books, bytes};
+    CHECK(asked.keep(at(address)) == at(address));
+}
+
+} // namespace
+
+TEST_CASE("deferred_frees: a promise that is not kept leaves no trace") {
+    deferred_frees<host_platform> books{1, 0};
+    { deferred_frees<host_platform>::promise const asked{books, 100}; }
+    CHECK(books.usage() == memory_usage{});
+    bool threw = false;
+    {
+        doubles::bombing armed{1};
+        try {
+            // the link is there from the first promise, so a second one needs another
+            deferred_frees<host_platform>::promise const one{books, 100};
+            deferred_frees<host_platform>::promise const two{books, 100};
+        } catch (std::bad_alloc const&) { threw = true; }
+    }
+    CHECK(threw);
+    CHECK(books.usage() == memory_usage{});
+}
+
+TEST_CASE("deferred_frees: what comes back waits, and goes when its stream is past it") {
+    sim_node                     node;
+    deferred_frees<sim_platform> books{1, 0};
+    sim_stream                   s;
+    std::size_t                  given = 0;
+    auto const give = [&](void*, std::size_t bytes, std::size_t) { given += bytes; };
+    hand_out(books, 256, 100);
+    sim_launch(s, {.duration = 1ms});
+    CHECK(books.take(s, at(256), 100, 256) == way::waits);
+    books.collect(give);
+    CHECK(given == 0);
+    CHECK(books.usage().pending == 100);
+    s.synchronize();
+    books.collect(give);
+    CHECK(given == 100);
+    CHECK(books.usage().pending == 0);
+    CHECK(books.usage().upstream == 2);
+}
+
+TEST_CASE("deferred_frees: room is made by waiting, until there is nothing to wait for") {
+    sim_node                              node;
+    deferred_frees<sim_platform>          books{1, 0};
+    sim_stream                            s;
+    std::size_t                           given = 0;
+    deferred_frees<sim_platform>::promise asked{books, 50};
+    auto const give = [&](void*, std::size_t bytes, std::size_t) { given += bytes; };
+    for (std::uintptr_t i = 1; i <= 3; ++i) {
+        hand_out(books, i * 256, 100);
+        sim_launch(s, {.duration = 1ms});
+        CHECK(books.take(s, at(i * 256), 100, 256) == way::waits);
+    }
+    for (std::size_t i = 1; i <= 3; ++i) {
+        CHECK(asked.make_room(give));
+        CHECK(given == i * 100);
+        CHECK(books.usage().waits == i);
+    }
+    CHECK_FALSE(asked.make_room(give));
+    CHECK(books.usage().waits == 3);
+}
+
+TEST_CASE("deferred_frees: a free without host memory for its event is due, and nothing is told") {
+    doubles::mishaps              told;
+    deferred_frees<host_platform> books{1, 0};
+    hand_out(books, 256, 100);
+    using host_way = deferred_frees<host_platform>::way;
+    auto became    = host_way::foreign;
+    {
+        doubles::bombing armed{1};
+        became = books.take({}, at(256), 100, 256);
+    }
+    CHECK(became == host_way::is_due);
+    CHECK(told.count() == 0);
+    CHECK(books.usage().live == 0);
+    CHECK(books.usage().pending == 0);
+}
+
+TEST_CASE("deferred_frees: what is freed in a capture waits until the graphs are gone") {
+    sim_node                     node;
+    deferred_frees<sim_platform> books{1, 0};
+    sim_stream                   s;
+    std::size_t                  given = 0;
+    auto const give = [&](void*, std::size_t bytes, std::size_t) { given += bytes; };
+    hand_out(books, 256, 100);
+    sim_graph::begin(s);
+    CHECK(books.take(s, at(256), 100, 256) == way::waits);
+    auto const graph = sim_graph::end(s);
+    books.collect_all(give);
+    CHECK(given == 0);
+    CHECK(books.usage().pending == 100);
+    CHECK(books.usage().events == 0);
+    books.release_captured(give);
+    CHECK(given == 100);
+    CHECK(books.usage().pending == 0);
+}
+
+TEST_CASE("deferred_frees: a thread that is refused waits for what another one has in its hands") {
+    deferred_frees<host_platform> books{1, 0};
+    std::atomic<bool>             giving = false;
+    std::atomic<bool>             given  = false;
+    hand_out(books, 256, 100);
+    CHECK(books.take({}, at(256), 100, 256) == deferred_frees<host_platform>::way::waits);
+    deferred_frees<host_platform>::promise asked{books, 50};
+    bool                                   room = false;
+    {
+        worker const slow{0, [&] {
+                              books.collect([&](void*, std::size_t, std::size_t) {
+                                  giving = true;
+                                  std::this_thread::sleep_for(20ms);
+                                  given = true;
+                              });
+                          }};
+        while (!giving) { std::this_thread::yield(); }
+        room = asked.make_room([](void*, std::size_t, std::size_t) {});
+        CHECK(given);
+    }
+    CHECK(room);
+}
+
+TEST_CASE("deferred_frees: part of a block, given back as a block, is told and touches nothing") {
+    doubles::mishaps                     told;
+    stream_ordered<doubles::archetype<>> mr{doubles::archetype<>{}};
+    void* const                          p = mr.allocate({}, 512);
+    mr.deallocate({}, p, 256);
+    mr.deallocate({}, static_cast<std::byte*>(p) + 256, 256); // one more than were handed out
+    CHECK(told.count(mishap::foreign_pointer) == 1);
+}

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/layer/fallback.hpp> // first: the header stands alone
+
+#include <vram/layer/limiting.hpp>
+#include <vram/source/region_resource.hpp>
+
+#include "../doubles/minimal_resource.hpp"
+#include "../laws/resource.hpp"
+
+using namespace vram;
+
+template class vram::fallback<doubles::archetype<>, doubles::archetype<>>;
+template class vram::fallback<doubles::minimal_resource<>, doubles::archetype<>>;
+template class vram::fallback<doubles::archetype<>, doubles::minimal_resource<>>;
+
+namespace {
+
+/// Refuses by throwing alone, and knows nothing: the least that a primary can be.
+class small_and_dumb : public limiting<doubles::minimal_resource<>> {
+public:
+    explicit small_and_dumb(std::size_t limit) : limiting{doubles::minimal_resource<>{}, limit} {}
+};
+
+} // namespace
+
+TEST_CASE("fallback keeps the laws of a resource, as the primary and as the secondary of the one "
+          "that counts") {
+    laws::resource([](auto up) { return fallback{std::move(up), doubles::archetype<>{}}; });
+    laws::resource(
+        [](auto up) { return fallback{limiting{doubles::archetype<>{}, 16_KiB}, std::move(up)}; });
+    laws::resource(
+        [](auto up) { return fallback{limiting{std::move(up), 16_KiB}, doubles::archetype<>{}}; });
+    laws::resource<doubles::minimal_resource<>>(
+        [](auto up) { return fallback{small_and_dumb{16_KiB}, std::move(up)}; });
+    laws::resource_of_many_threads(
+        [](auto up) { return fallback{limiting{doubles::archetype<>{}, 8_KiB}, std::move(up)}; });
+}
+
+TEST_CASE("fallback: whatever fails, nothing is lost") {
+    auto const two   = [](auto& mr) { laws::block const first{mr, 10}, second{mr, 990}; };
+    auto const known = [](auto& mr) { return std::pair{mr.usage().live, mr.fallen_back()}; };
+    laws::survives_every_failure(
+        [](auto up) { return fallback{limiting{doubles::archetype<>{}, 5}, std::move(up)}; }, two,
+        known);
+    laws::survives_every_failure(
+        [](auto up) { return fallback{std::move(up), doubles::archetype<>{}}; }, two, known);
+    laws::survives_every_failure<doubles::minimal_resource<>>(
+        [](auto up) { return fallback{small_and_dumb{5}, std::move(up)}; }, two,
+        [](auto& mr) { return mr.fallen_back(); });
+}
+
+TEST_CASE("fallback: the secondary is asked only when the primary has no memory") {
+    doubles::ledger first, second;
+    {
+        fallback    mr{limiting{doubles::counting_resource{host_resource{}, first}, 100},
+                    doubles::counting_resource{host_resource{}, second}};
+        void* const p = mr.allocate_sync(60);
+        void* const q = mr.allocate({}, 60);
+        void* const r = mr.try_allocate_sync(40);
+        CHECK(first.out() == 100);
+        CHECK(second.out() == 60);
+        CHECK(mr.fallen_back() == 1);
+        mr.deallocate_sync(p, 60);
+        mr.deallocate({}, q, 60);
+        CHECK(first.out() == 40);
+        CHECK(second.out() == 0);
+        CHECK(mr.fallen_back() == 0);
+        mr.deallocate({}, r, 40);
+    }
+    CHECK(*first.broken() == '\0');
+    CHECK(*second.broken() == '\0');
+}
+
+TEST_CASE("fallback: a block goes home even where the primary takes every address for its own") {
+    alignas(256) static std::byte buffer[8_KiB];
+    region_resource               whole{buffer, sizeof buffer}; // owns everything in the buffer
+    fallback mr{region_resource{buffer, 1_KiB}, region_resource{buffer + 1_KiB, 4_KiB}};
+    CHECK(whole.owns(buffer + 2_KiB));
+    void* const p = mr.allocate_sync(1_KiB);
+    void* const q = mr.allocate_sync(1_KiB);
+    CHECK(mr.owns(p));
+    CHECK(mr.owns(q));
+    CHECK_FALSE(mr.primary().owns(q));
+    mr.deallocate_sync(q, 1_KiB);
+    mr.deallocate_sync(p, 1_KiB);
+    CHECK(mr.primary().usage().live == 0);
+    CHECK(mr.secondary().usage().live == 0);
+}
+
+TEST_CASE("fallback: when both refuse, the secondary's refusal is told") {
+    fallback mr{limiting{doubles::archetype<>{}, 10}, limiting{doubles::archetype<>{}, 20}};
+    try {
+        (void)mr.allocate_sync(30);
+        FAIL("neither has 30 bytes");
+    } catch (over_limit const& e) { CHECK(e.numbers().limit == 20); }
+    CHECK(mr.try_allocate_sync(30) == nullptr);
+    CHECK(mr.try_allocate({}, 30) == nullptr);
+    CHECK(mr.fallen_back() == 0);
+}
+
+TEST_CASE("fallback: a machine that fails is not a lack of memory") {
+    doubles::faults plan;
+    plan.as_machine_failure();
+    // without try_allocate the primary says what is wrong
+    fallback mr{doubles::failing_resource{doubles::minimal_resource<>{}, plan},
+                doubles::minimal_resource<>{}};
+    plan.fail_nth(1);
+    CHECK_THROWS_AS((void)mr.allocate_sync(10), doubles::machine_failure);
+}
+
+TEST_CASE("fallback: both spellings are one type, and properties are those of both") {
+    auto mr = doubles::archetype<>{} | with::fallback(null_resource<>{});
+    static_assert(std::is_same_v<decltype(mr), fallback<doubles::archetype<>, null_resource<>>>);
+    static_assert(has_property<decltype(mr), host_accessible>);
+    static_assert(!has_property<decltype(mr), device_accessible>); // host_resource's is not
+    static_assert(has_property<fallback<null_resource<>, null_resource<>>, device_accessible>);
+    CHECK_THROWS_AS((void)mr.allocate_sync(unsatisfiable), out_of_memory);
+}
+
+TEST_CASE("fallback: trim asks both, and the second keeps what the first leaves of the allowance") {
+    fallback mr{doubles::archetype<>{}, doubles::archetype<>{}};
+    mr.trim(0);
+    mr.retire({});
+    CHECK(mr.primary().trims() == 1);
+    CHECK(mr.secondary().trims() == 1);
+    CHECK(mr.primary().retired() == 1);
+    CHECK(mr.secondary().retired() == 1);
+}
+
+TEST_CASE("fallback: giving back nothing changes nothing while a block has fallen back") {
+    fallback    mr{limiting{doubles::archetype<>{}, 10}, doubles::archetype<>{}};
+    void* const p = mr.allocate_sync(100);
+    CHECK(mr.fallen_back() == 1);
+    mr.deallocate_sync(nullptr, 0);
+    mr.deallocate({}, nullptr, 0);
+    CHECK(mr.fallen_back() == 1);
+    mr.deallocate_sync(p, 100);
+    CHECK(mr.fallen_back() == 0);
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/layer/limiting.hpp> // first: the header stands alone
+
+#include "../doubles/minimal_resource.hpp"
+#include "../laws/resource.hpp"
+
+using namespace vram;
+
+template class vram::limiting<doubles::archetype<>>;
+template class vram::limiting<doubles::minimal_resource<>>;
+
+TEST_CASE("limiting keeps the laws of a resource") {
+    laws::resource([](auto up) { return limiting{std::move(up), 64_KiB}; });
+    laws::resource<doubles::minimal_resource<>>(
+        [](auto up) { return limiting{std::move(up), 64_KiB}; });
+    laws::resource_of_many_threads([](auto up) { return limiting{std::move(up), 64_KiB}; });
+}
+
+TEST_CASE("limiting: a failing upstream leaves the budget as it was") {
+    laws::survives_every_failure([](auto up) { return limiting{std::move(up), 1000}; },
+                                 [](auto& mr) { laws::block const first{mr, 10}, second{mr, 990}; },
+                                 [](auto& mr) { return mr.used(); });
+}
+
+TEST_CASE("limiting: what fits exactly is given, one byte more is refused with its numbers") {
+    limiting    mr{doubles::archetype<>{}, 100};
+    void* const p = mr.allocate_sync(60);
+    CHECK(mr.used() == 60);
+    CHECK(mr.limit() == 100);
+    try {
+        (void)mr.allocate_sync(41);
+        FAIL("41 bytes do not fit");
+    } catch (over_limit const& e) {
+        CHECK(e.numbers().asked == 41);
+        CHECK(e.numbers().live == 60);
+        CHECK(e.numbers().limit == 100);
+        CHECK(e.room() == 40);
+    }
+    void* const q = mr.allocate_sync(40);
+    CHECK(mr.used() == 100);
+    mr.deallocate_sync(q, 40);
+    mr.deallocate_sync(p, 60);
+    CHECK(mr.used() == 0);
+}
+
+TEST_CASE("limiting: try_allocate says no without throwing, and without forgetting") {
+    doubles::faults plan;
+    limiting        mr{doubles::failing_resource{doubles::archetype<>{}, plan}, 100};
+    CHECK(mr.try_allocate_sync(101) == nullptr);
+    CHECK(mr.try_allocate({}, 101) == nullptr);
+    CHECK(mr.used() == 0);
+    plan.fail_nth(1);
+    CHECK(mr.try_allocate_sync(50) == nullptr);
+    CHECK(mr.used() == 0);
+    plan.fail_nth(1);
+    CHECK(mr.try_allocate({}, 50) == nullptr);
+    CHECK(mr.used() == 0);
+    void* const p = mr.try_allocate({}, 50);
+    CHECK(mr.used() == 50);
+    mr.deallocate({}, p, 50);
+    CHECK(mr.used() == 0);
+}
+
+TEST_CASE("limiting: the budget moves with the layer") {
+    limiting    first{doubles::archetype<>{}, 100};
+    void* const p      = first.allocate_sync(70);
+    limiting    second = std::move(first);
+    CHECK(second.used() == 70);
+    CHECK(first.used() == 0);
+    second.deallocate_sync(p, 70);
+    CHECK(second.used() == 0);
+}
+
+TEST_CASE("limiting: the budget of one layer stands under the budget of another") {
+    auto mr = doubles::archetype<>{} | with::limiting(100) | with::limiting(1000);
+    static_assert(std::is_same_v<decltype(mr), limiting<limiting<doubles::archetype<>>>>);
+    CHECK_THROWS_AS((void)mr.allocate_sync(101), over_limit);
+    CHECK(mr.used() == 0);
+    CHECK(mr.upstream().used() == 0);
+}

@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/layer/stream_ordered.hpp> // first: the header stands alone
+
+#include <vram/layer/limiting.hpp>
+#include <vram/sim/sim.hpp>
+
+#include "../doubles/minimal_resource.hpp"
+#include "../laws/resource.hpp"
+
+#include <atomic>
+#include <chrono>
+
+using namespace vram;
+using namespace std::chrono_literals;
+
+template class vram::stream_ordered<doubles::archetype<>>;
+template class vram::stream_ordered<doubles::minimal_resource<>>;
+template class vram::stream_ordered<sim_resource>;
+template class vram::stream_ordered<doubles::archetype<sim_platform>>;
+
+namespace {
+
+/// Keeps a stream busy for a while; `memory` is what it writes.
+void use(sim_stream const& s, void* memory, std::size_t bytes, sim_time how_long = 1ms) {
+    sim_launch(s, {.name = "use", .writes = {{memory, bytes}}, .duration = how_long});
+}
+
+} // namespace
+
+TEST_CASE("stream_ordered keeps the laws of a resource") {
+    laws::resource([](auto up) { return stream_ordered{std::move(up)}; });
+    laws::resource([](auto up) {
+        return stream_ordered{std::move(up), {.frees_per_event = 4, .give_back_bytes = 5000}};
+    });
+    laws::resource<doubles::minimal_resource<>>(
+        [](auto up) { return std::move(up) | with::stream_ordered; });
+    laws::resource_of_many_threads([](auto up) { return std::move(up) | with::stream_ordered(); });
+    laws::resource_of_many_threads(
+        [](auto up) { return std::move(up) | with::stream_ordered({.frees_per_event = 3}); });
+}
+
+TEST_CASE("stream_ordered keeps the laws on a device, and every order between streams") {
+    sim_node node{{.on_report = sim_on_report::collect}};
+    laws::resource<sim_resource>([](auto up) { return stream_ordered{std::move(up)}; },
+                                 {.room = 4_MiB, .largest_alignment = 2_MiB});
+    laws::resource<sim_resource>(
+        [](auto up) { return stream_ordered{std::move(up), {.frees_per_event = 4}}; }, {.seed = 2});
+    laws::resource<doubles::archetype<sim_platform>>(
+        [](auto up) { return stream_ordered{std::move(up)}; }, {.seed = 3});
+    laws::resource_of_many_threads<sim_resource>(
+        [](auto up) { return stream_ordered{std::move(up)}; }, {.operations = 300});
+    CHECK(node.reports().empty());
+}
+
+TEST_CASE("stream_ordered: whatever fails, nothing is lost") {
+    laws::survives_every_failure([](auto up) { return stream_ordered{std::move(up)}; },
+                                 [](auto& mr) { laws::block const first{mr, 10}, second{mr, 990}; },
+                                 [](auto& mr) { return mr.usage().live; });
+}
+
+TEST_CASE("stream_ordered: a freed block waits for its stream, and the host does not") {
+    sim_node       node;
+    stream_ordered mr{sim_resource{}};
+    sim_stream     s;
+    void* const    p = mr.allocate(s, 1_MiB);
+    use(s, p, 1_MiB);
+    auto const before = node.now();
+    mr.deallocate(s, p, 1_MiB);
+    CHECK(node.now() == before);
+    CHECK(mr.usage().live == 0);
+    CHECK(mr.usage().pending == 1_MiB);
+    CHECK(node.figures().used == 1_MiB);
+    void* const q = mr.allocate(s, 1_MiB); // the stream is not past it yet
+    CHECK(node.figures().used == 2_MiB);
+    CHECK(mr.usage().waits == 0);
+    s.synchronize();
+    void* const r = mr.allocate(s, 1_MiB); // now it is
+    CHECK(mr.usage().pending == 0);
+    CHECK(node.figures().used == 2_MiB);
+    mr.deallocate(s, q, 1_MiB);
+    mr.deallocate(s, r, 1_MiB);
+}
+
+TEST_CASE("stream_ordered: before it says no it waits for what is pending, oldest first, and for "
+          "no more") {
+    sim_node       node{{.capacity = 4_MiB}};
+    stream_ordered mr{sim_resource{}};
+    sim_stream     quick, slow;
+    void* const    a = mr.allocate(quick, 2_MiB);
+    void* const    b = mr.allocate(slow, 2_MiB);
+    use(quick, a, 2_MiB, 1ms);
+    use(slow, b, 2_MiB, 100ms);
+    mr.deallocate(quick, a, 2_MiB);
+    mr.deallocate(slow, b, 2_MiB);
+    auto const  before = node.now();
+    void* const c      = mr.allocate(quick, 2_MiB);
+    CHECK(c != nullptr);
+    CHECK(mr.usage().waits == 1);
+    CHECK(node.now() - before >= 1ms);
+    mr.deallocate(quick, c, 2_MiB);
+    void* const d = mr.try_allocate(quick, 4_MiB); // needs all of it
+    CHECK(d != nullptr);
+    CHECK(mr.usage().pending == 0);
+    mr.deallocate(quick, d, 4_MiB);
+}
+
+TEST_CASE("stream_ordered: when nothing is left to wait for, the refusal has its numbers") {
+    sim_node       node{{.capacity = 4_MiB, .on_report = sim_on_report::collect}};
+    stream_ordered mr{sim_resource{}};
+    sim_stream     s;
+    void* const    p = mr.allocate(s, 3_MiB);
+    try {
+        (void)mr.allocate(s, 2_MiB);
+        FAIL("1 MiB is left");
+    } catch (out_of_memory const& e) {
+        CHECK(e.numbers().asked == 2_MiB);
+        CHECK(e.numbers().stream == s.id());
+        CHECK(e.numbers().live == 3_MiB);
+    }
+    CHECK(mr.try_allocate(s, 2_MiB) == nullptr);
+    CHECK(mr.try_allocate_sync(2_MiB) == nullptr);
+    CHECK(mr.usage().live == 3_MiB);
+    mr.deallocate(s, p, 3_MiB);
+}
+
+TEST_CASE("stream_ordered: what nobody will ever have is refused without waiting") {
+    sim_node       node{{.on_report = sim_on_report::collect}};
+    stream_ordered mr{sim_resource{}};
+    sim_stream     s;
+    void* const    p = mr.allocate(s, 1_MiB);
+    use(s, p, 1_MiB);
+    mr.deallocate(s, p, 1_MiB);
+    CHECK_THROWS_AS((void)mr.allocate(s, unsatisfiable), out_of_memory);
+    CHECK(mr.try_allocate(s, unsatisfiable - 1) == nullptr);
+    CHECK(mr.usage().waits == 0);
+    CHECK(mr.usage().pending == 1_MiB);
+}
+
+TEST_CASE("stream_ordered: the synchronous pair gives back at once, without an event") {
+    sim_node       node;
+    stream_ordered mr{sim_resource{}};
+    void* const    p = mr.allocate_sync(1_MiB);
+    mr.deallocate_sync(p, 1_MiB);
+    CHECK(node.figures().used == 0);
+    CHECK(mr.usage().events == 0);
+    CHECK(mr.usage().pending == 0);
+}
+
+TEST_CASE(
+    "stream_ordered: events and books are reused, so a warm layer allocates nothing on the host") {
+    stream_ordered mr{host_resource{}};
+    auto const     round = [&] {
+        void* blocks[8];
+        for (auto& p : blocks) { p = mr.allocate({}, 100); }
+        for (auto* const p : blocks) { mr.deallocate({}, p, 100); }
+    };
+    round();
+    round();
+    auto const before = doubles::host_allocations();
+    for (int i = 0; i < 10; ++i) { round(); }
+    CHECK(doubles::host_allocations() == before);
+    CHECK(mr.usage().events == 96);
+}
+
+TEST_CASE("stream_ordered: one event may cover several frees of a stream") {
+    sim_node       node;
+    stream_ordered mr{sim_resource{}, {.frees_per_event = 4}};
+    sim_stream     s;
+    void*          blocks[8];
+    for (auto& p : blocks) { p = mr.allocate(s, 1_KiB); }
+    for (auto* const p : blocks) { mr.deallocate(s, p, 1_KiB); }
+    CHECK(mr.usage().events == 2);
+    void* const p = mr.allocate(s, 1_KiB);
+    mr.deallocate(s, p, 1_KiB);
+    CHECK(mr.usage().events == 2); // the batch is open
+    mr.retire(s);
+    CHECK(mr.usage().events == 3);
+    mr.retire(s);
+    CHECK(mr.usage().events == 3);
+}
+
+TEST_CASE("stream_ordered: a stream may end as soon as its memory is back") {
+    sim_node       node{{.on_report = sim_on_report::collect}};
+    stream_ordered mr{sim_resource{}};
+    void*          p = nullptr;
+    {
+        sim_stream s;
+        p = mr.allocate(s, 1_MiB);
+        use(s, p, 1_MiB);
+        mr.deallocate(s, p, 1_MiB);
+    }
+    sim_stream  other;
+    void* const q = mr.allocate(other, 1_MiB);
+    CHECK(p != q);
+    mr.deallocate(other, q, 1_MiB);
+    CHECK(node.reports().empty());
+}
+
+TEST_CASE("stream_ordered: small change is kept until there is enough of it, or it is needed") {
+    stream_ordered mr{limiting{host_resource{}, 1000}, {.give_back_bytes = 500}};
+    void* const    p = mr.allocate({}, 300);
+    mr.deallocate({}, p, 300);
+    void* const q = mr.allocate({}, 100);
+    CHECK(mr.upstream().used() == 400);   // 300 are too few
+    void* const r = mr.allocate({}, 800); // but they are needed
+    CHECK(mr.upstream().used() == 900);
+    mr.deallocate({}, r, 800);
+    void* const s = mr.allocate({}, 50); // 800 are enough
+    CHECK(mr.upstream().used() == 150);
+    mr.deallocate({}, q, 100);
+    mr.deallocate({}, s, 50);
+    CHECK(mr.trim() == 150); // whatever there is
+    CHECK(mr.upstream().used() == 0);
+}
+
+TEST_CASE("stream_ordered: trim gives back what is done, trims the upstream, and never waits") {
+    sim_node                                         node;
+    stream_ordered<doubles::archetype<sim_platform>> mr{doubles::archetype<sim_platform>{}};
+    sim_stream                                       s;
+    void* const                                      p = mr.allocate(s, 1_MiB);
+    use(s, p, 1_MiB);
+    mr.deallocate(s, p, 1_MiB);
+    auto const before = node.now();
+    CHECK(mr.trim() == 0);
+    CHECK(node.now() - before < 1us);
+    s.synchronize();
+    CHECK(mr.trim() == 1_MiB);
+    CHECK(mr.upstream().trims() == 2);
+    mr.retire(s.view());
+    CHECK(mr.upstream().retired() == 1);
+}
+
+TEST_CASE("stream_ordered: the end waits for everything") {
+    sim_node   node{{.on_report = sim_on_report::collect}};
+    sim_stream s;
+    {
+        stream_ordered mr{sim_resource{}, {.frees_per_event = 5}};
+        void* const    p = mr.allocate(s, 1_MiB);
+        use(s, p, 1_MiB, 5ms);
+        mr.deallocate(s, p, 1_MiB);
+    }
+    CHECK(node.now() >= 5ms);
+    CHECK(node.figures().used == 0);
+    CHECK(node.reports().empty());
+}
+
+TEST_CASE("stream_ordered: without an event the stream is waited for, and the sink is told") {
+    for (auto const call : {sim_call_kind::create_event, sim_call_kind::record}) {
+        sim_node         node{{.on_report = sim_on_report::collect}};
+        doubles::mishaps told;
+        stream_ordered   mr{sim_resource{}};
+        sim_stream       s;
+        void* const      p = mr.allocate(s, 1_MiB);
+        use(s, p, 1_MiB, 5ms);
+        node.faults().at(call, 1);
+        mr.deallocate(s, p, 1_MiB);
+        CHECK(told.count(mishap::platform_error) == 1);
+        CHECK(node.now() >= 5ms);
+        CHECK(node.figures().used == 0);
+        CHECK(mr.usage().pending == 0);
+        void* const q = mr.allocate(s, 1_MiB);
+        mr.deallocate(s, q, 1_MiB); // the next one has an event again
+        CHECK(mr.usage().pending == 1_MiB);
+        CHECK(node.reports().empty());
+    }
+}
+
+TEST_CASE("stream_ordered: a batch that cannot be closed is waited for through its device") {
+    sim_node         node{{.capacity = 2_MiB, .on_report = sim_on_report::collect}};
+    doubles::mishaps told;
+    stream_ordered   mr{sim_resource{}, {.frees_per_event = 2}};
+    sim_stream       s;
+    void* const      p = mr.allocate(s, 2_MiB);
+    use(s, p, 2_MiB, 5ms);
+    mr.deallocate(s, p, 2_MiB); // the batch is open
+    node.faults().at(sim_call_kind::record, 1);
+    void* const q = mr.allocate(s, 2_MiB);
+    CHECK(told.count(mishap::dead_stream) == 1);
+    CHECK(node.now() >= 5ms);
+    CHECK(node.reports().empty());
+    mr.deallocate(s, q, 2_MiB);
+}
+
+TEST_CASE("stream_ordered: an error while it waits goes on, and nothing is lost by it") {
+    sim_node         node{{.capacity = 2_MiB, .on_report = sim_on_report::collect}};
+    doubles::mishaps told;
+    {
+        stream_ordered mr{sim_resource{}};
+        sim_stream     s;
+        void* const    p = mr.allocate(s, 2_MiB);
+        use(s, p, 2_MiB, 5ms);
+        mr.deallocate(s, p, 2_MiB);
+        node.faults().at(sim_call_kind::query, 1);
+        CHECK_THROWS_AS((void)mr.allocate(s, 2_MiB), sim_error);
+        node.faults().clear();
+        node.faults().at(sim_call_kind::synchronize, 1);
+        CHECK_THROWS_AS((void)mr.allocate(s, 2_MiB), sim_error);
+        CHECK(mr.usage().pending == 2_MiB);
+        node.faults().clear();
+        node.faults().at(sim_call_kind::query, 1);
+        CHECK(mr.try_allocate(s, 2_MiB) == nullptr); // cannot throw, so the sink is told
+        CHECK(told.count(mishap::platform_error) == 1);
+        node.faults().clear();
+        void* const q = mr.allocate(s, 2_MiB);
+        CHECK(q != nullptr);
+        mr.deallocate(s, q, 2_MiB);
+    }
+    CHECK(node.figures().used == 0);
+}
+
+TEST_CASE("stream_ordered: what cannot be its own is told and left alone") {
+    doubles::mishaps told;
+    stream_ordered   mr{host_resource{}};
+    void* const      mine = host_resource{}.allocate_sync(4);
+    mr.deallocate({}, mine, 4);
+    mr.deallocate_sync(mine, 4);
+    CHECK(told.count(mishap::foreign_pointer) == 2);
+    CHECK(told.pointer() == mine);
+    host_resource{}.deallocate_sync(mine, 4);
+}
+
+TEST_CASE("stream_ordered: in every order of two threads, what fits is never refused") {
+    // There is room for both at any time, but only when what the other one freed is waited for:
+    // while it is in the books, and while the other thread has it in its hands.
+    auto const found = sim_explore(
+        {.max_runs = 4000, .node = {.capacity = 2_MiB, .preemptions = 2}}, [](sim_node&) {
+            stream_ordered mr{sim_resource{}};
+            auto const     work = [&] {
+                sim_stream s;
+                for (int i = 0; i < 2; ++i) {
+                    void* const p = mr.allocate(s, 1_MiB); // a refusal is a report
+                    sim_launch(s, {.writes = {{p, 1_MiB}}, .duration = 10us});
+                    mr.deallocate(s, p, 1_MiB);
+                }
+            };
+            sim_thread const a{sim_device{}, work}, b{sim_device{}, work};
+        });
+    CHECK((found.runs > 100 || !sim_ordered_threads)); // where threads run freely, once is all
+    CHECK(found.failures == 0);
+}
+
+TEST_CASE("stream_ordered: threads that really run together are refused nothing that fits") {
+    stream_ordered   mr{limiting{host_resource{}, 2000}};
+    std::atomic<int> refused = 0;
+    auto const       work    = [&] {
+        for (int i = 0; i < 5000; ++i) {
+            if (void* const p = mr.try_allocate({}, 1000)) {
+                mr.deallocate({}, p, 1000);
+            } else {
+                ++refused;
+            }
+        }
+    };
+    { worker const a{0, work}, b{0, work}; }
+    CHECK(refused == 0);
+}

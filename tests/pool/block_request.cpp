@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/pool/block_request.hpp> // first: the header stands alone
+
+#include <doctest/doctest.h>
+
+using namespace vram;
+
+TEST_CASE("block_request: rounded once, and known to be impossible when it is") {
+    using request = block_request<int>;
+    CHECK(request{.asked = 1}.bytes == 256);
+    CHECK(request{.asked = 257}.bytes == 512);
+    CHECK(request{.asked = 1}.possible());
+    CHECK_FALSE(request{.asked = unsatisfiable}.possible());
+    CHECK_FALSE(request{.asked = unsatisfiable - 300}.possible());
+    CHECK(request{.asked = 1, .alignment = 1}.chunk_alignment() == 256);
+    CHECK(request{.asked = 1, .alignment = 4096}.chunk_alignment() == 4096);
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/pool/block_store.hpp> // first: the header stands alone
+
+#include "../doubles/bombing.hpp"
+
+#include <doctest/doctest.h>
+
+#include <set>
+#include <utility>
+#include <vector>
+
+using namespace vram;
+
+TEST_CASE("block_store: notes are all different, fresh, and used again") {
+    block_store         store;
+    std::set<block*>    out;
+    std::vector<block*> order;
+    for (int i = 0; i < 1000; ++i) {
+        store.reserve(1);
+        block* const b = store.make();
+        CHECK(b->bytes == 0);
+        b->bytes = 7;
+        out.insert(b);
+        order.push_back(b);
+    }
+    CHECK(out.size() == 1000);
+    for (block* const b : order) { store.put_back(b); }
+    auto const before = doubles::host_allocations();
+    for (int i = 0; i < 1000; ++i) {
+        store.reserve(1);
+        order[static_cast<std::size_t>(i)] = store.make();
+    }
+    CHECK(doubles::host_allocations() == before);
+    CHECK(out == std::set<block*>(order.begin(), order.end()));
+}
+
+TEST_CASE("block_store: notes stay where they are when their store moves") {
+    block_store a;
+    a.reserve(1);
+    block* const b = a.make();
+    b->bytes       = 42;
+    block_store c{std::move(a)};
+    CHECK(b->bytes == 42);
+    a = std::move(c);
+    a.put_back(b);
+    CHECK(a.make() == b);
+}
+
+TEST_CASE("block_store: when there is no host memory nothing has changed") {
+    block_store      store;
+    doubles::bombing armed{1};
+    bool             threw = false;
+    try {
+        store.reserve(1);
+    } catch (std::bad_alloc const&) { threw = true; }
+    armed.defuse();
+    CHECK(threw);
+    store.reserve(1);
+    CHECK(store.make() != nullptr);
+}

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/pool/clocks.hpp> // first: the header stands alone
+
+#include <vram/pool/platform_lock.hpp>
+#include <vram/sim/sim.hpp>
+
+#include "../doubles/bombing.hpp"
+
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <memory>
+#include <utility>
+#include <vector>
+
+using namespace vram;
+using namespace std::chrono_literals;
+
+using sim_clocks = clocks<sim_platform>;
+template class vram::clocks<sim_platform>;
+
+namespace {
+
+void work(sim_stream const& s, sim_time how_long = 1ms) {
+    sim_launch(s, {.name = "work", .duration = how_long});
+}
+
+/// The tag of something that was just freed on a stream.
+tags freed(sim_clocks& all, sim_stream const& s) {
+    auto& c = all.of(s);
+    return tags{{0, 256, c.mark(), c.slot()}};
+}
+
+} // namespace
+
+TEST_CASE(
+    "clocks: own memory costs nothing, another's a wait, and nothing once waited for or done") {
+    sim_node   node;
+    sim_clocks all;
+    sim_stream a, b, c;
+    work(a);
+    tags const held = freed(all, a);
+    CHECK(all.of(held, &all.of(a), false) == sim_clocks::nothing);
+    CHECK(all.of(held, &all.of(b), false) == sim_clocks::a_wait);
+    CHECK(all.of(held, nullptr, false) == sim_clocks::a_wait);
+    CHECK(all.order(all.of(b), held) == nullptr);
+    CHECK(all.of(held, &all.of(b), false) == sim_clocks::nothing);
+    CHECK(all.of(held, &all.of(c), false) == sim_clocks::a_wait);
+    CHECK(all.order(all.of(b), held) == nullptr);
+    CHECK(all.waits() == 1);
+    a.synchronize();
+    all.poll();
+    CHECK(all.of(held, &all.of(c), false) == sim_clocks::nothing);
+    CHECK(all.events() == 1);
+}
+
+TEST_CASE("clocks: the host waits with the lock open, and for what it must") {
+    sim_node                    node;
+    sim_clocks                  all;
+    platform_lock<sim_platform> lock;
+    sim_stream                  a, b;
+    work(a, 2ms);
+    work(b, 50ms);
+    tags const held = freed(all, a);
+    tags const late = freed(all, b);
+    auto       open = lock.hold();
+    CHECK(all.finish(held, open) == nullptr);
+    CHECK(open.owns_lock());
+    CHECK(all.settled(*held.begin()));
+    CHECK_FALSE(all.settled(*late.begin()));
+    CHECK(node.now() < 50ms);
+    all.finish_all(open);
+    CHECK(all.settled(*late.begin()));
+}
+
+TEST_CASE("clocks: a captured stream has what its capture freed and what nobody waits for") {
+    sim_node   node;
+    sim_clocks all;
+    sim_stream a, b;
+    auto&      c      = all.of(a);
+    tags const before = freed(all, a);
+    tags const within{{0, 256, c.mark_captured(), c.slot()}};
+    CHECK(all.of(within, &c, true) == sim_clocks::nothing);
+    CHECK(all.of(within, &c, false) == sim_clocks::not_to_be_had);
+    CHECK(all.of(within, &all.of(b), true) == sim_clocks::not_to_be_had);
+    CHECK(all.of(within, nullptr, false) == sim_clocks::not_to_be_had);
+    CHECK(all.of(before, &c, true) == sim_clocks::not_to_be_had);
+    CHECK(all.of({}, &c, true) == sim_clocks::nothing);
+    all.forget_captures();
+}
+
+TEST_CASE("clocks: slots of streams that came and went are used again") {
+    sim_node   node;
+    sim_clocks all;
+    for (int i = 0; i < 200; ++i) {
+        sim_stream s;
+        (void)freed(all, s);
+        all.retire(s);
+        all.retire(s);
+    }
+    CHECK(all.size() <= 16);
+    std::vector<std::unique_ptr<sim_stream>> many;
+    for (int i = 0; i < 100; ++i) {
+        many.push_back(std::make_unique<sim_stream>());
+        work(*many.back());
+        (void)freed(all, *many.back());
+    }
+    CHECK(all.size() >= 100); // these are all waited for
+    for (auto const& s : many) { CHECK(all.of(s->view()).id() == s->id()); }
+}
+
+TEST_CASE("clocks: when there is no host memory for a new stream nothing has changed") {
+    sim_node   node;
+    sim_clocks all;
+    sim_stream a;
+    work(a, 1ms);
+    for (std::uint64_t n = 1;; ++n) {
+        bool             threw = false;
+        doubles::bombing armed{n};
+        try {
+            (void)all.of(a);
+        } catch (std::bad_alloc const&) { threw = true; }
+        bool const hit = armed.defuse();
+        CHECK(threw == hit);
+        if (!hit) { break; }
+        CHECK(all.size() == 0);
+    }
+    CHECK(all.size() == 1);
+}
+
+TEST_CASE("clocks: they move, and what is left knows no stream") {
+    sim_node   node;
+    sim_stream s;
+    sim_clocks a;
+    (void)freed(a, s);
+    sim_clocks b{std::move(a)};
+    CHECK(a.size() == 0);
+    CHECK(b.of(s).id() == s.id());
+    CHECK(b.size() == 1);
+    a = std::move(b);
+    CHECK(a.size() == 1);
+}

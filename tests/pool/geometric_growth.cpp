@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/pool/geometric_growth.hpp> // first: the header stands alone
+
+#include <doctest/doctest.h>
+
+using namespace vram;
+
+TEST_CASE("geometric_growth: a share of what is held, between what is needed and the least chunk") {
+    geometric_growth const g{.share = 0.5, .least = 4_MiB, .unit = 2_MiB};
+    CHECK(g({.needed = 1}) == 4_MiB);
+    CHECK(g({.needed = 5_MiB}) == 6_MiB);
+    CHECK(g({.needed = 1, .held = 100_MiB}) == 50_MiB);
+    CHECK(g({.needed = 60_MiB, .held = 100_MiB}) == 60_MiB);
+}
+
+TEST_CASE("geometric_growth: what cannot be rounded up becomes what nobody has") {
+    CHECK(geometric_growth{}({.needed = unsatisfiable - 1}) == unsatisfiable);
+}
+
+TEST_CASE("geometric_growth: the number of chunks grows with the logarithm of what is held") {
+    geometric_growth const g;
+    std::size_t            held   = 0;
+    int                    chunks = 0;
+    for (; held < 80_GiB; ++chunks) { held += g({.needed = 1, .held = held}); }
+    CHECK(chunks < 100);
+}

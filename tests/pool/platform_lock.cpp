@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/pool/platform_lock.hpp> // first: the header stands alone
+
+#include <vram/sim/sim.hpp>
+#include <vram/source/host_platform.hpp>
+
+#include <doctest/doctest.h>
+
+#include <concepts>
+
+using namespace vram;
+
+static_assert(std::same_as<platform_lock<host_platform>, lock>);
+static_assert(std::same_as<platform_lock<sim_platform>, sim_lock>);
+
+TEST_CASE("platform_lock: either kind is held by a guard that can be opened for a while") {
+    platform_lock<host_platform> const plain;
+    auto                               held = plain.hold();
+    held.unlock();
+    held.lock();
+    CHECK(held.owns_lock());
+    sim_node                          node;
+    platform_lock<sim_platform> const seen;
+    auto                              also = seen.hold();
+    also.unlock();
+    CHECK_FALSE(also.owns_lock());
+}

@@ -1,0 +1,549 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/pool/pool.hpp> // first: the header stands alone
+
+#include <vram/layer/limiting.hpp>
+#include <vram/layer/stream_ordered.hpp>
+#include <vram/pool/device_share_growth.hpp>
+#include <vram/pool/exact_growth.hpp>
+#include <vram/pool/fixed_growth.hpp>
+#include <vram/sim/sim.hpp>
+#include <vram/source/region_resource.hpp>
+
+#include "../doubles/minimal_resource.hpp"
+#include "../laws/resource.hpp"
+
+#include <chrono>
+#include <exception>
+#include <utility>
+
+// Mutants that these tests kill, one line broken at a time: a wait that is left out
+// (clocks::order), a wait that is not remembered (stream_clock::wait_for), no question before
+// waiting (clocks::order), tags not clipped to the part that is taken (tags::within), retire
+// without an event (clocks::retire), a chunk that goes back while in use
+// (stream_heap::remove_idle).
+
+using namespace vram;
+using namespace std::chrono_literals;
+
+template class vram::pool<doubles::archetype<>>;
+template class vram::pool<doubles::minimal_resource<>>;
+template class vram::pool<sim_resource>;
+template class vram::pool<stream_ordered<sim_resource>, exact_growth>;
+template class vram::pool<sim_async_resource, device_share_growth>;
+template class vram::pool<doubles::archetype<sim_platform>, fixed_growth>;
+
+namespace {
+
+/// Keeps a stream busy for a while; `memory` is what it writes.
+void use(sim_stream_view s, void* memory, std::size_t bytes, sim_time how_long = 1ms) {
+    sim_launch(s, {.name = "use", .writes = {{memory, bytes}}, .duration = how_long});
+}
+
+/// A pool that takes what it needs and no more, so that the tests can count.
+template <class Upstream>
+pool<Upstream, exact_growth> tight(Upstream upstream, pool_options options = {}) {
+    return pool<Upstream, exact_growth>{std::move(upstream), options};
+}
+
+} // namespace
+
+TEST_CASE("pool keeps the laws of a resource") {
+    laws::resource([](auto up) { return pool{std::move(up)}; });
+    laws::resource([](auto up) { return tight(std::move(up)); });
+    laws::resource([](auto up) { return pool{std::move(up), {.initial_size = 1_MiB}}; });
+    laws::resource([](auto up) { return pool{std::move(up), {.events = event_policy::eager}}; });
+    laws::resource<doubles::minimal_resource<>>([](auto up) { return std::move(up) | with::pool; });
+    laws::resource(
+        [](auto up) { return std::move(up) | with::stream_ordered | with::pool(1_MiB); });
+    laws::resource_of_many_threads([](auto up) { return std::move(up) | with::pool; });
+    laws::resource_of_many_threads([](auto up) { return tight(std::move(up)); });
+}
+
+TEST_CASE("pool keeps the laws on a device, and every order between streams") {
+    for (event_policy const events : {event_policy::lazy, event_policy::eager}) {
+        sim_node           node{{.on_report = sim_on_report::collect}};
+        pool_options const options{.events = events};
+        laws::resource<sim_resource>([&](auto up) { return pool{std::move(up), options}; },
+                                     {.room = 4_MiB, .largest_alignment = 2_MiB});
+        laws::resource<sim_resource>([&](auto up) { return tight(std::move(up), options); },
+                                     {.operations = 5000, .streams = 8, .seed = 2});
+        laws::resource<sim_async_resource>([&](auto up) { return tight(std::move(up), options); },
+                                           {.streams = 5, .seed = 3});
+        laws::resource<sim_resource>(
+            [&](auto up) {
+                return std::move(up) | with::stream_ordered | with::pool(options) |
+                       with::pool(options);
+            },
+            {.seed = 4});
+        laws::resource_of_many_threads<sim_resource>(
+            [&](auto up) { return pool{std::move(up), options}; }, {.operations = 300});
+        for (auto const& r : node.reports()) { MESSAGE(r.text()); }
+        CHECK(node.reports().empty());
+    }
+}
+
+TEST_CASE("pool: whatever fails, nothing is lost") {
+    laws::survives_every_failure([](auto up) { return pool{std::move(up)}; },
+                                 [](auto& mr) { laws::block const first{mr, 10}, second{mr, 990}; },
+                                 [](auto& mr) { return mr.usage().live; });
+    laws::survives_every_failure(
+        [](auto up) { return tight(std::move(up)); },
+        [](auto& mr) { laws::block const first{mr, 10}, second{mr, 9990}; },
+        [](auto& mr) { return mr.usage().live; });
+}
+
+TEST_CASE(
+    "pool: a stream's own memory is its own again at once, without event, wait or host memory") {
+    sim_node    node;
+    pool        mr{sim_resource{}};
+    sim_stream  s;
+    void* const first = mr.allocate(s, 1_MiB);
+    use(s, first, 1_MiB);
+    mr.deallocate(s, first, 1_MiB);
+    auto const allocations = doubles::host_allocations();
+    auto const calls       = mr.usage().upstream;
+    for (int i = 0; i < 100; ++i) {
+        void* const p = mr.allocate(s, 1_MiB);
+        mr.deallocate(s, p, 1_MiB);
+    }
+    CHECK(doubles::host_allocations() == allocations);
+    CHECK(mr.usage().upstream == calls);
+    CHECK(mr.usage().events == 0);
+    CHECK(mr.usage().waits == 0);
+    CHECK(mr.usage().live == 0);
+}
+
+TEST_CASE("pool: another stream waits for the one that freed, once, and the host does not") {
+    sim_node    node;
+    auto        mr = tight(sim_resource{});
+    sim_stream  a, b;
+    void* const p = mr.allocate(a, 1_MiB);
+    void* const q = mr.allocate(a, 1_MiB);
+    use(a, p, 1_MiB);
+    mr.deallocate(a, p, 1_MiB);
+    mr.deallocate(a, q, 1_MiB);
+    auto const  before = node.now();
+    void* const r      = mr.allocate(b, 1_MiB);
+    use(b, r, 1_MiB);
+    CHECK(mr.usage().reserved == 2_MiB);
+    CHECK(mr.usage().waits == 1);
+    CHECK(mr.usage().events == 1);
+    void* const t = mr.allocate(b, 1_MiB); // freed before the same event
+    CHECK(mr.usage().waits == 1);
+    CHECK(mr.usage().events == 1);
+    CHECK(node.now() - before < 1ms);
+    mr.deallocate(b, r, 1_MiB);
+    mr.deallocate(b, t, 1_MiB);
+}
+
+TEST_CASE("pool: what is done by the time it is asked for makes no dependency") {
+    sim_node    node;
+    auto        mr = tight(sim_resource{});
+    sim_stream  a, b;
+    void* const p = mr.allocate(a, 1_MiB);
+    use(a, p, 1_MiB);
+    mr.deallocate(a, p, 1_MiB);
+    a.synchronize();
+    void* const q = mr.allocate(b, 1_MiB);
+    CHECK(q == p);
+    CHECK(mr.usage().waits == 0);
+    mr.deallocate(b, q, 1_MiB);
+}
+
+TEST_CASE("pool: the part of a block that nobody used waits for nobody") {
+    sim_node    node;
+    pool        mr{sim_resource{}, {.initial_size = 4_MiB}};
+    sim_stream  a, b;
+    void* const p = mr.allocate(a, 1_MiB);
+    use(a, p, 1_MiB);
+    mr.deallocate(a, p, 1_MiB); // joins with the three clean ones
+    CHECK(mr.usage().largest_free == 4_MiB);
+    CHECK(mr.usage().pending == 1_MiB);
+    void* const q = mr.allocate(b, 3_MiB);
+    CHECK(mr.usage().waits == 0);
+    CHECK(mr.usage().events == 0);
+    mr.deallocate(b, q, 3_MiB);
+    CHECK(mr.usage().reserved == 4_MiB);
+}
+
+TEST_CASE("pool: blocks freed on several streams join, and a large one waits for all of them") {
+    sim_node   node{{.on_report = sim_on_report::collect}};
+    pool       mr{sim_resource{}, {.initial_size = 4_MiB, .max_size = 4_MiB}};
+    sim_stream streams[4], last;
+    void*      blocks[4];
+    for (int i = 0; i < 4; ++i) {
+        blocks[i] = mr.allocate(streams[i], 1_MiB);
+        use(streams[i], blocks[i], 1_MiB);
+    }
+    for (int i = 0; i < 4; ++i) { mr.deallocate(streams[i], blocks[i], 1_MiB); }
+    CHECK(mr.usage().largest_free == 4_MiB);
+    void* const p = mr.allocate(last, 4_MiB);
+    use(last, p, 4_MiB);
+    CHECK(mr.usage().waits == 4);
+    mr.deallocate(last, p, 4_MiB);
+    CHECK(node.reports().empty());
+}
+
+TEST_CASE("pool: pieces of more streams than a block remembers join when the streams are done") {
+    sim_node   node{{.on_report = sim_on_report::collect}};
+    pool       mr{sim_resource{}, {.initial_size = 16_MiB, .max_size = 16_MiB}};
+    sim_stream streams[16], last;
+    void*      blocks[16];
+    for (int i = 0; i < 16; ++i) {
+        blocks[i] = mr.allocate(streams[i], 1_MiB);
+        use(streams[i], blocks[i], 1_MiB);
+    }
+    for (int i = 0; i < 16; ++i) { mr.deallocate(streams[i], blocks[i], 1_MiB); }
+    CHECK(mr.usage().largest_free < 16_MiB);
+    void* const p = mr.allocate(last, 16_MiB); // waits on the host before it says no
+    use(last, p, 16_MiB);
+    mr.deallocate(last, p, 16_MiB);
+    CHECK(node.reports().empty());
+}
+
+TEST_CASE("pool: memory for at once is waited for on the host") {
+    sim_node    node{{.on_report = sim_on_report::collect}};
+    auto        mr = tight(sim_resource{});
+    sim_stream  a;
+    void* const p = mr.allocate(a, 1_MiB);
+    use(a, p, 1_MiB, 5ms);
+    mr.deallocate(a, p, 1_MiB);
+    auto const  before = node.now();
+    void* const q      = mr.allocate_sync(1_MiB);
+    CHECK(q == p);
+    CHECK(node.now() - before >= 5ms);
+    sim_stream b;
+    use(b, q, 1_MiB);
+    b.synchronize();
+    mr.deallocate_sync(q, 1_MiB);
+    CHECK(mr.usage().pending == 0);
+    CHECK(node.reports().empty());
+}
+
+TEST_CASE("pool: with eager events a wait is for the free and not for what came after it") {
+    sim_node    node{{.compute_slots = 2}};
+    auto        mr = tight(sim_resource{}, {.events = event_policy::eager});
+    sim_stream  a, b;
+    void* const p = mr.allocate(a, 1_MiB);
+    void* const q = mr.allocate_sync(1_MiB);
+    use(a, p, 1_MiB, 1ms);
+    mr.deallocate(a, p, 1_MiB);
+    use(a, q, 1_MiB, 100ms); // later on the same stream
+    auto const  before = node.now();
+    void* const r      = mr.allocate(b, 1_MiB);
+    use(b, r, 1_MiB, 1ms);
+    b.synchronize();
+    CHECK(node.now() - before < 10ms);
+    mr.deallocate(b, r, 1_MiB);
+    a.synchronize();
+    mr.deallocate_sync(q, 1_MiB);
+}
+
+TEST_CASE("pool: with eager events a stream may end unannounced, and its handle be a new one's") {
+    sim_node               node{{.on_report = sim_on_report::collect}};
+    doubles::mishaps const told;
+    auto                   mr = tight(sim_resource{}, {.events = event_policy::eager});
+    for (int i = 0; i < 100; ++i) {
+        sim_stream  s;
+        void* const p = mr.allocate(s, 1_MiB);
+        use(s, p, 1_MiB);
+        mr.deallocate(s, p, 1_MiB);
+    }
+    CHECK(mr.usage().reserved == 1_MiB);
+    CHECK(told.count() == 0);
+    CHECK(node.reports().empty());
+}
+
+TEST_CASE("pool: a stream that is retired may end, and what it freed is still waited for") {
+    sim_node               node{{.on_report = sim_on_report::collect}};
+    doubles::mishaps const told;
+    auto                   mr = tight(sim_resource{});
+    for (int i = 0; i < 100; ++i) {
+        sim_stream  s;
+        void* const p = mr.allocate(s, 1_MiB);
+        use(s, p, 1_MiB);
+        mr.deallocate(s, p, 1_MiB);
+        mr.retire(s);
+        mr.retire(s); // again: nothing to do
+    }
+    CHECK(mr.usage().reserved == 1_MiB);
+    CHECK(told.count() == 0);
+    CHECK(node.reports().empty());
+}
+
+TEST_CASE("pool: a stream that ends without being retired is reported, and its device waited for") {
+    sim_node               node{{.on_report = sim_on_report::collect}};
+    doubles::mishaps const told;
+    auto                   mr = tight(sim_resource{});
+    {
+        sim_stream  s;
+        void* const p = mr.allocate(s, 1_MiB);
+        use(s, p, 1_MiB);
+        mr.deallocate(s, p, 1_MiB);
+    }
+    sim_stream  other;
+    void* const q = mr.allocate(other, 1_MiB);
+    use(other, q, 1_MiB);
+    mr.deallocate(other, q, 1_MiB);
+    CHECK(told.count(mishap::dead_stream) == 1);
+    CHECK(node.reports().empty());
+}
+
+TEST_CASE("pool: idle chunks go back before it says no, and so does what waits in them") {
+    sim_node    node{{.capacity = 8_MiB, .on_report = sim_on_report::collect}};
+    auto        mr = tight(sim_resource{});
+    sim_stream  a, b;
+    void* const p = mr.allocate(a, 4_MiB);
+    void* const q = mr.allocate(a, 4_MiB);
+    use(a, p, 4_MiB);
+    use(a, q, 4_MiB);
+    mr.deallocate(a, p, 4_MiB);
+    mr.deallocate(a, q, 4_MiB);
+    void* const r = mr.allocate(b, 8_MiB); // neither of the two chunks would do
+    use(b, r, 8_MiB);
+    mr.deallocate(b, r, 8_MiB);
+    CHECK(mr.usage().reserved == 8_MiB);
+    CHECK(node.reports().empty());
+}
+
+TEST_CASE("pool: a refusal has every number") {
+    sim_node    node{{.capacity = 8_MiB, .on_report = sim_on_report::collect}};
+    auto        mr = tight(sim_resource{});
+    sim_stream  s;
+    void* const p = mr.allocate(s, 3_MiB);
+    void* const q = mr.allocate(s, 2_MiB);
+    mr.deallocate(s, q, 2_MiB);
+    try {
+        (void)mr.allocate(s, 5_MiB + 1, 512);
+        REQUIRE(false);
+    } catch (out_of_memory const& e) {
+        CHECK(e.numbers().asked == 5_MiB + 1);
+        CHECK(e.numbers().rounded == 5_MiB + 256);
+        CHECK(e.numbers().alignment == 512);
+        CHECK(e.numbers().stream == s.id());
+        CHECK(e.numbers().live == 3_MiB);
+        CHECK(e.numbers().reserved == 3_MiB);
+        CHECK(e.numbers().device_total == 8_MiB);
+        CHECK(e.numbers().device_free == 5_MiB);
+    }
+    CHECK(mr.try_allocate(s, 6_MiB) == nullptr);
+    CHECK(mr.try_allocate_sync(6_MiB) == nullptr);
+    CHECK(mr.usage().live == 3_MiB);
+    mr.deallocate(s, p, 3_MiB);
+}
+
+TEST_CASE(
+    "pool: a limit under it or of its own bounds what it holds, and is named in the refusal") {
+    pool        own{host_resource{}, {.max_size = 1_MiB}};
+    void* const p = own.allocate_sync(1_MiB);
+    try {
+        (void)own.allocate_sync(1);
+        REQUIRE(false);
+    } catch (out_of_memory const& e) {
+        CHECK(e.numbers().limit == 1_MiB);
+        CHECK(e.numbers().live == 1_MiB);
+    }
+    own.deallocate_sync(p, 1_MiB);
+    CHECK(own.usage().peak_reserved == 1_MiB);
+
+    pool        under{limiting{host_resource{}, 1_MiB}};
+    void* const q = under.allocate_sync(1000);
+    CHECK_THROWS_AS((void)under.allocate_sync(2_MiB), over_limit);
+    under.deallocate_sync(q, 1000);
+}
+
+TEST_CASE("pool: trim gives back all but what is live, and keeps what it is asked to keep") {
+    sim_node   node;
+    auto       mr = tight(sim_resource{});
+    sim_stream s;
+    void*      blocks[8];
+    for (auto& p : blocks) { p = mr.allocate(s, 1_MiB); }
+    for (auto* const p : blocks) { use(s, p, 1_MiB); }
+    for (int i = 1; i < 8; ++i) { mr.deallocate(s, blocks[i], 1_MiB); }
+    CHECK(mr.trim(3_MiB) == 4_MiB);
+    CHECK(mr.usage().reserved == 4_MiB);
+    CHECK(mr.trim(unsatisfiable) == 0);
+    CHECK(mr.trim() == 3_MiB);
+    CHECK(mr.trim() == 0);
+    CHECK(mr.usage().reserved == 1_MiB);
+    CHECK(node.figures().used == 1_MiB);
+    mr.deallocate(s, blocks[0], 1_MiB);
+}
+
+TEST_CASE(
+    "pool: what is not its own, given back twice, or with another size, is reported and left") {
+    doubles::mishaps const told;
+    pool                   mr{host_resource{}};
+    int                    foreign = 0;
+    void* const            p       = mr.allocate({}, 1000);
+    mr.deallocate({}, &foreign, 4);
+    CHECK(told.count(mishap::foreign_pointer) == 1);
+    CHECK(told.pointer() == &foreign);
+    mr.deallocate({}, static_cast<std::byte*>(p) + 256, 744);
+    CHECK(told.count(mishap::foreign_pointer) == 2);
+    mr.deallocate({}, p, 999);
+    mr.deallocate({}, p, 1000, 512);
+    CHECK(told.count(mishap::wrong_size) == 2);
+    CHECK(mr.usage().live == 1024);
+    CHECK(mr.usage().requested == 1000);
+    mr.deallocate({}, p, 1000);
+    mr.deallocate({}, p, 1000);
+    CHECK(told.count(mishap::foreign_pointer) == 3);
+    CHECK(mr.usage().live == 0);
+}
+
+TEST_CASE("pool: what is out when it ends is reported, and its chunks go back all the same") {
+    sim_node               node;
+    doubles::mishaps const told;
+    {
+        pool       mr{sim_resource{}};
+        sim_stream s;
+        use(s, mr.allocate(s, 1_MiB), 1_MiB);
+    }
+    CHECK(told.count(mishap::leak) == 1);
+    CHECK(node.figures().used == 0);
+}
+
+TEST_CASE("pool: a pool that moves takes its blocks along, and the old one is empty") {
+    sim_node    node;
+    sim_stream  s;
+    pool        a{sim_resource{}};
+    void* const p = a.allocate(s, 1_MiB);
+    pool        b{std::move(a)};
+    CHECK(b.usage().live == 1_MiB);
+    a             = pool{sim_resource{}};
+    void* const q = a.allocate(s, 2_MiB);
+    b.deallocate(s, p, 1_MiB);
+    a.deallocate(s, q, 2_MiB);
+    b = std::move(a);
+    CHECK(b.usage().peak_live == 2_MiB);
+}
+
+TEST_CASE("pool: growth policies say how much is taken") {
+    sim_node node{{.capacity = 1_GiB}};
+    pool doubling{host_resource{}, {}, geometric_growth{.share = 1, .least = 1_MiB, .unit = 1_MiB}};
+    void* blocks[4];
+    for (auto& p : blocks) { p = doubling.allocate_sync(1_MiB); }
+    CHECK(doubling.usage().reserved == 4_MiB); // 1, 1, 2
+    for (auto* const p : blocks) { doubling.deallocate_sync(p, 1_MiB); }
+
+    pool        stepwise{host_resource{}, {}, fixed_growth{.step = 3_MiB}};
+    void* const q = stepwise.allocate_sync(1);
+    CHECK(stepwise.usage().reserved == 3_MiB);
+    void* const r = stepwise.allocate_sync(5_MiB);
+    CHECK(stepwise.usage().reserved == 8_MiB);
+    stepwise.deallocate_sync(q, 1);
+    stepwise.deallocate_sync(r, 5_MiB);
+
+    pool        half{sim_resource{}, {}, device_share_growth{.percent = 50}};
+    void* const t = half.allocate_sync(1);
+    CHECK(half.usage().reserved == 512_MiB);
+    half.deallocate_sync(t, 1);
+}
+
+TEST_CASE("pool: where the upstream refuses a large chunk, a smaller one does") {
+    pool        mr{limiting{host_resource{}, 3_MiB}}; // the policy asks for 20
+    void* const p = mr.allocate_sync(1_MiB);
+    CHECK(mr.usage().reserved >= 1_MiB);
+    CHECK(mr.usage().reserved <= 3_MiB);
+    mr.deallocate_sync(p, 1_MiB);
+}
+
+TEST_CASE("pool: what a capture frees is not another's until the graphs are forgotten") {
+    sim_node   node{{.on_report = sim_on_report::collect}};
+    pool       mr{sim_resource{}, {.initial_size = 2_MiB, .max_size = 2_MiB, .graphs = true}};
+    sim_stream s, other;
+    sim_graph::begin(s);
+    void* const p = mr.allocate(s, 2_MiB);
+    mr.deallocate(s, p, 2_MiB);
+    void* const q = mr.allocate(s, 2_MiB); // the capture's own
+    CHECK(q == p);
+    mr.deallocate(s, q, 2_MiB);
+    sim_graph const graph = sim_graph::end(s);
+    CHECK(mr.try_allocate(other, 1_MiB) == nullptr);
+    CHECK(mr.try_allocate_sync(1_MiB) == nullptr);
+    CHECK(mr.trim() == 0);
+    mr.forget_captures();
+    void* const r = mr.allocate(other, 2_MiB);
+    mr.deallocate(other, r, 2_MiB);
+}
+
+TEST_CASE("pool: whatever call of the platform fails, nothing is lost and nobody is let in early") {
+    using kind = sim_call_kind;
+    for (event_policy const events : {event_policy::lazy, event_policy::eager}) {
+        for (kind const failing : {kind::allocate, kind::create_event, kind::record, kind::wait,
+                                   kind::query, kind::synchronize}) {
+            for (std::uint64_t n = 1; n <= 8; ++n) {
+                doubles::mishaps const told;
+                sim_node               node{{.on_report = sim_on_report::collect}};
+                sim_stream             a, b;
+                {
+                    auto mr = tight(sim_resource{}, {.events = events});
+                    node.faults().at(failing, n);
+                    auto const round = [&](sim_stream_view s, std::size_t bytes) {
+                        try {
+                            void* const p = mr.allocate(s, bytes);
+                            use(s, p, bytes);
+                            mr.deallocate(s, p, bytes);
+                        } catch (std::exception const&) {}
+                        CHECK(mr.usage().live == 0);
+                    };
+                    for (int i = 0; i < 3; ++i) {
+                        round(a, 1_MiB);
+                        round(b, 1_MiB);
+                        round(b, 3_MiB);
+                        round(a, 2_MiB);
+                    }
+                    try {
+                        mr.deallocate_sync(mr.allocate_sync(3_MiB), 3_MiB);
+                    } catch (std::exception const&) {}
+                    CHECK(mr.usage().live == 0);
+                }
+                CHECK(node.figures().used == 0);
+                for (auto const& r : node.reports()) { MESSAGE(r.text()); }
+                CHECK(node.reports().empty());
+            }
+        }
+    }
+}
+
+TEST_CASE("pool: a hundred thousand random operations on sixteen streams") {
+    for (std::uint64_t const seed : {101U, 102U}) {
+        CAPTURE(seed);
+        sim_node node{{.on_report = sim_on_report::collect}};
+        {
+            pool mr{sim_resource{}, {.max_size = 64_MiB}};
+            laws::model_heap<decltype(mr)>{mr,
+                                           {.room       = 48_MiB,
+                                            .largest    = 1_MiB,
+                                            .operations = 50000,
+                                            .streams    = 16,
+                                            .seed       = seed,
+                                            .touch      = true,
+                                            .may_refuse = true}}
+                .run();
+            CHECK(mr.usage().live == 0);
+            CHECK(mr.trim() == mr.usage().peak_reserved);
+        }
+        for (auto const& r : node.reports()) { MESSAGE(r.text()); }
+        CHECK(node.reports().empty());
+        CHECK(node.figures().used == 0);
+    }
+}
+
+TEST_CASE("pool: an initial size that cannot be is refused when the pool is made") {
+    auto* const       somewhere = reinterpret_cast<void*>(std::uintptr_t{1} << 40);
+    std::size_t const huge      = std::size_t{1} << 60; // the region has it, the bins have no place
+    CHECK_THROWS_AS((pool{region_resource<>{somewhere, huge}, {.initial_size = huge}}),
+                    out_of_memory);
+}
+
+TEST_CASE("pool: trim tells what really went back, also where the upstream had kept it") {
+    pool<pool<host_resource>> mr; // not `pool{pool{...}}`, which is a copy of one
+    void* const               p = mr.allocate_sync(1_MiB);
+    mr.deallocate_sync(p, 1_MiB);
+    std::size_t const held = mr.upstream().usage().reserved;
+    CHECK(held != 0);
+    CHECK(mr.trim() == held);
+    CHECK(mr.upstream().usage().reserved == 0);
+}

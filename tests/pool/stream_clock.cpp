@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/pool/stream_clock.hpp> // first: the header stands alone
+
+#include <vram/sim/sim.hpp>
+
+#include "../doubles/mishaps.hpp"
+
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <memory>
+#include <utility>
+
+using namespace vram;
+using namespace std::chrono_literals;
+
+using clock_of_sim = stream_clock<sim_platform>;
+template class vram::stream_clock<sim_platform>;
+
+namespace {
+
+void work(sim_stream const& s, sim_time how_long = 1ms) {
+    sim_launch(s, {.name = "work", .duration = how_long});
+}
+
+} // namespace
+
+TEST_CASE("stream_clock: what is freed in an epoch is done when the event that ends it is") {
+    sim_node     node;
+    sim_stream   s;
+    clock_of_sim c{s, s.id(), 0};
+    CHECK(c.settled());
+    work(s);
+    auto const epoch = c.mark();
+    CHECK_FALSE(c.done(epoch));
+    CHECK_FALSE(c.settled());
+    CHECK(c.cover(epoch));
+    CHECK(c.cover(epoch)); // by the same event
+    CHECK(c.events() == 1);
+    c.poll();
+    CHECK_FALSE(c.done(epoch));
+    s.synchronize();
+    c.poll();
+    CHECK(c.done(epoch));
+    CHECK(c.settled());
+    CHECK(c.mark() == epoch + 1);
+}
+
+TEST_CASE("stream_clock: a stream waits for another once, for the earliest event that will do") {
+    sim_node     node;
+    sim_stream   a, b;
+    clock_of_sim first{a, a.id(), 0}, second{b, b.id(), 1};
+    work(a);
+    auto const one = first.mark();
+    first.record();
+    work(a, 100ms);
+    auto const two = first.mark();
+    first.record();
+    second.wait_for(first, one);
+    CHECK(second.waited(0) == one);
+    CHECK(second.waited(1) == 0);
+    CHECK(second.waits() == 1);
+    b.synchronize();
+    CHECK(node.now() < 50ms);
+    second.wait_for(first, two);
+    CHECK(second.waited(0) == two);
+}
+
+TEST_CASE("stream_clock: few events are kept; what the oldest covered, the next one covers") {
+    sim_node      node;
+    sim_stream    s;
+    clock_of_sim  c{s, s.id(), 0};
+    std::uint64_t first = 0;
+    work(s);
+    for (std::size_t i = 0; i < 3 * clock_of_sim::most; ++i) {
+        auto const epoch = c.mark();
+        first            = first == 0 ? epoch : first;
+        c.record();
+        CHECK(c.covering(epoch).epoch == epoch);
+    }
+    CHECK(c.covering(first).epoch > first);
+    s.synchronize();
+    c.poll();
+    CHECK(c.settled());
+}
+
+TEST_CASE("stream_clock: an event that somebody waits for is not used again meanwhile") {
+    sim_node     node;
+    sim_stream   s;
+    clock_of_sim c{s, s.id(), 0};
+    work(s);
+    auto const first = c.mark();
+    c.record();
+    auto& pinned = c.covering(first);
+    ++pinned.pins;
+    auto const before = pinned.epoch;
+    for (std::size_t i = 0; i < 3 * clock_of_sim::most; ++i) {
+        (void)c.mark();
+        c.record();
+    }
+    CHECK(pinned.epoch == before);
+    --pinned.pins;
+}
+
+TEST_CASE("stream_clock: a stream that is gone is reported, and its device waited for") {
+    sim_node               node{{.on_report = sim_on_report::collect}};
+    doubles::mishaps const told;
+    auto                   s = std::make_unique<sim_stream>();
+    clock_of_sim           c{*s, s->id(), 0};
+    work(*s, 5ms);
+    auto const epoch = c.mark();
+    s.reset();
+    sim_stream const heir; // of the handle
+    CHECK(c.cover(epoch));
+    CHECK(c.done(epoch));
+    CHECK(node.now() >= 5ms);
+    CHECK(told.count(mishap::dead_stream) == 1);
+}
+
+TEST_CASE(
+    "stream_clock: where there can be no event, the stream is waited for and that is reported") {
+    sim_node               node{{.on_report = sim_on_report::collect}};
+    doubles::mishaps const told;
+    sim_stream             s;
+    clock_of_sim           c{s, s.id(), 0};
+    work(s, 5ms);
+    auto const epoch = c.mark();
+    node.faults().at(sim_call_kind::create_event, 1);
+    c.record();
+    CHECK(c.done(epoch));
+    CHECK(node.now() >= 5ms);
+    CHECK(told.count(mishap::platform_error) == 1);
+}
+
+TEST_CASE("stream_clock: nothing can cover a stream that is being captured") {
+    sim_node     node{{.on_report = sim_on_report::collect}};
+    sim_stream   s;
+    clock_of_sim c{s, s.id(), 0};
+    auto const   epoch = c.mark();
+    sim_graph::begin(s);
+    CHECK_FALSE(c.cover(epoch));
+    CHECK(c.keeps());
+    CHECK_FALSE(c.settled());
+    CHECK(sim_graph::end(s).size() == 0);
+    c.forget_captures();
+    CHECK(c.mark_captured() == tag::captured);
+    CHECK(c.keeps());
+}
+
+TEST_CASE("stream_clock: another stream in the same place goes on counting") {
+    sim_node     node;
+    sim_stream   a, b;
+    clock_of_sim c{a, a.id(), 3};
+    auto const   epoch = c.mark();
+    CHECK(c.cover(epoch));
+    c.poll();
+    c.end();
+    CHECK_FALSE(c.alive());
+    c.adopt(b, b.id());
+    CHECK(c.alive());
+    CHECK(c.id() == b.id());
+    CHECK(c.done(epoch));
+    CHECK(c.mark() > epoch);
+}

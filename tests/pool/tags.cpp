@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/pool/tags.hpp> // first: the header stands alone
+
+#include <doctest/doctest.h>
+
+#include <cstdint>
+#include <random>
+#include <vector>
+
+using namespace vram;
+
+namespace {
+
+constexpr auto none = [](tag const&) { return false; };
+
+std::size_t count(tags const& t) { return static_cast<std::size_t>(t.end() - t.begin()); }
+
+/// What waits at one place, by slot: 0 is nothing.
+std::uint64_t at(tags const& t, std::uintptr_t place, std::size_t slot) {
+    std::uint64_t latest = 0;
+    for (tag const& each : t) {
+        if (each.slot == slot && each.overlaps(place, place + 1) && each.epoch > latest) {
+            latest = each.epoch;
+        }
+    }
+    return latest;
+}
+
+} // namespace
+
+TEST_CASE("tags: neighbours of one stream become one piece that waits for the later") {
+    tags t{{0, 100, 1, 0}};
+    CHECK(t.merge(tags{{100, 200, 3, 0}}, none));
+    CHECK(count(t) == 1);
+    CHECK(*t.begin() == tag{0, 200, 3, 0});
+}
+
+TEST_CASE("tags: pieces apart keep their own ranges, so what lies between waits for nobody") {
+    tags t{{0, 100, 1, 0}};
+    CHECK(t.merge(tags{{200, 300, 1, 0}}, none));
+    CHECK(count(t) == 2);
+    CHECK(t.within(100, 200).empty());
+    CHECK(t.within(50, 250).begin()->begin == 50);
+}
+
+TEST_CASE("tags: when there is no room, pieces of one stream span what is between them") {
+    tags t;
+    for (std::uintptr_t i = 0; i < 5; ++i) {
+        CHECK(t.merge(tags{{i * 100, i * 100 + 10, i + 1, 7}}, none));
+    }
+    CHECK(count(t) == 1);
+    CHECK(*t.begin() == tag{0, 410, 5, 7});
+}
+
+TEST_CASE("tags: more streams than there is room for are refused, and nothing has changed") {
+    tags t;
+    for (std::uintptr_t i = 0; i < tags::most; ++i) {
+        CHECK(t.merge(tags{{i, i + 1, 1, i}}, none));
+    }
+    tags const before = t;
+    CHECK_FALSE(t.merge(tags{{9, 10, 1, 9}}, none));
+    CHECK(count(t) == tags::most);
+    for (std::size_t i = 0; i < tags::most; ++i) { CHECK(t.begin()[i] == before.begin()[i]); }
+    CHECK(t.merge(tags{{9, 10, 1, 9}}, [](tag const& each) { return each.slot == 0; }));
+    CHECK(count(t) == tags::most);
+}
+
+TEST_CASE("tags: what is settled is dropped") {
+    tags t{{0, 1, 1, 0}};
+    CHECK(t.merge(tags{{5, 6, 2, 1}}, none));
+    t.drop([](tag const& each) { return each.epoch == 1; });
+    CHECK(count(t) == 1);
+    t.drop([](tag const&) { return true; });
+    CHECK(t.empty());
+}
+
+TEST_CASE("tags: a piece kept for a capture stays kept when it is joined") {
+    tags t{{0, 1, 1, 0}};
+    CHECK(t.merge(tags{{1, 2, 1, 1}}, none));
+    t.keep_for_capture(0);
+    CHECK(t.merge(tags{{2, 3, 5, 0}}, none));
+    CHECK(at(t, 0, 0) == tag::captured);
+    CHECK(at(t, 1, 1) == 1);
+}
+
+TEST_CASE("tags: however they are joined, no place waits for less than it must") {
+    std::mt19937 random{1};
+    for (int round = 0; round < 2000; ++round) {
+        std::vector<std::vector<std::uint64_t>> must(64, std::vector<std::uint64_t>(6));
+        tags                                    t;
+        for (int i = 0; i < 8; ++i) {
+            std::uintptr_t const begin = random() % 60;
+            std::uintptr_t const end   = begin + 1 + random() % 4;
+            tag const            piece{begin, end, 1 + random() % 9, random() % 6};
+            if (!t.merge(tags{piece}, none)) { continue; }
+            for (auto place = begin; place < end; ++place) {
+                auto& epoch = must[place][piece.slot];
+                epoch       = std::max(epoch, piece.epoch);
+            }
+        }
+        bool enough = true;
+        for (std::uintptr_t place = 0; place < 64; ++place) {
+            for (std::size_t slot = 0; slot < 6; ++slot) {
+                enough = enough && at(t, place, slot) >= must[place][slot];
+            }
+        }
+        CHECK(enough);
+    }
+}

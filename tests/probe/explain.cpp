@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/probe/explain.hpp> // first: the header must stand alone
+
+#include <vram/base/bytes.hpp>
+#include <vram/layer/limiting.hpp>
+#include <vram/layer/stream_ordered.hpp>
+#include <vram/pool/pool.hpp>
+#include <vram/source/host_resource.hpp>
+
+#include <doctest/doctest.h>
+
+using namespace vram;
+
+TEST_CASE("a refusal of which nothing is known still says how much was asked") {
+    CHECK(explain(shortage{.asked = 64_MiB}) == "64.0 MiB could not be allocated.");
+}
+
+TEST_CASE("rounding, alignment and stream are told where they say something") {
+    CHECK(explain(shortage{.asked = 900, .rounded = 1024, .alignment = 4096, .stream = 7}) ==
+          "900 B could not be allocated (1.00 KiB after rounding), aligned to 4.00 KiB, "
+          "on stream 7.");
+    CHECK(explain(shortage{.asked = 512, .rounded = 512, .alignment = 256}) ==
+          "512 B could not be allocated.");
+}
+
+TEST_CASE("a budget tells what is out and what room is left") {
+    limiting    memory{host_resource{}, 10_KiB};
+    void* const p = memory.allocate_sync(6_KiB);
+    try {
+        (void)memory.allocate_sync(5_KiB);
+        FAIL("it does not fit");
+    } catch (out_of_memory const& e) {
+        CHECK(explain(e) == "5.00 KiB could not be allocated. The budget is 10.0 KiB, of which "
+                            "6.00 KiB are out: there is room for 4.00 KiB.");
+    }
+    memory.deallocate_sync(p, 6_KiB);
+}
+
+TEST_CASE("a limit of what is held is told beside what is held and what the device has") {
+    CHECK(explain(shortage{.asked        = 2_GiB,
+                           .live         = 3_GiB,
+                           .reserved     = 3_GiB,
+                           .limit        = 4_GiB,
+                           .device_free  = 60_GiB,
+                           .device_total = 80_GiB}) ==
+          "2.00 GiB could not be allocated. The resource holds 3.00 GiB, of which 3.00 GiB are "
+          "out; the largest free block of the remaining 0 B is 0 B. It may hold at most 4.00 GiB. "
+          "The device has 60.0 GiB free of 80.0 GiB.");
+}
+
+TEST_CASE("a pool that may not grow is not said to have room for what it refused") {
+    pool        memory{stream_ordered{host_resource{}}, {.initial_size = 8_MiB, .max_size = 8_MiB}};
+    void* const p = memory.allocate_sync(3_MiB);
+    try {
+        (void)memory.allocate_sync(6_MiB); // 5 MiB are free
+        FAIL("it does not fit");
+    } catch (out_of_memory const& e) {
+        CHECK(explain(e) == "6.00 MiB could not be allocated. The resource holds 8.00 MiB, of "
+                            "which 3.00 MiB are out; the largest free block of the remaining 5.00 "
+                            "MiB is 5.00 MiB. It may hold at most 8.00 MiB.");
+    }
+    memory.deallocate_sync(p, 3_MiB);
+}
+
+TEST_CASE("free memory in pieces is called by its name") {
+    auto const text = explain(shortage{.asked        = 2_GiB,
+                                       .live         = 5_GiB,
+                                       .reserved     = 8_GiB,
+                                       .largest_free = 1_GiB,
+                                       .device_free  = 512_MiB,
+                                       .device_total = 80_GiB});
+    CHECK(text == "2.00 GiB could not be allocated. The resource holds 8.00 GiB, of which 5.00 GiB "
+                  "are out; the largest free block of the remaining 3.00 GiB is 1.00 GiB. There "
+                  "would be enough in sum: the free memory is in pieces. The device has 512 MiB "
+                  "free of 80.0 GiB.");
+}
+
+TEST_CASE("memory that is really short is not called fragmented") {
+    auto const text = explain(shortage{.asked = 4_GiB, .live = 7_GiB, .reserved = 8_GiB});
+    CHECK(text.find("pieces") == std::string::npos);
+}
+
+TEST_CASE("what no device of this size could hold is said") {
+    auto const text = explain(
+        shortage{.asked = 3_GiB, .live = 1_KiB, .device_free = 1_GiB, .device_total = 2_GiB});
+    CHECK(text == "3.00 GiB could not be allocated. The resource has 1.00 KiB out. The device has "
+                  "1.00 GiB free of 2.00 GiB. It could not hold this even when empty.");
+}
+
+TEST_CASE("a size that overflowed is printed and not wrapped") {
+    CHECK(explain(shortage{.asked = unsatisfiable, .rounded = unsatisfiable}) ==
+          "16.0 EiB could not be allocated.");
+}

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+// refuse: has_ancestor
+// Asking a stack for a layer that it does not have is found when it is compiled.
+#include <vram/layer/ancestor.hpp>
+#include <vram/layer/limiting.hpp>
+#include <vram/layer/statistics.hpp>
+#include <vram/source/host_resource.hpp>
+
+auto& find(vram::limiting<vram::host_resource>& stack) {
+    return vram::ancestor<vram::statistics>(stack);
+}

@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
+// refuse: (nodiscard|unused-result)
+// Memory that nobody keeps is lost, and the compiler says so.
+#include <vram/source/host_resource.hpp>
+
+#pragma GCC diagnostic error "-Wunused-result"
+
+void lose(vram::host_resource& memory) { memory.allocate_sync(64); }

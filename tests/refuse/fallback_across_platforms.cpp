@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
+// refuse: same_as
+// Two resources that stand in for each other are of one platform.
+#include <vram/layer/fallback.hpp>
+#include <vram/sim/sim.hpp>
+
+vram::fallback<vram::sim_resource, vram::null_resource<>> const memory{vram::sim_resource{},
+                                                                       vram::null_resource<>{}};

@@ -1,0 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+// refuse: synchronous_resource
+// A layer stands on a resource, and the compiler names the promise that is missing.
+#include <vram/layer/limiting.hpp>
+
+vram::limiting<int> const budget{1, 64};

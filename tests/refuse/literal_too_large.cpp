@@ -1,0 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
+// refuse: size literal does not fit|is not a constant expression
+// A size that no std::size_t can hold is found where it is written.
+#include <vram/base/bytes.hpp>
+
+using namespace vram;
+std::size_t const size = 17179869184_GiB; // 2^64 bytes

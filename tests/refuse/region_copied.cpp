@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
+// refuse: (deleted|implicitly-deleted)
+// A range has one keeper.
+#include <vram/source/region_resource.hpp>
+
+char                          buffer[64];
+vram::region_resource<>       first{buffer, sizeof buffer};
+vram::region_resource<> const second = first;

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// The simulated machine's own bookkeeping runs out of host memory at every place in turn: what
+// fails has done nothing, what is given back is given back, and the machine goes on.
+
+#include "../doubles/bombing.hpp"
+
+#include <vram/base/error.hpp>
+#include <vram/sim/sim.hpp>
+
+#include <doctest/doctest.h>
+
+#include <new>
+
+using namespace vram;
+
+namespace {
+
+/// Fails the first, second, ... host allocation of `operation(node)` until it survives; after each
+/// failure `operation` is made again with none failing, and at the end the device must be as it
+/// was.
+template <class Operation>
+int walk(Operation operation) {
+    for (int nth = 1; nth < 200; ++nth) {
+        sim_node node{{.on_report = sim_on_report::collect}};
+        bool     failed = false;
+        {
+            doubles::bombing armed{static_cast<std::size_t>(nth)};
+            try {
+                operation(node);
+            } catch (std::bad_alloc const&) { failed = true; }
+        }
+        operation(node);
+        sim_device{}.synchronize();
+        CHECK(node.figures().used == 0);
+        node.finish();
+        CHECK(node.reports().empty());
+        if (!failed) { return nth; }
+    }
+    return 0;
+}
+
+} // namespace
+
+TEST_CASE("sim: a failing host allocation in device memory's books loses nothing") {
+    CHECK(walk([](sim_node&) {
+              sim_resource memory;
+              void* const  p = memory.allocate_sync(1000);
+              memory.deallocate_sync(p, 1000);
+          }) > 1);
+}
+
+TEST_CASE("sim: a failing host allocation in stream-ordered memory's books loses nothing") {
+    CHECK(walk([](sim_node&) {
+              sim_stream         s;
+              sim_async_resource memory;
+              void* const        p = memory.allocate(s, 1000);
+              memory.deallocate(s, p, 1000);
+          }) > 1);
+}
+
+TEST_CASE("sim: a failing host allocation while work is put on streams leaves them in order") {
+    CHECK(walk([](sim_node& node) {
+              sim_stream s, t;
+              sim_event  e;
+              sim_launch(s, {.duration = sim_time{50}});
+              e.record(s);
+              e.wait(t);
+              sim_launch(t, {.duration = sim_time{50}});
+              e.record(t);
+              e.synchronize();
+              CHECK(node.now() >= sim_time{100});
+          }) > 1);
+}
+
+TEST_CASE("sim: a free that cannot be remembered gives back all the same") {
+    sim_node     node{{.on_report = sim_on_report::collect}};
+    sim_resource memory;
+    for (int i = 0; i < 200; ++i) { // the list of what was freed grows now and then
+        void* const            p = memory.allocate_sync(1000);
+        doubles::bombing const armed{1};
+        memory.deallocate_sync(p, 1000);
+    }
+    CHECK(node.figures().used == 0);
+    CHECK(node.figures().frees == 200);
+    CHECK(node.reports().empty());
+}

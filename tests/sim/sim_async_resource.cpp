@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/sim/sim_async_resource.hpp> // first: the header must stand alone
+
+#include <vram/sim/sim.hpp>
+
+#include <doctest/doctest.h>
+
+using namespace vram;
+using namespace std::chrono_literals;
+
+namespace {
+sim_options small() { return {.capacity = 1_MiB, .on_report = sim_on_report::collect}; }
+} // namespace
+
+TEST_CASE("sim_async_resource: gives and takes in stream order; the host waits for nothing") {
+    sim_node           node{small()};
+    sim_async_resource memory;
+    sim_stream         s;
+    void* const        p = memory.allocate(s, 1000);
+    sim_launch(s, {.writes = {{p, 1000}}, .duration = 10us});
+    memory.deallocate(s, p, 1000);
+    CHECK(node.now() == 0us);
+    CHECK(memory.usage().live == 0);
+    CHECK(memory.usage().pending == 1024);
+    s.synchronize();
+    CHECK(memory.usage().pending == 0);
+    CHECK(memory.usage().reserved == 0); // nothing is kept by default
+    CHECK(memory.usage().peak_live == 1024);
+    CHECK(node.reports().empty());
+    CHECK(node.figures().host_waits == 1);
+}
+
+TEST_CASE("sim_async_resource: a stream has at once what it freed itself") {
+    sim_node           node{small()};
+    sim_async_resource memory;
+    sim_stream         s;
+    void* const        p = memory.allocate(s, 1_MiB);
+    sim_launch(s, {.duration = 10us});
+    memory.deallocate(s, p, 1_MiB);
+    void* const q = memory.allocate(s, 1_MiB); // all of the device, still in use by the kernel
+    CHECK(q != nullptr);
+    CHECK(node.now() == 0us);
+    CHECK(memory.usage().reserved == 1_MiB);
+    memory.deallocate(s, q, 1_MiB);
+}
+
+TEST_CASE("sim_async_resource: where nothing else is left, a stream is made to wait for what "
+          "another frees") {
+    sim_options o = small();
+    o.trace       = true;
+    sim_node           node{o};
+    sim_async_resource memory;
+    sim_stream         s, t;
+    void* const        p = memory.allocate(s, 1_MiB);
+    sim_launch(s, {.duration = 10us});
+    memory.deallocate(s, p, 1_MiB);
+    void* const q = memory.allocate(t, 512_KiB);
+    sim_call_host(t, [](void*) {}, nullptr);
+    sim_device{}.synchronize();
+    CHECK(node.trace()[1].start == 10us);
+    memory.deallocate(t, q, 512_KiB);
+}
+
+TEST_CASE("sim_async_resource: what nobody frees is refused, with the pool's numbers") {
+    sim_node           node{small()};
+    sim_async_resource memory;
+    sim_stream         s;
+    void* const        p = memory.allocate(s, 700_KiB);
+    CHECK(memory.try_allocate(s, 700_KiB) == nullptr);
+    try {
+        static_cast<void>(memory.allocate(s, 700_KiB));
+        CHECK(false);
+    } catch (out_of_memory const& e) {
+        CHECK(e.numbers().stream == s.id());
+        CHECK(e.numbers().live == 700_KiB);
+        CHECK(e.numbers().device_free == 324_KiB);
+    }
+    CHECK(memory.try_allocate(s, SIZE_MAX) == nullptr);
+    CHECK(memory.try_allocate(s, SIZE_MAX - 255) == nullptr);
+    memory.deallocate(s, p, 700_KiB);
+}
+
+TEST_CASE("sim_async_resource: keeps up to its threshold, and trims") {
+    sim_node           node{small()};
+    sim_async_resource memory{sim_device{}, {.release_threshold = 512_KiB}};
+    sim_stream         s;
+    memory.deallocate(s, memory.allocate(s, 768_KiB), 768_KiB);
+    s.synchronize();
+    CHECK(memory.usage().reserved == 512_KiB);
+    CHECK(sim_device{}.memory().free == 512_KiB);
+    CHECK(memory.trim(128_KiB) == 384_KiB);
+    CHECK(memory.trim(128_KiB) == 0);
+    CHECK(memory.trim() == 128_KiB);
+    CHECK(sim_device{}.memory().free == 1_MiB);
+}
+
+TEST_CASE("sim_async_resource: holds no more than its maximum") {
+    sim_node           node{small()};
+    sim_async_resource memory{sim_device{}, {.maximum = 64_KiB}};
+    sim_stream         s;
+    CHECK(memory.try_allocate(s, 65_KiB) == nullptr);
+    void* const p = memory.allocate(s, 64_KiB);
+    memory.deallocate(s, p, 64_KiB);
+}
+
+TEST_CASE("sim_async_resource: the synchronous pair is usable by everybody the host tells") {
+    sim_node           node{small()};
+    sim_async_resource memory;
+    sim_stream         s;
+    void* const        p = memory.allocate_sync(100);
+    sim_launch(s, {.writes = {{p, 100}}});
+    s.synchronize();
+    memory.deallocate_sync(p, 100);
+    sim_device{}.synchronize();
+    CHECK(node.reports().empty());
+    CHECK(memory.usage().reserved == 0);
+}
+
+TEST_CASE("sim_async_resource: zero bytes are a null pointer") {
+    sim_node           node{small()};
+    sim_async_resource memory;
+    sim_stream         s;
+    CHECK(memory.allocate(s, 0) == nullptr);
+    CHECK(memory.allocate_sync(0) == nullptr);
+    memory.deallocate(s, nullptr, 0);
+    memory.deallocate_sync(nullptr, 0);
+}
+
+TEST_CASE("sim_async_resource: two are equal where their pool is one") {
+    sim_node                 node{small()};
+    sim_async_resource const a, b, c{a};
+    CHECK(a == c);
+    CHECK_FALSE(a == b);
+}
+
+TEST_CASE("sim_async_resource: memory freed before earlier kernels ran is theirs until they have") {
+    sim_node           node{small()};
+    sim_async_resource memory;
+    sim_stream         s;
+    auto* const        p    = static_cast<int*>(memory.allocate(s, 128_KiB));
+    int                seen = 0;
+    sim_fill(s, p, std::byte{1}, 128_KiB);
+    sim_launch(s, {.reads = {{p, 4}}}, [&] { seen = *sim_view(p); });
+    memory.deallocate(s, p, 128_KiB);
+    for (int i = 0; i < 100; ++i) { // new blocks meanwhile
+        void* const q = memory.allocate(s, 1_KiB);
+        sim_fill(s, q, std::byte{2}, 1_KiB);
+        memory.deallocate(s, q, 1_KiB);
+    }
+    s.synchronize();
+    CHECK(seen == 0x01010101);
+    CHECK(node.reports().empty());
+}
+
+TEST_CASE("sim_async_resource: what its pool keeps goes back when the last copy is gone, frees "
+          "under way too") {
+    sim_node   node{small()};
+    sim_stream s;
+    {
+        sim_async_resource memory{sim_device{}, {.release_threshold = 1_MiB}};
+        void* const        p = memory.allocate(s, 128_KiB);
+        void* const        q = memory.allocate(s, 256_KiB);
+        memory.deallocate(s, p, 128_KiB);
+        s.synchronize();
+        sim_launch(s, {.duration = 5us});
+        memory.deallocate(s, q, 256_KiB);
+        CHECK(sim_device{}.memory().free == 640_KiB);
+        sim_async_resource const copy{memory};
+    }
+    CHECK(sim_device{}.memory().free == 768_KiB); // the kernel may still use q
+    s.synchronize();
+    CHECK(sim_device{}.memory().free == 1_MiB);
+}
+
+TEST_CASE("sim_async_resource: a report of an earlier call is thrown before there is anything to "
+          "lose") {
+    sim_options o = small();
+    o.on_report   = sim_on_report::throw_it;
+    sim_node           node{o};
+    sim_async_resource memory;
+    sim_stream         s;
+    void* const        p = memory.allocate(s, 1024);
+    memory.deallocate(s, p, 1024);
+    memory.deallocate(s, p, 1024); // noticed, but not thrown out of a noexcept call
+    CHECK_THROWS_AS(static_cast<void>(memory.allocate(s, 2048)), sim_race);
+    CHECK(memory.usage().live == 0);
+    CHECK(node.take_reports().size() == 1);
+}
+
+TEST_CASE("sim_async_resource: where the wait of the synchronous pair throws, nothing is out") {
+    sim_node           node{small()};
+    sim_async_resource memory;
+    sim_stream         s;
+    sim_launch(sim_stream_view{}, {}, [] { throw 42; });
+    CHECK_THROWS_AS(static_cast<void>(memory.allocate_sync(1000)), int);
+    CHECK(memory.usage().live == 0);
+}
+
+TEST_CASE("sim_async_resource: a request that is refused orders nothing") {
+    sim_node            node{small()};
+    sim_async_resource  memory;
+    sim_pinned_resource pinned;
+    sim_stream          a, b;
+    void* const         h = pinned.allocate_sync(64);
+    void* const         p = memory.allocate(a, 512_KiB);
+    sim_launch(a, {.writes = {{h, 64}}, .duration = 1ms});
+    memory.deallocate(a, p, 512_KiB);
+    CHECK(memory.try_allocate(b, 2_MiB) == nullptr);
+    CHECK(memory.usage().pending == 512_KiB);
+    sim_launch(b, {.reads = {{h, 64}}});
+    CHECK(node.reports().size() == 1);
+    sim_device{}.synchronize();
+    pinned.deallocate_sync(h, 64);
+}

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/sim/sim_block.hpp> // first: the header must stand alone
+
+#include <doctest/doctest.h>
+
+using namespace vram;
+
+TEST_CASE("sim_block: ends where its bytes end, and is live at first") {
+    sim_block b;
+    b.begin = 4096;
+    b.bytes = 100;
+    CHECK(b.end() == 4196);
+    CHECK_FALSE(b.freed);
+    CHECK_FALSE(b.busy);
+    CHECK(b.history.size() == 0);
+}

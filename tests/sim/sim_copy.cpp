@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/sim/sim_copy.hpp> // first: the header must stand alone
+
+#include <vram/sim/sim.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+using namespace vram;
+using namespace std::chrono_literals;
+
+namespace {
+/// 1 byte per nanosecond everywhere, no latency: a copy of n bytes takes n ns.
+sim_options exact(int devices = 1) {
+    return {.devices            = devices,
+            .host_bandwidth     = 1_GB,
+            .pageable_bandwidth = 1_GB,
+            .device_bandwidth   = 1_GB,
+            .copy_latency       = sim_time{0},
+            .on_report          = sim_on_report::collect,
+            .trace              = true};
+}
+
+struct bench {
+    explicit bench(sim_options const& o = exact()) : node{o} { std::memset(h, 7, size); }
+    ~bench() {
+        sim_device{}.synchronize();
+        memory.deallocate_sync(d, size);
+        pinned.deallocate_sync(h, size);
+        managed.deallocate_sync(m, size);
+    }
+    static constexpr std::size_t size = 200000;
+
+    sim_node             node;
+    sim_resource         memory;
+    sim_pinned_resource  pinned;
+    sim_managed_resource managed;
+    sim_stream           s;
+    char*                d        = static_cast<char*>(memory.allocate_sync(size));
+    char*                h        = static_cast<char*>(pinned.allocate_sync(size));
+    char*                m        = static_cast<char*>(managed.allocate_sync(size));
+    std::vector<char>    pageable = std::vector<char>(size, 3);
+};
+} // namespace
+
+TEST_CASE("sim_copy: between pinned and device memory the host goes on, and the bytes arrive") {
+    bench t;
+    sim_copy(t.s, t.d, t.h, 100000);
+    CHECK(t.node.now() == 0us);
+    CHECK(*sim_view(t.d) == 0); // not yet
+    t.s.synchronize();
+    CHECK(t.node.now() == 100us);
+    CHECK(sim_view(t.d)[99999] == 7);
+    std::memset(t.h, 0, t.size);
+    sim_copy(t.s, t.h, t.d, 100000);
+    t.s.synchronize();
+    CHECK(t.h[99999] == 7);
+    CHECK(t.node.figures().bytes_to_device == 100000);
+    CHECK(t.node.figures().bytes_to_host == 100000);
+    CHECK(t.node.reports().empty());
+}
+
+TEST_CASE(
+    "sim_copy: a small pageable source has been read when the call returns, and the host goes on") {
+    bench t;
+    sim_launch(t.s, {.duration = 50us});
+    sim_copy(t.s, t.d, t.pageable.data(), 1000);
+    CHECK(t.node.now() == 0us);
+    t.pageable.assign(t.size, 9); // legal: it was read
+    t.s.synchronize();
+    CHECK(sim_view(t.d)[999] == 3);
+}
+
+TEST_CASE("sim_copy: a large pageable source is read after the stream's earlier work") {
+    bench t;
+    sim_launch(t.s, {.duration = 50us});
+    sim_copy(t.s, t.d, t.pageable.data(), 100000);
+    CHECK(t.node.now() == 150us);
+    t.pageable.assign(t.size, 9);
+    CHECK(sim_view(t.d)[99999] == 3);
+}
+
+TEST_CASE("sim_copy: the device end of a pageable source is not ready for other streams") {
+    bench      t;
+    sim_stream other;
+    sim_copy(t.s, t.d, t.pageable.data(), 100000);
+    sim_launch(other, {.reads = {{t.d, 10}}});
+    CHECK(t.node.reports().size() == 1);
+}
+
+TEST_CASE("sim_copy: to a pageable destination everything is complete when the call returns") {
+    bench t;
+    sim_copy(t.s, t.d, t.h, 1000);
+    sim_copy(t.s, t.pageable.data(), t.d, 1000);
+    CHECK(t.node.now() == 2us);
+    CHECK(t.pageable[999] == 7);
+    sim_launch(sim_stream{}, {.writes = {{t.d, 10}}}); // ordered: the host has waited
+    CHECK(t.node.reports().empty());
+}
+
+TEST_CASE("sim_copy: between host memory the host waits") {
+    bench t;
+    sim_copy(t.s, t.pageable.data(), t.h, 1000);
+    CHECK(t.pageable[0] == 7);
+    CHECK(t.node.now() == 1us);
+}
+
+TEST_CASE("sim_copy: managed memory copies as device memory does") {
+    bench t;
+    sim_copy(t.s, t.m, t.h, 1000);
+    CHECK(t.node.now() == 0us);
+    t.s.synchronize();
+    CHECK(t.m[999] == 7);
+    CHECK(t.node.trace()[0].engine == sim_engine::to_device);
+}
+
+TEST_CASE("sim_copy: the synchronous copy waits, but not within a device, and not for a pageable "
+          "source's end") {
+    bench t;
+    sim_copy_sync(t.d, t.h, 1000);
+    CHECK(t.node.now() == 1us);
+    CHECK(sim_view(t.d)[999] == 7);
+    sim_copy_sync(t.d + 2000, t.d, 1000);
+    CHECK(t.node.now() == 1us); // the host goes on
+    sim_copy_sync(t.h + 1000, t.d + 2000, 1000);
+    CHECK(t.node.now() == 3us); // after the copy before, on the default stream
+    CHECK(t.h[1999] == 7);
+    sim_copy_sync(t.d + 4000, t.pageable.data(), 1000);
+    sim_launch(t.s, {.reads = {{t.d + 4000, 1000}}});
+    CHECK(t.node.reports().size() == 1);
+}
+
+TEST_CASE("sim_copy: both directions and the kernel engine work at one time") {
+    bench      t;
+    sim_stream a, b, c;
+    sim_copy(a, t.d, t.h, 10000);
+    sim_copy(b, t.h + 100000, t.d + 100000, 10000);
+    sim_launch(c, {.duration = 10us});
+    sim_device{}.synchronize();
+    CHECK(t.node.now() == 10us);
+    CHECK(t.node.figures()
+              .together[sim_set(sim_engine::compute, sim_engine::to_device, sim_engine::to_host)] ==
+          10us);
+}
+
+TEST_CASE("sim_copy: between devices the link counts, and without one it is refused") {
+    sim_options o = exact(3);
+    o.links       = {{.from = 0, .to = 1, .bandwidth = 2_GB, .latency = 5us}};
+    bench        t{o};
+    sim_resource far{sim_device{1}}, unreachable{sim_device{2}};
+    void* const  p = far.allocate_sync(1000);
+    void* const  q = unreachable.allocate_sync(1000);
+    sim_fill(t.s, t.d, std::byte{5}, 1000);
+    sim_copy(t.s, p, t.d, 1000);
+    t.s.synchronize();
+    CHECK(t.node.now() == 1us + 5us + 500ns);
+    CHECK(*sim_view(static_cast<char*>(p)) == 5);
+    CHECK(t.node.trace()[1].engine == sim_engine::peer);
+    CHECK(t.node.figures().bytes_peer == 1000);
+    try {
+        sim_copy(t.s, q, t.d, 1000);
+        CHECK(false);
+    } catch (sim_error const& e) { CHECK(e.status() == sim_status::peer_not_reachable); }
+    far.deallocate_sync(p, 1000);
+    unreachable.deallocate_sync(q, 1000);
+}
+
+TEST_CASE("sim_copy: a box of bytes moves row by row, and only its rows count as touched") {
+    bench t;
+    for (int i = 0; i < 64; ++i) { t.h[i] = static_cast<char>(i); }
+    // a 4x3 box, two slices, from a pitch of 8 to a pitch of 16
+    sim_copy(t.s, {.to         = t.d,
+                   .to_pitch   = 16,
+                   .to_slice   = 64,
+                   .from       = t.h + 2,
+                   .from_pitch = 8,
+                   .from_slice = 32,
+                   .width      = 4,
+                   .height     = 3,
+                   .depth      = 2});
+    sim_launch(sim_stream{}, {.writes = {{t.d + 4, 12}, {t.d + 20, 12}}}); // between the rows
+    CHECK(t.node.reports().empty());
+    t.s.synchronize();
+    char const* const v = sim_view(t.d);
+    CHECK(v[0] == 2);
+    CHECK(v[3] == 5);
+    CHECK(v[16] == 10);
+    CHECK(v[32 + 64] == 50);
+    CHECK(v[4] == 0);
+    sim_launch(sim_stream{}, {.name = "clash", .writes = {{t.d + 16, 1}}});
+    CHECK(t.node.reports().empty()); // the host has waited
+}
+
+TEST_CASE("sim_copy: filling device memory leaves the host free, other memory makes it wait") {
+    bench t;
+    sim_fill(t.s, t.d, std::byte{9}, 1000);
+    CHECK(t.node.now() == 0us);
+    sim_fill(t.s, t.h, std::byte{8}, 1000);
+    CHECK(t.node.now() == 2us);
+    CHECK(t.h[999] == 8);
+    CHECK(sim_view(t.d)[999] == 9);
+    sim_touch({t.h, 1000}, sim_access::read);
+    CHECK(t.node.reports().empty());
+}
+
+TEST_CASE("sim_copy: no bytes are no operation") {
+    bench t;
+    sim_copy(t.s, nullptr, nullptr, 0);
+    sim_fill(t.s, nullptr, std::byte{}, 0);
+    sim_copy(t.s, pitched_copy{});
+    sim_copy_sync(nullptr, nullptr, 0);
+    t.s.synchronize();
+    CHECK(t.node.trace().empty());
+}
+
+TEST_CASE("sim_copy: without contents a copy takes its time and moves nothing") {
+    sim_options o = exact();
+    o.backed      = false;
+    o.capacity    = 1_TiB;
+    sim_node            node{o};
+    sim_resource        memory;
+    sim_pinned_resource pinned;
+    sim_stream          s;
+    void* const         d = memory.allocate_sync(80_GiB);
+    auto* const         h = static_cast<char*>(pinned.allocate_sync(1000));
+    h[0]                  = 1;
+    sim_copy(s, d, h, 1000);
+    sim_fill(s, d, std::byte{3}, 1000);
+    sim_copy(s, h, d, 1000);
+    s.synchronize();
+    CHECK(node.now() == 3us);
+    CHECK(h[0] == 1);
+    CHECK_THROWS_AS(static_cast<void>(sim_view(static_cast<char*>(d))), sim_error);
+    memory.deallocate_sync(d, 80_GiB);
+    pinned.deallocate_sync(h, 1000);
+}
+
+TEST_CASE("sim_copy: the host does not wait for a synchronous copy between devices either") {
+    bench        t{exact(2)};
+    sim_resource far{sim_device{1}};
+    void* const  p = far.allocate_sync(1000);
+    sim_copy_sync(p, t.d, 1000);
+    CHECK(t.node.now() == 0us);
+    sim_launch(t.s, {.reads = {{p, 1000}}});
+    CHECK(t.node.reports().size() == 1); // the host knows nothing of its end
+    sim_device{}.synchronize();
+    far.deallocate_sync(p, 1000);
+}

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/sim/sim_device.hpp> // first: the header must stand alone
+
+#include <vram/sim/sim.hpp>
+
+#include <doctest/doctest.h>
+
+#include <concepts>
+#include <thread>
+
+using namespace vram;
+using namespace std::chrono_literals;
+
+static_assert(std::regular<sim_device>);
+
+TEST_CASE("sim_device: each thread has a current one, the first at first") {
+    sim_node const node{{.devices = 2}};
+    CHECK(sim_device::current() == sim_device{0});
+    sim_device{1}.make_current();
+    CHECK(sim_device::current().index() == 1);
+    int other = -1;
+    std::thread{[&] { other = sim_device::current().index(); }}.join();
+    CHECK(other == 0);
+}
+
+TEST_CASE("sim_device: one that is not there is refused") {
+    sim_node const node{{.devices = 2}};
+    CHECK_THROWS_AS(sim_device{2}, sim_error);
+    CHECK_THROWS_AS(sim_device{-1}, sim_error);
+}
+
+TEST_CASE("sim_device: synchronising waits for every stream of it, and for no other device's") {
+    sim_node const node{{.devices = 2}};
+    sim_stream     a, b, far{sim_device{1}};
+    sim_launch(a, {.duration = 2us});
+    sim_launch(b, {.duration = 3us});
+    sim_launch(far, {.duration = 90us});
+    sim_device{0}.synchronize();
+    CHECK(sim_node::current().now() == 5us);
+    CHECK_FALSE(far.done());
+}
+
+TEST_CASE("sim_device: devices of two nodes differ") {
+    sim_node const   a;
+    sim_device const d;
+    sim_node const   b;
+    CHECK_FALSE(d == sim_device{});
+}

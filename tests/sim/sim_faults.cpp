@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/sim/sim_faults.hpp> // first: the header must stand alone
+
+#include <vram/base/error.hpp>
+#include <vram/sim/sim.hpp>
+
+#include <doctest/doctest.h>
+
+#include <vector>
+
+using namespace vram;
+using namespace std::chrono_literals;
+
+namespace {
+sim_options quiet() { return {.copy_latency = sim_time{0}, .on_report = sim_on_report::collect}; }
+
+template <class Body>
+sim_status status_of(Body body) {
+    try {
+        body();
+    } catch (sim_error const& e) { return e.status(); }
+    return sim_status::ok;
+}
+} // namespace
+
+TEST_CASE("sim_faults: the n-th allocation is refused, the ones around it are not") {
+    sim_node     node{quiet()};
+    sim_resource mr;
+    node.faults().at(sim_call_kind::allocate, 2);
+    void* const a = mr.try_allocate_sync(64);
+    CHECK(a != nullptr);
+    CHECK(mr.try_allocate_sync(64) == nullptr);
+    void* const b = mr.allocate_sync(64);
+    CHECK(node.faults().calls(sim_call_kind::allocate) == 3);
+    node.faults().at(sim_call_kind::allocate, 1);
+    CHECK_THROWS_AS(static_cast<void>(mr.allocate_sync(64)), out_of_memory);
+    mr.deallocate_sync(a, 64);
+    mr.deallocate_sync(b, 64);
+}
+
+TEST_CASE("sim_faults: a number of calls in a row fail, counted from where the fault is planted") {
+    sim_node     node{quiet()};
+    sim_resource mr;
+    mr.deallocate_sync(mr.allocate_sync(8), 8);
+    node.faults().at(sim_call_kind::allocate, 1, {}, 3);
+    for (int i = 0; i < 3; ++i) { CHECK(mr.try_allocate_sync(8) == nullptr); }
+    mr.deallocate_sync(mr.allocate_sync(8), 8);
+}
+
+TEST_CASE("sim_faults: random faults are the same from the same seed") {
+    auto const run = [](std::uint64_t seed) {
+        sim_node     node{quiet()};
+        sim_resource mr;
+        node.faults().randomly(sim_call_kind::allocate, 0.5, seed);
+        std::vector<bool> refused;
+        for (int i = 0; i < 100; ++i) {
+            void* const p = mr.try_allocate_sync(8);
+            refused.push_back(p == nullptr);
+            mr.deallocate_sync(p, 8);
+        }
+        return refused;
+    };
+    auto const one = run(1);
+    CHECK(one == run(1));
+    CHECK(one != run(2));
+    auto const count = std::count(one.begin(), one.end(), true);
+    CHECK(count > 20);
+    CHECK(count < 80);
+}
+
+TEST_CASE("sim_faults: a predicate chooses by kind, size and device") {
+    sim_node     node{quiet()};
+    sim_resource mr;
+    node.faults().when(
+        [](sim_call_info const& c) { return c.kind == sim_call_kind::allocate && c.bytes > 1000; });
+    CHECK(mr.try_allocate_sync(1001) == nullptr);
+    void* const p = mr.try_allocate_sync(1000);
+    CHECK(p != nullptr);
+    node.faults().clear();
+    void* const q = mr.allocate_sync(1001);
+    mr.deallocate_sync(p, 1000);
+    mr.deallocate_sync(q, 1001);
+}
+
+TEST_CASE("sim_faults: capacity that another process took is missing until it is given back") {
+    sim_options o = quiet();
+    o.capacity    = 1_MiB;
+    sim_node     node{o};
+    sim_resource mr;
+    node.take(0, 900_KiB);
+    CHECK(sim_device{}.memory().free == 124_KiB);
+    CHECK_THROWS_AS(static_cast<void>(mr.allocate_sync(512_KiB)), out_of_memory);
+    node.give_back(0, 900_KiB);
+    CHECK(sim_device{}.memory() == memory_info{1_MiB, 1_MiB});
+    mr.deallocate_sync(mr.allocate_sync(512_KiB), 512_KiB);
+    node.take(0, 4_MiB); // more than there is
+    CHECK(sim_device{}.memory().free == 0);
+}
+
+TEST_CASE("sim_faults: a copy fails now, or the next synchronise does, once or for good") {
+    sim_node            node{quiet()};
+    sim_resource        mr;
+    sim_pinned_resource pinned;
+    sim_stream          s;
+    auto* const         d = static_cast<char*>(mr.allocate_sync(16));
+    auto* const         h = static_cast<char*>(pinned.allocate_sync(16));
+    h[0]                  = 1;
+    node.faults().at(sim_call_kind::copy, 1, {.status = sim_status::copy_failed});
+    CHECK(status_of([&] { sim_copy(s, d, h, 16); }) == sim_status::copy_failed);
+
+    node.faults().at(sim_call_kind::copy, 1, {.status = sim_status::copy_failed, .later = true});
+    CHECK(status_of([&] { sim_copy(s, d, h, 16); }) == sim_status::ok);
+    CHECK(status_of([&] { s.synchronize(); }) == sim_status::copy_failed);
+    CHECK(status_of([&] { s.synchronize(); }) == sim_status::ok);
+    CHECK(*sim_view(d) == 0); // it moved nothing
+
+    node.faults().at(sim_call_kind::launch, 1,
+                     {.status = sim_status::launch_failed, .later = true, .sticky = true});
+    sim_launch(s, {});
+    CHECK(status_of([&] { s.synchronize(); }) == sim_status::launch_failed);
+    CHECK(status_of([&] { sim_device{}.synchronize(); }) == sim_status::launch_failed);
+    mr.deallocate_sync(d, 16);
+    pinned.deallocate_sync(h, 16);
+}
+
+TEST_CASE("sim_faults: a slow copy is late by what was planted") {
+    sim_node            node{quiet()};
+    sim_resource        mr;
+    sim_pinned_resource pinned;
+    sim_stream          s;
+    void* const         d = mr.allocate_sync(25000);
+    void* const         h = pinned.allocate_sync(25000);
+    node.faults().at(sim_call_kind::copy, 1, {.slow = 5ms});
+    sim_copy(s, d, h, 25000);
+    s.synchronize();
+    CHECK(node.now() == 5ms + 1us);
+    mr.deallocate_sync(d, 25000);
+    pinned.deallocate_sync(h, 25000);
+}
+
+TEST_CASE("sim_faults: events, streams and pinned memory can be refused") {
+    sim_node node{quiet()};
+    node.faults().at(sim_call_kind::create_event, 1);
+    node.faults().at(sim_call_kind::create_stream, 1);
+    node.faults().at(sim_call_kind::allocate_host, 1);
+    CHECK(status_of([] { sim_event e; }) == sim_status::refused);
+    CHECK(status_of([] { sim_stream s; }) == sim_status::refused);
+    CHECK_THROWS_AS(static_cast<void>(sim_pinned_resource{}.allocate_sync(8)), out_of_memory);
+    sim_event const  e;
+    sim_stream const s;
+}
+
+TEST_CASE("sim_faults: a thread stalls for as long as was planted") {
+    sim_node   node{quiet()};
+    sim_stream s;
+    sim_event  e;
+    node.faults().at(sim_call_kind::record, 1, {.stall = 3ms});
+    e.record(s);
+    CHECK(node.now() == 3ms);
+}
+
+TEST_CASE("sim_faults: a lost device fails every later call, and the other devices none") {
+    sim_options o = quiet();
+    o.devices     = 2;
+    sim_node     node{o};
+    sim_resource mr;
+    sim_stream   s, other{sim_device{1}};
+    sim_event    e;
+    void* const  p = mr.allocate_sync(8);
+    node.faults().at(sim_call_kind::launch, 1, {.status = sim_status::device_lost, .lost = true});
+    CHECK(status_of([&] { sim_launch(s, {}); }) == sim_status::device_lost);
+    CHECK(status_of([&] { sim_launch(s, {}); }) == sim_status::device_lost);
+    CHECK(status_of([&] { e.record(s); }) == sim_status::device_lost);
+    CHECK(status_of([&] { static_cast<void>(e.done()); }) == sim_status::device_lost);
+    CHECK(status_of([&] { s.synchronize(); }) == sim_status::device_lost);
+    CHECK(status_of([&] { static_cast<void>(mr.allocate_sync(8)); }) == sim_status::device_lost);
+    CHECK(mr.try_allocate_sync(8) == nullptr);
+    CHECK(status_of([&] { sim_launch(other, {}); }) == sim_status::ok);
+    CHECK(status_of([&] { other.synchronize(); }) == sim_status::ok);
+
+    static int code   = 0;
+    auto const before = set_error_sink([](error const& told) noexcept { code = told.code; });
+    mr.deallocate_sync(p, 8);
+    set_error_sink(before);
+    CHECK(code == static_cast<int>(sim_status::device_lost));
+}

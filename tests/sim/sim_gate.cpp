@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/sim/sim_gate.hpp> // first: the header must stand alone
+
+#include <vram/sim/sim.hpp>
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <deque>
+#include <thread>
+#include <vector>
+
+using namespace vram;
+using namespace std::chrono_literals;
+
+namespace {
+sim_options quiet() { return {.on_report = sim_on_report::collect}; }
+} // namespace
+
+TEST_CASE("sim_gate: a waiter takes over the later of the two clocks" *
+          doctest::skip(!sim_ordered_threads) *
+          doctest::description("threads run freely under ThreadSanitizer")) {
+    for (sim_time const mine : {10us, 90us}) {
+        sim_node   node{quiet()};
+        sim_gate   g;
+        bool       ready = false;
+        sim_thread t{sim_device{}, [&] {
+                         sim_work(50us);
+                         {
+                             auto held = g.hold();
+                             ready     = true;
+                         }
+                         g.notify();
+                     }};
+        sim_work(mine);
+        {
+            auto held = g.hold();
+            g.wait(held, [&] { return ready; });
+        }
+        CHECK(node.now() == std::max<sim_time>(mine, 50us));
+    }
+}
+
+TEST_CASE(
+    "sim_gate: what was done before it was let go happened before what the next holder does") {
+    sim_node            node{quiet()};
+    sim_pinned_resource pinned;
+    sim_gate            g;
+    bool                ready = false;
+    void* const         p     = pinned.allocate_sync(64);
+    {
+        sim_thread t{sim_device{}, [&] {
+                         sim_touch({p, 64}, sim_access::write);
+                         {
+                             auto held = g.hold();
+                             ready     = true;
+                         }
+                         g.notify();
+                     }};
+        {
+            auto held = g.hold();
+            g.wait(held, [&] { return ready; });
+        }
+        sim_touch({p, 64}, sim_access::read);
+    }
+    CHECK(node.reports().empty());
+    pinned.deallocate_sync(p, 64);
+}
+
+TEST_CASE("sim_gate: it is held by one at a time, and waiting for it takes time" *
+          doctest::skip(!sim_ordered_threads) *
+          doctest::description("threads run freely under ThreadSanitizer")) {
+    sim_node   node{quiet()};
+    sim_gate   g;
+    int        inside = 0;
+    sim_time   end[3];
+    auto const body = [&](int i) {
+        auto held = g.hold();
+        CHECK(++inside == 1);
+        sim_work(10us);
+        sim_work(sim_time{0});
+        --inside;
+        end[i] = node.now();
+    };
+    sim_thread a{sim_device{}, [&] { body(0); }}, b{sim_device{}, [&] { body(1); }},
+        c{sim_device{}, [&] { body(2); }};
+    sim_thread::join_together(a, b, c);
+    CHECK(end[0] == 10us);
+    CHECK(end[1] == 20us);
+    CHECK(end[2] == 30us);
+}
+
+TEST_CASE("sim_gate: a producer and a consumer with two slots keep the time of a pipeline" *
+          doctest::skip(!sim_ordered_threads) *
+          doctest::description("threads run freely under ThreadSanitizer")) {
+    // Filling takes 10 us, using 15 us, four items, two slots: 10 + 4 * 15.
+    sim_node        node{quiet()};
+    sim_gate        g;
+    std::deque<int> queue;
+    sim_thread      producer{sim_device{}, [&] {
+                            for (int i = 0; i < 4; ++i) {
+                                sim_work(10us);
+                                auto held = g.hold();
+                                g.wait(held, [&] { return queue.size() < 2; });
+                                queue.push_back(i);
+                                held.unlock();
+                                g.notify();
+                            }
+                        }};
+    for (int i = 0; i < 4; ++i) {
+        {
+            auto held = g.hold();
+            g.wait(held, [&] { return !queue.empty(); });
+            CHECK(queue.front() == i);
+            queue.pop_front();
+        }
+        g.notify();
+        sim_work(15us);
+    }
+    producer.join();
+    CHECK(node.now() == 70us);
+}
+
+TEST_CASE("sim_gate: a host callback may notify") {
+    sim_node   node{quiet()};
+    sim_stream s;
+    struct shared {
+        sim_gate gate;
+        bool     ready = false;
+    } both;
+    sim_launch(s, {.duration = 40us});
+    sim_call_host(
+        s,
+        [](void* p) {
+            auto& b = *static_cast<shared*>(p);
+            {
+                auto held = b.gate.hold();
+                b.ready   = true;
+            }
+            b.gate.notify();
+        },
+        &both);
+    auto held = both.gate.hold();
+    both.gate.wait(held, [&] { return both.ready; }); // waiting lets time go on
+    held.unlock();
+    CHECK(node.now() == 40us);
+}
+
+TEST_CASE("sim_gate: ordinary threads hand over through it too") {
+    sim_node         node{quiet()};
+    sim_gate         g;
+    std::vector<int> got;
+    std::deque<int>  queue;
+    std::thread      producer{[&] {
+        for (int i = 0; i < 100; ++i) {
+            {
+                auto held = g.hold();
+                queue.push_back(i);
+            }
+            g.notify();
+        }
+    }};
+    while (got.size() < 100) {
+        auto held = g.hold();
+        g.wait(held, [&] { return !queue.empty(); });
+        got.push_back(queue.front());
+        queue.pop_front();
+    }
+    producer.join();
+    for (int i = 0; i < 100; ++i) { REQUIRE(got[static_cast<std::size_t>(i)] == i); }
+}
+
+TEST_CASE(
+    "sim_gate: a participating thread waits for an ordinary one that it has seen at the gate") {
+    sim_node    node{quiet()};
+    sim_gate    g;
+    bool        ready = false, waiting = false;
+    std::thread ordinary{[&] {
+        auto held = g.hold();
+        g.wait(held, [&] { return waiting; });
+        ready = true;
+        held.unlock();
+        g.notify();
+    }};
+    {
+        sim_thread const t{sim_device{}, [&] {
+                               auto held = g.hold();
+                               waiting   = true;
+                               held.unlock();
+                               g.notify();
+                               held = g.hold();
+                               g.wait(held, [&] { return ready; });
+                           }};
+    }
+    ordinary.join();
+    CHECK(ready);
+}
+
+TEST_CASE("sim_gate: threads that wait for each other for ever are told so" *
+          doctest::skip(!sim_ordered_threads) *
+          doctest::description("threads run freely under ThreadSanitizer")) {
+    sim_node node{quiet()};
+    sim_gate g;
+    int      deadlocks = 0;
+    {
+        sim_thread const t{sim_device{}, [&] {
+                               auto held = g.hold();
+                               try {
+                                   g.wait(held, [] { return false; });
+                               } catch (sim_error const& e) {
+                                   CHECK(e.status() == sim_status::deadlock);
+                                   ++deadlocks;
+                                   throw;
+                               }
+                           }};
+    }
+    CHECK(deadlocks == 1);
+    auto const all = node.reports();
+    REQUIRE(all.size() == 1);
+    CHECK(all[0].kind == sim_mistake::deadlock);
+    CHECK(all[0].missing == "host thread 1 waits for others to end, host thread 2 waits at a gate");
+}
+
+TEST_CASE("sim_gate: an ordinary thread takes over what a participating one did before") {
+    sim_node            node{quiet()};
+    sim_pinned_resource pinned;
+    void* const         p = pinned.allocate_sync(64);
+    {
+        sim_gate          g;
+        bool              ready = false;
+        std::atomic<bool> waits{false};
+        std::thread       ordinary{[&] {
+            {
+                auto held = g.hold();
+                waits     = true;
+                g.wait(held, [&] { return ready; });
+            }
+            sim_touch({p, 64}, sim_access::read);
+        }};
+        while (!waits) { std::this_thread::yield(); }
+        sim_thread t{sim_device{}, [&] {
+                         sim_touch({p, 64}, sim_access::write);
+                         {
+                             auto held = g.hold();
+                             ready     = true;
+                         }
+                         g.notify();
+                     }};
+        t.join();
+        ordinary.join();
+    }
+    CHECK(node.reports().empty());
+    pinned.deallocate_sync(p, 64);
+}
+
+TEST_CASE("sim_gate: an ordinary thread that notified once is one that may notify again") {
+    sim_node node{quiet()};
+    sim_gate g;
+    bool     ready = false;
+    g.notify(); // before anybody waits, and without having taken the gate
+    std::atomic<bool> started{false};
+    std::thread       ordinary{[&] {
+        while (!started) { std::this_thread::yield(); }
+        std::this_thread::sleep_for(30ms); // it waits by now
+        {
+            auto held = g.hold();
+            ready     = true;
+        }
+        g.notify();
+    }};
+    sim_thread        t{sim_device{}, [&] {
+                     auto held = g.hold();
+                     started   = true;
+                     g.wait(held, [&] { return ready; });
+                 }};
+    t.join();
+    ordinary.join();
+    CHECK(node.reports().empty());
+}

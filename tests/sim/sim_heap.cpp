@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/sim/sim_heap.hpp> // first: the header must stand alone
+
+#include <doctest/doctest.h>
+
+#include <memory>
+
+using namespace vram;
+
+TEST_CASE("sim_heap: books what it gives, and takes it off again") {
+    sim_machine m{{.capacity = 1_MiB, .on_report = sim_on_report::collect}};
+    sim_call    call{m, sim_call_kind::other, 0, std::source_location::current()};
+    sim_heap    heap{call};
+    void* const p = heap.allocate(sim_kind::device, 0, 100, 256);
+    void* const q = heap.allocate(sim_kind::pinned, 0, 100, 256);
+    CHECK(m.at(0).used == 512); // pinned memory is the host's
+    CHECK(heap.allocate(sim_kind::device, 0, 1_MiB, 256) == nullptr);
+    CHECK(m.at(0).used == 512);
+    CHECK(heap.free(sim_kind::device, 0, p, 100));
+    CHECK_FALSE(heap.free(sim_kind::device, 0, q, 100));
+    CHECK(heap.free(sim_kind::pinned, 0, q, 100));
+    CHECK(m.at(0).used == 0);
+    CHECK(m.checker.reports().size() == 1);
+}
+
+TEST_CASE("sim_heap: a pool's bytes are live, waiting or free in it, and nothing else") {
+    sim_machine       m{{.capacity = 1_MiB}};
+    sim_call          call{m, sim_call_kind::other, 0, std::source_location::current()};
+    sim_heap          heap{call};
+    sim_stream_state& s    = m.make_stream(*call.host, 0, false);
+    auto const        pool = std::make_shared<sim_pool>();
+    pool->threshold        = unsatisfiable;
+    void* const a          = heap.allocate(*pool, s, 1000, 256);
+    void* const b          = heap.allocate(*pool, s, 2000, 256);
+    CHECK(pool->reserved == 3072);
+    CHECK(heap.free(pool, s, a, 1000));
+    CHECK(pool->live == 2048);
+    CHECK(pool->pending_bytes() == 1024);
+    sim_wait{call}.synchronize(s);
+    CHECK(pool->pending_bytes() == 0);
+    CHECK(pool->reserved == 3072);
+    void* const c = heap.allocate(*pool, s, 1024, 256); // what is free in the pool
+    CHECK(pool->reserved == 3072);
+    CHECK(heap.free(pool, s, b, 2000));
+    CHECK(heap.free(pool, s, c, 1024));
+    sim_wait{call}.synchronize(s);
+    CHECK(sim_heap::trim(m, *pool, 0) == 3072);
+    CHECK(m.at(0).used == 0);
+}

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/sim/sim_host.hpp> // first: the header must stand alone
+
+#include <doctest/doctest.h>
+
+using namespace vram;
+
+TEST_CASE("sim_host: a step is not known to those who joined before it") {
+    sim_host h;
+    h.slot = 2;
+    h.advance();
+    vector_clock joined;
+    joined.join(h.knows);
+    h.advance();
+    CHECK(joined.knows(2, 1));
+    CHECK_FALSE(joined.knows(2, h.knows[2]));
+}
+
+TEST_CASE("sim_host: a thread is remembered on every node it uses") {
+    detail::self(1000001).device = 3;
+    detail::self(1000002).device = 5;
+    CHECK(detail::self(1000001).device == 3);
+    CHECK(detail::self(1000002).device == 5);
+    CHECK(detail::self(1000003).device == 0);
+    CHECK(detail::self(1000003).host == nullptr);
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/sim/sim_machine.hpp> // first: the header must stand alone
+
+#include <doctest/doctest.h>
+
+using namespace vram;
+
+TEST_CASE("sim_machine: streams and events are used again, ids never are") {
+    sim_machine       m{{.devices = 2}};
+    std::unique_lock  held{m.mutex};
+    sim_stream_state& a  = m.make_stream(m.turns.outside, 1, false);
+    auto const        id = a.id.load();
+    CHECK(a.device == 1);
+    CHECK(m.at(1).streams.size() == 2); // with the default stream
+    m.destroy_stream(a);
+    CHECK(m.at(1).streams.size() == 1);
+    sim_stream_state& b = m.make_stream(m.turns.outside, 0, true);
+    CHECK(&a == &b);
+    CHECK(b.id > id);
+    sim_event_state& e = m.make_event(0, true);
+    m.destroy_event(e);
+    CHECK(&m.make_event(1, false) == &e);
+    CHECK_FALSE(e.timed);
+}
+
+TEST_CASE("sim_machine: what the host hears it knows, and what it enqueues comes after it") {
+    sim_machine       m{{}};
+    std::unique_lock  held{m.mutex};
+    sim_stream_state& a = m.make_stream(m.turns.outside, 0, false);
+    sim_stream_state& b = m.make_stream(m.turns.outside, 0, false);
+    a.count             = a.knows.advance(a.slot);
+    CHECK_FALSE(b.knows.knows(a.slot, a.count));
+    m.hear(m.turns.outside, a.knows);
+    m.follow(b, m.turns.outside);
+    CHECK(b.knows.knows(a.slot, a.count));
+}
+
+TEST_CASE("sim_machine: with races off nobody keeps clocks") {
+    sim_machine       m{{.checks = {.races = false}}};
+    std::unique_lock  held{m.mutex};
+    sim_stream_state& a = m.make_stream(m.turns.outside, 0, false);
+    a.knows.advance(a.slot);
+    vector_clock const before = m.turns.outside.knows;
+    m.hear(m.turns.outside, a.knows);
+    CHECK(m.turns.outside.knows == before);
+}
+
+TEST_CASE("sim_machine: what a destroyed stream left behind holds the legacy stream only where it "
+          "was a blocking one") {
+    sim_machine       m{{}};
+    std::unique_lock  held{m.mutex};
+    sim_operation     op;
+    sim_stream_state& a = m.make_stream(m.turns.outside, 0, false);
+    sim_stream_state& b = m.make_stream(m.turns.outside, 0, true);
+    op.number           = 1;
+    a.tail = b.tail = {&op, 1};
+    b.waits         = {{&op, 1}, {&op, 7}}; // the second is over
+    m.destroy_stream(a);
+    CHECK(m.at(0).orphans.size() == 1);
+    CHECK(m.at(0).blocking_orphans.empty());
+    m.destroy_stream(b);
+    CHECK(m.at(0).orphans.size() == 3);
+    CHECK(m.at(0).blocking_orphans.size() == 2);
+    op.number = 0; // it ends
+    m.destroy_stream(m.make_stream(m.turns.outside, 0, true));
+    CHECK(m.at(0).orphans.empty());
+    CHECK(m.at(0).blocking_orphans.empty());
+}

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/sim/sim_node.hpp> // first: the header must stand alone
+
+#include <vram/sim/sim.hpp>
+
+#include <doctest/doctest.h>
+
+#include <memory>
+#include <thread>
+
+using namespace vram;
+using namespace std::chrono_literals;
+
+TEST_CASE("sim_node: there is one from the start; the newest that lives is the current one") {
+    sim_node& first = sim_node::current();
+    {
+        sim_node const a;
+        CHECK(&sim_node::current() == &a);
+        {
+            sim_node const b;
+            CHECK(&sim_node::current() == &b);
+        }
+        CHECK(&sim_node::current() == &a);
+    }
+    CHECK(&sim_node::current() == &first);
+}
+
+TEST_CASE("sim_node: nodes may end in any order") {
+    sim_node& first = sim_node::current();
+    auto      a     = std::make_unique<sim_node>();
+    auto      b     = std::make_unique<sim_node>();
+    a.reset();
+    CHECK(&sim_node::current() == b.get());
+    b.reset();
+    CHECK(&sim_node::current() == &first);
+}
+
+TEST_CASE("sim_node: time is the host's: it moves by work, by waiting, and by what calls cost") {
+    sim_node   node{{.call_cost = 100ns}};
+    sim_stream s; // a call
+    CHECK(node.now() == 100ns);
+    node.work(1us); // a call and its work
+    CHECK(node.now() == 1200ns);
+    sim_launch(s, {.duration = 5us});
+    CHECK(node.now() == 1300ns);
+    s.synchronize();
+    CHECK(node.now() == 6300ns);
+}
+
+TEST_CASE("sim_node: runs what is queued when it ends") {
+    bool ran = false;
+    {
+        sim_node const node;
+        sim_launch(sim_stream{}, {.duration = 1s}, [&] { ran = true; });
+    }
+    CHECK(ran);
+}
+
+TEST_CASE("sim_node: reports are taken, or looked at; checks can be changed on the way") {
+    sim_node   node{{.on_report = sim_on_report::collect}};
+    sim_stream s;
+    char       local[4];
+    sim_launch(s, {.reads = {{local, 4}}});
+    CHECK(node.reports().size() == 1);
+    CHECK(node.take_reports().size() == 1);
+    CHECK(node.reports().empty());
+    node.set_checks({.residency = false});
+    sim_launch(s, {.reads = {{local, 4}}});
+    CHECK(node.reports().empty());
+}
+
+TEST_CASE("sim_node: figures are kept for each device and start anew when asked") {
+    sim_node     node{{.devices = 2}};
+    sim_resource memory{sim_device{1}};
+    sim_stream   s{sim_device{1}};
+    void* const  p = memory.allocate_sync(1000);
+    sim_launch(s, {.duration = 5us});
+    s.synchronize();
+    CHECK(node.figures(1).allocations == 1);
+    CHECK(node.figures(1).operations[0] == 1);
+    CHECK(node.figures(0).allocations == 0);
+    node.reset_figures(1);
+    CHECK(node.figures(1).busy(sim_engine::compute) == 0us);
+    CHECK(node.figures(1).peak_used == 1024);
+    memory.deallocate_sync(p, 1000);
+    CHECK(node.figures(1).frees == 1);
+}
+
+TEST_CASE("sim_node: the trace holds every finished operation, where it is wanted") {
+    sim_node   node{{.trace = true}};
+    sim_stream s;
+    sim_launch(s, {.name = "k", .duration = 5us});
+    CHECK(node.trace().empty());
+    s.synchronize();
+    REQUIRE(node.trace().size() == 1);
+    CHECK(node.trace()[0].stream == s.id());
+    CHECK(node.trace()[0].end == 5us);
+}
+
+TEST_CASE("sim_node: ends also where the calling thread still takes part, and makes it ordinary") {
+    bool ran = false;
+    {
+        sim_node node;
+        {
+            sim_thread t{sim_device{}, [] {}};
+            sim_work(sim_time{1});
+            sim_work(sim_time{0});                   // the thread had its turn, and ended
+            std::thread ordinary{[&] { t.join(); }}; // so this thread never joins what it started
+            ordinary.join();
+        }
+        sim_launch(sim_stream{}, {.duration = 1ms}, [&] { ran = true; });
+        node.finish();
+        CHECK(node.machine().turns.participants() == 0);
+        if (sim_ordered_threads) { CHECK(node.now() == 1ms + 1ns); }
+    }
+    CHECK(ran);
+}
+
+TEST_CASE("sim_node: a participating thread may finish it") {
+    bool     ran = false;
+    sim_node node;
+    {
+        sim_thread t{sim_device{}, [&] {
+                         sim_launch(sim_stream{}, {.duration = 1ms}, [&] { ran = true; });
+                         node.finish();
+                     }};
+    }
+    CHECK(ran);
+    CHECK(node.machine().turns.participants() == 0);
+}

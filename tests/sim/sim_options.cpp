@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/sim/sim_options.hpp> // first: the header must stand alone
+
+#include <doctest/doctest.h>
+
+using namespace vram;
+
+TEST_CASE(
+    "sim_options: the defaults are one device with every check on that every program passes") {
+    sim_options const o;
+    CHECK(o.devices == 1);
+    CHECK(o.checks.races);
+    CHECK(o.checks.frees);
+    CHECK(o.checks.leaks);
+    CHECK_FALSE(o.checks.uninitialised);
+    CHECK_FALSE(o.checks.capacity);
+    CHECK(o.call_cost == sim_time{0});
+    CHECK(o.query_cost > sim_time{0}); // a loop that asks must get on
+    CHECK(o.threads == sim_order::by_time);
+}

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/sim/sim_pinned_resource.hpp> // first: the header must stand alone
+
+#include <vram/sim/sim.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cstring>
+
+using namespace vram;
+
+static_assert(has_property<sim_pinned_resource, host_accessible>);
+static_assert(has_property<sim_pinned_resource, device_accessible>);
+
+TEST_CASE("sim_pinned_resource: the host and the device use the same bytes") {
+    sim_node const      node;
+    sim_pinned_resource pinned;
+    sim_stream          s;
+    auto* const         h = static_cast<char*>(pinned.allocate_sync(64, 4096));
+    CHECK(reinterpret_cast<std::uintptr_t>(h) % 4096 == 0);
+    std::memset(h, 1, 64);
+    sim_launch(s, {.writes = {{h, 64}}}, [=] { std::memset(sim_view(h), 2, 64); });
+    s.synchronize();
+    CHECK(h[63] == 2);
+    pinned.deallocate_sync(h, 64);
+}
+
+TEST_CASE("sim_pinned_resource: takes nothing of the device, and has a limit of its own") {
+    sim_node const      node{{.capacity = 1_MiB, .pinned_capacity = 2_MiB}};
+    sim_pinned_resource pinned;
+    void* const         p = pinned.allocate_sync(2_MiB);
+    CHECK(sim_device{}.memory().free == 1_MiB);
+    CHECK(pinned.try_allocate_sync(3_MiB) == nullptr);
+    CHECK(pinned.try_allocate_sync(SIZE_MAX) == nullptr);
+    pinned.deallocate_sync(p, 2_MiB);
+}
+
+TEST_CASE("sim_pinned_resource: the limit is for all that is out, of each kind") {
+    sim_node const       node{{.pinned_capacity = 1_MiB}};
+    sim_pinned_resource  pinned;
+    sim_managed_resource managed;
+    void* const          p = pinned.allocate_sync(512_KiB);
+    void* const          q = pinned.allocate_sync(512_KiB - 100); // counted as whole granules
+    CHECK(pinned.try_allocate_sync(1) == nullptr);
+    void* const r = managed.allocate_sync(1_MiB); // has as much of its own
+    CHECK(managed.try_allocate_sync(1) == nullptr);
+    pinned.deallocate_sync(p, 512_KiB);
+    CHECK(pinned.try_allocate_sync(600_KiB) == nullptr);
+    void* const again = pinned.allocate_sync(512_KiB);
+    CHECK(pinned.try_allocate_sync(1) == nullptr);
+    pinned.deallocate_sync(again, 512_KiB);
+    pinned.deallocate_sync(q, 512_KiB - 100);
+    managed.deallocate_sync(r, 1_MiB);
+    void* const all = pinned.allocate_sync(1_MiB);
+    pinned.deallocate_sync(all, 1_MiB);
+}

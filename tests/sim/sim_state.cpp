@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/sim/sim_state.hpp> // first: the header must stand alone
+
+#include <doctest/doctest.h>
+
+using namespace vram;
+
+TEST_CASE("sim_state: a device has free what nobody took, and never less than nothing") {
+    sim_device_state d;
+    d.capacity = 100;
+    CHECK(d.free() == 100);
+    d.used  = 30;
+    d.taken = 50;
+    CHECK(d.free() == 20);
+    d.taken = 90;
+    CHECK(d.free() == 0);
+}

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/sim/sim_stream_view.hpp> // first: the header must stand alone
+
+#include <vram/sim/sim.hpp>
+
+#include <doctest/doctest.h>
+
+#include <thread>
+#include <type_traits>
+
+using namespace vram;
+using namespace std::chrono_literals;
+
+static_assert(std::is_trivially_copyable_v<sim_stream_view>);
+static_assert(sizeof(sim_stream_view) == sizeof(void*));
+static_assert(!std::is_convertible_v<int, sim_stream_view>);
+static_assert(!std::is_convertible_v<std::nullptr_t, sim_stream_view>);
+
+namespace {
+sim_options quiet() { return {.on_report = sim_on_report::collect, .trace = true}; }
+} // namespace
+
+TEST_CASE("sim_stream_view: the default one is the default stream of the current device, when it "
+          "is used") {
+    sim_options o = quiet();
+    o.devices     = 2;
+    sim_node        node{o};
+    sim_stream_view s;
+    CHECK(s == sim_stream_view{});
+    CHECK(s.device() == sim_device{0});
+    auto const             first = s.id();
+    sim_device_guard const guard{sim_device{1}};
+    CHECK(s.device() == sim_device{1});
+    CHECK(s.id() != first);
+    CHECK(s.id() == sim_stream_view::legacy(sim_device{1}).id());
+}
+
+TEST_CASE(
+    "sim_stream_view: the legacy default stream waits for blocking streams, and they for it") {
+    sim_node   node{quiet()};
+    sim_stream blocking{sim_device{}, {.blocking = true}}, free;
+    sim_launch(blocking, {.name = "a", .duration = 5us});
+    sim_call_host({}, [](void*) {}, nullptr); // on the default stream: after a
+    sim_event e;
+    e.record({});
+    CHECK_FALSE(e.done());
+    sim_launch(blocking, {.name = "b", .duration = 5us});
+    sim_device{}.synchronize();
+    auto const t = node.trace();
+    REQUIRE(t.size() == 3);
+    CHECK(t[1].start == 5us); // the host call waited for a
+    CHECK(t[2].start == 5us);
+}
+
+TEST_CASE("sim_stream_view: what the legacy stream orders is no race, and non-blocking streams "
+          "take no part") {
+    sim_node     node{quiet()};
+    sim_resource mr;
+    void* const  p = mr.allocate_sync(64);
+    sim_stream   a{sim_device{}, {.blocking = true}}, b{sim_device{}, {.blocking = true}}, free;
+    sim_launch(a, {.writes = {{p, 64}}});
+    sim_launch(sim_stream_view{}, {.name = "between"});
+    sim_launch(b, {.writes = {{p, 64}}});
+    CHECK(node.reports().empty());
+    sim_launch(sim_stream_view{}, {.name = "again"});
+    sim_launch(free, {.reads = {{p, 64}}});
+    CHECK(node.reports().size() == 1);
+    sim_device{}.synchronize();
+    mr.deallocate_sync(p, 64);
+}
+
+TEST_CASE("sim_stream_view: with default streams per thread every thread has one of its own") {
+    sim_options o    = quiet();
+    o.default_stream = sim_default_stream::per_thread;
+    sim_node      node{o};
+    auto const    mine  = sim_stream_view{}.id();
+    std::uint64_t other = 0;
+    std::thread{[&] { other = sim_stream_view{}.id(); }}.join();
+    CHECK(mine == sim_stream_view{}.id());
+    CHECK(mine != other);
+    CHECK(mine != sim_stream_view::legacy(sim_device{}).id());
+}
+
+TEST_CASE("sim_stream_view: asks whether all work is done, at the thread's own moment") {
+    sim_node   node{quiet()};
+    sim_stream s;
+    CHECK(s.done());
+    sim_launch(s, {.duration = 1us});
+    CHECK_FALSE(s.done());
+    node.work(1us);
+    CHECK(s.done());
+}
+
+TEST_CASE("sim_stream_view: a loop that only asks gets on") {
+    sim_node   node{quiet()};
+    sim_stream s;
+    sim_launch(s, {.duration = 1us});
+    int asked = 0;
+    while (!s.done()) { ++asked; }
+    CHECK(asked == 5); // each "not yet" costs 200 ns
+    CHECK(node.now() == 1us);
+    CHECK(node.figures().queries == 6);
+}

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/sim/sim_thread.hpp> // first: the header must stand alone
+
+#include <vram/sim/sim.hpp>
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+using namespace vram;
+using namespace std::chrono_literals;
+
+namespace {
+sim_options quiet() { return {.on_report = sim_on_report::collect}; }
+} // namespace
+
+TEST_CASE("sim_thread: runs its callable with its device current, and is joined when it ends") {
+    sim_options o = quiet();
+    o.devices     = 2;
+    sim_node         node{o};
+    std::atomic<int> device{-1};
+    {
+        sim_thread const t{sim_device{1}, [&] { device = sim_device::current().index(); }};
+    }
+    CHECK(device == 1);
+    CHECK(sim_device::current().index() == 0);
+}
+
+TEST_CASE("sim_thread: the work of threads runs side by side in virtual time" *
+          doctest::skip(!sim_ordered_threads) *
+          doctest::description("threads run freely under ThreadSanitizer")) {
+    sim_node   node{quiet()};
+    sim_thread a{sim_device{}, [] { sim_work(30us); }};
+    sim_thread b{sim_device{}, [] { sim_work(50us); }};
+    sim_work(20us);
+    CHECK(node.now() == 20us);
+    a.join();
+    CHECK(node.now() == 30us);
+    b.join();
+    CHECK(node.now() == 50us);
+    sim_work(1us);
+    CHECK(node.now() == 51us);
+}
+
+TEST_CASE("sim_thread: the thread with the earliest clock goes first, ties by number" *
+          doctest::skip(!sim_ordered_threads) *
+          doctest::description("threads run freely under ThreadSanitizer")) {
+    sim_node         node{quiet()};
+    std::vector<int> order;
+    auto const       body = [&](int number, sim_time first) {
+        sim_work(first);
+        sim_work(sim_time{0});
+        order.push_back(number);
+        sim_work(10us);
+        sim_work(sim_time{0});
+        order.push_back(number);
+    };
+    sim_thread a{sim_device{}, [&] { body(1, 5us); }};
+    sim_thread b{sim_device{}, [&] { body(2, 3us); }};
+    sim_thread c{sim_device{}, [&] { body(3, 5us); }};
+    sim_thread::join_together(a, b, c);
+    CHECK(order == std::vector{2, 1, 3, 2, 1, 3});
+    CHECK(node.now() == 15us);
+}
+
+TEST_CASE("sim_thread: waits for a stream in its own time while another still asks for work" *
+          doctest::skip(!sim_ordered_threads) *
+          doctest::description("threads run freely under ThreadSanitizer")) {
+    // The waiter needs the engine from 0 to 10; the other asks for it at 4 with something that is
+    // ready at once.
+    sim_options o = quiet();
+    o.trace       = true;
+    sim_node   node{o};
+    sim_stream s, t;
+    sim_time   woke{};
+    sim_launch(s, {.name = "one", .duration = 10us});
+    sim_launch(s, {.name = "two", .duration = 10us}); // ready at 10
+    sim_thread waiter{sim_device{}, [&] {
+                          s.synchronize();
+                          woke = node.now();
+                      }};
+    sim_thread asker{sim_device{}, [&] {
+                         sim_work(4us);
+                         sim_launch(
+                             t, {.name = "between", .duration = 3us}); // ready at 4: before "two"
+                     }};
+    sim_thread::join_together(waiter, asker);
+    CHECK(woke == 23us);
+}
+
+TEST_CASE("sim_thread: what it did happened before what comes after the join") {
+    sim_node            node{quiet()};
+    sim_pinned_resource pinned;
+    void* const         p = pinned.allocate_sync(64);
+    {
+        sim_thread const t{sim_device{}, [&] { sim_touch({p, 64}, sim_access::write); }};
+    }
+    sim_touch({p, 64}, sim_access::read);
+    CHECK(node.reports().empty());
+    pinned.deallocate_sync(p, 64);
+}
+
+TEST_CASE("sim_thread: two threads that touch one thing with no gate between race" *
+          doctest::skip(!sim_ordered_threads) *
+          doctest::description("threads run freely under ThreadSanitizer")) {
+    sim_node            node{quiet()};
+    sim_pinned_resource pinned;
+    void* const         p = pinned.allocate_sync(64);
+    sim_thread          a{sim_device{}, [&] { sim_touch({p, 64}, sim_access::write); }};
+    sim_thread          b{sim_device{}, [&] { sim_touch({p, 64}, sim_access::read); }};
+    sim_thread::join_together(a, b);
+    auto const all = node.reports();
+    REQUIRE(all.size() == 1);
+    CHECK(all[0].kind == sim_mistake::race);
+    CHECK(all[0].missing.find("must hear of it from host thread") != std::string::npos);
+    pinned.deallocate_sync(p, 64);
+}
+
+TEST_CASE("sim_thread: an exception that leaves it is a report") {
+    sim_node node{quiet()};
+    {
+        sim_thread const t{sim_device{}, [] { throw std::runtime_error{"lost its way"}; }};
+    }
+    auto const all = node.reports();
+    REQUIRE(all.size() == 1);
+    CHECK(all[0].kind == sim_mistake::thread_failed);
+    CHECK(all[0].missing == "lost its way");
+}
+
+TEST_CASE("sim_thread: threads start threads") {
+    sim_node         node{quiet()};
+    std::atomic<int> ran{0};
+    {
+        sim_thread const t{sim_device{}, [&] {
+                               sim_thread const inner{sim_device{}, [&] {
+                                                          sim_work(5us);
+                                                          ++ran;
+                                                      }};
+                               sim_work(1us);
+                               ++ran;
+                           }};
+    }
+    CHECK(ran == 2);
+    if (sim_ordered_threads) { CHECK(node.now() == 5us); }
+}
+
+TEST_CASE("sim_thread: moves; a moved-from one joins nothing; joining twice is joining once") {
+    sim_node   node{quiet()};
+    sim_thread a{sim_device{}, [] { sim_work(5us); }};
+    sim_thread b{std::move(a)};
+    a.join();
+    b.join();
+    b.join();
+    b = sim_thread{sim_device{}, [] {}};
+    sim_thread none;
+    none.join();
+}
+
+TEST_CASE("sim_thread: many runs one after the other leave nothing running") {
+    sim_node node{quiet()};
+    for (int i = 0; i < 50; ++i) {
+        sim_thread a{sim_device{}, [] { sim_work(1us); }};
+        sim_thread b{sim_device{}, [] { sim_work(2us); }};
+    }
+    CHECK(node.machine().turns.participants() == 0);
+    if (sim_ordered_threads) { CHECK(node.now() == 100us); }
+}
+
+TEST_CASE("sim_thread: run freely, threads are ordinary ones") {
+    sim_options o = quiet();
+    o.threads     = sim_order::freely;
+    sim_node         node{o};
+    std::atomic<int> ran{0};
+    {
+        sim_thread a{sim_device{}, [&] {
+                         while (ran == 0) {} // would never end if threads took turns
+                         ++ran;
+                     }};
+        sim_thread b{sim_device{}, [&] { ++ran; }};
+    }
+    CHECK(ran == 2);
+}
+
+TEST_CASE("sim_thread: an ordinary thread that joins one knows what it did") {
+    sim_node            node{quiet()};
+    sim_pinned_resource pinned;
+    void* const         p = pinned.allocate_sync(64);
+    {
+        sim_thread t{sim_device{}, [&] { sim_touch({p, 64}, sim_access::write); }};
+        sim_work(1us);
+        sim_work(1us); // the thread had its turn before this call, and ended
+        std::thread ordinary{[&] {
+            t.join();
+            sim_touch({p, 64}, sim_access::read);
+            pinned.deallocate_sync(p, 64);
+        }};
+        ordinary.join();
+    }
+    CHECK(node.reports().empty());
+}
+
+TEST_CASE("sim_thread: a thread that another one joins lets its maker leave at its next join") {
+    sim_node node{quiet()};
+    {
+        sim_thread t{sim_device{}, [] {}};
+        sim_thread u{sim_device{}, [joined = std::move(t)]() mutable { joined.join(); }};
+        u.join();
+    }
+    CHECK(node.machine().turns.participants() == 0);
+    sim_launch(sim_stream{}, {.duration = 1ms});
+}
+
+TEST_CASE("sim_thread: its maker takes part until all are joined that it started, whoever joins "
+          "others") {
+    sim_node   node{quiet()};
+    sim_thread inner;
+    sim_thread maker{sim_device{}, [&] { inner = sim_thread{sim_device{}, [] {}}; }};
+    maker.join();
+    inner.join(); // which was not started by this thread
+    CHECK(node.machine().turns.participants() == 0);
+    sim_thread a{sim_device{}, [] { sim_work(1us); }};
+    sim_thread b{sim_device{}, [] { sim_work(2us); }};
+    a.join();
+    if (sim_ordered_threads) { CHECK(node.machine().turns.participants() >= 1); }
+    b.join();
+    CHECK(node.machine().turns.participants() == 0);
+}

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/sim/sim_touch.hpp> // first: the header must stand alone
+
+#include <vram/sim/sim.hpp>
+
+#include <doctest/doctest.h>
+
+using namespace vram;
+
+TEST_CASE("sim_touch: what the host may touch is no report, pageable memory never is one") {
+    sim_node             node{{.on_report = sim_on_report::collect}};
+    sim_pinned_resource  pinned;
+    sim_managed_resource managed;
+    int                  local = 0;
+    void* const          p     = pinned.allocate_sync(8);
+    void* const          m     = managed.allocate_sync(8);
+    sim_touch({&local, 4}, sim_access::write);
+    sim_touch({p, 8}, sim_access::write);
+    sim_touch({m, 8}, sim_access::read);
+    sim_touch({}, sim_access::read);
+    CHECK(node.reports().empty());
+    pinned.deallocate_sync(p, 8);
+    sim_touch({p, 1}, sim_access::read);
+    CHECK(node.reports().size() == 1);
+    managed.deallocate_sync(m, 8);
+}

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/sim/sim_wait.hpp> // first: the header must stand alone
+
+#include <vram/sim/sim_queue.hpp>
+
+#include <doctest/doctest.h>
+
+using namespace vram;
+
+TEST_CASE("sim_wait: waiting moves the clock and is counted; being idle teaches nothing") {
+    sim_machine       m{{}};
+    sim_call          call{m, sim_call_kind::other, 0, std::source_location::current()};
+    sim_stream_state& s = m.make_stream(*call.host, 0, false);
+    sim_queue{call}.enqueue(s,
+                            {.name = "k", .engine = sim_engine::compute, .duration = sim_time{9}});
+    sim_wait{call}.wait_idle(0);
+    CHECK(call.host->clock == sim_time{9});
+    CHECK_FALSE(call.host->knows.knows(s.slot, s.count));
+    sim_wait{call}.synchronize(s);
+    CHECK(call.host->knows.knows(s.slot, s.count));
+    CHECK(m.schedule.figures(0).host_waits == 2);
+    CHECK(m.schedule.figures(0).host_waiting == sim_time{9});
+}
+
+TEST_CASE("sim_wait: an error that waits is told once, a sticky one always") {
+    sim_machine m{{}};
+    sim_call    call{m, sim_call_kind::other, 0, std::source_location::current()};
+    m.at(0).pending = sim_status::launch_failed;
+    CHECK_THROWS_AS(sim_wait{call}.synchronize(0), sim_error);
+    sim_wait{call}.synchronize(0);
+    m.at(0).pending = sim_status::launch_failed;
+    m.at(0).sticky  = true;
+    CHECK_THROWS_AS(sim_wait{call}.synchronize(0), sim_error);
+    CHECK_THROWS_AS(sim_wait{call}.synchronize(0), sim_error);
+}

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/sim/sim_work.hpp> // first: the header must stand alone
+
+#include <vram/sim/sim.hpp>
+
+#include <doctest/doctest.h>
+
+using namespace vram;
+using namespace std::chrono_literals;
+
+TEST_CASE("sim_work: moves the thread's clock, while the device works too") {
+    sim_node const node;
+    sim_stream     s;
+    sim_launch(s, {.duration = 5us});
+    sim_work(3us);
+    CHECK_FALSE(s.done());
+    sim_work(2us);
+    CHECK(s.done());
+}

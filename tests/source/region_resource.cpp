@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/source/region_resource.hpp> // first: the header stands alone
+
+#include <vram/source/null_resource.hpp>
+
+#include "../laws/resource.hpp"
+
+using namespace vram;
+
+template class vram::region_resource<>;
+
+namespace {
+
+alignas(4096) std::byte buffer[256_KiB];
+
+} // namespace
+
+TEST_CASE("region_resource keeps the laws of a resource") {
+    laws::source([] { return region_resource{buffer, sizeof buffer}; }, {.may_refuse = true});
+}
+
+TEST_CASE("region_resource: addresses that nobody touches will do") {
+    auto const far = reinterpret_cast<void*>(std::uintptr_t{1} << 46);
+    laws::source([&] { return region_resource{far, 80_GiB}; },
+                 {.largest_alignment = 2_MiB, .touch = false});
+}
+
+TEST_CASE("region_resource: blocks given back in reverse order make room at once") {
+    region_resource mr{buffer, 1024};
+    void* const     p = mr.allocate_sync(512, 1);
+    void* const     q = mr.allocate_sync(512, 1);
+    CHECK(mr.try_allocate_sync(1, 1) == nullptr);
+    mr.deallocate_sync(q, 512, 1);
+    CHECK(mr.allocate_sync(512, 1) == q);
+    mr.deallocate_sync(q, 512, 1);
+    mr.deallocate_sync(p, 512, 1);
+    CHECK(mr.usage().live == 0);
+    CHECK(mr.usage().largest_free == 1024);
+}
+
+TEST_CASE("region_resource: blocks given back in any order make room when the last is back") {
+    region_resource mr{buffer, 1024};
+    void* const     p = mr.allocate_sync(512, 1);
+    void* const     q = mr.allocate_sync(512, 1);
+    mr.deallocate_sync(p, 512, 1);
+    CHECK(mr.try_allocate_sync(512, 1) == nullptr);
+    mr.deallocate_sync(q, 512, 1);
+    CHECK(mr.allocate_sync(1024, 1) == p);
+}
+
+TEST_CASE("region_resource: a refusal tells what was left") {
+    region_resource mr{buffer, 1024};
+    (void)mr.allocate_sync(1000, 1);
+    try {
+        (void)mr.allocate_sync(25, 1);
+        FAIL("24 bytes are left");
+    } catch (out_of_memory const& e) {
+        CHECK(e.numbers().asked == 25);
+        CHECK(e.numbers().live == 1000);
+        CHECK(e.numbers().reserved == 1024);
+        CHECK(e.numbers().largest_free == 24);
+    }
+}
+
+TEST_CASE("region_resource: what is not its own, or came back before, is told and ignored") {
+    doubles::mishaps told;
+    region_resource  mr{buffer, 1024};
+    int              mine = 0;
+    void* const      p    = mr.allocate_sync(100);
+    mr.deallocate_sync(&mine, sizeof mine);
+    CHECK(told.count(mishap::foreign_pointer) == 1);
+    mr.deallocate_sync(p, 2000);
+    CHECK(told.count(mishap::wrong_size) == 1);
+    mr.deallocate_sync(p, 100);
+    mr.deallocate_sync(p, 100);
+    CHECK(told.count(mishap::foreign_pointer) == 2);
+    CHECK(told.pointer() == p);
+    CHECK(mr.usage().live == 0);
+    CHECK(mr.allocate_sync(1024, 1) == p);
+}
+
+TEST_CASE("region_resource: a moved-from region has nothing") {
+    region_resource first{buffer, 1024};
+    region_resource second = std::move(first);
+    CHECK(first.try_allocate_sync(1) == nullptr);
+    CHECK_FALSE(first.owns(buffer));
+    CHECK(second.owns(buffer));
+    auto& itself = second;
+    second       = std::move(itself);
+    CHECK(second.usage().reserved == 1024);
+}
+
+TEST_CASE("region_resource: an empty range is a resource that has nothing") {
+    region_resource mr{nullptr, 0};
+    CHECK(mr.try_allocate_sync(1, 1) == nullptr);
+    CHECK(mr.allocate_sync(0) == nullptr);
+    CHECK_FALSE(mr.owns(nullptr));
+}
+
+TEST_CASE("region_resource: part of the last block, given back as a block, is told and stays out") {
+    doubles::mishaps       told;
+    alignas(256) std::byte room[1024];
+    region_resource<>      mr{room, sizeof room};
+    void* const            p = mr.allocate_sync(512);
+    mr.deallocate_sync(p, 256);
+    CHECK(told.count(mishap::wrong_size) == 1);
+    CHECK(mr.usage().live == 512);
+    mr.deallocate_sync(p, 512);
+    CHECK(mr.usage().live == 0);
+}

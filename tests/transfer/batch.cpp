@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/transfer/batch.hpp> // first: the header stands alone
+
+#include <vram/sim/sim.hpp>
+#include <vram/source/host_resource.hpp>
+#include <vram/transfer/loader.hpp>
+
+#include "feeding.hpp"
+
+#include <doctest/doctest.h>
+
+#include <thread>
+#include <utility>
+
+using namespace vram;
+using feeding::numbered;
+using feeding::use;
+
+template class vram::batch<sim_platform>;
+template class vram::batch<host_platform>;
+
+namespace {
+loader_options const two_slots{.batch_bytes = numbered::bytes, .depth = 2};
+}
+
+TEST_CASE("batch: an empty one is empty in every way") {
+    batch<host_platform> none;
+    CHECK(none.empty());
+    CHECK(none.data() == nullptr);
+    CHECK(none.index() == 0);
+    CHECK(none.span<int>().empty());
+    none.release();
+    none.used_on({});
+}
+
+TEST_CASE("batch: a size that is no whole number of elements is an error with both numbers") {
+    auto const fill = [](std::span<std::byte>, std::size_t index) -> std::size_t {
+        return index == 0 ? 10 : 0;
+    };
+    for (auto& b : loader{fill, host_platform::stream{}, {.batch_bytes = 64}}) {
+        CHECK(b.span<std::byte>().size() == 10);
+        try {
+            (void)b.span<int>();
+            FAIL("ten bytes are no whole number of ints");
+        } catch (loader_error const& e) {
+            CHECK(e.why() == loader_error::reason::wrong_alignment);
+            CHECK(e.bytes() == 10);
+            CHECK(e.limit() == sizeof(int));
+        }
+    }
+}
+
+TEST_CASE("batch: moving hands the slot on, and assigning gives the former one back") {
+    loader load{numbered{9}, host_platform::stream{}, two_slots};
+    auto   at   = load.begin();
+    auto   kept = std::move(*at);
+    CHECK(at->empty());
+    ++at;
+    kept = std::move(*at); // the first slot is free now: the third batch can come
+    CHECK(kept.index() == 1);
+    auto& self = kept;
+    kept       = std::move(self);
+    CHECK(kept.index() == 1);
+    ++at;
+    CHECK(at->index() == 2);
+}
+
+TEST_CASE("batch: released early, its slot is filled again while the loop's body goes on") {
+    sim_node   node;
+    sim_stream stream;
+    loader     load{numbered{4}, stream, {.batch_bytes = numbered::bytes, .depth = 1}};
+    auto       at = load.begin();
+    use(stream, *at);
+    at->release();
+    CHECK(at->data() == nullptr);
+    ++at;
+    CHECK(at->index() == 1);
+    use(stream, *at);
+    stream.synchronize();
+    CHECK(node.reports().empty());
+}
+
+TEST_CASE("batch: work on a further stream is waited for once it is named") {
+    for (bool named : {true, false}) {
+        sim_node   node{{.on_report = sim_on_report::collect}};
+        sim_stream stream, other;
+        {
+            loader load{numbered{6}, stream, two_slots};
+            for (auto& b : load) {
+                if (named) {
+                    b.used_on(other);
+                    b.used_on(other); // once is enough
+                }
+                use(other, b);
+            }
+            other.synchronize();
+        }
+        stream.synchronize();
+        node.finish();
+        CHECK(node.reports().empty() == named);
+    }
+}
+
+TEST_CASE("batch: it may be released on another stream, after everything that used it there") {
+    sim_node   node;
+    sim_stream stream, other;
+    {
+        loader load{numbered{5}, stream, two_slots};
+        for (auto& b : load) {
+            sim_event ready;
+            ready.record(stream);
+            ready.wait(other);
+            use(other, b);
+            b.release(other);
+        }
+    }
+    stream.synchronize();
+    other.synchronize();
+    node.finish();
+    CHECK(node.reports().empty());
+}
+
+TEST_CASE("batch: it may end on another thread, and after its loader") {
+    std::thread last;
+    {
+        loader load{numbered{3}, host_platform::stream{}, two_slots};
+        auto   at = load.begin();
+        last      = std::thread{[b = std::move(*at)]() mutable { b.release(); }};
+        ++at;
+        CHECK(at->index() == 1);
+    }
+    last.join();
+}
+
+TEST_CASE("batch: where no event can be recorded the end waits instead, and says so") {
+    sim_node   node{{.on_report = sim_on_report::collect}};
+    sim_stream stream;
+    auto const before = set_error_sink([](error const&) noexcept {});
+    {
+        loader load{numbered{3}, stream, two_slots};
+        auto   at = load.begin();
+        use(stream, *at);
+        node.faults().at(sim_call_kind::record, 1, {.status = sim_status::refused});
+        at->release();
+        node.faults().clear();
+    }
+    set_error_sink(before);
+    stream.synchronize();
+    node.finish();
+    CHECK(node.reports().empty());
+}
+
+TEST_CASE("batch: after a release that had to wait, the next one knows no other stream") {
+    sim_node   node{{.on_report = sim_on_report::collect}};
+    sim_stream stream, other;
+    auto const before = set_error_sink([](error const&) noexcept {});
+    {
+        loader load{numbered{3}, stream, {.batch_bytes = numbered::bytes, .depth = 1}};
+        auto   at = load.begin();
+        at->used_on(other);
+        use(other, *at);
+        node.faults().at(sim_call_kind::record, 1, {.status = sim_status::refused});
+        at->release();
+        node.faults().clear();
+        ++at;
+        at->used_on(other); // must wait for this copy too
+        use(other, *at);
+        at->release();
+    }
+    set_error_sink(before);
+    stream.synchronize();
+    other.synchronize();
+    node.finish();
+    CHECK(node.reports().empty());
+}
