@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <vram/base/contract.hpp> // first: the header stands alone
 
+#include "../doubles/contracts_throw.hpp"
+
 #include <doctest/doctest.h>
 
 #include <csignal>
@@ -12,17 +14,6 @@
 
 using namespace vram;
 
-namespace {
-
-struct broken {
-    std::string what;
-    unsigned    line;
-};
-
-void throwing(contract const& c) { throw broken{c.what, static_cast<unsigned>(c.where.line())}; }
-
-} // namespace
-
 TEST_CASE("contract: what holds is not told") {
     expects(true, "holds");
     static_assert((expects(true, "holds, when compiled too"), true));
@@ -30,16 +21,15 @@ TEST_CASE("contract: what holds is not told") {
 }
 
 TEST_CASE("contract: a handler learns what broke, and where the caller stands") {
-    auto const     before = set_contract_handler(throwing);
-    unsigned const here   = __LINE__ + 2;
+    doubles::contracts_throw const throws;
+    unsigned const                 here = __LINE__ + 2;
     try {
         expects(1 + 1 == 3, "sums");
         FAIL("a broken contract does not return");
-    } catch (broken const& b) {
+    } catch (doubles::broken_contract const& b) {
         CHECK(b.what == "sums");
         CHECK(b.line == here);
     }
-    CHECK((set_contract_handler(before) == throwing));
 }
 
 TEST_CASE("contract: without a handler the program says so and aborts") {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <vram/cuda/cuda_async_resource.hpp> // first: the header stands alone
 
+#include "../doubles/contracts_throw.hpp"
 #include "../laws/resource.hpp"
 #include "machine.hpp"
 
@@ -117,18 +118,12 @@ TEST_CASE("cuda_async_resource: while a graph is captured, others allocate, and 
     cuda_check(cudaGraphDestroy(graph));
 }
 
-namespace {
-struct broken {};
-void throw_it(contract const&) { throw broken{}; }
-} // namespace
-
 TEST_CASE("cuda_async_resource: an alignment that is no power of two is a broken contract") {
-    machine const       here;
-    cuda_async_resource mr;
-    auto const          before = set_contract_handler(throw_it);
-    CHECK_THROWS_AS((void)mr.allocate({}, 100, 48), broken);
-    CHECK_THROWS_AS((void)mr.allocate_sync(100, 0), broken);
-    set_contract_handler(before);
+    machine const                  here;
+    cuda_async_resource            mr;
+    doubles::contracts_throw const throws;
+    CHECK_THROWS_AS((void)mr.allocate({}, 100, 48), doubles::broken_contract);
+    CHECK_THROWS_AS((void)mr.allocate_sync(100, 0), doubles::broken_contract);
 }
 
 #ifdef VRAM_CUDART_DOUBLE

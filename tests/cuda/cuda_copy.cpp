@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <vram/cuda/cuda_copy.hpp> // first: the header stands alone
 
+#include "../doubles/contracts_throw.hpp"
 #include "machine.hpp"
 
 #include <vram/cuda/cuda_stream.hpp>
@@ -133,35 +134,29 @@ TEST_CASE("cuda_copy: between devices, named or not") {
     cuda_check(cudaFree(other));
 }
 
-namespace {
-struct broken {};
-void throw_it(contract const&) { throw broken{}; }
-} // namespace
-
 TEST_CASE("cuda_copy: a box that cannot be is a broken contract") {
-    machine const      here;
-    cuda_stream const  s;
-    device_bytes const device{4096};
-    auto const         from   = counting(4096);
-    auto const         before = set_contract_handler(throw_it);
-    pitched_copy const narrow{.to         = device.p,
-                              .to_pitch   = 4,
-                              .from       = from.data(),
-                              .from_pitch = 8,
-                              .width      = 8,
-                              .height     = 2};
-    pitched_copy const crooked{.to         = device.p,
-                               .to_pitch   = 8,
-                               .to_slice   = 20,
-                               .from       = from.data(),
-                               .from_pitch = 8,
-                               .from_slice = 16,
-                               .width      = 8,
-                               .height     = 2,
-                               .depth      = 2};
-    CHECK_THROWS_AS(cuda_copy(s, narrow), broken);
-    CHECK_THROWS_AS(cuda_copy(s, crooked), broken);
-    set_contract_handler(before);
+    machine const                  here;
+    cuda_stream const              s;
+    device_bytes const             device{4096};
+    auto const                     from = counting(4096);
+    doubles::contracts_throw const throws;
+    pitched_copy const             narrow{.to         = device.p,
+                                          .to_pitch   = 4,
+                                          .from       = from.data(),
+                                          .from_pitch = 8,
+                                          .width      = 8,
+                                          .height     = 2};
+    pitched_copy const             crooked{.to         = device.p,
+                                           .to_pitch   = 8,
+                                           .to_slice   = 20,
+                                           .from       = from.data(),
+                                           .from_pitch = 8,
+                                           .from_slice = 16,
+                                           .width      = 8,
+                                           .height     = 2,
+                                           .depth      = 2};
+    CHECK_THROWS_AS(cuda_copy(s, narrow), doubles::broken_contract);
+    CHECK_THROWS_AS(cuda_copy(s, crooked), doubles::broken_contract);
 }
 
 #ifdef VRAM_CUDART_DOUBLE

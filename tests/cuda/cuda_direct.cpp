@@ -2,6 +2,7 @@
 #include <vram/cuda/cuda_direct.hpp> // first: the header stands alone
 
 #include "../doubles/bombing.hpp"
+#include "../doubles/contracts_throw.hpp"
 #include "machine.hpp"
 
 #include <vram/cuda/cuda_resource.hpp>
@@ -88,17 +89,11 @@ TEST_CASE_TEMPLATE("cuda_direct: memory comes and goes while a graph is captured
     cuda_check(cudaGraphDestroy(graph));
 }
 
-namespace {
-struct broken {};
-void throw_it(contract const&) { throw broken{}; }
-} // namespace
-
 TEST_CASE("cuda_direct: an alignment that is no power of two is a broken contract") {
-    machine const here;
-    auto const    before = set_contract_handler(throw_it);
-    CHECK_THROWS_AS((void)cuda_resource{}.allocate_sync(100, 48), broken);
-    CHECK_THROWS_AS((void)cuda_resource{}.allocate_sync(100, 0), broken);
-    set_contract_handler(before);
+    machine const                  here;
+    doubles::contracts_throw const throws;
+    CHECK_THROWS_AS((void)cuda_resource{}.allocate_sync(100, 48), doubles::broken_contract);
+    CHECK_THROWS_AS((void)cuda_resource{}.allocate_sync(100, 0), doubles::broken_contract);
 }
 
 #ifdef VRAM_CUDART_DOUBLE

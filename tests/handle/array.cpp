@@ -2,6 +2,7 @@
 #include <vram/handle/array.hpp> // first: the header stands alone
 
 #include "../doubles/archetype.hpp"
+#include "../doubles/contracts_throw.hpp"
 #include "../doubles/counting_resource.hpp"
 
 #include <vram/base/contract.hpp>
@@ -31,13 +32,6 @@ template <class R>
 concept array_of_strings = requires { typename array<std::vector<int>, R>; };
 
 static_assert(!array_of_strings<full>, "only what may be copied as bytes can live on a device");
-
-struct broken {
-    broken() {
-        set_contract_handler([](contract const& c) { throw std::logic_error{c.what}; });
-    }
-    ~broken() { set_contract_handler(nullptr); }
-};
 
 } // namespace
 
@@ -109,13 +103,13 @@ TEST_CASE("array: nothing is done for no elements") {
 
 TEST_CASE(
     "array: an element that is not there, or a length that is not its own, is a broken contract") {
-    broken const     throws;
-    array<int, full> device{full{}, {}, 2};
-    std::vector<int> three(3);
-    CHECK_THROWS_AS((void)device.get(2), std::logic_error);
-    CHECK_THROWS_AS(device.set(2, 0), std::logic_error);
-    CHECK_THROWS_AS(device.copy_from(three), std::logic_error);
-    CHECK_THROWS_AS(device.copy_to(three), std::logic_error);
+    doubles::contracts_throw const throws;
+    array<int, full>               device{full{}, {}, 2};
+    std::vector<int>               three(3);
+    CHECK_THROWS_AS((void)device.get(2), doubles::broken_contract);
+    CHECK_THROWS_AS(device.set(2, 0), doubles::broken_contract);
+    CHECK_THROWS_AS(device.copy_from(three), doubles::broken_contract);
+    CHECK_THROWS_AS(device.copy_to(three), doubles::broken_contract);
 }
 
 TEST_CASE("array: by value where the resource can be copied, else by reference") {

@@ -29,13 +29,14 @@ concept older_async_resource =
 template <class R>
 concept takes_ints = requires(R& r) { r.allocate(0, 64); };
 
-using full = shared<doubles::archetype<>>;
-using half = shared<doubles::minimal_resource<>>;
+using shared_full = shared<doubles::archetype<>>;
+using half        = shared<doubles::minimal_resource<>>;
 
-static_assert(older_async_resource<full, host_platform::stream>);
+static_assert(older_async_resource<shared_full, host_platform::stream>);
 static_assert(older_resource<half> && !older_async_resource<half, host_platform::stream>);
-static_assert(!older_async_resource<full, int>);
-static_assert(!takes_ints<full>, "a call without its stream must not mean the synchronous pair");
+static_assert(!older_async_resource<shared_full, int>);
+static_assert(!takes_ints<shared_full>,
+              "a call without its stream must not mean the synchronous pair");
 
 } // namespace
 

@@ -23,14 +23,14 @@ using full = doubles::archetype<>;
 template <class Element>
 using shared_allocator = std_allocator<Element, shared<full>>;
 
-struct device_memory : null_resource<> {
+struct only_for_devices : null_resource<> {
     using properties = property_set<device_accessible>;
 };
 template <class R>
 concept allocates_for_std = requires { typename std_allocator<int, R>; };
 
 static_assert(allocates_for_std<full&> && allocates_for_std<doubles::minimal_resource<>&>);
-static_assert(!allocates_for_std<device_memory>, "the host may not touch it");
+static_assert(!allocates_for_std<only_for_devices>, "the host may not touch it");
 static_assert(std::allocator_traits<std_allocator<int, host_resource>>::is_always_equal::value);
 static_assert(!std::allocator_traits<shared_allocator<int>>::is_always_equal::value);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <vram/layer/address_set.hpp> // first: the header stands alone
 
+#include "../doubles/at.hpp"
 #include "../doubles/bombing.hpp"
 
 #include <doctest/doctest.h>
@@ -9,12 +10,7 @@
 #include <set>
 
 using namespace vram;
-
-namespace {
-
-void* at(std::uintptr_t address) { return reinterpret_cast<void*>(address); }
-
-} // namespace
+using doubles::at;
 
 TEST_CASE("address_set: an empty set contains nothing, not even null") {
     address_set set;

@@ -2,15 +2,16 @@
 #include <vram/layer/deferred_frees.hpp> // first: the header stands alone
 
 #include <vram/base/worker.hpp>
+#include <vram/layer/stream_ordered.hpp>
 #include <vram/sim/sim.hpp>
 #include <vram/source/host_platform.hpp>
 
+#include "../doubles/archetype.hpp"
+#include "../doubles/at.hpp"
 #include "../doubles/bombing.hpp"
 #include "../doubles/mishaps.hpp"
 
-#include "../doubles/archetype.hpp"
 #include <doctest/doctest.h>
-#include <vram/layer/stream_ordered.hpp>
 
 #include <atomic>
 #include <chrono>
@@ -18,6 +19,7 @@
 #include <thread>
 
 using namespace vram;
+using doubles::at;
 using namespace std::chrono_literals;
 
 template class vram::deferred_frees<sim_platform>;
@@ -26,8 +28,6 @@ template class vram::deferred_frees<host_platform>;
 namespace {
 
 using way = deferred_frees<sim_platform>::way;
-
-void* at(std::uintptr_t address) { return reinterpret_cast<void*>(address); }
 
 /// Hands `bytes` out at `address`.
 template <class Books>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <vram/layer/freed_blocks.hpp> // first: the header stands alone
 
+#include "../doubles/at.hpp"
 #include "../doubles/bombing.hpp"
 
 #include <doctest/doctest.h>
@@ -11,10 +12,9 @@
 #include <vector>
 
 using namespace vram;
+using doubles::at;
 
 namespace {
-
-void* at(std::uintptr_t address) { return reinterpret_cast<void*>(address); }
 
 /// Puts a block in, with a link of its own.
 void put(freed_blocks& into, std::uintptr_t address, std::size_t bytes) {

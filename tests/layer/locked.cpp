@@ -18,7 +18,7 @@ template class vram::locked<doubles::minimal_resource<>>;
 
 namespace {
 
-alignas(4096) std::byte buffer[1_MiB];
+alignas(4096) std::byte shared_region[1_MiB];
 
 } // namespace
 
@@ -35,7 +35,7 @@ TEST_CASE("locked: whatever fails, nothing is lost") {
 }
 
 TEST_CASE("locked: a region that knows of no threads serves four of them") {
-    locked                   mr{region_resource{buffer, sizeof buffer}};
+    locked                   mr{region_resource{shared_region, sizeof shared_region}};
     std::atomic<std::size_t> wrong = 0;
     auto const               use   = [&](unsigned char mine) {
         for (int i = 0; i < 300; ++i) {
@@ -54,7 +54,7 @@ TEST_CASE("locked: a region that knows of no threads serves four of them") {
     }
     CHECK(wrong == 0);
     CHECK(mr.usage().live == 0);
-    CHECK(mr.usage().largest_free == sizeof buffer);
+    CHECK(mr.usage().largest_free == sizeof shared_region);
 }
 
 TEST_CASE("locked: the platform sees who waits, so that a thread in the upstream holds nobody up") {

@@ -39,13 +39,13 @@ private:
 } // namespace
 
 TEST_CASE("pair_base: what both can do the pair can do, and trimming needs only one") {
-    using full  = doubles::archetype<>;
+    using whole = doubles::archetype<>;
     using least = doubles::minimal_resource<>;
-    static_assert(owning_resource<both<full, full>> && measured_resource<both<full, full>>);
-    static_assert(!owning_resource<both<full, least>> && !measured_resource<both<least, full>>);
-    static_assert(trimmable_resource<both<full, least>> && retiring_resource<both<least, full>>);
+    static_assert(owning_resource<both<whole, whole>> && measured_resource<both<whole, whole>>);
+    static_assert(!owning_resource<both<whole, least>> && !measured_resource<both<least, whole>>);
+    static_assert(trimmable_resource<both<whole, least>> && retiring_resource<both<least, whole>>);
     static_assert(!trimmable_resource<both<least, least>>);
-    both mixed{full{}, least{}};
+    both mixed{whole{}, least{}};
     CHECK(mixed.trim() == 0);
     CHECK(mixed.first().trims() == 1);
     mixed.retire({});

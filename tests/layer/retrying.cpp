@@ -27,7 +27,7 @@ struct again {
 };
 
 /// Only says yes, for the laws.
-struct once {
+struct always_once {
     static constexpr unsigned max_tries = 1;
 
     template <class R>
@@ -59,20 +59,20 @@ struct broken_policy {
 
 } // namespace
 
-template class vram::retrying<doubles::archetype<>, once, again>;
-template class vram::retrying<doubles::minimal_resource<>, once>;
+template class vram::retrying<doubles::archetype<>, always_once, again>;
+template class vram::retrying<doubles::minimal_resource<>, always_once>;
 template class vram::retrying<doubles::archetype<>>;
 
 TEST_CASE("retrying keeps the laws of a resource") {
-    laws::resource([](auto up) { return retrying{std::move(up), once{}}; });
+    laws::resource([](auto up) { return retrying{std::move(up), always_once{}}; });
     laws::resource([](auto up) { return retrying{std::move(up)}; });
     laws::resource<doubles::minimal_resource<>>(
-        [](auto up) { return std::move(up) | with::retrying(once{}, once{}); });
-    laws::resource_of_many_threads([](auto up) { return retrying{std::move(up), once{}}; });
+        [](auto up) { return std::move(up) | with::retrying(always_once{}, always_once{}); });
+    laws::resource_of_many_threads([](auto up) { return retrying{std::move(up), always_once{}}; });
 }
 
 TEST_CASE("retrying: whatever fails, nothing is lost") {
-    laws::survives_every_failure([](auto up) { return retrying{std::move(up), once{}}; },
+    laws::survives_every_failure([](auto up) { return retrying{std::move(up), always_once{}}; },
                                  [](auto& mr) { laws::block const first{mr, 10}, second{mr, 990}; },
                                  [](auto& mr) { return mr.usage().live; });
 }
@@ -109,7 +109,7 @@ TEST_CASE("retrying: as soon as there is memory the chain ends") {
     mr.deallocate_sync(q, 10);
 }
 
-TEST_CASE("retrying: another error than a lack of memory goes on at once, untouched") {
+TEST_CASE("retrying: another error than a lack of memory goes on at always_once, untouched") {
     doubles::faults plan;
     std::string     story;
     retrying mr{doubles::failing_resource{doubles::archetype<>{}, plan}, again{'a', 3, &story}};
@@ -141,8 +141,8 @@ TEST_CASE("retrying: a policy sees what the upstream told") {
 }
 
 TEST_CASE("retrying: both spellings are one type") {
-    auto mr = doubles::archetype<>{} | with::retrying(once{});
-    static_assert(std::is_same_v<decltype(mr), retrying<doubles::archetype<>, once>>);
+    auto mr = doubles::archetype<>{} | with::retrying(always_once{});
+    static_assert(std::is_same_v<decltype(mr), retrying<doubles::archetype<>, always_once>>);
     static_assert(std::is_same_v<decltype(doubles::archetype<>{} | with::retrying()),
                                  retrying<doubles::archetype<>>>);
     CHECK(mr.upstream().trims() == 0);

@@ -21,7 +21,7 @@ template class vram::waiting_frees<host_platform>;
 
 namespace {
 
-freed_blocks::link* block(std::uintptr_t address, std::size_t bytes) {
+freed_blocks::link* link_at(std::uintptr_t address, std::size_t bytes) {
     return new freed_blocks::link{reinterpret_cast<void*>(address), bytes, 256};
 }
 freed_blocks collected(auto& waiting) {
@@ -41,10 +41,10 @@ TEST_CASE("waiting_frees: what a stream is not past stays, and every stream goes
     sim_stream                  quick, slow;
     busy(quick, 1ms);
     busy(slow, 5ms);
-    waiting.add(slow, block(256, 10), 1);
-    waiting.add(quick, block(512, 20), 1);
+    waiting.add(slow, link_at(256, 10), 1);
+    waiting.add(quick, link_at(512, 20), 1);
     busy(quick, 10ms);
-    waiting.add(quick, block(768, 30), 1);
+    waiting.add(quick, link_at(768, 30), 1);
     CHECK(waiting.bytes() == 60);
     CHECK(waiting.events() == 3);
     CHECK(collected(waiting).empty());
@@ -59,7 +59,7 @@ TEST_CASE("waiting_frees: a batch has as many blocks as may share an event") {
     sim_node                    node;
     waiting_frees<sim_platform> waiting;
     sim_stream                  s;
-    for (std::uintptr_t i = 1; i <= 5; ++i) { waiting.add(s, block(i * 256, 1), 2); }
+    for (std::uintptr_t i = 1; i <= 5; ++i) { waiting.add(s, link_at(i * 256, 1), 2); }
     CHECK(waiting.events() == 2);
     waiting.close(s);
     CHECK(waiting.events() == 3);
@@ -74,8 +74,8 @@ TEST_CASE("waiting_frees: the oldest can be waited for, and others may collect i
     sim_stream                  first, second;
     busy(first, 3ms);
     busy(second, 1ms);
-    waiting.add(first, block(256, 10), 1);
-    waiting.add(second, block(512, 20), 1);
+    waiting.add(first, link_at(256, 10), 1);
+    waiting.add(second, link_at(512, 20), 1);
     auto const oldest = waiting.pin_oldest();
     auto const again  = waiting.pin_oldest(); // two hosts wait for one batch
     CHECK(oldest.at == again.at);
@@ -83,7 +83,7 @@ TEST_CASE("waiting_frees: the oldest can be waited for, and others may collect i
     CHECK(node.now() == 3ms);
     waiting.unpin(oldest, true);
     CHECK(collected(waiting).bytes() == 30); // gone from the queue, but still pinned
-    waiting.add(first, block(768, 40), 1);
+    waiting.add(first, link_at(768, 40), 1);
     again.wait();
     waiting.unpin(again, true);
     CHECK(collected(waiting).bytes() == 40);
@@ -95,7 +95,7 @@ TEST_CASE("waiting_frees: a wait that failed leaves everything as it was") {
     waiting_frees<sim_platform> waiting;
     sim_stream                  s;
     busy(s, 3ms);
-    waiting.add(s, block(256, 10), 1);
+    waiting.add(s, link_at(256, 10), 1);
     node.faults().at(sim_call_kind::synchronize, 1);
     auto const oldest = waiting.pin_oldest();
     CHECK_THROWS_AS(oldest.wait(), sim_error);
@@ -111,7 +111,7 @@ TEST_CASE("waiting_frees: what could not be recorded is still the caller's") {
     sim_stream                  s;
     for (auto const call : {sim_call_kind::create_event, sim_call_kind::record}) {
         node.faults().at(call, 1);
-        auto* const one = block(256, 10);
+        auto* const one = link_at(256, 10);
         CHECK_THROWS_AS(waiting.add(s, one, 1), sim_error);
         CHECK(waiting.empty());
         CHECK(collected(waiting).empty());
@@ -125,8 +125,8 @@ TEST_CASE("waiting_frees: streams of two devices use events of their own") {
     waiting_frees<sim_platform> waiting;
     sim_stream                  here{sim_device{0}}, there{sim_device{1}};
     for (int round = 0; round < 3; ++round) {
-        waiting.add(here, block(256, 10), 1);
-        waiting.add(there, block(512, 20), 1);
+        waiting.add(here, link_at(256, 10), 1);
+        waiting.add(there, link_at(512, 20), 1);
         CHECK(collected(waiting).bytes() == 30);
     }
     CHECK(node.reports().empty());
@@ -138,13 +138,13 @@ TEST_CASE("waiting_frees: settling waits for everything, and tells what fails") 
     waiting_frees<sim_platform> first;
     sim_stream                  s;
     busy(s, 2ms);
-    first.add(s, block(256, 10), 2); // still open
+    first.add(s, link_at(256, 10), 2); // still open
     waiting_frees<sim_platform> waiting = std::move(first);
     CHECK(first.empty());
     CHECK(waiting.settle().bytes() == 10);
     CHECK(node.now() >= 2ms);
     CHECK(told.count() == 0);
-    waiting.add(s, block(256, 10), 1);
+    waiting.add(s, link_at(256, 10), 1);
     node.faults().at(sim_call_kind::synchronize, 1);
     CHECK(waiting.settle().bytes() == 10);
     CHECK(told.count(mishap::platform_error) == 1);
@@ -154,8 +154,8 @@ TEST_CASE("waiting_frees: when a question throws, what was collected before it i
     sim_node                    node{{.on_report = sim_on_report::collect}};
     waiting_frees<sim_platform> waiting;
     sim_stream                  first, second;
-    waiting.add(first, block(256, 10), 1);
-    waiting.add(second, block(512, 20), 1);
+    waiting.add(first, link_at(256, 10), 1);
+    waiting.add(second, link_at(512, 20), 1);
     freed_blocks free;
     node.faults().at(sim_call_kind::query, 2, {.status = sim_status::launch_failed});
     CHECK_THROWS_AS(waiting.collect(free), sim_error);
@@ -170,7 +170,7 @@ TEST_CASE("waiting_frees: a batch of the default stream gets no event on another
         {.default_stream = sim_default_stream::per_thread, .on_report = sim_on_report::collect}};
     waiting_frees<sim_platform> waiting;
     sim_launch({}, {.name = "busy", .duration = 1ms});
-    waiting.add({}, block(256, 10), 2); // still open when the other thread comes
+    waiting.add({}, link_at(256, 10), 2); // still open when the other thread comes
     std::thread{[&] {
         CHECK(collected(waiting).empty()); // its own default stream is idle, ours is not
         CHECK(waiting.events() == 0);

@@ -12,8 +12,8 @@ using namespace vram;
 
 namespace {
 
-/// A resource whose machine is broken.
-struct broken : null_resource<> {
+/// A resource whose machine is broken_machine.
+struct broken_machine : null_resource<> {
     [[nodiscard]] void* allocate_sync(std::size_t, std::size_t = default_alignment) { throw 42; }
     void*               try_allocate_sync(std::size_t, std::size_t = default_alignment) = delete;
 };
@@ -40,7 +40,7 @@ TEST_CASE("ask_upstream: a refusal is a null pointer, or thrown where that is wa
 }
 
 TEST_CASE("ask_upstream: what is no refusal is thrown either way") {
-    broken mr;
+    broken_machine mr;
     CHECK_THROWS_AS((void)ask_upstream<false>(mr, nullptr, 512, 256), int);
     CHECK_THROWS_AS((void)ask_upstream<true>(mr, nullptr, 512, 256), int);
 }

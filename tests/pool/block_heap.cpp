@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <vram/pool/block_heap.hpp> // first: the header stands alone
 
+#include "../doubles/at.hpp"
+
 #include <doctest/doctest.h>
 
 #include <cstddef>
@@ -8,14 +10,13 @@
 #include <vector>
 
 using namespace vram;
+using doubles::at;
 
 namespace {
 
 constexpr auto never  = [](tag const&) { return false; };
 constexpr auto always = [](tag const&) { return true; };
 constexpr auto clean  = [](tags const& t) { return t.empty() ? 0U : 1U; };
-
-void* at(std::uintptr_t address) { return reinterpret_cast<void*>(address); }
 
 block* take(block_heap& heap, std::size_t bytes, std::size_t alignment = 256) {
     heap.reserve();

@@ -19,7 +19,7 @@ template class vram::stream_clock<sim_platform>;
 
 namespace {
 
-void work(sim_stream const& s, sim_time how_long = 1ms) {
+void hold(sim_stream const& s, sim_time how_long = 1ms) {
     sim_launch(s, {.name = "work", .duration = how_long});
 }
 
@@ -30,7 +30,7 @@ TEST_CASE("stream_clock: what is freed in an epoch is done when the event that e
     sim_stream   s;
     clock_of_sim c{s, s.id(), 0};
     CHECK(c.settled());
-    work(s);
+    hold(s);
     auto const epoch = c.mark();
     CHECK_FALSE(c.done(epoch));
     CHECK_FALSE(c.settled());
@@ -50,10 +50,10 @@ TEST_CASE("stream_clock: a stream waits for another once, for the earliest event
     sim_node     node;
     sim_stream   a, b;
     clock_of_sim first{a, a.id(), 0}, second{b, b.id(), 1};
-    work(a);
+    hold(a);
     auto const one = first.mark();
     first.record();
-    work(a, 100ms);
+    hold(a, 100ms);
     auto const two = first.mark();
     first.record();
     second.wait_for(first, one);
@@ -71,7 +71,7 @@ TEST_CASE("stream_clock: few events are kept; what the oldest covered, the next 
     sim_stream    s;
     clock_of_sim  c{s, s.id(), 0};
     std::uint64_t first = 0;
-    work(s);
+    hold(s);
     for (std::size_t i = 0; i < 3 * clock_of_sim::most; ++i) {
         auto const epoch = c.mark();
         first            = first == 0 ? epoch : first;
@@ -88,7 +88,7 @@ TEST_CASE("stream_clock: an event that somebody waits for is not used again mean
     sim_node     node;
     sim_stream   s;
     clock_of_sim c{s, s.id(), 0};
-    work(s);
+    hold(s);
     auto const first = c.mark();
     c.record();
     auto& pinned = c.covering(first);
@@ -107,7 +107,7 @@ TEST_CASE("stream_clock: a stream that is gone is reported, and its device waite
     doubles::mishaps const told;
     auto                   s = std::make_unique<sim_stream>();
     clock_of_sim           c{*s, s->id(), 0};
-    work(*s, 5ms);
+    hold(*s, 5ms);
     auto const epoch = c.mark();
     s.reset();
     sim_stream const heir; // of the handle
@@ -123,7 +123,7 @@ TEST_CASE(
     doubles::mishaps const told;
     sim_stream             s;
     clock_of_sim           c{s, s.id(), 0};
-    work(s, 5ms);
+    hold(s, 5ms);
     auto const epoch = c.mark();
     node.faults().at(sim_call_kind::create_event, 1);
     c.record();

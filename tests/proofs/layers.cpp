@@ -23,9 +23,9 @@ using namespace vram;
 
 namespace {
 
-using none  = null_resource<>;
-using full  = doubles::archetype<>;
-using least = doubles::minimal_resource<>;
+using nothing = null_resource<>;
+using full    = doubles::archetype<>;
+using least   = doubles::minimal_resource<>;
 
 struct polite { // a policy without a state
     static constexpr unsigned max_tries = 1;
@@ -88,8 +88,8 @@ consteval bool pairs_over(list<Layer...> all) {
     return (... && each_over<Layer<Upstream>>(all));
 }
 
-static_assert(each_over<none>(layers{}) && each_over<full>(layers{}));
-static_assert(pairs_over<none>(layers{}) && pairs_over<full>(layers{}));
+static_assert(each_over<nothing>(layers{}) && each_over<full>(layers{}));
+static_assert(pairs_over<nothing>(layers{}) && pairs_over<full>(layers{}));
 
 // Over the least there can be, no layer invents a power that is not its own to give.
 template <class Layer>
@@ -105,16 +105,16 @@ static_assert(invents_nothing<segregated<full, least>> && !resource<segregated<l
 static_assert(invents_nothing<stream_ordered<least>> && resource<stream_ordered<least>>);
 
 // A layer costs what it keeps, and an empty upstream nothing.
-static_assert(sizeof(limiting<none>) == 2 * sizeof(std::size_t));
-static_assert(sizeof(limiting<limiting<none>>) == 4 * sizeof(std::size_t));
-static_assert(sizeof(aligned<none>) == 2 * sizeof(std::size_t));
-static_assert(std::is_empty_v<retrying<none, polite>>);
-static_assert(sizeof(segregated<none, host_resource>) == sizeof(std::size_t));
-static_assert(std::is_empty_v<none> && std::is_empty_v<host_resource>);
-static_assert(sizeof(statistics<none, no_lock>) < sizeof(statistics<none>));
+static_assert(sizeof(limiting<nothing>) == 2 * sizeof(std::size_t));
+static_assert(sizeof(limiting<limiting<nothing>>) == 4 * sizeof(std::size_t));
+static_assert(sizeof(aligned<nothing>) == 2 * sizeof(std::size_t));
+static_assert(std::is_empty_v<retrying<nothing, polite>>);
+static_assert(sizeof(segregated<nothing, host_resource>) == sizeof(std::size_t));
+static_assert(std::is_empty_v<nothing> && std::is_empty_v<host_resource>);
+static_assert(sizeof(statistics<nothing, no_lock>) < sizeof(statistics<nothing>));
 
 // Sources: those without a state are copied, a region is not.
-static_assert(std::is_trivially_copyable_v<host_resource> && std::is_trivially_copyable_v<none>);
+static_assert(std::is_trivially_copyable_v<host_resource> && std::is_trivially_copyable_v<nothing>);
 static_assert(!std::is_copy_constructible_v<region_resource<>>);
 static_assert(std::is_nothrow_move_constructible_v<region_resource<>>);
 
@@ -129,8 +129,8 @@ static_assert(
     same<decltype(full{} | with::stream_ordered({.frees_per_event = 2})), stream_ordered<full>>);
 static_assert(same<decltype(full{} | with::aligned(512)), aligned<full>>);
 static_assert(same<decltype(full{} | with::retrying(polite{})), retrying<full, polite>>);
-static_assert(same<decltype(full{} | with::fallback(none{})), fallback<full, none>>);
-static_assert(same<decltype(full{} | with::segregated(none{}, 1)), segregated<full, none>>);
+static_assert(same<decltype(full{} | with::fallback(nothing{})), fallback<full, nothing>>);
+static_assert(same<decltype(full{} | with::segregated(nothing{}, 1)), segregated<full, nothing>>);
 static_assert(same<decltype(full{} | with::statistics | with::statistics | with::limiting(1)),
                    limiting<statistics<statistics<full>>>>);
 static_assert(same<decltype(locked{stream_ordered{limiting{full{}, 1}}}),

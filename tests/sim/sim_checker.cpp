@@ -13,14 +13,14 @@ using namespace vram;
 namespace {
 
 /// A node that only collects, with two streams, device memory `d` and pinned memory `h`.
-struct bench {
-    explicit bench(sim_options o = {}) : node{collecting(o)} {}
+struct crime_scene {
+    explicit crime_scene(sim_options o = {}) : node{collecting(o)} {}
 
     static sim_options collecting(sim_options o) {
         o.on_report = sim_on_report::collect;
         return o;
     }
-    ~bench() {
+    ~crime_scene() {
         sim_device{}.synchronize();
         set_error_sink([](error const&) noexcept {});
         if (d != nullptr) { memory.deallocate_sync(d, 1024); }
@@ -58,7 +58,7 @@ struct bench {
 } // namespace
 
 TEST_CASE("sim_checker: two writes on two streams race, and the report names both") {
-    bench t;
+    crime_scene t;
     t.kernel(t.a, sim_access::write, t.d);
     t.kernel(t.b, sim_access::write, t.d);
     sim_report const r = t.one(sim_mistake::race);
@@ -73,8 +73,8 @@ TEST_CASE("sim_checker: two writes on two streams race, and the report names bot
 }
 
 TEST_CASE("sim_checker: an event between them is order enough") {
-    bench     t;
-    sim_event e;
+    crime_scene t;
+    sim_event   e;
     t.kernel(t.a, sim_access::write, t.d);
     e.record(t.a);
     e.wait(t.b);
@@ -83,8 +83,8 @@ TEST_CASE("sim_checker: an event between them is order enough") {
 }
 
 TEST_CASE("sim_checker: an event recorded too early is not") {
-    bench     t;
-    sim_event e;
+    crime_scene t;
+    sim_event   e;
     e.record(t.a);
     t.kernel(t.a, sim_access::write, t.d);
     e.wait(t.b);
@@ -93,7 +93,7 @@ TEST_CASE("sim_checker: an event recorded too early is not") {
 }
 
 TEST_CASE("sim_checker: that the times never met is no order") {
-    bench t;
+    crime_scene t;
     t.kernel(t.a, sim_access::write, t.d);
     t.node.work(std::chrono::seconds{1}); // it was over long ago
     t.kernel(t.b, sim_access::read, t.d);
@@ -101,8 +101,8 @@ TEST_CASE("sim_checker: that the times never met is no order") {
 }
 
 TEST_CASE("sim_checker: a query that said yes is order, one that said no is none") {
-    bench     t;
-    sim_event e;
+    crime_scene t;
+    sim_event   e;
     t.kernel(t.a, sim_access::write, t.d);
     e.record(t.a);
     CHECK_FALSE(e.done());
@@ -114,8 +114,8 @@ TEST_CASE("sim_checker: a query that said yes is order, one that said no is none
 }
 
 TEST_CASE("sim_checker: reads do not race with reads, and a write must follow all of them") {
-    bench     t;
-    sim_event e;
+    crime_scene t;
+    sim_event   e;
     sim_touch({t.h, 1024}, sim_access::write);
     t.kernel(t.a, sim_access::read, t.h);
     t.kernel(t.b, sim_access::read, t.h);
@@ -129,7 +129,7 @@ TEST_CASE("sim_checker: reads do not race with reads, and a write must follow al
 }
 
 TEST_CASE("sim_checker: disjoint ranges do not race, one byte in common does") {
-    bench       t;
+    crime_scene t;
     auto* const d = static_cast<char*>(t.d);
     t.kernel(t.a, sim_access::write, d, 512);
     t.kernel(t.b, sim_access::write, d + 512, 512);
@@ -141,7 +141,7 @@ TEST_CASE("sim_checker: disjoint ranges do not race, one byte in common does") {
 }
 
 TEST_CASE("sim_checker: use before a copy is complete is a race, on a stream and on the host") {
-    bench t;
+    crime_scene t;
     sim_touch({t.h, 1024}, sim_access::write);
     sim_copy(t.a, t.d, t.h, 1024);
     t.kernel(t.b, sim_access::read, t.d);
@@ -156,7 +156,7 @@ TEST_CASE("sim_checker: use before a copy is complete is a race, on a stream and
 }
 
 TEST_CASE("sim_checker: overwriting a pinned source that is still being copied is a race") {
-    bench t;
+    crime_scene t;
     sim_touch({t.h, 1024}, sim_access::write);
     sim_copy(t.a, t.d, t.h, 1024);
     sim_touch({t.h, 1}, sim_access::write);
@@ -168,7 +168,7 @@ TEST_CASE("sim_checker: overwriting a pinned source that is still being copied i
 }
 
 TEST_CASE("sim_checker: the host's own work counts from when it was enqueued") {
-    bench t;
+    crime_scene t;
     t.kernel(t.a, sim_access::read, t.h);
     sim_touch({t.h, 4}, sim_access::write); // after the launch
     t.one(sim_mistake::race);
@@ -180,7 +180,7 @@ TEST_CASE("sim_checker: the host's own work counts from when it was enqueued") {
 TEST_CASE("sim_checker: a block handed to a second stream before the first is done is a race") {
     // What a pool does that reuses too early: it gives one piece to two streams with no edge
     // between.
-    bench       t;
+    crime_scene t;
     auto* const piece = static_cast<char*>(t.d) + 256;
     t.kernel(t.a, sim_access::write, piece,
              128); // user of the piece, which is then freed on stream a
@@ -190,7 +190,7 @@ TEST_CASE("sim_checker: a block handed to a second stream before the first is do
 
 TEST_CASE("sim_checker: read and write after free are told with the free") {
     for (sim_access const access : {sim_access::read, sim_access::write}) {
-        bench t;
+        crime_scene t;
         t.memory.deallocate_sync(t.d, 1024);
         t.kernel(t.a, access, t.d);
         sim_report const r = t.one(sim_mistake::use_after_free);
@@ -200,7 +200,7 @@ TEST_CASE("sim_checker: read and write after free are told with the free") {
 }
 
 TEST_CASE("sim_checker: a copy from freed memory is told") {
-    bench t;
+    crime_scene t;
     t.memory.deallocate_sync(t.d, 1024);
     sim_copy(t.a, t.h, t.d, 8);
     t.one(sim_mistake::use_after_free);
@@ -208,7 +208,7 @@ TEST_CASE("sim_checker: a copy from freed memory is told") {
 }
 
 TEST_CASE("sim_checker: an access outside any live allocation is told") {
-    bench t;
+    crime_scene t;
     t.kernel(t.a, sim_access::read, static_cast<char*>(t.d) + 1020, 8); // over the end
     t.one(sim_mistake::out_of_bounds, false);
     t.kernel(t.a, sim_access::write, static_cast<char*>(t.d) + 1024, 1);
@@ -216,7 +216,7 @@ TEST_CASE("sim_checker: an access outside any live allocation is told") {
 }
 
 TEST_CASE("sim_checker: a free that does not follow the last use is told, though the free waits") {
-    bench t;
+    crime_scene t;
     t.kernel(t.a, sim_access::read, t.d);
     t.memory.deallocate_sync(t.d, 1024);
     sim_report const r = t.one(sim_mistake::free_before_last_use);
@@ -225,7 +225,7 @@ TEST_CASE("sim_checker: a free that does not follow the last use is told, though
 }
 
 TEST_CASE("sim_checker: a free on a stream that does not follow the last use is told") {
-    bench              t;
+    crime_scene        t;
     sim_async_resource async;
     void* const        p = async.allocate(t.a, 256);
     t.kernel(t.a, sim_access::write, p, 256);
@@ -236,7 +236,7 @@ TEST_CASE("sim_checker: a free on a stream that does not follow the last use is 
 }
 
 TEST_CASE("sim_checker: use before the stream-ordered allocation is complete is told") {
-    bench              t;
+    crime_scene        t;
     sim_async_resource async;
     void* const        p = async.allocate(t.a, 256);
     t.kernel(t.b, sim_access::write, p, 256);
@@ -247,8 +247,8 @@ TEST_CASE("sim_checker: use before the stream-ordered allocation is complete is 
 }
 
 TEST_CASE("sim_checker: double and foreign frees are told, with the first free") {
-    bench      t;
-    auto const before = set_error_sink([](error const&) noexcept {});
+    crime_scene t;
+    auto const  before = set_error_sink([](error const&) noexcept {});
     t.memory.deallocate_sync(t.d, 1024);
     t.memory.deallocate_sync(t.d, 1024);
     sim_report const twice = t.one(sim_mistake::double_free);
@@ -272,7 +272,7 @@ TEST_CASE("sim_checker: double and foreign frees are told, with the first free")
 }
 
 TEST_CASE("sim_checker: a free with another size is told") {
-    bench t;
+    crime_scene t;
     t.memory.deallocate_sync(t.d, 1000);
     t.one(sim_mistake::wrong_size);
     t.d = nullptr;
@@ -281,7 +281,7 @@ TEST_CASE("sim_checker: a free with another size is told") {
 TEST_CASE("sim_checker: reads of what nobody wrote are told where that is wanted") {
     sim_options o;
     o.checks.uninitialised = true;
-    bench t{o};
+    crime_scene t{o};
     t.kernel(t.a, sim_access::write, t.d, 512);
     t.kernel(t.a, sim_access::read, t.d, 512);
     CHECK(t.clean());
@@ -291,8 +291,8 @@ TEST_CASE("sim_checker: reads of what nobody wrote are told where that is wanted
 }
 
 TEST_CASE("sim_checker: a kernel on pageable memory is told, one on registered memory is not") {
-    bench t;
-    char  local[64];
+    crime_scene t;
+    char        local[64];
     t.kernel(t.a, sim_access::read, local, sizeof local);
     t.one(sim_mistake::pageable_access, false);
     {
@@ -308,7 +308,7 @@ TEST_CASE("sim_checker: a kernel on pageable memory is told, one on registered m
 }
 
 TEST_CASE("sim_checker: the host on device memory is told") {
-    bench t;
+    crime_scene t;
     sim_touch({t.d, 8}, sim_access::read);
     t.one(sim_mistake::host_access);
 }
@@ -317,7 +317,7 @@ TEST_CASE("sim_checker: a device without peer access is told, copies are not") {
     sim_options o;
     o.devices     = 2;
     o.peer_access = false;
-    bench        t{o};
+    crime_scene  t{o};
     sim_resource second{sim_device{1}};
     sim_stream   far{sim_device{1}};
     t.kernel(far, sim_access::read, t.d);
@@ -336,7 +336,7 @@ TEST_CASE("sim_checker: a refused request is told where that is wanted") {
     sim_options o;
     o.capacity        = 1_MiB;
     o.checks.capacity = true;
-    bench t{o};
+    crime_scene t{o};
     CHECK(t.memory.try_allocate_sync(2_MiB) == nullptr);
     sim_report const r = t.node.take_reports().at(0);
     CHECK(r.kind == sim_mistake::capacity_exceeded);
@@ -366,8 +366,8 @@ TEST_CASE("sim_checker: each check can be switched off by itself") {
         sim_options o;
         o.checks.uninitialised = true;
         off(o.checks);
-        bench t{o};
-        char  local[8];
+        crime_scene t{o};
+        char        local[8];
         t.kernel(t.a, sim_access::read, t.d, 8);                            // uninitialised
         t.kernel(t.b, sim_access::write, t.d);                              // races
         t.kernel(t.a, sim_access::read, static_cast<char*>(t.d) + 2048, 1); // bounds

@@ -3,17 +3,16 @@
 
 #include <vram/sim/sim.hpp>
 
+#include "../doubles/collecting.hpp"
+
 #include <doctest/doctest.h>
 
 using namespace vram;
+using doubles::traced;
 using namespace std::chrono_literals;
 
-namespace {
-sim_options quiet() { return {.on_report = sim_on_report::collect, .trace = true}; }
-} // namespace
-
 TEST_CASE("sim_event: never recorded, it is done, and waiting for it is no wait") {
-    sim_node   node{quiet()};
+    sim_node   node{traced()};
     sim_stream s, t;
     sim_event  e;
     CHECK(e.done());
@@ -28,7 +27,7 @@ TEST_CASE("sim_event: never recorded, it is done, and waiting for it is no wait"
 }
 
 TEST_CASE("sim_event: recording takes the place in the stream at that moment") {
-    sim_node   node{quiet()};
+    sim_node   node{traced()};
     sim_stream s;
     sim_event  e;
     sim_launch(s, {.duration = 5us});
@@ -41,7 +40,7 @@ TEST_CASE("sim_event: recording takes the place in the stream at that moment") {
 }
 
 TEST_CASE("sim_event: recording again does not change waits already made") {
-    sim_options o   = quiet();
+    sim_options o   = traced();
     o.compute_slots = 2;
     sim_node   node{o};
     sim_stream s, t;
@@ -59,7 +58,7 @@ TEST_CASE("sim_event: recording again does not change waits already made") {
 }
 
 TEST_CASE("sim_event: a stream that waits for several starts at the latest") {
-    sim_options o   = quiet();
+    sim_options o   = traced();
     o.compute_slots = 3;
     sim_node   node{o};
     sim_stream s, t, u;
@@ -76,7 +75,7 @@ TEST_CASE("sim_event: a stream that waits for several starts at the latest") {
 }
 
 TEST_CASE("sim_event: an event after a bare wait is done when what was waited for is") {
-    sim_node   node{quiet()};
+    sim_node   node{traced()};
     sim_stream s, t;
     sim_event  e, f;
     sim_launch(s, {.duration = 5us});
@@ -89,7 +88,7 @@ TEST_CASE("sim_event: an event after a bare wait is done when what was waited fo
 }
 
 TEST_CASE("sim_event: timed events tell when they happened") {
-    sim_node   node{quiet()};
+    sim_node   node{traced()};
     sim_stream s;
     sim_event  begin{sim_device{}, true}, end{sim_device{}, true};
     node.work(2us);
@@ -101,7 +100,7 @@ TEST_CASE("sim_event: timed events tell when they happened") {
 }
 
 TEST_CASE("sim_event: is refused by a stream of another device, and waited for across devices") {
-    sim_options o = quiet();
+    sim_options o = traced();
     o.devices     = 2;
     sim_node   node{o};
     sim_stream s, t{sim_device{1}};
@@ -116,7 +115,7 @@ TEST_CASE("sim_event: is refused by a stream of another device, and waited for a
 }
 
 TEST_CASE("sim_event: every record is counted") {
-    sim_node   node{quiet()};
+    sim_node   node{traced()};
     sim_stream s;
     sim_event  e;
     e.record(s);

@@ -4,27 +4,25 @@
 #include <vram/base/error.hpp>
 #include <vram/sim/sim.hpp>
 
+#include "../doubles/collecting.hpp"
+
 #include <doctest/doctest.h>
 
 #include <vector>
 
 using namespace vram;
+using doubles::status_of;
 using namespace std::chrono_literals;
 
 namespace {
-sim_options quiet() { return {.copy_latency = sim_time{0}, .on_report = sim_on_report::collect}; }
-
-template <class Body>
-sim_status status_of(Body body) {
-    try {
-        body();
-    } catch (sim_error const& e) { return e.status(); }
-    return sim_status::ok;
+sim_options instant_copies() {
+    return {.copy_latency = sim_time{0}, .on_report = sim_on_report::collect};
 }
+
 } // namespace
 
 TEST_CASE("sim_faults: the n-th allocation is refused, the ones around it are not") {
-    sim_node     node{quiet()};
+    sim_node     node{instant_copies()};
     sim_resource mr;
     node.faults().at(sim_call_kind::allocate, 2);
     void* const a = mr.try_allocate_sync(64);
@@ -39,7 +37,7 @@ TEST_CASE("sim_faults: the n-th allocation is refused, the ones around it are no
 }
 
 TEST_CASE("sim_faults: a number of calls in a row fail, counted from where the fault is planted") {
-    sim_node     node{quiet()};
+    sim_node     node{instant_copies()};
     sim_resource mr;
     mr.deallocate_sync(mr.allocate_sync(8), 8);
     node.faults().at(sim_call_kind::allocate, 1, {}, 3);
@@ -49,7 +47,7 @@ TEST_CASE("sim_faults: a number of calls in a row fail, counted from where the f
 
 TEST_CASE("sim_faults: random faults are the same from the same seed") {
     auto const run = [](std::uint64_t seed) {
-        sim_node     node{quiet()};
+        sim_node     node{instant_copies()};
         sim_resource mr;
         node.faults().randomly(sim_call_kind::allocate, 0.5, seed);
         std::vector<bool> refused;
@@ -69,7 +67,7 @@ TEST_CASE("sim_faults: random faults are the same from the same seed") {
 }
 
 TEST_CASE("sim_faults: a predicate chooses by kind, size and device") {
-    sim_node     node{quiet()};
+    sim_node     node{instant_copies()};
     sim_resource mr;
     node.faults().when(
         [](sim_call_info const& c) { return c.kind == sim_call_kind::allocate && c.bytes > 1000; });
@@ -83,7 +81,7 @@ TEST_CASE("sim_faults: a predicate chooses by kind, size and device") {
 }
 
 TEST_CASE("sim_faults: capacity that another process took is missing until it is given back") {
-    sim_options o = quiet();
+    sim_options o = instant_copies();
     o.capacity    = 1_MiB;
     sim_node     node{o};
     sim_resource mr;
@@ -98,7 +96,7 @@ TEST_CASE("sim_faults: capacity that another process took is missing until it is
 }
 
 TEST_CASE("sim_faults: a copy fails now, or the next synchronise does, once or for good") {
-    sim_node            node{quiet()};
+    sim_node            node{instant_copies()};
     sim_resource        mr;
     sim_pinned_resource pinned;
     sim_stream          s;
@@ -124,7 +122,7 @@ TEST_CASE("sim_faults: a copy fails now, or the next synchronise does, once or f
 }
 
 TEST_CASE("sim_faults: a slow copy is late by what was planted") {
-    sim_node            node{quiet()};
+    sim_node            node{instant_copies()};
     sim_resource        mr;
     sim_pinned_resource pinned;
     sim_stream          s;
@@ -139,7 +137,7 @@ TEST_CASE("sim_faults: a slow copy is late by what was planted") {
 }
 
 TEST_CASE("sim_faults: events, streams and pinned memory can be refused") {
-    sim_node node{quiet()};
+    sim_node node{instant_copies()};
     node.faults().at(sim_call_kind::create_event, 1);
     node.faults().at(sim_call_kind::create_stream, 1);
     node.faults().at(sim_call_kind::allocate_host, 1);
@@ -151,7 +149,7 @@ TEST_CASE("sim_faults: events, streams and pinned memory can be refused") {
 }
 
 TEST_CASE("sim_faults: a thread stalls for as long as was planted") {
-    sim_node   node{quiet()};
+    sim_node   node{instant_copies()};
     sim_stream s;
     sim_event  e;
     node.faults().at(sim_call_kind::record, 1, {.stall = 3ms});
@@ -160,7 +158,7 @@ TEST_CASE("sim_faults: a thread stalls for as long as was planted") {
 }
 
 TEST_CASE("sim_faults: a lost device fails every later call, and the other devices none") {
-    sim_options o = quiet();
+    sim_options o = instant_copies();
     o.devices     = 2;
     sim_node     node{o};
     sim_resource mr;

@@ -3,6 +3,8 @@
 
 #include <vram/sim/sim.hpp>
 
+#include "../doubles/collecting.hpp"
+
 #include <doctest/doctest.h>
 
 #include <atomic>
@@ -11,17 +13,14 @@
 #include <vector>
 
 using namespace vram;
+using doubles::collecting;
 using namespace std::chrono_literals;
-
-namespace {
-sim_options quiet() { return {.on_report = sim_on_report::collect}; }
-} // namespace
 
 TEST_CASE("sim_gate: a waiter takes over the later of the two clocks" *
           doctest::skip(!sim_ordered_threads) *
           doctest::description("threads run freely under ThreadSanitizer")) {
     for (sim_time const mine : {10us, 90us}) {
-        sim_node   node{quiet()};
+        sim_node   node{collecting()};
         sim_gate   g;
         bool       ready = false;
         sim_thread t{sim_device{}, [&] {
@@ -43,7 +42,7 @@ TEST_CASE("sim_gate: a waiter takes over the later of the two clocks" *
 
 TEST_CASE(
     "sim_gate: what was done before it was let go happened before what the next holder does") {
-    sim_node            node{quiet()};
+    sim_node            node{collecting()};
     sim_pinned_resource pinned;
     sim_gate            g;
     bool                ready = false;
@@ -70,7 +69,7 @@ TEST_CASE(
 TEST_CASE("sim_gate: it is held by one at a time, and waiting for it takes time" *
           doctest::skip(!sim_ordered_threads) *
           doctest::description("threads run freely under ThreadSanitizer")) {
-    sim_node   node{quiet()};
+    sim_node   node{collecting()};
     sim_gate   g;
     int        inside = 0;
     sim_time   end[3];
@@ -94,7 +93,7 @@ TEST_CASE("sim_gate: a producer and a consumer with two slots keep the time of a
           doctest::skip(!sim_ordered_threads) *
           doctest::description("threads run freely under ThreadSanitizer")) {
     // Filling takes 10 us, using 15 us, four items, two slots: 10 + 4 * 15.
-    sim_node        node{quiet()};
+    sim_node        node{collecting()};
     sim_gate        g;
     std::deque<int> queue;
     sim_thread      producer{sim_device{}, [&] {
@@ -122,7 +121,7 @@ TEST_CASE("sim_gate: a producer and a consumer with two slots keep the time of a
 }
 
 TEST_CASE("sim_gate: a host callback may notify") {
-    sim_node   node{quiet()};
+    sim_node   node{collecting()};
     sim_stream s;
     struct shared {
         sim_gate gate;
@@ -147,7 +146,7 @@ TEST_CASE("sim_gate: a host callback may notify") {
 }
 
 TEST_CASE("sim_gate: ordinary threads hand over through it too") {
-    sim_node         node{quiet()};
+    sim_node         node{collecting()};
     sim_gate         g;
     std::vector<int> got;
     std::deque<int>  queue;
@@ -172,7 +171,7 @@ TEST_CASE("sim_gate: ordinary threads hand over through it too") {
 
 TEST_CASE(
     "sim_gate: a participating thread waits for an ordinary one that it has seen at the gate") {
-    sim_node    node{quiet()};
+    sim_node    node{collecting()};
     sim_gate    g;
     bool        ready = false, waiting = false;
     std::thread ordinary{[&] {
@@ -199,7 +198,7 @@ TEST_CASE(
 TEST_CASE("sim_gate: threads that wait for each other for ever are told so" *
           doctest::skip(!sim_ordered_threads) *
           doctest::description("threads run freely under ThreadSanitizer")) {
-    sim_node node{quiet()};
+    sim_node node{collecting()};
     sim_gate g;
     int      deadlocks = 0;
     {
@@ -222,7 +221,7 @@ TEST_CASE("sim_gate: threads that wait for each other for ever are told so" *
 }
 
 TEST_CASE("sim_gate: an ordinary thread takes over what a participating one did before") {
-    sim_node            node{quiet()};
+    sim_node            node{collecting()};
     sim_pinned_resource pinned;
     void* const         p = pinned.allocate_sync(64);
     {
@@ -254,7 +253,7 @@ TEST_CASE("sim_gate: an ordinary thread takes over what a participating one did 
 }
 
 TEST_CASE("sim_gate: an ordinary thread that notified once is one that may notify again") {
-    sim_node node{quiet()};
+    sim_node node{collecting()};
     sim_gate g;
     bool     ready = false;
     g.notify(); // before anybody waits, and without having taken the gate

@@ -3,25 +3,18 @@
 
 #include <vram/sim/sim.hpp>
 
+#include "../doubles/collecting.hpp"
+
 #include <doctest/doctest.h>
 
 using namespace vram;
+using doubles::traced;
+using doubles::status_of;
 using namespace std::chrono_literals;
-
-namespace {
-template <class Body>
-sim_status status_of(Body body) {
-    try {
-        body();
-    } catch (sim_error const& e) { return e.status(); }
-    return sim_status::ok;
-}
-sim_options quiet() { return {.on_report = sim_on_report::collect, .trace = true}; }
-} // namespace
 
 TEST_CASE(
     "sim_graph: captured work does not run until it is launched, and then as often as it is") {
-    sim_node   node{quiet()};
+    sim_node   node{traced()};
     sim_stream s;
     int        ran = 0;
     sim_graph::begin(s);
@@ -42,7 +35,7 @@ TEST_CASE(
 }
 
 TEST_CASE("sim_graph: a stream that waits for a captured event joins the capture") {
-    sim_node   node{quiet()};
+    sim_node   node{traced()};
     sim_stream s, t;
     sim_event  fork, join;
     sim_graph::begin(s);
@@ -68,7 +61,7 @@ TEST_CASE("sim_graph: a stream that waits for a captured event joins the capture
 
 TEST_CASE(
     "sim_graph: asking or waiting for a captured stream is an error, and breaks the capture") {
-    sim_node   node{quiet()};
+    sim_node   node{traced()};
     sim_stream s;
     auto const broken_by = [&](auto body) {
         sim_graph::begin(s, sim_capture_mode::relaxed);
@@ -84,7 +77,7 @@ TEST_CASE(
 
 TEST_CASE(
     "sim_graph: an event recorded in a capture is not for asking, and orders nothing outside") {
-    sim_node   node{quiet()};
+    sim_node   node{traced()};
     sim_stream s, busy;
     sim_event  e;
     sim_graph::begin(s, sim_capture_mode::relaxed);
@@ -97,7 +90,7 @@ TEST_CASE(
 }
 
 TEST_CASE("sim_graph: a captured stream may not depend on work outside") {
-    sim_node   node{quiet()};
+    sim_node   node{traced()};
     sim_stream s, other;
     sim_event  e;
     sim_launch(other, {});
@@ -108,7 +101,7 @@ TEST_CASE("sim_graph: a captured stream may not depend on work outside") {
 }
 
 TEST_CASE("sim_graph: work of a joined stream that nobody waits for makes the capture invalid") {
-    sim_node   node{quiet()};
+    sim_node   node{traced()};
     sim_stream s, t;
     sim_event  fork;
     sim_graph::begin(s);
@@ -120,7 +113,7 @@ TEST_CASE("sim_graph: work of a joined stream that nobody waits for makes the ca
 }
 
 TEST_CASE("sim_graph: the mode says whose allocations and questions break a capture") {
-    sim_node     node{quiet()};
+    sim_node     node{traced()};
     sim_stream   s;
     sim_event    e;
     sim_resource memory;
@@ -143,7 +136,7 @@ TEST_CASE("sim_graph: the mode says whose allocations and questions break a capt
 }
 
 TEST_CASE("sim_graph: threads of the platform do not disturb a capture in the global mode") {
-    sim_node   node{quiet()};
+    sim_node   node{traced()};
     sim_stream s;
     sim_graph::begin(s);
     sim_status status = sim_status::deadlock;
@@ -161,7 +154,7 @@ TEST_CASE("sim_graph: threads of the platform do not disturb a capture in the gl
 
 TEST_CASE("sim_graph: ends on the stream it began on, begins once, and never on the legacy default "
           "stream") {
-    sim_node   node{quiet()};
+    sim_node   node{traced()};
     sim_stream s, t;
     CHECK(status_of([&] { static_cast<void>(sim_graph::end(t)); }) == sim_status::capture_invalid);
     sim_graph::begin(s);
@@ -171,7 +164,7 @@ TEST_CASE("sim_graph: ends on the stream it began on, begins once, and never on 
 }
 
 TEST_CASE("sim_graph: accesses are checked when it is launched") {
-    sim_node     node{quiet()};
+    sim_node     node{traced()};
     sim_resource memory;
     sim_stream   s, t;
     void* const  p = memory.allocate_sync(8);
@@ -187,11 +180,11 @@ TEST_CASE("sim_graph: accesses are checked when it is launched") {
 }
 
 TEST_CASE("sim_graph: a capture is its thread's however many nodes the thread turns to meanwhile") {
-    sim_node   node{quiet()};
+    sim_node   node{traced()};
     sim_stream s, t;
     sim_graph::begin(s, sim_capture_mode::thread_local_only);
     for (int i = 0; i < 40; ++i) {
-        sim_node const   another{quiet()};
+        sim_node const   another{traced()};
         sim_stream const there;
     }
     CHECK(status_of([&] { t.synchronize(); }) == sim_status::stream_capturing);

@@ -10,7 +10,7 @@ using namespace vram;
 using namespace std::chrono_literals;
 
 namespace {
-sim_options small() { return {.capacity = 1_MiB, .on_report = sim_on_report::collect}; }
+sim_options one_mebibyte() { return {.capacity = 1_MiB, .on_report = sim_on_report::collect}; }
 } // namespace
 
 TEST_CASE("sim_resource: works with no set-up, on the node that is there from the start") {
@@ -21,7 +21,7 @@ TEST_CASE("sim_resource: works with no set-up, on the node that is there from th
 }
 
 TEST_CASE("sim_resource: honours every alignment, and pieces do not overlap") {
-    sim_node     node{small()};
+    sim_node     node{one_mebibyte()};
     sim_resource memory;
     char*        last = nullptr;
     for (std::size_t a = 1; a <= 64_KiB; a *= 2) {
@@ -35,7 +35,7 @@ TEST_CASE("sim_resource: honours every alignment, and pieces do not overlap") {
 }
 
 TEST_CASE("sim_resource: the capacity is the device's, counted in granules") {
-    sim_node     node{small()};
+    sim_node     node{one_mebibyte()};
     sim_resource memory;
     void* const  all = memory.allocate_sync(1_MiB);
     CHECK(sim_device{}.memory() == memory_info{0, 1_MiB});
@@ -50,7 +50,7 @@ TEST_CASE("sim_resource: the capacity is the device's, counted in granules") {
 }
 
 TEST_CASE("sim_resource: what is refused is told in numbers, and sizes that overflow are refused") {
-    sim_node     node{small()};
+    sim_node     node{one_mebibyte()};
     sim_resource memory;
     void* const  p = memory.allocate_sync(512_KiB);
     try {
@@ -72,7 +72,7 @@ TEST_CASE("sim_resource: what is refused is told in numbers, and sizes that over
 }
 
 TEST_CASE("sim_resource: zero bytes are a null pointer, and giving it back does nothing") {
-    sim_node     node{small()};
+    sim_node     node{one_mebibyte()};
     sim_resource memory;
     CHECK(memory.allocate_sync(0) == nullptr);
     CHECK(memory.try_allocate_sync(0) == nullptr);
@@ -81,7 +81,7 @@ TEST_CASE("sim_resource: zero bytes are a null pointer, and giving it back does 
 }
 
 TEST_CASE("sim_resource: giving back waits for the whole device, as cudaFree does") {
-    sim_node     node{small()};
+    sim_node     node{one_mebibyte()};
     sim_resource memory;
     sim_stream   s;
     void* const  p = memory.allocate_sync(8);
@@ -92,7 +92,7 @@ TEST_CASE("sim_resource: giving back waits for the whole device, as cudaFree doe
 }
 
 TEST_CASE("sim_resource: what is not its own is told to the error sink and left alone") {
-    sim_node         node{small()};
+    sim_node         node{one_mebibyte()};
     sim_resource     memory;
     static int       told   = 0;
     error_sink const before = set_error_sink(
@@ -110,7 +110,7 @@ TEST_CASE("sim_resource: what is not its own is told to the error sink and left 
 }
 
 TEST_CASE("sim_resource: owns what is live, and no more") {
-    sim_node            node{small()};
+    sim_node            node{one_mebibyte()};
     sim_resource        memory;
     sim_pinned_resource pinned;
     auto* const         p = static_cast<char*>(memory.allocate_sync(64));
@@ -126,7 +126,7 @@ TEST_CASE("sim_resource: owns what is live, and no more") {
 }
 
 TEST_CASE("sim_resource: knows its device, whatever device is current") {
-    sim_options o = small();
+    sim_options o = one_mebibyte();
     o.devices     = 2;
     sim_node           node{o};
     sim_resource       memory{sim_device{1}};
@@ -141,7 +141,7 @@ TEST_CASE("sim_resource: knows its device, whatever device is current") {
 }
 
 TEST_CASE("sim_resource: addresses rest before they are used again") {
-    sim_node     node{small()};
+    sim_node     node{one_mebibyte()};
     sim_resource memory;
     void* const  first = memory.allocate_sync(1000);
     memory.deallocate_sync(first, 1000);

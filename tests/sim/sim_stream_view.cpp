@@ -3,12 +3,15 @@
 
 #include <vram/sim/sim.hpp>
 
+#include "../doubles/collecting.hpp"
+
 #include <doctest/doctest.h>
 
 #include <thread>
 #include <type_traits>
 
 using namespace vram;
+using doubles::traced;
 using namespace std::chrono_literals;
 
 static_assert(std::is_trivially_copyable_v<sim_stream_view>);
@@ -16,13 +19,9 @@ static_assert(sizeof(sim_stream_view) == sizeof(void*));
 static_assert(!std::is_convertible_v<int, sim_stream_view>);
 static_assert(!std::is_convertible_v<std::nullptr_t, sim_stream_view>);
 
-namespace {
-sim_options quiet() { return {.on_report = sim_on_report::collect, .trace = true}; }
-} // namespace
-
 TEST_CASE("sim_stream_view: the default one is the default stream of the current device, when it "
           "is used") {
-    sim_options o = quiet();
+    sim_options o = traced();
     o.devices     = 2;
     sim_node        node{o};
     sim_stream_view s;
@@ -37,7 +36,7 @@ TEST_CASE("sim_stream_view: the default one is the default stream of the current
 
 TEST_CASE(
     "sim_stream_view: the legacy default stream waits for blocking streams, and they for it") {
-    sim_node   node{quiet()};
+    sim_node   node{traced()};
     sim_stream blocking{sim_device{}, {.blocking = true}}, free;
     sim_launch(blocking, {.name = "a", .duration = 5us});
     sim_call_host({}, [](void*) {}, nullptr); // on the default stream: after a
@@ -54,7 +53,7 @@ TEST_CASE(
 
 TEST_CASE("sim_stream_view: what the legacy stream orders is no race, and non-blocking streams "
           "take no part") {
-    sim_node     node{quiet()};
+    sim_node     node{traced()};
     sim_resource mr;
     void* const  p = mr.allocate_sync(64);
     sim_stream   a{sim_device{}, {.blocking = true}}, b{sim_device{}, {.blocking = true}}, free;
@@ -70,7 +69,7 @@ TEST_CASE("sim_stream_view: what the legacy stream orders is no race, and non-bl
 }
 
 TEST_CASE("sim_stream_view: with default streams per thread every thread has one of its own") {
-    sim_options o    = quiet();
+    sim_options o    = traced();
     o.default_stream = sim_default_stream::per_thread;
     sim_node      node{o};
     auto const    mine  = sim_stream_view{}.id();
@@ -82,7 +81,7 @@ TEST_CASE("sim_stream_view: with default streams per thread every thread has one
 }
 
 TEST_CASE("sim_stream_view: asks whether all work is done, at the thread's own moment") {
-    sim_node   node{quiet()};
+    sim_node   node{traced()};
     sim_stream s;
     CHECK(s.done());
     sim_launch(s, {.duration = 1us});
@@ -92,7 +91,7 @@ TEST_CASE("sim_stream_view: asks whether all work is done, at the thread's own m
 }
 
 TEST_CASE("sim_stream_view: a loop that only asks gets on") {
-    sim_node   node{quiet()};
+    sim_node   node{traced()};
     sim_stream s;
     sim_launch(s, {.duration = 1us});
     int asked = 0;

@@ -3,6 +3,8 @@
 
 #include <vram/sim/sim.hpp>
 
+#include "../doubles/collecting.hpp"
+
 #include <doctest/doctest.h>
 
 #include <atomic>
@@ -11,14 +13,11 @@
 #include <vector>
 
 using namespace vram;
+using doubles::collecting;
 using namespace std::chrono_literals;
 
-namespace {
-sim_options quiet() { return {.on_report = sim_on_report::collect}; }
-} // namespace
-
 TEST_CASE("sim_thread: runs its callable with its device current, and is joined when it ends") {
-    sim_options o = quiet();
+    sim_options o = collecting();
     o.devices     = 2;
     sim_node         node{o};
     std::atomic<int> device{-1};
@@ -32,7 +31,7 @@ TEST_CASE("sim_thread: runs its callable with its device current, and is joined 
 TEST_CASE("sim_thread: the work of threads runs side by side in virtual time" *
           doctest::skip(!sim_ordered_threads) *
           doctest::description("threads run freely under ThreadSanitizer")) {
-    sim_node   node{quiet()};
+    sim_node   node{collecting()};
     sim_thread a{sim_device{}, [] { sim_work(30us); }};
     sim_thread b{sim_device{}, [] { sim_work(50us); }};
     sim_work(20us);
@@ -48,7 +47,7 @@ TEST_CASE("sim_thread: the work of threads runs side by side in virtual time" *
 TEST_CASE("sim_thread: the thread with the earliest clock goes first, ties by number" *
           doctest::skip(!sim_ordered_threads) *
           doctest::description("threads run freely under ThreadSanitizer")) {
-    sim_node         node{quiet()};
+    sim_node         node{collecting()};
     std::vector<int> order;
     auto const       body = [&](int number, sim_time first) {
         sim_work(first);
@@ -71,7 +70,7 @@ TEST_CASE("sim_thread: waits for a stream in its own time while another still as
           doctest::description("threads run freely under ThreadSanitizer")) {
     // The waiter needs the engine from 0 to 10; the other asks for it at 4 with something that is
     // ready at once.
-    sim_options o = quiet();
+    sim_options o = collecting();
     o.trace       = true;
     sim_node   node{o};
     sim_stream s, t;
@@ -92,7 +91,7 @@ TEST_CASE("sim_thread: waits for a stream in its own time while another still as
 }
 
 TEST_CASE("sim_thread: what it did happened before what comes after the join") {
-    sim_node            node{quiet()};
+    sim_node            node{collecting()};
     sim_pinned_resource pinned;
     void* const         p = pinned.allocate_sync(64);
     {
@@ -106,7 +105,7 @@ TEST_CASE("sim_thread: what it did happened before what comes after the join") {
 TEST_CASE("sim_thread: two threads that touch one thing with no gate between race" *
           doctest::skip(!sim_ordered_threads) *
           doctest::description("threads run freely under ThreadSanitizer")) {
-    sim_node            node{quiet()};
+    sim_node            node{collecting()};
     sim_pinned_resource pinned;
     void* const         p = pinned.allocate_sync(64);
     sim_thread          a{sim_device{}, [&] { sim_touch({p, 64}, sim_access::write); }};
@@ -120,7 +119,7 @@ TEST_CASE("sim_thread: two threads that touch one thing with no gate between rac
 }
 
 TEST_CASE("sim_thread: an exception that leaves it is a report") {
-    sim_node node{quiet()};
+    sim_node node{collecting()};
     {
         sim_thread const t{sim_device{}, [] { throw std::runtime_error{"lost its way"}; }};
     }
@@ -131,7 +130,7 @@ TEST_CASE("sim_thread: an exception that leaves it is a report") {
 }
 
 TEST_CASE("sim_thread: threads start threads") {
-    sim_node         node{quiet()};
+    sim_node         node{collecting()};
     std::atomic<int> ran{0};
     {
         sim_thread const t{sim_device{}, [&] {
@@ -148,7 +147,7 @@ TEST_CASE("sim_thread: threads start threads") {
 }
 
 TEST_CASE("sim_thread: moves; a moved-from one joins nothing; joining twice is joining once") {
-    sim_node   node{quiet()};
+    sim_node   node{collecting()};
     sim_thread a{sim_device{}, [] { sim_work(5us); }};
     sim_thread b{std::move(a)};
     a.join();
@@ -160,7 +159,7 @@ TEST_CASE("sim_thread: moves; a moved-from one joins nothing; joining twice is j
 }
 
 TEST_CASE("sim_thread: many runs one after the other leave nothing running") {
-    sim_node node{quiet()};
+    sim_node node{collecting()};
     for (int i = 0; i < 50; ++i) {
         sim_thread a{sim_device{}, [] { sim_work(1us); }};
         sim_thread b{sim_device{}, [] { sim_work(2us); }};
@@ -170,7 +169,7 @@ TEST_CASE("sim_thread: many runs one after the other leave nothing running") {
 }
 
 TEST_CASE("sim_thread: run freely, threads are ordinary ones") {
-    sim_options o = quiet();
+    sim_options o = collecting();
     o.threads     = sim_order::freely;
     sim_node         node{o};
     std::atomic<int> ran{0};
@@ -185,7 +184,7 @@ TEST_CASE("sim_thread: run freely, threads are ordinary ones") {
 }
 
 TEST_CASE("sim_thread: an ordinary thread that joins one knows what it did") {
-    sim_node            node{quiet()};
+    sim_node            node{collecting()};
     sim_pinned_resource pinned;
     void* const         p = pinned.allocate_sync(64);
     {
@@ -203,7 +202,7 @@ TEST_CASE("sim_thread: an ordinary thread that joins one knows what it did") {
 }
 
 TEST_CASE("sim_thread: a thread that another one joins lets its maker leave at its next join") {
-    sim_node node{quiet()};
+    sim_node node{collecting()};
     {
         sim_thread t{sim_device{}, [] {}};
         sim_thread u{sim_device{}, [joined = std::move(t)]() mutable { joined.join(); }};
@@ -215,7 +214,7 @@ TEST_CASE("sim_thread: a thread that another one joins lets its maker leave at i
 
 TEST_CASE("sim_thread: its maker takes part until all are joined that it started, whoever joins "
           "others") {
-    sim_node   node{quiet()};
+    sim_node   node{collecting()};
     sim_thread inner;
     sim_thread maker{sim_device{}, [&] { inner = sim_thread{sim_device{}, [] {}}; }};
     maker.join();

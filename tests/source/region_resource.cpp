@@ -11,12 +11,12 @@ template class vram::region_resource<>;
 
 namespace {
 
-alignas(4096) std::byte buffer[256_KiB];
+alignas(4096) std::byte region[256_KiB];
 
 } // namespace
 
 TEST_CASE("region_resource keeps the laws of a resource") {
-    laws::source([] { return region_resource{buffer, sizeof buffer}; }, {.may_refuse = true});
+    laws::source([] { return region_resource{region, sizeof region}; }, {.may_refuse = true});
 }
 
 TEST_CASE("region_resource: addresses that nobody touches will do") {
@@ -26,7 +26,7 @@ TEST_CASE("region_resource: addresses that nobody touches will do") {
 }
 
 TEST_CASE("region_resource: blocks given back in reverse order make room at once") {
-    region_resource mr{buffer, 1024};
+    region_resource mr{region, 1024};
     void* const     p = mr.allocate_sync(512, 1);
     void* const     q = mr.allocate_sync(512, 1);
     CHECK(mr.try_allocate_sync(1, 1) == nullptr);
@@ -39,7 +39,7 @@ TEST_CASE("region_resource: blocks given back in reverse order make room at once
 }
 
 TEST_CASE("region_resource: blocks given back in any order make room when the last is back") {
-    region_resource mr{buffer, 1024};
+    region_resource mr{region, 1024};
     void* const     p = mr.allocate_sync(512, 1);
     void* const     q = mr.allocate_sync(512, 1);
     mr.deallocate_sync(p, 512, 1);
@@ -49,7 +49,7 @@ TEST_CASE("region_resource: blocks given back in any order make room when the la
 }
 
 TEST_CASE("region_resource: a refusal tells what was left") {
-    region_resource mr{buffer, 1024};
+    region_resource mr{region, 1024};
     (void)mr.allocate_sync(1000, 1);
     try {
         (void)mr.allocate_sync(25, 1);
@@ -64,7 +64,7 @@ TEST_CASE("region_resource: a refusal tells what was left") {
 
 TEST_CASE("region_resource: what is not its own, or came back before, is told and ignored") {
     doubles::mishaps told;
-    region_resource  mr{buffer, 1024};
+    region_resource  mr{region, 1024};
     int              mine = 0;
     void* const      p    = mr.allocate_sync(100);
     mr.deallocate_sync(&mine, sizeof mine);
@@ -80,11 +80,11 @@ TEST_CASE("region_resource: what is not its own, or came back before, is told an
 }
 
 TEST_CASE("region_resource: a moved-from region has nothing") {
-    region_resource first{buffer, 1024};
+    region_resource first{region, 1024};
     region_resource second = std::move(first);
     CHECK(first.try_allocate_sync(1) == nullptr);
-    CHECK_FALSE(first.owns(buffer));
-    CHECK(second.owns(buffer));
+    CHECK_FALSE(first.owns(region));
+    CHECK(second.owns(region));
     auto& itself = second;
     second       = std::move(itself);
     CHECK(second.usage().reserved == 1024);

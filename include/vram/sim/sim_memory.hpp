@@ -8,10 +8,11 @@
 #include <vram/sim/sim_options.hpp> // sim_options
 #include <vram/sim/sim_space.hpp>   // sim_space, sim_block
 
-#include <algorithm> // max
+#include <algorithm> // clamp, min
 #include <cstddef>   // size_t
 #include <cstdint>   // uintptr_t
 #include <memory>    // unique_ptr
+#include <new>       // bad_alloc
 #include <vector>    // vector
 
 namespace vram {
@@ -24,15 +25,12 @@ class sim_memory {
 public:
     explicit sim_memory(sim_options const& options) {
         for (int i = 0; i < options.devices; ++i) {
-            std::size_t const room  = reserve(options.capacity);
-            bool const        plain = options.backed && options.dereferenceable;
-            spaces_.push_back(std::make_unique<sim_space>(room, plain));
+            bool const plain = options.backed && options.dereferenceable;
+            spaces_.push_back(reserve(options.capacity, plain));
             if (options.backed && !plain) { spaces_.back()->back(); }
         }
         devices_ = options.devices;
-        for (int i = 0; i < 2; ++i) {
-            spaces_.push_back(std::make_unique<sim_space>(reserve(options.pinned_capacity), true));
-        }
+        for (int i = 0; i < 2; ++i) { spaces_.push_back(reserve(options.pinned_capacity, true)); }
         registered_ = std::make_unique<sim_space>(page, false);
     }
 
@@ -86,10 +84,18 @@ public:
 private:
     static constexpr std::size_t page = 4096;
 
-    /// Four times the capacity: room for gaps and for addresses that rest.
-    static std::size_t reserve(std::size_t capacity) {
-        std::size_t const most = std::size_t{1} << 44;
-        return align(std::max(page, capacity > most / 4 ? most : capacity * 4), page);
+    /// Four times the capacity, for gaps and for addresses that rest; less where the process has no room for that, as
+    /// under a sanitizer.
+    static std::unique_ptr<sim_space> reserve(std::size_t capacity, bool plain) {
+        std::size_t const most  = std::size_t{1} << 44;
+        std::size_t const least = align(std::clamp(capacity, page, most), page);
+        for (std::size_t room = std::min(most, least * 4);; room = align(room / 2, page)) {
+            try {
+                return std::make_unique<sim_space>(room, plain);
+            } catch (std::bad_alloc const&) {
+                if (room <= least) { throw; }
+            }
+        }
     }
 
     std::vector<std::unique_ptr<sim_space>> spaces_;
