@@ -26,6 +26,8 @@ ERROR OK IN OUT VOID BOOL BYTE DELETE CONST OPTIONAL DEBUG TRUE FALSE STRICT
 I N T B0 B1 Status Success Bool None Always""".split()
 HOSTILE = "".join(f"#define {name} @ {name} is a macro here @\n" for name in NAMES)
 
+WARNINGS = "-Wall -Wextra -Wpedantic -Wconversion -Wno-sign-conversion -Wshadow -Werror".split()
+
 # What a header of interop/ needs besides the Toolkit. A name that is not here needs nothing.
 NEEDS = {"mr": "cccl", "thrust_allocator": "cccl", "cub": "cccl", "rmm": "rmm", "torch": "torch"}
 
@@ -81,7 +83,7 @@ class checker:
             source.write_text(text)
             if not options:
                 # nvcc has no -fsyntax-only; -cuda stops before the host compiler, which is checked by itself.
-                options = ("-cuda", "-o", f"{folder}/unit.ii") if self.nvcc else ("-fsyntax-only", "-Wall", "-Wextra", "-Werror")
+                options = ("-cuda", "-o", f"{folder}/unit.ii") if self.nvcc else ("-fsyntax-only", *WARNINGS)
             result = subprocess.run([*command, *options, str(source)], capture_output=True, text=True,
                                     errors="replace", env=self.environment, cwd=folder)
         return "" if result.returncode == 0 else result.stderr

@@ -3,7 +3,10 @@
 
 add_library(vram_warnings INTERFACE)
 # clang takes -Wconversion to mean signs as well; g++ does not, and it is g++ that is followed.
-set(warnings -Wall -Wextra -Wconversion -Wno-sign-conversion -Wshadow $<$<BOOL:${VRAM_WERROR}>:-Werror>)
+set(warnings -Wall -Wextra -Wconversion -Wno-sign-conversion $<$<BOOL:${VRAM_WERROR}>:-Werror>)
+if(NOT CMAKE_UNITY_BUILD) # where files are compiled together, a local name of one may be a global one of another
+  list(APPEND warnings -Wshadow)
+endif()
 list(JOIN warnings "," warnings_for_nvcc)
 target_compile_options(vram_warnings INTERFACE
   "$<$<COMPILE_LANGUAGE:CXX>:${warnings};-Wpedantic>"

@@ -16,7 +16,7 @@ using tests::machine;
 
 namespace {
 
-using stack = limiting<stream_ordered<cuda_resource>>;
+using thrust_stack = limiting<stream_ordered<cuda_resource>>;
 
 static_assert(std::copyable<thrust_allocator<float>>);
 static_assert(std::is_same_v<std::allocator_traits<thrust_allocator<int>>::rebind_alloc<char>,
@@ -30,7 +30,7 @@ TEST_CASE("thrust_allocator: memory comes from the stack it borrows or holds") {
     machine const here;
     cuda_stream   s;
     {
-        stack                   memory{stream_ordered{cuda_resource{}}, 1_MiB};
+        thrust_stack            memory{stream_ordered{cuda_resource{}}, 1_MiB};
         thrust_allocator<float> borrowing{memory, s};
         auto const              p = borrowing.allocate(1000);
         CHECK(memory.used() == 4000);
@@ -41,7 +41,7 @@ TEST_CASE("thrust_allocator: memory comes from the stack it borrows or holds") {
         CHECK_THROWS_AS((void)borrowing.allocate(unsatisfiable / 2), out_of_memory);
         CHECK(memory.used() == 0);
     }
-    shared                 handle{stack{stream_ordered{cuda_resource{}}, 1_MiB}};
+    shared                 handle{thrust_stack{stream_ordered{cuda_resource{}}, 1_MiB}};
     thrust_allocator<char> holding{handle, s};
     CHECK(handle.holders() == 2);
     thrust_allocator<int> rebound{holding};
@@ -49,13 +49,13 @@ TEST_CASE("thrust_allocator: memory comes from the stack it borrows or holds") {
     CHECK(rebound == thrust_allocator<int>{handle});
     CHECK(rebound.get_stream() == s.view());
     CHECK(thrust_allocator<int>{handle} !=
-          thrust_allocator<int>{shared{stack{stream_ordered{cuda_resource{}}, 1_MiB}}});
+          thrust_allocator<int>{shared{thrust_stack{stream_ordered{cuda_resource{}}, 1_MiB}}});
 }
 
 TEST_CASE("thrust_allocator: without a resource it takes the device's current one") {
     machine const here;
     {
-        shared handle{stack{stream_ordered{cuda_resource{}}, 1_MiB}};
+        shared handle{thrust_stack{stream_ordered{cuda_resource{}}, 1_MiB}};
         current_resource_guard<cuda_platform> const scope{handle};
         thrust_allocator<int>                       standard;
         auto const                                  p = standard.allocate(100);
