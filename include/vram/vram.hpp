@@ -6,6 +6,7 @@
 /// the program: `<vram/cuda/cuda.hpp>`, `<vram/sim/sim.hpp>`, or both.
 
 #include <vram/base/align.hpp>
+#include <vram/base/brief_lock.hpp>
 #include <vram/base/bytes.hpp>
 #include <vram/base/contract.hpp>
 #include <vram/base/counter.hpp>
@@ -57,7 +58,6 @@
 #include <vram/pool/block.hpp>
 #include <vram/pool/block_heap.hpp>
 #include <vram/pool/block_request.hpp>
-#include <vram/pool/block_store.hpp>
 #include <vram/pool/clocks.hpp>
 #include <vram/pool/device_share_growth.hpp>
 #include <vram/pool/event_policy.hpp>
@@ -65,6 +65,7 @@
 #include <vram/pool/fixed_growth.hpp>
 #include <vram/pool/geometric_growth.hpp>
 #include <vram/pool/heap_array.hpp>
+#include <vram/pool/note_store.hpp>
 #include <vram/pool/platform_lock.hpp>
 #include <vram/pool/pool.hpp>
 #include <vram/pool/pool_options.hpp>
@@ -72,6 +73,7 @@
 #include <vram/pool/stream_heap.hpp>
 #include <vram/pool/tag.hpp>
 #include <vram/pool/tags.hpp>
+#include <vram/pool/warm_blocks.hpp>
 
 #include <vram/handle/any_resource.hpp>
 #include <vram/handle/array.hpp>

@@ -11,6 +11,19 @@ TEST_CASE("block: a note says where its piece begins and ends") {
     b.bytes   = 256;
     CHECK(b.end() == 0x1100);
     CHECK(b.pointer() == reinterpret_cast<void*>(0x1000));
-    CHECK_FALSE(b.free);
-    CHECK(b.waits_for.empty());
+    CHECK(b.now == block::state::live);
+    CHECK(b.waits_for().empty());
+}
+
+TEST_CASE("block: what waits for it is all of it, or in a note") {
+    block b;
+    b.address = 0x1000;
+    b.bytes   = 256;
+    b.slot    = 3;
+    b.epoch   = 5;
+    CHECK(*b.waits_for().begin() == tag{0x1000, 0x1100, 5, 3});
+    tag_note part{.what = tags{{0x1000, 0x1080, 7, 1}}};
+    b.slot = block::several;
+    b.note = &part;
+    CHECK(*b.waits_for().begin() == tag{0x1000, 0x1080, 7, 1});
 }

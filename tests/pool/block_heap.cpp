@@ -16,7 +16,10 @@ namespace {
 
 constexpr auto never  = [](tag const&) { return false; };
 constexpr auto always = [](tag const&) { return true; };
-constexpr auto clean  = [](tags const& t) { return t.empty() ? 0U : 1U; };
+struct {
+    unsigned operator()(tags const& t) const { return t.empty() ? 0U : 1U; }
+    unsigned operator()(std::size_t, std::uint64_t) const { return 1; }
+} constexpr clean{};
 
 block* take(block_heap& heap, std::size_t bytes, std::size_t alignment = 256) {
     heap.reserve();
@@ -24,12 +27,19 @@ block* take(block_heap& heap, std::size_t bytes, std::size_t alignment = 256) {
     return place.where == nullptr ? nullptr : heap.take(place, bytes);
 }
 
+template <class Settled>
+void give(block_heap& heap, block* b, tags const& held, Settled const& settled) {
+    heap.reserve();
+    heap.hold(b, held);
+    heap.give(b, settled);
+}
+
 /// Every byte of every chunk is in exactly one block, and the figures agree.
 bool sound(block_heap const& heap) {
     std::size_t free = 0, all = 0, live = 0;
     heap.for_each([&](block const& b) {
         all += b.bytes;
-        if (b.free) {
+        if (b.now == block::state::free) {
             free += b.bytes;
         } else {
             ++live;
@@ -59,13 +69,13 @@ TEST_CASE("block_heap: random blocks never overlap, and join to one when all are
             out.push_back(b);
         } else if (!out.empty()) {
             std::size_t const index = random() % out.size();
-            heap.give(out[index], {}, always);
+            give(heap, out[index], {}, always);
             out[index] = out.back();
             out.pop_back();
         }
         if (i % 1000 == 0) { CHECK(sound(heap)); }
     }
-    for (block* const b : out) { heap.give(b, {}, always); }
+    for (block* const b : out) { give(heap, b, {}, always); }
     CHECK(sound(heap));
     CHECK(heap.largest_free() == 16 << 20);
     CHECK(heap.chunks()[0].idle());
@@ -79,10 +89,10 @@ TEST_CASE("block_heap: the tightest hole is taken, and the part of a block that 
     block* const c = take(heap, 2048);
     take(heap, 256);
     std::uintptr_t const hole = c->address;
-    heap.give(a, {}, never);
-    heap.give(c, {}, never);
+    give(heap, a, {}, never);
+    give(heap, c, {}, never);
     CHECK(take(heap, 2048)->address == hole);
-    heap.give(b, tags{{b->address, b->end(), 1, 0}}, never); // joins with a's place, at its end
+    give(heap, b, tags{{b->address, b->end(), 1, 0}}, never); // joins with a's place, at its end
     auto const place = heap.find(4096, 256, clean, false);
     CHECK(place.cost == 0);
     CHECK(place.start == 0x100000);
@@ -97,7 +107,7 @@ TEST_CASE("block_heap: neighbours whose tags have no room for each other join wh
     block* blocks[6];
     for (auto& b : blocks) { b = take(heap, 256); }
     for (std::size_t i = 0; i < 6; ++i) {
-        heap.give(blocks[i], tags{{blocks[i]->address, blocks[i]->end(), 1, i}}, never);
+        give(heap, blocks[i], tags{{blocks[i]->address, blocks[i]->end(), 1, i}}, never);
     }
     CHECK(heap.largest_free() < 6 * 256);
     CHECK(sound(heap));
@@ -136,7 +146,7 @@ TEST_CASE("block_heap: what is moved from is empty, and blocks stay where they a
     CHECK(a.chunks().size() == 0);
     CHECK(take(a, 256) == nullptr);
     CHECK(c.live(b->pointer()) == b);
-    c.give(b, {}, always);
+    give(c, b, {}, always);
     CHECK(c.largest_free() == 1 << 16);
 }
 
@@ -144,14 +154,19 @@ TEST_CASE("block_heap: what is kept for a capture is not joined away") {
     block_heap heap;
     heap.add(at(0x100000), 1 << 16, 256, {});
     block* const b = take(heap, 512);
-    heap.give(b, tags{{b->address, b->end(), 3, 2}}, never);
+    give(heap, b, tags{{b->address, b->end(), 3, 2}}, never);
     heap.keep_for_capture(2);
-    auto const price = [](tags const& t) {
-        for (tag const& each : t) {
-            if (each.epoch == tag::captured) { return block_heap::unusable; }
+    struct {
+        unsigned operator()(tags const& t) const {
+            for (tag const& each : t) {
+                if (each.epoch == tag::captured) { return block_heap::unusable; }
+            }
+            return 0;
         }
-        return 0U;
-    };
+        unsigned operator()(std::size_t, std::uint64_t epoch) const {
+            return epoch == tag::captured ? block_heap::unusable : 0;
+        }
+    } const price;
     CHECK(heap.find(1 << 16, 256, price, true).where == nullptr);
     CHECK(heap.find(256, 256, price, true).start != 0x100000);
 }

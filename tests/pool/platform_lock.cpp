@@ -10,7 +10,7 @@
 
 using namespace vram;
 
-static_assert(std::same_as<platform_lock<host_platform>, lock>);
+static_assert(std::same_as<platform_lock<host_platform>, brief_lock>);
 static_assert(std::same_as<platform_lock<sim_platform>, sim_lock>);
 
 TEST_CASE("platform_lock: either kind is held by a guard that can be opened for a while") {

@@ -7,26 +7,54 @@
 #include <vram/pool/tags.hpp> // tags
 
 #include <cstddef> // size_t
-#include <cstdint> // uintptr_t
+#include <cstdint> // uintptr_t, uint64_t, uint32_t
 
 namespace vram {
 
-/// A piece of a chunk, handed out or free. Notes live in host memory: the piece itself, which may
-/// be memory that no host may touch, is never written.
+/// Tags for which a block has no room itself.
+struct tag_note {
+    tags      what;
+    tag_note* next = nullptr; ///< among the unused ones
+};
+
+/// A piece of a chunk. Notes live in host memory: the piece itself, which may be memory that no
+/// host may touch, is never written. A note is one line of the cache; nearly always one stream, or
+/// none, may still be using all of a free piece, and what is more than that is written elsewhere.
 struct block {
-    std::uintptr_t address = 0;
-    std::size_t    bytes   = 0;
-    block*      before = nullptr; ///< the piece that ends where this one begins, in the same chunk
-    block*      after  = nullptr; ///< the piece that begins where this one ends, in the same chunk
-    block*      next   = nullptr; ///< in its bin, or among the unused notes
-    block*      previous  = nullptr; ///< in its bin
-    std::size_t requested = 0;       ///< what the client asked for; 0 while the piece is free
-    std::size_t alignment = 0;       ///< what the client asked for
-    bool        free      = false;   ///< in a bin, for anybody to take
-    tags        waits_for;           ///< while free: who may still be using it
+    enum class state : std::uint8_t {
+        live,    ///< handed out
+        resting, ///< given back, kept as it is for the stream that gave it
+        free,    ///< in a bin, for anybody to take
+    };
+    static constexpr std::uint32_t nobody  = ~std::uint32_t{0};     ///< uses it: it is clean
+    static constexpr std::uint32_t several = ~std::uint32_t{0} - 1; ///< use parts of it: `note`
+
+    std::uintptr_t address  = 0;
+    std::size_t    bytes    = 0;
+    block*         before   = nullptr; ///< the piece that ends where this one begins, same chunk
+    block*         after    = nullptr; ///< the piece that begins where this one ends, same chunk
+    block*         next     = nullptr; ///< in its bin, or among the unused notes
+    block*         previous = nullptr; ///< in its bin
+    union {
+        std::uint64_t epoch = 0; ///< up to which `slot` may use it
+        tag_note*     note;
+    };
+    std::uint32_t slot      = nobody; ///< while not handed out: who may still be using all of it
+    std::uint16_t slack     = 0;      ///< bytes that the client did not ask for
+    std::uint8_t  alignment = 0;      ///< that the client asked for: the power of two
+    state         now       = state::live;
 
     [[nodiscard]] std::uintptr_t end() const noexcept { return address + bytes; }
     [[nodiscard]] void* pointer() const noexcept { return reinterpret_cast<void*>(address); }
+
+    /// Who may still be using what.
+    [[nodiscard]] tags waits_for() const noexcept {
+        if (slot == nobody) { return {}; }
+        if (slot == several) { return note->what; }
+        return tags{{address, address + bytes, epoch, slot}};
+    }
 };
+
+static_assert(sizeof(block) == 64);
 
 } // namespace vram

@@ -8,8 +8,8 @@
 #include <vram/base/align.hpp>       // align, align_down
 #include <vram/pool/address_map.hpp> // address_map
 #include <vram/pool/bins.hpp>        // bins
-#include <vram/pool/block_store.hpp> // block_store
 #include <vram/pool/heap_array.hpp>  // heap_array
+#include <vram/pool/note_store.hpp>  // note_store
 
 #include <cstddef> // size_t
 #include <cstdint> // uintptr_t
@@ -19,7 +19,8 @@ namespace vram {
 
 /// Every block knows its neighbours in the order of addresses, so that joining needs no search;
 /// free ones are in bins by size, those handed out in a hash table by address. What a free block
-/// waits for is carried in its tags; how much that costs whom is for the caller to say.
+/// waits for is noted with it; how much that costs whom is for the caller to say, who prices a
+/// `slot` and `epoch` that hold a whole block, or the tags of a part.
 ///
 /// Failure   `std::bad_alloc` from `reserve` and `add`, with nothing changed; nothing else fails
 /// Threads   one at a time
@@ -36,7 +37,9 @@ public:
         std::size_t alignment = 0; ///< what the upstream was asked for
 
         /// Whether all of it is free, in one block.
-        [[nodiscard]] bool idle() const noexcept { return first->free && first->after == nullptr; }
+        [[nodiscard]] bool idle() const noexcept {
+            return first->now == block::state::free && first->after == nullptr;
+        }
     };
 
     /// A place for a request. `cost` is what `price` said: 0 is nothing, the larger the worse.
@@ -51,7 +54,8 @@ public:
     block_heap(block_heap&& other) noexcept { *this = static_cast<block_heap&&>(other); }
     block_heap& operator=(block_heap&& other) noexcept {
         bins_       = std::move(other.bins_);
-        store_      = std::move(other.store_);
+        blocks_     = std::move(other.blocks_);
+        notes_      = std::move(other.notes_);
         live_       = std::move(other.live_);
         chunks_     = std::move(other.chunks_);
         reserved_   = std::exchange(other.reserved_, 0);
@@ -61,13 +65,14 @@ public:
 
     /// Makes sure that one `take` cannot fail.
     void reserve() {
-        store_.reserve(3); // two for `take`, one for a chunk that is added in between
+        blocks_.reserve(3); // two for `take`, one for a chunk that is added in between
+        notes_.reserve(3);
         live_.reserve(1);
     }
 
     /// A place for `bytes` (a multiple of `granule`) at `alignment`, or none: a tight one of few
-    /// candidates that cost nothing, else the first that costs least. `price(tags)` prices a place
-    /// by the tags it carries. `all` looks at every free block that could do.
+    /// candidates that cost nothing, else the first that costs least. `all` looks at every free
+    /// block that could do.
     template <class Price>
     [[nodiscard]] fit find(std::size_t bytes, std::size_t alignment, Price const& price, bool all) {
         std::size_t const each = all ? ~std::size_t{0} : 8;  // candidates in one bin
@@ -97,26 +102,16 @@ public:
     /// Hands out [start, start + bytes) of a free block; what is left of it stays free. After
     /// `reserve`.
     block* take(fit const& place, std::size_t bytes) noexcept {
-        block*     b    = place.where;
-        tags const held = b->waits_for;
+        block* b = place.where;
         bins_.remove(b);
+        if (b->slot == block::several) { return take_part(b, place.start, bytes); }
         if (place.start != b->address) {
             block* const front = b;
             b                  = cut(front, place.start - front->address);
-            front->waits_for   = held.within(front->address, front->end());
             bins_.insert(front);
         }
-        if (b->bytes != bytes) {
-            block* const rest = cut(b, bytes);
-            rest->waits_for   = held.within(rest->address, rest->end());
-            rest->free        = true;
-            bins_.insert(rest);
-        }
-        b->free      = false;
-        b->waits_for = {};
-        live_.insert(b->address, b);
-        free_bytes_ -= bytes;
-        return b;
+        if (b->bytes != bytes) { bins_.insert(cut(b, bytes)); }
+        return hand_out(b);
     }
 
     /// The block handed out at `p`, or null.
@@ -124,18 +119,35 @@ public:
         return live_.find(reinterpret_cast<std::uintptr_t>(p));
     }
 
-    /// Takes back a block that was handed out, and joins it with its free neighbours where their
-    /// tags have room for each other. Returns the free block that holds it now.
+    /// Who may still be using a block that is not in a bin: after `reserve`, or nobody, or one
+    /// stream all of it.
+    void hold(block* b, tags const& held) noexcept {
+        release(b);
+        if (held.empty()) { return; }
+        tag const* const only = held.begin();
+        if (only + 1 == held.end() && only->begin <= b->address && only->end >= b->end()) {
+            return hold(b, *only);
+        }
+        b->slot       = block::several;
+        b->note       = notes_.make();
+        b->note->what = held;
+    }
+    static void hold(block* b, tag const& whole) noexcept {
+        b->slot  = static_cast<std::uint32_t>(whole.slot);
+        b->epoch = whole.epoch;
+    }
+
+    /// Takes back a block that was handed out and says who holds it, and joins it with its free
+    /// neighbours where there is room for what they wait for. Returns the free block that holds it
+    /// now.
     template <class Settled>
-    block* give(block* b, tags const& held, Settled const& settled) noexcept {
+    block* give(block* b, Settled const& settled) noexcept {
         live_.erase(b->address);
         free_bytes_ += b->bytes;
-        b->requested = 0;
-        b->waits_for = held;
-        b->free      = true;
+        b->now = block::state::free;
         join_after(b, settled);
         block* const front = b->before;
-        if (front == nullptr || !front->free) {
+        if (front == nullptr || front->now != block::state::free) {
             bins_.insert(b);
             return b;
         }
@@ -149,13 +161,14 @@ public:
 
     /// Adds a chunk, free as a whole, that waits for `held`.
     block* add(void* base, std::size_t bytes, std::size_t alignment, tags const& held) {
-        store_.reserve(1);
+        blocks_.reserve(1);
+        notes_.reserve(1);
         chunks_.reserve(chunks_.size() + 1);
-        block* const b = store_.make();
+        block* const b = blocks_.make();
         b->address     = reinterpret_cast<std::uintptr_t>(base);
         b->bytes       = bytes;
-        b->waits_for   = held;
-        b->free        = true;
+        b->now         = block::state::free;
+        hold(b, held);
         bins_.insert(b);
         chunks_.push(chunk{b, base, bytes, alignment});
         reserved_ += bytes;
@@ -171,7 +184,7 @@ public:
         unsigned    least = unusable;
         for (std::size_t i = 0; i < chunks_.size(); ++i) {
             if (!chunks_[i].idle()) { continue; }
-            unsigned const cost = price(chunks_[i].first->waits_for);
+            unsigned const cost = priced(*chunks_[i].first, price);
             if (cost < least ||
                 (cost == least && cost != unusable && chunks_[i].bytes > chunks_[found].bytes)) {
                 found = i;
@@ -184,7 +197,8 @@ public:
     chunk remove(std::size_t index) noexcept {
         chunk const gone = chunks_.take(index);
         bins_.remove(gone.first);
-        store_.put_back(gone.first);
+        release(gone.first);
+        blocks_.put_back(gone.first);
         reserved_ -= gone.bytes;
         free_bytes_ -= gone.bytes;
         return gone;
@@ -195,8 +209,8 @@ public:
     void tidy(Settled const& settled) noexcept {
         for (chunk const& c : chunks_) {
             for (block* b = c.first; b != nullptr; b = b->after) {
-                if (!b->free) { continue; }
-                b->waits_for.drop(settled);
+                if (b->now != block::state::free) { continue; }
+                refresh(b, settled);
                 bins_.remove(b);
                 while (join_after(b, settled)) {}
                 bins_.insert(b);
@@ -207,9 +221,14 @@ public:
     /// Whatever the stream in `slot` may still be using is kept for a graph that is captured on it.
     void keep_for_capture(std::size_t slot) noexcept {
         for (chunk const& c : chunks_) {
-            for (block* b = c.first; b != nullptr; b = b->after) {
-                b->waits_for.keep_for_capture(slot);
-            }
+            for (block* b = c.first; b != nullptr; b = b->after) { keep_for_capture(b, slot); }
+        }
+    }
+    static void keep_for_capture(block* b, std::size_t slot) noexcept {
+        if (b->slot == block::several) {
+            b->note->what.keep_for_capture(slot);
+        } else if (b->slot == slot) {
+            b->epoch = tag::captured;
         }
     }
 
@@ -236,64 +255,137 @@ public:
     [[nodiscard]] std::size_t live_blocks() const noexcept { return live_.size(); }
 
 private:
+    /// What it costs to have all of `b`.
+    template <class Price>
+    static unsigned priced(block const& b, Price const& price) {
+        if (b.slot == block::nobody) { return 0; }
+        return b.slot == block::several ? price(b.note->what) : price(b.slot, b.epoch);
+    }
     /// The cheaper end of `b` for the request.
     template <class Price>
     fit placed(block* b, std::size_t bytes, std::size_t alignment, Price const& price) const {
         std::uintptr_t const start = align(b->address, alignment);
         if (start > b->end() || b->end() - start < bytes) { return {.cost = unusable}; }
-        if (b->waits_for.empty()) { return {b, start, 0}; }
-        fit const front{b, start, price(b->waits_for.within(start, start + bytes))};
+        if (b->slot != block::several) { return {b, start, priced(*b, price)}; }
+        tags const& held = b->note->what;
+        fit const   front{b, start, price(held.within(start, start + bytes))};
         if (front.cost == 0) { return front; }
         std::uintptr_t const last = align_down(b->end() - bytes, alignment);
-        fit const            back{b, last, price(b->waits_for.within(last, last + bytes))};
+        fit const            back{b, last, price(held.within(last, last + bytes))};
         if (back.cost < front.cost) { return back; }
         return front.cost < unusable ? front : fit{.cost = unusable};
     }
 
-    /// Shortens `b`, which is in no bin, to `bytes` and returns a new block, in no bin, for the
-    /// rest.
+    /// Nobody uses the block any more.
+    void release(block* b) noexcept {
+        if (b->slot == block::several) { notes_.put_back(b->note); }
+        b->slot = block::nobody;
+    }
+    block* hand_out(block* b) noexcept {
+        b->now  = block::state::live;
+        b->slot = block::nobody;
+        live_.insert(b->address, b);
+        free_bytes_ -= b->bytes;
+        return b;
+    }
+    /// `take` where parts of the block wait for different things.
+    block* take_part(block* b, std::uintptr_t start, std::size_t bytes) noexcept {
+        tags const held = b->note->what;
+        release(b);
+        if (start != b->address) {
+            block* const front = b;
+            b                  = cut(front, start - front->address);
+            hold(front, held.within(front->address, front->end()));
+            bins_.insert(front);
+        }
+        if (b->bytes != bytes) {
+            block* const rest = cut(b, bytes);
+            hold(rest, held.within(rest->address, rest->end()));
+            bins_.insert(rest);
+        }
+        return hand_out(b);
+    }
+
+    /// Shortens `b`, which is free and in no bin, to `bytes` and returns a new block, free and in
+    /// no bin, for the rest; one stream, or nobody, holds both.
     block* cut(block* b, std::size_t bytes) noexcept {
-        block* const rest = store_.make();
+        block* const rest = blocks_.make();
         rest->address     = b->address + bytes;
         rest->bytes       = b->bytes - bytes;
         rest->before      = b;
         rest->after       = b->after;
+        rest->slot        = b->slot;
+        rest->epoch       = b->epoch;
+        rest->now         = block::state::free;
         if (rest->after != nullptr) { rest->after->before = rest; }
-        b->after     = rest;
-        b->bytes     = bytes;
-        b->waits_for = {};
+        b->after = rest;
+        b->bytes = bytes;
         return rest;
     }
 
-    /// Joins the block after `b` to `b`, both in no bin, if one set of tags holds both.
+    /// Joins the block after `b` to `b`, both in no bin, if what both wait for can be noted.
     template <class Settled>
     bool absorb(block* b, Settled const& settled) noexcept {
         block* const gone = b->after;
-        if (!b->waits_for.merge(gone->waits_for, settled)) { return false; }
+        if (b->slot == gone->slot && b->slot != block::several) { // nearly always
+            b->epoch = b->epoch > gone->epoch ? b->epoch : gone->epoch;
+        } else if (!join_tags(b, gone, settled)) {
+            return false;
+        }
         b->bytes += gone->bytes;
         b->after = gone->after;
         if (b->after != nullptr) { b->after->before = b; }
-        store_.put_back(gone);
+        blocks_.put_back(gone);
         return true;
     }
+    /// `b` takes over what `gone`, which comes after it, waits for.
+    template <class Settled>
+    bool join_tags(block* b, block* gone, Settled const& settled) noexcept {
+        refresh(b, settled);
+        refresh(gone, settled);
+        if (b->slot == block::nobody && gone->slot == block::nobody) { return true; }
+        bool const noted = b->slot == block::several || gone->slot == block::several;
+        if (!noted && notes_.empty()) { return false; }
+        tags all = b->waits_for();
+        if (!all.merge(gone->waits_for(), settled)) { return false; }
+        release(gone);
+        if (b->slot != block::several) {
+            b->slot = block::several;
+            b->note = notes_.make();
+        }
+        b->note->what = all;
+        return true;
+    }
+    /// Forgets what is settled.
+    template <class Settled>
+    void refresh(block* b, Settled const& settled) noexcept {
+        if (b->slot == block::nobody) { return; }
+        if (b->slot == block::several) {
+            b->note->what.drop(settled);
+            if (b->note->what.empty()) { release(b); }
+        } else if (settled({b->address, b->end(), b->epoch, b->slot})) {
+            b->slot = block::nobody;
+        }
+    }
 
-    /// The same where the block after `b`, if there is one, may be handed out, or is in its bin.
+    /// `absorb` where the block after `b`, if there is one, may be handed out, or is in its bin.
     template <class Settled>
     bool join_after(block* b, Settled const& settled) noexcept {
         block* const after = b->after;
-        if (after == nullptr || !after->free) { return false; }
+        if (after == nullptr || after->now != block::state::free) { return false; }
         bins_.remove(after);
         if (absorb(b, settled)) { return true; }
         bins_.insert(after);
         return false;
     }
 
-    bins               bins_;
-    block_store        store_;
-    address_map<block> live_;
-    heap_array<chunk>  chunks_;
-    std::size_t        reserved_   = 0;
-    std::size_t        free_bytes_ = 0;
+    bins                 bins_;
+    note_store<block>    blocks_;
+    note_store<tag_note> notes_;
+    address_map<block>   live_;
+    heap_array<chunk>    chunks_;
+    std::size_t          reserved_   = 0;
+    std::size_t          free_bytes_ = 0;
 };
 
 } // namespace vram

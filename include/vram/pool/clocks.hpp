@@ -58,20 +58,41 @@ public:
         return slots_[t.slot]->done(t.epoch);
     }
 
-    /// What memory with the tags `held` costs `asker` (null: the host, at once). A stream that is
-    /// being `captured` may have what its own capture freed, and what nobody waits for.
+    /// What memory that `slot` may use up to `epoch` costs `asker` (null: the host, at once). A
+    /// stream that is being `captured` may have what its own capture freed, and what nobody waits
+    /// for.
+    [[nodiscard]] price of(std::size_t slot, std::uint64_t epoch, clock const* asker,
+                           bool captured) const noexcept {
+        bool const own  = asker != nullptr && slot == asker->slot();
+        bool const kept = epoch == tag::captured;
+        if (own && captured == kept) { return nothing; }
+        if (slots_[slot]->done(epoch)) { return nothing; }
+        if (captured || kept) { return not_to_be_had; }
+        return asker != nullptr && asker->waited(slot) >= epoch ? nothing : a_wait;
+    }
     [[nodiscard]] price of(tags const& held, clock const* asker, bool captured) const noexcept {
         price worst = nothing;
         for (tag const& t : held) {
-            if (settled(t)) { continue; }
-            bool const own = asker != nullptr && t.slot == asker->slot();
-            if (captured || t.epoch == tag::captured) {
-                if (!(own && captured && t.epoch == tag::captured)) { return not_to_be_had; }
-            } else if (!own && (asker == nullptr || asker->waited(t.slot) < t.epoch)) {
-                worst = a_wait;
-            }
+            price const one = of(t.slot, t.epoch, asker, captured);
+            worst           = one > worst ? one : worst;
         }
         return worst;
+    }
+    /// Prices memory for one asker.
+    struct pricing {
+        clocks const& all;
+        clock const*  asker;
+        bool          captured;
+
+        [[nodiscard]] price operator()(std::size_t slot, std::uint64_t epoch) const noexcept {
+            return all.of(slot, epoch, asker, captured);
+        }
+        [[nodiscard]] price operator()(tags const& held) const noexcept {
+            return all.of(held, asker, captured);
+        }
+    };
+    [[nodiscard]] pricing for_asker(clock const* asker, bool captured) const noexcept {
+        return {*this, asker, captured};
     }
 
     /// Makes `asker` wait, on its stream, for all that `held` waits for and that is not done.

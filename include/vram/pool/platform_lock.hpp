@@ -2,9 +2,9 @@
 #pragma once
 
 /// \file
-/// `platform_lock` is the lock that a platform wants to be told of, or the ordinary one.
+/// `platform_lock` is the lock that a platform wants to be told of, or a brief one.
 
-#include <vram/base/lock.hpp> // lock
+#include <vram/base/brief_lock.hpp> // brief_lock
 
 #include <concepts> // movable
 
@@ -13,7 +13,7 @@ namespace vram {
 namespace detail {
 template <class Platform>
 struct platform_lock {
-    using type = lock;
+    using type = brief_lock;
 };
 template <class Platform>
     requires std::movable<typename Platform::lock>
@@ -23,7 +23,7 @@ struct platform_lock<Platform> {
 } // namespace detail
 
 /// `Platform::lock` where there is one: a machine that follows what happened before what must see
-/// who hands what to whom. Else `vram::lock`.
+/// who hands what to whom. Else `brief_lock`.
 template <class Platform>
 using platform_lock = typename detail::platform_lock<Platform>::type;
 

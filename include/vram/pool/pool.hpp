@@ -341,12 +341,12 @@ private:
         }
     };
 
-    lock                         lock_;
-    pool_options                 options_;
-    [[no_unique_address]] Growth growth_;
-    stream_heap<platform>        heap_;
-    std::size_t                  growing_        = 0;
-    std::uint64_t                upstream_calls_ = 0;
+    lock                          lock_;
+    pool_options                  options_;
+    [[no_unique_address]] Growth  growth_;
+    mutable stream_heap<platform> heap_; ///< who asks for its figures tidies it
+    std::size_t                   growing_        = 0;
+    std::uint64_t                 upstream_calls_ = 0;
 };
 
 namespace with {

@@ -11,9 +11,11 @@
 #include <vram/pool/clocks.hpp>        // clocks
 #include <vram/pool/platform_lock.hpp> // platform_lock
 #include <vram/pool/pool_options.hpp>  // event_policy
+#include <vram/pool/warm_blocks.hpp>   // warm_blocks
 
+#include <bit>     // countr_zero
 #include <cstddef> // size_t
-#include <cstdint> // uintptr_t
+#include <cstdint> // uintptr_t, uint8_t, uint16_t
 #include <utility> // move, exchange
 
 namespace vram {
@@ -38,6 +40,7 @@ public:
     stream_heap(stream_heap&&) = default;
     stream_heap& operator=(stream_heap&& other) noexcept {
         heap_    = std::move(other.heap_);
+        warm_    = std::move(other.warm_);
         clocks_  = std::move(other.clocks_);
         figures_ = std::exchange(other.figures_, {});
         events_  = other.events_;
@@ -47,14 +50,21 @@ public:
 
     /// A block out of what is held, or null. `all`: look at every free block.
     void* take(request const& r, guard& held, bool all) {
+        clock* const mine = r.on != nullptr ? &clocks_.of(*r.on) : nullptr;
+        if (mine != nullptr) {
+            if (block* const b = warm_.take(mine->slot(), r.bytes, r.alignment)) {
+                b->now = block::state::live;
+                return handed_out(r, b)->pointer();
+            }
+        }
         heap_.reserve();
-        clock* const mine     = r.on != nullptr ? &clocks_.of(*r.on) : nullptr;
-        bool         captured = mine != nullptr && graphs_ && Platform::capturing(*r.on);
+        bool captured = mine != nullptr && graphs_ && Platform::capturing(*r.on);
         for (;;) {
-            auto const price = [&](tags const& t) { return clocks_.of(t, mine, captured); };
+            auto const price = clocks_.for_asker(mine, captured);
             auto const place = heap_.find(r.bytes, r.alignment, price, all);
+            if (place.where != nullptr && place.cost == 0) { return hand_out(r, place)->pointer(); }
+            if (cool()) { continue; } // what rests may do, alone or joined to something
             if (place.where == nullptr) { return nullptr; }
-            if (place.cost == 0) { return hand_out(r, place)->pointer(); }
             if (mine != nullptr && !captured && Platform::capturing(*r.on)) {
                 captured = true; // it can wait for nobody now
                 continue;
@@ -67,12 +77,21 @@ public:
     /// done, where there is no such block, or where it was taken with another size or alignment.
     [[nodiscard]] bool give(block* b, std::size_t bytes, std::size_t alignment,
                             stream const* on) noexcept {
-        if (b == nullptr || b->requested != bytes || b->alignment != alignment) { return false; }
-        take_back(b, on != nullptr ? freed_on(*on, *b) : tags{});
+        if (b == nullptr || b->bytes - b->slack != bytes || alignment_of(*b) != alignment) {
+            return false;
+        }
+        retract(*b);
+        bool const may_rest = on != nullptr && freed_on(*on, b) && plain();
+        if (block* const displaced = may_rest ? warm_.put(b) : b) {
+            heap_.give(displaced, [&](tag const& t) { return clocks_.settled(t); });
+        }
         return true;
     }
     /// The block handed out at `p`, or null.
-    [[nodiscard]] block* live(void const* p) const noexcept { return heap_.live(p); }
+    [[nodiscard]] block* live(void const* p) const noexcept {
+        block* const b = heap_.live(p);
+        return b != nullptr && b->now == block::state::live ? b : nullptr;
+    }
 
     /// Adds a chunk, which the stream `on` may use at once (null: anybody), and takes `r` out of
     /// its front (null: nothing).
@@ -94,11 +113,12 @@ public:
     /// Takes an idle chunk that nobody uses any more out of the books; one without bytes if there
     /// is none. Waits on the host for the one that is easiest to have.
     [[nodiscard]] chunk remove_idle(guard& held) {
-        auto const price = [&](tags const& t) { return clocks_.of(t, nullptr, false); };
+        auto const price = clocks_.for_asker(nullptr, false);
         for (;;) {
+            cool();
             std::size_t const index = heap_.idle_chunk(price);
             if (index == heap_.chunks().size()) { return {}; }
-            tags const pending = heap_.chunks()[index].first->waits_for;
+            tags const pending = heap_.chunks()[index].first->waits_for();
             if (price(pending) == 0) { return heap_.remove(index); }
             clock const* const held_up = clocks_.finish(pending, held);
             if (held_up != nullptr) { heap_.keep_for_capture(held_up->slot()); }
@@ -120,21 +140,29 @@ public:
         if (figures_.live != 0) { clocks_.settle_devices(); }
         clocks_.settle_all(held);
     }
-    void retire(stream s) { clocks_.retire(s); }
+    void retire(stream s) {
+        cool();
+        clocks_.retire(s);
+    }
     void forget_captures() noexcept {
+        cool();
         clocks_.forget_captures();
         heap_.tidy([&](tag const& t) { return t.epoch == tag::captured || clocks_.settled(t); });
     }
 
-    [[nodiscard]] memory_usage usage() const {
+    /// Joins what rests first, so that the figures are those of the memory.
+    [[nodiscard]] memory_usage usage() {
+        cool();
         memory_usage now = figures_;
         now.reserved     = heap_.reserved();
         now.largest_free = heap_.largest_free();
         now.events       = clocks_.events();
         now.waits        = clocks_.waits();
         heap_.for_each([&](block const& b) {
+            if (b.now == block::state::live) { return; }
             std::size_t pending = 0;
-            for (tag const& t : b.waits_for) {
+            tags const  held    = b.waits_for();
+            for (tag const& t : held) {
                 if (!clocks_.settled(t)) { pending += t.end - t.begin; }
             }
             now.pending += pending < b.bytes ? pending : b.bytes;
@@ -150,7 +178,7 @@ private:
     /// Hands out a place that must be waited for. Null: it is being used by a captured stream, and
     /// is kept for that from now on.
     block* ordered(request const& r, block_heap::fit const& place, clock* mine, guard& held) {
-        tags const   part = place.where->waits_for.within(place.start, place.start + r.bytes);
+        tags const   part = place.where->waits_for().within(place.start, place.start + r.bytes);
         block*       b    = place.where;
         clock const* held_up; // a stream that is being captured
         if (mine != nullptr) {
@@ -170,46 +198,65 @@ private:
             --figures_.allocations;
             heap_.reserve();
         }
-        b->waits_for.keep_for_capture(held_up->slot());
+        block_heap::keep_for_capture(b, held_up->slot());
         return nullptr;
     }
 
     block* hand_out(request const& r, block_heap::fit const& place) noexcept {
-        block* const b = heap_.take(place, r.bytes);
-        b->requested   = r.asked;
-        b->alignment   = r.alignment;
+        return handed_out(r, heap_.take(place, r.bytes));
+    }
+    block* handed_out(request const& r, block* b) noexcept {
+        b->slack     = static_cast<std::uint16_t>(r.bytes - r.asked);
+        b->alignment = static_cast<std::uint8_t>(std::countr_zero(r.alignment));
         ++figures_.allocations;
         figures_.requested += r.asked;
         figures_.live += r.bytes;
         if (figures_.live > figures_.peak_live) { figures_.peak_live = figures_.live; }
         return b;
     }
+    void retract(block const& b) noexcept {
+        figures_.requested -= b.bytes - b.slack;
+        figures_.live -= b.bytes;
+    }
     block* take_back(block* b, tags const& held_by) noexcept {
-        figures_.requested -= b->requested;
-        figures_.live -= b->bytes;
-        return heap_.give(b, held_by, [&](tag const& t) { return clocks_.settled(t); });
+        retract(*b);
+        heap_.hold(b, held_by);
+        return heap_.give(b, [&](tag const& t) { return clocks_.settled(t); });
     }
     void tidy() noexcept {
+        cool();
         heap_.tidy([&](tag const& t) { return clocks_.settled(t); });
     }
+    /// Gives what rests to the heap. Whether there was anything.
+    bool cool() noexcept {
+        return warm_.drain(
+            [&](block* b) { heap_.give(b, [&](tag const& t) { return clocks_.settled(t); }); });
+    }
+    [[nodiscard]] static std::size_t alignment_of(block const& b) noexcept {
+        return std::size_t{1} << b.alignment;
+    }
+    /// Whether a stream that frees something has nothing more to do than to remember it.
+    [[nodiscard]] bool plain() const noexcept { return events_ == event_policy::lazy && !graphs_; }
 
-    /// The tag of a block that is freed on `s`. Where there can be none, the stream is waited for.
-    tags freed_on(stream s, block const& b) noexcept {
+    /// Notes who holds a block that is freed on `s`. Where it can be nobody, the stream is waited
+    /// for, and the answer is false.
+    bool freed_on(stream s, block* b) noexcept {
         try {
-            clock&     c     = clocks_.of(s);
-            bool const eager = events_ == event_policy::eager;
-            if ((eager || graphs_) && Platform::capturing(s)) {
-                return tags{{b.address, b.end(), c.mark_captured(), c.slot()}};
+            clock& c = clocks_.of(s);
+            if (!plain() && Platform::capturing(s)) {
+                block_heap::hold(b, {0, 0, c.mark_captured(), c.slot()});
+                return true;
             }
-            tags const out{{b.address, b.end(), c.mark(), c.slot()}};
-            if (eager) { c.try_record(); }
-            return out;
-        } catch (...) { report_error({.kind = mishap::platform_error, .pointer = b.pointer()}); }
+            block_heap::hold(b, {0, 0, c.mark(), c.slot()});
+            if (events_ == event_policy::eager) { c.try_record(); }
+            return true;
+        } catch (...) { report_error({.kind = mishap::platform_error, .pointer = b->pointer()}); }
         clocks<Platform>::settle(s);
-        return {};
+        return false;
     }
 
     block_heap       heap_;
+    warm_blocks      warm_;
     clocks<Platform> clocks_;
     memory_usage     figures_;
     event_policy     events_;

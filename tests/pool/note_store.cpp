@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <vram/pool/block_store.hpp> // first: the header stands alone
+#include <vram/pool/note_store.hpp> // first: the header stands alone
+
+#include <vram/pool/block.hpp>
 
 #include "../doubles/bombing.hpp"
 
@@ -11,8 +13,8 @@
 
 using namespace vram;
 
-TEST_CASE("block_store: notes are all different, fresh, and used again") {
-    block_store         store;
+TEST_CASE("note_store: notes are all different, fresh, and used again") {
+    note_store<block>   store;
     std::set<block*>    out;
     std::vector<block*> order;
     for (int i = 0; i < 1000; ++i) {
@@ -34,22 +36,22 @@ TEST_CASE("block_store: notes are all different, fresh, and used again") {
     CHECK(out == std::set<block*>(order.begin(), order.end()));
 }
 
-TEST_CASE("block_store: notes stay where they are when their store moves") {
-    block_store a;
+TEST_CASE("note_store: notes stay where they are when their store moves") {
+    note_store<block> a;
     a.reserve(1);
     block* const b = a.make();
     b->bytes       = 42;
-    block_store c{std::move(a)};
+    note_store<block> c{std::move(a)};
     CHECK(b->bytes == 42);
     a = std::move(c);
     a.put_back(b);
     CHECK(a.make() == b);
 }
 
-TEST_CASE("block_store: when there is no host memory nothing has changed") {
-    block_store      store;
-    doubles::bombing armed{1};
-    bool             threw = false;
+TEST_CASE("note_store: when there is no host memory nothing has changed") {
+    note_store<block> store;
+    doubles::bombing  armed{1};
+    bool              threw = false;
     try {
         store.reserve(1);
     } catch (std::bad_alloc const&) { threw = true; }

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/base/brief_lock.hpp> // first: the header stands alone
+
+#include <vram/base/worker.hpp>
+
+#include <doctest/doctest.h>
+
+#include <type_traits>
+
+using namespace vram;
+
+TEST_CASE("brief_lock: one at a time, however many want it") {
+    brief_lock one;
+    long       sum  = 0;
+    auto const some = [&] {
+        for (int i = 0; i < 10'000; ++i) {
+            auto held = one.hold();
+            ++sum;
+            held.unlock();
+            held.lock();
+            ++sum;
+        }
+    };
+    { worker const a{0, some}, b{1, some}, c{2, some}, d{3, some}; }
+    CHECK(sum == 80'000);
+}
+
+TEST_CASE("brief_lock: it moves, and the new place is free") {
+    static_assert(std::is_nothrow_move_constructible_v<brief_lock> &&
+                  std::is_nothrow_move_assignable_v<brief_lock>);
+    static_assert(!std::is_copy_constructible_v<brief_lock>);
+    brief_lock first;
+    auto const held   = first.hold();
+    brief_lock second = std::move(first);
+    CHECK(second.hold().owns_lock());
+}
