@@ -17,6 +17,7 @@
 #include <vram/base/memory_usage.hpp>
 #include <vram/base/out_of_memory.hpp>
 #include <vram/base/over_limit.hpp>
+#include <vram/base/process_fence.hpp>
 #include <vram/base/tally.hpp>
 #include <vram/base/worker.hpp>
 

@@ -34,3 +34,23 @@ TEST_CASE("brief_lock: it moves, and the new place is free") {
     brief_lock second = std::move(first);
     CHECK(second.hold().owns_lock());
 }
+
+TEST_CASE("brief_lock: whoever has it first gives it up to the others, whenever they come") {
+    for (int round = 0; round < 300; ++round) {
+        brief_lock one;
+        long       sum  = 0;
+        auto const some = [&] {
+            for (int i = 0; i < 200; ++i) {
+                auto const held   = one.hold();
+                long const before = sum;
+                sum               = before + 1;
+            }
+        };
+        {
+            worker const first{0, some};
+            if (round % 2 == 0) { some(); }
+            worker const second{1, some};
+        }
+        CHECK(sum == (round % 2 == 0 ? 600 : 400));
+    }
+}

@@ -156,7 +156,7 @@ TEST_CASE("stream_clock: another stream in the same place goes on counting") {
     c.poll();
     c.end();
     CHECK_FALSE(c.alive());
-    c.adopt(b, b.id());
+    c.adopt(b, 2 * b.id() + 1);
     CHECK(c.alive());
     CHECK(c.id() == b.id());
     CHECK(c.done(epoch));

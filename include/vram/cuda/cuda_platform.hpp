@@ -14,7 +14,7 @@
 #include <cuda_runtime_api.h> // cudaLaunchHostFunc
 
 #include <cstddef> // size_t, byte
-#include <cstdint> // uint64_t
+#include <cstdint> // uint64_t, uintptr_t
 
 namespace vram {
 
@@ -54,8 +54,14 @@ struct cuda_platform {
 
     // Streams.
     [[nodiscard]] static std::uint64_t id(stream s) { return s.id(); }
-    [[nodiscard]] static device        device_of(stream s) { return s.device(); }
-    [[nodiscard]] static bool          capturing(stream s) { return s.capturing(); }
+    /// The handle; 0 for the default streams, which mean another stream on another device or thread.
+    [[nodiscard]] static std::uint64_t name(stream s) noexcept {
+        bool const proper = cuda_stream_ids::is_proper(s.get());
+        return proper ? reinterpret_cast<std::uintptr_t>(s.get()) : 0;
+    }
+    [[nodiscard]] static bool   is_alias(stream s) noexcept { return name(s) == 0; }
+    [[nodiscard]] static device device_of(stream s) { return s.device(); }
+    [[nodiscard]] static bool   capturing(stream s) { return s.capturing(); }
 
     static void synchronize(stream s) { s.synchronize(); }
 

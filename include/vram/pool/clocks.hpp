@@ -16,7 +16,9 @@
 namespace vram {
 
 /// One clock for every stream that a pool has met. Streams are told apart by the platform's ids,
-/// which are never used twice; slots are used again once nothing is waited for there.
+/// which are never used twice, or where `by_name` by their names, which are had for nothing, and
+/// which a new stream may have when the old one was destroyed: then streams are retired before.
+/// Slots are used again once nothing is waited for there.
 ///
 /// Failure   `std::bad_alloc` for a stream not met before; what the platform throws passes through;
 ///           either way nothing has changed
@@ -31,27 +33,24 @@ public:
     /// What a place costs the one who asks.
     enum price : unsigned { nothing = 0, a_wait = 1, not_to_be_had = 2 };
 
-    clocks() = default;
+    explicit clocks(bool by_name = false) noexcept : by_name_{by_name} {}
     clocks(clocks&& other) noexcept { *this = static_cast<clocks&&>(other); }
     clocks& operator=(clocks&& other) noexcept {
         if (this == &other) { return *this; }
         drop();
-        slots_  = std::move(other.slots_);
-        by_id_  = std::move(other.by_id_);
-        recent_ = std::exchange(other.recent_, nullptr);
-        crowd_  = std::exchange(other.crowd_, 16);
+        slots_   = std::move(other.slots_);
+        by_key_  = std::move(other.by_key_);
+        by_name_ = other.by_name_;
+        recent_  = std::exchange(other.recent_, nullptr);
+        crowd_   = std::exchange(other.crowd_, 16);
         return *this;
     }
     ~clocks() { drop(); }
 
     /// The clock of a stream.
     [[nodiscard]] clock& of(stream s) {
-        std::uint64_t const id = Platform::id(s);
-        if (recent_ != nullptr && recent_->id() == id) { return *recent_; }
-        clock* found = by_id_.find(id);
-        if (found == nullptr) { found = &meet(s, id); }
-        recent_ = found;
-        return *found;
+        std::uint64_t const key = key_of(s);
+        return recent_ != nullptr && recent_->key() == key ? *recent_ : find(s, key);
     }
 
     [[nodiscard]] bool settled(tag const& t) const noexcept {
@@ -142,7 +141,7 @@ public:
     /// The stream is about to be destroyed: what was freed on it is covered, and its name
     /// forgotten.
     void retire(stream s) {
-        clock* const gone = by_id_.find(Platform::id(s));
+        clock* const gone = by_key_.find(key_of(s));
         if (gone == nullptr) { return; }
         if (gone->marked() && gone->cover(gone->last_epoch())) { gone->poll(); }
         forget(*gone);
@@ -214,28 +213,41 @@ private:
         other.pass(until);
     }
 
+    /// What a stream is known by. A name is an address and so even; an id is made odd.
+    [[nodiscard]] std::uint64_t key_of(stream s) const {
+        if constexpr (requires { Platform::name(s); }) {
+            if (std::uint64_t const name = by_name_ ? Platform::name(s) : 0) { return name; }
+        }
+        return 2 * Platform::id(s) + 1;
+    }
+    clock& find(stream s, std::uint64_t key) {
+        clock* found = by_key_.find(key);
+        if (found == nullptr) { found = &meet(s, key); }
+        recent_ = found;
+        return *found;
+    }
     /// A clock for a stream not met before: one that nobody needs any more, or a new one.
-    clock& meet(stream s, std::uint64_t id) {
-        by_id_.reserve(1);
+    clock& meet(stream s, std::uint64_t key) {
+        by_key_.reserve(1);
         if (slots_.size() >= crowd_) {
             for (clock* each : slots_) {
                 each->poll();
                 if (!each->settled() || each->device() != Platform::device_of(s)) { continue; }
                 if (each->alive()) { forget(*each); }
-                each->adopt(s, id);
-                by_id_.insert(id, each);
+                each->adopt(s, key);
+                by_key_.insert(key, each);
                 return *each;
             }
             crowd_ *= 2;
         }
         slots_.reserve(slots_.size() + 1);
-        auto* const fresh = new clock{s, id, slots_.size()};
+        auto* const fresh = new clock{s, key, slots_.size()};
         slots_.push(fresh);
-        by_id_.insert(id, fresh);
+        by_key_.insert(key, fresh);
         return *fresh;
     }
     void forget(clock& gone) noexcept {
-        by_id_.erase(gone.id());
+        by_key_.erase(gone.key());
         gone.end();
         if (recent_ == &gone) { recent_ = nullptr; }
     }
@@ -245,7 +257,8 @@ private:
     }
 
     heap_array<clock*> slots_;
-    address_map<clock> by_id_;
+    address_map<clock> by_key_;
+    bool               by_name_;
     clock*             recent_ = nullptr;
     std::size_t crowd_ = 16; ///< so many clocks, and a free one is looked for before one is made
 };

@@ -184,6 +184,7 @@ private:
         if (r.asked == 0) { return nullptr; }
         if (r.possible()) {
             auto held = lock_.hold();
+            if (void* const p = heap_.take_warm(r)) { return p; }
             if (void* const p = heap_.take(r, held, false)) { return p; }
             if (void* const p = make_room(r, held)) { return p; }
         }

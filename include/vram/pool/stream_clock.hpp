@@ -36,16 +36,18 @@ public:
         bool          listed = false;
     };
 
-    stream_clock(stream s, std::uint64_t id, std::size_t slot) : slot_{slot} {
+    /// `key` is what the owner knows the stream by.
+    stream_clock(stream s, std::uint64_t key, std::size_t slot) : slot_{slot} {
         entries_.reserve(most); // events never move: threads wait for them without our lock
-        adopt(s, id);
+        adopt(s, key);
     }
 
     /// Takes over another stream. Epochs go on, so what the former stream left behind stays done.
-    void adopt(stream s, std::uint64_t id) {
+    void adopt(stream s, std::uint64_t key) {
+        id_     = Platform::id(s);
         device_ = Platform::device_of(s);
         stream_ = s;
-        id_     = id;
+        key_    = key;
         alive_  = true;
         waited_.clear();
     }
@@ -83,9 +85,11 @@ public:
     [[nodiscard]] bool cover(std::uint64_t epoch) {
         if (epoch < epoch_ || done(epoch)) { return true; }
         if (!still_named()) {
-            if (!alias()) { report_error({.kind = mishap::dead_stream}); }
+            bool const died = alive_ && !alias();
+            if (died) { report_error({.kind = mishap::dead_stream}); }
             Platform::synchronize(device_);
             end_epoch();
+            if (died) { rename(); }
             return true;
         }
         if (Platform::capturing(stream_)) {
@@ -157,6 +161,7 @@ public:
 
     [[nodiscard]] std::size_t   slot() const noexcept { return slot_; }
     [[nodiscard]] std::uint64_t id() const noexcept { return id_; }
+    [[nodiscard]] std::uint64_t key() const noexcept { return key_; }
     [[nodiscard]] bool          alive() const noexcept { return alive_; }
     [[nodiscard]] bool          marked() const noexcept { return marked_; }
     [[nodiscard]] std::uint64_t last_epoch() const noexcept {
@@ -180,6 +185,13 @@ private:
         try {
             return alive_ && Platform::id(stream_) == id_;
         } catch (...) { return false; }
+    }
+
+    /// The name may be another stream's now, which goes on from here.
+    void rename() noexcept {
+        try {
+            adopt(stream_, key_);
+        } catch (...) {} // nobody's
     }
 
     /// The place of an event that nobody needs, or `most`.
@@ -207,6 +219,7 @@ private:
     std::size_t               slot_;
     stream                    stream_{};
     typename Platform::device device_{};
+    std::uint64_t             key_    = 0;
     std::uint64_t             id_     = 0;
     std::uint64_t             epoch_  = 1; ///< the one that is running
     std::uint64_t             done_   = 0; ///< the last one that is known to be over

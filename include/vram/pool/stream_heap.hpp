@@ -36,29 +36,36 @@ public:
     using request = block_request<stream>;
     using chunk   = block_heap::chunk;
 
-    stream_heap(event_policy events, bool graphs) noexcept : events_{events}, graphs_{graphs} {}
+    stream_heap(event_policy events, bool graphs) noexcept
+        : clocks_{events == event_policy::lazy}, events_{events}, graphs_{graphs} {}
     stream_heap(stream_heap&&) = default;
     stream_heap& operator=(stream_heap&& other) noexcept {
-        heap_    = std::move(other.heap_);
-        warm_    = std::move(other.warm_);
-        clocks_  = std::move(other.clocks_);
-        figures_ = std::exchange(other.figures_, {});
-        events_  = other.events_;
-        graphs_  = other.graphs_;
+        heap_          = std::move(other.heap_);
+        warm_          = std::move(other.warm_);
+        clocks_        = std::move(other.clocks_);
+        live_          = std::exchange(other.live_, 0);
+        allocations_   = std::exchange(other.allocations_, 0);
+        requested_     = std::exchange(other.requested_, 0);
+        peak_live_     = std::exchange(other.peak_live_, 0);
+        peak_reserved_ = std::exchange(other.peak_reserved_, 0);
+        events_        = other.events_;
+        graphs_        = other.graphs_;
         return *this;
     }
 
+    /// A block that rests for just this request, or null.
+    void* take_warm(request const& r) {
+        if (r.on == nullptr) { return nullptr; }
+        block* const b = warm_.take(clocks_.of(*r.on).slot(), r.bytes, r.alignment);
+        if (b == nullptr) { return nullptr; }
+        b->now = block::state::live;
+        return handed_out(r, b)->pointer();
+    }
     /// A block out of what is held, or null. `all`: look at every free block.
     void* take(request const& r, guard& held, bool all) {
-        clock* const mine = r.on != nullptr ? &clocks_.of(*r.on) : nullptr;
-        if (mine != nullptr) {
-            if (block* const b = warm_.take(mine->slot(), r.bytes, r.alignment)) {
-                b->now = block::state::live;
-                return handed_out(r, b)->pointer();
-            }
-        }
         heap_.reserve();
-        bool captured = mine != nullptr && graphs_ && Platform::capturing(*r.on);
+        clock* const mine     = r.on != nullptr ? &clocks_.of(*r.on) : nullptr;
+        bool         captured = mine != nullptr && graphs_ && Platform::capturing(*r.on);
         for (;;) {
             auto const price = clocks_.for_asker(mine, captured);
             auto const place = heap_.find(r.bytes, r.alignment, price, all);
@@ -105,9 +112,7 @@ public:
             held     = tags{{first, first + bytes, c.mark(), c.slot()}};
         }
         block* const b = heap_.add(at, bytes, alignment, held);
-        if (heap_.reserved() > figures_.peak_reserved) {
-            figures_.peak_reserved = heap_.reserved();
-        }
+        if (heap_.reserved() > peak_reserved_) { peak_reserved_ = heap_.reserved(); }
         return r != nullptr ? hand_out(*r, {b, first, 0})->pointer() : nullptr;
     }
     /// Takes an idle chunk that nobody uses any more out of the books; one without bytes if there
@@ -137,7 +142,7 @@ public:
     }
     /// The same where nothing may be thrown, for whole devices where something is still out.
     void settle(guard& held) noexcept {
-        if (figures_.live != 0) { clocks_.settle_devices(); }
+        if (live_ != 0) { clocks_.settle_devices(); }
         clocks_.settle_all(held);
     }
     void retire(stream s) {
@@ -153,7 +158,11 @@ public:
     /// Joins what rests first, so that the figures are those of the memory.
     [[nodiscard]] memory_usage usage() {
         cool();
-        memory_usage now = figures_;
+        memory_usage now{.live          = live_,
+                         .requested     = requested_,
+                         .peak_live     = peak_live_,
+                         .peak_reserved = peak_reserved_,
+                         .allocations   = allocations_};
         now.reserved     = heap_.reserved();
         now.largest_free = heap_.largest_free();
         now.events       = clocks_.events();
@@ -170,7 +179,7 @@ public:
         return now;
     }
     [[nodiscard]] block_heap const& blocks() const noexcept { return heap_; }
-    [[nodiscard]] std::size_t       live_bytes() const noexcept { return figures_.live; }
+    [[nodiscard]] std::size_t       live_bytes() const noexcept { return live_; }
 
 private:
     using clock = typename clocks<Platform>::clock;
@@ -190,12 +199,12 @@ private:
                 held_up = clocks_.finish(part, held);
             } catch (...) {
                 take_back(b, part);
-                --figures_.allocations;
+                --allocations_;
                 throw;
             }
             if (held_up == nullptr) { return b; }
             b = take_back(b, part);
-            --figures_.allocations;
+            --allocations_;
             heap_.reserve();
         }
         block_heap::keep_for_capture(b, held_up->slot());
@@ -208,15 +217,15 @@ private:
     block* handed_out(request const& r, block* b) noexcept {
         b->slack     = static_cast<std::uint16_t>(r.bytes - r.asked);
         b->alignment = static_cast<std::uint8_t>(std::countr_zero(r.alignment));
-        ++figures_.allocations;
-        figures_.requested += r.asked;
-        figures_.live += r.bytes;
-        if (figures_.live > figures_.peak_live) { figures_.peak_live = figures_.live; }
+        ++allocations_;
+        requested_ += r.asked;
+        live_ += r.bytes;
+        if (live_ > peak_live_) { peak_live_ = live_; }
         return b;
     }
     void retract(block const& b) noexcept {
-        figures_.requested -= b.bytes - b.slack;
-        figures_.live -= b.bytes;
+        requested_ -= b.bytes - b.slack;
+        live_ -= b.bytes;
     }
     block* take_back(block* b, tags const& held_by) noexcept {
         retract(*b);
@@ -258,7 +267,11 @@ private:
     block_heap       heap_;
     warm_blocks      warm_;
     clocks<Platform> clocks_;
-    memory_usage     figures_;
+    std::size_t      live_          = 0;
+    std::uint64_t    allocations_   = 0; // between them, so that no two are stored one by one and
+    std::size_t      requested_     = 0; // loaded as a pair: that stalls
+    std::size_t      peak_live_     = 0;
+    std::size_t      peak_reserved_ = 0;
     event_policy     events_;
     bool             graphs_;
 };

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// The pools on CUDA's own streams: what the simulated device does not have, and what a call costs.
+#include <vram/cuda/cuda.hpp>
+#include <vram/layer/stream_ordered.hpp>
+#include <vram/pool/pool.hpp>
+
+#include "../laws/resource.hpp"
+#include "machine.hpp"
+
+using namespace vram;
+using doubles::mishaps;
+using tests::machine;
+
+TEST_CASE("pool on CUDA keeps the laws of a resource") {
+    machine const here;
+    laws::source([] { return pool{stream_ordered{cuda_resource{}}}; }, {.operations = 2000});
+    laws::source([] { return pool{cuda_async_resource{}}; }, {.operations = 2000});
+    laws::source(
+        [] { return pool{stream_ordered{cuda_resource{}}, {.events = event_policy::eager}}; },
+        {.operations = 2000});
+}
+
+TEST_CASE("pool on CUDA: the default streams are streams like others") {
+    machine const                       here;
+    cuda_stream const                   s;
+    pool<stream_ordered<cuda_resource>> memory;
+    for (cudaStream_t const each : {cudaStream_t{}, cudaStreamLegacy, cudaStreamPerThread}) {
+        void* const p = memory.allocate(each, 1_MiB);
+        memory.deallocate(each, p, 1_MiB);
+        void* const q = memory.allocate(s, 1_MiB);
+        CHECK(q != nullptr);
+        memory.deallocate(s, q, 1_MiB);
+        memory.retire(each);
+    }
+    memory.retire(s);
+}
+
+#ifdef VRAM_CUDART_DOUBLE
+TEST_CASE("pool on CUDA: a stream that uses its own memory again makes no call") {
+    machine const                       here;
+    cuda_stream const                   s;
+    pool<stream_ordered<cuda_resource>> memory;
+    memory.deallocate(s, memory.allocate(s, 8_MiB), 8_MiB);
+    auto const before = doubles::cudart::calls();
+    for (std::size_t bytes = 1; bytes < 4_MiB; bytes = 2 * bytes + 1) {
+        void* const p = memory.allocate(s, bytes);
+        void* const q = memory.allocate(s, bytes);
+        memory.deallocate(s, p, bytes);
+        memory.deallocate(s, q, bytes);
+    }
+    CHECK(doubles::cudart::calls() == before);
+    memory.retire(s);
+}
+
+TEST_CASE("pool on CUDA: a handle that came back unannounced is noticed when it matters") {
+    machine const                       here;
+    mishaps const                       told;
+    cuda_stream const                   other;
+    pool<stream_ordered<cuda_resource>> memory;
+    cudaStream_t                        raw = nullptr;
+    cuda_check(cudaStreamCreate(&raw));
+    cudaStream_t const first = raw;
+    memory.deallocate(raw, memory.allocate(raw, 20_MiB), 20_MiB);
+    cuda_check(cudaStreamDestroy(raw)); // without retire
+    cuda_check(cudaStreamCreate(&raw));
+    REQUIRE(raw == first); // the double does what CUDA may do
+    void* const p = memory.allocate(other, 20_MiB);
+    CHECK(told.count(mishap::dead_stream) == 1);
+    CHECK(doubles::cudart::calls("cudaDeviceSynchronize") == 1);
+    memory.deallocate(other, p, 20_MiB);
+    void* const q = memory.allocate(raw, 1_MiB); // the new stream has the name from here on
+    memory.deallocate(raw, q, 1_MiB);
+    void* const r = memory.allocate(other, 20_MiB);
+    CHECK(told.count() == 1);
+    memory.deallocate(other, r, 20_MiB);
+    memory.retire(raw);
+    memory.retire(other);
+    cuda_check(cudaStreamDestroy(raw));
+}
+#endif
