@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a pool costs: an allocation and its free, under the loads that programs put on it.
+
+#include "support/program.hpp"
+
+#include <vram/base/bytes.hpp> // operator""_KiB
+
+#include <chrono>
+#include <cstdio>
+
+using namespace bench;
+using namespace vram::literals;
+
+namespace {
+
+std::vector<pool_case> cases() {
+    using shape = pool_case::shape;
+    std::vector<pool_case> all;
+    auto const             hot = [&](std::string name, std::size_t bytes) {
+        all.push_back({.name  = std::move(name),
+                                   .about = "an allocation and its free",
+                                   .what  = shape::hot,
+                                   .most  = bytes});
+    };
+    hot("hot_256B", 256_B);
+    hot("hot_1MiB", 1_MiB);
+    auto const churn = [&](std::string name, unsigned live, std::size_t most) {
+        all.push_back({.name  = std::move(name),
+                       .about = "one of the live blocks is replaced",
+                       .what  = shape::churn,
+                       .least = 256,
+                       .most  = most,
+                       .live  = live});
+    };
+    churn("churn_100", 100, 32_MiB);
+    churn("churn_1k", 1000, 8_MiB);
+    churn("churn_10k", 10'000, 1_MiB);
+    churn("churn_50k", 50'000, 256_KiB);
+    for (unsigned const n : {1U, 2U, 4U, 8U}) {
+        all.push_back({.name    = fmt::format("threads_{}", n),
+                       .about   = "own streams, one of 200 live blocks is replaced",
+                       .what    = shape::threads,
+                       .least   = 256,
+                       .most    = 4_MiB,
+                       .live    = 200,
+                       .threads = n});
+    }
+    auto const random = [&](std::string name, std::size_t count, std::size_t largest) {
+        all.push_back({.name   = name,
+                       .about  = "RMM's random_allocations",
+                       .what   = shape::tape,
+                       .script = random_tape(name, count, largest, 16'000_MiB)});
+    };
+    random("random_1k_1MiB", 1000, 1_MiB);
+    random("random_1k_64MiB", 1000, 64_MiB);
+    random("random_1k_1GiB", 1000, 1_GiB);
+    random("random_10k_4MiB", 10'000, 4_MiB);
+    auto const rotate = [&](std::string name, std::string about, std::size_t ample, bool handed) {
+        all.push_back({.name    = std::move(name),
+                       .about   = std::move(about),
+                       .what    = shape::rotate,
+                       .least   = 256,
+                       .most    = 1_MiB,
+                       .live    = 1000,
+                       .streams = 4,
+                       .ample   = ample,
+                       .handed  = handed});
+    };
+    rotate("cross_4", "4 busy streams in turn, ample memory, freed where allocated", 4_GiB, false);
+    rotate("cross_4_handed", "the same, freed on the next stream", 4_GiB, true);
+    rotate("cross_4_scarce", "freed where allocated, grown on demand", 0, false);
+    return all;
+}
+
+/// The best figure of the GPU allocators of others.
+std::optional<double> best_peer(results const& r, found const& all, std::string const& in_case) {
+    std::optional<double> best;
+    for (subject const& s : all.subjects) {
+        auto const value =
+            s.is == role::peer ? r.value(in_case, s.name, "ns_per_op") : std::nullopt;
+        if (value && (!best || *value < *best)) { best = value; }
+    }
+    return best;
+}
+
+/// The bars were set for an H200's host. Without a GPU there is one, and it is a ratio.
+void judge(verdicts& v, results const& r, found const& all) {
+    auto const bar = [&](subject const& s, std::string const& in_case, std::string const& what,
+                         char const* metric, std::optional<double> limit) {
+        v.at_most(in_case, s.name, what, r.value(in_case, s.name, metric), limit);
+    };
+    for (subject const& s : all.subjects) {
+        if (s.is != role::plain) { continue; }
+        for (std::string const hot : {"hot_256B", "hot_1MiB"}) {
+            auto const value = r.value(hot, s.name, "ns_per_op");
+            if (all.gpu) {
+                bar(s, hot, "ns", "ns_per_op", 25);
+                auto const peer = best_peer(r, all, hot);
+                v.at_least(hot, s.name, "times faster than the best GPU peer",
+                           value && peer ? std::optional{*peer / *value} : std::nullopt, 12);
+            } else if (auto const scale = r.value("hot_256B", "malloc", "ns_per_op")) {
+                bar(s, hot, "ns, twice malloc's hot_256B", "ns_per_op", 2 * *scale);
+            }
+        }
+        if (all.gpu) {
+            bar(s, "churn_1k", "ns", "ns_per_op", 60);
+            bar(s, "churn_10k", "ns", "ns_per_op", 100);
+            bar(s, "churn_50k", "ns", "ns_per_op", 150);
+            bar(s, "threads_8", "ns for a pair and thread", "ns_per_op", 120);
+        }
+        bar(s, "cross_4", "waits for a free", "waits_per_free", 0);
+        bar(s, "cross_4", "events for a free", "events_per_free", 1.0 / 16);
+    }
+}
+
+int run(options const& o) {
+    using namespace std::chrono_literals;
+    found      all  = find_subjects(o.device);
+    auto const todo = cases();
+    if (o.list) {
+        print_list(all, todo);
+        return cli::success;
+    }
+    all.subjects             = chosen(std::move(all.subjects), o.subjects, "subject");
+    auto const        picked = chosen(todo, o.cases, "case");
+    nanoseconds const turn   = o.quick ? 1ms : 40ms;
+    row_file          json{o.json};
+    results           r{"pool"};
+    print_head(all, o);
+    for (pool_case const& c : picked) {
+        take_turns(r, all.subjects, c, o.turns(),
+                   [&](subject const& s) { return s.pool(c, turn); });
+        std::vector<std::string> columns{"ns_per_op"};
+        if (c.what == pool_case::shape::tape) { columns.push_back("us_per_run"); }
+        if (c.what == pool_case::shape::rotate) {
+            columns.insert(columns.end(), {"waits_per_free", "events_per_free"});
+        }
+        print_table(r, c.name, c.about, all.subjects, columns);
+    }
+    verdicts v;
+    judge(v, r, all);
+    v.print();
+    json.write(r);
+    return o.check && v.missed() != 0 ? cli::failed : cli::success;
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+    options  o;
+    CLI::App app{"What an allocation and its free cost, for every pool of vram and its peers.",
+                 "pool"};
+    add_options(app, o);
+    return cli::run(app, argc, argv, [&] { return run(o); });
+}

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `stack_memory` is a stack of vram's, as a memory of the benchmarks.
+
+#include "../support/subject.hpp" // set_up
+
+#include <vram/base/memory_usage.hpp> // memory_usage
+#include <vram/pool/pool_options.hpp> // pool_options
+#include <vram/probe/layer_name.hpp>  // layer_name
+
+#include <concepts> // constructible_from
+#include <cstddef>  // size_t
+#include <string>
+#include <vector>
+
+namespace bench {
+
+/// The type of a stack as its user writes it, without what has a default.
+template <class Stack>
+std::string type_name() {
+    std::string name{vram::layer_name<Stack>()};
+    if constexpr (requires { typename Stack::upstream_type; }) {
+        name += "<" + type_name<typename Stack::upstream_type>() + ">";
+    }
+    return name;
+}
+
+/// A stack whose pools hold `ample` bytes from the start.
+template <class Stack>
+Stack make_stack(std::size_t ample) {
+    if constexpr (std::constructible_from<Stack, vram::pool_options>) {
+        return Stack{vram::pool_options{.initial_size = ample}};
+    } else if constexpr (requires { typename Stack::upstream_type; }) {
+        return Stack{make_stack<typename Stack::upstream_type>(ample)};
+    } else {
+        return Stack{};
+    }
+}
+
+/// Streams, and the stack over them.
+template <class Stack>
+class stack_memory {
+    using platform = typename Stack::platform;
+
+public:
+    using stream                        = typename platform::stream;
+    static constexpr bool counts_events = true;
+
+    explicit stack_memory(set_up const& how) : stack_{make_stack<Stack>(how.ample)} {
+        for (unsigned i = 0; i < how.streams; ++i) {
+            streams_.emplace_back(platform::current_device());
+        }
+    }
+    stack_memory(stack_memory&&) = delete;
+
+    [[nodiscard]] stream stream_at(unsigned i) const { return streams_[i].view(); }
+
+    [[nodiscard]] void* allocate(stream s, std::size_t bytes) { return stack_.allocate(s, bytes); }
+    void deallocate(stream s, void* p, std::size_t bytes) { stack_.deallocate(s, p, bytes); }
+
+    [[nodiscard]] vram::memory_usage usage() const
+        requires requires(Stack const& s) { s.usage(); }
+    {
+        return stack_.usage();
+    }
+    void trim()
+        requires requires(Stack& s) { s.trim(); }
+    {
+        stack_.trim();
+    }
+
+private:
+    std::vector<typename platform::own_stream> streams_; // outlive what is freed on them
+    Stack                                      stack_;
+};
+
+} // namespace bench

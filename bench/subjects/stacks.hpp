@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// Every pool of vram that the benchmarks compare, once for all platforms.
+
+#include "../support/workloads.hpp" // make_subject
+#include "stack_memory.hpp"         // stack_memory
+
+#include <vram/layer/locked.hpp>
+#include <vram/layer/stream_ordered.hpp>
+#include <vram/pool/pool.hpp>
+
+#include <cstddef> // size_t
+#include <tuple>   // tuple
+#include <utility> // index_sequence
+#include <vector>
+
+namespace bench {
+
+/// A stack, which bars it must reach, and whether several threads may use it at once.
+template <class Stack, role Role = role::other, bool Threads = true>
+struct entry {
+    using memory                = stack_memory<Stack>;
+    static constexpr role   is  = Role;
+    static constexpr traits can = {.threads = Threads};
+    static std::string      name() { return type_name<Stack>(); }
+};
+
+/// The pools over a source of memory. A new one is a line here.
+template <class Source>
+using stacks = std::tuple< //
+    entry<vram::pool<vram::stream_ordered<Source>>, role::plain>,
+    entry<vram::locked<vram::pool<vram::stream_ordered<Source>>>>>;
+
+/// Adds every entry of `List`. `Busy` lists the same over streams that are never done.
+template <class List, class Busy = List>
+void add_stacks(std::vector<subject>& to, std::string const& about) {
+    [&]<std::size_t... I>(std::index_sequence<I...>) {
+        auto const add = [&]<class Entry, class Same>(Entry, Same) {
+            to.push_back(make_subject<typename Entry::memory, typename Same::memory>(
+                Entry::name(), about, Entry::is, Entry::can));
+        };
+        (add(std::tuple_element_t<I, List>{}, std::tuple_element_t<I, Busy>{}), ...);
+    }(std::make_index_sequence<std::tuple_size_v<List>>{});
+}
+
+} // namespace bench

@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// The workloads, each written once over a *memory*: an allocator with its streams.
+///
+///     Memory memory{set_up};                      // fresh for every turn
+///     Memory::stream s = memory.stream_at(i);
+///     void* p = memory.allocate(s, bytes);        memory.deallocate(s, p, bytes);
+///
+/// `usage()`, `trim()` and `occupy(turn)`, which keeps the streams from getting anything done, are
+/// there or not.
+
+#include "subject.hpp"
+#include "timing.hpp"
+
+#include <vram/base/memory_usage.hpp> // memory_usage
+
+#include <atomic>
+#include <cmath> // exp, log
+#include <concepts>
+#include <cstddef> // size_t
+#include <cstdint> // uint32_t
+#include <exception>
+#include <random>
+#include <thread>
+#include <utility> // move
+#include <vector>
+
+namespace bench {
+
+/// So many operations between two looks at the clock.
+inline constexpr std::size_t batch = 512;
+
+/// Replacing one block: which, and by how much.
+struct replacement {
+    std::uint32_t slot;
+    std::uint32_t bytes;
+};
+
+/// Drawn beforehand, so that no random number is made while the clock runs.
+inline std::vector<replacement> draw(pool_case const& c, unsigned seed) {
+    static constexpr std::size_t           length = 1 << 16;
+    std::mt19937_64                        random{seed};
+    double const                           low  = std::log(static_cast<double>(c.least));
+    double const                           high = std::log(static_cast<double>(c.most));
+    std::uniform_real_distribution<double> size{low, high};
+    std::vector<replacement>               out(length);
+    for (replacement& r : out) {
+        r = {static_cast<std::uint32_t>(random() % c.live),
+             static_cast<std::uint32_t>(std::exp(size(random)))};
+    }
+    return out;
+}
+
+/// Blocks of a memory, one of which is replaced at a time. The stream moves on with every
+/// replacement where there are several.
+template <class Memory>
+class churner {
+public:
+    churner(Memory& memory, pool_case const& c, unsigned seed, unsigned first_stream = 0)
+        : memory_{memory}, draws_{draw(c, seed)}, live_(c.live), handed_{c.handed} {
+        for (unsigned i = 0; i < c.streams; ++i) {
+            streams_.push_back(memory.stream_at(first_stream + i));
+        }
+    }
+    churner(churner&&) = delete;
+    ~churner() {
+        for (block const& b : live_) {
+            if (b.p != nullptr) { memory_.deallocate(streams_[b.stream], b.p, b.bytes); }
+        }
+    }
+
+    void fill() {
+        for (std::uint32_t slot = 0; slot < live_.size(); ++slot) {
+            put(slot, draws_[slot % draws_.size()].bytes);
+        }
+    }
+    /// One batch.
+    void run() {
+        for (std::size_t i = 0; i < batch; ++i) {
+            replacement const   r    = draws_[at_++ % length];
+            block&              b    = live_[r.slot];
+            std::uint32_t const on   = handed_ ? after(b.stream) : b.stream;
+            void* const         gone = std::exchange(b.p, nullptr);
+            memory_.deallocate(streams_[on], gone, b.bytes);
+            put(r.slot, r.bytes);
+        }
+    }
+
+private:
+    static constexpr std::size_t length = 1 << 16; // what draw() gives; known to the compiler
+
+    struct block {
+        void*         p      = nullptr;
+        std::uint32_t bytes  = 0;
+        std::uint32_t stream = 0;
+    };
+
+    [[nodiscard]] std::uint32_t after(std::uint32_t stream) const {
+        return stream + 1 < streams_.size() ? stream + 1 : 0;
+    }
+    void put(std::uint32_t slot, std::uint32_t bytes) {
+        void* const p = memory_.allocate(streams_[stream_], bytes);
+        keep(p);
+        live_[slot] = {p, bytes, stream_};
+        stream_     = after(stream_);
+    }
+
+    Memory&                              memory_;
+    std::vector<replacement>             draws_;
+    std::vector<block>                   live_;
+    std::vector<typename Memory::stream> streams_;
+    std::size_t                          at_     = 0;
+    std::uint32_t                        stream_ = 0;
+    bool                                 handed_;
+};
+
+template <class Memory>
+concept measured = requires(Memory& m) {
+    { m.usage() } -> std::same_as<vram::memory_usage>;
+};
+
+/// A memory whose figures also count waits, events and calls of its upstream.
+template <class Memory>
+concept counting = measured<Memory> && Memory::counts_events;
+
+/// An allocation and its free, again and again.
+template <class Memory>
+figures hot(pool_case const& c, nanoseconds turn) {
+    Memory            memory{{}};
+    auto const        stream = memory.stream_at(0);
+    std::size_t const bytes  = c.most;
+    auto const        pairs  = [&] {
+        for (std::size_t i = 0; i < batch; ++i) {
+            void* const p = memory.allocate(stream, bytes);
+            keep(p);
+            memory.deallocate(stream, p, bytes);
+        }
+    };
+    (void)ns_per_operation(turn / 8, batch, pairs);
+    return {{"ns_per_op", ns_per_operation(turn, batch, pairs), "ns"}};
+}
+
+/// Replacing one of many blocks.
+template <class Memory>
+figures churn(pool_case const& c, nanoseconds turn) {
+    Memory          memory{{}};
+    churner<Memory> blocks{memory, c, 1};
+    blocks.fill();
+    auto const replace = [&] { blocks.run(); };
+    (void)ns_per_operation(turn / 8, batch, replace);
+    return {{"ns_per_op", ns_per_operation(turn, batch, replace), "ns"}};
+}
+
+/// The same from several threads, each with a stream of its own: the time of a thread for a pair.
+template <class Memory>
+figures churn_in_threads(pool_case const& c, nanoseconds turn) {
+    Memory                          memory{{.streams = c.threads}};
+    std::atomic<unsigned>           arrived{0};
+    std::vector<double>             rate(c.threads); // pairs per ns
+    std::vector<std::exception_ptr> trouble(c.threads);
+    auto const                      meet = [&](unsigned count) {
+        arrived.fetch_add(1);
+        while (arrived.load() < count) { std::this_thread::yield(); }
+    };
+    auto const work = [&](unsigned me) {
+        unsigned met = 0;
+        try {
+            churner<Memory> blocks{memory, c, me + 1, me};
+            blocks.fill();
+            auto const replace = [&] { blocks.run(); };
+            (void)ns_per_operation(turn / 8, batch, replace);
+            meet(c.threads), ++met;
+            rate[me] = 1 / ns_per_operation(turn, batch, replace);
+            meet(2 * c.threads), ++met; // nobody frees everything while another is measured
+        } catch (...) { trouble[me] = std::current_exception(); }
+        while (met++ < 2) { arrived.fetch_add(1); } // let the others go on
+    };
+    {
+        std::vector<std::jthread> threads;
+        for (unsigned i = 0; i < c.threads; ++i) { threads.emplace_back(work, i); }
+    }
+    double sum = 0;
+    for (unsigned i = 0; i < c.threads; ++i) {
+        if (trouble[i]) { std::rethrow_exception(trouble[i]); }
+        sum += rate[i];
+    }
+    return {{"ns_per_op", c.threads / sum, "ns"}};
+}
+
+/// A tape, until the turn is over.
+template <class Memory>
+figures play(pool_case const& c, nanoseconds turn) {
+    Memory     memory{{.streams = c.script.streams}};
+    player     tape{c.script, memory};
+    double     spent = 0;
+    double     runs  = -1; // the first one finds nothing there, and is not counted
+    auto const count = static_cast<double>(c.script.operations.size());
+    do {
+        double const ns = tape.play() * count;
+        tape.give_back();
+        if (++runs > 0) { spent += ns; }
+    } while (spent < static_cast<double>(turn.count()));
+    return {{"ns_per_op", spent / runs / count, "ns"}, {"us_per_run", spent / runs / 1000, "us"}};
+}
+
+/// Replacing blocks on several streams in turn, while the streams get nothing done if they can be
+/// kept from it: who waits then has made the wait up.
+template <class Memory>
+figures rotate(pool_case const& c, nanoseconds turn) {
+    Memory          memory{{.streams = c.streams, .ample = c.ample}};
+    churner<Memory> blocks{memory, c, 1};
+    blocks.fill();
+    std::size_t count   = 0;
+    auto const  replace = [&] {
+        blocks.run();
+        count += batch;
+    };
+    (void)ns_per_operation(turn / 8, batch, replace);
+    count = 0;
+    if constexpr (requires { memory.occupy(turn); }) { memory.occupy(turn * 4); }
+    vram::memory_usage before{};
+    if constexpr (measured<Memory>) { before = memory.usage(); }
+    figures out{{"ns_per_op", ns_per_operation(turn, batch, replace), "ns"}};
+    if constexpr (counting<Memory>) {
+        vram::memory_usage const after = memory.usage();
+        double const             frees = static_cast<double>(count);
+        auto const               per   = [&](char const* metric, std::uint64_t n) {
+            out.push_back({metric, static_cast<double>(n) / frees, "ratio"});
+        };
+        per("waits_per_free", after.waits - before.waits);
+        per("events_per_free", after.events - before.events);
+    }
+    return out;
+}
+
+/// The workload that the case is about. `Busy` is the same memory where streams are never done.
+template <class Memory, class Busy = Memory>
+figures run(pool_case const& c, nanoseconds turn) {
+    using shape = pool_case::shape;
+    switch (c.what) {
+    case shape::hot: return hot<Memory>(c, turn);
+    case shape::churn: return churn<Memory>(c, turn);
+    case shape::threads: return churn_in_threads<Memory>(c, turn);
+    case shape::tape: return play<Memory>(c, turn);
+    case shape::rotate: return rotate<Busy>(c, turn);
+    }
+    return {};
+}
+
+/// A trace, twice: on a memory that holds nothing yet, and on what that left there.
+template <class Memory, bool Span>
+figures replay(tape const& t) {
+    Memory       memory{{.streams = t.streams}};
+    player       tape{t, memory};
+    double const cold = tape.play();
+    tape.give_back();
+    double const warm = tape.play();
+    figures      out{{"ns_per_op", warm, "ns"}, {"ns_per_op_cold", cold, "ns"}};
+    auto const   live = static_cast<double>(t.peak_live);
+    if constexpr (measured<Memory>) {
+        vram::memory_usage const now  = memory.usage();
+        auto const               held = static_cast<double>(now.peak_reserved);
+        out.push_back({"peak_reserved", held, "bytes"});
+        out.push_back({"reserved_over_live", held / live, "ratio"});
+        if constexpr (counting<Memory>) {
+            out.push_back({"waits", static_cast<double>(now.waits), "count"});
+            out.push_back({"events", static_cast<double>(now.events), "count"});
+            out.push_back({"upstream_calls", static_cast<double>(now.upstream), "count"});
+        }
+    }
+    if constexpr (measured<Memory> && requires { memory.trim(); }) {
+        auto const left = [&] { return static_cast<double>(memory.usage().reserved); };
+        memory.trim();
+        double const held       = left();
+        double const out_at_end = static_cast<double>(tape.give_back());
+        if (out_at_end > 0) { out.push_back({"trimmed_over_live", held / out_at_end, "ratio"}); }
+        memory.trim();
+        out.push_back({"left_after_trim", left(), "bytes"});
+    }
+    tape.give_back();
+    if constexpr (Span) {
+        auto const span = static_cast<double>(tape.span());
+        out.push_back({"peak_reserved", span, "bytes"});
+        out.push_back({"reserved_over_live", span / live, "ratio"});
+    }
+    return out;
+}
+
+/// A subject, with its workloads.
+template <class Memory, class Busy = Memory, bool Span = false>
+subject make_subject(std::string name, std::string about, role is, traits can = {}) {
+    return {std::move(name), std::move(about), is, can, run<Memory, Busy>, replay<Memory, Span>};
+}
+
+} // namespace bench
