@@ -163,17 +163,17 @@ TEST_CASE("sim_virtual_memory: what breaks a rule is refused, and nothing has ch
     CHECK(refused([&] { (void)m.reserve(small_page, 3); }));
     CHECK(refused([&] { (void)m.create(small_page / 2); }));
     CHECK(refused([&] { m.map(t.at(0), 12345, small_page); }));
-    CHECK(refused([&] { m.map(t.at(0), page, 2 * small_page); }));     // another size
-    CHECK(refused([&] { m.map(t.at(0) + 512, page, small_page); }));   // not on a page
-    CHECK(refused([&] { m.map(t.at(8), page, small_page); }));         // behind the range
-    CHECK(refused([&] { m.set_access(t.at(0), small_page); }));        // nothing is there
+    CHECK(refused([&] { m.map(t.at(0), page, 2 * small_page); }));   // another size
+    CHECK(refused([&] { m.map(t.at(0) + 512, page, small_page); })); // not on a page
+    CHECK(refused([&] { m.map(t.at(8), page, small_page); }));       // behind the range
+    CHECK(refused([&] { m.set_access(t.at(0), small_page); }));      // nothing is there
     CHECK(refused([&] { m.unmap(t.at(0), small_page); }));
     std::uint64_t const wide = m.create(2 * small_page);
     m.map(t.at(2), wide, 2 * small_page);
-    CHECK(refused([&] { m.map(t.at(3), page, small_page); }));         // taken
-    CHECK(refused([&] { m.unmap(t.at(2), small_page); }));             // half of it
+    CHECK(refused([&] { m.map(t.at(3), page, small_page); })); // taken
+    CHECK(refused([&] { m.unmap(t.at(2), small_page); }));     // half of it
     CHECK(refused([&] { m.unmap(t.at(3), small_page); }));
-    CHECK(refused([&] { m.set_access(t.at(2), 3 * small_page); }));    // a hole at its end
+    CHECK(refused([&] { m.set_access(t.at(2), 3 * small_page); })); // a hole at its end
     m.set_access(t.at(2), 2 * small_page);
     m.unmap(t.at(2), 2 * small_page);
     m.destroy(wide, 2 * small_page);
@@ -206,10 +206,8 @@ TEST_CASE("sim_virtual_memory: a device without memory says so in numbers") {
 TEST_CASE("sim_virtual_memory: every call can be made to fail, and does nothing then") {
     mapped_scene t;
     auto&        faults = t.node.faults();
-    auto const   fails  = [](auto call) {
-        return doubles::status_of(call) == sim_status::refused;
-    };
-    auto const page = t.make();
+    auto const   fails  = [](auto call) { return doubles::status_of(call) == sim_status::refused; };
+    auto const   page   = t.make();
     faults.at(sim_call_kind::reserve, 1);
     CHECK(fails([&] { (void)t.memory.reserve(small_page, small_page); }));
     faults.at(sim_call_kind::create, 1);

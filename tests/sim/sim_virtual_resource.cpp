@@ -27,7 +27,8 @@ TEST_CASE("sim_virtual_resource keeps the laws of a resource") {
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("sim_virtual_resource: stream_ordered over it keeps the laws, and waits before it unmaps") {
+TEST_CASE(
+    "sim_virtual_resource: stream_ordered over it keeps the laws, and waits before it unmaps") {
     sim_node node{doubles::small_pages(4096)};
     laws::source([] { return stream_ordered{sim_virtual_resource{one_page_each()}}; },
                  {.room = 64_MiB, .operations = 500});
@@ -39,8 +40,8 @@ TEST_CASE("sim_virtual_resource: a pool over it keeps the laws") {
     sim_node node{doubles::small_pages(4096)};
     laws::source(
         [] {
-            return pool{stream_ordered{sim_virtual_resource{
-                {.reserve = 1_GiB, .handle_size = small_page}}}};
+            return pool{stream_ordered{
+                sim_virtual_resource{{.reserve = 1_GiB, .handle_size = small_page}}}};
         },
         {.operations = 500});
     CHECK(node.figures().used == 0);

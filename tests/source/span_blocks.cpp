@@ -40,9 +40,9 @@ TEST_CASE("span_blocks: the first is in front, the second half way, the third be
 
 TEST_CASE("span_blocks: what is too large for half a gap goes where it fits best") {
     auto blocks = hundreds(16);
-    put(blocks, 200);                          // [0, 2)
-    put(blocks, 100);                          // [9, 10)
-    auto const large = put(blocks, 600);       // [10, 16) fits exactly, [2, 9) has seven
+    put(blocks, 200);                    // [0, 2)
+    put(blocks, 100);                    // [9, 10)
+    auto const large = put(blocks, 600); // [10, 16) fits exactly, [2, 9) has seven
     CHECK(large.first == 10);
     CHECK(put(blocks, 700).first == 2);
     CHECK(blocks.place(1, 1).empty());

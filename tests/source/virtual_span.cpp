@@ -97,7 +97,7 @@ TEST_CASE("virtual_span: memory moves to other pages, and its contents with it")
     CHECK(*sim_view(static_cast<std::byte*>(span.address(10))) == std::byte{4});
     CHECK(node.faults().calls(sim_call_kind::create) == made); // no memory was made or ended,
     CHECK(node.faults().calls(sim_call_kind::free) == 1);      // but for what was dropped
-    CHECK(span.move(4, 8, 8, 12) == 1); // only the last of them has none
+    CHECK(span.move(4, 8, 8, 12) == 1);                        // only the last of them has none
     CHECK(pattern(span, 12) == "-----xxxxxxx");
     CHECK(span.move(0, 4, 12, 16) == 0); // nothing there to move
     check_usable(span);
@@ -177,7 +177,8 @@ TEST_CASE("virtual_span: a failure in any call of the driver leaves all as it wa
     }
 }
 
-TEST_CASE("virtual_span: what cannot be unmapped at the end is told, and its memory still counted once") {
+TEST_CASE(
+    "virtual_span: what cannot be unmapped at the end is told, and its memory still counted once") {
     doubles::mishaps const told;
     sim_node               node{doubles::small_pages()};
     {

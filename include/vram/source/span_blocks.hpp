@@ -11,6 +11,7 @@
 #include <cstdint>   // uintptr_t
 #include <iterator>  // prev, next
 #include <map>       // map
+#include <utility>   // exchange
 
 namespace vram {
 
@@ -36,6 +37,11 @@ public:
 
     span_blocks(void* base, std::size_t page, std::size_t pages) noexcept
         : base_{reinterpret_cast<std::uintptr_t>(base)}, page_{page}, pages_{pages} {}
+    span_blocks(span_blocks&& other) noexcept
+        : base_{other.base_},
+          page_{other.page_},
+          pages_{std::exchange(other.pages_, 0)},
+          blocks_{std::exchange(other.blocks_, {})} {}
 
     /// A place for `bytes` bytes; empty where there is none.
     [[nodiscard]] block place(std::size_t bytes, std::size_t alignment) const noexcept {

@@ -17,7 +17,7 @@
 #include <algorithm> // max, min
 #include <cstddef>   // size_t
 #include <cstdint>   // uintptr_t
-#include <utility>   // move
+#include <utility>   // move, exchange
 
 namespace vram {
 
@@ -45,7 +45,11 @@ public:
 
     explicit virtual_source(Memory memory, virtual_options const& options = {})
         : virtual_source{memory, options, page_for(memory, options)} {}
-    virtual_source(virtual_source&&) noexcept = default;
+    virtual_source(virtual_source&& other) noexcept
+        : span_{std::move(other.span_)},
+          blocks_{std::move(other.blocks_)},
+          keep_{other.keep_},
+          figures_{std::exchange(other.figures_, {})} {}
     ~virtual_source() {
         blocks_.for_each([&](block const& b) { // their memory is given back all the same
             report_error({mishap::leak, pointer(b), b.bytes, 0});
