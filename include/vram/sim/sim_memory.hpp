@@ -68,7 +68,8 @@ public:
             return index == devices_ ? sim_kind::pinned : sim_kind::managed;
         }
         if (sim_reservation const* const r = reservation_of(p)) {
-            device = r->device;
+            sim_block const* const mapped = const_cast<sim_reservation*>(r)->mapping(p);
+            device                        = mapped != nullptr ? mapped->device : r->device;
             return sim_kind::device;
         }
         sim_block const* const block = registered_->before(p);

@@ -57,8 +57,11 @@ public:
 
     /// Gives memory to each of the pages [first, last) that has none: spares, then new. All or none.
     void fill(std::size_t first, std::size_t last) {
-        std::size_t const had = spares_.size();
+        std::size_t const had  = spares_.size();
+        std::size_t       bare = 0;
+        for (std::size_t i = first; i < last; ++i) { bare += slots_[i].now == state::none ? 1 : 0; }
         try {
+            while (spares_.size() < bare) { make(); } // before anything is mapped in vain
             for (std::size_t i = first; i < last; ++i) {
                 if (slots_[i].now == state::none) { put(i, take()); }
             }
@@ -156,17 +159,16 @@ private:
         std::size_t from, to;
     };
 
-    handle take() {
-        if (!spares_.empty()) {
-            handle const page = spares_.back();
-            spares_.pop_back();
-            return page;
-        }
+    void make() {
         // Every page may become a spare: that must not fail then.
         if (spares_.capacity() <= held_) { spares_.reserve(2 * held_ + 8); }
-        handle const page = memory().create(page_);
+        spares_.push_back(memory().create(page_));
         ++held_;
         ++calls_;
+    }
+    handle take() noexcept {
+        handle const page = spares_.back();
+        spares_.pop_back();
         return page;
     }
     void destroy(handle page) noexcept {
