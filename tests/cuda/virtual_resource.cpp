@@ -32,7 +32,7 @@ void write_all(void* p, std::size_t bytes) {
     s.synchronize();
 }
 
-std::byte* take(virtual_resource& mr, std::size_t pages) {
+std::byte* take_virtual(virtual_resource& mr, std::size_t pages) {
     return static_cast<std::byte*>(mr.allocate_sync(pages * mr.page_size()));
 }
 
@@ -70,7 +70,7 @@ TEST_CASE("virtual_resource: a block grows where it lies, and its bytes stay") {
     machine const     here;
     virtual_resource  mr{small_handles()};
     std::size_t const unit = mr.page_size();
-    std::byte* const  p    = take(mr, 1);
+    std::byte* const  p    = take_virtual(mr, 1);
     write_all(p, unit);
     CHECK(mr.extend(p, unit, 9 * unit));
     std::byte         first{};
@@ -90,7 +90,7 @@ TEST_CASE("virtual_resource: free pages are put under a request that no run coul
     machine const     here;
     virtual_resource  mr{small_handles()};
     std::size_t const unit = mr.page_size();
-    std::byte* const  p    = take(mr, 8);
+    std::byte* const  p    = take_virtual(mr, 8);
     write_all(p, 8 * unit);
     auto const held = mr.usage().upstream;
     CHECK(mr.widen(p, 8 * unit, 3 * unit));
@@ -114,10 +114,10 @@ TEST_CASE("virtual_resource: what it keeps is for the next block, and is trimmed
     virtual_resource  mr{{.handle_size = 2_MiB, .keep = 8_MiB}};
     std::size_t const unit = mr.page_size();
     CHECK(mr.device() == cuda_device::current());
-    mr.deallocate_sync(take(mr, 6), 6 * unit);
+    mr.deallocate_sync(take_virtual(mr, 6), 6 * unit);
     CHECK(mr.usage().reserved == 8_MiB);
     auto const calls = mr.usage().upstream;
-    mr.deallocate_sync(take(mr, 4), 4 * unit);
+    mr.deallocate_sync(take_virtual(mr, 4), 4 * unit);
     CHECK(mr.usage().upstream == calls);
     CHECK(mr.trim(2 * unit) == 8_MiB - 2 * unit);
     CHECK(mr.trim() == 2 * unit);
@@ -144,7 +144,7 @@ TEST_CASE("virtual_resource: pages are exported one by one, where it was asked f
     machine const    here;
     virtual_resource mr{small_handles(), cuda_device::current(),
                         cudaMemHandleTypePosixFileDescriptor};
-    std::byte* const p      = take(mr, 2);
+    std::byte* const p      = take_virtual(mr, 2);
     int const        first  = mr.export_page(p);
     int const        second = mr.export_page(p + mr.page_size());
     CHECK(first >= 0);
@@ -186,12 +186,12 @@ TEST_CASE("virtual_resource: a failure at any call leaves all as it was") {
     virtual_resource  mr{small_handles()};
     std::size_t const unit = mr.page_size();
     std::byte*        p    = nullptr;
-    CHECK(tests::walk_failures([&] { p = take(mr, 3); },
+    CHECK(tests::walk_failures([&] { p = take_virtual(mr, 3); },
                                [&] { mr.deallocate_sync(p, 3 * unit); }) == 2 * 2 * (3 + 3 + 1));
     CHECK(mr.usage().live == 0);
     CHECK(mr.usage().reserved == 0);
 
-    p          = take(mr, 3);
+    p          = take_virtual(mr, 3);
     bool grown = false;
     CHECK(tests::walk_failures([&] { grown = mr.extend(p, 3 * unit, 2 * unit); },
                                [&] {
@@ -212,7 +212,7 @@ TEST_CASE("virtual_resource: what fails while memory goes back is told, and the 
     virtual_resource  mr{small_handles()};
     std::size_t const unit = mr.page_size();
     std::byte*        p    = nullptr;
-    tests::walk_reports([&] { p = take(mr, 3); }, [&] { mr.deallocate_sync(p, 3 * unit); });
+    tests::walk_reports([&] { p = take_virtual(mr, 3); }, [&] { mr.deallocate_sync(p, 3 * unit); });
     mr.trim(); // takes away what would not go
     CHECK(mr.usage().reserved == 0);
     CHECK(doubles::cudart::out().pages == 0);

@@ -15,7 +15,7 @@ constexpr std::uintptr_t span_base = 1 << 20;
 /// A span of `pages` pages of 100 bytes, which is no power of two on purpose.
 span_blocks hundreds(std::size_t pages) { return {at(span_base), 100, pages}; }
 
-span_blocks::block put(span_blocks& blocks, std::size_t bytes, std::size_t alignment = 1) {
+span_blocks::block put_block(span_blocks& blocks, std::size_t bytes, std::size_t alignment = 1) {
     auto const b = blocks.place(bytes, alignment);
     REQUIRE_FALSE(b.empty());
     blocks.insert(b);
@@ -26,34 +26,34 @@ span_blocks::block put(span_blocks& blocks, std::size_t bytes, std::size_t align
 
 TEST_CASE("span_blocks: the first is in front, the second half way, the third between them") {
     auto       blocks = hundreds(16);
-    auto const first  = put(blocks, 150);
+    auto const first  = put_block(blocks, 150);
     CHECK(first.address == span_base);
     CHECK(first.first == 0);
     CHECK(first.last == 2);
-    auto const second = put(blocks, 100);
+    auto const second = put_block(blocks, 100);
     CHECK(second.first == 9); // the middle of [2, 16)
     CHECK(second.pages() == 1);
-    auto const third = put(blocks, 1);
+    auto const third = put_block(blocks, 1);
     CHECK(third.first == 5); // the middle of [2, 9)
     CHECK_FALSE(blocks.empty());
 }
 
 TEST_CASE("span_blocks: what is too large for half a gap goes where it fits best") {
     auto blocks = hundreds(16);
-    put(blocks, 200);                    // [0, 2)
-    put(blocks, 100);                    // [9, 10)
-    auto const large = put(blocks, 600); // [10, 16) fits exactly, [2, 9) has seven
+    put_block(blocks, 200);                    // [0, 2)
+    put_block(blocks, 100);                    // [9, 10)
+    auto const large = put_block(blocks, 600); // [10, 16) fits exactly, [2, 9) has seven
     CHECK(large.first == 10);
-    CHECK(put(blocks, 700).first == 2);
+    CHECK(put_block(blocks, 700).first == 2);
     CHECK(blocks.place(1, 1).empty());
 }
 
 TEST_CASE("span_blocks: any alignment is met, by pages that are the block's own") {
     auto       blocks = hundreds(1000);
-    auto const b      = put(blocks, 10, 4096);
+    auto const b      = put_block(blocks, 10, 4096);
     CHECK(b.address % 4096 == 0);
     CHECK(b.first == (b.address - span_base) / 100);
-    auto const c = put(blocks, 1000, 8192);
+    auto const c = put_block(blocks, 1000, 8192);
     CHECK(c.address % 8192 == 0);
     CHECK(c.last == (c.address - span_base + 1000 + 99) / 100);
     CHECK(blocks.place(1, std::size_t{1} << 62).empty());
@@ -71,8 +71,8 @@ TEST_CASE("span_blocks: sizes beyond the span are refused, up to those that over
 
 TEST_CASE("span_blocks: a block grows up to the next one, and no further") {
     auto       blocks = hundreds(16);
-    auto const first  = put(blocks, 100);
-    put(blocks, 100); // [8, 9)
+    auto const first  = put_block(blocks, 100);
+    put_block(blocks, 100); // [8, 9)
     auto const more = blocks.resized(first, 800);
     CHECK(more.last == 8);
     CHECK(blocks.resized(first, 801).empty());
@@ -88,7 +88,7 @@ TEST_CASE("span_blocks: a block grows up to the next one, and no further") {
 
 TEST_CASE("span_blocks: finds blocks by where they begin, and by what lies in their pages") {
     auto       blocks = hundreds(16);
-    auto const b      = put(blocks, 150);
+    auto const b      = put_block(blocks, 150);
     CHECK(blocks.at(at(span_base)).bytes == 150);
     CHECK(blocks.at(at(span_base + 1)).empty());
     CHECK(blocks.around(at(span_base + 1), 199).bytes == 150); // the rest of its page too

@@ -19,7 +19,7 @@ using sim_span = virtual_span<sim_virtual_memory>;
 sim_span sixteen_pages() { return {sim_virtual_memory{}, 16 * small_page, small_page}; }
 
 /// Which pages have memory, as text: "xx--".
-std::string pattern(sim_span const& span, std::size_t count) {
+std::string mapped_pattern(sim_span const& span, std::size_t count) {
     std::string text;
     for (std::size_t i = 0; i < count; ++i) { text += span.mapped(i) ? 'x' : '-'; }
     return text;
@@ -49,7 +49,7 @@ TEST_CASE("virtual_span: pages get memory where they have none, and access run b
     span.fill(1, 3);
     CHECK(node.faults().calls(sim_call_kind::set_access) == 1);
     span.fill(0, 5); // two runs around what is there
-    CHECK(pattern(span, 6) == "xxxxx-");
+    CHECK(mapped_pattern(span, 6) == "xxxxx-");
     CHECK(span.held() == 5);
     CHECK(span.calls() == 5);
     CHECK(node.figures().used == 5 * small_page);
@@ -69,7 +69,7 @@ TEST_CASE("virtual_span: what is dropped is the device's, but for the spares tha
     CHECK(span.drop(4, 8, 0) == 2);
     CHECK(span.held() == 4);
     CHECK(span.drop(0, 2, 1) == 2);
-    CHECK(pattern(span, 6) == "--xx--");
+    CHECK(mapped_pattern(span, 6) == "--xx--");
     CHECK(span.spares() == 1);
     CHECK(node.figures().used == 3 * small_page);
     auto const made = node.faults().calls(sim_call_kind::create);
@@ -91,14 +91,14 @@ TEST_CASE("virtual_span: memory moves to other pages, and its contents with it")
     span.drop(2, 3, 0);
     auto const made = node.faults().calls(sim_call_kind::create);
     CHECK(span.move(0, 4, 8, 16) == 3);
-    CHECK(pattern(span, 16) == "----xxxxxxx-----");
+    CHECK(mapped_pattern(span, 16) == "----xxxxxxx-----");
     CHECK(*sim_view(static_cast<std::byte*>(span.address(8))) == std::byte{1});
     CHECK(*sim_view(static_cast<std::byte*>(span.address(9))) == std::byte{2});
     CHECK(*sim_view(static_cast<std::byte*>(span.address(10))) == std::byte{4});
     CHECK(node.faults().calls(sim_call_kind::create) == made); // no memory was made or ended,
     CHECK(node.faults().calls(sim_call_kind::free) == 1);      // but for what was dropped
     CHECK(span.move(4, 8, 8, 12) == 1);                        // only the last of them has none
-    CHECK(pattern(span, 12) == "-----xxxxxxx");
+    CHECK(mapped_pattern(span, 12) == "-----xxxxxxx");
     CHECK(span.move(0, 4, 12, 16) == 0); // nothing there to move
     check_usable(span);
     CHECK(node.reports().empty());
@@ -135,7 +135,7 @@ TEST_CASE("virtual_span: a failure in any call of the driver leaves all as it wa
         unsigned const thrown = doubles::walk_page_calls(
             make, [](sim_span& span) { span.fill(0, 6); },
             [&](sim_span& span, bool failed) {
-                CHECK(pattern(span, 8) == (failed ? "-xx---x-" : "xxxxxxx-"));
+                CHECK(mapped_pattern(span, 8) == (failed ? "-xx---x-" : "xxxxxxx-"));
                 if (times == 1) { CHECK(span.held() == (failed ? 4 : 7)); }
                 span.trim(0); // tries again to take away what would not go
                 CHECK(span.spares() == 0);
@@ -151,7 +151,7 @@ TEST_CASE("virtual_span: a failure in any call of the driver leaves all as it wa
                 CHECK_FALSE(failed);
                 span.trim(0);
                 CHECK(span.held() == 0);
-                CHECK(pattern(span, 8) == "--------");
+                CHECK(mapped_pattern(span, 8) == "--------");
             },
             times);
         std::size_t moved = 0;
@@ -160,7 +160,7 @@ TEST_CASE("virtual_span: a failure in any call of the driver leaves all as it wa
             [&](sim_span& span, bool failed) {
                 CHECK_FALSE(failed);
                 CHECK(span.held() == 4); // whatever became of it
-                auto const now = pattern(span, 8);
+                auto const now = mapped_pattern(span, 8);
                 CHECK(static_cast<std::size_t>(std::count(now.begin(), now.begin() + 8, 'x')) <= 3);
                 CHECK(static_cast<std::size_t>(std::count(now.begin() + 3, now.begin() + 6, 'x')) ==
                       moved);

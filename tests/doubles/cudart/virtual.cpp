@@ -64,16 +64,16 @@ cudaError_t known(machine& m, CUmemAllocationProp const& kind) {
     return here ? cudaSuccess : cudaErrorInvalidDevice;
 }
 
-CUresult CUDAAPI granularity(std::size_t* bytes, CUmemAllocationProp const* kind,
-                             CUmemAllocationGranularity_flags) {
+CUresult CUDAAPI driver_granularity(std::size_t* bytes, CUmemAllocationProp const* kind,
+                                    CUmemAllocationGranularity_flags) {
     return driver_call("cuMemGetAllocationGranularity", [&](machine& m) {
         *bytes = m.node->options().page;
         return known(m, *kind);
     });
 }
 
-CUresult CUDAAPI reserve(CUdeviceptr* p, std::size_t bytes, std::size_t alignment,
-                         CUdeviceptr /*hint*/, unsigned long long flags) {
+CUresult CUDAAPI driver_reserve(CUdeviceptr* p, std::size_t bytes, std::size_t alignment,
+                                CUdeviceptr /*hint*/, unsigned long long flags) {
     return driver_call("cuMemAddressReserve", [&](machine& m) {
         if (flags != 0) { return cudaErrorInvalidValue; }
         void* const at =
@@ -85,7 +85,7 @@ CUresult CUDAAPI reserve(CUdeviceptr* p, std::size_t bytes, std::size_t alignmen
     });
 }
 
-CUresult CUDAAPI release_range(CUdeviceptr p, std::size_t bytes) {
+CUresult CUDAAPI driver_release(CUdeviceptr p, std::size_t bytes) {
     return driver_call("cuMemAddressFree", [&](machine& m) {
         on_pages(m, vram::sim_call_kind::free, 0, bytes,
                  [&](vram::sim_pages& pages) { pages.release(pointer(p), bytes); });
@@ -93,8 +93,8 @@ CUresult CUDAAPI release_range(CUdeviceptr p, std::size_t bytes) {
     });
 }
 
-CUresult CUDAAPI create(CUmemGenericAllocationHandle* handle, std::size_t bytes,
-                        CUmemAllocationProp const* kind, unsigned long long flags) {
+CUresult CUDAAPI driver_create(CUmemGenericAllocationHandle* handle, std::size_t bytes,
+                               CUmemAllocationProp const* kind, unsigned long long flags) {
     return driver_call("cuMemCreate", [&](machine& m) {
         if (cudaError_t const refused = known(m, *kind); refused != cudaSuccess) { return refused; }
         if (flags != 0) { return cudaErrorInvalidValue; }
@@ -107,7 +107,7 @@ CUresult CUDAAPI create(CUmemGenericAllocationHandle* handle, std::size_t bytes,
     });
 }
 
-CUresult CUDAAPI destroy(CUmemGenericAllocationHandle handle) {
+CUresult CUDAAPI driver_destroy(CUmemGenericAllocationHandle handle) {
     return driver_call("cuMemRelease", [&](machine& m) {
         on_pages(m, vram::sim_call_kind::free, 0, 0,
                  [&](vram::sim_pages& pages) { pages.destroy(handle); });
@@ -116,8 +116,8 @@ CUresult CUDAAPI destroy(CUmemGenericAllocationHandle handle) {
     });
 }
 
-CUresult CUDAAPI map(CUdeviceptr p, std::size_t bytes, std::size_t offset,
-                     CUmemGenericAllocationHandle handle, unsigned long long flags) {
+CUresult CUDAAPI driver_map(CUdeviceptr p, std::size_t bytes, std::size_t offset,
+                            CUmemGenericAllocationHandle handle, unsigned long long flags) {
     return driver_call("cuMemMap", [&](machine& m) {
         if (offset != 0 || flags != 0) { return cudaErrorInvalidValue; }
         on_pages(m, vram::sim_call_kind::map, 0, bytes,
@@ -126,7 +126,7 @@ CUresult CUDAAPI map(CUdeviceptr p, std::size_t bytes, std::size_t offset,
     });
 }
 
-CUresult CUDAAPI unmap(CUdeviceptr p, std::size_t bytes) {
+CUresult CUDAAPI driver_unmap(CUdeviceptr p, std::size_t bytes) {
     return driver_call("cuMemUnmap", [&](machine& m) {
         on_pages(m, vram::sim_call_kind::unmap, 0, bytes,
                  [&](vram::sim_pages& pages) { pages.unmap(pointer(p), bytes); });
@@ -135,8 +135,8 @@ CUresult CUDAAPI unmap(CUdeviceptr p, std::size_t bytes) {
 }
 
 /// Each device reaches its own memory here, and no other's.
-CUresult CUDAAPI set_access(CUdeviceptr p, std::size_t bytes, CUmemAccessDesc const* list,
-                            std::size_t count) {
+CUresult CUDAAPI driver_set_access(CUdeviceptr p, std::size_t bytes, CUmemAccessDesc const* list,
+                                   std::size_t count) {
     return driver_call("cuMemSetAccess", [&](machine& m) {
         if (count != 1 || list->flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE) {
             return cudaErrorNotSupported;
@@ -156,8 +156,8 @@ CUresult CUDAAPI set_access(CUdeviceptr p, std::size_t bytes, CUmemAccessDesc co
 }
 
 /// What comes back is a file, as it should be, with nothing in it.
-CUresult CUDAAPI export_handle(void* shared, CUmemGenericAllocationHandle handle,
-                               CUmemAllocationHandleType kind, unsigned long long flags) {
+CUresult CUDAAPI driver_export_handle(void* shared, CUmemGenericAllocationHandle handle,
+                                      CUmemAllocationHandleType kind, unsigned long long flags) {
     return driver_call("cuMemExportToShareableHandle", [&](machine& m) {
         if (flags != 0 || kind != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR ||
             !m.exportable.contains(handle)) {
@@ -170,20 +170,20 @@ CUresult CUDAAPI export_handle(void* shared, CUmemGenericAllocationHandle handle
 }
 
 template <class Function>
-void* any(Function* f) {
+void* address_of(Function* f) {
     return reinterpret_cast<void*>(f);
 }
 
 void* entry_point(std::string_view name) {
-    if (name == "cuMemGetAllocationGranularity") { return any(granularity); }
-    if (name == "cuMemAddressReserve") { return any(reserve); }
-    if (name == "cuMemAddressFree") { return any(release_range); }
-    if (name == "cuMemCreate") { return any(create); }
-    if (name == "cuMemRelease") { return any(destroy); }
-    if (name == "cuMemMap") { return any(map); }
-    if (name == "cuMemUnmap") { return any(unmap); }
-    if (name == "cuMemSetAccess") { return any(set_access); }
-    if (name == "cuMemExportToShareableHandle") { return any(export_handle); }
+    if (name == "cuMemGetAllocationGranularity") { return address_of(driver_granularity); }
+    if (name == "cuMemAddressReserve") { return address_of(driver_reserve); }
+    if (name == "cuMemAddressFree") { return address_of(driver_release); }
+    if (name == "cuMemCreate") { return address_of(driver_create); }
+    if (name == "cuMemRelease") { return address_of(driver_destroy); }
+    if (name == "cuMemMap") { return address_of(driver_map); }
+    if (name == "cuMemUnmap") { return address_of(driver_unmap); }
+    if (name == "cuMemSetAccess") { return address_of(driver_set_access); }
+    if (name == "cuMemExportToShareableHandle") { return address_of(driver_export_handle); }
     return nullptr;
 }
 
