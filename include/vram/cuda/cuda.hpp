@@ -2,8 +2,7 @@
 #pragma once
 
 /// \file
-/// `cuda` is the whole CUDA platform: devices, streams, events, copies, and the four kinds of
-/// memory.
+/// `cuda` is the whole CUDA platform: devices, streams, events, copies, and the kinds of memory.
 
 #include <vram/cuda/cuda_async_resource.hpp> // cudaMallocAsync, from a pool of its own
 #include <vram/cuda/cuda_copy.hpp>           // copies in one, two and three dimensions
@@ -19,5 +18,7 @@
 #include <vram/cuda/cuda_stream.hpp>         // a stream that ends with its owner
 #include <vram/cuda/cuda_stream_view.hpp>    // a stream that is somebody else's
 #include <vram/cuda/cuda_thread.hpp>         // a host thread that works with a device
+#include <vram/cuda/cuda_virtual_memory.hpp> // addresses and memory apart
 #include <vram/cuda/managed_resource.hpp>    // cudaMallocManaged
 #include <vram/cuda/pinned_resource.hpp>     // cudaHostAlloc
+#include <vram/cuda/virtual_resource.hpp>    // blocks that grow where they lie

@@ -13,4 +13,5 @@
 #include <vram/sim/sim_register.hpp>         // sim_register
 #include <vram/sim/sim_resource.hpp>         // sim_resource
 #include <vram/sim/sim_touch.hpp>            // sim_touch
+#include <vram/sim/sim_virtual_resource.hpp> // sim_virtual_resource
 #include <vram/sim/sim_work.hpp>             // sim_work

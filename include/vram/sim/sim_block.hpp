@@ -27,10 +27,12 @@ struct sim_block {
     std::uintptr_t begin = 0;
     std::size_t    bytes = 0;
     sim_kind       kind{};
-    int            device  = 0;
-    std::size_t    counted = 0;     ///< bytes taken from the device for it
-    bool           freed   = false; ///< given back, as far as the program goes
-    bool           busy    = false; ///< earlier work of the stream it was freed on may use it yet
+    int            device   = 0;
+    std::size_t    counted  = 0;     ///< bytes taken from the device for it
+    bool           freed    = false; ///< given back, as far as the program goes
+    bool           busy     = false; ///< earlier work of the stream it was freed on may use it yet
+    bool           granted  = true;  ///< the device may use it: of a mapping, once it was told so
+    std::uint64_t  physical = 0;     ///< the physical memory that is mapped here; 0: not a mapping
     sim_event_of   allocated{};
     sim_event_of   released{};
     interval_map<sim_history> history; ///< empty while nobody checks

@@ -58,22 +58,11 @@ public:
         if (range.bytes == 0 || !(on_.races || on_.bounds || on_.residency)) { return; }
         who.what =
             access == sim_access::read ? sim_event_of::kind::read : sim_event_of::kind::write;
+        if (sim_reservation* const pages = memory_.reservation_of(range.begin())) {
+            return touch(*pages, who, clock, range, access, copy);
+        }
         sim_block* const block = place(who, range, copy, peers);
-        if (block == nullptr || block->history.size() == 0) { return; }
-        std::size_t const first = range.begin() - block->begin;
-        std::size_t const last  = std::min(range.end(), block->end()) - block->begin;
-        bool              told  = false;
-        block->history.change(first, last, [&](std::size_t from, std::size_t to, sim_history& h) {
-            if (!told && on_.races) { told = conflict(who, clock, *block, from, to, h); }
-            bool const fresh = h.write.what == sim_event_of::kind::allocation;
-            if (on_.uninitialised && access == sim_access::read && fresh && !told) {
-                told = true;
-                tell({sim_mistake::uninitialised_read, who, h.write, block->begin + from, to - from,
-                      "no write was declared before it"});
-            }
-            if (access == sim_access::read) { note_read(h, who); }
-        });
-        if (access == sim_access::write) { block->history.assign(first, last, {who, {}}); }
+        if (block != nullptr) { touch(*block, who, clock, range, access); }
     }
 
     /// A block comes to life by `who`.
@@ -110,6 +99,49 @@ public:
     [[nodiscard]] std::vector<sim_report> const& reports() const noexcept { return reports_; }
 
 private:
+    /// Touches a part of one block, up to its end. Says whether all was well.
+    bool touch(sim_block& block, sim_event_of const& who, vector_clock const& clock,
+               sim_range range, sim_access access) {
+        if (block.history.size() == 0) { return true; }
+        std::size_t const first = range.begin() - block.begin;
+        std::size_t const last  = std::min(range.end(), block.end()) - block.begin;
+        bool              told  = false;
+        block.history.change(first, last, [&](std::size_t from, std::size_t to, sim_history& h) {
+            if (!told && on_.races) { told = conflict(who, clock, block, from, to, h); }
+            bool const fresh = h.write.what == sim_event_of::kind::allocation;
+            if (on_.uninitialised && access == sim_access::read && fresh && !told) {
+                told = true;
+                tell({sim_mistake::uninitialised_read, who, h.write, block.begin + from, to - from,
+                      "no write was declared before it"});
+            }
+            if (access == sim_access::read) { note_read(h, who); }
+        });
+        if (access == sim_access::write) { block.history.assign(first, last, {who, {}}); }
+        return !told;
+    }
+
+    /// Touches reserved addresses: what is mapped there, piece by piece.
+    void touch(sim_reservation& pages, sim_event_of const& who, vector_clock const& clock,
+               sim_range range, sim_access access, bool copy) {
+        bool well = true;
+        for (std::uintptr_t at = range.begin(); well && at < range.end();) {
+            sim_block* const page = pages.mapping(at);
+            if (page == nullptr || !page->granted) {
+                if (on_.bounds) {
+                    tell({sim_mistake::unmapped_access, who,
+                          page != nullptr ? page->allocated : sim_event_of{}, at, range.end() - at,
+                          page != nullptr ? "no device was given access to what is mapped there"
+                                          : "nothing is mapped there"});
+                }
+                return;
+            }
+            well = reaches(who, *page, range, copy, false) &&
+                   touch(*page, who, clock, {reinterpret_cast<void const*>(at), range.end() - at},
+                         access);
+            at = page->end();
+        }
+    }
+
     /// The block of an access; null, and told, where there is none or it may not be used so.
     sim_block* place(sim_event_of const& who, sim_range range, bool copy, bool peers) {
         sim_space* const space = memory_.space_of(range.begin());
@@ -134,22 +166,27 @@ private:
             }
             return nullptr;
         }
+        return reaches(who, *block, range, copy, peers) ? block : nullptr;
+    }
+
+    /// Whether who asks gets to where the block is; told, where not.
+    bool reaches(sim_event_of const& who, sim_block const& block, sim_range range, bool copy,
+                 bool peers) {
         bool const on_device =
-            block->kind == sim_kind::device || block->kind == sim_kind::device_async;
-        if (on_.residency && on_device && !copy) {
-            if (who.host) {
-                tell({sim_mistake::host_access, who, block->allocated, range.begin(), range.bytes,
-                      "copy it to host memory first"});
-                return nullptr;
-            }
-            if (block->device != who.device && !peers) {
-                tell({sim_mistake::peer_access, who, block->allocated, range.begin(), range.bytes,
-                      "enable peer access from device " + std::to_string(who.device) +
-                          " to device " + std::to_string(block->device)});
-                return nullptr;
-            }
+            block.kind == sim_kind::device || block.kind == sim_kind::device_async;
+        if (!on_.residency || !on_device || copy) { return true; }
+        if (who.host) {
+            tell({sim_mistake::host_access, who, block.allocated, range.begin(), range.bytes,
+                  "copy it to host memory first"});
+            return false;
         }
-        return block;
+        if (block.device != who.device && !peers) {
+            tell({sim_mistake::peer_access, who, block.allocated, range.begin(), range.bytes,
+                  "enable peer access from device " + std::to_string(who.device) + " to device " +
+                      std::to_string(block.device)});
+            return false;
+        }
+        return true;
     }
 
     /// Whether `who` conflicts with what is in `h`, which is told.

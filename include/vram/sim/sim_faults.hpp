@@ -25,8 +25,13 @@ enum class sim_call_kind : unsigned char {
     allocate_host, ///< pinned and managed memory
     pin,           ///< pinning what is there already
     free,          ///< of any kind; a failing free frees nothing
-    copy,          ///< copies and fills
-    launch,        ///< kernels and host callbacks
+    reserve,       ///< addresses without memory
+    create,        ///< physical memory without an address
+    map,           ///< one to the other
+    set_access,
+    unmap,
+    copy,   ///< copies and fills
+    launch, ///< kernels and host callbacks
     create_stream,
     create_event,
     record,

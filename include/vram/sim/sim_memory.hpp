@@ -4,20 +4,26 @@
 /// \file
 /// `sim_memory` is every address that the simulated machine knows, and what lies there.
 
-#include <vram/base/align.hpp>      // align
-#include <vram/sim/sim_options.hpp> // sim_options
-#include <vram/sim/sim_space.hpp>   // sim_space, sim_block
+#include <vram/base/align.hpp>          // align
+#include <vram/sim/sim_frames.hpp>      // sim_frames
+#include <vram/sim/sim_options.hpp>     // sim_options
+#include <vram/sim/sim_physical.hpp>    // sim_physical
+#include <vram/sim/sim_reservation.hpp> // sim_reservation
+#include <vram/sim/sim_space.hpp>       // sim_space, sim_block
 
 #include <algorithm> // clamp, min
 #include <cstddef>   // size_t
-#include <cstdint>   // uintptr_t
+#include <cstdint>   // uintptr_t, uint64_t
+#include <iterator>  // prev
+#include <map>       // map
 #include <memory>    // unique_ptr
 #include <new>       // bad_alloc
 #include <vector>    // vector
 
 namespace vram {
 
-/// All spaces: one for each device, the pinned, the managed, and what was registered by hand.
+/// All spaces: one for each device, the pinned, the managed, what was registered by hand, and the
+/// addresses that were reserved, with the physical memory to be mapped there.
 ///
 /// Threads   one at a time: the machine's lock
 /// Cost      a lookup is O(log blocks)
@@ -47,6 +53,7 @@ public:
         for (auto& space : spaces_) {
             if (space->holds(p)) { return space.get(); }
         }
+        if (sim_reservation* const r = reservation_of(p)) { return &r->space; }
         sim_block const* const block = registered_->before(p);
         return block != nullptr && !block->freed && p < block->end() ? registered_.get() : nullptr;
     }
@@ -60,6 +67,11 @@ public:
             if (index < devices_) { return sim_kind::device; }
             return index == devices_ ? sim_kind::pinned : sim_kind::managed;
         }
+        if (sim_reservation const* const r = reservation_of(p)) {
+            sim_block const* const mapped = const_cast<sim_reservation*>(r)->mapping(p);
+            device                        = mapped != nullptr ? mapped->device : r->device;
+            return sim_kind::device;
+        }
         sim_block const* const block = registered_->before(p);
         bool const             known = block != nullptr && !block->freed && p < block->end();
         return known ? sim_kind::registered : sim_kind::pageable;
@@ -70,8 +82,26 @@ public:
         for (auto const& space : spaces_) {
             if (space->holds(p)) { return space->backed() ? space->view(p) : 0; }
         }
+        if (sim_reservation const* const r = reservation_of(p)) {
+            return r->space.backed() ? r->space.view(p) : 0;
+        }
         return p;
     }
+
+    /// The reserved range that `p` lies in; null where there is none.
+    [[nodiscard]] sim_reservation* reservation_of(std::uintptr_t p) {
+        auto const after = reservations.upper_bound(p);
+        if (after == reservations.begin()) { return nullptr; }
+        sim_reservation* const r = std::prev(after)->second.get();
+        return p < r->end() ? r : nullptr;
+    }
+    [[nodiscard]] sim_reservation const* reservation_of(std::uintptr_t p) const {
+        return const_cast<sim_memory*>(this)->reservation_of(p);
+    }
+
+    std::map<std::uintptr_t, std::unique_ptr<sim_reservation>> reservations; ///< by their begin
+    std::map<std::uint64_t, sim_physical>                      physical;     ///< by their handles
+    sim_frames                                                 frames;       ///< what lies in it
 
     template <class Visit>
     void for_each(Visit visit) {

@@ -150,6 +150,23 @@ public:
                                    block.bytes,
                                    "it was never given back"});
         });
+        for (auto const& [handle, memory] : machine_.memory.physical) {
+            if (!memory.handle) { continue; } // then its mapping is what was forgotten
+            machine_.checker.tell({sim_mistake::leak,
+                                   {},
+                                   memory.created,
+                                   0,
+                                   memory.bytes,
+                                   "its handle was never destroyed"});
+        }
+        for (auto const& [begin, range] : machine_.memory.reservations) {
+            machine_.checker.tell({sim_mistake::leak,
+                                   {},
+                                   range->reserved,
+                                   begin,
+                                   range->bytes,
+                                   "the addresses were never given back"});
+        }
     }
 
     /// The inside, for the parts of `sim/`.

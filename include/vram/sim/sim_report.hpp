@@ -21,6 +21,7 @@ enum class sim_mistake : unsigned char {
     use_before_ready,     ///< an access that its allocation does not come before
     use_after_free,       ///< an access to memory that was given back
     out_of_bounds,        ///< an access outside any live allocation
+    unmapped_access,      ///< an access to reserved addresses that nothing is mapped to
     uninitialised_read,   ///< a read of what nobody wrote
     pageable_access,      ///< a device on host memory that is not pinned
     host_access,          ///< the host on device memory
@@ -42,6 +43,7 @@ enum class sim_mistake : unsigned char {
     case sim_mistake::use_before_ready: return "use before the allocation is complete";
     case sim_mistake::use_after_free: return "use after free";
     case sim_mistake::out_of_bounds: return "access outside any live allocation";
+    case sim_mistake::unmapped_access: return "access to addresses with no memory";
     case sim_mistake::uninitialised_read: return "read of memory that was never written";
     case sim_mistake::pageable_access: return "device access to pageable memory";
     case sim_mistake::host_access: return "host access to device memory";

@@ -42,6 +42,8 @@ public:
     }
     [[nodiscard]] bool backed() const noexcept { return view_ != 0; }
 
+    [[nodiscard]] std::uintptr_t begin() const noexcept { return begin_; }
+
     [[nodiscard]] bool holds(std::uintptr_t p) const noexcept { return p - begin_ < size_; }
 
     /// A new block, or null where no gap is large enough.

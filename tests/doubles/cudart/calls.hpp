@@ -138,7 +138,8 @@ private:
 /// Whether a function ends something. Such a call does its work also where it is planned to fail:
 /// what it returns is the error of something earlier, as CUDA's documentation says of it.
 inline bool ends_something(std::string_view function) noexcept {
-    return function.starts_with("cudaFree") || function.ends_with("Destroy");
+    return function.starts_with("cudaFree") || function.ends_with("Destroy") ||
+           function == "cuMemRelease" || function == "cuMemAddressFree";
 }
 
 /// One call: counted, failed if so planned, else `body()`, whose status it latches.

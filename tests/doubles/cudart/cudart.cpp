@@ -33,6 +33,7 @@ census out() {
     now.streams = m.streams.size();
     now.events  = m.events.size();
     now.graphs  = m.graphs.size();
+    count_virtual(m, now);
     return now;
 }
 

@@ -19,9 +19,11 @@ namespace doubles::cudart {
 
 /// The machine to come.
 struct machine_options {
-    int         devices  = 2;
-    std::size_t capacity = std::size_t{1} << 30; ///< of each device, in bytes
-    bool        pools    = true;                 ///< whether the devices have memory pools
+    int         devices        = 2;
+    std::size_t capacity       = std::size_t{1} << 30; ///< of each device, in bytes
+    bool        pools          = true;                 ///< whether the devices have memory pools
+    bool        virtual_memory = true;                 ///< whether the driver has it
+    bool        old_driver = false; ///< of before 10.2: it knows the names, and has no such calls
 };
 
 /// What belongs to the program and has not been given back.
@@ -34,6 +36,9 @@ struct census {
     std::size_t streams        = 0;
     std::size_t events         = 0;
     std::size_t graphs         = 0;
+    std::size_t ranges         = 0; ///< of addresses that are reserved
+    std::size_t pages          = 0; ///< physical memory with a handle
+    std::size_t mappings       = 0;
 
     friend bool operator==(census const&, census const&) = default;
 };

@@ -102,6 +102,7 @@ public:
         pools.clear();
         graphs.clear();
         captures.clear();
+        exportable.clear();
         chosen = options;
         node.reset();
         vram::sim_options of_node{};
@@ -138,6 +139,7 @@ public:
     std::map<cudaMemPool_t, std::unique_ptr<CUmemPoolHandle_st>> pools;
     std::set<std::unique_ptr<CUgraph_st>>                        graphs;
     std::vector<std::weak_ptr<capture>>                          captures;
+    std::set<std::uint64_t> exportable; ///< physical memory that other processes may map
 
 private:
     CUstream_st* default_stream(int ordinal, std::thread::id thread) {
@@ -154,6 +156,9 @@ private:
 
     std::map<std::pair<int, std::thread::id>, std::unique_ptr<CUstream_st>> defaults;
 };
+
+/// Adds what is out of virtual memory.
+void count_virtual(machine& m, census& now);
 
 /// What CUDA says where the simulated machine says `e`.
 [[nodiscard]] inline cudaError_t translated(vram::sim_error const& e) noexcept {

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `cuda_virtual_memory` is the driver's virtual memory on one device.
+
+#include <vram/base/contract.hpp>           // expects
+#include <vram/base/out_of_memory.hpp>      // out_of_memory
+#include <vram/concepts/virtual_memory.hpp> // the concepts that the proofs below check
+#include <vram/cuda/cuda_capture_guard.hpp> // cuda_capture_guard
+#include <vram/cuda/cuda_platform.hpp>      // cuda_platform
+#include <vram/cuda/cuda_virtual_calls.hpp> // cuda_virtual_calls
+
+#include <cuda.h> // CUmemGenericAllocationHandle
+
+#include <cstddef> // size_t
+#include <cstdint> // uintptr_t
+#include <new>     // nothrow
+
+namespace vram {
+
+/// Addresses and memory apart: cuMemAddressReserve, cuMemCreate, cuMemMap. A plain value; what it
+/// gives, any other of the same device takes back.
+///
+///     cuda_virtual_memory memory;
+///     address_range       range{memory, 1_GiB, memory.granularity()};
+///
+/// Failure   `out_of_memory` with the device's figures from `create`, else `cuda_error`; in `release`
+///           and `destroy`, the error sink. Nothing is latched that the runtime would tell later
+/// Threads   any
+/// Streams   none: nothing here waits, and what is unmapped while a kernel uses it makes that fault
+/// Cost      on an H200: create 14 us, map 1 us, give access 35 us (to any number of mappings at
+///           once), unmap 24 us, destroy 15 us and more for larger pieces
+class cuda_virtual_memory {
+public:
+    using platform = cuda_platform;
+    using handle   = CUmemGenericAllocationHandle;
+
+    /// \param export_handle  how other processes can be let in: not, or by a file descriptor
+    explicit cuda_virtual_memory(cuda_device                 device        = cuda_device::current(),
+                                 cudaMemAllocationHandleType export_handle = cudaMemHandleTypeNone)
+        : device_{device}, export_{export_handle} {
+        expects(export_ == cudaMemHandleTypeNone || export_ == cudaMemHandleTypePosixFileDescriptor,
+                "cuda_virtual_memory: memory is exported as a file descriptor");
+        cuda_exit::watch();
+        (void)cuda_memory_info(device_); // the driver is up, and the device has its context
+        CUmemAllocationProp const kind = properties();
+        demand(attempt([&](cuda_virtual_calls const& driver) {
+            return driver.granularity(&granularity_, &kind, CU_MEM_ALLOC_GRANULARITY_MINIMUM);
+        }));
+    }
+
+    [[nodiscard]] std::size_t granularity() const noexcept { return granularity_; }
+    [[nodiscard]] memory_info memory() const { return cuda_memory_info(device_); }
+
+    [[nodiscard]] void* reserve(std::size_t bytes, std::size_t alignment) const {
+        CUdeviceptr p = 0;
+        demand(attempt([&](cuda_virtual_calls const& driver) {
+                   return driver.reserve(&p, bytes, alignment, 0, 0);
+               }),
+               {.asked = bytes, .rounded = bytes, .alignment = alignment});
+        return reinterpret_cast<void*>(static_cast<std::uintptr_t>(p));
+    }
+    void release(void* p, std::size_t bytes) const noexcept {
+        give(p, bytes,
+             [&](cuda_virtual_calls const& driver) { return driver.release(address(p), bytes); });
+    }
+
+    [[nodiscard]] handle create(std::size_t bytes) const {
+        CUmemAllocationProp const kind   = properties();
+        handle                    made   = 0;
+        cudaError_t const         status = attempt([&](cuda_virtual_calls const& driver) {
+            return driver.create(&made, bytes, &kind, 0);
+        });
+        if (status == cudaErrorMemoryAllocation) [[unlikely]] {
+            memory_info const now = cuda_memory_info(device_, std::nothrow);
+            throw out_of_memory{{.asked        = bytes,
+                                 .rounded      = bytes,
+                                 .device_free  = now.free,
+                                 .device_total = now.total}};
+        }
+        demand(status);
+        return made;
+    }
+    void destroy(handle h, std::size_t bytes) const noexcept {
+        give(nullptr, bytes, [&](cuda_virtual_calls const& driver) { return driver.destroy(h); });
+    }
+
+    void map(void* p, handle h, std::size_t bytes) const {
+        demand(attempt([&](cuda_virtual_calls const& driver) {
+            return driver.map(address(p), bytes, 0, h, 0);
+        }));
+    }
+    void set_access(void* p, std::size_t bytes) const {
+        CUmemAccessDesc access{};
+        access.location = place();
+        access.flags    = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+        demand(attempt([&](cuda_virtual_calls const& driver) {
+            return driver.set_access(address(p), bytes, &access, 1);
+        }));
+    }
+    void unmap(void* p, std::size_t bytes) const {
+        demand(cuda_exit::began() ? cudaSuccess : attempt([&](cuda_virtual_calls const& driver) {
+            return driver.unmap(address(p), bytes);
+        }));
+    }
+
+    /// A file descriptor that the caller closes; another process imports it.
+    [[nodiscard]] int export_handle(handle h) const {
+        int file = -1;
+        demand(attempt([&](cuda_virtual_calls const& driver) {
+            return driver.export_handle(&file, h, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+        }));
+        return file;
+    }
+
+    [[nodiscard]] cuda_device device() const noexcept { return device_; }
+
+    friend bool operator==(cuda_virtual_memory const&,
+                           cuda_virtual_memory const&) noexcept = default;
+
+private:
+    /// One call of the driver, with the device current and no capture in the way.
+    template <class Call>
+    [[nodiscard]] cudaError_t attempt(Call const& call) const {
+        cuda_virtual_calls const& driver = cuda_virtual_calls::here();
+        cuda_device_guard const   on{device_};
+        cuda_capture_guard const  relaxed;
+        return cuda_exit::or_refused([&] { return cuda_virtual_calls::status(call(driver)); });
+    }
+    /// The same for what gives something back.
+    template <class Call>
+    void give(void* p, std::size_t bytes, Call const& call) const noexcept {
+        if (cuda_exit::began()) { return; }
+        cuda_device_guard const  on{device_, std::nothrow};
+        cuda_capture_guard const relaxed;
+        cuda_error::report(on.status());             // the call below is right on whatever device
+        auto const status = cuda_exit::or_done([&] { // what is given was taken: the calls are there
+            return cuda_virtual_calls::status(call(cuda_virtual_calls::here()));
+        });
+        if (status == cudaSuccess) [[likely]] { return; }
+        report_error({mishap::platform_error, p, bytes, static_cast<int>(status)});
+    }
+    /// The driver latches nothing, so what the runtime has latched is somebody else's: it stays.
+    static void demand(cudaError_t status, shortage const& asked = {}) {
+        if (status == cudaSuccess) [[likely]] { return; }
+        if (status == cudaErrorMemoryAllocation) { throw out_of_memory{asked}; }
+        throw cuda_error{status};
+    }
+
+    static CUdeviceptr address(void const* p) noexcept {
+        return static_cast<CUdeviceptr>(reinterpret_cast<std::uintptr_t>(p));
+    }
+    [[nodiscard]] CUmemLocation place() const noexcept {
+        CUmemLocation where{};
+        where.type = CU_MEM_LOCATION_TYPE_DEVICE;
+        where.id   = device_.ordinal();
+        return where;
+    }
+    [[nodiscard]] CUmemAllocationProp properties() const noexcept {
+        CUmemAllocationProp kind{};
+        kind.type                 = CU_MEM_ALLOCATION_TYPE_PINNED; // the only one that devices have
+        kind.requestedHandleTypes = static_cast<CUmemAllocationHandleType>(export_);
+        kind.location             = place();
+        return kind;
+    }
+
+    cuda_device                 device_;
+    cudaMemAllocationHandleType export_;
+    std::size_t                 granularity_ = 0;
+};
+
+static_assert(virtual_memory<cuda_virtual_memory> && exportable_memory<cuda_virtual_memory>);
+
+} // namespace vram

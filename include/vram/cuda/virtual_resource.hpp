@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `virtual_resource` is device memory whose blocks can grow where they lie.
+
+#include <vram/cuda/cuda_virtual_memory.hpp> // cuda_virtual_memory
+#include <vram/source/virtual_source.hpp>    // virtual_source
+
+namespace vram {
+
+/// `virtual_source` on a device: put a pool over it.
+///
+///     virtual_resource memory{{.handle_size = 2_MiB}};
+///     virtual_resource shared{{}, cuda_device{0}, cudaMemHandleTypePosixFileDescriptor};
+///     int const        file = shared.export_page(p);
+///
+/// Failure   as said there; where the driver has no virtual memory, `cuda_error`
+class virtual_resource : public virtual_source<cuda_virtual_memory> {
+public:
+    explicit virtual_resource(virtual_options const&      options       = {},
+                              cuda_device                 device        = cuda_device::current(),
+                              cudaMemAllocationHandleType export_handle = cudaMemHandleTypeNone)
+        : virtual_source{cuda_virtual_memory{device, export_handle}, options} {}
+
+    [[nodiscard]] cuda_device device() const noexcept { return memory().device(); }
+};
+
+static_assert(synchronous_resource<virtual_resource> && fallible_resource<virtual_resource>);
+static_assert(owning_resource<virtual_resource> && measured_resource<virtual_resource>);
+static_assert(trimmable_resource<virtual_resource> && remappable_resource<virtual_resource>);
+static_assert(has_property<virtual_resource, device_accessible>);
+static_assert(!has_property<virtual_resource, host_accessible> && !resource<virtual_resource>);
+
+} // namespace vram

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `sim_pages` reserves addresses, makes physical memory, and maps one to the other.
+
+#include <vram/base/align.hpp>   // valid_alignment
+#include <vram/sim/sim_call.hpp> // sim_call
+
+#include <algorithm> // max
+#include <cstddef>   // size_t
+#include <cstdint>   // uintptr_t, uint64_t
+#include <memory>    // make_unique
+#include <utility>   // move
+
+namespace vram {
+
+/// The simulated counterparts of cuMemAddressReserve, cuMemCreate, cuMemMap, cuMemSetAccess and of
+/// what undoes them, with the driver's rules: all sizes in whole pages, a mapping is a whole piece of
+/// physical memory, it is of no use before access was granted, only whole mappings are unmapped, and
+/// nothing waits for the work that still uses them. Contents stay with the physical memory.
+///
+/// Of memory that is mapped twice, each address is checked for itself: that two accesses through
+/// different addresses meet is not seen.
+///
+/// Failure   `sim_error{invalid_value}` for what breaks a rule; `std::bad_alloc`; nothing has changed
+/// Threads   through `sim_call`
+class sim_pages {
+public:
+    explicit sim_pages(sim_call& call) : call_{call}, m_{call.machine} {}
+
+    /// Addresses with nothing behind them.
+    [[nodiscard]] void* reserve(int device, std::size_t bytes, std::size_t alignment) {
+        call_.admit();
+        demand(whole(bytes) && bytes != 0 && valid_alignment(alignment));
+        sim_options const& o = m_.options;
+        auto made = std::make_unique<sim_reservation>(bytes, std::max(alignment, o.page), device,
+                                                      o.backed, o.dereferenceable);
+        made->reserved = call_.host_step("reserve");
+        return reinterpret_cast<void*>(
+            m_.memory.reservations.emplace(made->begin, std::move(made)).first->first);
+    }
+
+    /// Gives back what `reserve` gave, all of it, with nothing mapped there any more.
+    void release(void* p, std::size_t bytes) {
+        call_.admit();
+        auto const found = m_.memory.reservations.find(address(p));
+        demand(found != m_.memory.reservations.end() && found->second->bytes == bytes &&
+               found->second->space.blocks().empty());
+        m_.memory.reservations.erase(found);
+    }
+
+    /// The handle of `bytes` bytes of a device's memory; 0 where it has none.
+    [[nodiscard]] std::uint64_t create(int device, std::size_t bytes) {
+        sim_device_state& d = m_.at(device);
+        if (d.lost) { call_.admit(); }
+        demand(whole(bytes) && bytes != 0);
+        sim_figures& f = m_.schedule.figures(device);
+        if (call_.refusal != sim_status::ok || bytes > d.free()) {
+            ++f.refused;
+            return 0;
+        }
+        std::uint64_t const place  = m_.options.backed ? m_.memory.frames.take(bytes) : 0;
+        sim_event_of const  who    = call_.host_step("create");
+        std::uint64_t const handle = who.number;
+        m_.memory.physical.emplace(
+            handle, sim_physical{.bytes = bytes, .device = device, .place = place, .created = who});
+        d.used += bytes;
+        ++f.allocations;
+        f.used      = d.used;
+        f.peak_used = std::max(f.peak_used, f.used);
+        return handle;
+    }
+
+    /// The memory is the device's again as soon as it is mapped nowhere.
+    void destroy(std::uint64_t handle) {
+        call_.admit();
+        sim_physical& memory = physical(handle);
+        memory.handle        = false;
+        drop_unused(handle, memory);
+    }
+
+    /// Puts the memory at `p`, where nothing may be. Nobody has access yet.
+    void map(void* p, std::uint64_t handle, std::size_t bytes) {
+        call_.admit();
+        sim_physical&    memory = physical(handle);
+        sim_reservation& r      = reservation(p, bytes);
+        demand(memory.bytes == bytes && free(r, address(p), bytes));
+        sim_block* const block = r.space.insert_at(address(p), bytes);
+        block->kind            = sim_kind::device;
+        block->device          = memory.device;
+        block->granted         = false;
+        block->physical        = handle;
+        try {
+            m_.checker.allocated(*block, call_.host_step("map"));
+            if (r.space.backed()) {
+                m_.memory.frames.show(r.space.view(address(p)), memory.place, bytes);
+            }
+        } catch (...) {
+            r.space.erase(*block);
+            throw;
+        }
+        ++memory.mappings;
+    }
+
+    /// Lets the device use all that is mapped in the range, which has no holes.
+    void set_access(void* p, std::size_t bytes) {
+        call_.admit();
+        sim_reservation& r = mapped(p, bytes);
+        for_each(r, p, bytes, [&](sim_block& block) {
+            if (block.granted) { return; }
+            m_.checker.allocated(block, call_.host_step("set access"));
+            block.granted = true;
+        });
+    }
+
+    /// Takes whole mappings away, at once: work that still uses them is a mistake, and told.
+    void unmap(void* p, std::size_t bytes) {
+        call_.admit();
+        sim_reservation& r = mapped(p, bytes);
+        demand(r.mapping(address(p))->begin == address(p));
+        sim_event_of const who = call_.host_step("unmap");
+        for_each(r, p, bytes,
+                 [&](sim_block& block) { m_.checker.released(block, who, call_.host->knows); });
+        if (r.space.backed()) { sim_frames::hide(r.space.view(address(p)), bytes); }
+        for_each(r, p, bytes, [&](sim_block& block) {
+            std::uint64_t const handle = block.physical;
+            r.space.erase(block);
+            sim_physical& memory = m_.memory.physical.at(handle);
+            --memory.mappings;
+            drop_unused(handle, memory);
+        });
+    }
+
+private:
+    static std::uintptr_t address(void const* p) noexcept {
+        return reinterpret_cast<std::uintptr_t>(p);
+    }
+    [[nodiscard]] bool whole(std::size_t bytes) const noexcept {
+        return bytes % m_.options.page == 0;
+    }
+    void demand(bool held) const {
+        if (!held) { throw sim_error{sim_status::invalid_value, call_.where}; }
+    }
+
+    sim_physical& physical(std::uint64_t handle) {
+        auto const found = m_.memory.physical.find(handle);
+        demand(found != m_.memory.physical.end() && found->second.handle);
+        return found->second;
+    }
+    /// The reservation that all of the range lies in.
+    sim_reservation& reservation(void* p, std::size_t bytes) {
+        sim_reservation* const r = m_.memory.reservation_of(address(p));
+        demand(r != nullptr && whole(bytes) && bytes != 0 && whole(address(p) - r->begin) &&
+               bytes <= r->end() - address(p));
+        return *r;
+    }
+    static bool free(sim_reservation& r, std::uintptr_t at, std::size_t bytes) {
+        sim_block const* const before = r.space.before(at + bytes - 1);
+        return before == nullptr || before->end() <= at;
+    }
+    /// The same, where whole mappings cover the range.
+    sim_reservation& mapped(void* p, std::size_t bytes) {
+        sim_reservation& r  = reservation(p, bytes);
+        std::uintptr_t   at = address(p);
+        while (at < address(p) + bytes) {
+            sim_block const* const block = r.mapping(at);
+            demand(block != nullptr);
+            at = block->end();
+        }
+        demand(at == address(p) + bytes);
+        return r;
+    }
+    template <class Visit>
+    static void for_each(sim_reservation& r, void* p, std::size_t bytes, Visit visit) {
+        for (std::uintptr_t at = address(p); at < address(p) + bytes;) {
+            sim_block& block = *r.mapping(at);
+            at               = block.end();
+            visit(block); // which may forget it
+        }
+    }
+
+    void drop_unused(std::uint64_t handle, sim_physical const& memory) {
+        if (memory.handle || memory.mappings != 0) { return; }
+        m_.at(memory.device).used -= memory.bytes;
+        ++m_.schedule.figures(memory.device).frees;
+        if (m_.options.backed) { m_.memory.frames.give(memory.place, memory.bytes); }
+        m_.memory.physical.erase(handle);
+    }
+
+    sim_call&    call_;
+    sim_machine& m_;
+};
+
+} // namespace vram

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `sim_virtual_memory` is the virtual memory of a simulated device.
+
+#include <vram/base/error.hpp>              // report_error
+#include <vram/base/out_of_memory.hpp>      // out_of_memory
+#include <vram/concepts/virtual_memory.hpp> // the concept that the proof below checks
+#include <vram/sim/sim_pages.hpp>           // sim_pages
+#include <vram/sim/sim_platform.hpp>        // sim_platform
+
+#include <cstddef>         // size_t
+#include <cstdint>         // uint64_t
+#include <source_location> // source_location
+
+namespace vram {
+
+/// Addresses and memory apart, with contents that follow the memory wherever it is mapped.
+///
+///     sim_virtual_memory memory;
+///     void* const        at = memory.reserve(1_GiB, 2_MiB);
+///
+/// Failure   `out_of_memory` from `create`; else `sim_error`; in `release` and `destroy`, the error
+///           sink
+/// Threads   any
+/// Streams   none: unmapping waits for nothing, and the checker tells whose work is cut off
+/// Cost      O(log mappings), and a call of the system each
+class sim_virtual_memory {
+public:
+    using platform = sim_platform;
+    using at       = std::source_location; ///< each call takes the place it is made from
+    using handle   = std::uint64_t;
+
+    explicit sim_virtual_memory(sim_device device = sim_device::current()) : device_{device} {}
+
+    [[nodiscard]] std::size_t granularity() const noexcept {
+        return device_.machine().options.page;
+    }
+    [[nodiscard]] memory_info memory() const { return device_.memory(); }
+
+    [[nodiscard]] void* reserve(std::size_t bytes, std::size_t alignment,
+                                at w = at::current()) const {
+        sim_call call{device_.machine(), sim_call_kind::reserve, device_.index(), w, bytes};
+        return sim_pages{call}.reserve(device_.index(), bytes, alignment);
+    }
+    void release(void* p, std::size_t bytes, at w = at::current()) const noexcept {
+        free(p, bytes, w, [&](sim_call& call) { sim_pages{call}.release(p, bytes); });
+    }
+
+    [[nodiscard]] handle create(std::size_t bytes, at w = at::current()) const {
+        sim_call call{device_.machine(), sim_call_kind::create, device_.index(), w, bytes};
+        call.tell(); // of earlier calls, before there is anything to lose
+        handle const made = sim_pages{call}.create(device_.index(), bytes);
+        if (made == 0) {
+            sim_device_state const& d = call.machine.at(device_.index());
+            throw out_of_memory{{.asked        = bytes,
+                                 .rounded      = bytes,
+                                 .device_free  = d.free(),
+                                 .device_total = d.capacity}};
+        }
+        return made;
+    }
+    void destroy(handle h, std::size_t bytes, at w = at::current()) const noexcept {
+        free(nullptr, bytes, w, [&](sim_call& call) { sim_pages{call}.destroy(h); });
+    }
+
+    void map(void* p, handle h, std::size_t bytes, at w = at::current()) const {
+        sim_call call{device_.machine(), sim_call_kind::map, device_.index(), w, bytes};
+        sim_pages{call}.map(p, h, bytes);
+    }
+    void set_access(void* p, std::size_t bytes, at w = at::current()) const {
+        sim_call call{device_.machine(), sim_call_kind::set_access, device_.index(), w, bytes};
+        sim_pages{call}.set_access(p, bytes);
+    }
+    void unmap(void* p, std::size_t bytes, at w = at::current()) const {
+        sim_call call{device_.machine(), sim_call_kind::unmap, device_.index(), w, bytes};
+        sim_pages{call}.unmap(p, bytes);
+    }
+
+    [[nodiscard]] sim_device device() const noexcept { return device_; }
+
+    friend bool operator==(sim_virtual_memory const&, sim_virtual_memory const&) = default;
+
+private:
+    template <class Give>
+    void free(void* p, std::size_t bytes, at w, Give give) const noexcept {
+        int code = 0;
+        try {
+            sim_call call{device_.machine(), sim_call_kind::free, device_.index(), w, bytes};
+            return give(call);
+        } catch (sim_error const& e) { code = static_cast<int>(e.status()); } catch (...) {
+        }
+        report_error({mishap::platform_error, p, bytes, code, w});
+    }
+
+    sim_device device_;
+};
+
+static_assert(virtual_memory<sim_virtual_memory>);
+
+} // namespace vram

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `sim_virtual_resource` is memory of a simulated device whose blocks can grow where they lie.
+
+#include <vram/sim/sim_virtual_memory.hpp> // sim_virtual_memory
+#include <vram/source/virtual_source.hpp>  // virtual_source
+
+namespace vram {
+
+/// `virtual_source` on a simulated device.
+///
+///     sim_virtual_resource memory{{.handle_size = 2_MiB}};
+class sim_virtual_resource : public virtual_source<sim_virtual_memory> {
+public:
+    explicit sim_virtual_resource(virtual_options const& options = {},
+                                  sim_device             device  = sim_device::current())
+        : virtual_source{sim_virtual_memory{device}, options} {}
+
+    [[nodiscard]] sim_device device() const noexcept { return memory().device(); }
+};
+
+static_assert(synchronous_resource<sim_virtual_resource>);
+static_assert(fallible_resource<sim_virtual_resource> && owning_resource<sim_virtual_resource>);
+static_assert(trimmable_resource<sim_virtual_resource> && measured_resource<sim_virtual_resource>);
+static_assert(remappable_resource<sim_virtual_resource> && !resource<sim_virtual_resource>);
+
+} // namespace vram

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `physical_page` owns a piece of physical memory.
+
+#include <vram/concepts/virtual_memory.hpp> // virtual_memory
+
+#include <cstddef> // size_t
+#include <utility> // move, exchange
+
+namespace vram {
+
+/// Memory without an address, until it is mapped somewhere.
+///
+///     physical_page page{memory, 2_MiB};
+///     memory.map(at, page.get(), page.bytes());
+///
+/// Failure   `out_of_memory`, or the platform's error; in the destructor, the error sink
+/// Threads   one at a time
+/// Streams   none: where it is mapped, it lives until it is unmapped
+template <virtual_memory Memory>
+class physical_page {
+public:
+    using handle = typename Memory::handle;
+
+    physical_page(Memory memory, std::size_t bytes)
+        : memory_{std::move(memory)}, handle_{memory_.create(bytes)}, bytes_{bytes} {}
+    /// Takes over a handle.
+    physical_page(Memory memory, handle h, std::size_t bytes)
+        : memory_{std::move(memory)}, handle_{h}, bytes_{bytes} {}
+    physical_page(physical_page&& other) noexcept
+        : memory_{other.memory_}, handle_{other.handle_}, bytes_{std::exchange(other.bytes_, 0)} {}
+    physical_page& operator=(physical_page&& other) noexcept {
+        std::swap(memory_, other.memory_);
+        std::swap(handle_, other.handle_);
+        std::swap(bytes_, other.bytes_);
+        return *this;
+    }
+    ~physical_page() {
+        if (bytes_ != 0) { memory_.destroy(handle_, bytes_); }
+    }
+
+    [[nodiscard]] handle      get() const noexcept { return handle_; }
+    [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
+
+    /// Lets go of it: whoever has the handle destroys it.
+    handle release() noexcept {
+        bytes_ = 0;
+        return handle_;
+    }
+
+private:
+    Memory      memory_;
+    handle      handle_;
+    std::size_t bytes_; ///< 0: nothing
+};
+
+} // namespace vram

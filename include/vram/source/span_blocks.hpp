@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `span_blocks` knows which addresses of a span are out, and finds others.
+
+#include <vram/base/align.hpp> // align, saturating_add
+
+#include <algorithm> // max
+#include <cstddef>   // size_t
+#include <cstdint>   // uintptr_t
+#include <iterator>  // prev, next
+#include <map>       // map
+#include <utility>   // exchange
+
+namespace vram {
+
+/// Blocks of addresses, each with pages of its own. A block is put where those that are there, and
+/// it itself, have the most room to grow: in the middle of the largest gap. Where it is too large for
+/// that, it goes into the gap that fits best.
+///
+/// Failure   `std::bad_alloc` from `insert`, with nothing changed
+/// Threads   one at a time
+/// Cost      O(blocks) for a place, O(log blocks) else
+class span_blocks {
+public:
+    /// `bytes` bytes at `address`, in the pages [first, last).
+    struct block {
+        std::uintptr_t address = 0;
+        std::size_t    bytes   = 0;
+        std::size_t    first   = 0;
+        std::size_t    last    = 0;
+
+        [[nodiscard]] bool        empty() const noexcept { return last == 0; }
+        [[nodiscard]] std::size_t pages() const noexcept { return last - first; }
+    };
+
+    span_blocks(void* base, std::size_t page, std::size_t pages) noexcept
+        : base_{reinterpret_cast<std::uintptr_t>(base)}, page_{page}, pages_{pages} {}
+    span_blocks(span_blocks&& other) noexcept
+        : base_{other.base_},
+          page_{other.page_},
+          pages_{std::exchange(other.pages_, 0)},
+          blocks_{std::exchange(other.blocks_, {})} {}
+
+    /// A place for `bytes` bytes; empty where there is none.
+    [[nodiscard]] block place(std::size_t bytes, std::size_t alignment) const noexcept {
+        gap   widest, tightest{0, pages_ + 1};
+        block in_widest, in_tightest;
+        for_each_gap([&](gap const& g) {
+            block const at_front = within(g, g.first, bytes, alignment);
+            if (at_front.empty()) { return; }
+            if (g.pages() > widest.pages()) {
+                std::size_t const middle = g.first == 0 ? 0 : g.first + g.pages() / 2;
+                widest                   = g;
+                in_widest                = within(g, middle, bytes, alignment);
+            }
+            if (g.pages() < tightest.pages()) {
+                tightest    = g;
+                in_tightest = at_front;
+            }
+        });
+        return in_widest.empty() ? in_tightest : in_widest;
+    }
+    void insert(block const& b) { blocks_.emplace(b.address, b); }
+
+    /// `b` with other bytes at its end; empty where that is too far.
+    [[nodiscard]] block resized(block const& b, std::size_t bytes) const noexcept {
+        auto const  next = blocks_.upper_bound(b.address);
+        gap const   room{b.first, next == blocks_.end() ? pages_ : next->second.first};
+        block const made = spread(b.address, bytes, b.first);
+        return made.last <= room.last ? made : block{};
+    }
+    void replace(block const& b) noexcept { blocks_.find(b.address)->second = b; }
+    void erase(block const& b) noexcept { blocks_.erase(b.address); }
+
+    /// The block that begins at `p`; empty where none does.
+    [[nodiscard]] block at(void const* p) const noexcept {
+        auto const found = blocks_.find(reinterpret_cast<std::uintptr_t>(p));
+        return found == blocks_.end() ? block{} : found->second;
+    }
+    /// The block whose pages hold all of the range; empty where there is none.
+    [[nodiscard]] block around(void const* p, std::size_t bytes) const noexcept {
+        auto const from  = reinterpret_cast<std::uintptr_t>(p);
+        auto const after = blocks_.upper_bound(from);
+        if (after == blocks_.begin()) { return {}; }
+        block const&         b   = std::prev(after)->second;
+        std::uintptr_t const end = base_ + b.last * page_;
+        return from < end && bytes <= end - from ? b : block{};
+    }
+
+    template <class Visit>
+    void for_each(Visit const& visit) const {
+        for (auto const& [address, b] : blocks_) { visit(b); }
+    }
+    [[nodiscard]] bool empty() const noexcept { return blocks_.empty(); }
+
+private:
+    struct gap {
+        std::size_t first = 0, last = 0;
+
+        [[nodiscard]] std::size_t pages() const noexcept { return last - first; }
+    };
+
+    template <class Visit>
+    void for_each_gap(Visit const& visit) const {
+        std::size_t from = 0;
+        for (auto const& [address, b] : blocks_) {
+            visit(gap{from, b.first});
+            from = b.last;
+        }
+        visit(gap{from, pages_});
+    }
+
+    /// `bytes` bytes at `address`, whose first page is `first`; empty where no address is so far.
+    [[nodiscard]] block spread(std::uintptr_t address, std::size_t bytes,
+                               std::size_t first) const noexcept {
+        std::size_t const end = saturating_add(address - base_, bytes);
+        if (end > pages_ * page_) { return {}; }
+        return {address, bytes, first, (end + page_ - 1) / page_};
+    }
+    /// A block in `g`, not before page `from`.
+    [[nodiscard]] block within(gap const& g, std::size_t from, std::size_t bytes,
+                               std::size_t alignment) const noexcept {
+        std::uintptr_t const address = align(base_ + from * page_, alignment);
+        if (address - base_ >= g.last * page_) { return {}; }
+        block const b = spread(address, bytes, (address - base_) / page_);
+        return b.last <= g.last ? b : block{};
+    }
+
+    std::uintptr_t                  base_;
+    std::size_t                     page_;
+    std::size_t                     pages_;
+    std::map<std::uintptr_t, block> blocks_; ///< by address
+};
+
+} // namespace vram

@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `virtual_source` is memory whose blocks can grow where they lie.
+
+#include <vram/base/contract.hpp>          // expects
+#include <vram/base/lock.hpp>              // lock
+#include <vram/base/memory_usage.hpp>      // memory_usage
+#include <vram/base/out_of_memory.hpp>     // out_of_memory
+#include <vram/concepts/expandable.hpp>    // the concepts that its users ask for
+#include <vram/concepts/powers.hpp>        // property_set
+#include <vram/source/span_blocks.hpp>     // span_blocks
+#include <vram/source/virtual_options.hpp> // virtual_options
+#include <vram/source/virtual_span.hpp>    // virtual_span
+
+#include <algorithm> // max, min
+#include <cstddef>   // size_t
+#include <cstdint>   // uintptr_t
+#include <utility>   // move, exchange
+
+namespace vram {
+
+/// One span of addresses, reserved once, with physical memory mapped behind the blocks that are out.
+/// What a pool needs to grow in place, to give back single pages, and to put free pages under a
+/// request that no free run could meet (see `remappable_resource`):
+///
+///     virtual_resource memory;                       // or sim_virtual_resource
+///     void* const p = memory.allocate_sync(1_GiB);
+///     if (memory.extend(p, 1_GiB, 512_MiB)) ...      // it has 1.5 GiB now, at the same address
+///
+/// Each block has whole pages, so blocks should be large and few: put a pool over it.
+///
+/// Failure   `out_of_memory`, else the platform's error; all is as it was. What goes wrong while memory
+///           is taken away goes to the error sink, and the memory is kept
+/// Threads   any; a lock is held while the driver maps
+/// Streams   none: nothing waits. What is given back, dropped or moved must be out of use, on pain of
+///           a fault on the device
+/// Cost      35 us a run of pages and 15 to 60 us a page on an H200; nothing while it is used
+template <virtual_memory Memory>
+class virtual_source {
+public:
+    using platform   = typename Memory::platform;
+    using properties = property_set<device_accessible>;
+
+    explicit virtual_source(Memory memory, virtual_options const& options = {})
+        : virtual_source{memory, options, page_for(memory, options)} {}
+    virtual_source(virtual_source&& other) noexcept
+        : span_{std::move(other.span_)},
+          blocks_{std::move(other.blocks_)},
+          keep_{other.keep_},
+          figures_{std::exchange(other.figures_, {})} {}
+    ~virtual_source() {
+        blocks_.for_each([&](block const& b) { // their memory is given back all the same
+            report_error({mishap::leak, pointer(b), b.bytes, 0});
+        });
+    }
+
+    [[nodiscard]] void* allocate_sync(std::size_t bytes,
+                                      std::size_t alignment = default_alignment) {
+        expects(valid_alignment(alignment), "virtual_source: the alignment is a power of two");
+        if (bytes == 0) { return nullptr; }
+        auto const  held = lock_.hold();
+        block const b    = blocks_.place(bytes, alignment);
+        if (b.empty()) { refuse(shortage{}, bytes, alignment); }
+        blocks_.insert(b);
+        try {
+            span_.fill(b.first, b.last);
+        } catch (out_of_memory const& e) {
+            blocks_.erase(b);
+            refuse(e.numbers(), bytes, alignment);
+        } catch (...) {
+            blocks_.erase(b);
+            throw;
+        }
+        ++figures_.allocations;
+        count({}, b);
+        return pointer(b);
+    }
+
+    /// A refusal of any kind is `nullptr`: the next call that throws tells it.
+    [[nodiscard]] void* try_allocate_sync(std::size_t bytes,
+                                          std::size_t alignment = default_alignment) noexcept {
+        try {
+            return allocate_sync(bytes, alignment);
+        } catch (...) { return nullptr; }
+    }
+
+    void deallocate_sync(void* p, std::size_t bytes, std::size_t = default_alignment) noexcept {
+        if (p == nullptr) { return; }
+        auto const  held = lock_.hold();
+        block const b    = blocks_.at(p);
+        if (b.empty()) { return report_error({mishap::foreign_pointer, p, bytes, 0}); }
+        if (b.bytes != bytes) { report_error({mishap::wrong_size, p, bytes, 0}); }
+        span_.drop(b.first, b.last, keep_);
+        blocks_.erase(b);
+        count(b, {});
+    }
+
+    // Blocks that change
+
+    [[nodiscard]] std::size_t page_size() const noexcept { return span_.page(); }
+
+    [[nodiscard]] bool extend(void* p, std::size_t bytes, std::size_t more) noexcept {
+        return resize(p, bytes, saturating_add(bytes, more),
+                      [&](block const& b, block const& to) { span_.fill(b.last, to.last); });
+    }
+    [[nodiscard]] bool widen(void* p, std::size_t bytes, std::size_t more) noexcept {
+        return resize(p, bytes, saturating_add(bytes, more), [](auto&, auto&) {});
+    }
+    std::size_t shrink(void* p, std::size_t bytes, std::size_t less) noexcept {
+        std::size_t gone = 0;
+        if (less >= bytes) { // of a block without bytes nobody could say where it is
+            report_error({mishap::wrong_size, p, less, 0});
+            return 0;
+        }
+        resize(p, bytes, bytes - less, [&](block const& b, block const& to) {
+            gone = span_.drop(to.last, b.last, keep_) * span_.page();
+        });
+        return gone;
+    }
+
+    // Pages of a block
+
+    /// Bytes of the range [q, q + n) that have memory.
+    [[nodiscard]] std::size_t mapped(void const* q, std::size_t n) const noexcept {
+        auto const  held = lock_.hold();
+        block const b    = blocks_.around(q, n);
+        std::size_t sum  = 0;
+        if (b.empty() || n == 0) { return 0; }
+        for (std::size_t i = before(q, 0); i < after(q, n); ++i) {
+            if (!span_.mapped(i)) { continue; }
+            std::size_t const from = std::max(offset(q), i * span_.page());
+            sum += std::min(offset(q) + n, (i + 1) * span_.page()) - from;
+        }
+        return sum;
+    }
+    [[nodiscard]] bool fill(void* q, std::size_t n) noexcept {
+        auto const held = lock_.hold();
+        if (n == 0) { return true; }
+        if (blocks_.around(q, n).empty()) {
+            report_error({mishap::foreign_pointer, q, n, 0});
+            return false;
+        }
+        try {
+            span_.fill(before(q, 0), after(q, n));
+        } catch (...) { return false; }
+        count({}, {});
+        return true;
+    }
+    std::size_t drop(void* q, std::size_t n) noexcept {
+        auto const held          = lock_.hold();
+        auto const [first, last] = whole(q, n);
+        return first < last ? span_.drop(first, last, keep_) * span_.page() : 0;
+    }
+    std::size_t remap(void* from, std::size_t n, void* to, std::size_t m) noexcept {
+        auto const held          = lock_.hold();
+        auto const [first, last] = whole(from, n);
+        if (first >= last || m == 0) { return 0; }
+        if (blocks_.around(to, m).empty()) {
+            report_error({mishap::foreign_pointer, to, m, 0});
+            return 0;
+        }
+        return span_.move(first, last, before(to, 0), after(to, m)) * span_.page();
+    }
+    /// Calls `visit(p, bytes)` for each run of addresses with memory, in their order. `visit` calls
+    /// nothing of this resource.
+    template <class Visit>
+    void for_each_mapped(Visit const& visit) const {
+        auto const held = lock_.hold();
+        blocks_.for_each([&](block const& b) {
+            for (std::size_t i = b.first; i < b.last; ++i) {
+                std::size_t const from = i;
+                while (i < b.last && span_.mapped(i)) { ++i; }
+                if (i != from) { visit(span_.address(from), (i - from) * span_.page()); }
+            }
+        });
+    }
+
+    /// What lets another process map the memory behind `q`, page by page: on CUDA a file descriptor,
+    /// which the caller closes.
+    [[nodiscard]] auto export_page(void const* q) const
+        requires exportable_memory<Memory>
+    {
+        auto const held = lock_.hold();
+        expects(!blocks_.around(q, 1).empty() && span_.mapped(before(q, 0)),
+                "virtual_source: only what is mapped can be exported");
+        return span_.memory().export_handle(span_.physical(before(q, 0)));
+    }
+
+    /// Whether `p` lies in the span, handed out or not.
+    [[nodiscard]] bool owns(void const* p) const noexcept { return span_.range().holds(p); }
+
+    /// Gives memory that is behind no address back until at most `keep` bytes of it are held.
+    std::size_t trim(std::size_t keep = 0) noexcept {
+        auto const held = lock_.hold();
+        return span_.trim(keep / span_.page()) * span_.page();
+    }
+    [[nodiscard]] memory_usage usage() const noexcept {
+        auto const   held = lock_.hold();
+        memory_usage now  = figures_;
+        now.reserved      = span_.held() * span_.page();
+        now.largest_free  = span_.spares() * span_.page();
+        now.upstream      = span_.calls();
+        return now;
+    }
+
+    [[nodiscard]] Memory const& memory() const noexcept { return span_.memory(); }
+
+    /// The span is its own: a resource is equal to itself alone.
+    friend bool operator==(virtual_source const& a, virtual_source const& b) noexcept {
+        return &a == &b;
+    }
+
+private:
+    using block = span_blocks::block;
+
+    virtual_source(Memory const& memory, virtual_options const& options, std::size_t page)
+        : span_{memory, span_for(memory, options, page), page},
+          blocks_{span_.range().base(), page, span_.pages()},
+          keep_{options.keep / page} {}
+
+    static std::size_t page_for(Memory const& memory, virtual_options const& options) {
+        std::size_t const unit = memory.granularity();
+        return rounded(std::max(options.handle_size, unit), unit);
+    }
+    static std::size_t span_for(Memory const& memory, virtual_options const& options,
+                                std::size_t page) {
+        std::size_t const total = options.reserve != 0 ? 0 : memory.memory().total;
+        std::size_t const bytes = options.reserve != 0 ? options.reserve : 4 * total;
+        return rounded(std::max(bytes, page), page);
+    }
+    static std::size_t rounded(std::size_t bytes, std::size_t unit) {
+        expects(bytes <= unsatisfiable / 2, "virtual_options: no machine has so many addresses");
+        return (bytes + unit - 1) / unit * unit;
+    }
+
+    [[nodiscard]] static void* pointer(block const& b) noexcept {
+        return reinterpret_cast<void*>(b.address);
+    }
+    [[nodiscard]] std::size_t offset(void const* q) const noexcept {
+        return reinterpret_cast<std::uintptr_t>(q) -
+               reinterpret_cast<std::uintptr_t>(span_.range().base());
+    }
+    /// The page that `q + n` lies in; the one after it, or that begins there.
+    [[nodiscard]] std::size_t before(void const* q, std::size_t n) const noexcept {
+        return (offset(q) + n) / span_.page();
+    }
+    [[nodiscard]] std::size_t after(void const* q, std::size_t n) const noexcept {
+        return (offset(q) + n + span_.page() - 1) / span_.page();
+    }
+
+    struct pages {
+        std::size_t first = 0, last = 0;
+    };
+    /// The pages that the range has to itself. At the ends of its block, the rest of the page is
+    /// nobody's, and belongs to it.
+    [[nodiscard]] pages whole(void const* q, std::size_t n) const noexcept {
+        if (n == 0) { return {}; }
+        block const b = blocks_.around(q, n);
+        if (b.empty()) {
+            report_error({mishap::foreign_pointer, q, n, 0});
+            return {};
+        }
+        auto const from = reinterpret_cast<std::uintptr_t>(q);
+        return {from == b.address ? b.first : after(q, 0),
+                from + n >= b.address + b.bytes ? b.last : before(q, n)};
+    }
+
+    /// Makes a block one of `wanted` bytes, after `act(block, then)` did its part.
+    template <class Act>
+    bool resize(void* p, std::size_t bytes, std::size_t wanted, Act const& act) noexcept {
+        auto const  held = lock_.hold();
+        block const b    = blocks_.at(p);
+        if (b.empty() || b.bytes != bytes) {
+            report_error({b.empty() ? mishap::foreign_pointer : mishap::wrong_size, p, bytes, 0});
+            return false;
+        }
+        block const to = blocks_.resized(b, wanted);
+        if (to.empty()) { return false; }
+        try {
+            act(b, to);
+        } catch (...) { return false; }
+        blocks_.replace(to);
+        count(b, to);
+        return true;
+    }
+
+    /// Takes note that `b` became `to`.
+    void count(block const& b, block const& to) noexcept {
+        figures_.live          = figures_.live + (to.pages() - b.pages()) * span_.page();
+        figures_.requested     = figures_.requested + to.bytes - b.bytes;
+        figures_.peak_live     = std::max(figures_.peak_live, figures_.live);
+        figures_.peak_reserved = std::max(figures_.peak_reserved, span_.held() * span_.page());
+    }
+
+    /// \param found  what the device said, where it was the device
+    [[noreturn]] void refuse(shortage found, std::size_t bytes, std::size_t alignment) const {
+        std::size_t const page = span_.page();
+        found.asked            = bytes;
+        found.rounded =
+            bytes > unsatisfiable - page ? unsatisfiable : (bytes + page - 1) / page * page;
+        found.alignment    = alignment;
+        found.live         = figures_.live;
+        found.reserved     = span_.held() * page;
+        found.largest_free = span_.spares() * page;
+        throw out_of_memory{found};
+    }
+
+    virtual_span<Memory> span_;
+    span_blocks          blocks_;
+    std::size_t          keep_; ///< spare pages
+    memory_usage         figures_{};
+    lock                 lock_;
+};
+
+} // namespace vram

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/cuda/virtual_resource.hpp> // first: the header stands alone
+
+#include "../laws/resource.hpp"
+#include "machine.hpp"
+
+#include <vram/cuda/cuda_thread.hpp>
+#include <vram/layer/limiting.hpp>
+#include <vram/layer/stream_ordered.hpp>
+
+#include <unistd.h> // close
+
+#include <optional>
+
+using namespace vram;
+using tests::machine;
+
+template class vram::virtual_source<cuda_virtual_memory>;
+template class vram::limiting<virtual_resource>;
+template class vram::stream_ordered<virtual_resource>;
+
+namespace {
+
+virtual_options small_handles(std::size_t keep = 0) {
+    return {.reserve = 2_GiB, .handle_size = 2_MiB, .keep = keep};
+}
+
+/// The device writes all of it.
+void write_all(void* p, std::size_t bytes) {
+    cuda_stream const s;
+    cuda_fill(s, p, std::byte{5}, bytes);
+    s.synchronize();
+}
+
+std::byte* take_virtual(virtual_resource& mr, std::size_t pages) {
+    return static_cast<std::byte*>(mr.allocate_sync(pages * mr.page_size()));
+}
+
+} // namespace
+
+TEST_CASE("virtual_resource keeps the laws of a resource") {
+    machine const here;
+    laws::source([] { return virtual_resource{small_handles()}; },
+                 {.room = 64_MiB, .largest_alignment = 4_MiB, .operations = 300});
+}
+
+TEST_CASE("virtual_resource: stream_ordered over it keeps the laws, and waits before it unmaps") {
+    machine const here;
+    laws::source([] { return stream_ordered{virtual_resource{small_handles(8_MiB)}}; },
+                 {.room = 64_MiB, .operations = 300});
+}
+
+TEST_CASE("virtual_resource: many threads at once") {
+    machine const    here;
+    virtual_resource mr{small_handles()};
+    {
+        std::vector<cuda_thread> threads;
+        for (unsigned i = 0; i < 4; ++i) {
+            threads.emplace_back(cuda_device::current(), [&mr, i] {
+                laws::model_heap<virtual_resource>{mr, {.operations = 50, .seed = i + 1}, false}
+                    .run();
+            });
+        }
+    }
+    CHECK(mr.usage().live == 0);
+    CHECK(mr.usage().reserved == 0);
+}
+
+TEST_CASE("virtual_resource: a block grows where it lies, and its bytes stay") {
+    machine const     here;
+    virtual_resource  mr{small_handles()};
+    std::size_t const unit = mr.page_size();
+    std::byte* const  p    = take_virtual(mr, 1);
+    write_all(p, unit);
+    CHECK(mr.extend(p, unit, 9 * unit));
+    std::byte         first{};
+    cuda_stream const s;
+    cuda_copy(s, &first, p + unit - 1, 1);
+    s.synchronize();
+    CHECK(first == std::byte{5});
+    write_all(p, 10 * unit);
+    CHECK(mr.shrink(p, 10 * unit, 4 * unit) == 4 * unit);
+    write_all(p, 6 * unit);
+    CHECK(mr.usage().reserved == 6 * unit);
+    mr.deallocate_sync(p, 6 * unit);
+    CHECK(mr.usage().reserved == 0);
+}
+
+TEST_CASE("virtual_resource: free pages are put under a request that no run could meet") {
+    machine const     here;
+    virtual_resource  mr{small_handles()};
+    std::size_t const unit = mr.page_size();
+    std::byte* const  p    = take_virtual(mr, 8);
+    write_all(p, 8 * unit);
+    auto const held = mr.usage().upstream;
+    CHECK(mr.widen(p, 8 * unit, 3 * unit));
+    CHECK(mr.remap(p + unit, unit, p + 8 * unit, 3 * unit) == unit);
+    CHECK(mr.remap(p + 3 * unit, 3 * unit, p + 8 * unit, 3 * unit) == 2 * unit);
+    CHECK(mr.mapped(p, 11 * unit) == 8 * unit);
+    CHECK(mr.usage().upstream == held); // no memory was made or ended
+    write_all(p + 8 * unit, 3 * unit);
+    write_all(p + 5 * unit, 6 * unit);
+    CHECK(mr.fill(p, 11 * unit));
+    write_all(p, 11 * unit);
+    CHECK(mr.drop(p + 2 * unit, 6 * unit) == 6 * unit);
+    std::size_t runs = 0;
+    mr.for_each_mapped([&](void*, std::size_t) { ++runs; });
+    CHECK(runs == 2);
+    mr.deallocate_sync(p, 11 * unit);
+}
+
+TEST_CASE("virtual_resource: what it keeps is for the next block, and is trimmed") {
+    machine const     here;
+    virtual_resource  mr{{.handle_size = 2_MiB, .keep = 8_MiB}};
+    std::size_t const unit = mr.page_size();
+    CHECK(mr.device() == cuda_device::current());
+    mr.deallocate_sync(take_virtual(mr, 6), 6 * unit);
+    CHECK(mr.usage().reserved == 8_MiB);
+    auto const calls = mr.usage().upstream;
+    mr.deallocate_sync(take_virtual(mr, 4), 4 * unit);
+    CHECK(mr.usage().upstream == calls);
+    CHECK(mr.trim(2 * unit) == 8_MiB - 2 * unit);
+    CHECK(mr.trim() == 2 * unit);
+    CHECK(mr.usage().reserved == 0);
+}
+
+TEST_CASE("virtual_resource: a refusal has the device's figures, and leaves all as it was") {
+    machine const     here;
+    std::size_t const total = cuda_memory_info().total;
+    virtual_resource  mr{{.handle_size = 2 * total}}; // no device has one of those
+    CHECK(mr.try_allocate_sync(100) == nullptr);
+    try {
+        (void)mr.allocate_sync(100);
+        FAIL("twice the device's memory");
+    } catch (out_of_memory const& e) {
+        CHECK(e.numbers().asked == 100);
+        CHECK(e.numbers().rounded >= 2 * total);
+        CHECK(e.numbers().device_total == total);
+    }
+    CHECK(mr.usage() == memory_usage{});
+}
+
+TEST_CASE("virtual_resource: pages are exported one by one, where it was asked for") {
+    machine const    here;
+    virtual_resource mr{small_handles(), cuda_device::current(),
+                        cudaMemHandleTypePosixFileDescriptor};
+    std::byte* const p      = take_virtual(mr, 2);
+    int const        first  = mr.export_page(p);
+    int const        second = mr.export_page(p + mr.page_size());
+    CHECK(first >= 0);
+    CHECK(second >= 0);
+    CHECK(first != second);
+    ::close(first);
+    ::close(second);
+    mr.deallocate_sync(p, 2 * mr.page_size());
+}
+
+TEST_CASE("virtual_resource: stream_ordered over it gives and takes while a graph is captured") {
+    machine const     here;
+    cuda_stream const s;
+    cudaGraph_t       graph = nullptr;
+    stream_ordered    memory{virtual_resource{small_handles()}};
+    cuda_check(cudaStreamBeginCapture(s.get(), cudaStreamCaptureModeGlobal));
+    memory.deallocate(s, memory.allocate(s, 100), 100);
+    cuda_check(cudaStreamEndCapture(s.get(), &graph));
+    cuda_check(cudaGraphDestroy(graph));
+    memory.release_captured();
+}
+
+#ifdef VRAM_CUDART_DOUBLE
+TEST_CASE("virtual_resource: a driver without virtual memory is a clear error") {
+    machine const here;
+    doubles::cudart::fail("cuMemGetAllocationGranularity", cudaErrorNotSupported);
+    try {
+        virtual_resource const mr;
+        FAIL("it throws");
+    } catch (cuda_error const& e) { CHECK(e.status() == cudaErrorNotSupported); }
+    CHECK(doubles::cudart::forgive());
+}
+
+TEST_CASE("virtual_resource: a failure at any call leaves all as it was") {
+    machine const                   here;
+    std::optional<virtual_resource> made;
+    CHECK(tests::walk_failures([&] { made.emplace(small_handles()); }, [&] { made.reset(); }) > 5);
+
+    virtual_resource  mr{small_handles()};
+    std::size_t const unit = mr.page_size();
+    std::byte*        p    = nullptr;
+    CHECK(tests::walk_failures([&] { p = take_virtual(mr, 3); },
+                               [&] { mr.deallocate_sync(p, 3 * unit); }) == 2 * 2 * (3 + 3 + 1));
+    CHECK(mr.usage().live == 0);
+    CHECK(mr.usage().reserved == 0);
+
+    p          = take_virtual(mr, 3);
+    bool grown = false;
+    CHECK(tests::walk_failures([&] { grown = mr.extend(p, 3 * unit, 2 * unit); },
+                               [&] {
+                                   if (grown) { mr.shrink(p, 5 * unit, 2 * unit); }
+                               }) == 0);
+    mr.drop(p + unit, unit);
+    CHECK(tests::walk_failures([&] { (void)mr.fill(p, 3 * unit); },
+                               [&] { mr.drop(p + unit, unit); }) == 0);
+    CHECK(tests::walk_failures([&] { mr.remap(p, unit, p + unit, unit); },
+                               [&] { mr.remap(p + unit, unit, p, unit); }) == 0);
+    CHECK(mr.mapped(p, 3 * unit) == 2 * unit);
+    mr.deallocate_sync(p, 3 * unit);
+    CHECK(mr.usage().reserved == 0);
+}
+
+TEST_CASE("virtual_resource: what fails while memory goes back is told, and the memory kept") {
+    machine const     here;
+    virtual_resource  mr{small_handles()};
+    std::size_t const unit = mr.page_size();
+    std::byte*        p    = nullptr;
+    tests::walk_reports([&] { p = take_virtual(mr, 3); }, [&] { mr.deallocate_sync(p, 3 * unit); });
+    mr.trim(); // takes away what would not go
+    CHECK(mr.usage().reserved == 0);
+    CHECK(doubles::cudart::out().pages == 0);
+    CHECK(doubles::cudart::out().mappings == 0);
+}
+#endif

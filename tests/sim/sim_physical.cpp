@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/sim/sim_physical.hpp> // first: the header must stand alone
+
+#include <doctest/doctest.h>
+
+using namespace vram;
+
+TEST_CASE("sim_physical: is mapped nowhere at first, and has a handle") {
+    sim_physical const memory;
+    CHECK(memory.mappings == 0);
+    CHECK(memory.handle);
+}

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/source/virtual_span.hpp> // first: the header stands alone
+
+#include "../doubles/bombing.hpp"
+#include "../doubles/small_pages.hpp"
+
+#include <vram/sim/sim.hpp>
+#include <vram/sim/sim_virtual_memory.hpp>
+
+using namespace vram;
+using doubles::small_page;
+
+template class vram::virtual_span<sim_virtual_memory>;
+
+namespace {
+
+using sim_span = virtual_span<sim_virtual_memory>;
+
+sim_span sixteen_pages() { return {sim_virtual_memory{}, 16 * small_page, small_page}; }
+
+/// Which pages have memory, as text: "xx--".
+std::string mapped_pattern(sim_span const& span, std::size_t count) {
+    std::string text;
+    for (std::size_t i = 0; i < count; ++i) { text += span.mapped(i) ? 'x' : '-'; }
+    return text;
+}
+
+/// Every page that is said to have memory has it, alone: each keeps what was written to it.
+void check_usable(sim_span const& span) {
+    sim_stream s;
+    for (std::size_t i = 0; i < span.pages(); ++i) {
+        if (span.mapped(i)) { sim_fill(s, span.address(i), std::byte(i + 1), small_page); }
+    }
+    s.synchronize();
+    for (std::size_t i = 0; i < span.pages(); ++i) {
+        if (span.mapped(i)) {
+            CHECK(*sim_view(static_cast<std::byte*>(span.address(i))) == std::byte(i + 1));
+        }
+    }
+}
+
+} // namespace
+
+TEST_CASE("virtual_span: pages get memory where they have none, and access run by run") {
+    sim_node node{doubles::small_pages()};
+    sim_span span = sixteen_pages();
+    CHECK(span.pages() == 16);
+    CHECK(span.page() == small_page);
+    span.fill(1, 3);
+    CHECK(node.faults().calls(sim_call_kind::set_access) == 1);
+    span.fill(0, 5); // two runs around what is there
+    CHECK(mapped_pattern(span, 6) == "xxxxx-");
+    CHECK(span.held() == 5);
+    CHECK(span.calls() == 5);
+    CHECK(node.figures().used == 5 * small_page);
+    CHECK(node.faults().calls(sim_call_kind::create) == 5);
+    CHECK(node.faults().calls(sim_call_kind::set_access) == 3);
+    span.fill(0, 5); // nothing to do
+    CHECK(node.faults().calls(sim_call_kind::map) == 5);
+    CHECK(node.faults().calls(sim_call_kind::set_access) == 3);
+    check_usable(span);
+    CHECK(node.reports().empty());
+}
+
+TEST_CASE("virtual_span: what is dropped is the device's, but for the spares that are asked for") {
+    sim_node node{doubles::small_pages()};
+    sim_span span = sixteen_pages();
+    span.fill(0, 6);
+    CHECK(span.drop(4, 8, 0) == 2);
+    CHECK(span.held() == 4);
+    CHECK(span.drop(0, 2, 1) == 2);
+    CHECK(mapped_pattern(span, 6) == "--xx--");
+    CHECK(span.spares() == 1);
+    CHECK(node.figures().used == 3 * small_page);
+    auto const made = node.faults().calls(sim_call_kind::create);
+    span.fill(8, 9); // the spare
+    CHECK(node.faults().calls(sim_call_kind::create) == made);
+    CHECK(span.spares() == 0);
+    span.drop(8, 9, 5);
+    CHECK(span.trim(1) == 0);
+    CHECK(span.trim(0) == 1);
+    CHECK(node.figures().used == 2 * small_page);
+    check_usable(span);
+}
+
+TEST_CASE("virtual_span: memory moves to other pages, and its contents with it") {
+    sim_node node{doubles::small_pages(8)};
+    sim_span span = sixteen_pages();
+    span.fill(0, 8); // all that the device has
+    check_usable(span);
+    span.drop(2, 3, 0);
+    auto const made = node.faults().calls(sim_call_kind::create);
+    CHECK(span.move(0, 4, 8, 16) == 3);
+    CHECK(mapped_pattern(span, 16) == "----xxxxxxx-----");
+    CHECK(*sim_view(static_cast<std::byte*>(span.address(8))) == std::byte{1});
+    CHECK(*sim_view(static_cast<std::byte*>(span.address(9))) == std::byte{2});
+    CHECK(*sim_view(static_cast<std::byte*>(span.address(10))) == std::byte{4});
+    CHECK(node.faults().calls(sim_call_kind::create) == made); // no memory was made or ended,
+    CHECK(node.faults().calls(sim_call_kind::free) == 1);      // but for what was dropped
+    CHECK(span.move(4, 8, 8, 12) == 1);                        // only the last of them has none
+    CHECK(mapped_pattern(span, 12) == "-----xxxxxxx");
+    CHECK(span.move(0, 4, 12, 16) == 0); // nothing there to move
+    check_usable(span);
+    CHECK(node.reports().empty());
+}
+
+TEST_CASE("virtual_span: moves with its memory") {
+    sim_node node{doubles::small_pages()};
+    {
+        sim_span first = sixteen_pages();
+        first.fill(0, 2);
+        first.drop(1, 2, 1);
+        sim_span second{std::move(first)};
+        CHECK(first.pages() == 0);
+        CHECK(first.held() == 0);
+        CHECK(second.held() == 2);
+        CHECK(second.spares() == 1);
+        check_usable(second);
+    }
+    CHECK(node.figures().used == 0);
+    node.finish();
+    CHECK(node.reports().empty());
+}
+
+TEST_CASE("virtual_span: a failure in any call of the driver leaves all as it was, or moved") {
+    for (std::uint64_t const times : {1, 2, 3, 1000}) {
+        CAPTURE(times);
+        auto const make = [] {
+            sim_span span = sixteen_pages();
+            span.fill(1, 3);
+            span.fill(6, 8);
+            span.drop(7, 8, 1); // "-xx---x-" and a spare
+            return span;
+        };
+        unsigned const thrown = doubles::walk_page_calls(
+            make, [](sim_span& span) { span.fill(0, 6); },
+            [&](sim_span& span, bool failed) {
+                CHECK(mapped_pattern(span, 8) == (failed ? "-xx---x-" : "xxxxxxx-"));
+                if (times == 1) { CHECK(span.held() == (failed ? 4 : 7)); }
+                span.trim(0); // tries again to take away what would not go
+                CHECK(span.spares() == 0);
+                CHECK(span.held() == (failed ? 3 : 7));
+                span.fill(0, 8);
+                check_usable(span);
+            },
+            times);
+        CHECK(thrown == 4 + 3 + 2); // map, create; access to two runs
+        doubles::walk_page_calls(
+            make, [](sim_span& span) { span.drop(0, 16, 0); },
+            [&](sim_span& span, bool failed) {
+                CHECK_FALSE(failed);
+                span.trim(0);
+                CHECK(span.held() == 0);
+                CHECK(mapped_pattern(span, 8) == "--------");
+            },
+            times);
+        std::size_t moved = 0;
+        doubles::walk_page_calls(
+            make, [&](sim_span& span) { moved = span.move(0, 8, 3, 6); },
+            [&](sim_span& span, bool failed) {
+                CHECK_FALSE(failed);
+                CHECK(span.held() == 4); // whatever became of it
+                auto const now = mapped_pattern(span, 8);
+                CHECK(static_cast<std::size_t>(std::count(now.begin(), now.begin() + 8, 'x')) <= 3);
+                CHECK(static_cast<std::size_t>(std::count(now.begin() + 3, now.begin() + 6, 'x')) ==
+                      moved);
+                if (times == 1) {
+                    CHECK(std::count(now.begin(), now.end(), 'x') == 3); // none lost its place
+                }
+                check_usable(span);
+                span.trim(0);
+                span.fill(0, 8);
+                CHECK(span.held() == 8);
+                check_usable(span);
+            },
+            times);
+    }
+}
+
+TEST_CASE(
+    "virtual_span: what cannot be unmapped at the end is told, and its memory still counted once") {
+    doubles::mishaps const told;
+    sim_node               node{doubles::small_pages()};
+    {
+        sim_span span = sixteen_pages();
+        span.fill(0, 2);
+        node.faults().at(sim_call_kind::unmap, 1, {}, 100);
+    }
+    CHECK(told.count(mishap::platform_error) == 3); // two pages, and the addresses they lie at
+    CHECK(node.figures().used == 2 * small_page);
+}
+
+TEST_CASE("virtual_span: a failing host allocation loses nothing") {
+    for (std::uint64_t n = 1, hit = 1; hit != 0; ++n) {
+        sim_node node{doubles::small_pages()};
+        {
+            sim_span span = sixteen_pages();
+            span.fill(0, 2);
+            {
+                doubles::bombing armed{n};
+                try {
+                    span.fill(0, 6);
+                    span.move(0, 4, 8, 12);
+                } catch (std::bad_alloc const&) {}
+                hit = armed.defuse() ? 1 : 0;
+            }
+            CHECK(span.held() * small_page == node.figures().used);
+            span.trim(0);
+            span.fill(0, 16);
+            check_usable(span);
+        }
+        CHECK(node.figures().used == 0);
+        CHECK(node.reports().empty());
+    }
+}
