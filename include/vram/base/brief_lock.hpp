@@ -77,11 +77,12 @@ private:
             if (use_.load(std::memory_order_relaxed) == use::alone) { return true; }
             inside_.store(false, std::memory_order_release);
         }
-        if (use_.load(std::memory_order_acquire) == use::shared &&
-            !taken_.exchange(true, std::memory_order_acquire)) {
-            return false;
-        }
-        return await();
+        return take_with_others();
+    }
+    [[gnu::noinline]] bool take_with_others() const noexcept {
+        bool const at_once = use_.load(std::memory_order_acquire) == use::shared &&
+                             !taken_.exchange(true, std::memory_order_acquire);
+        return at_once ? false : await();
     }
     bool await() const noexcept {
         std::lock_guard const first_in_line{line_};

@@ -34,9 +34,7 @@ public:
         if (this == &other) { return *this; }
         map_ = std::exchange(other.map_, 0);
         for (std::size_t l = 0; l < levels; ++l) { maps_[l] = std::exchange(other.maps_[l], 0); }
-        for (std::size_t i = 0; i < count; ++i) {
-            heads_[i] = std::exchange(other.heads_[i], nullptr);
-        }
+        for (std::size_t i = 0; i < count; ++i) { lists_[i].take(other.lists_[i]); }
         return *this;
     }
 
@@ -48,26 +46,22 @@ public:
         return level * per_level + ((n >> (level - 1)) & (per_level - 1));
     }
 
+    // Which bins are empty follows no pattern, so nothing here depends on it: a wrong guess would
+    // cost more than all the rest.
     void insert(block* b) noexcept {
         std::size_t const i = of(b->bytes);
-        b->previous         = nullptr;
-        b->next             = heads_[i];
-        if (b->next != nullptr) { b->next->previous = b; }
-        heads_[i] = b;
+        lists_[i].insert(b);
         maps_[i / per_level] |= std::uint32_t{1} << (i % per_level);
         map_ |= std::uint64_t{1} << (i / per_level);
     }
     void remove(block* b) noexcept {
-        std::size_t const i = of(b->bytes);
-        if (b->next != nullptr) { b->next->previous = b->previous; }
-        if (b->previous != nullptr) {
-            b->previous->next = b->next;
-            return;
-        }
-        heads_[i] = b->next;
-        if (heads_[i] != nullptr) { return; }
-        maps_[i / per_level] &= ~(std::uint32_t{1} << (i % per_level));
-        if (maps_[i / per_level] == 0) { map_ &= ~(std::uint64_t{1} << (i / per_level)); }
+        std::size_t const i     = of(b->bytes);
+        std::size_t const level = i / per_level;
+        lists_[i].remove(b);
+        std::uint32_t const gone = lists_[i].empty();
+        maps_[level] &= ~(gone << (i % per_level));
+        std::uint64_t const all_gone = maps_[level] == 0;
+        map_ &= ~(all_gone << level);
     }
 
     /// The first bin from `from` on that holds something, or `count`.
@@ -81,7 +75,13 @@ public:
         std::size_t const found = level + 1 + static_cast<std::size_t>(std::countr_zero(above));
         return found * per_level + static_cast<std::size_t>(std::countr_zero(maps_[found]));
     }
-    [[nodiscard]] block* front(std::size_t bin) const noexcept { return heads_[bin]; }
+    /// The block that was put into a bin last, or null; and the one before it, or null.
+    [[nodiscard]] block* front(std::size_t bin) const noexcept {
+        return lists_[bin].empty() ? nullptr : lists_[bin].first();
+    }
+    [[nodiscard]] block* after(std::size_t bin, block const* b) const noexcept {
+        return lists_[bin].after(b);
+    }
 
     /// The size of the largest block, or 0.
     [[nodiscard]] std::size_t largest_block() const noexcept {
@@ -89,16 +89,52 @@ public:
         auto const  level = static_cast<std::size_t>(std::bit_width(map_)) - 1;
         auto const  sub   = static_cast<std::size_t>(std::bit_width(maps_[level])) - 1;
         std::size_t most  = 0;
-        for (block const* b = heads_[level * per_level + sub]; b != nullptr; b = b->next) {
+        auto const  bin   = level * per_level + sub;
+        for (block const* b = front(bin); b != nullptr; b = after(bin, b)) {
             most = b->bytes > most ? b->bytes : most;
         }
         return most;
     }
 
 private:
+    /// A ring of blocks, closed by the list itself.
+    class list {
+    public:
+        list() noexcept = default;
+        list(list&&)    = delete;
+
+        [[nodiscard]] bool   empty() const noexcept { return ends_.next == &ends_; }
+        [[nodiscard]] block* first() const noexcept { return static_cast<block*>(ends_.next); }
+        [[nodiscard]] block* after(block const* b) const noexcept {
+            return b->next == &ends_ ? nullptr : static_cast<block*>(b->next);
+        }
+        void insert(block* b) noexcept {
+            b->previous          = &ends_;
+            b->next              = ends_.next;
+            ends_.next->previous = b;
+            ends_.next           = b;
+        }
+        void remove(block* b) noexcept {
+            b->next->previous = b->previous;
+            b->previous->next = b->next;
+        }
+        /// What `other` holds, of which this holds nothing.
+        void take(list& other) noexcept {
+            ends_ = {&ends_, &ends_};
+            if (other.empty()) { return; }
+            ends_                = other.ends_;
+            ends_.next->previous = &ends_;
+            ends_.previous->next = &ends_;
+            other.ends_          = {&other.ends_, &other.ends_};
+        }
+
+    private:
+        links ends_{&ends_, &ends_};
+    };
+
     std::uint64_t map_ = 0;        ///< levels that hold something
     std::uint32_t maps_[levels]{}; ///< lists of a level that hold something
-    block*        heads_[count]{};
+    list          lists_[count];
 };
 
 } // namespace vram

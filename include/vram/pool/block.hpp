@@ -17,10 +17,16 @@ struct tag_note {
     tag_note* next = nullptr; ///< among the unused ones
 };
 
+/// The neighbours in a list.
+struct links {
+    links* next     = nullptr;
+    links* previous = nullptr;
+};
+
 /// A piece of a chunk. Notes live in host memory: the piece itself, which may be memory that no
 /// host may touch, is never written. A note is one line of the cache; nearly always one stream, or
 /// none, may still be using all of a free piece, and what is more than that is written elsewhere.
-struct block {
+struct block : links { // in its bin
     enum class state : std::uint8_t {
         live,    ///< handed out
         resting, ///< given back, kept as it is for the stream that gave it
@@ -29,12 +35,10 @@ struct block {
     static constexpr std::uint32_t nobody  = ~std::uint32_t{0};     ///< uses it: it is clean
     static constexpr std::uint32_t several = ~std::uint32_t{0} - 1; ///< use parts of it: `note`
 
-    std::uintptr_t address  = 0;
-    std::size_t    bytes    = 0;
-    block*         before   = nullptr; ///< the piece that ends where this one begins, same chunk
-    block*         after    = nullptr; ///< the piece that begins where this one ends, same chunk
-    block*         next     = nullptr; ///< in its bin, or among the unused notes
-    block*         previous = nullptr; ///< in its bin
+    std::uintptr_t address = 0;
+    std::size_t    bytes   = 0;
+    block*         before  = nullptr; ///< the piece that ends where this one begins, same chunk
+    block*         after   = nullptr; ///< the piece that begins where this one ends, same chunk
     union {
         std::uint64_t epoch = 0; ///< up to which `slot` may use it
         tag_note*     note;

@@ -75,14 +75,15 @@ public:
     /// block that could do.
     template <class Price>
     [[nodiscard]] fit find(std::size_t bytes, std::size_t alignment, Price const& price, bool all) {
-        std::size_t const each = all ? ~std::size_t{0} : 8;  // candidates in one bin
+        std::size_t const each = all ? ~std::size_t{0} : 4;  // candidates in one bin
         std::size_t       left = all ? ~std::size_t{0} : 48; // candidates once there is something
         fit               priced{.cost = unusable};
         std::size_t const own = bins::of(bytes); // some of these are too small; later ones all do
         for (auto i = bins_.next(own); i != bins::count; i = bins_.next(i + 1)) {
             fit         best{.cost = unusable};
             std::size_t seen = 0;
-            for (block* b = bins_.front(i); b != nullptr && seen < each; b = b->next, ++seen) {
+            for (block* b = bins_.front(i); b != nullptr && seen < each;
+                 b        = bins_.after(i, b), ++seen) {
                 if (best.where != nullptr && b->bytes >= best.where->bytes) { continue; }
                 fit const place = placed(b, bytes, alignment, price);
                 if (place.cost == 0) {

@@ -57,7 +57,7 @@ public:
     /// A fresh note; room was made by `reserve`.
     [[nodiscard]] Note* make() noexcept {
         Note* const note = unused_;
-        unused_          = note->next;
+        unused_          = static_cast<Note*>(note->next);
         --count_;
         *note = Note{};
         return note;

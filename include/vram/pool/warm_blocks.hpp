@@ -4,7 +4,6 @@
 /// \file
 /// `warm_blocks` keep what was given back last as it is, for the next request of the same size.
 
-#include <vram/pool/bins.hpp>  // bins
 #include <vram/pool/block.hpp> // block, tag
 
 #include <cstddef> // size_t
@@ -61,9 +60,10 @@ public:
     }
 
 private:
+    /// Fibonacci hashing, as in `address_map`.
     [[nodiscard]] static std::size_t of(std::size_t slot, std::size_t bytes) noexcept {
-        std::size_t const n = bytes / bins::granule;
-        return (n ^ n >> 6 ^ n >> 12 ^ slot * 29) % places;
+        static_assert(places == 64);
+        return static_cast<std::size_t>((bytes + slot) * 0x9E3779B97F4A7C15U >> 58);
     }
 
     block*      at_[places]{};
