@@ -11,17 +11,13 @@ set(VRAM_CCCL_WHEEL_DIR ${VRAM_WHEELS}/nvidia/cu13/include/cccl CACHE PATH "CCCL
 set(VRAM_RMM_WHEEL_DIR ${VRAM_WHEELS} CACHE PATH "The folder that holds librmm/ and rapids_logger/")
 option(VRAM_BENCH_TORCH "Compare with the PyTorch that python3 imports" ON)
 
-# bench_peer(NAME why INCLUDES directories... LIBRARIES files... DEFINITIONS macros... OPTIONS flags...)
+# bench_peer(NAME why INCLUDES directories... LIBRARIES files... DEFINITIONS macros...)
 # subjects/NAME.cpp, unless `why` says why not.
 function(bench_peer name why)
   cmake_parse_arguments(PARSE_ARGV 2 arg "" "" "INCLUDES;LIBRARIES;DEFINITIONS")
   string(TOUPPER ${name} upper)
   set(source ${CMAKE_CURRENT_SOURCE_DIR}/subjects/${name}.cpp)
-  get_target_property(cli CLI11::CLI11 INTERFACE_INCLUDE_DIRECTORIES)
-  get_target_property(format fmt::fmt INTERFACE_INCLUDE_DIRECTORIES)
-  set(includes ${arg_INCLUDES} ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/examples
-    ${CUDAToolkit_INCLUDE_DIRS} ${ZLIB_INCLUDE_DIRS} ${cli} ${format})
-  list(FILTER includes EXCLUDE REGEX "NOTFOUND$")
+  set(includes ${arg_INCLUDES} ${PROJECT_SOURCE_DIR}/include ${CUDAToolkit_INCLUDE_DIRS})
   if(NOT why)
     list(TRANSFORM arg_DEFINITIONS PREPEND -D OUTPUT_VARIABLE definitions)
     set(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY)
@@ -48,10 +44,9 @@ function(bench_peer name why)
   endif()
   add_library(bench-peer-${name} MODULE ${source})
   target_include_directories(bench-peer-${name} SYSTEM BEFORE PRIVATE ${arg_INCLUDES})
-  target_include_directories(bench-peer-${name} PRIVATE ${PROJECT_SOURCE_DIR}/examples)
   target_compile_definitions(bench-peer-${name} PRIVATE ${arg_DEFINITIONS})
   target_link_libraries(bench-peer-${name} PRIVATE
-    vram::cuda CLI11::CLI11 fmt::fmt ZLIB::ZLIB ${arg_LIBRARIES} vram_warnings)
+    vram::cuda ${arg_LIBRARIES} vram_warnings)
   set_target_properties(bench-peer-${name} PROPERTIES UNITY_BUILD OFF)
   set(bench_peers ${bench_peers} bench-peer-${name} PARENT_SCOPE)
   set(bench_peer_definitions ${bench_peer_definitions}
@@ -96,6 +91,14 @@ else()
     set(why "${torch} has no C++ library for CUDA")
   endif()
 endif()
+set(definitions)
+if(EXISTS ${torch}/include/c10/core/AllocatorConfig.h) # where newer versions take their settings
+  file(STRINGS ${torch}/include/c10/core/AllocatorConfig.h in_core REGEX "void setAllocatorSettings")
+  if(in_core)
+    set(definitions DEFINITIONS BENCH_TORCH_SETTINGS_IN_CORE)
+  endif()
+endif()
 bench_peer(torch "${why}"
+  ${definitions}
   INCLUDES ${torch}/include
   LIBRARIES ${torch}/lib/libc10.so ${torch}/lib/libc10_cuda.so)

@@ -31,13 +31,14 @@ struct traits {
     bool slow       = false; ///< tens of microseconds a call: the long workloads are left out
     bool threads    = true;  ///< may be used from several at once
     bool any_stream = true;  ///< a block may be freed on another stream than it was allocated on
-    bool span       = false; ///< holds a fixed amount, so its footprint is the span it hands out
+    bool replay     = false; ///< only its footprint says anything: traces alone
 };
 
 /// What a memory is made for.
 struct set_up {
     unsigned    streams = 1;
     std::size_t ample   = 0; ///< bytes to hold from the start, where the subject can be told
+    std::size_t room    = 0; ///< bytes that will be out at most, for those that never grow
 };
 
 /// One number that a turn gave.
@@ -81,6 +82,7 @@ inline bool suits(subject const& s, pool_case const& c) {
     if (s.can.slow && (c.live > 1000 || c.what == shape::tape || c.what == shape::rotate)) {
         return false;
     }
+    if (s.can.replay) { return false; }
     return (c.threads == 1 || s.can.threads) && (!c.handed || s.can.any_stream);
 }
 inline bool suits(subject const& s, tape const& t) {

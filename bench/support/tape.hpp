@@ -6,8 +6,6 @@
 
 #include "timing.hpp"
 
-#include <trace.hpp> // trace, trace_step
-
 #include <algorithm> // max, min
 #include <cstddef>   // size_t
 #include <cstdint>   // uint32_t, uint64_t, uintptr_t
@@ -35,16 +33,6 @@ struct tape {
     unsigned               streams   = 1;
     std::size_t            peak_live = 0; ///< bytes out at most, as they were asked for
 };
-
-inline tape make_tape(std::string name, trace const& recorded) {
-    tape out{std::move(name), {}, recorded.slots, recorded.streams, recorded.peak_live};
-    out.operations.reserve(recorded.steps.size());
-    for (trace_step const& s : recorded.steps) {
-        unsigned const frees = s.action == trace_step::kind::free ? 1U : 0U;
-        out.operations.push_back({s.bytes, s.slot, s.stream * 2 + frees});
-    }
-    return out;
-}
 
 /// The shape of RMM's benchmark random_allocations: `count` allocations of 1 byte to `largest`, each
 /// step one of them (73 in 100, while there is room for it under `room`) or the free of any block.

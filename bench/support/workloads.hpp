@@ -8,8 +8,8 @@
 ///     Memory::stream s = memory.stream_at(i);
 ///     void* p = memory.allocate(s, bytes);        memory.deallocate(s, p, bytes);
 ///
-/// `usage()`, `trim()` and `occupy(turn)`, which keeps the streams from getting anything done, are
-/// there or not.
+/// `usage()` and `trim()` are there or not, and so are `occupy(time)`, which keeps the streams from
+/// getting anything done for so long, and `release()`, which ends that.
 
 #include "subject.hpp"
 #include "timing.hpp"
@@ -223,6 +223,7 @@ figures rotate(pool_case const& c, nanoseconds turn) {
     vram::memory_usage before{};
     if constexpr (measured<Memory>) { before = memory.usage(); }
     figures out{{"ns_per_op", ns_per_operation(turn, batch, replace), "ns"}};
+    if constexpr (requires { memory.release(); }) { memory.release(); }
     if constexpr (counting<Memory>) {
         vram::memory_usage const after = memory.usage();
         double const             frees = static_cast<double>(count);
@@ -252,13 +253,14 @@ figures run(pool_case const& c, nanoseconds turn) {
 /// A trace, twice: on a memory that holds nothing yet, and on what that left there.
 template <class Memory, bool Span>
 figures replay(tape const& t) {
-    Memory       memory{{.streams = t.streams}};
+    Memory       memory{{.streams = t.streams, .room = t.peak_live}};
     player       tape{t, memory};
     double const cold = tape.play();
     tape.give_back();
     double const warm = tape.play();
     figures      out{{"ns_per_op", warm, "ns"}, {"ns_per_op_cold", cold, "ns"}};
     auto const   live = static_cast<double>(t.peak_live);
+    out.push_back({"peak_live", live, "bytes"});
     if constexpr (measured<Memory>) {
         vram::memory_usage const now  = memory.usage();
         auto const               held = static_cast<double>(now.peak_reserved);

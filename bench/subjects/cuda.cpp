@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// The stacks on the GPU, and what the driver has itself.
+
+#include <vram/cuda/cuda.hpp>
+
+#include "found.hpp"
+#include "occupied.hpp"
+#include "stacks.hpp"
+
+namespace bench {
+
+namespace {
+
+/// What there is beside the stacks over plain memory.
+template <class Source>
+using cuda_stacks = std::tuple< //
+    entry<vram::pool<vram::cuda_async_resource>>>;
+
+/// Streams for an allocator that is called by its own name.
+class cuda_streams {
+public:
+    using stream = cudaStream_t;
+
+    explicit cuda_streams(unsigned count) : streams_(count) {}
+    [[nodiscard]] stream stream_at(unsigned i) const { return streams_[i].get(); }
+
+private:
+    std::vector<vram::cuda_stream> streams_;
+};
+
+class cuda_malloc_memory : public cuda_streams {
+public:
+    explicit cuda_malloc_memory(set_up const& how) : cuda_streams{how.streams} {}
+
+    [[nodiscard]] void* allocate(stream, std::size_t bytes) {
+        void* p = nullptr;
+        vram::cuda_check(cudaMalloc(&p, bytes));
+        return p;
+    }
+    void deallocate(stream, void* p, std::size_t) { (void)cudaFree(p); }
+};
+
+/// A pool of the driver that keeps what it has.
+class cuda_malloc_async_memory : public cuda_streams {
+public:
+    explicit cuda_malloc_async_memory(set_up const& how)
+        : cuda_streams{how.streams},
+          pool_{vram::cuda_device::current(), {.initial_size = how.ample}} {}
+
+    [[nodiscard]] void* allocate(stream s, std::size_t bytes) {
+        void* p = nullptr;
+        vram::cuda_check(cudaMallocFromPoolAsync(&p, bytes, pool_.get(), s));
+        return p;
+    }
+    void deallocate(stream s, void* p, std::size_t) { (void)cudaFreeAsync(p, s); }
+
+    [[nodiscard]] vram::memory_usage usage() const { return pool_.usage(); }
+    void                             trim() {
+        vram::cuda_check(cudaDeviceSynchronize());
+        pool_.trim();
+    }
+
+    static constexpr bool counts_events = false;
+
+private:
+    vram::cuda_pool pool_;
+};
+
+} // namespace
+
+std::string no_cuda() {
+    int               count  = 0;
+    cudaError_t const status = cudaGetDeviceCount(&count);
+    if (status != cudaSuccess) { return cudaGetErrorString(status); }
+    return count > 0 ? "" : "the driver lists none";
+}
+
+std::string cuda_name() {
+    cudaDeviceProp properties{};
+    vram::cuda_check(cudaGetDeviceProperties(&properties, 0));
+    return properties.name;
+}
+
+void add_cuda(found& all) {
+    using source = vram::cuda_resource;
+    add_stacks<stacks<source>, occupied_stacks<stacks<source>>>(all.subjects, "on device memory");
+    add_stacks<cuda_stacks<source>, occupied_stacks<cuda_stacks<source>>>(all.subjects,
+                                                                          "on the driver's pool");
+    all.subjects.push_back(
+        make_subject<cuda_malloc_memory>("cudaMalloc", "the driver's", role::peer, {.slow = true}));
+    all.subjects.push_back(
+        make_subject<cuda_malloc_async_memory, occupied<cuda_malloc_async_memory>>(
+            "cudaMallocAsync", "the driver's pool, keeping all it has", role::peer));
+}
+
+} // namespace bench

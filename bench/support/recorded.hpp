@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// What the peers held for the traces in bench/traces, where they were measured: peak reserved over
+/// peak live on one H200, 2026-11-20, RMM 26.08 and PyTorch 2.11. How much is held does not depend on
+/// the host, so these stand in for a peer that is not in the run.
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace bench {
+
+/// Every peer whose footprint is compared, by the name of its subject.
+inline std::vector<std::string> footprint_peers() {
+    return {"cudaMallocAsync", "rmm::pool", "rmm::pool_at_once",
+            "rmm::arena",      "torch",     "torch_expandable"};
+}
+
+/// Nothing for a trace or a peer that was not measured.
+inline std::optional<double> recorded_footprint(std::string_view trace, std::string_view peer) {
+    struct row {
+        std::string_view trace;
+        double           async, pool, pool_at_once, arena, torch, expandable;
+    };
+    static constexpr row rows[] = {
+        {"gpt2", 1.076, 1.205, 1.026, 1.033, 1.101, 1.028},
+        {"bert_checkpoint", 1.131, 2.060, 1.169, 1.064, 1.872, 1.067},
+        {"mask_rcnn", 1.094, 2.087, 1.078, 1.077, 1.942, 1.075},
+        {"unet3d_patches", 1.485, 1.722, 1.125, 1.108, 1.245, 1.094},
+        {"multi_stream", 1.107, 2.117, 1.829, 1.094, 2.731, 1.784},
+    };
+    for (row const& r : rows) {
+        if (r.trace != trace) { continue; }
+        if (peer == "cudaMallocAsync") { return r.async; }
+        if (peer == "rmm::pool") { return r.pool; }
+        if (peer == "rmm::pool_at_once") { return r.pool_at_once; }
+        if (peer == "rmm::arena") { return r.arena; }
+        if (peer == "torch") { return r.torch; }
+        if (peer == "torch_expandable") { return r.expandable; }
+    }
+    return {};
+}
+
+} // namespace bench

@@ -1,0 +1,109 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The replay benchmark on the simulated device: its rows, its verdicts, and what it refuses. replay.py FOLDER-OF-PROGRAMS"""
+import atexit
+import gzip
+import json
+import math
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+program = pathlib.Path(sys.argv[1]) / "bench-replay"
+folder = pathlib.Path(tempfile.mkdtemp(prefix="vram-bench-replay-"))
+atexit.register(shutil.rmtree, folder)
+HEADER = "Thread,Time,Action,Pointer,Size,Stream\n"
+passed, failed = 0, 0
+
+
+def check(what, holds, run):
+    global passed, failed
+    if holds:
+        passed += 1
+        return
+    failed += 1
+    print(f"FAILED: {what}\n  {' '.join(map(str, run.args))}\n  exit {run.returncode}\n{run.stdout}{run.stderr}")
+
+
+def replay(*arguments):
+    return subprocess.run([program, "--device", "sim", *map(str, arguments)], capture_output=True, text=True, timeout=200)
+
+
+def trace(name, text):
+    path = folder / name
+    path.write_bytes(gzip.compress(text.encode()) if name.endswith(".gz") else text.encode())
+    return path
+
+
+def figures(path):
+    rows = json.loads(path.read_text())
+    fields_hold = all(set(row) == {"bench", "case", "subject", "metric", "value", "unit"} for row in rows)
+    return fields_hold, {(row["case"], row["subject"], row["metric"]): row["value"] for row in rows}
+
+
+OURS = "pool<stream_ordered<sim_resource>>"
+out = folder / "out.json"
+
+# --- the traces that come along ---------------------------------------------------------------------------------------
+
+run = replay("--list")
+check("--list names the subjects and the five traces", run.returncode == 0 and OURS in run.stdout.split() and
+      run.stdout.split()[-5:] == ["bert_checkpoint", "gpt2", "mask_rcnn", "multi_stream", "unet3d_patches"], run)
+
+run = replay("--quick", "--case", "multi_stream", "--case", "unet3d_patches", "--json", out, "--subject", OURS, "--subject",
+             f"locked<{OURS}>", "--subject", "malloc", "--subject", "empty loop")
+check("a quick run ends well, whatever its verdicts", run.returncode == 0, run)
+fields_hold, value = figures(out)
+check("every row has the six fields and no other", fields_hold, run)
+for case, peak in (("multi_stream", 2_060_787_784), ("unet3d_patches", 3_073_312_407)):
+    for subject in (OURS, f"locked<{OURS}>", "malloc", "empty loop"):
+        check(f"{case} on {subject} has its times, cold and warm",
+              value.get((case, subject, "ns_per_op"), 0) > 0 and value.get((case, subject, "ns_per_op_cold"), 0) > 0
+              and value.get((case, subject, "ns_per_op_spread"), -1) >= 0, run)
+        check(f"{case} on {subject} had out what was recorded", value[(case, subject, "peak_live")] == peak, run)
+    for subject in (OURS, f"locked<{OURS}>"):
+        held = value[(case, subject, "peak_reserved")]
+        check(f"{case}: what {subject} held is the ratio that is told, and no less than what was out",
+              held >= peak and math.isclose(value[(case, subject, "reserved_over_live")], held / peak), run)
+        check(f"{case}: {subject} gives everything back", value[(case, subject, "left_after_trim")] == 0, run)
+    check(f"{case}: malloc tells no footprint", (case, "malloc", "reserved_over_live") not in value, run)
+    check(f"{case} has a verdict against the peers", any(
+        line.startswith(f"{case} ") and "RMM's pool" in line for line in run.stdout.splitlines()), run)
+check("the mean over the traces is their geometric mean", math.isclose(
+    value[("geometric_mean", OURS, "reserved_over_live")],
+    math.sqrt(value[("multi_stream", OURS, "reserved_over_live")] * value[("unet3d_patches", OURS, "reserved_over_live")])), run)
+
+# --- other traces -----------------------------------------------------------------------------------------------------
+
+few = trace("few.csv", HEADER + "1,t,allocate,1,1000,0\n1,t,allocate,2,500,7\n1,t,free,1,1000,0\n")
+more = trace("more.v2.csv.gz", HEADER + "".join(f"1,t,allocate,{i},300,0\n" for i in range(1, 50)))
+arguments = ("--quick", "--subject", OURS, "--json", out, "--trace", few, more)
+run = replay(*arguments)
+_, value = figures(out)
+check("a trace is named by its stem, plain or compressed",
+      run.returncode == 0 and {case for case, _, _ in value} == {"few", "more", "geometric_mean"}, run)
+check("what is out at the end is out when trimmed", value[("few", OURS, "trimmed_over_live")] >= 1, run)
+check("few bytes out of a large chunk miss the bar", "MISSED" in run.stdout, run)
+run = replay(*arguments, "--check")
+check("--check ends with 1 when a bar is missed", run.returncode == 1, run)
+
+# --- what it refuses --------------------------------------------------------------------------------------------------
+
+for what, code, message, arguments in (
+    ("an unknown subject", 2, "no subject 'heap'; --list names them", ("--subject", "heap")),
+    ("an unknown case", 2, "no case 'cold'; --list names them", ("--case", "cold")),
+    ("two traces of one name", 2, "are both the case 'few'", ("--trace", few, trace("few.b.csv", HEADER))),
+    ("a missing trace", 3, "No such file or directory", ("--trace", folder / "missing.csv")),
+    ("a malformed trace", 3, "bad.csv:3: the size 'x' is no number",
+     ("--trace", few, trace("bad.csv", HEADER + "1,t,allocate,1,1,0\n1,t,allocate,2,x,0\n"))),
+    ("figures that cannot be kept", 3, "No such file or directory", ("--json", folder / "no" / "folder.json")),
+):
+    run = replay(*arguments)
+    check(f"{what} ends with {code}", run.returncode == code, run)
+    check(f"{what} is told in one line", message in run.stderr and run.stderr.count("\n") == 1, run)
+    check(f"{what} runs nothing", "ns_per_op" not in run.stdout, run)
+
+print(f"tally: {passed} passed, {failed} failed, 0 skipped")
+sys.exit(failed != 0)
