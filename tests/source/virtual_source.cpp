@@ -267,6 +267,7 @@ TEST_CASE(
     void* const p = mr.allocate_sync(2 * one_page);
     CHECK(mr.try_allocate_sync(1) == nullptr);
     mr.deallocate_sync(p, 2 * one_page);
+    CHECK(sim_source{sim_virtual_memory{}, {.handle_size = 0}}.page_size() == one_page);
     doubles::contracts_throw const throws;
     CHECK_THROWS_AS((sim_source{sim_virtual_memory{}, {.reserve = SIZE_MAX}}),
                     doubles::broken_contract);

@@ -6,12 +6,11 @@
 
 #include <vram/base/align.hpp> // align, saturating_add
 
-#include <algorithm> // max, min
-#include <cstddef>   // size_t
-#include <cstdint>   // uintptr_t
-#include <iterator>  // prev, next
-#include <map>       // map
-#include <utility>   // exchange
+#include <cstddef>  // size_t
+#include <cstdint>  // uintptr_t
+#include <iterator> // prev, next
+#include <map>      // map
+#include <utility>  // exchange
 
 namespace vram {
 
@@ -108,7 +107,9 @@ public:
     }
     /// The bytes of page `i` that are the range's.
     [[nodiscard]] std::size_t share(std::size_t i, void const* q, std::size_t n) const noexcept {
-        return std::min(offset(q) + n, (i + 1) * page_) - std::max(offset(q), i * page_);
+        std::size_t const from = offset(q) < i * page_ ? i * page_ : offset(q);
+        std::size_t const end  = (i + 1) * page_ < offset(q) + n ? (i + 1) * page_ : offset(q) + n;
+        return end - from;
     }
 
     template <class Visit>

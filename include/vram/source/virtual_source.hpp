@@ -14,9 +14,8 @@
 #include <vram/source/virtual_options.hpp> // virtual_options
 #include <vram/source/virtual_span.hpp>    // virtual_span
 
-#include <algorithm> // max, min
-#include <cstddef>   // size_t
-#include <utility>   // move, exchange
+#include <cstddef> // size_t
+#include <utility> // move, exchange
 
 namespace vram {
 
@@ -213,13 +212,13 @@ private:
 
     static std::size_t page_for(Memory const& memory, virtual_options const& options) {
         std::size_t const unit = memory.granularity();
-        return rounded(std::max(options.handle_size, unit), unit);
+        return rounded(options.handle_size == 0 ? unit : options.handle_size, unit);
     }
     static std::size_t span_for(Memory const& memory, virtual_options const& options,
                                 std::size_t page) {
         std::size_t const total = options.reserve != 0 ? 0 : memory.memory().total;
         std::size_t const bytes = options.reserve != 0 ? options.reserve : 4 * total;
-        return rounded(std::max(bytes, page), page);
+        return rounded(bytes == 0 ? page : bytes, page);
     }
     static std::size_t rounded(std::size_t bytes, std::size_t unit) {
         expects(bytes <= unsatisfiable / 2, "virtual_options: no machine has so many addresses");
@@ -256,10 +255,11 @@ private:
 
     /// Takes note that `b` became `to`.
     void count(block const& b, block const& to) noexcept {
-        figures_.live          = figures_.live + (to.pages() - b.pages()) * span_.page();
-        figures_.requested     = figures_.requested + to.bytes - b.bytes;
-        figures_.peak_live     = std::max(figures_.peak_live, figures_.live);
-        figures_.peak_reserved = std::max(figures_.peak_reserved, span_.held() * span_.page());
+        figures_.live              = figures_.live + (to.pages() - b.pages()) * span_.page();
+        figures_.requested         = figures_.requested + to.bytes - b.bytes;
+        std::size_t const reserved = span_.held() * span_.page();
+        if (figures_.peak_live < figures_.live) { figures_.peak_live = figures_.live; }
+        if (figures_.peak_reserved < reserved) { figures_.peak_reserved = reserved; }
     }
 
     /// \param found  what the device said, where it was the device
