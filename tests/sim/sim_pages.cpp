@@ -1,9 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <vram/sim/sim_pages.hpp> // first: the header must stand alone
 
+#include "../doubles/contracts_throw.hpp"
+
 #include <doctest/doctest.h>
 
 using namespace vram;
+
+TEST_CASE("sim_pages: a page that no system could map is a broken contract") {
+    doubles::contracts_throw const throws;
+    for (std::size_t const page : {0, 512, 12288}) {
+        sim_machine m{{.capacity = 8_MiB, .page = page}};
+        sim_call    call{m, sim_call_kind::other, 0, std::source_location::current()};
+        CHECK_THROWS_AS(sim_pages{call}, doubles::broken_contract);
+    }
+}
 
 TEST_CASE("sim_pages: books what it makes, and takes it off again") {
     sim_machine         m{{.capacity = 8_MiB, .on_report = sim_on_report::collect}};

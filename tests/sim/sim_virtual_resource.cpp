@@ -48,6 +48,15 @@ TEST_CASE("sim_virtual_resource: a pool over it keeps the laws") {
     CHECK(node.reports().empty());
 }
 
+TEST_CASE("sim_virtual_resource: a pool right over it keeps the laws too") {
+    sim_node node{doubles::small_pages(4096)};
+    laws::source(
+        [] { return pool{sim_virtual_resource{{.reserve = 1_GiB, .handle_size = small_page}}}; },
+        {.operations = 500});
+    CHECK(node.figures().used == 0);
+    CHECK(node.reports().empty());
+}
+
 TEST_CASE("sim_virtual_resource: many threads at once") {
     sim_node             node{doubles::small_pages(4096)};
     sim_virtual_resource memory{one_page_each()};

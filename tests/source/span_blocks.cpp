@@ -86,19 +86,43 @@ TEST_CASE("span_blocks: a block grows up to the next one, and no further") {
     CHECK(blocks.resized(last, (16 - last.first) * 100 + 1).empty());
 }
 
+TEST_CASE(
+    "span_blocks: a range has a page to itself where it covers it, or all that is used of it") {
+    auto       blocks = hundreds(16);
+    auto const b      = put_block(blocks, 450, 8); // five pages, the last one half used
+    REQUIRE(b.address == span_base);
+    auto const first_last = [&](std::uintptr_t from, std::size_t n) {
+        auto const r = blocks.whole(at(span_base + from), n);
+        return std::pair{r.first, r.last};
+    };
+    CHECK(first_last(0, 450) == std::pair<std::size_t, std::size_t>{0, 5});
+    CHECK(first_last(1, 449) == std::pair<std::size_t, std::size_t>{1, 5});
+    CHECK(first_last(100, 349) == std::pair<std::size_t, std::size_t>{1, 4});
+    CHECK(first_last(101, 198) == std::pair<std::size_t, std::size_t>{0, 0});
+    CHECK(first_last(101, 299) == std::pair<std::size_t, std::size_t>{2, 4});
+    CHECK(first_last(0, 0) == std::pair<std::size_t, std::size_t>{0, 0});
+    CHECK(blocks.share(1, at(span_base + 150), 100) == 50);
+    CHECK(blocks.share(2, at(span_base + 150), 100) == 50);
+    CHECK(blocks.share(1, at(span_base + 50), 200) == 100);
+}
+
 TEST_CASE("span_blocks: finds blocks by where they begin, and by what lies in their pages") {
     auto       blocks = hundreds(16);
     auto const b      = put_block(blocks, 150);
     CHECK(blocks.at(at(span_base)).bytes == 150);
     CHECK(blocks.at(at(span_base + 1)).empty());
-    CHECK(blocks.around(at(span_base + 1), 199).bytes == 150); // the rest of its page too
-    CHECK(blocks.around(at(span_base + 1), 200).empty());
-    CHECK(blocks.around(at(span_base + 200), 0).empty());
-    CHECK(blocks.around(at(span_base - 1), 1).empty());
+    CHECK(blocks.touched(at(span_base + 1), 199).pages() == 2); // the rest of its page too
+    CHECK(blocks.touched(at(span_base + 1), 200).empty());
+    CHECK(blocks.touched(at(span_base + 1), 0).empty());
+    CHECK(blocks.touched(at(span_base - 1), 1).empty());
+    CHECK(blocks.touched(at(span_base + 99), 1).first == 0);
+    CHECK(blocks.touched(at(span_base + 100), 1).first == 1);
+    CHECK(blocks.touched(at(span_base), SIZE_MAX).empty());
     std::size_t seen = 0;
     blocks.for_each([&](auto const& each) { seen += each.bytes; });
     CHECK(seen == 150);
     blocks.erase(b);
     CHECK(blocks.empty());
-    CHECK(blocks.around(at(span_base), 1).empty());
+    CHECK(blocks.touched(at(span_base), 1).empty());
+    CHECK(blocks.whole(at(span_base), 1).empty());
 }

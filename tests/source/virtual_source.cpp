@@ -8,6 +8,9 @@
 #include <vram/sim/sim.hpp>
 #include <vram/sim/sim_virtual_memory.hpp>
 
+#include <random>
+#include <vector>
+
 using namespace vram;
 using doubles::mishaps;
 using doubles::small_page;
@@ -264,6 +267,7 @@ TEST_CASE(
     void* const p = mr.allocate_sync(2 * one_page);
     CHECK(mr.try_allocate_sync(1) == nullptr);
     mr.deallocate_sync(p, 2 * one_page);
+    CHECK(sim_source{sim_virtual_memory{}, {.handle_size = 0}}.page_size() == one_page);
     doubles::contracts_throw const throws;
     CHECK_THROWS_AS((sim_source{sim_virtual_memory{}, {.reserve = SIZE_MAX}}),
                     doubles::broken_contract);
@@ -337,6 +341,96 @@ TEST_CASE("virtual_source: a failure in any call of the driver leaves all as it 
                       CHECK(mr.usage().reserved == 0);
                   },
                   times) == 0);
+    }
+}
+
+TEST_CASE(
+    "virtual_source: whatever is done in whatever order, and whatever fails, every page is known") {
+    struct piece {
+        std::byte*  p;
+        std::size_t pages;
+    };
+    for (unsigned seed = 1; seed <= 20; ++seed) {
+        CAPTURE(seed);
+        mishaps const told; // of pages that would not go
+        sim_node      node{doubles::small_pages(40)};
+        std::mt19937  random{seed};
+        auto const    below = [&](std::size_t n) { return random() % n; };
+        {
+            sim_source         mr = sixty_four_pages(below(4) * one_page);
+            std::vector<piece> out;
+            for (int i = 0; i < 300; ++i) {
+                if (seed % 2 == 0 && below(4) == 0) {
+                    doubles::fail_page_call(node, 1 + below(6), 1 + below(3));
+                }
+                std::size_t const n     = 1 + below(9);
+                std::size_t const which = below(out.size() + 1);
+                if (which == out.size()) {
+                    if (void* const p = mr.try_allocate_sync(n * one_page)) {
+                        out.push_back({static_cast<std::byte*>(p), n});
+                        CHECK(mr.mapped(p, n * one_page) == n * one_page);
+                    }
+                    continue;
+                }
+                piece&            b     = out[which];
+                piece const&      other = out[below(out.size())];
+                std::size_t const bytes = b.pages * one_page;
+                std::byte* const  in    = b.p + below(b.pages) * one_page;
+                auto const        rest  = bytes - static_cast<std::size_t>(in - b.p);
+                std::size_t const had   = mr.mapped(b.p, bytes);
+                switch (below(8)) {
+                case 0:
+                    mr.deallocate_sync(b.p, bytes);
+                    out.erase(out.begin() + static_cast<std::ptrdiff_t>(which));
+                    break;
+                case 1:
+                    if (mr.extend(b.p, bytes, n * one_page)) {
+                        CHECK(mr.mapped(b.p + bytes, n * one_page) == n * one_page);
+                        b.pages += n;
+                    }
+                    break;
+                case 2:
+                    if (mr.widen(b.p, bytes, n * one_page)) { b.pages += n; }
+                    break;
+                case 3:
+                    if (n < b.pages) {
+                        mr.shrink(b.p, bytes, n * one_page);
+                        b.pages -= n;
+                    }
+                    break;
+                case 4: {
+                    bool const whole = mr.fill(in, rest);
+                    CHECK((!whole || mr.mapped(in, rest) == rest));
+                    CHECK((whole || mr.mapped(b.p, bytes) == had));
+                    break;
+                }
+                case 5: {
+                    std::size_t const gone = mr.drop(in, rest);
+                    CHECK((told.count() != 0 || mr.mapped(b.p, bytes) == had - gone));
+                    break;
+                }
+                default: {
+                    std::size_t const to_bytes = other.pages * one_page;
+                    std::size_t const before   = mr.mapped(other.p, to_bytes);
+                    std::size_t const moved    = mr.remap(in, rest, other.p, to_bytes);
+                    if (other.p != b.p && told.count() == 0) {
+                        CHECK(mr.mapped(other.p, to_bytes) == before + moved);
+                    }
+                    break;
+                }
+                }
+                CHECK(mr.usage().reserved == node.figures().used);
+            }
+            node.faults().clear();
+            mr.for_each_mapped([](void* p, std::size_t n) { use_all(p, n); });
+            for (piece const& b : out) { mr.deallocate_sync(b.p, b.pages * one_page); }
+            CHECK(mr.usage().live == 0);
+            mr.trim();
+            CHECK(mr.usage().reserved == 0);
+        }
+        node.finish();
+        CHECK(node.reports().empty());
+        CHECK((seed % 2 == 0 || told.count() == 0));
     }
 }
 

@@ -190,6 +190,26 @@ TEST_CASE(
     CHECK(node.figures().used == 2 * small_page);
 }
 
+TEST_CASE(
+    "virtual_span: a page that is back at its place, but of no use there, is taken away later") {
+    doubles::mishaps const told;
+    sim_node               node{doubles::small_pages()};
+    sim_span               span = sixteen_pages();
+    span.fill(0, 2);
+    node.faults().at(sim_call_kind::map, 1);        // at its new place;
+    node.faults().at(sim_call_kind::set_access, 1); // and this at its old one
+    CHECK(span.move(0, 2, 8, 10) == 0);
+    CHECK(mapped_pattern(span, 10) == "-x--------");
+    CHECK(told.count(mishap::platform_error) == 1);
+    CHECK(told.pointer() == span.address(0));
+    CHECK(span.spares() == 0);
+    CHECK(span.held() == 2);
+    CHECK(span.trim(0) == 1);
+    CHECK(node.figures().used == small_page);
+    span.fill(0, 2);
+    check_usable(span);
+}
+
 TEST_CASE("virtual_span: a failing host allocation loses nothing") {
     for (std::uint64_t n = 1, hit = 1; hit != 0; ++n) {
         sim_node node{doubles::small_pages()};

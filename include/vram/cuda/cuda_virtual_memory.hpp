@@ -100,9 +100,11 @@ public:
         }));
     }
     void unmap(void* p, std::size_t bytes) const {
-        demand(cuda_exit::began() ? cudaSuccess : attempt([&](cuda_virtual_calls const& driver) {
-            return driver.unmap(address(p), bytes);
-        }));
+        cuda_virtual_calls const& driver = cuda_virtual_calls::here();
+        cuda_device_guard const   on{device_};
+        cuda_capture_guard const  relaxed;
+        demand(cuda_exit::or_done( // once the process ends, it is unmapped as good as it gets
+            [&] { return cuda_virtual_calls::status(driver.unmap(address(p), bytes)); }));
     }
 
     /// A file descriptor that the caller closes; another process imports it.

@@ -58,7 +58,7 @@ struct sim_options {
     std::size_t capacity        = 16_GiB; ///< of each device
     std::size_t pinned_capacity = 64_GiB; ///< what may be page-locked; managed memory has as much
     std::size_t granularity     = 512;    ///< what an allocation is counted in
-    std::size_t page            = 2_MiB;  ///< what addresses are mapped in: a multiple of 4 KiB
+    std::size_t page            = 2_MiB;  ///< what addresses are mapped in: a power of two
     bool        backed          = true;   ///< device memory has contents; else copies move nothing
     bool dereferenceable = false; ///< the host may use device addresses (no fault where it does)
 

@@ -4,8 +4,9 @@
 /// \file
 /// `sim_pages` reserves addresses, makes physical memory, and maps one to the other.
 
-#include <vram/base/align.hpp>   // valid_alignment
-#include <vram/sim/sim_call.hpp> // sim_call
+#include <vram/base/align.hpp>    // valid_alignment
+#include <vram/base/contract.hpp> // expects
+#include <vram/sim/sim_call.hpp>  // sim_call
 
 #include <algorithm> // max
 #include <cstddef>   // size_t
@@ -27,7 +28,10 @@ namespace vram {
 /// Threads   through `sim_call`
 class sim_pages {
 public:
-    explicit sim_pages(sim_call& call) : call_{call}, m_{call.machine} {}
+    explicit sim_pages(sim_call& call) : call_{call}, m_{call.machine} {
+        expects(valid_alignment(m_.options.page) && m_.options.page >= sim_frames::page,
+                "sim_options: a page is a power of two, of 4 KiB or more");
+    }
 
     /// Addresses with nothing behind them.
     [[nodiscard]] void* reserve(int device, std::size_t bytes, std::size_t alignment) {

@@ -6,12 +6,11 @@
 
 #include <vram/base/align.hpp> // align, saturating_add
 
-#include <algorithm> // max
-#include <cstddef>   // size_t
-#include <cstdint>   // uintptr_t
-#include <iterator>  // prev, next
-#include <map>       // map
-#include <utility>   // exchange
+#include <cstddef>  // size_t
+#include <cstdint>  // uintptr_t
+#include <iterator> // prev, next
+#include <map>      // map
+#include <utility>  // exchange
 
 namespace vram {
 
@@ -24,7 +23,15 @@ namespace vram {
 /// Cost      O(blocks) for a place, O(log blocks) else
 class span_blocks {
 public:
-    /// `bytes` bytes at `address`, in the pages [first, last).
+    /// The pages [first, last).
+    struct run {
+        std::size_t first = 0;
+        std::size_t last  = 0;
+
+        [[nodiscard]] bool        empty() const noexcept { return first == last; }
+        [[nodiscard]] std::size_t pages() const noexcept { return last - first; }
+    };
+    /// `bytes` bytes at `address`, in pages of their own.
     struct block {
         std::uintptr_t address = 0;
         std::size_t    bytes   = 0;
@@ -79,14 +86,30 @@ public:
         auto const found = blocks_.find(reinterpret_cast<std::uintptr_t>(p));
         return found == blocks_.end() ? block{} : found->second;
     }
-    /// The block whose pages hold all of the range; empty where there is none.
-    [[nodiscard]] block around(void const* p, std::size_t bytes) const noexcept {
-        auto const from  = reinterpret_cast<std::uintptr_t>(p);
-        auto const after = blocks_.upper_bound(from);
-        if (after == blocks_.begin()) { return {}; }
-        block const&         b   = std::prev(after)->second;
-        std::uintptr_t const end = base_ + b.last * page_;
-        return from < end && bytes <= end - from ? b : block{};
+
+    // Pages of a block. A range that no block holds has none; a block holds all of its pages, also
+    // what lies in them before its first byte and behind its last.
+
+    /// Those that a range touches.
+    [[nodiscard]] run touched(void const* q, std::size_t n) const noexcept {
+        if (around(q, n).empty()) { return {}; }
+        return {offset(q) / page_, (offset(q) + n + page_ - 1) / page_};
+    }
+    /// Those that it has to itself.
+    [[nodiscard]] run whole(void const* q, std::size_t n) const noexcept {
+        block const b = around(q, n);
+        if (b.empty()) { return {}; }
+        auto const        from  = reinterpret_cast<std::uintptr_t>(q);
+        run const         pages = {(offset(q) + page_ - 1) / page_, (offset(q) + n) / page_};
+        std::size_t const first = from == b.address ? b.first : pages.first;
+        std::size_t const last  = from + n >= b.address + b.bytes ? b.last : pages.last;
+        return first < last ? run{first, last} : run{};
+    }
+    /// The bytes of page `i` that are the range's.
+    [[nodiscard]] std::size_t share(std::size_t i, void const* q, std::size_t n) const noexcept {
+        std::size_t const from = offset(q) < i * page_ ? i * page_ : offset(q);
+        std::size_t const end  = (i + 1) * page_ < offset(q) + n ? (i + 1) * page_ : offset(q) + n;
+        return end - from;
     }
 
     template <class Visit>
@@ -96,11 +119,20 @@ public:
     [[nodiscard]] bool empty() const noexcept { return blocks_.empty(); }
 
 private:
-    struct gap {
-        std::size_t first = 0, last = 0;
+    using gap = run;
 
-        [[nodiscard]] std::size_t pages() const noexcept { return last - first; }
-    };
+    [[nodiscard]] std::size_t offset(void const* q) const noexcept {
+        return reinterpret_cast<std::uintptr_t>(q) - base_;
+    }
+    /// The block whose pages hold all of the range; empty where there is none.
+    [[nodiscard]] block around(void const* p, std::size_t bytes) const noexcept {
+        auto const from  = reinterpret_cast<std::uintptr_t>(p);
+        auto const after = blocks_.upper_bound(from);
+        if (after == blocks_.begin() || bytes == 0) { return {}; }
+        block const&         b   = std::prev(after)->second;
+        std::uintptr_t const end = base_ + b.last * page_;
+        return from < end && bytes <= end - from ? b : block{};
+    }
 
     template <class Visit>
     void for_each_gap(Visit const& visit) const {

@@ -14,10 +14,8 @@
 #include <vram/source/virtual_options.hpp> // virtual_options
 #include <vram/source/virtual_span.hpp>    // virtual_span
 
-#include <algorithm> // max, min
-#include <cstddef>   // size_t
-#include <cstdint>   // uintptr_t
-#include <utility>   // move, exchange
+#include <cstddef> // size_t
+#include <utility> // move, exchange
 
 namespace vram {
 
@@ -125,43 +123,34 @@ public:
     /// Bytes of the range [q, q + n) that have memory.
     [[nodiscard]] std::size_t mapped(void const* q, std::size_t n) const noexcept {
         auto const  held = lock_.hold();
-        block const b    = blocks_.around(q, n);
+        auto const  all  = blocks_.touched(q, n);
         std::size_t sum  = 0;
-        if (b.empty() || n == 0) { return 0; }
-        for (std::size_t i = before(q, 0); i < after(q, n); ++i) {
-            if (!span_.mapped(i)) { continue; }
-            std::size_t const from = std::max(offset(q), i * span_.page());
-            sum += std::min(offset(q) + n, (i + 1) * span_.page()) - from;
+        for (std::size_t i = all.first; i < all.last; ++i) {
+            if (span_.mapped(i)) { sum += blocks_.share(i, q, n); }
         }
         return sum;
     }
     [[nodiscard]] bool fill(void* q, std::size_t n) noexcept {
-        auto const held = lock_.hold();
-        if (n == 0) { return true; }
-        if (blocks_.around(q, n).empty()) {
-            report_error({mishap::foreign_pointer, q, n, 0});
-            return false;
-        }
+        auto const held  = lock_.hold();
+        auto const pages = known(blocks_.touched(q, n), q, n);
         try {
-            span_.fill(before(q, 0), after(q, n));
+            span_.fill(pages.first, pages.last);
         } catch (...) { return false; }
         count({}, {});
-        return true;
+        return n == 0 || !pages.empty();
     }
     std::size_t drop(void* q, std::size_t n) noexcept {
-        auto const held          = lock_.hold();
-        auto const [first, last] = whole(q, n);
-        return first < last ? span_.drop(first, last, keep_) * span_.page() : 0;
+        auto const held = lock_.hold();
+        known(blocks_.touched(q, n), q, n);
+        auto const pages = blocks_.whole(q, n);
+        return span_.drop(pages.first, pages.last, keep_) * span_.page();
     }
     std::size_t remap(void* from, std::size_t n, void* to, std::size_t m) noexcept {
-        auto const held          = lock_.hold();
-        auto const [first, last] = whole(from, n);
-        if (first >= last || m == 0) { return 0; }
-        if (blocks_.around(to, m).empty()) {
-            report_error({mishap::foreign_pointer, to, m, 0});
-            return 0;
-        }
-        return span_.move(first, last, before(to, 0), after(to, m)) * span_.page();
+        auto const held = lock_.hold();
+        known(blocks_.touched(from, n), from, n);
+        auto const given = blocks_.whole(from, n);
+        auto const taker = known(blocks_.touched(to, m), to, m);
+        return span_.move(given.first, given.last, taker.first, taker.last) * span_.page();
     }
     /// Calls `visit(p, bytes)` for each run of addresses with memory, in their order. `visit` calls
     /// nothing of this resource.
@@ -183,9 +172,10 @@ public:
         requires exportable_memory<Memory>
     {
         auto const held = lock_.hold();
-        expects(!blocks_.around(q, 1).empty() && span_.mapped(before(q, 0)),
+        auto const page = blocks_.touched(q, 1);
+        expects(!page.empty() && span_.mapped(page.first),
                 "virtual_source: only what is mapped can be exported");
-        return span_.memory().export_handle(span_.physical(before(q, 0)));
+        return span_.memory().export_handle(span_.physical(page.first));
     }
 
     /// Whether `p` lies in the span, handed out or not.
@@ -222,13 +212,13 @@ private:
 
     static std::size_t page_for(Memory const& memory, virtual_options const& options) {
         std::size_t const unit = memory.granularity();
-        return rounded(std::max(options.handle_size, unit), unit);
+        return rounded(options.handle_size == 0 ? unit : options.handle_size, unit);
     }
     static std::size_t span_for(Memory const& memory, virtual_options const& options,
                                 std::size_t page) {
         std::size_t const total = options.reserve != 0 ? 0 : memory.memory().total;
         std::size_t const bytes = options.reserve != 0 ? options.reserve : 4 * total;
-        return rounded(std::max(bytes, page), page);
+        return rounded(bytes == 0 ? page : bytes, page);
     }
     static std::size_t rounded(std::size_t bytes, std::size_t unit) {
         expects(bytes <= unsatisfiable / 2, "virtual_options: no machine has so many addresses");
@@ -238,33 +228,10 @@ private:
     [[nodiscard]] static void* pointer(block const& b) noexcept {
         return reinterpret_cast<void*>(b.address);
     }
-    [[nodiscard]] std::size_t offset(void const* q) const noexcept {
-        return reinterpret_cast<std::uintptr_t>(q) -
-               reinterpret_cast<std::uintptr_t>(span_.range().base());
-    }
-    /// The page that `q + n` lies in; the one after it, or that begins there.
-    [[nodiscard]] std::size_t before(void const* q, std::size_t n) const noexcept {
-        return (offset(q) + n) / span_.page();
-    }
-    [[nodiscard]] std::size_t after(void const* q, std::size_t n) const noexcept {
-        return (offset(q) + n + span_.page() - 1) / span_.page();
-    }
-
-    struct pages {
-        std::size_t first = 0, last = 0;
-    };
-    /// The pages that the range has to itself. At the ends of its block, the rest of the page is
-    /// nobody's, and belongs to it.
-    [[nodiscard]] pages whole(void const* q, std::size_t n) const noexcept {
-        if (n == 0) { return {}; }
-        block const b = blocks_.around(q, n);
-        if (b.empty()) {
-            report_error({mishap::foreign_pointer, q, n, 0});
-            return {};
-        }
-        auto const from = reinterpret_cast<std::uintptr_t>(q);
-        return {from == b.address ? b.first : after(q, 0),
-                from + n >= b.address + b.bytes ? b.last : before(q, n)};
+    /// Tells of a range that is no part of a block.
+    static span_blocks::run known(span_blocks::run pages, void const* q, std::size_t n) noexcept {
+        if (pages.empty() && n != 0) { report_error({mishap::foreign_pointer, q, n, 0}); }
+        return pages;
     }
 
     /// Makes a block one of `wanted` bytes, after `act(block, then)` did its part.
@@ -288,10 +255,11 @@ private:
 
     /// Takes note that `b` became `to`.
     void count(block const& b, block const& to) noexcept {
-        figures_.live          = figures_.live + (to.pages() - b.pages()) * span_.page();
-        figures_.requested     = figures_.requested + to.bytes - b.bytes;
-        figures_.peak_live     = std::max(figures_.peak_live, figures_.live);
-        figures_.peak_reserved = std::max(figures_.peak_reserved, span_.held() * span_.page());
+        figures_.live              = figures_.live + (to.pages() - b.pages()) * span_.page();
+        figures_.requested         = figures_.requested + to.bytes - b.bytes;
+        std::size_t const reserved = span_.held() * span_.page();
+        if (figures_.peak_live < figures_.live) { figures_.peak_live = figures_.live; }
+        if (figures_.peak_reserved < reserved) { figures_.peak_reserved = reserved; }
     }
 
     /// \param found  what the device said, where it was the device
