@@ -114,8 +114,8 @@ public:
 private:
     static constexpr std::size_t page = 4096;
 
-    /// Four times the capacity, for gaps and for addresses that rest; less where the process has no room for that, as
-    /// under a sanitizer.
+    /// Four times the capacity, for gaps and for addresses that rest; less where the process has no
+    /// room for that, as under a sanitizer.
     static std::unique_ptr<sim_space> reserve(std::size_t capacity, bool plain) {
         std::size_t const most  = std::size_t{1} << 44;
         std::size_t const least = align(std::clamp(capacity, page, most), page);
