@@ -6,14 +6,13 @@
 #include <doctest/doctest.h>
 
 using namespace vram;
-using doubles::at;
 
 namespace {
 
 constexpr std::uintptr_t span_base = 1 << 20;
 
 /// A span of `pages` pages of 100 bytes, which is no power of two on purpose.
-span_blocks hundreds(std::size_t pages) { return {at(span_base), 100, pages}; }
+span_blocks hundreds(std::size_t pages) { return {doubles::at(span_base), 100, pages}; }
 
 span_blocks::block put_block(span_blocks& blocks, std::size_t bytes, std::size_t alignment = 1) {
     auto const b = blocks.place(bytes, alignment);
