@@ -141,6 +141,16 @@ TEST_CASE("sim_virtual_memory: unmapping waits for nothing, and what still runs 
     CHECK(t.node.reports().empty());
 }
 
+TEST_CASE("sim_virtual_memory: access that was there already orders nothing") {
+    mapped_scene t;
+    t.put(0, t.make());
+    sim_stream other;
+    sim_launch(t.s, {.writes = {{t.at(0), 64}}});
+    t.memory.set_access(t.at(0), small_page);
+    sim_launch(other, {.reads = {{t.at(0), 64}}});
+    CHECK(t.one() == sim_mistake::race);
+}
+
 TEST_CASE("sim_virtual_memory: another device has no access") {
     sim_options o = small_pages();
     o.devices     = 2;

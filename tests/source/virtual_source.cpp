@@ -152,7 +152,8 @@ TEST_CASE("virtual_source: free pages are put under a request that no run could 
     use_all(p + 12 * one_page, 4 * one_page);
     use_all(p, 2 * one_page);
     CHECK(mr.remap(p + one_page / 2, 2 * one_page, p + 2 * one_page, one_page) ==
-          one_page); // one whole page of it
+          one_page);                           // one whole page of it
+    CHECK(mr.mapped(p, one_page) == one_page); // half of this one was not offered
     CHECK(mr.remap(p, 0, p, one_page) == 0);
     CHECK(mr.remap(p, one_page, p + 2 * one_page, 0) == 0);
     mr.deallocate_sync(p, 16 * one_page);
