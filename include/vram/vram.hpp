@@ -21,6 +21,7 @@
 #include <vram/base/tally.hpp>
 #include <vram/base/worker.hpp>
 
+#include <vram/concepts/expandable.hpp>
 #include <vram/concepts/growth.hpp>
 #include <vram/concepts/memory_info.hpp>
 #include <vram/concepts/pitched_copy.hpp>
@@ -30,11 +31,18 @@
 #include <vram/concepts/property.hpp>
 #include <vram/concepts/resource.hpp>
 #include <vram/concepts/retry.hpp>
+#include <vram/concepts/virtual_memory.hpp>
 
+#include <vram/source/address_range.hpp>
 #include <vram/source/host_platform.hpp>
 #include <vram/source/host_resource.hpp>
 #include <vram/source/null_resource.hpp>
+#include <vram/source/physical_page.hpp>
 #include <vram/source/region_resource.hpp>
+#include <vram/source/span_blocks.hpp>
+#include <vram/source/virtual_options.hpp>
+#include <vram/source/virtual_source.hpp>
+#include <vram/source/virtual_span.hpp>
 
 #include <vram/layer/address_set.hpp>
 #include <vram/layer/aligned.hpp>

@@ -18,10 +18,10 @@ namespace vram {
 ///     std::size_t shrink(void* p, std::size_t bytes, std::size_t less) noexcept;
 ///
 /// `p` and `bytes` are a block as it is now; after `extend` said yes it is one of `bytes + more`,
-/// all of it usable at once, and goes back as such. "No" changes nothing: the addresses behind it are
-/// another's, or there is no memory. `shrink` makes it one of `bytes - less` and returns the bytes
-/// that really went back. A size that is no multiple of `page_size()` takes the rest of its page all
-/// the same.
+/// all of it usable at once, and goes back as such. "No" changes nothing: the addresses behind it
+/// are another's, or there is no memory. `shrink` makes it one of `bytes - less` and returns the
+/// bytes that really went back. A size that is no multiple of `page_size()` takes the rest of its
+/// page all the same.
 template <class R>
 concept expandable_resource = synchronous_resource<R> && requires(R& r, R const& c, void* p,
                                                                   std::size_t n) {
@@ -39,12 +39,12 @@ concept expandable_resource = synchronous_resource<R> && requires(R& r, R const&
 ///     std::size_t drop(void* q, std::size_t n) noexcept;
 ///     std::size_t remap(void* from, std::size_t n, void* to, std::size_t m) noexcept;
 ///
-/// `widen` is `extend` by addresses alone. `mapped` says how much of a range has memory. `fill` gives
-/// memory to each page that the range touches and that has none, or to none of them. `drop` gives the
-/// memory of the pages that lie wholly in a range back; `remap` moves it instead, to the pages that
-/// the range `to` touches and that have none, until either runs out; both return the bytes that went,
-/// and lose what was written there. All that is dropped or moved away must be out of use: nothing
-/// here waits for a stream.
+/// `widen` is `extend` by addresses alone. `mapped` says how much of a range has memory. `fill`
+/// gives memory to each page that the range touches and that has none, or to none of them. `drop`
+/// gives the memory of the pages that lie wholly in a range back; `remap` moves it instead, to the
+/// pages that the range `to` touches and that have none, until either runs out; both return the
+/// bytes that went, and lose what was written there. All that is dropped or moved away must be out
+/// of use: nothing here waits for a stream.
 template <class R>
 concept remappable_resource =
     expandable_resource<R> && requires(R& r, R const& c, void* p, void const* q, std::size_t n) {

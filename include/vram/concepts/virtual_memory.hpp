@@ -12,20 +12,20 @@
 
 namespace vram {
 
-/// The calls by which a span of addresses is reserved once and memory comes and goes behind it. Sizes
-/// are multiples of `granularity()`. A mapping is a whole piece of physical memory, of no use before
-/// `set_access`, and only whole mappings are unmapped.
+/// The calls by which a span of addresses is reserved once and memory comes and goes behind it.
+/// Sizes are multiples of `granularity()`. A mapping is a whole piece of physical memory, of no use
+/// before `set_access`, and only whole mappings are unmapped.
 ///
 ///     void* const at   = memory.reserve(1_GiB, memory.granularity());
 ///     auto const  page = memory.create(memory.granularity());
 ///     memory.map(at, page, memory.granularity());
 ///     memory.set_access(at, memory.granularity());
 ///
-/// Nothing here waits for a stream: memory is unmapped when nobody uses it any more. `create` throws
-/// `out_of_memory` where there is none, with the device's figures; else each call throws the
+/// Nothing here waits for a stream: memory is unmapped when nobody uses it any more. `create`
+/// throws `out_of_memory` where there is none, with the device's figures; else each call throws the
 /// platform's error, and then has changed nothing. `release` and `destroy` tell the error sink.
-/// `memory()` is what the device has. A member `export_handle(handle)` is there where other processes
-/// can be let in.
+/// `memory()` is what the device has. A member `export_handle(handle)` is there where other
+/// processes can be let in.
 template <class M>
 concept virtual_memory =
     std::copyable<M> && std::copyable<typename M::handle> &&

@@ -54,7 +54,8 @@ struct cuda_platform {
 
     // Streams.
     [[nodiscard]] static std::uint64_t id(stream s) { return s.id(); }
-    /// The handle; 0 for the default streams, which mean another stream on another device or thread.
+    /// The handle; 0 for the default streams, which mean another stream on another device or
+    /// thread.
     [[nodiscard]] static std::uint64_t name(stream s) noexcept {
         bool const proper = cuda_stream_ids::is_proper(s.get());
         return proper ? reinterpret_cast<std::uintptr_t>(s.get()) : 0;

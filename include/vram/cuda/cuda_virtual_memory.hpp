@@ -25,7 +25,8 @@ namespace vram {
 ///     cuda_virtual_memory memory;
 ///     address_range       range{memory, 1_GiB, memory.granularity()};
 ///
-/// Failure   `out_of_memory` with the device's figures from `create`, else `cuda_error`; in `release`
+/// Failure   `out_of_memory` with the device's figures from `create`, else `cuda_error`; in
+/// `release`
 ///           and `destroy`, the error sink. Nothing is latched that the runtime would tell later
 /// Threads   any
 /// Streams   none: nothing here waits, and what is unmapped while a kernel uses it makes that fault

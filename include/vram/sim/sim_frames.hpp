@@ -2,7 +2,8 @@
 #pragma once
 
 /// \file
-/// `sim_frames` is what lies in the physical memory of the simulated machine, wherever that is mapped.
+/// `sim_frames` is what lies in the physical memory of the simulated machine, wherever that is
+/// mapped.
 
 #include <sys/mman.h> // memfd_create, mmap, munmap
 #include <unistd.h>   // close, ftruncate
@@ -51,8 +52,8 @@ public:
     void show(std::uintptr_t at, std::uint64_t place, std::size_t bytes) {
         map(at, bytes, MAP_SHARED, file_, static_cast<off_t>(place));
     }
-    /// Makes nothing visible at `at`: work that comes too late writes into the void, as reports say,
-    /// instead of ending the program.
+    /// Makes nothing visible at `at`: work that comes too late writes into the void, as reports
+    /// say, instead of ending the program.
     static void hide(std::uintptr_t at, std::size_t bytes) {
         map(at, bytes, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     }

@@ -17,14 +17,15 @@
 namespace vram {
 
 /// The simulated counterparts of cuMemAddressReserve, cuMemCreate, cuMemMap, cuMemSetAccess and of
-/// what undoes them, with the driver's rules: all sizes in whole pages, a mapping is a whole piece of
-/// physical memory, it is of no use before access was granted, only whole mappings are unmapped, and
-/// nothing waits for the work that still uses them. Contents stay with the physical memory.
+/// what undoes them, with the driver's rules: all sizes in whole pages, a mapping is a whole piece
+/// of physical memory, it is of no use before access was granted, only whole mappings are unmapped,
+/// and nothing waits for the work that still uses them. Contents stay with the physical memory.
 ///
 /// Of memory that is mapped twice, each address is checked for itself: that two accesses through
 /// different addresses meet is not seen.
 ///
-/// Failure   `sim_error{invalid_value}` for what breaks a rule; `std::bad_alloc`; nothing has changed
+/// Failure   `sim_error{invalid_value}` for what breaks a rule; `std::bad_alloc`; nothing has
+/// changed
 /// Threads   through `sim_call`
 class sim_pages {
 public:

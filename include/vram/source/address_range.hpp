@@ -16,7 +16,8 @@ namespace vram {
 ///
 ///     address_range range{memory, 1_GiB, memory.granularity()};
 ///
-/// Failure   the platform's error; in the destructor, the error sink (what is mapped there keeps it)
+/// Failure   the platform's error; in the destructor, the error sink (what is mapped there keeps
+/// it)
 /// Threads   one at a time
 template <virtual_memory Memory>
 class address_range {

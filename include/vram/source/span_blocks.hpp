@@ -15,8 +15,8 @@
 namespace vram {
 
 /// Blocks of addresses, each with pages of its own. A block is put where those that are there, and
-/// it itself, have the most room to grow: in the middle of the largest gap. Where it is too large for
-/// that, it goes into the gap that fits best.
+/// it itself, have the most room to grow: in the middle of the largest gap. Where it is too large
+/// for that, it goes into the gap that fits best.
 ///
 /// Failure   `std::bad_alloc` from `insert`, with nothing changed
 /// Threads   one at a time

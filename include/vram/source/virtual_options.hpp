@@ -2,7 +2,8 @@
 #pragma once
 
 /// \file
-/// `virtual_options` is how much address space a resource reserves, and in what pieces memory comes.
+/// `virtual_options` is how much address space a resource reserves, and in what pieces memory
+/// comes.
 
 #include <vram/base/bytes.hpp> // size literals
 
@@ -10,9 +11,9 @@
 
 namespace vram {
 
-/// A piece costs the same to map whatever its size, so large ones are cheap to grow by (2.5 ms a GiB
-/// in pieces of 20 MiB on an H200, 27 ms in pieces of 2 MiB), and small ones waste less and fit into
-/// more holes.
+/// A piece costs the same to map whatever its size, so large ones are cheap to grow by (2.5 ms a
+/// GiB in pieces of 20 MiB on an H200, 27 ms in pieces of 2 MiB), and small ones waste less and fit
+/// into more holes.
 struct virtual_options {
     std::size_t reserve     = 0;      ///< bytes of addresses; 0: four times the device's memory
     std::size_t handle_size = 20_MiB; ///< of one piece: rounded up to what the device maps in

@@ -19,9 +19,9 @@
 
 namespace vram {
 
-/// One span of addresses, reserved once, with physical memory mapped behind the blocks that are out.
-/// What a pool needs to grow in place, to give back single pages, and to put free pages under a
-/// request that no free run could meet (see `remappable_resource`):
+/// One span of addresses, reserved once, with physical memory mapped behind the blocks that are
+/// out. What a pool needs to grow in place, to give back single pages, and to put free pages under
+/// a request that no free run could meet (see `remappable_resource`):
 ///
 ///     virtual_resource memory;                       // or sim_virtual_resource
 ///     void* const p = memory.allocate_sync(1_GiB);
@@ -29,10 +29,12 @@ namespace vram {
 ///
 /// Each block has whole pages, so blocks should be large and few: put a pool over it.
 ///
-/// Failure   `out_of_memory`, else the platform's error; all is as it was. What goes wrong while memory
+/// Failure   `out_of_memory`, else the platform's error; all is as it was. What goes wrong while
+/// memory
 ///           is taken away goes to the error sink, and the memory is kept
 /// Threads   any; a lock is held while the driver maps
-/// Streams   none: nothing waits. What is given back, dropped or moved must be out of use, on pain of
+/// Streams   none: nothing waits. What is given back, dropped or moved must be out of use, on pain
+/// of
 ///           a fault on the device
 /// Cost      35 us a run of pages and 15 to 60 us a page on an H200; nothing while it is used
 template <virtual_memory Memory>
@@ -166,8 +168,8 @@ public:
         });
     }
 
-    /// What lets another process map the memory behind `q`, page by page: on CUDA a file descriptor,
-    /// which the caller closes.
+    /// What lets another process map the memory behind `q`, page by page: on CUDA a file
+    /// descriptor, which the caller closes.
     [[nodiscard]] auto export_page(void const* q) const
         requires exportable_memory<Memory>
     {

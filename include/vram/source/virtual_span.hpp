@@ -16,18 +16,20 @@
 
 namespace vram {
 
-/// Pages are numbered from the front of the range. Memory that was taken from one page and could not
-/// be put elsewhere is kept as a spare: nothing is lost when a call of the driver fails.
+/// Pages are numbered from the front of the range. Memory that was taken from one page and could
+/// not be put elsewhere is kept as a spare: nothing is lost when a call of the driver fails.
 ///
 ///     virtual_span span{memory, 1_GiB, 2_MiB};
 ///     span.fill(0, 10);       // the first ten pages have memory
 ///     span.move(0, 5, 20, 25); // five of them are pages 20 to 24 now
 ///
-/// Failure   `fill` throws, with all as it was. What cannot be taken away is told to the error sink,
+/// Failure   `fill` throws, with all as it was. What cannot be taken away is told to the error
+/// sink,
 ///           and tried again by `trim` and at the end
 /// Threads   one at a time
 /// Streams   none: what is dropped or moved is out of use
-/// Cost      one call of the driver to create, map, unmap and destroy each page; one for each run of
+/// Cost      one call of the driver to create, map, unmap and destroy each page; one for each run
+/// of
 ///           pages to give access
 template <virtual_memory Memory>
 class virtual_span {
@@ -55,7 +57,8 @@ public:
         trim(0);
     }
 
-    /// Gives memory to each of the pages [first, last) that has none: spares, then new. All or none.
+    /// Gives memory to each of the pages [first, last) that has none: spares, then new. All or
+    /// none.
     void fill(std::size_t first, std::size_t last) {
         std::size_t const had  = spares_.size();
         std::size_t       bare = 0;
@@ -196,8 +199,8 @@ private:
         slots_[i] = {page, state::closed};
     }
 
-    /// Makes the closed pages of [first, last) usable, each run of them with one call: open when all
-    /// are.
+    /// Makes the closed pages of [first, last) usable, each run of them with one call: open when
+    /// all are.
     void grant(std::size_t first, std::size_t last) {
         for (std::size_t i = first; i < last;) {
             std::size_t end = i;
