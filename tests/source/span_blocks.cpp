@@ -6,6 +6,7 @@
 #include <doctest/doctest.h>
 
 using namespace vram;
+using doubles::at;
 
 namespace {
 
