@@ -79,9 +79,9 @@ if(NOT TARGET vram::cuda)
 elseif(NOT VRAM_BENCH_TORCH)
   set(why "VRAM_BENCH_TORCH is off")
 else()
-  find_package(Python3 QUIET COMPONENTS Interpreter)
-  if(Python3_Interpreter_FOUND) # found, not imported: that would take seconds
-    execute_process(COMMAND ${Python3_EXECUTABLE} -c
+  find_program(python python3 NO_CACHE)
+  if(python) # found, not imported: that would take seconds
+    execute_process(COMMAND ${python} -c
       "import importlib.util as u; s = u.find_spec('torch'); print(s.submodule_search_locations[0] if s else '')"
       OUTPUT_VARIABLE torch OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
   endif()

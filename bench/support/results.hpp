@@ -32,6 +32,12 @@ public:
         }
     }
 
+    /// Forgets what a subject gave before it failed.
+    void drop(std::string const& in_case, std::string const& subject) {
+        std::erase_if(
+            all_, [&](series const& s) { return s.in_case == in_case && s.subject == subject; });
+    }
+
     /// The median over the turns; nothing where the subject was not in the run.
     [[nodiscard]] std::optional<double>
     value(std::string const& in_case, std::string const& subject, std::string const& metric) const {
