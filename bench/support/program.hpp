@@ -144,7 +144,8 @@ inline void print_table(results const& r, std::string const& in_case, std::strin
             auto const value = r.value(in_case, s.name, m);
             fmt::print("{:>20}", value ? fmt::format("{:.4g}", *value) : std::string{"-"});
         }
-        fmt::print("{:>8.1f}%\n", *r.spread_of(in_case, s.name, "ns_per_op") * 100);
+        auto const apart = r.spread_of(in_case, s.name, "ns_per_op");
+        fmt::print("{:>9}\n", apart ? fmt::format("{:.1f}%", *apart * 100) : std::string{"-"});
     }
     std::fflush(stdout);
 }
