@@ -46,8 +46,8 @@ function(bench_peer name why)
   target_include_directories(bench-peer-${name} SYSTEM BEFORE PRIVATE ${arg_INCLUDES})
   target_compile_definitions(bench-peer-${name} PRIVATE ${arg_DEFINITIONS})
   target_link_libraries(bench-peer-${name} PRIVATE
-    vram::cuda ${arg_LIBRARIES} vram_warnings)
-  target_compile_options(bench-peer-${name} PRIVATE -Wno-error) # what a newer peer deprecates breaks no build
+    vram::cuda ${arg_LIBRARIES})
+  # Without vram_warnings: what a newer peer deprecates breaks no build.
   set_target_properties(bench-peer-${name} PROPERTIES UNITY_BUILD OFF)
   set(bench_peers ${bench_peers} bench-peer-${name} PARENT_SCOPE)
   set(bench_peer_definitions ${bench_peer_definitions}
