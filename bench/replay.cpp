@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recorded programs, replayed on every stack: what an operation costs, and how much memory is held for what is out.
+// Recorded programs, replayed on every stack: what an operation costs, and how much memory is held
+// for what is out.
 
 #include "support/program.hpp"
 #include "support/recorded.hpp"
