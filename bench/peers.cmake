@@ -21,10 +21,10 @@ function(bench_peer name why)
   if(NOT why)
     list(TRANSFORM arg_DEFINITIONS PREPEND -D OUTPUT_VARIABLE definitions)
     set(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY)
-    # One result for each set of files it was tried with: an update is tried again.
+    # A success is remembered for the files it was had with; an update, and a failure, is tried again.
     file(SHA256 ${source} key)
     string(SHA256 key "${key};${arg_LIBRARIES};${includes}")
-    if(NOT "${VRAM_BENCH_${upper}_TRIED}" STREQUAL "${key}")
+    if(NOT VRAM_BENCH_${upper}_COMPILES OR NOT "${VRAM_BENCH_${upper}_TRIED}" STREQUAL "${key}")
       message(STATUS "Trying to compile subjects/${name}.cpp")
       unset(VRAM_BENCH_${upper}_COMPILES CACHE)
       try_compile(VRAM_BENCH_${upper}_COMPILES ${CMAKE_CURRENT_BINARY_DIR}/try-${name} SOURCES ${source}
@@ -46,7 +46,8 @@ function(bench_peer name why)
   target_include_directories(bench-peer-${name} SYSTEM BEFORE PRIVATE ${arg_INCLUDES})
   target_compile_definitions(bench-peer-${name} PRIVATE ${arg_DEFINITIONS})
   target_link_libraries(bench-peer-${name} PRIVATE
-    vram::cuda ${arg_LIBRARIES} vram_warnings)
+    vram::cuda ${arg_LIBRARIES})
+  # Without vram_warnings: what a newer peer deprecates breaks no build.
   set_target_properties(bench-peer-${name} PROPERTIES UNITY_BUILD OFF)
   set(bench_peers ${bench_peers} bench-peer-${name} PARENT_SCOPE)
   set(bench_peer_definitions ${bench_peer_definitions}
@@ -79,9 +80,9 @@ if(NOT TARGET vram::cuda)
 elseif(NOT VRAM_BENCH_TORCH)
   set(why "VRAM_BENCH_TORCH is off")
 else()
-  find_package(Python3 QUIET COMPONENTS Interpreter)
-  if(Python3_Interpreter_FOUND) # found, not imported: that would take seconds
-    execute_process(COMMAND ${Python3_EXECUTABLE} -c
+  find_program(python python3 NO_CACHE)
+  if(python) # found, not imported: that would take seconds
+    execute_process(COMMAND ${python} -c
       "import importlib.util as u; s = u.find_spec('torch'); print(s.submodule_search_locations[0] if s else '')"
       OUTPUT_VARIABLE torch OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
   endif()

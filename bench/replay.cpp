@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recorded programs, replayed on every stack: what an operation costs, and how much memory is held for what is out.
+// Recorded programs, replayed on every stack: what an operation costs, and how much memory is held
+// for what is out.
 
 #include "support/program.hpp"
 #include "support/recorded.hpp"
@@ -152,6 +153,12 @@ private:
     std::vector<tape> const& tapes_;
 };
 
+/// A short trace is over before the machine has settled: it gets more turns.
+unsigned turns_for(tape const& t, options const& o) {
+    bool const is_short = t.operations.size() < 50'000;
+    return o.repeat == 0 && !o.quick && is_short ? 5 * o.turns() : o.turns();
+}
+
 int run(replay_options const& o) {
     found      all   = find_subjects(o.device);
     auto const files = recordings(o);
@@ -168,10 +175,12 @@ int run(replay_options const& o) {
     results r{"replay"};
     print_head(all, o);
     for (tape const& t : tapes) {
-        take_turns(r, all.subjects, t, o.turns(), [&](subject const& s) { return s.replay(t); });
+        take_turns(r, all.subjects, t, turns_for(t, o),
+                   [&](subject const& s) { return s.replay(t); });
         print_table(r, t.name,
-                    fmt::format("{} operations on {} streams, at most {} out", t.operations.size(),
-                                t.streams, vram::bytes{t.peak_live}.text().c_str()),
+                    fmt::format("{} turns, {} operations on {} streams, at most {} out",
+                                turns_for(t, o), t.operations.size(), t.streams,
+                                vram::bytes{t.peak_live}.text().c_str()),
                     all.subjects,
                     {"ns_per_op", "ns_per_op_cold", "reserved_over_live", "trimmed_over_live",
                      "waits", "events", "upstream_calls"});

@@ -7,6 +7,8 @@
 #include "occupied.hpp"
 #include "stacks.hpp"
 
+#include <cstdlib> // abort
+
 namespace bench {
 
 namespace {
@@ -24,6 +26,12 @@ public:
     explicit cuda_streams(unsigned count) : streams_(count) {}
     [[nodiscard]] stream stream_at(unsigned i) const { return streams_[i].get(); }
 
+protected:
+    [[noreturn]] static void fail(cudaError_t status, std::size_t bytes) {
+        vram::cuda_check(status, {.asked = bytes});
+        std::abort(); // not reached: the status is an error
+    }
+
 private:
     std::vector<vram::cuda_stream> streams_;
 };
@@ -34,7 +42,7 @@ public:
 
     [[nodiscard]] void* allocate(stream, std::size_t bytes) {
         void* p = nullptr;
-        vram::cuda_check(cudaMalloc(&p, bytes));
+        if (cudaError_t const status = cudaMalloc(&p, bytes)) { fail(status, bytes); }
         return p;
     }
     void deallocate(stream, void* p, std::size_t) { (void)cudaFree(p); }
@@ -46,10 +54,13 @@ public:
     explicit cuda_malloc_async_memory(set_up const& how)
         : cuda_streams{how.streams},
           pool_{vram::cuda_device::current(), {.initial_size = how.ample}} {}
+    ~cuda_malloc_async_memory() { (void)cudaDeviceSynchronize(); } // what was freed is free
 
     [[nodiscard]] void* allocate(stream s, std::size_t bytes) {
         void* p = nullptr;
-        vram::cuda_check(cudaMallocFromPoolAsync(&p, bytes, pool_.get(), s));
+        if (cudaError_t const status = cudaMallocFromPoolAsync(&p, bytes, pool_.get(), s)) {
+            fail(status, bytes);
+        }
         return p;
     }
     void deallocate(stream s, void* p, std::size_t) { (void)cudaFreeAsync(p, s); }
@@ -90,7 +101,8 @@ void add_cuda(found& all) {
         make_subject<cuda_malloc_memory>("cudaMalloc", "the driver's", role::peer, {.slow = true}));
     all.subjects.push_back(
         make_subject<cuda_malloc_async_memory, occupied<cuda_malloc_async_memory>>(
-            "cudaMallocAsync", "the driver's pool, keeping all it has", role::peer));
+            "cudaMallocAsync", "the driver's pool, keeping all it has", role::peer,
+            {.any_stream = false}));
 }
 
 } // namespace bench

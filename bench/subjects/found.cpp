@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which subjects there are. A peer is a library of its own, so that one that cannot be loaded is left out and nothing
-// else; the build says where it is (VRAM_BENCH_PEER_...), or why there is none (VRAM_BENCH_NO_...).
+// Which subjects there are. A peer is a library of its own, so that one that cannot be loaded is
+// left out and nothing else; the build says where it is (VRAM_BENCH_PEER_...), or why there is none
+// (VRAM_BENCH_NO_...).
 
 #include "found.hpp"
 

@@ -18,7 +18,9 @@
 
 namespace bench {
 
-/// A stack, which bars it must reach, and whether several threads may use it at once.
+/// A stack, which bars it must reach, and whether several threads may use it at once. Whatever has
+/// these members is an entry as well: two stacks of one type that differ in an option have a struct
+/// each, with a name of its own.
 template <class Stack, role Role = role::other, bool Threads = true>
 struct entry {
     using memory                = stack_memory<Stack>;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// PyTorch's caching allocator through its C++ library, as a library that is loaded where PyTorch is.
+// PyTorch's caching allocator through its C++ library, as a library that is loaded where PyTorch
+// is.
 
 #include <vram/cuda/cuda_stream.hpp> // cuda_stream
 

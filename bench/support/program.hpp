@@ -21,7 +21,6 @@
 #include <fstream>
 #include <iterator>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace bench {
@@ -36,7 +35,7 @@ struct options {
     bool                     quick  = false;
     bool                     check  = false;
 
-    [[nodiscard]] unsigned turns() const { return repeat != 0 ? repeat : quick ? 1U : 7U; }
+    [[nodiscard]] unsigned turns() const { return repeat != 0 ? repeat : quick ? 1U : 5U; }
 };
 
 inline void add_options(CLI::App& app, options& o) {
@@ -46,7 +45,7 @@ inline void add_options(CLI::App& app, options& o) {
         ->type_name("NAME");
     app.add_option("--json", o.json, "also write the figures to this file, as an array of rows")
         ->type_name("FILE");
-    app.add_option("--repeat", o.repeat, "turns of each subject (7 unless told)")
+    app.add_option("--repeat", o.repeat, "turns of each subject (5 unless told)")
         ->check(CLI::Range(1U, 1000U));
     app.add_flag("--quick", o.quick, "one short turn each, to see that everything runs");
     app.add_flag("--list", o.list, "list the subjects and the cases, and end");
@@ -114,17 +113,19 @@ template <class Case, class Turn>
 void take_turns(results& into, std::vector<subject> subjects, Case const& c, unsigned turns,
                 Turn turn) {
     std::erase_if(subjects, [&](subject const& s) { return !suits(s, c); });
+    auto const leave_out = [&](subject const& s, std::string const& why) {
+        fmt::print("left out: {} in {}: {}\n", s.name, c.name, why.substr(0, why.find('\n')));
+        into.drop(c.name, s.name);
+        return true;
+    };
     for (unsigned i = 0; i < turns; ++i) {
         std::erase_if(subjects, [&](subject const& s) {
             try {
                 if (i == 0 || !s.can.slow) { into.add(c.name, s.name, turn(s)); }
                 return false;
-            } catch (std::exception const& e) {
-                std::string_view const what{e.what()};
-                fmt::print("left out: {} in {}: {}\n", s.name, c.name,
-                           what.substr(0, what.find('\n')));
-                return true;
-            }
+            } catch (vram::out_of_memory const& e) {
+                return leave_out(s, vram::explain(e));
+            } catch (std::exception const& e) { return leave_out(s, e.what()); }
         });
     }
 }
@@ -143,7 +144,8 @@ inline void print_table(results const& r, std::string const& in_case, std::strin
             auto const value = r.value(in_case, s.name, m);
             fmt::print("{:>20}", value ? fmt::format("{:.4g}", *value) : std::string{"-"});
         }
-        fmt::print("{:>8.1f}%\n", *r.spread_of(in_case, s.name, "ns_per_op") * 100);
+        auto const apart = r.spread_of(in_case, s.name, "ns_per_op");
+        fmt::print("{:>9}\n", apart ? fmt::format("{:.1f}%", *apart * 100) : std::string{"-"});
     }
     std::fflush(stdout);
 }

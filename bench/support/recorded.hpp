@@ -3,8 +3,8 @@
 
 /// \file
 /// What the peers held for the traces in bench/traces, where they were measured: peak reserved over
-/// peak live on one H200, 2026-11-20, RMM 26.08 and PyTorch 2.11. How much is held does not depend on
-/// the host, so these stand in for a peer that is not in the run.
+/// peak live on one H200, 2026-11-20, RMM 26.08 and PyTorch 2.11. How much is held does not depend
+/// on the host, so these stand in for a peer that is not in the run.
 
 #include <optional>
 #include <string>

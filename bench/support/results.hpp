@@ -32,6 +32,12 @@ public:
         }
     }
 
+    /// Forgets what a subject gave before it failed.
+    void drop(std::string const& in_case, std::string const& subject) {
+        std::erase_if(
+            all_, [&](series const& s) { return s.in_case == in_case && s.subject == subject; });
+    }
+
     /// The median over the turns; nothing where the subject was not in the run.
     [[nodiscard]] std::optional<double>
     value(std::string const& in_case, std::string const& subject, std::string const& metric) const {
@@ -39,15 +45,17 @@ public:
         if (found == nullptr) { return {}; }
         return median(found->values);
     }
+    /// How far the turns were apart; nothing where there was one.
     [[nodiscard]] std::optional<double> spread_of(std::string const& in_case,
                                                   std::string const& subject,
                                                   std::string const& metric) const {
         series const* const found = find(in_case, subject, metric);
-        if (found == nullptr) { return {}; }
+        if (found == nullptr || found->values.size() < 2) { return {}; }
         return spread(found->values);
     }
 
-    /// One row for each figure; a time has a second one for how far the turns were apart.
+    /// One row for each figure; a time of several turns has a second one for
+    /// how far they were apart.
     [[nodiscard]] nlohmann::json rows() const {
         auto       out = nlohmann::json::array();
         auto const add = [&](series const& s, std::string const& metric, double value,
@@ -61,7 +69,9 @@ public:
         };
         for (series const& s : all_) {
             add(s, s.metric, median(s.values), s.unit);
-            if (s.unit == "ns") { add(s, s.metric + "_spread", spread(s.values), "ratio"); }
+            if (s.unit == "ns" && s.values.size() > 1) {
+                add(s, s.metric + "_spread", spread(s.values), "ratio");
+            }
         }
         return out;
     }

@@ -28,10 +28,11 @@ enum class role {
 
 /// What a subject can take part in.
 struct traits {
-    bool slow       = false; ///< tens of microseconds a call: the long workloads are left out
-    bool threads    = true;  ///< may be used from several at once
-    bool any_stream = true;  ///< a block may be freed on another stream than it was allocated on
-    bool replay     = false; ///< only its footprint says anything: traces alone
+    bool slow    = false; ///< tens of microseconds a call: the long workloads are left out
+    bool threads = true;  ///< may be used from several at once
+    bool any_stream =
+        true;            ///< a block may be freed on a stream that knows nothing of its allocation
+    bool replay = false; ///< only its footprint says anything: traces alone
 };
 
 /// What a memory is made for.
@@ -62,7 +63,7 @@ struct pool_case {
     unsigned    threads = 1;
     unsigned    streams = 1;
     std::size_t ample   = 0;
-    bool        handed  = false; ///< a block is freed on the stream after the one it came from
+    bool        handed  = false; ///< a block, used by nobody, is freed on the stream after its own
     tape        script  = {};
 };
 

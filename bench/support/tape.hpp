@@ -34,8 +34,9 @@ struct tape {
     std::size_t            peak_live = 0; ///< bytes out at most, as they were asked for
 };
 
-/// The shape of RMM's benchmark random_allocations: `count` allocations of 1 byte to `largest`, each
-/// step one of them (73 in 100, while there is room for it under `room`) or the free of any block.
+/// The shape of RMM's benchmark random_allocations: `count` allocations of 1 byte to `largest`,
+/// each step one of them (73 in 100, while there is room for it under `room`) or the free of any
+/// block.
 inline tape random_tape(std::string name, std::size_t count, std::size_t largest,
                         std::size_t room) {
     struct block {
@@ -72,8 +73,8 @@ inline tape random_tape(std::string name, std::size_t count, std::size_t largest
     return out;
 }
 
-/// A tape on a memory. Whoever has played gives back before playing again; what is still out then is
-/// given back with the player.
+/// A tape on a memory. Whoever has played gives back before playing again; what is still out then
+/// is given back with the player.
 template <class Memory>
 class player {
 public:

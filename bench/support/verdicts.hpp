@@ -13,8 +13,8 @@
 
 namespace bench {
 
-/// Bars belong to the machine they were set on (an H200 host, or, for ratios, any); a miss elsewhere
-/// is news and no failure, unless asked for with `--check`.
+/// Bars belong to the machine they were set on (an H200 host, or, for ratios, any); a miss
+/// elsewhere is news and no failure, unless asked for with `--check`.
 class verdicts {
 public:
     /// The figure must not be above the bar. One of the two missing: there is no verdict.

@@ -37,8 +37,8 @@ CASES = (["hot_256B", "hot_1MiB", "churn_100", "churn_1k", "churn_10k", "churn_5
 # --- what it writes down ----------------------------------------------------------------------------------------------
 
 out = folder / "out.json"
-run = pool("--quick", "--json", out, "--subject", OURS, "--subject", f"locked<{OURS}>", "--subject", "malloc", "--subject",
-           "empty loop")
+run = pool("--quick", "--repeat", 2, "--json", out, "--subject", OURS, "--subject", f"locked<{OURS}>",
+           "--subject", "malloc", "--subject", "empty loop")
 check("a quick run ends well, whatever its verdicts", run.returncode == 0, run)
 rows = json.loads(out.read_text())
 check("every row has the six fields and no other",

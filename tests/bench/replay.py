@@ -52,8 +52,8 @@ run = replay("--list")
 check("--list names the subjects and the five traces", run.returncode == 0 and OURS in run.stdout.split() and
       run.stdout.split()[-5:] == ["bert_checkpoint", "gpt2", "mask_rcnn", "multi_stream", "unet3d_patches"], run)
 
-run = replay("--quick", "--case", "multi_stream", "--case", "unet3d_patches", "--json", out, "--subject", OURS, "--subject",
-             f"locked<{OURS}>", "--subject", "malloc", "--subject", "empty loop")
+run = replay("--quick", "--repeat", 2, "--case", "multi_stream", "--case", "unet3d_patches", "--json", out,
+             "--subject", OURS, "--subject", f"locked<{OURS}>", "--subject", "malloc", "--subject", "empty loop")
 check("a quick run ends well, whatever its verdicts", run.returncode == 0, run)
 fields_hold, value = figures(out)
 check("every row has the six fields and no other", fields_hold, run)
