@@ -16,6 +16,7 @@
 #include <vram/base/memory_usage.hpp>
 #include <vram/base/out_of_memory.hpp>
 #include <vram/base/over_limit.hpp>
+#include <vram/base/over_size.hpp>
 #include <vram/base/tally.hpp>
 #include <vram/base/worker.hpp>
 
@@ -53,23 +54,34 @@
 
 #include <vram/pool/address_map.hpp>
 #include <vram/pool/ask_upstream.hpp>
+#include <vram/pool/binned.hpp>
+#include <vram/pool/binned_options.hpp>
 #include <vram/pool/bins.hpp>
 #include <vram/pool/block.hpp>
 #include <vram/pool/block_heap.hpp>
 #include <vram/pool/block_request.hpp>
 #include <vram/pool/block_store.hpp>
+#include <vram/pool/bump_chunk.hpp>
 #include <vram/pool/clocks.hpp>
 #include <vram/pool/device_share_growth.hpp>
 #include <vram/pool/event_policy.hpp>
 #include <vram/pool/exact_growth.hpp>
 #include <vram/pool/fixed_growth.hpp>
 #include <vram/pool/geometric_growth.hpp>
+#include <vram/pool/growing_base.hpp>
 #include <vram/pool/heap_array.hpp>
+#include <vram/pool/large_blocks.hpp>
+#include <vram/pool/monotonic.hpp>
 #include <vram/pool/platform_lock.hpp>
 #include <vram/pool/pool.hpp>
 #include <vram/pool/pool_options.hpp>
+#include <vram/pool/size_classes.hpp>
+#include <vram/pool/slab.hpp>
+#include <vram/pool/slab_base.hpp>
+#include <vram/pool/slab_heap.hpp>
 #include <vram/pool/stream_clock.hpp>
 #include <vram/pool/stream_heap.hpp>
+#include <vram/pool/stream_slabs.hpp>
 #include <vram/pool/tag.hpp>
 #include <vram/pool/tags.hpp>
 

@@ -124,7 +124,7 @@ TEST_CASE("slab: another stream waits for the one that freed, once, and the host
 }
 
 TEST_CASE("slab: what is done by the time it is asked for makes no dependency") {
-    sim_node    node;
+    sim_node    node{{.compute_slots = 2}};
     slab        mr{sim_resource{},
             1_MiB,
                    {.initial_size = 2_MiB, .max_size = 2_MiB, .events = event_policy::eager}};
