@@ -12,6 +12,7 @@
 #include "../doubles/contracts_throw.hpp"
 #include "../doubles/minimal_resource.hpp"
 #include "../doubles/streams_at_work.hpp"
+#include "../laws/every_interleaving.hpp"
 #include "../laws/resource.hpp"
 
 #include <chrono>
@@ -533,4 +534,11 @@ TEST_CASE("monotonic: a hundred thousand random steps with marks on sixteen stre
         CHECK(node.reports().empty());
         CHECK(node.figures().used == 0);
     }
+}
+
+TEST_CASE("monotonic: two streams with six operations each, in every order") {
+    laws::every_interleaving([] { return exact(sim_resource{}); }, 8_MiB,
+                             [](auto& mr, sim_stream_view s, void* p, std::size_t bytes) {
+                                 mr.deallocate(s, p, bytes);
+                             });
 }

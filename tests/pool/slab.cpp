@@ -9,6 +9,7 @@
 #include "../doubles/contracts_throw.hpp"
 #include "../doubles/minimal_resource.hpp"
 #include "../doubles/streams_at_work.hpp"
+#include "../laws/every_interleaving.hpp"
 #include "../laws/resource.hpp"
 
 #include <chrono>
@@ -427,4 +428,11 @@ TEST_CASE("slab: a hundred thousand random operations on sixteen streams") {
         CHECK(node.reports().empty());
         CHECK(node.figures().used == 0);
     }
+}
+
+TEST_CASE("slab: two streams with six operations each, in every order") {
+    laws::every_interleaving([] { return slab{sim_resource{}, 8_MiB}; }, 8_MiB,
+                             [](auto& mr, sim_stream_view s, void* p, std::size_t bytes) {
+                                 mr.deallocate(s, p, bytes);
+                             });
 }

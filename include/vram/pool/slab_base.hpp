@@ -223,7 +223,7 @@ private:
         n->asked = r.asked;
         n->shift = static_cast<unsigned char>(std::countr_zero(r.alignment));
         this->count_out(r.asked, heap.stride());
-        return heap.pointer(n);
+        return n->address;
     }
     void drop(slab_heap& heap, slab_heap::chunk* gone, guard& held) {
         void* const       at   = gone->base;

@@ -40,11 +40,14 @@ public:
         out      ///< handed out
     };
     struct note {
-        note*         older = nullptr; ///< in the list of its stream
-        note*         newer = nullptr;
-        chunk*        home  = nullptr;
-        std::uint64_t epoch = 0; ///< while it waits: until when
-        std::size_t   asked = 0; ///< while it is out: how much was asked for
+        note*  older   = nullptr; ///< in the list of its stream
+        note*  newer   = nullptr;
+        void*  address = nullptr;
+        chunk* home    = nullptr;
+        union {
+            std::uint64_t epoch = 0; ///< while it waits: until when
+            std::size_t   asked;     ///< while it is out: how much was asked for
+        };
         std::uint32_t slot  = 0; ///< while it waits: for whom
         unsigned char shift = 0; ///< while it is out: the alignment asked for, as a power of two
         place         at    = place::clean;
@@ -55,7 +58,6 @@ public:
         void*                     base       = nullptr;
         std::size_t               bytes      = 0;
         std::size_t               out        = 0; ///< blocks handed out
-        std::size_t               waiting    = 0; ///< blocks that wait or are kept
         std::size_t               clean      = 0;
         std::size_t               first_word = 0; ///< the words of the map before it are empty
         std::size_t               position   = 0; ///< among the chunks
@@ -64,6 +66,9 @@ public:
         chunk*                    previous   = nullptr;
         heap_array<note>          notes;
         heap_array<std::uint64_t> map; ///< a bit for every clean block
+
+        /// Blocks that wait or are kept.
+        [[nodiscard]] std::size_t waiting() const noexcept { return notes.size() - out - clean; }
     };
 
     explicit slab_heap(std::size_t block_bytes) noexcept
@@ -124,7 +129,11 @@ public:
     /// The newest block of a stream's own, the newest that is kept for it, or the lowest that is
     /// clean; it is out then. Null where there is none.
     [[nodiscard]] note* take_own(std::size_t slot) noexcept {
-        return slot < shelves_.size() ? take(shelves_[slot].newest) : nullptr;
+        if (slot >= shelves_.size() || shelves_[slot].newest == nullptr) { return nullptr; }
+        shelf&      s = shelves_[slot];
+        note* const n = std::exchange(s.newest, s.newest->older);
+        (n->older != nullptr ? n->older->newer : s.oldest) = nullptr;
+        return hand_out(n);
     }
     [[nodiscard]] note* take_kept(std::size_t slot) noexcept {
         return slot < shelves_.size() ? take(shelves_[slot].kept) : nullptr;
@@ -152,16 +161,13 @@ public:
     [[nodiscard]] note* find(void const* p) noexcept {
         chunk* const c = chunk_of(p);
         if (c == nullptr) { return nullptr; }
-        recent_               = c;
-        std::size_t const off = offset(*c, p);
-        std::size_t const i   = (off >> zeros_) * inverse_; // exact where `off` is a multiple, by
-        // the inverse modulo 2^64 (Granlund and Montgomery, 1994, section 9); else no such block
-        if (i >= c->notes.size() || i * stride_ != off) { return nullptr; }
-        return c->notes[i].at == place::out ? &c->notes[i] : nullptr;
-    }
-    [[nodiscard]] void* pointer(note const* n) const noexcept {
-        return static_cast<std::byte*>(n->home->base) +
-               static_cast<std::size_t>(n - n->home->notes.begin()) * stride_;
+        recent_ = c;
+        // Exact where the offset is a multiple of the stride, by the inverse modulo 2^64 of the odd
+        // part (Granlund and Montgomery, 1994, section 9); else some number.
+        std::size_t const i = (offset(*c, p) >> zeros_) * inverse_;
+        if (i >= c->notes.size()) { return nullptr; }
+        note* const n = &c->notes[i];
+        return n->address == p && n->at == place::out ? n : nullptr;
     }
 
     /// Takes back a block that is out: nobody uses it.
@@ -238,7 +244,10 @@ public:
         enter(*fresh);
         for (std::size_t i = 0; i < count; i += 64) { fresh->map.push(std::uint64_t{0}); }
         for (std::size_t i = 0; i < count; ++i) {
-            fresh->notes.push(note{.home = fresh, .at = place::out});
+            note& n   = fresh->notes.push();
+            n.address = static_cast<std::byte*>(base) + i * stride_;
+            n.home    = fresh;
+            n.at      = place::out;
         }
         fresh->out = count;
         out_ += count;
@@ -320,7 +329,6 @@ private:
     void wait_in(note& n, std::size_t slot, std::uint64_t epoch) noexcept {
         --n.home->out;
         --out_;
-        ++n.home->waiting;
         n.slot  = static_cast<std::uint32_t>(slot);
         n.epoch = epoch;
         n.at    = place::waiting;
@@ -334,7 +342,6 @@ private:
         } else if (n.at == place::waiting) {
             s.oldest = n.newer;
         }
-        --n.home->waiting;
     }
     void make_clean(note& n) noexcept {
         chunk&            c = *n.home;

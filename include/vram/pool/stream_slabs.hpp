@@ -67,9 +67,7 @@ public:
             heap.give(n, c.slot(), c.mark());
             if (eager) { c.try_record(); }
             return;
-        } catch (...) {
-            report_error({.kind = mishap::platform_error, .pointer = heap.pointer(n)});
-        }
+        } catch (...) { report_error({.kind = mishap::platform_error, .pointer = n->address}); }
         clocks<Platform>::settle(*on);
         heap.give_clean(n);
     }
@@ -95,7 +93,7 @@ public:
             chunk* almost = nullptr; // waits, and for nothing that is kept
             for (chunk* c : heap.chunks()) {
                 if (c->out != 0) { continue; }
-                if (c->waiting == 0) { return c; }
+                if (c->waiting() == 0) { return c; }
                 if (almost == nullptr && waiting(*c) != nullptr) { almost = c; }
             }
             if (almost == nullptr) { return nullptr; }
@@ -126,7 +124,7 @@ public:
     [[nodiscard]] std::size_t pending(slab_heap const& heap) const noexcept {
         std::size_t count = 0;
         for (chunk const* c : heap.chunks()) {
-            if (c->waiting == 0) { continue; }
+            if (c->waiting() == 0) { continue; }
             for (note const& n : c->notes) {
                 count += n.at == place::kept ||
                          (n.at == place::waiting && !clocks_.settled(*tag_of(n).begin()));
