@@ -67,11 +67,14 @@
 #include <vram/pool/event_policy.hpp>
 #include <vram/pool/exact_growth.hpp>
 #include <vram/pool/fixed_growth.hpp>
+#include <vram/pool/fragmentation.hpp>
+#include <vram/pool/free_pieces.hpp>
 #include <vram/pool/geometric_growth.hpp>
 #include <vram/pool/growing_base.hpp>
 #include <vram/pool/heap_array.hpp>
 #include <vram/pool/large_blocks.hpp>
 #include <vram/pool/monotonic.hpp>
+#include <vram/pool/peak_scope.hpp>
 #include <vram/pool/platform_lock.hpp>
 #include <vram/pool/pool.hpp>
 #include <vram/pool/pool_options.hpp>

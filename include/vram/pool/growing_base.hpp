@@ -34,6 +34,23 @@ public:
     using typename base::platform;
     using typename base::stream;
 
+    /// Peaks start again from what is out and held now. Returns the figures from before.
+    memory_usage reset_peaks() noexcept {
+        auto const         held   = lock_.hold();
+        memory_usage const before = figures_;
+        figures_.peak_live        = figures_.live;
+        figures_.peak_reserved    = figures_.reserved;
+        return before;
+    }
+    /// Takes in the peaks of figures from before.
+    void raise_peaks(memory_usage const& before) noexcept {
+        auto const    held = lock_.hold();
+        memory_usage& f    = figures_;
+        f.peak_live        = f.peak_live > before.peak_live ? f.peak_live : before.peak_live;
+        f.peak_reserved =
+            f.peak_reserved > before.peak_reserved ? f.peak_reserved : before.peak_reserved;
+    }
+
 protected:
     using lock  = platform_lock<platform>;
     using guard = typename lock::guard;

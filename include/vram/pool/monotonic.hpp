@@ -11,6 +11,7 @@
 #include <vram/layer/with.hpp>            // with::word
 #include <vram/pool/bump_chunk.hpp>       // bump_chunk
 #include <vram/pool/clocks.hpp>           // clocks
+#include <vram/pool/free_pieces.hpp>      // free_pieces
 #include <vram/pool/geometric_growth.hpp> // geometric_growth
 #include <vram/pool/growing_base.hpp>     // growing_base
 #include <vram/pool/pool_options.hpp>     // pool_options
@@ -208,6 +209,18 @@ public:
                 if (!clocks_.settled(t)) { pending += t.end - t.begin; }
             }
             now.pending += pending < c.room() ? pending : c.room();
+        }
+        return now;
+    }
+    /// What is left of the chunks. Cost: a look at every chunk.
+    [[nodiscard]] free_pieces free_memory() const {
+        auto const  held = this->lock_.hold();
+        free_pieces now;
+        for (std::size_t i = current_; i < chunks_.size(); ++i) {
+            now.add(chunks_[i].room());
+            if (i != current_ || (i == 0 && marks_.size() == 0 && chunks_[i].empty())) {
+                now.releasable += chunks_[i].bytes();
+            }
         }
         return now;
     }

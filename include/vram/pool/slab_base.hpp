@@ -5,6 +5,7 @@
 /// `slab_base` is what `slab` and `binned` share: heaps of one size each, over one upstream.
 
 #include <vram/base/error.hpp>        // report_error
+#include <vram/pool/free_pieces.hpp>  // free_pieces
 #include <vram/pool/growing_base.hpp> // growing_base
 #include <vram/pool/heap_array.hpp>   // heap_array
 #include <vram/pool/slab_heap.hpp>    // slab_heap
@@ -41,6 +42,18 @@ public:
     [[nodiscard]] memory_usage usage() const {
         auto const held = this->lock_.hold();
         return figures();
+    }
+    /// The free blocks. Cost: a look at every chunk.
+    [[nodiscard]] free_pieces free_memory() const {
+        auto const  held = this->lock_.hold();
+        free_pieces now;
+        for (slab_heap const& heap : heaps_) {
+            now.add(heap.stride(), heap.blocks_free());
+            for (slab_heap::chunk const* c : heap.chunks()) {
+                if (c->out == 0) { now.releasable += c->bytes; }
+            }
+        }
+        return now;
     }
     /// Gives idle chunks back until at most `keep` free bytes are held, waiting on the host for
     /// streams that may still use them, and trims the upstream. Returns the bytes that went back.
