@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The main of every test executable. ctest calls it once for each test file (--file=layer/limiting.cpp),
-// and the last line it prints says how many cases that file has: cmake/tally.py adds them up.
+// The main of every test executable. ctest calls it once for each test file
+// (--file=layer/limiting.cpp), and the last line it prints says how many cases that file has:
+// cmake/tally.py adds them up.
 
 #define DOCTEST_CONFIG_IMPLEMENT
 #include <doctest/doctest.h>

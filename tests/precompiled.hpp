@@ -2,8 +2,8 @@
 #pragma once
 
 /// \file
-/// What most tests include besides vram: read once for each executable instead of once for each file. A test names what
-/// it uses all the same, for builds without this.
+/// What most tests include besides vram: read once for each executable instead of once for each
+/// file. A test names what it uses all the same, for builds without this.
 
 #include <doctest/doctest.h>
 

@@ -17,7 +17,8 @@ TEST_CASE("pitched_copy: a row is the whole of it unless more is said") {
 }
 
 TEST_CASE("pitched_copy moves a box between two layouts and touches nothing beside it") {
-    // 2 slices of 2 rows of 3 bytes, out of rows of 5 and slices of 10, into rows of 4 and slices of 12
+    // 2 slices of 2 rows of 3 bytes, out of rows of 5 and slices of 10, into rows of 4 and slices
+    // of 12
     std::array<unsigned char, 20> from{};
     for (std::size_t i = 0; i < from.size(); ++i) { from[i] = static_cast<unsigned char>(i + 1); }
     std::array<unsigned char, 24> to{};

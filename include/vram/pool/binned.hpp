@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `binned` hands out blocks of a few dozen sizes, and leaves the large ones to its upstream.
+
+#include <vram/base/align.hpp>           // default_alignment
+#include <vram/base/contract.hpp>        // expects
+#include <vram/base/error.hpp>           // report_error
+#include <vram/layer/with.hpp>           // with::word
+#include <vram/pool/binned_options.hpp>  // binned_options
+#include <vram/pool/large_blocks.hpp>    // large_blocks
+#include <vram/pool/size_classes.hpp>    // size_classes
+#include <vram/pool/slab_base.hpp>       // slab_base
+#include <vram/source/null_resource.hpp> // the stand-in of the proofs below
+
+#include <concepts> // default_initializable, assignable_from
+#include <cstddef>  // size_t
+#include <utility>  // move
+
+namespace vram {
+
+/// A slab for each size class, made when it is first needed, and the upstream for what is larger.
+///
+///     binned<stream_ordered<cuda_resource>> memory;
+///     auto mr = cuda_resource{} | with::stream_ordered | with::binned({.largest = 4_MiB});
+///
+/// Classes are four to a power of two; nothing is reserved before the first request, and then at
+/// most as much again for a class as it has. Large requests pass, in stream order, so the upstream
+/// is a stream-ordered one. Nothing is written into the memory itself.
+///
+/// Failure   before the answer is no, smaller chunks are asked for, idle ones of every class go
+///           back, and what is pending is waited for; then `out_of_memory` with every number. A
+///           foreign pointer, a double free and a wrong size are reported, and nothing else happens
+/// Threads   any, at once; no lock is held over a call of the upstream, nor while waiting on the
+///           host, but for a stream that can be given no event: it died, or the call failed
+/// Streams   as `slab`; a large block is as the upstream's
+/// Cost      as `slab`, and finding the class from the size: a few instructions. Large: as the
+///           upstream, and the lock
+template <resource Upstream>
+class binned : public slab_base<Upstream> {
+    using base = slab_base<Upstream>;
+
+public:
+    using typename base::platform;
+    using typename base::stream;
+
+    /// Over an upstream that needs nothing to be made.
+    explicit binned(binned_options options = {})
+        requires std::default_initializable<Upstream>
+        : binned{Upstream{}, options} {}
+
+    /// Takes nothing yet.
+    explicit binned(Upstream upstream, binned_options options = {})
+        : base{std::move(upstream), options.max_size, options.events, options.graphs} {
+        expects(options.largest != 0 && options.largest <= slab_heap::largest,
+                "binned: the largest size that is not left to the upstream is below 2^56");
+        std::size_t const count = size_classes::of(options.largest) + 1;
+        this->heaps_.reserve(count);
+        for (std::size_t i = 0; i < count; ++i) { this->heaps_.push(size_classes::bytes(i)); }
+    }
+    binned(binned&&) = default; ///< while unshared; then the old one can only end or be assigned to
+    binned& operator=(binned&& other) noexcept
+        requires std::assignable_from<Upstream&, Upstream>
+    {
+        if (this == &other) { return *this; }
+        give_large_back();
+        this->give_everything_back();
+        base::operator=(std::move(other));
+        large_ = std::move(other.large_);
+        return *this;
+    }
+    /// Waits for the streams, reports what is still out, and gives everything back.
+    ~binned() { give_large_back(); }
+
+    [[nodiscard]] void* allocate(stream s, std::size_t bytes,
+                                 std::size_t alignment = default_alignment) {
+        return get_any<true>({bytes, bytes, alignment, &s});
+    }
+    /// Memory that anybody may use at once: where it is still in use, the host waits.
+    [[nodiscard]] void* allocate_sync(std::size_t bytes,
+                                      std::size_t alignment = default_alignment) {
+        return get_any<true>({bytes, bytes, alignment, nullptr});
+    }
+
+    [[nodiscard]] void* try_allocate(stream s, std::size_t bytes,
+                                     std::size_t alignment = default_alignment) noexcept
+        requires fallible_resource<Upstream>
+    {
+        return this->or_null(bytes, [&] { return get_any<false>({bytes, bytes, alignment, &s}); });
+    }
+    [[nodiscard]] void* try_allocate_sync(std::size_t bytes,
+                                          std::size_t alignment = default_alignment) noexcept
+        requires fallible_resource<Upstream>
+    {
+        return this->or_null(bytes,
+                             [&] { return get_any<false>({bytes, bytes, alignment, nullptr}); });
+    }
+
+    void deallocate(stream s, void* p, std::size_t bytes,
+                    std::size_t alignment = default_alignment) noexcept {
+        put_any(p, bytes, alignment, &s);
+    }
+    /// The memory is in use by nobody.
+    void deallocate_sync(void* p, std::size_t bytes,
+                         std::size_t alignment = default_alignment) noexcept {
+        put_any(p, bytes, alignment, nullptr);
+    }
+
+    /// Whether `p` lies in one of the chunks, handed out or not, or in a large block that is out.
+    /// Cost: a walk over the large blocks.
+    [[nodiscard]] bool owns(void const* p) const {
+        auto const held = this->lock_.hold();
+        return this->chunk_has(p) || large_.owns(p);
+    }
+    /// The largest size that is not left to the upstream.
+    [[nodiscard]] std::size_t largest() const noexcept {
+        return this->heaps_[this->heaps_.size() - 1].stride();
+    }
+
+private:
+    using typename base::request;
+
+    /// The class for a request, or the number of classes: it is large.
+    [[nodiscard]] std::size_t class_of(std::size_t bytes, std::size_t alignment) const noexcept {
+        std::size_t const classes = this->heaps_.size();
+        if (bytes - 1 >= largest() || !valid_alignment(alignment) || alignment > largest()) {
+            return classes;
+        }
+        std::size_t const index = size_classes::of(bytes, alignment);
+        if (index >= classes || alignment > this->heaps_[index].alignment()) { return classes; }
+        return index;
+    }
+
+    template <bool Throwing>
+    void* get_any(request r) {
+        expects(valid_alignment(r.alignment), "binned: the alignment is a power of two");
+        if (r.asked == 0) { return nullptr; }
+        std::size_t const index = class_of(r.asked, r.alignment);
+        if (index == this->heaps_.size()) { return get_large<Throwing>(r); }
+        slab_heap& heap = this->heaps_[index];
+        r.rounded       = heap.stride();
+        return this->template get<Throwing>(heap, r);
+    }
+    template <bool Throwing>
+    void* get_large(request const& r) {
+        if (void* const p = pass_on<false>(r)) { return p; }
+        bool const captured = r.on != nullptr && platform::capturing(*r.on); // it must not wait
+        if (!captured && this->trim() != 0) {
+            if (void* const p = pass_on<false>(r)) { return p; }
+        }
+        if constexpr (Throwing) {
+            return this->or_throw(
+                r, [&] { return pass_on<true>(r); }, [&] { return this->largest_free(); });
+        } else {
+            return nullptr;
+        }
+    }
+    template <bool Throwing>
+    void* pass_on(request const& r) {
+        return this->template grow<Throwing>(r.asked, r.alignment, r.on, [&](void* at) {
+            large_.reserve();
+            large_.insert(at, r.asked, r.alignment);
+            this->count_out(r.asked, r.asked);
+            return at;
+        });
+    }
+
+    void put_any(void* p, std::size_t bytes, std::size_t alignment, stream const* on) noexcept {
+        if (p == nullptr) { return; }
+        auto              held  = this->lock_.hold();
+        std::size_t const index = class_of(bytes, alignment);
+        if (index != this->heaps_.size()) {
+            if (this->put(this->heaps_[index], p, bytes, alignment, on)) { return; }
+        }
+        auto const* const n = large_.find(p);
+        if (n == nullptr || n->bytes != bytes || n->alignment != alignment) {
+            return this->refuse(p, bytes, n != nullptr, held);
+        }
+        large_.erase(p); // before it goes back: another may get this address at once
+        this->count_back(bytes, bytes);
+        ++this->figures_.upstream;
+        this->figures_.reserved -= bytes;
+        held.unlock();
+        if (on != nullptr) {
+            this->upstream_.deallocate(*on, p, bytes, alignment);
+        } else {
+            this->upstream_.deallocate_sync(p, bytes, alignment);
+        }
+    }
+    /// What is large and still out at the end: nobody knows who uses it.
+    void give_large_back() noexcept {
+        if (large_.size() == 0) { return; }
+        clocks<platform>::settle(platform::current_device());
+        {
+            auto held = this->lock_.hold();
+            this->streams_.settle_all(true, held);
+        }
+        std::size_t out = 0;
+        while (auto const* const n = large_.front()) {
+            large_blocks::note const gone = *n;
+            large_.erase(gone.at);
+            this->count_back(gone.bytes, gone.bytes);
+            this->upstream_.deallocate_sync(gone.at, gone.bytes, gone.alignment);
+            out += gone.bytes;
+        }
+        report_error({.kind = mishap::leak, .bytes = out});
+    }
+
+    large_blocks large_;
+};
+
+namespace with {
+/// `source | with::stream_ordered | with::binned`, `... | with::binned({.largest = 4_MiB})`
+inline constexpr word<vram::binned, binned_options> binned{};
+} // namespace with
+
+static_assert(powers<binned<null_resource<>>>::include<null_resource<>>);
+static_assert(resource<binned<null_resource<>>> && retiring_resource<binned<null_resource<>>>);
+
+} // namespace vram

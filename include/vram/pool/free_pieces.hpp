@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `free_pieces` is the free memory of a pool, by the sizes of its pieces.
+
+#include <bit>     // bit_width
+#include <cstddef> // size_t
+
+namespace vram {
+
+/// What a pool holds and nobody has. A plain value.
+///
+///     free_pieces const now = memory.free_memory();
+struct free_pieces {
+    std::size_t bytes      = 0;
+    std::size_t count      = 0;
+    std::size_t largest    = 0; ///< the largest piece
+    std::size_t releasable = 0; ///< bytes of chunks of which nothing is out: `trim` gives them back
+    double      squares    = 0; ///< the sum of the squares of the pieces' sizes
+    std::size_t by_size[64]{};  ///< how many pieces have sizes from 2^i to 2^(i+1) - 1
+
+    /// Adds `times` pieces of `size` bytes.
+    constexpr void add(std::size_t size, std::size_t times = 1) noexcept {
+        if (size == 0 || times == 0) { return; }
+        bytes += size * times;
+        count += times;
+        largest = size > largest ? size : largest;
+        squares +=
+            static_cast<double>(size) * static_cast<double>(size) * static_cast<double>(times);
+        by_size[std::bit_width(size) - 1] += times;
+    }
+
+    friend bool operator==(free_pieces const&, free_pieces const&) = default;
+};
+
+} // namespace vram

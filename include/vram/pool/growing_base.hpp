@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `growing_base` is the part that pools of small pieces share: a limit, a lock, and the way
+/// upstream.
+
+#include <vram/base/error.hpp>           // report_error
+#include <vram/base/memory_usage.hpp>    // memory_usage
+#include <vram/base/out_of_memory.hpp>   // out_of_memory
+#include <vram/concepts/memory_info.hpp> // memory_info
+#include <vram/layer/layer_base.hpp>     // layer_base
+#include <vram/pool/ask_upstream.hpp>    // ask_upstream
+#include <vram/pool/clocks.hpp>          // clocks
+#include <vram/pool/platform_lock.hpp>   // platform_lock
+
+#include <cstddef> // size_t
+#include <new>     // bad_alloc
+#include <utility> // move, exchange
+
+namespace vram {
+
+/// Takes chunks from the upstream, never more than `max_size` bytes of them, and counts. No call of
+/// the upstream is made with the lock held.
+///
+/// Failure   what the upstream throws; a chunk for which there are no books goes back
+/// Threads   any
+/// Cost      of growing: that of the upstream, and the lock twice
+template <synchronous_resource Upstream>
+class growing_base : public layer_base<Upstream> {
+    using base = layer_base<Upstream>;
+
+public:
+    using typename base::platform;
+    using typename base::stream;
+
+    /// Peaks start again from what is out and held now. Returns the figures from before.
+    memory_usage reset_peaks() noexcept {
+        auto const         held   = lock_.hold();
+        memory_usage const before = figures_;
+        figures_.peak_live        = figures_.live;
+        figures_.peak_reserved    = figures_.reserved;
+        return before;
+    }
+    /// Takes in the peaks of figures from before.
+    void raise_peaks(memory_usage const& before) noexcept {
+        auto const    held = lock_.hold();
+        memory_usage& f    = figures_;
+        f.peak_live        = f.peak_live > before.peak_live ? f.peak_live : before.peak_live;
+        f.peak_reserved =
+            f.peak_reserved > before.peak_reserved ? f.peak_reserved : before.peak_reserved;
+    }
+
+protected:
+    using lock  = platform_lock<platform>;
+    using guard = typename lock::guard;
+
+    /// A request and its numbers, for the refusal.
+    struct request {
+        std::size_t   asked;
+        std::size_t   rounded;
+        std::size_t   alignment;
+        stream const* on; ///< null: for use at once, by anybody
+    };
+
+    growing_base(Upstream upstream, std::size_t max_size)
+        : base{std::move(upstream)}, max_size_{max_size} {}
+    growing_base(growing_base&& other) noexcept
+        : base{std::move(other)},
+          max_size_{other.max_size_},
+          figures_{std::exchange(other.figures_, {})} {}
+    growing_base& operator=(growing_base&& other) noexcept {
+        base::operator=(std::move(other));
+        max_size_ = other.max_size_;
+        figures_  = std::exchange(other.figures_, {});
+        return *this;
+    }
+    ~growing_base() = default;
+
+    /// The stream in whose order a chunk for `on` should come: null, at once, where the upstream
+    /// knows no streams, and while a graph is captured there, which it would be part of.
+    [[nodiscard]] static stream const* order_of(stream const* on) {
+        if constexpr (resource<Upstream>) {
+            if (on != nullptr && !platform::capturing(*on)) { return on; }
+        }
+        return nullptr;
+    }
+    /// A chunk of `size` from the upstream, in the order of a stream or at once (null), and what
+    /// `adopt(memory)` makes of it with the lock held. Null when the limit refuses it, or, unless
+    /// `Throwing`, the upstream.
+    template <bool Throwing, class Adopt>
+    void* grow(std::size_t size, std::size_t alignment, stream const* order, Adopt adopt) {
+        claim mine{*this, size};
+        if (!mine.granted) { return nullptr; }
+        void* const at = ask_upstream<Throwing>(this->upstream_, order, size, alignment);
+        if (at == nullptr) { return nullptr; }
+        auto held = lock_.hold();
+        ++figures_.upstream;
+        try {
+            void* const made = adopt(at);
+            mine.keep();
+            return made;
+        } catch (...) {
+            held.unlock();
+            if (order != nullptr) { clocks<platform>::settle(*order); }
+            this->upstream_.deallocate_sync(at, size, alignment);
+            throw;
+        }
+    }
+    /// Gives a chunk that nobody uses back; its books are closed. Opens the lock meanwhile.
+    void give_back(void* at, std::size_t size, std::size_t alignment, guard& held) {
+        ++figures_.upstream;
+        figures_.reserved -= size;
+        held.unlock();
+        this->upstream_.deallocate_sync(at, size, alignment);
+        held.lock();
+    }
+
+    /// The last attempt, and the refusal: throws what `attempt()` throws, with numbers added.
+    /// `largest()` is asked with the lock held.
+    template <class Attempt, class Largest>
+    void* or_throw(request const& r, Attempt attempt, Largest largest) {
+        shortage numbers{};
+        try {
+            if (void* const p = attempt()) { return p; }
+            if (max_size_ != unsatisfiable) { numbers.limit = max_size_; }
+        } catch (out_of_memory& refused) {
+            add_numbers(r, refused.numbers(), largest);
+            throw;
+        }
+        add_numbers(r, numbers, largest);
+        throw out_of_memory{numbers};
+    }
+    /// What `attempt()` returns, or null where it throws.
+    template <class Attempt>
+    static void* or_null(std::size_t asked, Attempt attempt) noexcept {
+        try {
+            return attempt();
+        } catch (std::bad_alloc const&) {
+        } catch (...) { report_error({.kind = mishap::platform_error, .bytes = asked}); }
+        return nullptr;
+    }
+
+    void count_out(std::size_t asked, std::size_t taken) noexcept {
+        ++figures_.allocations;
+        figures_.requested += asked;
+        figures_.live += taken;
+        if (figures_.live > figures_.peak_live) { figures_.peak_live = figures_.live; }
+    }
+    void count_back(std::size_t asked, std::size_t taken) noexcept {
+        figures_.requested -= asked;
+        figures_.live -= taken;
+    }
+    /// Gives what is unused beneath back too. Returns how much it was in all.
+    std::size_t trim_beneath(std::size_t here) {
+        if constexpr (trimmable_resource<Upstream>) { // what came from here may be in both
+            std::size_t const beneath = this->upstream_.trim(0);
+            return beneath > here ? beneath : here;
+        }
+        return here;
+    }
+
+    [[nodiscard]] static memory_info device_memory(stream const* on) {
+        return platform::memory(on != nullptr ? platform::device_of(*on)
+                                              : platform::current_device());
+    }
+
+    lock         lock_;
+    std::size_t  max_size_;
+    memory_usage figures_;
+
+private:
+    template <class Largest>
+    void add_numbers(request const& r, shortage& n, Largest largest) {
+        auto const fill = [](auto& number, auto value) { number = number == 0 ? value : number; };
+        n.asked         = r.asked;
+        n.rounded       = r.rounded;
+        n.alignment     = r.alignment;
+        if (r.on != nullptr) { fill(n.stream, platform::id(*r.on)); }
+        {
+            auto const held = lock_.hold();
+            n.live          = figures_.live; // these three belong together: all the pool's own
+            n.reserved      = figures_.reserved;
+            n.largest_free  = largest();
+        }
+        try {
+            memory_info const device = device_memory(r.on);
+            fill(n.device_free, device.free);
+            fill(n.device_total, device.total);
+        } catch (...) {} // the refusal is the news, not that the device does not answer
+    }
+
+    /// Bytes on their way from the upstream, within the limit.
+    struct claim {
+        growing_base&     owner;
+        std::size_t const bytes;
+        bool              granted;
+
+        claim(growing_base& p, std::size_t n) : owner{p}, bytes{n} {
+            auto const        held = p.lock_.hold();
+            std::size_t const out  = p.figures_.reserved + p.growing_;
+            granted                = out <= p.max_size_ && n <= p.max_size_ - out;
+            if (granted) { p.growing_ += n; }
+        }
+        claim(claim const&) = delete;
+        ~claim() {
+            if (!granted) { return; }
+            auto const held = owner.lock_.hold();
+            owner.growing_ -= bytes;
+        }
+
+        /// They have come. The lock is held.
+        void keep() noexcept {
+            granted         = false;
+            memory_usage& f = owner.figures_;
+            owner.growing_ -= bytes;
+            f.reserved += bytes;
+            if (f.reserved > f.peak_reserved) { f.peak_reserved = f.reserved; }
+        }
+    };
+
+    std::size_t growing_ = 0;
+};
+
+} // namespace vram

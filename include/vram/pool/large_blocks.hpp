@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `large_blocks` remembers blocks that came from the upstream as they are.
+
+#include <vram/pool/address_map.hpp> // address_map
+
+#include <cstddef> // size_t
+#include <cstdint> // uintptr_t
+#include <utility> // exchange
+
+namespace vram {
+
+/// Blocks that are out, by address, with what was asked for. Notes are used again.
+///
+/// Failure   `std::bad_alloc` from `reserve`, with nothing changed; nothing else fails
+/// Threads   one at a time
+/// Cost      constant; `owns` is a walk over all of them
+class large_blocks {
+public:
+    struct note {
+        void*       at        = nullptr;
+        std::size_t bytes     = 0;
+        std::size_t alignment = 0;
+        note*       next      = nullptr; ///< among those that are out, or the unused
+        note*       previous  = nullptr;
+    };
+
+    large_blocks() = default;
+    large_blocks(large_blocks&& other) noexcept { swap(other); }
+    large_blocks& operator=(large_blocks&& other) noexcept {
+        large_blocks fresh{std::move(other)};
+        swap(fresh);
+        return *this;
+    }
+    ~large_blocks() {
+        for (note** list : {&out_, &unused_}) {
+            while (*list != nullptr) { delete std::exchange(*list, (*list)->next); }
+        }
+    }
+
+    /// Makes sure that one `insert` cannot fail.
+    void reserve() {
+        by_address_.reserve(1);
+        if (unused_ == nullptr) { unused_ = new note; }
+    }
+    void insert(void* p, std::size_t bytes, std::size_t alignment) noexcept {
+        note* const n = std::exchange(unused_, unused_->next);
+        *n            = {p, bytes, alignment, std::exchange(out_, n), nullptr};
+        if (n->next != nullptr) { n->next->previous = n; }
+        by_address_.insert(key(p), n);
+    }
+    /// The block that begins at `p`, or null.
+    [[nodiscard]] note const* find(void const* p) const noexcept {
+        return by_address_.find(key(p));
+    }
+    /// Forgets a block that is there.
+    void erase(void const* p) noexcept {
+        note* const n = by_address_.find(key(p));
+        by_address_.erase(key(p));
+        (n->previous != nullptr ? n->previous->next : out_) = n->next;
+        if (n->next != nullptr) { n->next->previous = n->previous; }
+        n->next = std::exchange(unused_, n);
+    }
+
+    [[nodiscard]] bool owns(void const* p) const noexcept {
+        for (note const* n = out_; n != nullptr; n = n->next) {
+            if (key(p) - key(n->at) < n->bytes) { return true; }
+        }
+        return false;
+    }
+    [[nodiscard]] std::size_t size() const noexcept { return by_address_.size(); }
+    /// Any block that is out, or null.
+    [[nodiscard]] note const* front() const noexcept { return out_; }
+
+private:
+    [[nodiscard]] static std::uintptr_t key(void const* p) noexcept {
+        return reinterpret_cast<std::uintptr_t>(p);
+    }
+    void swap(large_blocks& other) noexcept {
+        std::swap(by_address_, other.by_address_);
+        out_    = std::exchange(other.out_, out_);
+        unused_ = std::exchange(other.unused_, unused_);
+    }
+
+    address_map<note> by_address_;
+    note*             out_    = nullptr;
+    note*             unused_ = nullptr;
+};
+
+} // namespace vram

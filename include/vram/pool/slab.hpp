@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `slab` hands out blocks of one size.
+
+#include <vram/base/align.hpp>           // default_alignment
+#include <vram/base/contract.hpp>        // expects
+#include <vram/base/over_size.hpp>       // over_size
+#include <vram/layer/with.hpp>           // with::layer
+#include <vram/pool/pool_options.hpp>    // pool_options
+#include <vram/pool/slab_base.hpp>       // slab_base
+#include <vram/source/null_resource.hpp> // the stand-in of the proofs below
+
+#include <concepts> // default_initializable, assignable_from
+#include <cstddef>  // size_t
+#include <utility>  // move
+
+namespace vram {
+
+/// A resource for many blocks of the same size, each of which waits for nobody but its last user.
+///
+///     slab<stream_ordered<cuda_resource>> tiles{64_KiB};
+///     slab mr{cuda_resource{}, 64_KiB, {.initial_size = 1_GiB}};
+///
+/// Blocks are `block_bytes`, rounded up to 256, and a smaller request has a whole one. They are cut
+/// from chunks of the upstream, of which each is as large as all before it together, from 64 KiB to
+/// 2 MiB (or one block to eight, if that is more). Nothing is written into the memory itself.
+///
+/// Failure   more than a block, or an alignment that the size of the blocks is no multiple of, is
+///           `over_size`. Else smaller chunks are asked for, idle ones go back, and what is pending
+///           is waited for before `out_of_memory`, with every number. A foreign pointer, a double
+///           free and a wrong size are reported, and nothing else happens
+/// Threads   any, at once; no lock is held over a call of the upstream, nor while waiting on the
+///           host, but for a stream that can be given no event: it died, or the call failed
+/// Streams   a block freed on a stream is that stream's again at once, the newest first, and any
+///           other's, the oldest first, once it is done or after an event; with
+///           `event_policy::lazy` a stream is retired before it is destroyed
+/// Cost      constant at any number of blocks; a stream that reuses its own memory makes no call of
+///           the platform but for its id, no event, and no host allocation. 64 bytes of host memory
+///           for a block, about
+template <synchronous_resource Upstream>
+class slab : public slab_base<Upstream> {
+    using base = slab_base<Upstream>;
+
+public:
+    using typename base::platform;
+    using typename base::stream;
+
+    /// Over an upstream that needs nothing to be made.
+    explicit slab(std::size_t block_bytes, pool_options options = {})
+        requires std::default_initializable<Upstream>
+        : slab{Upstream{}, block_bytes, options} {}
+
+    /// Takes `options.initial_size` bytes at once; throws what the upstream throws.
+    slab(Upstream upstream, std::size_t block_bytes, pool_options options = {})
+        : base{std::move(upstream), options.max_size, options.events, options.graphs} {
+        expects(block_bytes != 0 && block_bytes <= slab_heap::largest,
+                "slab: a block is of some size, below 2^56");
+        expects(options.initial_size <= options.max_size,
+                "slab: the initial size is within the maximum");
+        this->heaps_.push(block_bytes);
+        this->grow_ahead(this->heaps_[0], options.initial_size);
+    }
+    slab(slab&&) = default; ///< while unshared; then the old one can only end or be assigned to
+    slab& operator=(slab&& other) noexcept
+        requires std::assignable_from<Upstream&, Upstream>
+    {
+        if (this == &other) { return *this; }
+        this->give_everything_back();
+        base::operator=(std::move(other));
+        return *this;
+    }
+
+    [[nodiscard]] void* allocate(stream s, std::size_t bytes,
+                                 std::size_t alignment = default_alignment) {
+        return get_block<true>(bytes, alignment, &s);
+    }
+    /// Memory that anybody may use at once: where it is still in use, the host waits.
+    [[nodiscard]] void* allocate_sync(std::size_t bytes,
+                                      std::size_t alignment = default_alignment) {
+        return get_block<true>(bytes, alignment, nullptr);
+    }
+
+    [[nodiscard]] void* try_allocate(stream s, std::size_t bytes,
+                                     std::size_t alignment = default_alignment) noexcept
+        requires fallible_resource<Upstream>
+    {
+        return this->or_null(bytes, [&] { return get_block<false>(bytes, alignment, &s); });
+    }
+    [[nodiscard]] void* try_allocate_sync(std::size_t bytes,
+                                          std::size_t alignment = default_alignment) noexcept
+        requires fallible_resource<Upstream>
+    {
+        return this->or_null(bytes, [&] { return get_block<false>(bytes, alignment, nullptr); });
+    }
+
+    void deallocate(stream s, void* p, std::size_t bytes,
+                    std::size_t alignment = default_alignment) noexcept {
+        put_block(p, bytes, alignment, &s);
+    }
+    /// The memory is in use by nobody.
+    void deallocate_sync(void* p, std::size_t bytes,
+                         std::size_t alignment = default_alignment) noexcept {
+        put_block(p, bytes, alignment, nullptr);
+    }
+
+    /// The size of every block.
+    [[nodiscard]] std::size_t block_bytes() const noexcept { return this->heaps_[0].stride(); }
+
+private:
+    template <bool Throwing>
+    void* get_block(std::size_t bytes, std::size_t alignment, stream const* on) {
+        expects(valid_alignment(alignment), "slab: the alignment is a power of two");
+        if (bytes == 0) { return nullptr; }
+        slab_heap& heap = this->heaps_[0];
+        if (bytes > heap.stride() || alignment > heap.alignment()) {
+            if constexpr (Throwing) { throw over_size{bytes, alignment, heap.stride()}; }
+            return nullptr;
+        }
+        return this->template get<Throwing>(heap, {bytes, heap.stride(), alignment, on});
+    }
+    void put_block(void* p, std::size_t bytes, std::size_t alignment, stream const* on) noexcept {
+        if (p == nullptr) { return; }
+        auto held = this->lock_.hold();
+        if (!this->put(this->heaps_[0], p, bytes, alignment, on)) {
+            this->refuse(p, bytes, false, held);
+        }
+    }
+};
+
+namespace with {
+/// `source | with::slab(64_KiB)`
+[[nodiscard]] inline auto slab(std::size_t block_bytes, pool_options options = {}) {
+    return layer<vram::slab>(block_bytes, options);
+}
+} // namespace with
+
+static_assert(powers<slab<null_resource<>>>::include<null_resource<>>);
+static_assert(resource<slab<null_resource<>>> && retiring_resource<slab<null_resource<>>>);
+
+} // namespace vram

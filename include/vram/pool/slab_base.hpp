@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `slab_base` is what `slab` and `binned` share: heaps of one size each, over one upstream.
+
+#include <vram/base/error.hpp>        // report_error
+#include <vram/pool/free_pieces.hpp>  // free_pieces
+#include <vram/pool/growing_base.hpp> // growing_base
+#include <vram/pool/heap_array.hpp>   // heap_array
+#include <vram/pool/slab_heap.hpp>    // slab_heap
+#include <vram/pool/stream_slabs.hpp> // stream_slabs
+
+#include <bit>     // countr_zero
+#include <cstddef> // size_t
+#include <utility> // move
+
+namespace vram {
+
+/// Any number of `slab_heap`s behind one lock, with the same clocks.
+///
+/// Failure   before the answer is no, smaller chunks are asked for, idle ones of every size go
+/// back,
+///           and what was given back is waited for
+/// Threads   any; no lock is held over a call of the upstream, nor while waiting on the host, but
+///           for a stream that can be given no event
+/// Cost      see `stream_slabs`; finding the block at an address is one look into a table
+template <synchronous_resource Upstream>
+class slab_base : public growing_base<Upstream> {
+    using base = growing_base<Upstream>;
+
+public:
+    using typename base::platform;
+    using typename base::stream;
+
+    /// Whether `p` lies in one of the chunks, handed out or not.
+    [[nodiscard]] bool owns(void const* p) const {
+        auto const held = this->lock_.hold();
+        return chunk_has(p);
+    }
+    /// `pending` counts free bytes that some stream may still use. Cost: a walk over the blocks of
+    /// chunks where some are.
+    [[nodiscard]] memory_usage usage() const {
+        auto const held = this->lock_.hold();
+        return figures();
+    }
+    /// The free blocks. Cost: a look at every chunk.
+    [[nodiscard]] free_pieces free_memory() const {
+        auto const  held = this->lock_.hold();
+        free_pieces now;
+        for (slab_heap const& heap : heaps_) {
+            now.add(heap.stride(), heap.blocks_free());
+            for (slab_heap::chunk const* c : heap.chunks()) {
+                if (c->out == 0) { now.releasable += c->bytes; }
+            }
+        }
+        return now;
+    }
+    /// Gives idle chunks back until at most `keep` free bytes are held, waiting on the host for
+    /// streams that may still use them, and trims the upstream. Returns the bytes that went back.
+    std::size_t trim(std::size_t keep = 0) {
+        std::size_t back = 0;
+        {
+            auto held = this->lock_.hold();
+            streams_.poll();
+            for (slab_heap& heap : heaps_) {
+                while (free_bytes() > keep) {
+                    slab_heap::chunk* const gone = streams_.idle(heap, held);
+                    if (gone == nullptr) { break; }
+                    back += gone->bytes;
+                    drop(heap, gone, held);
+                }
+            }
+        }
+        return this->trim_beneath(back);
+    }
+    /// The stream is about to be destroyed. Does not wait for it.
+    void retire(stream s) {
+        {
+            auto const held = this->lock_.hold();
+            streams_.retire(s);
+        }
+        if constexpr (retiring_resource<Upstream>) { this->upstream_.retire(s); }
+    }
+    /// No captured graph that used this resource will run again: what was kept for them is free.
+    void forget_captures() {
+        auto const held = this->lock_.hold();
+        streams_.forget_captures();
+        for (slab_heap& heap : heaps_) { heap.forget_captures(); }
+    }
+
+protected:
+    using typename base::guard;
+    using typename base::request;
+    using note = slab_heap::note;
+
+    slab_base(Upstream upstream, std::size_t max_size, event_policy events, bool graphs)
+        : base{std::move(upstream), max_size}, streams_{events, graphs} {}
+    slab_base(slab_base&&) = default;
+    slab_base& operator=(slab_base&& other) noexcept {
+        base::operator=(std::move(other));
+        streams_ = std::move(other.streams_);
+        heaps_   = std::move(other.heaps_);
+        return *this;
+    }
+    ~slab_base() { give_everything_back(); }
+
+    /// A block of `heap` for `r`. Null, unless `Throwing`, where there is none.
+    template <bool Throwing>
+    void* get(slab_heap& heap, request const& r) {
+        std::size_t count = 0;
+        {
+            auto held = this->lock_.hold();
+            if (void* const p = take(heap, r, held)) { return p; }
+            count = heap.wanted();
+        }
+        for (; count != 0; count /= 2) {
+            if (void* const p = grow_by<false>(heap, count, r)) { return p; }
+        }
+        if (r.on == nullptr || !platform::capturing(*r.on)) { // else it must not wait
+            if (trim() != 0) {
+                if (void* const p = grow_by<false>(heap, 1, r)) { return p; }
+            }
+        }
+        {
+            auto held = this->lock_.hold(); // what came back meanwhile
+            if (void* const p = take(heap, r, held)) { return p; }
+        }
+        if constexpr (Throwing) {
+            return this->or_throw(
+                r, [&] { return grow_by<true>(heap, 1, r); }, [&] { return largest_free(); });
+        } else {
+            return nullptr;
+        }
+    }
+    /// Takes a chunk of `count` blocks from the upstream, and `r` out of it. Null when it refuses.
+    template <bool Throwing>
+    void* grow_by(slab_heap& heap, std::size_t count, request const& r) {
+        std::size_t const   size  = count * heap.stride();
+        stream const* const order = this->order_of(r.on);
+        return this->template grow<Throwing>(size, heap.alignment(), order, [&](void* at) {
+            return hand_out(heap, streams_.add(heap, at, size, order, r.on), r);
+        });
+    }
+    /// Takes `bytes` from the upstream before anybody asks, and throws what it throws.
+    void grow_ahead(slab_heap& heap, std::size_t bytes) {
+        while (this->figures_.reserved < bytes) {
+            std::size_t const missing = bytes - this->figures_.reserved;
+            std::size_t const count   = (missing - 1) / heap.stride() + 1;
+            std::size_t const size    = heap.stride() * (count < heap.most() ? count : heap.most());
+            void* const       added =
+                this->template grow<true>(size, heap.alignment(), nullptr, [&](void* at) {
+                    heap.add(at, size, nullptr);
+                    return at;
+                });
+            if (added == nullptr) { return; } // the limit is not a multiple of blocks
+        }
+    }
+
+    /// Takes back the block of `heap` that is out at `p`. False, with nothing done, where there is
+    /// none, or where it was taken with another size or alignment. The lock is held.
+    bool put(slab_heap& heap, void* p, std::size_t bytes, std::size_t alignment,
+             stream const* on) noexcept {
+        note* const n = heap.find(p);
+        if (n == nullptr || n->asked != bytes || n->shift != std::countr_zero(alignment)) {
+            return false;
+        }
+        this->count_back(bytes, heap.stride());
+        streams_.give(heap, n, on);
+        return true;
+    }
+    /// Tells the sink why nothing was put. The lock is held, and let go.
+    void refuse(void* p, std::size_t bytes, bool known, guard& held) noexcept {
+        for (slab_heap& heap : heaps_) { known = known || heap.find(p) != nullptr; }
+        held.unlock();
+        auto const kind = known ? mishap::wrong_size : mishap::foreign_pointer;
+        report_error({.kind = kind, .pointer = p, .bytes = bytes});
+    }
+
+    // With the lock held:
+    [[nodiscard]] bool chunk_has(void const* p) const noexcept {
+        for (slab_heap const& heap : heaps_) {
+            if (heap.owns(p)) { return true; }
+        }
+        return false;
+    }
+    [[nodiscard]] memory_usage figures() const {
+        memory_usage now = this->figures_;
+        now.events       = streams_.events();
+        now.waits        = streams_.waits();
+        now.largest_free = largest_free();
+        for (slab_heap const& heap : heaps_) {
+            now.pending += streams_.pending(heap) * heap.stride();
+        }
+        return now;
+    }
+    [[nodiscard]] std::size_t largest_free() const noexcept {
+        std::size_t most = 0;
+        for (slab_heap const& heap : heaps_) {
+            if (heap.blocks_free() != 0 && heap.stride() > most) { most = heap.stride(); }
+        }
+        return most;
+    }
+    [[nodiscard]] std::size_t free_bytes() const noexcept {
+        std::size_t sum = 0;
+        for (slab_heap const& heap : heaps_) { sum += heap.blocks_free() * heap.stride(); }
+        return sum;
+    }
+
+    /// Waits for the streams, reports what is still out, and gives every chunk back.
+    void give_everything_back() noexcept {
+        std::size_t chunks = 0;
+        for (slab_heap const& heap : heaps_) { chunks += heap.chunks().size(); }
+        if (chunks == 0) { return; }
+        auto              held = this->lock_.hold();
+        std::size_t const out  = this->figures_.live;
+        if (out != 0) { report_error({.kind = mishap::leak, .bytes = out}); }
+        streams_.settle_all(out != 0, held);
+        held.unlock();
+        for (slab_heap& heap : heaps_) {
+            for (slab_heap::chunk const* c : heap.chunks()) {
+                this->upstream_.deallocate_sync(c->base, c->bytes, heap.alignment());
+            }
+        }
+        heaps_.clear();
+    }
+
+    stream_slabs<platform> streams_;
+    heap_array<slab_heap>  heaps_;
+
+private:
+    void* take(slab_heap& heap, request const& r, guard& held) {
+        note* const n = streams_.take(heap, r.on, held);
+        return n != nullptr ? hand_out(heap, n, r) : nullptr;
+    }
+    void* hand_out(slab_heap& heap, note* n, request const& r) noexcept {
+        n->asked = r.asked;
+        n->shift = static_cast<unsigned char>(std::countr_zero(r.alignment));
+        this->count_out(r.asked, heap.stride());
+        return n->address;
+    }
+    void drop(slab_heap& heap, slab_heap::chunk* gone, guard& held) {
+        void* const       at   = gone->base;
+        std::size_t const size = gone->bytes;
+        heap.remove(gone);
+        this->give_back(at, size, heap.alignment(), held);
+    }
+};
+
+} // namespace vram

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `busy` keeps a simulated stream at work on some memory.
+
+#include <vram/sim/sim.hpp> // sim_launch
+
+#include <chrono>  // chrono literals
+#include <cstddef> // size_t
+
+namespace doubles {
+
+/// `memory` is written until `how_long` is over.
+inline void busy(vram::sim_stream_view s, void* memory, std::size_t bytes,
+                 vram::sim_time how_long = std::chrono::milliseconds{1}) {
+    vram::sim_launch(s, {.name = "busy", .writes = {{memory, bytes}}, .duration = how_long});
+}
+
+} // namespace doubles

@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/pool/binned.hpp> // first: the header stands alone
+
+#include <vram/layer/limiting.hpp>
+#include <vram/layer/stream_ordered.hpp>
+#include <vram/pool/pool.hpp>
+#include <vram/sim/sim.hpp>
+
+#include "../doubles/contracts_throw.hpp"
+#include "../doubles/minimal_resource.hpp"
+#include "../doubles/streams_at_work.hpp"
+#include "../laws/every_interleaving.hpp"
+#include "../laws/resource.hpp"
+
+#include <chrono>
+#include <exception>
+#include <utility>
+
+using namespace vram;
+using namespace std::chrono_literals;
+using doubles::busy;
+
+template class vram::binned<doubles::archetype<>>;
+template class vram::binned<stream_ordered<doubles::minimal_resource<>>>;
+template class vram::binned<stream_ordered<sim_resource>>;
+template class vram::binned<sim_async_resource>;
+template class vram::binned<doubles::archetype<sim_platform>>;
+
+TEST_CASE("binned keeps the laws of a resource") {
+    laws::resource([](auto up) { return binned{std::move(up)}; });
+    laws::resource([](auto up) { return binned{std::move(up), {.largest = 1_KiB}}; });
+    laws::resource([](auto up) { return binned{std::move(up), {.events = event_policy::eager}}; });
+    laws::resource<doubles::minimal_resource<>>(
+        [](auto up) { return std::move(up) | with::stream_ordered | with::binned; });
+    laws::resource([](auto up) { return std::move(up) | with::pool | with::binned; });
+    laws::resource_of_many_threads([](auto up) { return std::move(up) | with::binned; });
+    laws::resource_of_many_threads(
+        [](auto up) { return std::move(up) | with::binned({.largest = 1_KiB}); });
+}
+
+TEST_CASE("binned keeps the laws on a device, and every order between streams") {
+    for (event_policy const events : {event_policy::lazy, event_policy::eager}) {
+        sim_node             node{{.on_report = sim_on_report::collect}};
+        binned_options const options{.largest = 2_KiB, .events = events};
+        laws::resource<sim_resource>(
+            [&](auto up) { return std::move(up) | with::stream_ordered | with::binned(options); },
+            {.room = 4_MiB, .largest_alignment = 2_MiB, .operations = 5000, .streams = 8});
+        laws::resource<sim_async_resource>([&](auto up) { return binned{std::move(up), options}; },
+                                           {.streams = 5, .seed = 3});
+        laws::resource<sim_resource>(
+            [&](auto up) { return std::move(up) | with::pool | with::binned(options); },
+            {.seed = 4});
+        laws::resource_of_many_threads<sim_async_resource>(
+            [&](auto up) { return binned{std::move(up), options}; }, {.operations = 300});
+        for (auto const& r : node.reports()) { MESSAGE(r.text()); }
+        CHECK(node.reports().empty());
+    }
+}
+
+TEST_CASE("binned: whatever fails, nothing is lost") {
+    laws::survives_every_failure(
+        [](auto up) { return binned{std::move(up)}; },
+        [](auto& mr) { laws::block const first{mr, 10}, second{mr, 9990}, large{mr, 2_MiB}; },
+        [](auto& mr) { return mr.usage().live; });
+}
+
+TEST_CASE("binned: nothing is reserved before the first request, and a class takes its own part") {
+    binned mr{host_resource{} | with::stream_ordered};
+    CHECK(mr.usage() == memory_usage{});
+    void* const p = mr.allocate_sync(1300);
+    CHECK(mr.usage().live == 1536);
+    CHECK(mr.usage().requested == 1300);
+    CHECK(mr.usage().reserved <= 64_KiB);
+    CHECK(mr.usage().largest_free == 1536);
+    void* const q = mr.allocate_sync(256);
+    CHECK(mr.usage().upstream == 2);
+    CHECK(mr.usage().largest_free == 1536);
+    mr.deallocate_sync(p, 1300);
+    mr.deallocate_sync(q, 256);
+    CHECK(mr.trim() == mr.usage().peak_reserved);
+    CHECK(mr.usage().reserved == 0);
+}
+
+TEST_CASE("binned: a large request is the upstream's, with its size and its stream") {
+    sim_node    node{{.on_report = sim_on_report::collect}};
+    binned      mr{sim_async_resource{}, {.largest = 64_KiB}};
+    sim_stream  s;
+    void* const p = mr.allocate(s, 64_KiB + 1);
+    CHECK(mr.upstream().usage().live >= 64_KiB + 1);
+    CHECK(mr.usage().live == 64_KiB + 1);
+    CHECK(mr.usage().reserved == 64_KiB + 1);
+    CHECK(mr.owns(p));
+    busy(s, p, 64_KiB + 1);
+    mr.deallocate(s, p, 64_KiB + 1);
+    CHECK(mr.usage().reserved == 0);
+    CHECK_FALSE(mr.owns(p));
+    CHECK(mr.largest() == 64_KiB);
+    CHECK(node.reports().empty());
+}
+
+TEST_CASE("binned: alignment chooses a class whose blocks have it, or the upstream") {
+    binned mr{host_resource{} | with::stream_ordered, {.largest = 16_KiB}};
+    for (std::size_t alignment = 1; alignment <= 64_KiB; alignment *= 2) {
+        for (std::size_t const bytes : {1_B, 257_B, 1281_B, 5_KiB, 14_KiB, 17_KiB}) {
+            void* blocks[3];
+            for (auto& p : blocks) {
+                p = mr.allocate_sync(bytes, alignment);
+                CHECK(is_aligned(p, alignment));
+            }
+            for (auto* const p : blocks) { mr.deallocate_sync(p, bytes, alignment); }
+        }
+    }
+    CHECK(mr.usage().live == 0);
+    doubles::contracts_throw const here;
+    CHECK_THROWS_AS((void)mr.allocate_sync(1, 3), doubles::broken_contract);
+}
+
+TEST_CASE("binned: a stream's own memory is its own again at once, large or small") {
+    sim_node   node;
+    binned     mr{sim_async_resource{}};
+    sim_stream s;
+    for (std::size_t const bytes : {300_B, 5000_B, 1_MiB}) {
+        void* const first = mr.allocate(s, bytes);
+        busy(s, first, bytes);
+        mr.deallocate(s, first, bytes);
+        auto const allocations = doubles::host_allocations();
+        for (int i = 0; i < 100; ++i) { mr.deallocate(s, mr.allocate(s, bytes), bytes); }
+        CHECK(doubles::host_allocations() == allocations);
+    }
+    CHECK(mr.usage().events == 0);
+    CHECK(mr.usage().waits == 0);
+}
+
+TEST_CASE("binned: idle chunks of one class go back before another is refused") {
+    sim_node   node{{.capacity = 8_MiB, .on_report = sim_on_report::collect}};
+    binned     mr{sim_resource{} | with::stream_ordered, {.max_size = 8_MiB}};
+    sim_stream a, b;
+    void*      blocks[8];
+    for (auto& p : blocks) { p = mr.allocate(a, 1_MiB); }
+    for (auto* const p : blocks) { busy(a, p, 1_MiB); }
+    for (auto* const p : blocks) { mr.deallocate(a, p, 1_MiB); }
+    void* const q = mr.allocate(b, 100);
+    busy(b, q, 100);
+    void* const r = mr.allocate(b, 5_MiB);
+    busy(b, r, 5_MiB);
+    mr.deallocate(b, q, 100);
+    mr.deallocate(b, r, 5_MiB);
+    CHECK(mr.usage().peak_reserved <= 8_MiB);
+    CHECK(node.reports().empty());
+}
+
+TEST_CASE("binned: a refusal has every number, large or small") {
+    sim_node    node{{.capacity = 8_MiB}};
+    binned      mr{sim_async_resource{}, {.max_size = 4_MiB}};
+    sim_stream  s;
+    void* const p = mr.allocate(s, 3_MiB);
+    for (std::size_t const bytes : {2_MiB, 2_MiB + 1}) {
+        try {
+            (void)mr.allocate(s, bytes);
+            REQUIRE(false);
+        } catch (out_of_memory const& e) {
+            CHECK(e.numbers().asked == bytes);
+            CHECK(e.numbers().live == 3_MiB);
+            CHECK(e.numbers().reserved == 3_MiB);
+            CHECK(e.numbers().limit == 4_MiB);
+            CHECK(e.numbers().stream == s.id());
+        }
+        CHECK(mr.try_allocate(s, bytes) == nullptr);
+    }
+    mr.deallocate(s, p, 3_MiB);
+}
+
+TEST_CASE("binned: what is not its own, given back twice, or with another size, is reported") {
+    doubles::mishaps const told;
+    binned                 mr{host_resource{} | with::stream_ordered};
+    int                    foreign = 0;
+    for (std::size_t const bytes : {1000_B, 2_MiB}) {
+        auto const  before = told.count(mishap::foreign_pointer);
+        void* const p      = mr.allocate({}, bytes);
+        mr.deallocate({}, &foreign, bytes);
+        CHECK(told.count(mishap::foreign_pointer) == before + 1);
+        mr.deallocate({}, static_cast<std::byte*>(p) + 256, bytes - 256);
+        CHECK(told.count(mishap::foreign_pointer) == before + 2);
+        auto const sizes = told.count(mishap::wrong_size);
+        mr.deallocate({}, p, bytes - 1);  // its class
+        mr.deallocate({}, p, 100);        // another class
+        mr.deallocate({}, p, 3_MiB);      // none
+        mr.deallocate({}, p, 0);          // nothing
+        mr.deallocate({}, p, bytes, 512); // another alignment
+        mr.deallocate({}, p, bytes, 3);   // no alignment
+        CHECK(told.count(mishap::wrong_size) == sizes + 6);
+        CHECK(mr.usage().requested == bytes);
+        mr.deallocate({}, p, bytes);
+        mr.deallocate({}, p, bytes);
+        CHECK(told.count(mishap::foreign_pointer) == before + 3);
+        CHECK(mr.usage().live == 0);
+    }
+}
+
+TEST_CASE("binned: what is out when it ends is reported, and goes back all the same") {
+    sim_node               node;
+    doubles::mishaps const told;
+    {
+        binned     mr{sim_resource{} | with::stream_ordered};
+        sim_stream s;
+        busy(s, mr.allocate(s, 1_KiB), 1_KiB);
+        busy(s, mr.allocate(s, 2_MiB), 2_MiB);
+    }
+    CHECK(told.count(mishap::leak) == 2);
+    CHECK(node.figures().used == 0);
+}
+
+TEST_CASE("binned: one that moves takes its blocks along") {
+    sim_node    node;
+    sim_stream  s;
+    binned      a{sim_async_resource{}};
+    void* const p = a.allocate(s, 1_KiB);
+    void* const l = a.allocate(s, 2_MiB);
+    binned      b{std::move(a)};
+    CHECK(b.usage().live == 1_KiB + 2_MiB);
+    a             = binned{sim_async_resource{}};
+    void* const q = a.allocate(s, 2_KiB);
+    b.deallocate(s, p, 1_KiB);
+    b.deallocate(s, l, 2_MiB);
+    a.deallocate(s, q, 2_KiB);
+    b = std::move(a);
+    CHECK(b.usage().peak_live == 2_KiB);
+}
+
+TEST_CASE("binned: whatever call of the platform fails, nothing is lost") {
+    using kind = sim_call_kind;
+    for (event_policy const events : {event_policy::lazy, event_policy::eager}) {
+        for (kind const failing : {kind::allocate, kind::create_event, kind::record, kind::wait,
+                                   kind::query, kind::synchronize}) {
+            for (std::uint64_t n = 1; n <= 8; ++n) {
+                doubles::mishaps const told;
+                sim_node               node{{.on_report = sim_on_report::collect}};
+                sim_stream             a, b;
+                {
+                    binned mr{sim_async_resource{}, {.largest = 1_MiB, .events = events}};
+                    node.faults().at(failing, n);
+                    auto const round = [&](sim_stream_view s, std::size_t bytes) {
+                        try {
+                            void* const p = mr.allocate(s, bytes);
+                            busy(s, p, bytes);
+                            mr.deallocate(s, p, bytes);
+                        } catch (std::exception const&) {}
+                        CHECK(mr.usage().live == 0);
+                    };
+                    for (int i = 0; i < 3; ++i) {
+                        round(a, 1_MiB);
+                        round(b, 1_MiB);
+                        round(b, 3_MiB);
+                        round(a, 700_KiB);
+                    }
+                }
+                CHECK(sim_async_resource{}.usage().live == 0);
+                for (auto const& r : node.reports()) { MESSAGE(r.text()); }
+                CHECK(node.reports().empty());
+            }
+        }
+    }
+}
+
+TEST_CASE("binned: a hundred thousand random operations on sixteen streams") {
+    for (std::uint64_t const seed : {301U, 302U}) {
+        CAPTURE(seed);
+        sim_node node{{.on_report = sim_on_report::collect}};
+        {
+            auto mr = sim_resource{} | with::stream_ordered |
+                      with::binned({.largest = 128_KiB, .max_size = 32_MiB});
+            laws::model_heap<decltype(mr)>{mr,
+                                           {.room       = 24_MiB,
+                                            .largest    = 512_KiB,
+                                            .operations = 50000,
+                                            .streams    = 16,
+                                            .seed       = seed,
+                                            .may_refuse = true}}
+                .run();
+            CHECK(mr.usage().live == 0);
+            mr.trim();
+            CHECK(mr.usage().reserved == 0);
+        }
+        for (auto const& r : node.reports()) { MESSAGE(r.text()); }
+        CHECK(node.reports().empty());
+        CHECK(node.figures().used == 0);
+    }
+}
+
+TEST_CASE("binned: two streams with six operations each, in every order") {
+    laws::every_interleaving(
+        [] { return sim_resource{} | with::stream_ordered | with::binned({.largest = 8_MiB}); },
+        8_MiB,
+        [](auto& mr, sim_stream_view s, void* p, std::size_t bytes) {
+            mr.deallocate(s, p, bytes);
+        });
+}

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/pool/bump_chunk.hpp> // first: the header stands alone
+
+#include "../doubles/at.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+using namespace vram;
+using doubles::at;
+
+namespace {
+
+using chunk_of_ints = bump_chunk<int>; // a stream is a number
+
+/// Takes for a stream, whose number is its slot and its id.
+void take_for(chunk_of_ints& c, int user, std::size_t bytes, std::size_t alignment = 256) {
+    c.reserve();
+    c.take(c.place(bytes, alignment), bytes, &user, static_cast<std::uint64_t>(user));
+}
+/// Whoever took a run uses it up to an epoch.
+auto until(std::uint64_t epoch) {
+    return [epoch](chunk_of_ints::run const& r, tag& t) {
+        t = {0, 0, epoch, r.id};
+        return r.named;
+    };
+}
+/// The slots that must be waited for before the chunk is used up to `limit`.
+std::vector<std::size_t> waited_for(chunk_of_ints const& c, std::uintptr_t limit) {
+    std::vector<std::size_t> slots;
+    c.for_each_wait(limit, [&](tag const& t) { slots.push_back(t.slot); });
+    return slots;
+}
+using slots = std::vector<std::size_t>;
+
+} // namespace
+
+TEST_CASE("bump_chunk: there is room up to the end, and not beyond") {
+    chunk_of_ints c{at(0x1100), 0x1000, 256};
+    CHECK(c.place(0x1000, 1) == 0x1100);
+    CHECK(c.place(0x1001, 1) == 0);
+    CHECK(c.place(0x100, 0x1000) == 0x2000);
+    CHECK(c.place(0x101, 0x1000) == 0);
+    CHECK(c.place(~std::size_t{0}, 1) == 0);
+    CHECK(c.place(1, std::size_t{1} << 63) == 0);
+    take_for(c, 1, 0x1000);
+    CHECK(c.place(1, 1) == 0);
+    CHECK(c.room() == 0);
+}
+
+TEST_CASE("bump_chunk: one stream's blocks in a row are one run, and each becomes one tag") {
+    chunk_of_ints c{at(0x1000), 0x1000, 256};
+    for (int i = 0; i < 4; ++i) { take_for(c, 1, 0x100); }
+    take_for(c, 2, 0x100);
+    take_for(c, 1, 0x100);
+    CHECK(c.runs().size() == 3);
+    CHECK(c.unwind(c.begin(), until(5)) == 0x600);
+    CHECK(c.empty());
+    CHECK(c.waits().size() == 3);
+    CHECK(waited_for(c, 0x1001) == slots{1});
+    CHECK(waited_for(c, 0x1400) == slots{1});
+    CHECK(waited_for(c, 0x1401) == slots{1, 2});
+    CHECK(waited_for(c, 0x2000) == slots{1, 2, 1});
+    take_for(c, 3, 0x480); // across the first and half of the second
+    CHECK(waited_for(c, 0x2000) == slots{2, 1});
+    CHECK(c.waits()[1].begin == 0x1480);
+    (void)c.unwind(c.begin(), until(6));
+    CHECK(waited_for(c, 0x2000) == slots{3, 2, 1});
+}
+
+TEST_CASE("bump_chunk: the block on top is cut off, and the gap before it stays the run's") {
+    chunk_of_ints c{at(0x1000), 0x1000, 256};
+    take_for(c, 1, 0x80);
+    take_for(c, 1, 0x100);
+    CHECK(c.is_on_top(at(0x1100), 0x100));
+    CHECK_FALSE(c.is_on_top(at(0x1000), 0x80));
+    c.reserve();
+    c.cut(at(0x1100), 0x100);
+    c.wait_for({0x1100, 0x1200, 3, 2});
+    CHECK(c.top() == 0x1100);
+    CHECK(waited_for(c, 0x1200) == slots{2});
+    CHECK(c.unwind(c.begin(), until(5)) == 0x80);
+    CHECK(waited_for(c, 0x1200) == slots{1, 2});
+    CHECK(waited_for(c, 0x1100) == slots{1});
+}
+
+TEST_CASE("bump_chunk: a run that others gave back waits for them, and its gaps for itself") {
+    for (bool const gap : {false, true}) {
+        chunk_of_ints c{at(0x1000), 0x1000, 256};
+        take_for(c, 1, gap ? 0xf0 : 0x100);
+        take_for(c, 1, 0x100);
+        for (auto const& [where, bytes] :
+             {std::pair{0x1000, gap ? 0xf0 : 0x100}, std::pair{0x1100, 0x100}}) {
+            auto const  first = static_cast<std::uintptr_t>(where);
+            auto* const r     = c.find(at(first), static_cast<std::size_t>(bytes));
+            REQUIRE(r != nullptr);
+            r->back += static_cast<std::size_t>(bytes);
+            r->freed += static_cast<std::size_t>(bytes);
+            c.reserve_other();
+            c.hand_over({first, first + static_cast<std::size_t>(bytes), 2, 7});
+        }
+        CHECK(c.last_is_back());
+        CHECK(c.unwind(c.last_begins(), until(5)) == 0);
+        CHECK(waited_for(c, 0x2000) == (gap ? slots{7, 1} : slots{7}));
+    }
+}
+
+TEST_CASE("bump_chunk: no run goes across a mark, and nothing below it is cut off") {
+    chunk_of_ints c{at(0x1000), 0x1000, 256};
+    take_for(c, 1, 0x100);
+    c.reserve_marks(1);
+    c.seal(1);
+    CHECK_FALSE(c.is_on_top(at(0x1000), 0x100));
+    take_for(c, 1, 0x100);
+    CHECK(c.runs().size() == 2);
+    CHECK(c.is_on_top(at(0x1100), 0x100));
+    c.runs()[0].back = c.runs()[1].back = 0x100;
+    CHECK(c.last_is_back());
+    CHECK(c.unwind(0x1100, until(1)) == 0);
+    CHECK_FALSE(c.last_is_back()); // the mark stands above it
+    CHECK(c.unwind(0x1000, until(1)) == 0);
+    c.seal(0);
+    CHECK(c.top() == 0x1000);
+}
+
+TEST_CASE("bump_chunk: notes of other streams are split where the top stops, without host memory") {
+    chunk_of_ints c{at(0x1000), 0x10000, 256};
+    for (std::size_t i = 0; i < 8; ++i) {
+        take_for(c, 1, 0x100);
+        c.reserve_marks(i + 1);
+        c.seal(i + 1);
+    }
+    take_for(c, 1, 0x100);
+    for (std::size_t slot = 2; slot < 6; ++slot) {
+        c.reserve_other();
+        c.hand_over({0x1000, 0x1900, slot, slot});
+    }
+    c.reserve();
+    auto const capacity = c.waits().capacity();
+    for (std::size_t i = 8; i != 0; --i) {
+        (void)c.unwind(0x1000 + i * 0x100, until(9));
+        c.seal(i);
+    }
+    (void)c.unwind(0x1000, until(9));
+    CHECK(c.waits().capacity() == capacity);
+    CHECK(waited_for(c, 0x1001).size() == 5); // the run, and four others
+}
+
+TEST_CASE("bump_chunk: what is over is dropped, and what a capture uses is kept") {
+    chunk_of_ints c{at(0x1000), 0x1000, 256};
+    take_for(c, 1, 0x100);
+    take_for(c, 2, 0x100);
+    (void)c.unwind(c.begin(), until(4));
+    c.keep_for_capture(2);
+    c.drop([](tag const& t) { return t.epoch <= 4; });
+    CHECK(waited_for(c, 0x2000) == slots{2});
+    c.drop([](tag const& t) { return t.epoch == tag::captured; });
+    CHECK(c.waits().size() == 0);
+}

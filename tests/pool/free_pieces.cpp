@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/pool/free_pieces.hpp> // first: the header stands alone
+
+#include <doctest/doctest.h>
+
+#include <cstddef>
+
+using namespace vram;
+
+TEST_CASE("free_pieces: pieces are counted by size, and nothing is no piece") {
+    free_pieces all;
+    all.add(0);
+    all.add(100, 0);
+    CHECK(all == free_pieces{});
+    all.add(256, 3);
+    all.add(511);
+    all.add(512);
+    CHECK(all.bytes == 3 * 256 + 511 + 512);
+    CHECK(all.count == 5);
+    CHECK(all.largest == 512);
+    CHECK(all.by_size[8] == 4);
+    CHECK(all.by_size[9] == 1);
+    CHECK(all.squares == 3.0 * 256 * 256 + 511.0 * 511 + 512.0 * 512);
+    all.add(std::size_t{1} << 63);
+    CHECK(all.by_size[63] == 1);
+}

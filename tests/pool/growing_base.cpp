@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/pool/growing_base.hpp> // first: the header stands alone
+
+#include <vram/source/host_resource.hpp>
+
+#include "../doubles/archetype.hpp"
+#include "../doubles/minimal_resource.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <new>
+#include <stdexcept>
+#include <utility>
+
+using namespace vram;
+
+namespace {
+
+/// The bare functions of the base, over an upstream that counts.
+template <class Upstream>
+struct growing_pool : growing_base<Upstream> {
+    using base = growing_base<Upstream>;
+
+    explicit growing_pool(std::size_t max_size) : base{Upstream{}, max_size} {}
+
+    template <bool Throwing>
+    void* chunk_of(std::size_t bytes) {
+        return this->template grow<Throwing>(bytes, 256, nullptr, [](void* at) { return at; });
+    }
+    void* chunk_without_books(std::size_t bytes) {
+        return this->template grow<true>(bytes, 256, nullptr,
+                                         [](void*) -> void* { throw std::bad_alloc{}; });
+    }
+    void return_chunk(void* at, std::size_t bytes) {
+        auto held = this->lock_.hold();
+        this->give_back(at, bytes, 256, held);
+        CHECK(held.owns_lock());
+    }
+    void* refuse(std::size_t bytes) {
+        return this->or_throw(
+            {bytes, bytes, 256, nullptr}, [] { return nullptr; }, [] { return std::size_t{77}; });
+    }
+    using base::or_null;
+    [[nodiscard]] memory_usage const& held() const { return this->figures_; }
+};
+
+} // namespace
+
+TEST_CASE("growing_base: never more than the limit, and what goes back makes room") {
+    growing_pool<doubles::archetype<>> mr{1000};
+    void* const                        p = mr.chunk_of<true>(600);
+    CHECK(mr.chunk_of<true>(401) == nullptr);
+    void* const q = mr.chunk_of<false>(400);
+    CHECK(mr.held().reserved == 1000);
+    CHECK(mr.held().upstream == 2);
+    mr.return_chunk(p, 600);
+    CHECK(mr.held().reserved == 400);
+    CHECK(mr.held().peak_reserved == 1000);
+    mr.return_chunk(q, 400);
+    CHECK(mr.upstream().usage().live == 0);
+}
+
+TEST_CASE("growing_base: a chunk without books goes back, and the limit is as it was") {
+    growing_pool<doubles::archetype<>> mr{1000};
+    CHECK_THROWS_AS((void)mr.chunk_without_books(1000), std::bad_alloc);
+    CHECK(mr.held().reserved == 0);
+    CHECK(mr.upstream().usage().live == 0);
+    void* const p = mr.chunk_of<true>(1000);
+    CHECK(p != nullptr);
+    mr.return_chunk(p, 1000);
+}
+
+TEST_CASE("growing_base: a refusal has the resource's own numbers, and the limit's") {
+    growing_pool<doubles::minimal_resource<>> mr{1000};
+    void* const                               p = mr.chunk_of<true>(600);
+    try {
+        (void)mr.refuse(500);
+        REQUIRE(false);
+    } catch (out_of_memory const& e) {
+        CHECK(e.numbers().asked == 500);
+        CHECK(e.numbers().reserved == 600);
+        CHECK(e.numbers().limit == 1000);
+        CHECK(e.numbers().largest_free == 77);
+    }
+    CHECK(mr.or_null(1, []() -> void* { throw std::bad_alloc{}; }) == nullptr);
+    CHECK(mr.or_null(1, [&] { return p; }) == p);
+    mr.return_chunk(p, 600);
+}

@@ -1,0 +1,544 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/pool/monotonic.hpp> // first: the header stands alone
+
+#include <vram/layer/limiting.hpp>
+#include <vram/layer/stream_ordered.hpp>
+#include <vram/pool/device_share_growth.hpp>
+#include <vram/pool/exact_growth.hpp>
+#include <vram/pool/fixed_growth.hpp>
+#include <vram/pool/pool.hpp>
+#include <vram/sim/sim.hpp>
+
+#include "../doubles/contracts_throw.hpp"
+#include "../doubles/minimal_resource.hpp"
+#include "../doubles/streams_at_work.hpp"
+#include "../laws/every_interleaving.hpp"
+#include "../laws/resource.hpp"
+
+#include <chrono>
+#include <exception>
+#include <random>
+#include <utility>
+#include <vector>
+
+using namespace vram;
+using namespace std::chrono_literals;
+using doubles::busy;
+
+template class vram::monotonic<doubles::archetype<>>;
+template class vram::monotonic<doubles::minimal_resource<>>;
+template class vram::monotonic<sim_resource>;
+template class vram::monotonic<stream_ordered<sim_resource>, exact_growth>;
+template class vram::monotonic<sim_async_resource, device_share_growth>;
+template class vram::monotonic<doubles::archetype<sim_platform>, fixed_growth>;
+
+namespace {
+
+/// Takes what it needs and no more.
+template <class Upstream>
+monotonic<Upstream, exact_growth> exact(Upstream upstream, pool_options options = {}) {
+    return monotonic<Upstream, exact_growth>{std::move(upstream), options};
+}
+
+} // namespace
+
+TEST_CASE("monotonic keeps the laws of a resource") {
+    laws::resource([](auto up) { return monotonic{std::move(up)}; });
+    laws::resource([](auto up) { return exact(std::move(up)); });
+    laws::resource([](auto up) { return monotonic{std::move(up), {.initial_size = 1_MiB}}; });
+    laws::resource(
+        [](auto up) { return monotonic{std::move(up), {.events = event_policy::eager}}; });
+    laws::resource<doubles::minimal_resource<>>(
+        [](auto up) { return std::move(up) | with::monotonic; });
+    laws::resource([](auto up) { return std::move(up) | with::pool | with::monotonic; });
+    laws::resource_of_many_threads([](auto up) { return std::move(up) | with::monotonic; });
+    laws::resource_of_many_threads([](auto up) { return exact(std::move(up)); });
+}
+
+TEST_CASE("monotonic keeps the laws on a device, and every order between streams") {
+    for (event_policy const events : {event_policy::lazy, event_policy::eager}) {
+        sim_node           node{{.capacity = 1_GiB, .on_report = sim_on_report::collect}};
+        pool_options const options{.events = events};
+        laws::resource<sim_resource>([&](auto up) { return monotonic{std::move(up), options}; },
+                                     {.room = 4_MiB, .largest_alignment = 2_MiB});
+        laws::resource<sim_resource>([&](auto up) { return exact(std::move(up), options); },
+                                     {.operations = 5000, .streams = 8, .seed = 2});
+        laws::resource<sim_async_resource>([&](auto up) { return exact(std::move(up), options); },
+                                           {.streams = 5, .seed = 3});
+        laws::resource_of_many_threads<sim_resource>(
+            [&](auto up) { return monotonic{std::move(up), options}; }, {.operations = 300});
+        for (auto const& r : node.reports()) { MESSAGE(r.text()); }
+        CHECK(node.reports().empty());
+    }
+}
+
+TEST_CASE("monotonic: whatever fails, nothing is lost") {
+    laws::survives_every_failure([](auto up) { return monotonic{std::move(up)}; },
+                                 [](auto& mr) { laws::block const first{mr, 10}, second{mr, 990}; },
+                                 [](auto& mr) { return mr.usage().live; });
+    laws::survives_every_failure([](auto up) { return exact(std::move(up)); },
+                                 [](auto& mr) {
+                                     auto const        start = mr.mark();
+                                     laws::block const first{mr, 10}, second{mr, 9990};
+                                     mr.unwind(mr.mark());
+                                     (void)start;
+                                 },
+                                 [](auto& mr) { return mr.usage().live; });
+}
+
+TEST_CASE("monotonic: blocks follow each other, each aligned as it asked") {
+    monotonic mr{host_resource{}, {.initial_size = 64_KiB}};
+    auto*     p = static_cast<std::byte*>(mr.allocate_sync(100, 1));
+    CHECK(mr.allocate_sync(28, 1) == p + 100);
+    CHECK(mr.allocate_sync(1) == p + 256);
+    CHECK(mr.allocate_sync(1, 4_KiB) != nullptr);
+    CHECK(mr.usage().live == 130);
+    CHECK(mr.usage().reserved == 64_KiB);
+    CHECK(mr.usage().upstream == 1);
+    mr.reset();
+    CHECK(mr.usage().live == 0);
+    CHECK(mr.usage().peak_live == 130);
+    CHECK(mr.allocate_sync(1) == p);
+    mr.reset();
+}
+
+TEST_CASE("monotonic: a step that is reset takes nothing more from upstream or host") {
+    sim_node   node{{.on_report = sim_on_report::collect}};
+    monotonic  mr{sim_resource{}};
+    sim_stream s;
+    auto const step = [&] {
+        for (std::size_t const bytes : {1_KiB, 3_MiB, 17_KiB}) {
+            busy(s, mr.allocate(s, bytes), bytes, 1us);
+        }
+        mr.reset();
+    };
+    step();
+    step();
+    auto const upstream    = mr.usage().upstream;
+    void*      first       = nullptr;
+    auto const allocations = doubles::host_allocations();
+    for (int i = 0; i < 100; ++i) {
+        for (std::size_t const bytes : {1_KiB, 3_MiB, 17_KiB}) {
+            void* const p = mr.allocate(s, bytes);
+            first         = first == nullptr ? p : first;
+        }
+        mr.reset();
+    }
+    CHECK(doubles::host_allocations() == allocations);
+    CHECK(mr.usage().upstream == upstream);
+    CHECK(mr.usage().events == 0);
+    CHECK(mr.usage().waits == 0);
+    CHECK(mr.allocate(s, 1) == first);
+    CHECK(node.reports().empty());
+}
+
+TEST_CASE("monotonic: the block on top is free again when it comes back, and all when all are") {
+    monotonic   mr{host_resource{}, {.initial_size = 64_KiB}};
+    void* const a = mr.allocate_sync(1_KiB);
+    void* const b = mr.allocate_sync(1_KiB);
+    void* const c = mr.allocate_sync(1_KiB);
+    mr.deallocate_sync(b, 1_KiB); // not on top
+    CHECK(mr.usage().largest_free == 61_KiB);
+    mr.deallocate_sync(c, 1_KiB);
+    CHECK(mr.usage().largest_free == 62_KiB);
+    CHECK(mr.allocate_sync(1_KiB) == c);
+    mr.deallocate_sync(a, 1_KiB);
+    CHECK(mr.usage().largest_free == 61_KiB);
+    mr.deallocate_sync(c, 1_KiB);
+    CHECK(mr.usage().live == 0);
+    CHECK(mr.usage().largest_free == 64_KiB);
+    CHECK(mr.allocate_sync(1) == a);
+}
+
+TEST_CASE("monotonic: what was taken since a mark is unwound, and what was before stays") {
+    auto        mr    = exact(host_resource{}, {.initial_size = 4_KiB});
+    auto const  start = mr.mark();
+    void* const a     = mr.allocate_sync(1_KiB);
+    auto const  here  = mr.mark();
+    void* const b     = mr.allocate_sync(1_KiB);
+    for (int i = 0; i < 10; ++i) { (void)mr.allocate_sync(3_KiB); } // in chunks of their own
+    CHECK(mr.usage().reserved == 34_KiB);
+    mr.unwind(here);
+    CHECK(mr.usage().live == 1_KiB);
+    CHECK(mr.allocate_sync(1_KiB) == b);
+    mr.unwind(here); // it stays good
+    mr.deallocate_sync(a, 1_KiB);
+    CHECK(mr.usage().live == 0);
+    CHECK(mr.allocate_sync(1_KiB) == b); // a mark stands above a
+    auto const later = mr.mark();
+    CHECK(later != here);
+    mr.unwind(start);
+    CHECK(mr.allocate_sync(1_KiB) == a);
+    CHECK(mr.usage().reserved == 34_KiB);
+    mr.reset();
+    CHECK(mr.trim(20_KiB) == 15_KiB);
+    CHECK(mr.release() == 19_KiB);
+    CHECK(mr.usage().reserved == 0);
+}
+
+TEST_CASE("monotonic: a mark from before the first chunk unwinds to the beginning") {
+    monotonic   mr{host_resource{}};
+    auto const  start = mr.mark();
+    void* const p     = mr.allocate_sync(100);
+    mr.unwind(start);
+    CHECK(mr.usage().live == 0);
+    CHECK(mr.allocate_sync(100) == p);
+    mr.unwind(start);
+    CHECK(mr.trim() == 0); // the mark stands in it
+    mr.reset();
+    CHECK(mr.trim() != 0);
+}
+
+TEST_CASE("monotonic: unwinding a mark that was unwound, or another's, is a broken contract") {
+    monotonic                      mr{host_resource{}};
+    monotonic                      other{host_resource{}};
+    doubles::contracts_throw const here;
+    auto const                     first  = mr.mark();
+    void* const                    p      = mr.allocate_sync(100);
+    auto const                     second = mr.mark();
+    auto const                     mine   = other.mark();
+    mr.unwind(first);
+    CHECK_THROWS_AS(mr.unwind(second), doubles::broken_contract);
+    CHECK_THROWS_AS(mr.unwind(mine), doubles::broken_contract);
+    CHECK_THROWS_AS(other.unwind(first), doubles::broken_contract);
+    mr.unwind(first);
+    mr.reset();
+    CHECK_THROWS_AS(mr.unwind(first), doubles::broken_contract);
+    CHECK(mr.allocate_sync(100) == p); // and it is whole
+    CHECK_THROWS_AS((void)mr.allocate_sync(1, 3), doubles::broken_contract);
+}
+
+TEST_CASE("monotonic: another stream waits for who used the memory before, once, and no other") {
+    sim_node   node{{.on_report = sim_on_report::collect}};
+    auto       mr = exact(sim_resource{}, {.initial_size = 4_MiB, .max_size = 4_MiB});
+    sim_stream a, b, c, d;
+    busy(a, mr.allocate(a, 1_MiB), 1_MiB);
+    busy(a, mr.allocate(a, 1_MiB), 1_MiB);
+    busy(b, mr.allocate(b, 1_MiB), 1_MiB, 50ms);
+    mr.reset();
+    CHECK(mr.usage().pending == 3_MiB);
+    CHECK(mr.usage().events == 0);
+    auto const before = node.now();
+    busy(c, mr.allocate(c, 1_MiB), 1_MiB);
+    busy(c, mr.allocate(c, 1_MiB), 1_MiB); // the same that was a's
+    CHECK(mr.usage().waits == 1);
+    CHECK(mr.usage().events == 1);
+    void* const own = mr.allocate(b, 1_MiB); // b's own
+    CHECK(mr.usage().waits == 1);
+    busy(b, own, 1_MiB);
+    busy(d, mr.allocate(d, 1_MiB), 1_MiB); // nobody's yet
+    CHECK(mr.usage().waits == 1);
+    CHECK(node.now() - before < 1ms);
+    mr.reset();
+    void* const all = mr.allocate_sync(4_MiB); // for at once: the host waits for all
+    CHECK(mr.usage().pending == 0);
+    a.synchronize();
+    busy(a, all, 4_MiB);
+    a.synchronize();
+    mr.deallocate_sync(all, 4_MiB);
+    CHECK(node.reports().empty());
+}
+
+TEST_CASE("monotonic: who gave a block back last is waited for, and not who took it") {
+    sim_node    node{{.on_report = sim_on_report::collect}};
+    auto        mr = exact(sim_resource{}, {.initial_size = 2_MiB, .max_size = 2_MiB});
+    sim_stream  a, b, c;
+    void* const p = mr.allocate(a, 1_MiB);
+    void* const q = mr.allocate(a, 1_MiB);
+    laws::stream_set<sim_platform>::order(a, b);
+    busy(b, p, 1_MiB);
+    busy(b, q, 1_MiB);
+    mr.deallocate(b, p, 1_MiB);
+    busy(a, nullptr, 0, 50ms); // a goes on with something else
+    auto const  start = mr.usage().waits;
+    void* const r     = mr.try_allocate(c, 2_MiB);
+    CHECK(r == nullptr); // q is out
+    mr.deallocate(b, q, 1_MiB);
+    void* const t = mr.allocate(c, 2_MiB);
+    busy(c, t, 2_MiB);
+    CHECK(mr.usage().waits == start + 1);
+    mr.deallocate(c, t, 2_MiB);
+    for (auto const& report : node.reports()) { MESSAGE(report.text()); }
+    CHECK(node.reports().empty());
+}
+
+TEST_CASE("monotonic: a chunk that came in one stream's order is waited for by the others") {
+    sim_node   node{{.on_report = sim_on_report::collect}};
+    monotonic  mr{sim_async_resource{}};
+    sim_stream a, b;
+    busy(a, mr.allocate(a, 1_KiB), 1_KiB);
+    busy(b, mr.allocate(b, 1_KiB), 1_KiB);
+    CHECK(mr.usage().waits == 1);
+    busy(b, mr.allocate(b, 1_KiB), 1_KiB);
+    CHECK(mr.usage().waits == 1);
+    mr.reset();
+    CHECK(node.reports().empty());
+}
+
+TEST_CASE("monotonic: a stream that is retired may end, and one that ends without it is reported") {
+    sim_node               node{{.on_report = sim_on_report::collect}};
+    doubles::mishaps const told;
+    auto                   mr = exact(sim_resource{}, {.initial_size = 1_MiB, .max_size = 1_MiB});
+    for (int i = 0; i < 50; ++i) {
+        {
+            sim_stream s;
+            busy(s, mr.allocate(s, 1_MiB), 1_MiB);
+            mr.retire(s);
+        }
+        mr.reset();
+    }
+    CHECK(told.count() == 0);
+    {
+        sim_stream s;
+        busy(s, mr.allocate(s, 1_MiB), 1_MiB);
+    }
+    mr.reset();
+    sim_stream other;
+    busy(other, mr.allocate(other, 1_MiB), 1_MiB);
+    mr.reset();
+    CHECK(told.count(mishap::dead_stream) == 1);
+    CHECK(node.reports().empty());
+}
+
+TEST_CASE("monotonic: more streams than there are clocks at first may have memory out") {
+    sim_node                node{{.on_report = sim_on_report::collect}};
+    monotonic               mr{sim_resource{}, {.initial_size = 1_MiB}};
+    std::vector<sim_stream> streams(40);
+    for (int round = 0; round < 3; ++round) {
+        for (auto& s : streams) { busy(s, mr.allocate(s, 1_KiB), 1_KiB); }
+        mr.reset();
+        std::rotate(streams.begin(), streams.begin() + 7, streams.end());
+    }
+    CHECK(node.reports().empty());
+}
+
+TEST_CASE("monotonic: what is still out at the end is no leak, and is waited for") {
+    sim_node               node{{.on_report = sim_on_report::collect}};
+    doubles::mishaps const told;
+    {
+        monotonic  mr{sim_resource{}};
+        sim_stream s;
+        busy(s, mr.allocate(s, 1_MiB), 1_MiB);
+        mr.retire(s);
+    }
+    CHECK(told.count() == 0);
+    CHECK(node.figures().used == 0);
+    CHECK(node.reports().empty());
+}
+
+TEST_CASE("monotonic: a foreign pointer, a stale one, and a second free are reported") {
+    doubles::mishaps const told;
+    monotonic              mr{host_resource{}};
+    int                    foreign = 0;
+    mr.deallocate_sync(&foreign, 4);
+    CHECK(told.count(mishap::foreign_pointer) == 1);
+    CHECK(told.pointer() == &foreign);
+    void* const p = mr.allocate_sync(1000);
+    mr.deallocate_sync(p, 0);
+    mr.deallocate_sync(p, 1001);
+    CHECK(told.count(mishap::foreign_pointer) == 3);
+    CHECK(mr.usage().live == 1000);
+    mr.deallocate_sync(p, 1000);
+    mr.deallocate_sync(p, 1000);
+    CHECK(told.count(mishap::foreign_pointer) == 4);
+    CHECK(mr.usage().live == 0);
+}
+
+TEST_CASE("monotonic: a refusal has every number, and chunks that are too small go back first") {
+    sim_node   node{{.capacity = 8_MiB}};
+    auto       mr = exact(sim_resource{});
+    sim_stream s;
+    for (int i = 0; i < 8; ++i) { (void)mr.allocate(s, 1_MiB); }
+    mr.reset();
+    void* const p = mr.allocate(s, 5_MiB);
+    try {
+        (void)mr.allocate(s, 5_MiB + 1, 512);
+        REQUIRE(false);
+    } catch (out_of_memory const& e) {
+        CHECK(e.numbers().asked == 5_MiB + 1);
+        CHECK(e.numbers().rounded == 5_MiB + 256);
+        CHECK(e.numbers().alignment == 512);
+        CHECK(e.numbers().stream == s.id());
+        CHECK(e.numbers().live == 5_MiB);
+        CHECK(e.numbers().device_total == 8_MiB);
+    }
+    CHECK(mr.try_allocate(s, 6_MiB) == nullptr);
+    CHECK(mr.try_allocate_sync(6_MiB) == nullptr);
+    mr.deallocate(s, p, 5_MiB);
+    monotonic   small_one{limiting{host_resource{}, 3_MiB}}; // the policy asks for 20
+    void* const q = small_one.allocate_sync(1_MiB);
+    CHECK(small_one.usage().reserved <= 3_MiB);
+    small_one.deallocate_sync(q, 1_MiB);
+}
+
+TEST_CASE("monotonic: one that moves takes its memory and its marks along") {
+    monotonic   a{host_resource{}};
+    auto const  here = a.mark();
+    void* const p    = a.allocate_sync(1_KiB);
+    monotonic   b{std::move(a)};
+    CHECK(b.usage().live == 1_KiB);
+    b.unwind(here);
+    CHECK(b.allocate_sync(1_KiB) == p);
+    a             = monotonic{host_resource{}};
+    void* const q = a.allocate_sync(2_KiB);
+    b             = std::move(a);
+    CHECK(b.usage().live == 2_KiB);
+    b.deallocate_sync(q, 2_KiB);
+}
+
+TEST_CASE("monotonic: what a capture used is not another's until the graphs are forgotten") {
+    sim_node node{{.on_report = sim_on_report::collect}};
+    auto     mr = exact(sim_resource{}, {.initial_size = 1_MiB, .max_size = 1_MiB, .graphs = true});
+    sim_stream s, other;
+    sim_graph::begin(s);
+    void* const p = mr.allocate(s, 1_MiB);
+    mr.reset();
+    CHECK(mr.allocate(s, 1_MiB) == p); // the capture's own
+    mr.reset();
+    sim_graph const graph = sim_graph::end(s);
+    CHECK(mr.try_allocate(other, 1_MiB) == nullptr);
+    CHECK(mr.try_allocate_sync(1_MiB) == nullptr);
+    CHECK(mr.trim() == 0);
+    mr.forget_captures();
+    CHECK(mr.allocate(other, 1_MiB) == p);
+    mr.reset();
+}
+
+TEST_CASE("monotonic: what waits for a stream that is being captured is not to be had meanwhile") {
+    for (bool const graphs : {true, false}) {
+        sim_node node{{.on_report = sim_on_report::collect}};
+        auto     mr =
+            exact(sim_resource{}, {.initial_size = 1_MiB, .max_size = 1_MiB, .graphs = graphs});
+        sim_stream s, other;
+        busy(s, mr.allocate(s, 1_MiB), 1_MiB);
+        mr.reset();
+        sim_graph::begin(s);
+        CHECK(mr.try_allocate(other, 1_MiB) == nullptr);
+        CHECK(mr.try_allocate_sync(1_MiB) == nullptr);
+        CHECK(mr.trim() == 0);
+        sim_graph const graph = sim_graph::end(s);
+        if (!graphs) { mr.forget_captures(); } // it could not tell
+        CHECK(mr.allocate(other, 1_MiB) != nullptr);
+        mr.reset();
+    }
+}
+
+TEST_CASE("monotonic: whatever call of the platform fails, nothing is lost") {
+    using kind = sim_call_kind;
+    for (event_policy const events : {event_policy::lazy, event_policy::eager}) {
+        for (kind const failing : {kind::allocate, kind::create_event, kind::record, kind::wait,
+                                   kind::query, kind::synchronize}) {
+            for (std::uint64_t n = 1; n <= 8; ++n) {
+                doubles::mishaps const told;
+                sim_node               node{{.on_report = sim_on_report::collect}};
+                sim_stream             a, b;
+                {
+                    auto mr = exact(sim_resource{}, {.events = events});
+                    node.faults().at(failing, n);
+                    for (int i = 0; i < 4; ++i) {
+                        try {
+                            for (sim_stream_view const s : {a.view(), b.view(), b.view()}) {
+                                void* const p = mr.allocate(s, 1_MiB);
+                                busy(s, p, 1_MiB);
+                                if (i == 1) { mr.deallocate(s, p, 1_MiB); }
+                            }
+                            (void)mr.allocate_sync(2_MiB);
+                        } catch (std::exception const&) {}
+                        mr.reset();
+                        CHECK(mr.usage().live == 0);
+                    }
+                }
+                CHECK(node.figures().used == 0);
+                for (auto const& r : node.reports()) { MESSAGE(r.text()); }
+                CHECK(node.reports().empty());
+            }
+        }
+    }
+}
+
+TEST_CASE("monotonic: a hundred thousand random steps with marks on sixteen streams") {
+    struct piece {
+        void*       p;
+        std::size_t bytes;
+        std::size_t user;
+    };
+    for (std::uint64_t const seed : {401U, 402U, 403U, 404U}) {
+        CAPTURE(seed);
+        bool const eager = seed % 2 == 0;
+        sim_node   node{{.on_report = sim_on_report::collect}};
+        {
+            std::mt19937_64                random{seed};
+            laws::stream_set<sim_platform> streams{16};
+            auto                           mr =
+                exact(sim_resource{}, {.max_size = 4_MiB,
+                                       .events = eager ? event_policy::eager : event_policy::lazy});
+            std::vector<piece>                                  out;
+            std::vector<std::pair<monotonic_mark, std::size_t>> marks;
+            std::size_t                                         live = 0;
+            for (int i = 0; i < 25000; ++i) {
+                auto const dice = random() % 32;
+                if (dice < 20) {
+                    std::size_t const bytes = 1 + random() % (random() % 16 == 0 ? 65536 : 2048);
+                    std::size_t const align = std::size_t{1} << random() % 13;
+                    std::size_t const user  = random() % 3 == 0 ? random() % 16 : random() % 4;
+                    bool const        sync  = random() % 16 == 0;
+                    void* const       p     = sync ? mr.try_allocate_sync(bytes, align)
+                                                   : mr.try_allocate(streams[user], bytes, align);
+                    if (p == nullptr) {
+                        mr.reset();
+                        out.clear();
+                        marks.clear();
+                        live = 0;
+                        continue;
+                    }
+                    if (!is_aligned(p, align)) { FAIL("not aligned"); }
+                    busy(streams[user], p, bytes, 1us);
+                    if (sync) { sim_platform::synchronize(streams[user]); } // nobody's, if unwound
+                    out.push_back({p, bytes, user});
+                    live += bytes;
+                } else if (dice < 26 && !out.empty()) {
+                    std::size_t const at =
+                        random() % 2 == 0 ? out.size() - 1 : random() % out.size();
+                    piece const b = out[at];
+                    if (b.p == nullptr) { continue; }
+                    std::size_t const to = random() % 2 == 0 ? b.user : random() % 16;
+                    streams.order(streams[b.user], streams[to]);
+                    if (random() % 8 == 0) {
+                        sim_platform::synchronize(streams[to]);
+                        mr.deallocate_sync(b.p, b.bytes);
+                    } else {
+                        mr.deallocate(streams[to], b.p, b.bytes);
+                    }
+                    out[at].p = nullptr;
+                    live -= b.bytes;
+                } else if (dice < 29) {
+                    marks.emplace_back(mr.mark(), out.size());
+                } else if (dice < 31 && !marks.empty()) {
+                    std::size_t const at = marks.size() - 1 - random() % marks.size() / 2;
+                    for (std::size_t k = marks[at].second; k < out.size(); ++k) {
+                        if (out[k].p != nullptr) { live -= out[k].bytes; }
+                    }
+                    out.resize(marks[at].second);
+                    mr.unwind(marks[at].first);
+                    marks.resize(at + 1, marks[0]);
+                }
+                if (mr.usage().live != live) { FAIL("the figures do not agree"); }
+            }
+            mr.reset();
+            streams.retire_from(mr);
+            streams.synchronize();
+            mr.trim();
+            CHECK(mr.usage().reserved == 0);
+        }
+        for (auto const& r : node.reports()) { MESSAGE(r.text()); }
+        CHECK(node.reports().empty());
+        CHECK(node.figures().used == 0);
+    }
+}
+
+TEST_CASE("monotonic: two streams with six operations each, in every order") {
+    laws::every_interleaving([] { return exact(sim_resource{}); }, 8_MiB,
+                             [](auto& mr, sim_stream_view s, void* p, std::size_t bytes) {
+                                 mr.deallocate(s, p, bytes);
+                             });
+}

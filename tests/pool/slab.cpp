@@ -1,0 +1,438 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/pool/slab.hpp> // first: the header stands alone
+
+#include <vram/layer/limiting.hpp>
+#include <vram/layer/stream_ordered.hpp>
+#include <vram/pool/pool.hpp>
+#include <vram/sim/sim.hpp>
+
+#include "../doubles/contracts_throw.hpp"
+#include "../doubles/minimal_resource.hpp"
+#include "../doubles/streams_at_work.hpp"
+#include "../laws/every_interleaving.hpp"
+#include "../laws/resource.hpp"
+
+#include <chrono>
+#include <exception>
+#include <utility>
+
+using namespace vram;
+using namespace std::chrono_literals;
+using doubles::busy;
+
+template class vram::slab<doubles::archetype<>>;
+template class vram::slab<doubles::minimal_resource<>>;
+template class vram::slab<sim_resource>;
+template class vram::slab<stream_ordered<sim_resource>>;
+template class vram::slab<doubles::archetype<sim_platform>>;
+
+namespace {
+
+constexpr laws::options up_to_a_block{.largest_alignment = 2_KiB};
+
+} // namespace
+
+TEST_CASE("slab keeps the laws of a resource") {
+    laws::resource([](auto up) { return slab{std::move(up), 4_KiB}; }, up_to_a_block);
+    laws::resource([](auto up) { return slab{std::move(up), 4_KiB, {.initial_size = 1_MiB}}; },
+                   up_to_a_block);
+    laws::resource(
+        [](auto up) { return slab{std::move(up), 4_KiB, {.events = event_policy::eager}}; },
+        up_to_a_block);
+    laws::resource<doubles::minimal_resource<>>(
+        [](auto up) { return std::move(up) | with::slab(12_KiB); }, up_to_a_block);
+    laws::resource([](auto up) { return std::move(up) | with::stream_ordered | with::slab(4_KiB); },
+                   up_to_a_block);
+    laws::resource([](auto up) { return std::move(up) | with::pool | with::slab(4_KiB); },
+                   up_to_a_block);
+    laws::resource_of_many_threads([](auto up) { return std::move(up) | with::slab(4_KiB); },
+                                   up_to_a_block);
+}
+
+TEST_CASE("slab keeps the laws on a device, and every order between streams") {
+    for (event_policy const events : {event_policy::lazy, event_policy::eager}) {
+        sim_node           node{{.on_report = sim_on_report::collect}};
+        pool_options const options{.events = events};
+        laws::resource<sim_resource>(
+            [&](auto up) { return slab{std::move(up), 4_KiB, options}; },
+            {.largest_alignment = 2_KiB, .operations = 5000, .streams = 8});
+        laws::resource<sim_async_resource>(
+            [&](auto up) { return slab{std::move(up), 4_KiB, options}; },
+            {.largest_alignment = 2_KiB, .streams = 5, .seed = 3});
+        laws::resource<sim_resource>(
+            [&](auto up) {
+                return std::move(up) | with::stream_ordered | with::slab(1_MiB, options) |
+                       with::slab(4_KiB, options);
+            },
+            {.largest_alignment = 2_KiB, .seed = 4});
+        laws::resource_of_many_threads<sim_resource>(
+            [&](auto up) { return slab{std::move(up), 4_KiB, options}; },
+            {.largest_alignment = 2_KiB, .operations = 300});
+        for (auto const& r : node.reports()) { MESSAGE(r.text()); }
+        CHECK(node.reports().empty());
+    }
+}
+
+TEST_CASE("slab: whatever fails, nothing is lost") {
+    laws::survives_every_failure([](auto up) { return slab{std::move(up), 1_KiB}; },
+                                 [](auto& mr) { laws::block const first{mr, 10}, second{mr, 990}; },
+                                 [](auto& mr) { return mr.usage().live; });
+    laws::survives_every_failure(
+        [](auto up) { return slab{std::move(up), 1_MiB}; },
+        [](auto& mr) { laws::block const first{mr, 10}, second{mr, 9990}, third{mr, 1}; },
+        [](auto& mr) { return mr.usage().live; });
+}
+
+TEST_CASE(
+    "slab: a stream's own memory is its own again at once, without event, wait or host memory") {
+    sim_node    node;
+    slab        mr{sim_resource{}, 1_MiB};
+    sim_stream  s;
+    void* const first = mr.allocate(s, 1_MiB);
+    busy(s, first, 1_MiB);
+    mr.deallocate(s, first, 1_MiB);
+    auto const allocations = doubles::host_allocations();
+    auto const calls       = mr.usage().upstream;
+    for (int i = 0; i < 100; ++i) {
+        void* const p = mr.allocate(s, 1_MiB);
+        if (p != first) { FAIL("another block"); }
+        mr.deallocate(s, p, 1_MiB);
+    }
+    CHECK(doubles::host_allocations() == allocations);
+    CHECK(mr.usage().upstream == calls);
+    CHECK(mr.usage().events == 0);
+    CHECK(mr.usage().waits == 0);
+    CHECK(mr.usage().live == 0);
+    CHECK(mr.usage().pending == 1_MiB);
+}
+
+TEST_CASE("slab: another stream waits for the one that freed, once, and the host does not") {
+    sim_node   node{{.on_report = sim_on_report::collect}};
+    slab       mr{sim_resource{}, 1_MiB, {.initial_size = 8_MiB, .max_size = 8_MiB}};
+    sim_stream a, b;
+    void*      blocks[8];
+    for (auto& p : blocks) { p = mr.allocate(a, 1_MiB); }
+    for (auto* const p : blocks) { busy(a, p, 1_MiB, 1ms); }
+    for (auto* const p : blocks) { mr.deallocate(a, p, 1_MiB); }
+    auto const before = node.now();
+    for (auto& p : blocks) { p = mr.allocate(b, 1_MiB); }
+    for (auto* const p : blocks) { busy(b, p, 1_MiB); }
+    CHECK(mr.usage().waits == 1);
+    CHECK(mr.usage().events == 1);
+    CHECK(node.now() - before < 1ms);
+    for (auto* const p : blocks) { mr.deallocate(b, p, 1_MiB); }
+    CHECK(node.reports().empty());
+}
+
+TEST_CASE("slab: what is done by the time it is asked for makes no dependency") {
+    sim_node    node{{.compute_slots = 2}};
+    slab        mr{sim_resource{},
+            1_MiB,
+                   {.initial_size = 2_MiB, .max_size = 2_MiB, .events = event_policy::eager}};
+    sim_stream  a, b, c;
+    void* const p = mr.allocate(a, 1_MiB);
+    void* const q = mr.allocate(b, 1_MiB);
+    busy(a, p, 1_MiB, 50ms);
+    busy(b, q, 1_MiB, 1ms);
+    mr.deallocate(a, p, 1_MiB);
+    mr.deallocate(b, q, 1_MiB);
+    b.synchronize();
+    void* const r = mr.allocate(c, 1_MiB); // b's, though a freed first
+    CHECK(r == q);
+    CHECK(mr.usage().waits == 0);
+    mr.deallocate(c, r, 1_MiB);
+}
+
+TEST_CASE("slab: memory that another still uses is waited for before more is taken") {
+    sim_node    node{{.on_report = sim_on_report::collect}};
+    slab        mr{sim_resource{}, 8_MiB}; // a chunk holds one
+    sim_stream  a, b;
+    void* const p = mr.allocate(a, 8_MiB);
+    busy(a, p, 8_MiB);
+    mr.deallocate(a, p, 8_MiB);
+    void* const q = mr.allocate(b, 8_MiB);
+    CHECK(q == p);
+    CHECK(mr.usage().reserved == 8_MiB);
+    busy(b, q, 8_MiB);
+    mr.deallocate(b, q, 8_MiB);
+    auto const  before = node.now();
+    void* const r      = mr.allocate_sync(8_MiB); // for at once: the host waits
+    CHECK(r == p);
+    CHECK(node.now() - before >= 1ms);
+    mr.deallocate_sync(r, 8_MiB);
+    CHECK(mr.usage().pending == 0);
+    CHECK(node.reports().empty());
+}
+
+TEST_CASE("slab: a stream that is retired may end, and one that ends without it is reported") {
+    sim_node               node{{.on_report = sim_on_report::collect}};
+    doubles::mishaps const told;
+    slab                   mr{sim_resource{}, 8_MiB};
+    for (int i = 0; i < 100; ++i) {
+        sim_stream  s;
+        void* const p = mr.allocate(s, 8_MiB);
+        busy(s, p, 8_MiB);
+        mr.deallocate(s, p, 8_MiB);
+        mr.retire(s);
+    }
+    CHECK(mr.usage().reserved == 8_MiB);
+    CHECK(told.count() == 0);
+    {
+        sim_stream  s;
+        void* const p = mr.allocate(s, 8_MiB);
+        busy(s, p, 8_MiB);
+        mr.deallocate(s, p, 8_MiB);
+    }
+    sim_stream  other;
+    void* const q = mr.allocate(other, 8_MiB);
+    busy(other, q, 8_MiB);
+    mr.deallocate(other, q, 8_MiB);
+    CHECK(told.count(mishap::dead_stream) == 1);
+    CHECK(node.reports().empty());
+}
+
+TEST_CASE("slab: chunks grow with what is held, and go back when all their blocks are") {
+    sim_node   node{{.capacity = 1_GiB, .on_report = sim_on_report::collect}};
+    slab       mr{sim_resource{}, 64_KiB};
+    sim_stream s;
+    void*      blocks[64];
+    for (auto& p : blocks) { p = mr.allocate(s, 64_KiB); }
+    CHECK(mr.usage().reserved == 4_MiB); // 1 + 1 + 2 + 4 + ... blocks
+    CHECK(mr.usage().upstream == 7);
+    for (auto* const p : blocks) { busy(s, p, 64_KiB); }
+    for (int i = 1; i < 64; ++i) { mr.deallocate(s, blocks[i], 64_KiB); }
+    CHECK(mr.trim(unsatisfiable) == 0);
+    CHECK(mr.trim(2_MiB) != 0);
+    CHECK(mr.trim() != 0);
+    CHECK(mr.usage().reserved == 64_KiB);
+    CHECK(node.figures().used == 64_KiB);
+    mr.deallocate(s, blocks[0], 64_KiB);
+    CHECK(mr.trim() == 64_KiB);
+    CHECK(mr.usage().reserved == 0);
+    CHECK(node.reports().empty());
+}
+
+TEST_CASE("slab: where a chunk of many blocks is refused, one of few does") {
+    slab  mr{limiting{host_resource{}, 10_KiB}, 4_KiB}; // it asks for 64 KiB
+    void* blocks[2];
+    for (auto& p : blocks) { p = mr.allocate_sync(4_KiB); }
+    CHECK_THROWS_AS((void)mr.allocate_sync(4_KiB), out_of_memory);
+    CHECK(mr.try_allocate_sync(4_KiB) == nullptr);
+    for (auto* const p : blocks) { mr.deallocate_sync(p, 4_KiB); }
+    CHECK(mr.usage().reserved == 8_KiB);
+}
+
+TEST_CASE("slab: what is larger than a block is refused, and the refusal says so") {
+    slab mr{host_resource{}, 3000}; // 12 * 256: aligned to 1024
+    CHECK(mr.block_bytes() == 3072);
+    try {
+        (void)mr.allocate_sync(3073);
+        REQUIRE(false);
+    } catch (over_size const& e) {
+        CHECK(e.block_bytes() == 3072);
+        CHECK(e.numbers().asked == 3073);
+    }
+    CHECK_THROWS_AS((void)mr.allocate_sync(1, 2048), over_size);
+    CHECK(mr.try_allocate_sync(1, 2048) == nullptr);
+    CHECK(mr.usage().reserved == 0);
+    void* const p = mr.allocate_sync(3072, 1024);
+    mr.deallocate_sync(p, 3072, 1024);
+    doubles::contracts_throw const here;
+    CHECK_THROWS_AS((void)mr.allocate_sync(1, 3), doubles::broken_contract);
+    CHECK_THROWS_AS((slab{host_resource{}, 0}), doubles::broken_contract);
+}
+
+TEST_CASE("slab: a refusal has every number") {
+    sim_node    node{{.capacity = 8_MiB}};
+    slab        mr{sim_resource{}, 3_MiB, {.max_size = 7_MiB}};
+    sim_stream  s;
+    void* const p = mr.allocate(s, 3_MiB);
+    void* const q = mr.allocate(s, 2_MiB);
+    try {
+        (void)mr.allocate(s, 5, 512);
+        REQUIRE(false);
+    } catch (out_of_memory const& e) {
+        CHECK(e.numbers().asked == 5);
+        CHECK(e.numbers().rounded == 3_MiB);
+        CHECK(e.numbers().alignment == 512);
+        CHECK(e.numbers().stream == s.id());
+        CHECK(e.numbers().live == 6_MiB);
+        CHECK(e.numbers().reserved == 6_MiB);
+        CHECK(e.numbers().limit == 7_MiB);
+        CHECK(e.numbers().device_total == 8_MiB);
+        CHECK(e.numbers().device_free == 2_MiB);
+    }
+    mr.deallocate(s, p, 3_MiB);
+    mr.deallocate(s, q, 2_MiB);
+}
+
+TEST_CASE("slab: what is not its own, given back twice, or with another size, is reported") {
+    doubles::mishaps const told;
+    slab                   mr{host_resource{}, 1_KiB};
+    int                    foreign = 0;
+    void* const            p       = mr.allocate({}, 1000);
+    mr.deallocate({}, &foreign, 4);
+    CHECK(told.count(mishap::foreign_pointer) == 1);
+    CHECK(told.pointer() == &foreign);
+    mr.deallocate({}, static_cast<std::byte*>(p) + 256, 744);
+    CHECK(told.count(mishap::foreign_pointer) == 2);
+    mr.deallocate({}, p, 999);
+    mr.deallocate({}, p, 1000, 512);
+    CHECK(told.count(mishap::wrong_size) == 2);
+    CHECK(mr.usage().live == 1_KiB);
+    CHECK(mr.usage().requested == 1000);
+    mr.deallocate({}, p, 1000);
+    mr.deallocate({}, p, 1000);
+    CHECK(told.count(mishap::foreign_pointer) == 3);
+    CHECK(mr.usage().live == 0);
+}
+
+TEST_CASE("slab: what is out when it ends is reported, and its chunks go back all the same") {
+    sim_node               node;
+    doubles::mishaps const told;
+    {
+        slab       mr{sim_resource{}, 1_MiB};
+        sim_stream s;
+        busy(s, mr.allocate(s, 1_MiB), 1_MiB);
+    }
+    CHECK(told.count(mishap::leak) == 1);
+    CHECK(node.figures().used == 0);
+}
+
+TEST_CASE("slab: one that moves takes its blocks along") {
+    sim_node    node;
+    sim_stream  s;
+    slab        a{sim_resource{}, 1_MiB};
+    void* const p = a.allocate(s, 1_MiB);
+    slab        b{std::move(a)};
+    CHECK(b.usage().live == 1_MiB);
+    a             = slab{sim_resource{}, 2_MiB};
+    void* const q = a.allocate(s, 2_MiB);
+    b.deallocate(s, p, 1_MiB);
+    a.deallocate(s, q, 2_MiB);
+    b = std::move(a);
+    CHECK(b.usage().peak_live == 2_MiB);
+    CHECK(b.block_bytes() == 2_MiB);
+}
+
+TEST_CASE("slab: what a capture frees is not another's until the graphs are forgotten") {
+    for (bool const graphs : {true, false}) {
+        sim_node   node{{.on_report = sim_on_report::collect}};
+        slab       mr{sim_resource{},
+                1_MiB,
+                      {.initial_size = 1_MiB,
+                       .max_size     = 1_MiB,
+                       .events       = graphs ? event_policy::lazy : event_policy::eager,
+                       .graphs       = graphs}};
+        sim_stream s, other;
+        sim_graph::begin(s);
+        void* const p = mr.allocate(s, 1_MiB);
+        mr.deallocate(s, p, 1_MiB);
+        if (graphs) {
+            void* const q = mr.allocate(s, 1_MiB); // the capture's own
+            CHECK(q == p);
+            mr.deallocate(s, q, 1_MiB);
+        }
+        sim_graph const graph = sim_graph::end(s);
+        CHECK(mr.try_allocate(other, 1_MiB) == nullptr);
+        CHECK(mr.try_allocate_sync(1_MiB) == nullptr);
+        CHECK(mr.trim() == 0);
+        CHECK(mr.usage().pending == 1_MiB);
+        mr.forget_captures();
+        void* const r = mr.allocate(other, 1_MiB);
+        mr.deallocate(other, r, 1_MiB);
+    }
+}
+
+TEST_CASE("slab: what waits for a stream that is being captured is not to be had meanwhile") {
+    for (bool const graphs : {true, false}) {
+        sim_node node{{.on_report = sim_on_report::collect}};
+        slab     mr{
+            sim_resource{}, 1_MiB, {.initial_size = 1_MiB, .max_size = 1_MiB, .graphs = graphs}};
+        sim_stream s, other;
+        void*      p = mr.allocate(s, 1_MiB);
+        busy(s, p, 1_MiB);
+        mr.deallocate(s, p, 1_MiB);
+        sim_graph::begin(s);
+        CHECK(mr.try_allocate(other, 1_MiB) == nullptr);
+        CHECK(mr.try_allocate_sync(1_MiB) == nullptr);
+        CHECK(mr.trim() == 0);
+        sim_graph const graph = sim_graph::end(s);
+        if (!graphs) { mr.forget_captures(); } // it could not tell
+        p = mr.allocate(other, 1_MiB);
+        mr.deallocate(other, p, 1_MiB);
+        for (auto const& r : node.reports()) { MESSAGE(r.text()); }
+    }
+}
+
+TEST_CASE("slab: whatever call of the platform fails, nothing is lost and nobody is let in early") {
+    using kind = sim_call_kind;
+    for (event_policy const events : {event_policy::lazy, event_policy::eager}) {
+        for (kind const failing : {kind::allocate, kind::create_event, kind::record, kind::wait,
+                                   kind::query, kind::synchronize}) {
+            for (std::uint64_t n = 1; n <= 8; ++n) {
+                doubles::mishaps const told;
+                sim_node               node{{.on_report = sim_on_report::collect}};
+                sim_stream             a, b;
+                {
+                    slab mr{sim_resource{}, 3_MiB, {.events = events}};
+                    node.faults().at(failing, n);
+                    auto const round = [&](sim_stream_view s, std::size_t bytes) {
+                        try {
+                            void* const p = mr.allocate(s, bytes);
+                            busy(s, p, bytes);
+                            mr.deallocate(s, p, bytes);
+                        } catch (std::exception const&) {}
+                        CHECK(mr.usage().live == 0);
+                    };
+                    for (int i = 0; i < 3; ++i) {
+                        round(a, 1_MiB);
+                        round(b, 1_MiB);
+                        round(b, 3_MiB);
+                        round(a, 2_MiB);
+                    }
+                    try {
+                        mr.deallocate_sync(mr.allocate_sync(3_MiB), 3_MiB);
+                    } catch (std::exception const&) {}
+                    CHECK(mr.usage().live == 0);
+                }
+                CHECK(node.figures().used == 0);
+                for (auto const& r : node.reports()) { MESSAGE(r.text()); }
+                CHECK(node.reports().empty());
+            }
+        }
+    }
+}
+
+TEST_CASE("slab: a hundred thousand random operations on sixteen streams") {
+    for (std::uint64_t const seed : {201U, 202U}) {
+        CAPTURE(seed);
+        sim_node node{{.on_report = sim_on_report::collect}};
+        {
+            slab mr{sim_resource{}, 64_KiB, {.max_size = 6_MiB}};
+            laws::model_heap<decltype(mr)>{mr,
+                                           {.room              = 4_MiB,
+                                            .largest           = 64_KiB,
+                                            .largest_alignment = 64_KiB,
+                                            .operations        = 50000,
+                                            .streams           = 16,
+                                            .seed              = seed,
+                                            .may_refuse        = true}}
+                .run();
+            CHECK(mr.usage().live == 0);
+            std::size_t const held = mr.usage().reserved;
+            CHECK(held != 0);
+            CHECK(mr.trim() == held);
+        }
+        for (auto const& r : node.reports()) { MESSAGE(r.text()); }
+        CHECK(node.reports().empty());
+        CHECK(node.figures().used == 0);
+    }
+}
+
+TEST_CASE("slab: two streams with six operations each, in every order") {
+    laws::every_interleaving([] { return slab{sim_resource{}, 8_MiB}; }, 8_MiB,
+                             [](auto& mr, sim_stream_view s, void* p, std::size_t bytes) {
+                                 mr.deallocate(s, p, bytes);
+                             });
+}
