@@ -16,9 +16,9 @@
 
 namespace laws {
 
-/// `make()` returns a resource of the simulated platform. Each stream twice takes `bytes`, uses them
-/// and gives them back (`give(mr, stream, p, bytes)`); the orders are all 924 of two sixes. The
-/// device's checker sees whether memory changes hands before its last use is over.
+/// `make()` returns a resource of the simulated platform. Each stream twice takes `bytes`, uses
+/// them and gives them back (`give(mr, stream, p, bytes)`); the orders are all 924 of two sixes.
+/// The device's checker sees whether memory changes hands before its last use is over.
 template <class Make, class Give>
 void every_interleaving(Make make, std::size_t bytes, Give give) {
     std::size_t orders = 0;

@@ -15,10 +15,11 @@
 namespace vram {
 
 /// Below the top, what one stream took in a row is a run. Above it, tags say what is still being
-/// waited for. When the top goes down, runs become tags; when it goes up, tags are used up. Tags are
-/// sorted by their beginnings, the lowest last, so that both happen at the end of the row.
+/// waited for. When the top goes down, runs become tags; when it goes up, tags are used up. Tags
+/// are sorted by their beginnings, the lowest last, so that both happen at the end of the row.
 ///
-/// Failure   `std::bad_alloc` from the `reserve` functions, with nothing changed; nothing else fails
+/// Failure   `std::bad_alloc` from the `reserve` functions, with nothing changed; nothing else
+///           fails
 /// Threads   one at a time
 /// Cost      taking: constant, where one stream follows itself; finding: a search among the runs
 template <class Stream>
@@ -49,8 +50,8 @@ public:
         std::uintptr_t const start = align(top_, alignment);
         return start <= end_ && bytes <= end_ - start ? start : 0;
     }
-    /// `look(tag)` at what must be waited for before the chunk is used up to `until`, the gap before
-    /// a block among it: the next user answers for all of it.
+    /// `look(tag)` at what must be waited for before the chunk is used up to `until`, the gap
+    /// before a block among it: the next user answers for all of it.
     template <class Look>
     void for_each_wait(std::uintptr_t until, Look const& look) const {
         for (std::size_t i = waits_.size(); i-- != 0 && waits_[i].begin < until;) {
@@ -196,8 +197,8 @@ public:
         top_ = to;
         return out;
     }
-    /// Of `marks` marks in this chunk the last stands at the top: no run goes across it, and no block
-    /// below it is cut off. `reserve_marks` came before.
+    /// Of `marks` marks in this chunk the last stands at the top: no run goes across it, and no
+    /// block below it is cut off. `reserve_marks` came before.
     void seal(std::size_t marks) noexcept {
         floor_ = marks != 0 ? top_ : begin_;
         marks_ = marks;

@@ -38,31 +38,32 @@ private:
     std::uint64_t serial_;
 };
 
-/// `std::pmr::monotonic_buffer_resource` for devices: memory for one step of a program, all of which
-/// ends together.
+/// `std::pmr::monotonic_buffer_resource` for devices: memory for one step of a program, all of
+/// which ends together.
 ///
 ///     monotonic<stream_ordered<cuda_resource>> step;
 ///     auto const here = step.mark();      // ... allocate ...
 ///     step.unwind(here);                  // all since then; step.reset() takes back all there is
 ///
-/// Giving back a block does nothing but count, with two exceptions that cost nothing: the block that
-/// was taken last is free again, and when all are back it starts again. What is unwound is not given
-/// back any more. Chunks are kept until `trim`, `release` or the end; with blocks still out, the end
-/// is a reset. Nothing is written into the memory itself.
+/// Giving back a block does nothing but count, with two exceptions that cost nothing: the block
+/// that was taken last is free again, and when all are back it starts again. What is unwound is not
+/// given back any more. Chunks are kept until `trim`, `release` or the end; with blocks still out,
+/// the end is a reset. Nothing is written into the memory itself.
 ///
-/// Failure   `out_of_memory` with every number, after chunks that nobody uses went back. Unwinding to
-///           a mark that was itself unwound is a broken contract. A foreign pointer is reported, and
-///           nothing else happens; a wrong size, or a second free between live blocks, is not seen
+/// Failure   `out_of_memory` with every number, after chunks that nobody uses went back. Unwinding
+///           to a mark that was itself unwound is a broken contract. A foreign pointer is reported,
+///           and nothing else happens; a wrong size, or a second free between live blocks, is not
+///           seen
 /// Threads   any, at once; no lock is held over a call of the upstream, nor while waiting on the
 ///           host, but for a stream that can be given no event
 /// Streams   unwinding counts as giving back every block on the stream that took it (one taken for
-///           everybody: as in use by nobody). Memory is then another stream's once the former one is
-///           done or after an event. Blocks given back on another stream than took them are waited
-///           for up to the last of that stream's in the chunk. A stream outlives what it took, or is
-///           retired
-/// Cost      taking is an addition and a comparison or two, without event, call of the platform (but
-///           for the stream's id) or host allocation while one stream follows itself; unwinding is
-///           linear in the number of times that the stream changed
+///           everybody: as in use by nobody). Memory is then another stream's once the former one
+///           is done or after an event. Blocks given back on another stream than took them are
+///           waited for up to the last of that stream's in the chunk. A stream outlives what it
+///           took, or is retired
+/// Cost      taking is an addition and a comparison or two, without event, call of the platform
+///           (but for the stream's id) or host allocation while one stream follows itself;
+///           unwinding is linear in the number of times that the stream changed
 template <synchronous_resource Upstream, growth Growth = geometric_growth>
 class monotonic : public growing_base<Upstream> {
     using base = growing_base<Upstream>;
@@ -161,8 +162,8 @@ public:
         std::size_t const out  = books_.reset();
         this->count_back(out, out);
     }
-    /// The same, and gives the chunks back, waiting on the host for streams that may still use them.
-    /// Returns the bytes that went back.
+    /// The same, and gives the chunks back, waiting on the host for streams that may still use
+    /// them. Returns the bytes that went back.
     std::size_t release() {
         reset();
         return trim();
@@ -188,9 +189,9 @@ public:
         auto const held = this->lock_.hold();
         return books_.free_memory();
     }
-    /// Gives chunks of which nothing is out back until at most `keep` unused bytes are held, waiting
-    /// on the host for streams that may still use them, and trims the upstream. Returns the bytes
-    /// that went back.
+    /// Gives chunks of which nothing is out back until at most `keep` unused bytes are held,
+    /// waiting on the host for streams that may still use them, and trims the upstream. Returns the
+    /// bytes that went back.
     std::size_t trim(std::size_t keep = 0) {
         std::size_t back = 0;
         {

@@ -16,14 +16,14 @@
 
 namespace vram {
 
-/// The clocks of the streams, for any number of heaps. Every function that takes the lock's guard is
-/// called with it held; those that wait on the host let it go meanwhile.
+/// The clocks of the streams, for any number of heaps. Every function that takes the lock's guard
+/// is called with it held; those that wait on the host let it go meanwhile.
 ///
 /// Failure   `std::bad_alloc` for want of host memory, and what the platform throws; nothing has
 ///           changed
 /// Threads   one at a time, who holds the lock
-/// Cost      a stream's own blocks and clean ones: constant, and no call of the platform but for the
-///           stream's id. Else one look at every stream that was met, and the platform is asked
+/// Cost      a stream's own blocks and clean ones: constant, and no call of the platform but for
+///           the stream's id. Else one look at every stream that was met, and the platform is asked
 template <class Platform>
 class stream_slabs {
 public:
@@ -143,8 +143,8 @@ private:
         return tags{{0, 0, n.epoch, n.slot}};
     }
 
-    /// A block that another stream gave back: one that is done with, or waited for already, and else
-    /// one that must be waited for.
+    /// A block that another stream gave back: one that is done with, or waited for already, and
+    /// else one that must be waited for.
     note* take_anothers(slab_heap& heap, stream const* on, clock* mine, bool captured,
                         guard& held) {
         std::size_t held_up = 0; // streams before it cannot be waited for
@@ -196,9 +196,9 @@ private:
         }
         return nullptr;
     }
-    /// A stream is being captured, and what waits for it has no event yet. Where captures are looked
-    /// for, all of that was given before this one: false, it waits until the capture ends. Else it
-    /// may be the graph's, and is kept.
+    /// A stream is being captured, and what waits for it has no event yet. Where captures are
+    /// looked for, all of that was given before this one: false, it waits until the capture ends.
+    /// Else it may be the graph's, and is kept.
     bool keep_all(slab_heap& heap, std::size_t slot) noexcept {
         if (graphs_ || events_ == event_policy::eager) { return false; }
         while (note* const n = heap.take(heap.oldest(slot))) { heap.keep(n, slot); }
