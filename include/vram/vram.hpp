@@ -92,6 +92,7 @@
 #include <vram/pool/slab.hpp>
 #include <vram/pool/slab_base.hpp>
 #include <vram/pool/slab_heap.hpp>
+#include <vram/pool/stream_bump.hpp>
 #include <vram/pool/stream_clock.hpp>
 #include <vram/pool/stream_heap.hpp>
 #include <vram/pool/stream_slabs.hpp>

@@ -36,7 +36,7 @@ namespace {
 
 /// Takes what it needs and no more.
 template <class Upstream>
-monotonic<Upstream, exact_growth> exact(Upstream upstream, pool_options options = {}) {
+monotonic<Upstream, exact_growth> exactly(Upstream upstream, pool_options options = {}) {
     return monotonic<Upstream, exact_growth>{std::move(upstream), options};
 }
 
@@ -44,7 +44,7 @@ monotonic<Upstream, exact_growth> exact(Upstream upstream, pool_options options 
 
 TEST_CASE("monotonic keeps the laws of a resource") {
     laws::resource([](auto up) { return monotonic{std::move(up)}; });
-    laws::resource([](auto up) { return exact(std::move(up)); });
+    laws::resource([](auto up) { return exactly(std::move(up)); });
     laws::resource([](auto up) { return monotonic{std::move(up), {.initial_size = 1_MiB}}; });
     laws::resource(
         [](auto up) { return monotonic{std::move(up), {.events = event_policy::eager}}; });
@@ -52,7 +52,7 @@ TEST_CASE("monotonic keeps the laws of a resource") {
         [](auto up) { return std::move(up) | with::monotonic; });
     laws::resource([](auto up) { return std::move(up) | with::pool | with::monotonic; });
     laws::resource_of_many_threads([](auto up) { return std::move(up) | with::monotonic; });
-    laws::resource_of_many_threads([](auto up) { return exact(std::move(up)); });
+    laws::resource_of_many_threads([](auto up) { return exactly(std::move(up)); });
 }
 
 TEST_CASE("monotonic keeps the laws on a device, and every order between streams") {
@@ -61,9 +61,9 @@ TEST_CASE("monotonic keeps the laws on a device, and every order between streams
         pool_options const options{.events = events};
         laws::resource<sim_resource>([&](auto up) { return monotonic{std::move(up), options}; },
                                      {.room = 4_MiB, .largest_alignment = 2_MiB});
-        laws::resource<sim_resource>([&](auto up) { return exact(std::move(up), options); },
+        laws::resource<sim_resource>([&](auto up) { return exactly(std::move(up), options); },
                                      {.operations = 5000, .streams = 8, .seed = 2});
-        laws::resource<sim_async_resource>([&](auto up) { return exact(std::move(up), options); },
+        laws::resource<sim_async_resource>([&](auto up) { return exactly(std::move(up), options); },
                                            {.streams = 5, .seed = 3});
         laws::resource_of_many_threads<sim_resource>(
             [&](auto up) { return monotonic{std::move(up), options}; }, {.operations = 300});
@@ -76,7 +76,7 @@ TEST_CASE("monotonic: whatever fails, nothing is lost") {
     laws::survives_every_failure([](auto up) { return monotonic{std::move(up)}; },
                                  [](auto& mr) { laws::block const first{mr, 10}, second{mr, 990}; },
                                  [](auto& mr) { return mr.usage().live; });
-    laws::survives_every_failure([](auto up) { return exact(std::move(up)); },
+    laws::survives_every_failure([](auto up) { return exactly(std::move(up)); },
                                  [](auto& mr) {
                                      auto const        start = mr.mark();
                                      laws::block const first{mr, 10}, second{mr, 9990};
@@ -151,7 +151,7 @@ TEST_CASE("monotonic: the block on top is free again when it comes back, and all
 }
 
 TEST_CASE("monotonic: what was taken since a mark is unwound, and what was before stays") {
-    auto        mr    = exact(host_resource{}, {.initial_size = 4_KiB});
+    auto        mr    = exactly(host_resource{}, {.initial_size = 4_KiB});
     auto const  start = mr.mark();
     void* const a     = mr.allocate_sync(1_KiB);
     auto const  here  = mr.mark();
@@ -210,7 +210,7 @@ TEST_CASE("monotonic: unwinding a mark that was unwound, or another's, is a brok
 
 TEST_CASE("monotonic: another stream waits for who used the memory before, once, and no other") {
     sim_node   node{{.on_report = sim_on_report::collect}};
-    auto       mr = exact(sim_resource{}, {.initial_size = 4_MiB, .max_size = 4_MiB});
+    auto       mr = exactly(sim_resource{}, {.initial_size = 4_MiB, .max_size = 4_MiB});
     sim_stream a, b, c, d;
     busy(a, mr.allocate(a, 1_MiB), 1_MiB);
     busy(a, mr.allocate(a, 1_MiB), 1_MiB);
@@ -241,7 +241,7 @@ TEST_CASE("monotonic: another stream waits for who used the memory before, once,
 
 TEST_CASE("monotonic: who gave a block back last is waited for, and not who took it") {
     sim_node    node{{.on_report = sim_on_report::collect}};
-    auto        mr = exact(sim_resource{}, {.initial_size = 2_MiB, .max_size = 2_MiB});
+    auto        mr = exactly(sim_resource{}, {.initial_size = 2_MiB, .max_size = 2_MiB});
     sim_stream  a, b, c;
     void* const p = mr.allocate(a, 1_MiB);
     void* const q = mr.allocate(a, 1_MiB);
@@ -278,7 +278,7 @@ TEST_CASE("monotonic: a chunk that came in one stream's order is waited for by t
 TEST_CASE("monotonic: a stream that is retired may end, and one that ends without it is reported") {
     sim_node               node{{.on_report = sim_on_report::collect}};
     doubles::mishaps const told;
-    auto                   mr = exact(sim_resource{}, {.initial_size = 1_MiB, .max_size = 1_MiB});
+    auto                   mr = exactly(sim_resource{}, {.initial_size = 1_MiB, .max_size = 1_MiB});
     for (int i = 0; i < 50; ++i) {
         {
             sim_stream s;
@@ -346,7 +346,7 @@ TEST_CASE("monotonic: a foreign pointer, a stale one, and a second free are repo
 
 TEST_CASE("monotonic: a refusal has every number, and chunks that are too small go back first") {
     sim_node   node{{.capacity = 8_MiB}};
-    auto       mr = exact(sim_resource{});
+    auto       mr = exactly(sim_resource{});
     sim_stream s;
     for (int i = 0; i < 8; ++i) { (void)mr.allocate(s, 1_MiB); }
     mr.reset();
@@ -388,7 +388,7 @@ TEST_CASE("monotonic: one that moves takes its memory and its marks along") {
 
 TEST_CASE("monotonic: what a capture used is not another's until the graphs are forgotten") {
     sim_node node{{.on_report = sim_on_report::collect}};
-    auto     mr = exact(sim_resource{}, {.initial_size = 1_MiB, .max_size = 1_MiB, .graphs = true});
+    auto mr = exactly(sim_resource{}, {.initial_size = 1_MiB, .max_size = 1_MiB, .graphs = true});
     sim_stream s, other;
     sim_graph::begin(s);
     void* const p = mr.allocate(s, 1_MiB);
@@ -408,7 +408,7 @@ TEST_CASE("monotonic: what waits for a stream that is being captured is not to b
     for (bool const graphs : {true, false}) {
         sim_node node{{.on_report = sim_on_report::collect}};
         auto     mr =
-            exact(sim_resource{}, {.initial_size = 1_MiB, .max_size = 1_MiB, .graphs = graphs});
+            exactly(sim_resource{}, {.initial_size = 1_MiB, .max_size = 1_MiB, .graphs = graphs});
         sim_stream s, other;
         busy(s, mr.allocate(s, 1_MiB), 1_MiB);
         mr.reset();
@@ -433,7 +433,7 @@ TEST_CASE("monotonic: whatever call of the platform fails, nothing is lost") {
                 sim_node               node{{.on_report = sim_on_report::collect}};
                 sim_stream             a, b;
                 {
-                    auto mr = exact(sim_resource{}, {.events = events});
+                    auto mr = exactly(sim_resource{}, {.events = events});
                     node.faults().at(failing, n);
                     for (int i = 0; i < 4; ++i) {
                         try {
@@ -469,9 +469,9 @@ TEST_CASE("monotonic: a hundred thousand random steps with marks on sixteen stre
         {
             std::mt19937_64                random{seed};
             laws::stream_set<sim_platform> streams{16};
-            auto                           mr =
-                exact(sim_resource{}, {.max_size = 4_MiB,
-                                       .events = eager ? event_policy::eager : event_policy::lazy});
+            auto                           mr = exactly(
+                sim_resource{},
+                {.max_size = 4_MiB, .events = eager ? event_policy::eager : event_policy::lazy});
             std::vector<piece>                                  out;
             std::vector<std::pair<monotonic_mark, std::size_t>> marks;
             std::size_t                                         live = 0;
@@ -537,7 +537,7 @@ TEST_CASE("monotonic: a hundred thousand random steps with marks on sixteen stre
 }
 
 TEST_CASE("monotonic: two streams with six operations each, in every order") {
-    laws::every_interleaving([] { return exact(sim_resource{}); }, 8_MiB,
+    laws::every_interleaving([] { return exactly(sim_resource{}); }, 8_MiB,
                              [](auto& mr, sim_stream_view s, void* p, std::size_t bytes) {
                                  mr.deallocate(s, p, bytes);
                              });

@@ -16,6 +16,12 @@
 #include <exception>
 #include <utility>
 
+// Mutants that these tests and those of the parts kill, one line broken at a time: a wait that is
+// left out (stream_slabs::ordered, for a stream and for the host), a chunk that goes back while in
+// use (stream_slabs::idle), an epoch too early (stream_slabs::give), no question before waiting
+// (stream_slabs::take_anothers), what a capture may use let go (stream_slabs::keep_all), no trim
+// before a refusal (slab_base::get).
+
 using namespace vram;
 using namespace std::chrono_literals;
 using doubles::busy;

@@ -19,7 +19,7 @@ namespace vram {
 /// are sorted by their beginnings, the lowest last, so that both happen at the end of the row.
 ///
 /// Failure   `std::bad_alloc` from the `reserve` functions, with nothing changed; nothing else
-/// fails
+///           fails
 /// Threads   one at a time
 /// Cost      taking: constant, where one stream follows itself; finding: a search among the runs
 template <class Stream>

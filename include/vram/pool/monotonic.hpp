@@ -9,19 +9,18 @@
 #include <vram/base/error.hpp>            // report_error
 #include <vram/concepts/growth.hpp>       // growth
 #include <vram/layer/with.hpp>            // with::word
-#include <vram/pool/bump_chunk.hpp>       // bump_chunk
-#include <vram/pool/clocks.hpp>           // clocks
 #include <vram/pool/free_pieces.hpp>      // free_pieces
 #include <vram/pool/geometric_growth.hpp> // geometric_growth
 #include <vram/pool/growing_base.hpp>     // growing_base
 #include <vram/pool/pool_options.hpp>     // pool_options
+#include <vram/pool/stream_bump.hpp>      // stream_bump
 #include <vram/source/null_resource.hpp>  // the stand-in of the proofs below
 
 #include <atomic>   // atomic
 #include <concepts> // default_initializable, assignable_from
 #include <cstddef>  // size_t
-#include <cstdint>  // uintptr_t, uint64_t
-#include <utility>  // move, swap
+#include <cstdint>  // uint64_t
+#include <utility>  // move
 
 namespace vram {
 
@@ -52,23 +51,19 @@ private:
 /// the end is a reset. Nothing is written into the memory itself.
 ///
 /// Failure   `out_of_memory` with every number, after chunks that nobody uses went back. Unwinding
-/// to
-// /           a mark that was itself unwound is a broken contract. A foreign pointer is reported,
-// and
-///           nothing else happens; a wrong size, or a second free between live blocks, is not seen
+///           to a mark that was itself unwound is a broken contract. A foreign pointer is reported,
+///           and nothing else happens; a wrong size, or a second free between live blocks, is not
+///           seen
 /// Threads   any, at once; no lock is held over a call of the upstream, nor while waiting on the
 ///           host, but for a stream that can be given no event
 /// Streams   unwinding counts as giving back every block on the stream that took it (one taken for
-// /           everybody: as in use by nobody). Memory is then another stream's once the former one
-// is
-///           done or after an event. Blocks given back on another stream than took them are waited
-// /           for up to the last of that stream's in the chunk. A stream outlives what it took, or
-// is
-///           retired
+///           everybody: as in use by nobody). Memory is then another stream's once the former one
+///           is done or after an event. Blocks given back on another stream than took them are
+///           waited for up to the last of that stream's in the chunk. A stream outlives what it
+///           took, or is retired
 /// Cost      taking is an addition and a comparison or two, without event, call of the platform
-/// (but
-///           for the stream's id) or host allocation while one stream follows itself; unwinding is
-///           linear in the number of times that the stream changed
+///           (but for the stream's id) or host allocation while one stream follows itself;
+///           unwinding is linear in the number of times that the stream changed
 template <synchronous_resource Upstream, growth Growth = geometric_growth>
 class monotonic : public growing_base<Upstream> {
     using base = growing_base<Upstream>;
@@ -86,39 +81,25 @@ public:
     explicit monotonic(Upstream upstream, pool_options options = {}, Growth growth = {})
         : base{std::move(upstream), options.max_size},
           growth_{std::move(growth)},
-          events_{options.events},
-          graphs_{options.graphs} {
+          books_{options.events, options.graphs} {
         if (options.initial_size == 0) { return; }
         expects(options.initial_size <= options.max_size,
                 "monotonic: the initial size is within the maximum");
         std::size_t const size = options.initial_size;
         this->template grow<true>(size, default_alignment, nullptr, [&](void* at) {
-            chunks_.push(at, size, default_alignment);
+            books_.add({at, size, default_alignment});
             return at;
         });
     }
-    monotonic(monotonic&& other) noexcept
-        : base{std::move(other)},
-          growth_{std::move(other.growth_)},
-          events_{other.events_},
-          graphs_{other.graphs_},
-          clocks_{std::move(other.clocks_)},
-          chunks_{std::move(other.chunks_)},
-          marks_{std::move(other.marks_)},
-          current_{std::exchange(other.current_, 0)} {}
+    monotonic(monotonic&&) = default; ///< while unshared; memory that is out stays where it is
     monotonic& operator=(monotonic&& other) noexcept
         requires std::assignable_from<Upstream&, Upstream>
     {
         if (this == &other) { return *this; }
         give_everything_back();
         base::operator=(std::move(other));
-        growth_  = std::move(other.growth_);
-        events_  = other.events_;
-        graphs_  = other.graphs_;
-        clocks_  = std::move(other.clocks_);
-        chunks_  = std::move(other.chunks_);
-        marks_   = std::move(other.marks_);
-        current_ = std::exchange(other.current_, 0);
+        growth_ = std::move(other.growth_);
+        books_  = std::move(other.books_);
         return *this;
     }
     /// Waits for the streams and gives every chunk back.
@@ -164,27 +145,22 @@ public:
     [[nodiscard]] monotonic_mark mark() {
         auto const          held   = this->lock_.hold();
         std::uint64_t const serial = ++last_serial;
-        bool const          any    = chunks_.size() != 0;
-        std::size_t const   marks  = marks_in(current_) + 1;
-        if (any) { chunks_[current_].reserve_marks(marks); }
-        marks_.push(place{serial, current_, any ? chunks_[current_].top() : 0});
-        if (any) { chunks_[current_].seal(marks); }
+        books_.mark(serial);
         return monotonic_mark{serial};
     }
     /// Takes back everything that was handed out since. The mark stays good.
     void unwind(monotonic_mark to) {
-        auto const  held = this->lock_.hold();
-        std::size_t left = marks_.size();
-        while (left != 0 && marks_[left - 1].serial > to.serial_) { --left; }
-        expects(left != 0 && marks_[left - 1].serial == to.serial_,
+        auto const held = this->lock_.hold();
+        expects(books_.has(to.serial_),
                 "monotonic: the mark is this resource's, and was not unwound itself");
-        while (marks_.size() != left) { marks_.pop(); }
-        unwind_to(marks_[left - 1].chunk, marks_[left - 1].top);
+        std::size_t const out = books_.unwind(to.serial_);
+        this->count_back(out, out);
     }
     /// Takes back everything. Chunks are kept; every mark has ended.
     void reset() noexcept {
-        auto const held = this->lock_.hold();
-        start_again();
+        auto const        held = this->lock_.hold();
+        std::size_t const out  = books_.reset();
+        this->count_back(out, out);
     }
     /// The same, and gives the chunks back, waiting on the host for streams that may still use
     /// them. Returns the bytes that went back.
@@ -196,38 +172,22 @@ public:
     /// Whether `p` lies in one of the chunks, handed out or not.
     [[nodiscard]] bool owns(void const* p) const {
         auto const held = this->lock_.hold();
-        for (chunk const& c : chunks_) {
-            if (c.owns(p)) { return true; }
-        }
-        return false;
+        return books_.owns(p);
     }
     /// `live` and `requested` are what was handed out and neither given back nor unwound.
     [[nodiscard]] memory_usage usage() const {
         auto const   held = this->lock_.hold();
         memory_usage now  = this->figures_;
-        now.largest_free  = largest_free();
-        now.events        = clocks_.events();
-        now.waits         = clocks_.waits();
-        for (chunk const& c : chunks_) {
-            std::size_t pending = 0;
-            for (tag const& t : c.waits()) {
-                if (!clocks_.settled(t)) { pending += t.end - t.begin; }
-            }
-            now.pending += pending < c.room() ? pending : c.room();
-        }
+        now.largest_free  = books_.free_memory().largest;
+        now.pending       = books_.pending();
+        now.events        = books_.events();
+        now.waits         = books_.waits();
         return now;
     }
     /// What is left of the chunks. Cost: a look at every chunk.
     [[nodiscard]] free_pieces free_memory() const {
-        auto const  held = this->lock_.hold();
-        free_pieces now;
-        for (std::size_t i = current_; i < chunks_.size(); ++i) {
-            now.add(chunks_[i].room());
-            if (i != current_ || (i == 0 && marks_.size() == 0 && chunks_[i].empty())) {
-                now.releasable += chunks_[i].bytes();
-            }
-        }
-        return now;
+        auto const held = this->lock_.hold();
+        return books_.free_memory();
     }
     /// Gives chunks of which nothing is out back until at most `keep` unused bytes are held,
     /// waiting on the host for streams that may still use them, and trims the upstream. Returns the
@@ -236,19 +196,11 @@ public:
         std::size_t back = 0;
         {
             auto held = this->lock_.hold();
-            while (unused() > keep) { // others may go on while the lock is open
-                std::size_t const last  = chunks_.size() - 1;
-                bool const        whole = current_ == 0 && marks_.size() == 0 && chunks_[0].empty();
-                if (last == current_ && !whole) { break; }
-                chunk& c = chunks_[last];
-                c.drop([&](tag const& t) { return clocks_.settled(t); });
-                if (c.waits().size() != 0) {
-                    if (clocks_.finish(tags{c.waits()[0]}, held) == nullptr) { continue; }
-                    break; // a graph is being captured, or was
-                }
-                chunk const gone = chunks_.take(last);
-                back += gone.bytes();
-                this->give_back(gone.base(), gone.bytes(), gone.alignment(), held);
+            while (books_.free_memory().bytes > keep) {
+                auto const gone = books_.remove_idle(held);
+                if (gone.bytes == 0) { break; }
+                back += gone.bytes;
+                this->give_back(gone.base, gone.bytes, gone.alignment, held);
             }
         }
         return this->trim_beneath(back);
@@ -256,42 +208,21 @@ public:
     /// The stream is about to be destroyed. Does not wait for it. Cost: a look at every run.
     void retire(stream s) {
         {
-            auto const          held = this->lock_.hold();
-            std::uint64_t const id   = platform::id(s);
-            for (chunk& c : chunks_) {
-                for (auto& r : c.runs()) {
-                    if (r.named && !r.ended && r.id == id) {
-                        r.last  = used_by(s);
-                        r.ended = true;
-                    }
-                }
-            }
-            clocks_.retire(s);
+            auto const held = this->lock_.hold();
+            books_.retire(s);
         }
         if constexpr (retiring_resource<Upstream>) { this->upstream_.retire(s); }
     }
     /// No captured graph that used this resource will run again: what was kept for them is free.
     void forget_captures() {
         auto const held = this->lock_.hold();
-        clocks_.forget_captures();
-        for (chunk& c : chunks_) {
-            c.drop([](tag const& t) { return t.epoch == tag::captured; });
-        }
+        books_.forget_captures();
     }
 
 private:
     using typename base::guard;
     using typename base::request;
-    using chunk = bump_chunk<stream>;
-    using run   = typename chunk::run;
-    using clock = typename clocks<platform>::clock;
 
-    /// What a mark means.
-    struct place {
-        std::uint64_t  serial;
-        std::size_t    chunk;
-        std::uintptr_t top; ///< 0: there was no chunk yet
-    };
     static inline std::atomic<std::uint64_t> last_serial = 0; // marks of all resources differ
 
     template <bool Throwing>
@@ -320,7 +251,7 @@ private:
             return this->or_throw(
                 r,
                 [&] { return r.rounded != unsatisfiable ? grow_by<true>(r, r.rounded) : nullptr; },
-                [&] { return largest_free(); });
+                [&] { return books_.free_memory().largest; });
         } else {
             return nullptr;
         }
@@ -328,58 +259,11 @@ private:
 
     /// A block out of what is held, or null.
     void* take(request const& r, guard& held) {
-        clock* const mine     = r.on != nullptr ? &clocks_.of(*r.on) : nullptr;
-        bool         captured = mine != nullptr && graphs_ && platform::capturing(*r.on);
-        while (chunks_.size() != 0) {
-            chunk&               c     = chunks_[current_];
-            std::uintptr_t const start = c.place(r.asked, r.alignment);
-            auto                 price = clocks<platform>::nothing;
-            tags                 dear;
-            if (start != 0) {
-                c.for_each_wait(start + r.asked, [&](tag const& t) {
-                    auto const one = clocks_.of(tags{t}, mine, captured);
-                    if (one > price) {
-                        price = one;
-                        dear  = tags{t};
-                    }
-                });
-                if (price == clocks<platform>::nothing) {
-                    c.reserve();
-                    return hand_out(c, start, r, mine);
-                }
-            }
-            if (start == 0 || price == clocks<platform>::not_to_be_had) {
-                if (!next_chunk(r)) { return nullptr; }
-                continue;
-            }
-            if (mine != nullptr && !captured && platform::capturing(*r.on)) {
-                captured = true; // it can wait for nobody now
-                continue;
-            }
-            clock const* const held_up =
-                mine != nullptr ? clocks_.order(*mine, dear) : clocks_.finish(dear, held);
-            if (held_up == nullptr) { continue; } // others may have gone on meanwhile: look again
-            if (!graphs_ && events_ == event_policy::lazy) { // it may be the graph's by now
-                for (chunk& each : chunks_) { each.keep_for_capture(held_up->slot()); }
-            } else if (!next_chunk(r)) {
-                return nullptr;
-            }
-        }
-        return nullptr;
+        return counted(books_.take({r.asked, r.alignment, r.on}, held), r);
     }
-    void* hand_out(chunk& c, std::uintptr_t start, request const& r, clock const* mine) noexcept {
-        c.take(start, r.asked, r.on, mine != nullptr ? mine->id() : 0);
-        this->count_out(r.asked, r.asked);
-        return reinterpret_cast<void*>(start);
-    }
-    /// Goes on to a chunk that is kept and has room, if there is one.
-    bool next_chunk(request const& r) noexcept {
-        for (std::size_t i = current_ + 1; i < chunks_.size(); ++i) {
-            if (chunks_[i].place(r.asked, r.alignment) == 0) { continue; }
-            std::swap(chunks_[i], chunks_[++current_]);
-            return true;
-        }
-        return false;
+    void* counted(void* p, request const& r) noexcept {
+        if (p != nullptr) { this->count_out(r.asked, r.asked); }
+        return p;
     }
 
     [[nodiscard]] std::size_t wanted(request const& r, growth_request wish) const {
@@ -395,161 +279,36 @@ private:
             r.alignment > default_alignment ? r.alignment : default_alignment;
         stream const* const order = this->order_of(r.on);
         return this->template grow<Throwing>(size, alignment, order, [&](void* at) {
-            clock* const mine = r.on != nullptr ? &clocks_.of(*r.on) : nullptr;
-            chunk        fresh{at, size, alignment};
-            fresh.reserve();
-            if (order != nullptr) { // nobody else may use it yet
-                fresh.wait_for({fresh.begin(), fresh.begin() + size, mine->mark(), mine->slot()});
-                fresh.reserve();
-            }
-            chunks_.push(std::move(fresh));
-            if (chunks_.size() > 1) { std::swap(chunks_[chunks_.size() - 1], chunks_[++current_]); }
-            chunk& c = chunks_[current_];
-            return hand_out(c, c.begin(), r, mine);
+            return counted(books_.add({at, size, alignment}, order, {r.asked, r.alignment, r.on}),
+                           r);
         });
     }
 
     void put(void* p, std::size_t bytes, stream const* on) noexcept {
         if (p == nullptr) { return; }
-        auto        held = this->lock_.hold();
-        run*        r    = nullptr;
-        std::size_t at   = 0;
-        for (std::size_t i = chunks_.size() != 0 ? current_ + 1 : 0; i-- != 0;) {
-            if (!chunks_[i].owns(p)) { continue; }
-            at = i;
-            r  = chunks_[i].find(p, bytes);
-        }
-        if (r == nullptr || bytes == 0 || bytes > r->bytes - r->back) {
+        auto held = this->lock_.hold();
+        if (!books_.give(p, bytes, on)) {
             held.unlock();
             return report_error({.kind = mishap::foreign_pointer, .pointer = p, .bytes = bytes});
         }
         this->count_back(bytes, bytes);
-        chunk& c = chunks_[at];
-        if (at == current_ && c.is_on_top(p, bytes) && cut_off(c, p, bytes, on)) {
-            r = nullptr;
-        } else {
-            note_return(c, *r, p, bytes, on);
-        }
-        if (this->figures_.live == 0 && marks_.size() == 0) { return start_again(); }
-        while (at == current_ && c.last_is_back()) { c.unwind(c.last_begins(), tag_of()); }
-    }
-    /// The block on top is free again. False: there is no memory to say for whom it waits.
-    bool cut_off(chunk& c, void* p, std::size_t bytes, stream const* on) noexcept {
-        try {
-            c.reserve();
-            tag t{};
-            if (on != nullptr) { t = used_by(*on); }
-            c.cut(p, bytes);
-            if (on != nullptr) { c.wait_for({c.top(), c.top() + bytes, t.epoch, t.slot}); }
-            return true;
-        } catch (...) { return false; }
-    }
-    /// The block is in use no longer than by `on`, and stays where it is.
-    void note_return(chunk& c, run& r, void* p, std::size_t bytes, stream const* on) noexcept {
-        r.back += bytes;
-        try {
-            if (on != nullptr && r.named && platform::id(*on) == r.id) { return; }
-            if (on != nullptr) {
-                tag t   = used_by(*on);
-                t.begin = reinterpret_cast<std::uintptr_t>(p);
-                t.end   = t.begin + bytes;
-                c.reserve_other();
-                c.hand_over(t);
-            }
-        } catch (...) {
-            report_error({.kind = mishap::platform_error, .pointer = p, .bytes = bytes});
-            clocks<platform>::settle(*on);
-        }
-        r.freed += bytes;
+        if (this->figures_.live == 0) { books_.rewind(); }
     }
 
-    /// The tag, without its place, of what `s` has used up to now.
-    tag used_by(stream s) {
-        clock&     c     = clocks_.of(s);
-        bool const eager = events_ == event_policy::eager;
-        if ((eager || graphs_) && platform::capturing(s)) {
-            return {0, 0, c.mark_captured(), c.slot()};
-        }
-        tag const out{0, 0, c.mark(), c.slot()};
-        if (eager) { c.try_record(); }
-        return out;
-    }
-    /// Who may still be using a run that is unwound. Where that cannot be told, devices are waited
-    /// for.
-    auto tag_of() noexcept {
-        return [this](run const& r, tag& out) noexcept {
-            if (!r.named) { return false; }
-            if (r.ended) {
-                out = r.last;
-                return true;
-            }
-            try {
-                if (platform::id(r.user) == r.id) {
-                    out = used_by(r.user);
-                    return true;
-                }
-                if (!(r.user == stream{})) { report_error({.kind = mishap::dead_stream}); }
-            } catch (...) { report_error({.kind = mishap::platform_error}); }
-            clocks_.settle_devices();
-            return false;
-        };
-    }
-
-    void unwind_to(std::size_t index, std::uintptr_t top) noexcept {
-        std::size_t out = 0;
-        for (std::size_t i = chunks_.size() != 0 ? current_ + 1 : 0; i-- > index;) {
-            chunk&               c  = chunks_[i];
-            std::uintptr_t const to = i == index && top > c.begin() ? top : c.begin();
-            out += c.unwind(to, tag_of());
-            c.seal(marks_in(i));
-        }
-        current_ = index;
-        this->count_back(out, out);
-    }
-    [[nodiscard]] std::size_t marks_in(std::size_t index) const noexcept {
-        std::size_t count = 0;
-        while (count < marks_.size() && marks_[marks_.size() - 1 - count].chunk == index) {
-            ++count;
-        }
-        return count;
-    }
-    void start_again() noexcept {
-        marks_.clear();
-        unwind_to(0, 0);
-    }
-
-    /// Bytes of chunks above the last block.
-    [[nodiscard]] std::size_t unused() const noexcept {
-        std::size_t sum = 0;
-        for (std::size_t i = current_; i < chunks_.size(); ++i) { sum += chunks_[i].room(); }
-        return sum;
-    }
-    [[nodiscard]] std::size_t largest_free() const noexcept {
-        std::size_t most = 0;
-        for (std::size_t i = current_; i < chunks_.size(); ++i) {
-            most = chunks_[i].room() > most ? chunks_[i].room() : most;
-        }
-        return most;
-    }
     void give_everything_back() noexcept {
-        if (chunks_.size() == 0) { return; }
+        if (books_.chunks().size() == 0) { return; }
         auto held = this->lock_.hold();
-        start_again();
-        clocks_.settle_all(held);
+        (void)books_.reset();
+        books_.settle_all(held);
         held.unlock();
-        for (chunk const& c : chunks_) {
+        for (auto const& c : books_.chunks()) {
             this->upstream_.deallocate_sync(c.base(), c.bytes(), c.alignment());
         }
-        chunks_.clear();
+        books_.chunks().clear();
     }
 
     [[no_unique_address]] Growth growth_;
-    event_policy                 events_;
-    bool                         graphs_;
-    clocks<platform>             clocks_;
-    heap_array<chunk>            chunks_; ///< up to the current one in the order they were used
-    heap_array<place>            marks_;  ///< in the order they were made
-    std::size_t                  current_ = 0;
+    stream_bump<platform>        books_;
 };
 
 namespace with {

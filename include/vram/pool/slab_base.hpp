@@ -20,8 +20,7 @@ namespace vram {
 /// Any number of `slab_heap`s behind one lock, with the same clocks.
 ///
 /// Failure   before the answer is no, smaller chunks are asked for, idle ones of every size go
-/// back,
-///           and what was given back is waited for
+///           back, and what was given back is waited for
 /// Threads   any; no lock is held over a call of the upstream, nor while waiting on the host, but
 ///           for a stream that can be given no event
 /// Cost      see `stream_slabs`; finding the block at an address is one look into a table

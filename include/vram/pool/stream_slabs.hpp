@@ -23,8 +23,7 @@ namespace vram {
 ///           changed
 /// Threads   one at a time, who holds the lock
 /// Cost      a stream's own blocks and clean ones: constant, and no call of the platform but for
-/// the
-///           stream's id. Else one look at every stream that was met, and the platform is asked
+///           the stream's id. Else one look at every stream that was met, and the platform is asked
 template <class Platform>
 class stream_slabs {
 public:

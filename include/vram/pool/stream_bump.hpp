@@ -1,0 +1,369 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `stream_bump` hands out chunks from the bottom up, to whichever stream asks, and unwinds them.
+
+#include <vram/base/error.hpp>         // report_error
+#include <vram/pool/bump_chunk.hpp>    // bump_chunk
+#include <vram/pool/clocks.hpp>        // clocks
+#include <vram/pool/event_policy.hpp>  // event_policy
+#include <vram/pool/free_pieces.hpp>   // free_pieces
+#include <vram/pool/heap_array.hpp>    // heap_array
+#include <vram/pool/platform_lock.hpp> // platform_lock
+
+#include <cstddef> // size_t
+#include <cstdint> // uintptr_t, uint64_t
+#include <utility> // move, swap, exchange
+
+namespace vram {
+
+/// What a `monotonic` does with the memory it holds; where that comes from is not known here. Every
+/// function that takes the lock's guard is called with it held; those that wait on the host let it
+/// go meanwhile.
+///
+/// Failure   `std::bad_alloc` for want of host memory, and what the platform throws; nothing has
+///           changed
+/// Threads   one at a time, who holds the lock
+/// Cost      see `bump_chunk` and `clocks`
+template <class Platform>
+class stream_bump {
+public:
+    using stream = typename Platform::stream;
+    using guard  = typename platform_lock<Platform>::guard;
+    using chunk  = bump_chunk<stream>;
+
+    /// What somebody wants, and where it will be used first (null: anywhere, at once).
+    struct wish {
+        std::size_t   bytes;
+        std::size_t   alignment;
+        stream const* on;
+    };
+    /// Memory of the upstream.
+    struct piece {
+        void*       base      = nullptr;
+        std::size_t bytes     = 0;
+        std::size_t alignment = 0;
+    };
+
+    stream_bump(event_policy events, bool graphs) noexcept : events_{events}, graphs_{graphs} {}
+    stream_bump(stream_bump&& other) noexcept
+        : events_{other.events_},
+          graphs_{other.graphs_},
+          clocks_{std::move(other.clocks_)},
+          chunks_{std::move(other.chunks_)},
+          marks_{std::move(other.marks_)},
+          current_{std::exchange(other.current_, 0)} {}
+    stream_bump& operator=(stream_bump&& other) noexcept {
+        events_  = other.events_;
+        graphs_  = other.graphs_;
+        clocks_  = std::move(other.clocks_);
+        chunks_  = std::move(other.chunks_);
+        marks_   = std::move(other.marks_);
+        current_ = std::exchange(other.current_, 0);
+        return *this;
+    }
+
+    /// A block out of what is held, or null.
+    [[nodiscard]] void* take(wish const& r, guard& held) {
+        clock* const mine     = r.on != nullptr ? &clocks_.of(*r.on) : nullptr;
+        bool         captured = mine != nullptr && graphs_ && Platform::capturing(*r.on);
+        while (chunks_.size() != 0) {
+            chunk&               c     = chunks_[current_];
+            std::uintptr_t const start = c.place(r.bytes, r.alignment);
+            auto                 price = clocks<Platform>::nothing;
+            tags                 dear;
+            if (start != 0) {
+                c.for_each_wait(start + r.bytes, [&](tag const& t) {
+                    auto const one = clocks_.of(tags{t}, mine, captured);
+                    if (one > price) {
+                        price = one;
+                        dear  = tags{t};
+                    }
+                });
+                if (price == clocks<Platform>::nothing) {
+                    c.reserve();
+                    return hand_out(c, start, r, mine);
+                }
+            }
+            if (start == 0 || price == clocks<Platform>::not_to_be_had) {
+                if (!next_chunk(r)) { return nullptr; }
+                continue;
+            }
+            if (mine != nullptr && !captured && Platform::capturing(*r.on)) {
+                captured = true; // it can wait for nobody now
+                continue;
+            }
+            clock const* const held_up =
+                mine != nullptr ? clocks_.order(*mine, dear) : clocks_.finish(dear, held);
+            if (held_up == nullptr) { continue; } // others may have gone on meanwhile: look again
+            if (!graphs_ && events_ == event_policy::lazy) { // it may be the graph's by now
+                for (chunk& each : chunks_) { each.keep_for_capture(held_up->slot()); }
+            } else if (!next_chunk(r)) {
+                return nullptr;
+            }
+        }
+        return nullptr;
+    }
+
+    /// Adds a chunk that anybody may use.
+    void add(piece const& p) { chunks_.push(p.base, p.bytes, p.alignment); }
+    /// Adds a chunk, which the stream `order` may use at once (null: anybody), and takes `r` out of
+    /// it; `r.on` is `order` where that is not null.
+    void* add(piece const& p, stream const* order, wish const& r) {
+        clock* const mine = r.on != nullptr ? &clocks_.of(*r.on) : nullptr;
+        chunk        fresh{p.base, p.bytes, p.alignment};
+        fresh.reserve();
+        if (order != nullptr) { // nobody else may use it yet
+            fresh.wait_for({fresh.begin(), fresh.begin() + p.bytes, mine->mark(), mine->slot()});
+            fresh.reserve();
+        }
+        chunks_.push(std::move(fresh));
+        if (chunks_.size() > 1) { std::swap(chunks_[chunks_.size() - 1], chunks_[++current_]); }
+        chunk& c = chunks_[current_];
+        return hand_out(c, c.begin(), r, mine);
+    }
+
+    /// Takes a block back. False, with nothing done, where there is no such block.
+    [[nodiscard]] bool give(void* p, std::size_t bytes, stream const* on) noexcept {
+        run*        r  = nullptr;
+        std::size_t at = 0;
+        for (std::size_t i = chunks_.size() != 0 ? current_ + 1 : 0; i-- != 0;) {
+            if (!chunks_[i].owns(p)) { continue; }
+            at = i;
+            r  = chunks_[i].find(p, bytes);
+            break;
+        }
+        if (r == nullptr || bytes == 0 || bytes > r->bytes - r->back) { return false; }
+        chunk&     c   = chunks_[at];
+        bool const top = at == current_ && c.is_on_top(p, bytes);
+        if (!top || !cut_off(c, p, bytes, on)) { note_return(c, *r, p, bytes, on); }
+        while (at == current_ && c.last_is_back()) { c.unwind(c.last_begins(), tag_of()); }
+        return true;
+    }
+
+    /// Makes this moment one that can be come back to.
+    void mark(std::uint64_t serial) {
+        bool const        any   = chunks_.size() != 0;
+        std::size_t const marks = marks_in(current_) + 1;
+        if (any) { chunks_[current_].reserve_marks(marks); }
+        marks_.push(place{serial, current_, any ? chunks_[current_].top() : 0});
+        if (any) { chunks_[current_].seal(marks); }
+    }
+    /// Whether a mark is there, and was not unwound itself.
+    [[nodiscard]] bool has(std::uint64_t serial) const noexcept {
+        std::size_t const left = marks_up_to(serial);
+        return left != 0 && marks_[left - 1].serial == serial;
+    }
+    /// Takes back what was handed out since a mark that is there. Returns the bytes that had not
+    /// been given back.
+    std::size_t unwind(std::uint64_t serial) noexcept {
+        while (marks_.size() != marks_up_to(serial)) { marks_.pop(); }
+        place const& to = marks_[marks_.size() - 1];
+        return unwind_to(to.chunk, to.top);
+    }
+    /// The same for all there is; every mark has ended.
+    std::size_t reset() noexcept {
+        marks_.clear();
+        return unwind_to(0, 0);
+    }
+    /// Nothing is out: starts at the beginning, unless somebody may come back to a mark.
+    void rewind() noexcept {
+        if (marks_.size() == 0) { unwind_to(0, 0); }
+    }
+
+    /// Takes a chunk of which nothing is out, and that nobody uses any more, out of the books; one
+    /// without bytes if there is none. Waits on the host where it must.
+    [[nodiscard]] piece remove_idle(guard& held) {
+        while (releasable() != 0) { // others may go on while the lock is open
+            std::size_t const last = chunks_.size() - 1;
+            chunk&            c    = chunks_[last];
+            c.drop([&](tag const& t) { return clocks_.settled(t); });
+            if (c.waits().size() == 0) {
+                chunk const gone = chunks_.take(last);
+                return {gone.base(), gone.bytes(), gone.alignment()};
+            }
+            if (clocks_.finish(tags{c.waits()[0]}, held) != nullptr) { break; } // a graph has it
+        }
+        return {};
+    }
+    /// The end: waits for everybody.
+    void settle_all(guard& held) noexcept { clocks_.settle_all(held); }
+
+    /// The stream is about to be destroyed: what it took, it has used up to now.
+    void retire(stream s) {
+        std::uint64_t const id = Platform::id(s);
+        for (chunk& c : chunks_) {
+            for (auto& r : c.runs()) {
+                if (r.named && !r.ended && r.id == id) {
+                    r.last  = used_by(s);
+                    r.ended = true;
+                }
+            }
+        }
+        clocks_.retire(s);
+    }
+    void forget_captures() noexcept {
+        clocks_.forget_captures();
+        for (chunk& c : chunks_) {
+            c.drop([](tag const& t) { return t.epoch == tag::captured; });
+        }
+    }
+
+    [[nodiscard]] bool owns(void const* p) const noexcept {
+        for (chunk const& c : chunks_) {
+            if (c.owns(p)) { return true; }
+        }
+        return false;
+    }
+    [[nodiscard]] free_pieces free_memory() const noexcept {
+        free_pieces now;
+        for (std::size_t i = current_; i < chunks_.size(); ++i) { now.add(chunks_[i].room()); }
+        for (std::size_t n = releasable(); n != 0; --n) {
+            now.releasable += chunks_[chunks_.size() - n].bytes();
+        }
+        return now;
+    }
+    /// Free bytes that some stream may still be using.
+    [[nodiscard]] std::size_t pending() const noexcept {
+        std::size_t sum = 0;
+        for (chunk const& c : chunks_) {
+            std::size_t here = 0;
+            for (tag const& t : c.waits()) {
+                if (!clocks_.settled(t)) { here += t.end - t.begin; }
+            }
+            sum += here < c.room() ? here : c.room();
+        }
+        return sum;
+    }
+    [[nodiscard]] std::uint64_t      events() const noexcept { return clocks_.events(); }
+    [[nodiscard]] std::uint64_t      waits() const noexcept { return clocks_.waits(); }
+    [[nodiscard]] heap_array<chunk>& chunks() noexcept { return chunks_; }
+
+private:
+    using run   = typename chunk::run;
+    using clock = typename clocks<Platform>::clock;
+
+    /// What a mark means.
+    struct place {
+        std::uint64_t  serial;
+        std::size_t    chunk;
+        std::uintptr_t top; ///< 0: there was no chunk yet
+    };
+
+    static void* hand_out(chunk& c, std::uintptr_t start, wish const& r,
+                          clock const* mine) noexcept {
+        c.take(start, r.bytes, r.on, mine != nullptr ? mine->id() : 0);
+        return reinterpret_cast<void*>(start);
+    }
+    /// Goes on to a chunk that is kept and has room, if there is one.
+    bool next_chunk(wish const& r) noexcept {
+        for (std::size_t i = current_ + 1; i < chunks_.size(); ++i) {
+            if (chunks_[i].place(r.bytes, r.alignment) == 0) { continue; }
+            std::swap(chunks_[i], chunks_[++current_]);
+            return true;
+        }
+        return false;
+    }
+
+    /// The block on top is free again. False: there is no memory to say for whom it waits.
+    bool cut_off(chunk& c, void* p, std::size_t bytes, stream const* on) noexcept {
+        try {
+            c.reserve();
+            tag t{};
+            if (on != nullptr) { t = used_by(*on); }
+            c.cut(p, bytes);
+            if (on != nullptr) { c.wait_for({c.top(), c.top() + bytes, t.epoch, t.slot}); }
+            return true;
+        } catch (...) { return false; }
+    }
+    /// The block is in use no longer than by `on`, and stays where it is.
+    void note_return(chunk& c, run& r, void* p, std::size_t bytes, stream const* on) noexcept {
+        r.back += bytes;
+        try {
+            if (on != nullptr && r.named && Platform::id(*on) == r.id) { return; }
+            if (on != nullptr) {
+                tag t   = used_by(*on);
+                t.begin = reinterpret_cast<std::uintptr_t>(p);
+                t.end   = t.begin + bytes;
+                c.reserve_other();
+                c.hand_over(t);
+            }
+        } catch (...) {
+            report_error({.kind = mishap::platform_error, .pointer = p, .bytes = bytes});
+            clocks<Platform>::settle(*on);
+        }
+        r.freed += bytes;
+    }
+
+    /// The tag, without its place, of what `s` has used up to now.
+    tag used_by(stream s) {
+        clock&     c     = clocks_.of(s);
+        bool const eager = events_ == event_policy::eager;
+        if ((eager || graphs_) && Platform::capturing(s)) {
+            return {0, 0, c.mark_captured(), c.slot()};
+        }
+        tag const out{0, 0, c.mark(), c.slot()};
+        if (eager) { c.try_record(); }
+        return out;
+    }
+    /// Who may still be using a run that is unwound. Where that cannot be told, devices are waited
+    /// for.
+    auto tag_of() noexcept {
+        return [this](run const& r, tag& out) noexcept {
+            if (!r.named) { return false; }
+            if (r.ended) {
+                out = r.last;
+                return true;
+            }
+            try {
+                if (Platform::id(r.user) == r.id) {
+                    out = used_by(r.user);
+                    return true;
+                }
+                if (!(r.user == stream{})) { report_error({.kind = mishap::dead_stream}); }
+            } catch (...) { report_error({.kind = mishap::platform_error}); }
+            clocks_.settle_devices();
+            return false;
+        };
+    }
+
+    std::size_t unwind_to(std::size_t index, std::uintptr_t top) noexcept {
+        std::size_t out = 0;
+        for (std::size_t i = chunks_.size() != 0 ? current_ + 1 : 0; i-- > index;) {
+            chunk&               c  = chunks_[i];
+            std::uintptr_t const to = i == index && top > c.begin() ? top : c.begin();
+            out += c.unwind(to, tag_of());
+            c.seal(marks_in(i));
+        }
+        current_ = index;
+        return out;
+    }
+    [[nodiscard]] std::size_t marks_in(std::size_t index) const noexcept {
+        std::size_t count = 0;
+        while (count < marks_.size() && marks_[marks_.size() - 1 - count].chunk == index) {
+            ++count;
+        }
+        return count;
+    }
+    [[nodiscard]] std::size_t marks_up_to(std::uint64_t serial) const noexcept {
+        std::size_t left = marks_.size();
+        while (left != 0 && marks_[left - 1].serial > serial) { --left; }
+        return left;
+    }
+    /// How many chunks at the end of the row nothing is out of, and no mark stands in.
+    [[nodiscard]] std::size_t releasable() const noexcept {
+        if (chunks_.size() == 0) { return 0; }
+        bool const whole = current_ == 0 && marks_.size() == 0 && chunks_[0].empty();
+        return chunks_.size() - 1 - current_ + (whole ? 1 : 0);
+    }
+
+    event_policy      events_;
+    bool              graphs_;
+    clocks<Platform>  clocks_;
+    heap_array<chunk> chunks_; ///< up to the current one in the order they were used
+    heap_array<place> marks_;  ///< in the order they were made
+    std::size_t       current_ = 0;
+};
+
+} // namespace vram

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/pool/stream_bump.hpp> // first: the header stands alone
+
+#include <vram/sim/sim.hpp>
+
+#include "../doubles/at.hpp"
+#include "../doubles/bombing.hpp"
+#include "../doubles/streams_at_work.hpp"
+
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <cstddef>
+#include <new>
+
+using namespace vram;
+using namespace std::chrono_literals;
+using doubles::at;
+
+using sim_bump = stream_bump<sim_platform>;
+template class vram::stream_bump<sim_platform>;
+
+namespace {
+
+/// The books with a lock, and streams by name.
+struct bump_desk {
+    sim_bump                    books{event_policy::lazy, false};
+    platform_lock<sim_platform> lock;
+
+    void* take(sim_stream const& s, std::size_t bytes) {
+        auto                  held = lock.hold();
+        sim_stream_view const on   = s;
+        return books.take({bytes, 256, &on}, held);
+    }
+};
+
+void linger(sim_stream const& s) { sim_launch(s, {.name = "linger", .duration = 1ms}); }
+
+} // namespace
+
+TEST_CASE("stream_bump: a chunk that is too small is passed over, and come back to after a reset") {
+    sim_node   node;
+    bump_desk  desk;
+    sim_stream s;
+    CHECK(desk.take(s, 1) == nullptr);
+    desk.books.add({at(0x1000), 0x400, 256});
+    desk.books.add({at(0x8000), 0x800, 256});
+    CHECK(desk.take(s, 0x300) == at(0x1000));
+    CHECK(desk.take(s, 0x700) == at(0x8000));
+    CHECK(desk.take(s, 0x100) == at(0x8700));
+    CHECK(desk.take(s, 1) == nullptr);
+    CHECK(desk.books.reset() == 0xb00);
+    CHECK(desk.take(s, 0x500) == at(0x8000));
+    CHECK(desk.books.free_memory().releasable == 0);
+}
+
+TEST_CASE("stream_bump: marks are good until something earlier is unwound") {
+    sim_node   node;
+    bump_desk  desk;
+    sim_stream s;
+    desk.books.mark(3);
+    desk.books.add({at(0x1000), 0x1000, 256});
+    (void)desk.take(s, 0x100);
+    desk.books.mark(5);
+    (void)desk.take(s, 0x100);
+    desk.books.mark(8);
+    CHECK(desk.books.has(3));
+    CHECK(desk.books.has(5));
+    CHECK_FALSE(desk.books.has(4));
+    CHECK_FALSE(desk.books.has(9));
+    CHECK(desk.books.unwind(5) == 0x100);
+    CHECK(desk.books.has(5));
+    CHECK_FALSE(desk.books.has(8));
+    CHECK(desk.books.unwind(3) == 0x100);
+    CHECK_FALSE(desk.books.has(5));
+    CHECK(desk.books.reset() == 0);
+    CHECK_FALSE(desk.books.has(3));
+}
+
+TEST_CASE("stream_bump: an idle chunk is one that nothing is out of, and nobody uses") {
+    sim_node   node;
+    bump_desk  desk;
+    sim_stream a, b;
+    desk.books.add({at(0x1000), 0x400, 256});
+    desk.books.add({at(0x8000), 0x800, 256});
+    CHECK(desk.take(a, 0x400) == at(0x1000));
+    CHECK(desk.take(b, 0x400) == at(0x8000));
+    linger(b);
+    auto held = desk.lock.hold();
+    CHECK(desk.books.remove_idle(held).bytes == 0);
+    sim_stream_view const on = b;
+    CHECK(desk.books.give(at(0x8000), 0x400, &on));
+    CHECK_FALSE(desk.books.give(at(0x8000), 0x400, &on));
+    CHECK(desk.books.remove_idle(held).bytes == 0); // the current one
+    CHECK(desk.books.reset() == 0x400);
+    CHECK(desk.books.pending() == 0x800);
+    auto const first = desk.books.remove_idle(held);
+    CHECK(first.base == at(0x8000));
+    CHECK(first.bytes == 0x800);
+    CHECK(node.now() >= 1ms);
+    CHECK(desk.books.remove_idle(held).base == at(0x1000));
+    CHECK(desk.books.remove_idle(held).bytes == 0);
+    CHECK(desk.books.free_memory() == free_pieces{});
+}
+
+TEST_CASE("stream_bump: when there is no host memory for a chunk nothing has changed") {
+    sim_node        node;
+    bump_desk       desk;
+    sim_stream      s;
+    sim_stream_view on = s;
+    for (std::uint64_t n = 1;; ++n) {
+        bool             threw = false;
+        doubles::bombing armed{n};
+        try {
+            (void)desk.books.add({at(0x1000), 0x400, 256}, &on, {0x100, 256, &on});
+        } catch (std::bad_alloc const&) { threw = true; }
+        bool const hit = armed.defuse();
+        CHECK(threw == hit);
+        if (!hit) { break; }
+        CHECK(desk.books.chunks().size() == 0);
+    }
+    CHECK(desk.books.chunks().size() == 1);
+    CHECK(desk.books.free_memory().bytes == 0x300);
+}
