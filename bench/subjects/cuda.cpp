@@ -94,7 +94,8 @@ std::string cuda_name() {
 
 void add_cuda(found& all) {
     using source = vram::cuda_resource;
-    add_stacks<stacks<source>, occupied_stacks<stacks<source>>>(all.subjects, "on device memory");
+    using pools  = stacks<source, vram::virtual_resource>;
+    add_stacks<pools, occupied_stacks<pools>>(all.subjects, "on device memory");
     add_stacks<cuda_stacks<source>, occupied_stacks<cuda_stacks<source>>>(all.subjects,
                                                                           "on the driver's pool");
     all.subjects.push_back(

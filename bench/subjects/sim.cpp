@@ -2,6 +2,7 @@
 // The stacks on the simulated device, without the simulator's own cost.
 
 #include "../support/address_resource.hpp"
+#include "../support/address_virtual.hpp"
 #include "found.hpp"
 #include "stacks.hpp"
 
@@ -13,9 +14,16 @@ std::string type_name<address_resource<streams_are::idle>>() {
     return "sim_resource";
 }
 
+template <>
+std::string type_name<address_virtual<streams_are::idle>>() {
+    return "sim_virtual_resource";
+}
+
+template <streams_are Pace>
+using sim_stacks = stacks<address_resource<Pace>, address_virtual<Pace>>;
+
 void add_sim(found& all) {
-    add_stacks<stacks<address_resource<streams_are::idle>>,
-               stacks<address_resource<streams_are::busy>>>(
+    add_stacks<sim_stacks<streams_are::idle>, sim_stacks<streams_are::busy>>(
         all.subjects, "on addresses alone; where streams rotate they are never done");
 }
 

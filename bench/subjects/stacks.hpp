@@ -29,10 +29,11 @@ struct entry {
     static std::string      name() { return type_name<Stack>(); }
 };
 
-/// The pools over a source of memory. A new one is a line here.
-template <class Source>
+/// The pools over a source of memory, and over one of virtual memory. A new one is a line here.
+template <class Source, class Virtual>
 using stacks = std::tuple< //
     entry<vram::pool<vram::stream_ordered<Source>>, role::plain>,
+    entry<vram::pool<Virtual>, role::fast>,
     entry<vram::locked<vram::pool<vram::stream_ordered<Source>>>>>;
 
 /// Adds every entry of `List`. `Busy` lists the same over streams that are never done.

@@ -28,7 +28,7 @@ struct fixture {
     }
     void give(sim_stream_view s, void* p, std::size_t bytes) {
         auto const held = lock.hold();
-        CHECK(heap.give(heap.live(p), bytes, 256, &s));
+        CHECK(heap.give(heap.live(p, bytes), bytes, 256, &s));
     }
 
     sim_node                    node;
@@ -46,10 +46,10 @@ TEST_CASE("stream_heap: what a request takes is what it asked for, rounded, and 
     void* const p = f.take(s, 1000);
     CHECK(f.heap.usage().live == 1024);
     CHECK(f.heap.usage().requested == 1000);
-    CHECK_FALSE(f.heap.give(f.heap.live(p), 1001, 256, nullptr));
-    CHECK_FALSE(f.heap.give(f.heap.live(p), 1000, 512, nullptr));
-    CHECK(f.heap.give(f.heap.live(p), 1000, 256, nullptr));
-    CHECK_FALSE(f.heap.give(f.heap.live(p), 1000, 256, nullptr));
+    CHECK_FALSE(f.heap.give(f.heap.live(p, 1001), 1001, 256, nullptr));
+    CHECK_FALSE(f.heap.give(f.heap.live(p, 1000), 1000, 512, nullptr));
+    CHECK(f.heap.give(f.heap.live(p, 1000), 1000, 256, nullptr));
+    CHECK_FALSE(f.heap.give(f.heap.live(p, 1000), 1000, 256, nullptr));
     CHECK(f.heap.usage().live == 0);
     CHECK(f.take(s, 2 << 20) == nullptr);
 }
@@ -72,8 +72,8 @@ TEST_CASE("stream_heap: a chunk in the order of one stream is another's after a 
         void* const           q     = heap.take({.asked = 1 << 19, .on = &other}, held, false);
         CHECK(q != nullptr);
         CHECK(heap.usage().waits == 1);
-        CHECK(heap.give(heap.live(p), 1 << 19, 256, &on));
-        CHECK(heap.give(heap.live(q), 1 << 19, 256, &other));
+        CHECK(heap.give(heap.live(p, 1 << 19), 1 << 19, 256, &on));
+        CHECK(heap.give(heap.live(q, 1 << 19), 1 << 19, 256, &other));
         heap.finish(held);
         auto const gone = heap.remove_idle(held);
         CHECK(gone.base == memory);

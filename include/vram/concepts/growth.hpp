@@ -12,7 +12,7 @@ namespace vram {
 /// What a pool knows when it must grow, in bytes.
 struct growth_request {
     std::size_t needed      = 0; ///< the smallest block that would do, rounded
-    std::size_t held        = 0; ///< reserved so far
+    std::size_t held        = 0; ///< reserved so far, for blocks of such sizes
     std::size_t device_free = 0; ///< free on the device; 0 where the policy did not ask for it
 };
 

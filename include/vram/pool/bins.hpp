@@ -4,7 +4,8 @@
 /// \file
 /// `bins` keep free blocks by size, so that one that fits is found without a search.
 
-#include <vram/pool/block.hpp> // block
+#include <vram/pool/block.hpp>      // block
+#include <vram/pool/block_list.hpp> // block_list
 
 #include <bit>     // bit_width, countr_zero
 #include <cstddef> // size_t
@@ -57,7 +58,7 @@ public:
     void remove(block* b) noexcept {
         std::size_t const i     = of(b->bytes);
         std::size_t const level = i / per_level;
-        lists_[i].remove(b);
+        block_list::remove(b);
         std::uint32_t const gone = lists_[i].empty();
         maps_[level] &= ~(gone << (i % per_level));
         std::uint64_t const all_gone = maps_[level] == 0;
@@ -77,7 +78,7 @@ public:
     }
     /// The block that was put into a bin last, or null; and the one before it, or null.
     [[nodiscard]] block* front(std::size_t bin) const noexcept {
-        return lists_[bin].empty() ? nullptr : lists_[bin].first();
+        return lists_[bin].front();
     }
     [[nodiscard]] block* after(std::size_t bin, block const* b) const noexcept {
         return lists_[bin].after(b);
@@ -97,44 +98,9 @@ public:
     }
 
 private:
-    /// A ring of blocks, closed by the list itself.
-    class list {
-    public:
-        list() noexcept = default;
-        list(list&&)    = delete;
-
-        [[nodiscard]] bool   empty() const noexcept { return ends_.next == &ends_; }
-        [[nodiscard]] block* first() const noexcept { return static_cast<block*>(ends_.next); }
-        [[nodiscard]] block* after(block const* b) const noexcept {
-            return b->next == &ends_ ? nullptr : static_cast<block*>(b->next);
-        }
-        void insert(block* b) noexcept {
-            b->previous          = &ends_;
-            b->next              = ends_.next;
-            ends_.next->previous = b;
-            ends_.next           = b;
-        }
-        void remove(block* b) noexcept {
-            b->next->previous = b->previous;
-            b->previous->next = b->next;
-        }
-        /// What `other` holds, of which this holds nothing.
-        void take(list& other) noexcept {
-            ends_ = {&ends_, &ends_};
-            if (other.empty()) { return; }
-            ends_                = other.ends_;
-            ends_.next->previous = &ends_;
-            ends_.previous->next = &ends_;
-            other.ends_          = {&other.ends_, &other.ends_};
-        }
-
-    private:
-        links ends_{&ends_, &ends_};
-    };
-
     std::uint64_t map_ = 0;        ///< levels that hold something
     std::uint32_t maps_[levels]{}; ///< lists of a level that hold something
-    list          lists_[count];
+    block_list    lists_[count];
 };
 
 } // namespace vram

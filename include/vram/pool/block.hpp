@@ -44,8 +44,9 @@ struct block : links { // in its bin
         tag_note*     note;
     };
     std::uint32_t slot      = nobody; ///< while not handed out: who may still be using all of it
-    std::uint16_t slack     = 0;      ///< bytes that the client did not ask for
+    std::uint8_t  slack     = 0;      ///< bytes that the client did not ask for: below a granule
     std::uint8_t  alignment = 0;      ///< that the client asked for: the power of two
+    bool          apart     = false;  ///< it lies among blocks that are kept apart from others
     state         now       = state::live;
 
     [[nodiscard]] std::uintptr_t end() const noexcept { return address + bytes; }

@@ -5,9 +5,9 @@
 /// `block_heap` cuts chunks into blocks and joins what comes back: the heart of a pool, without
 /// streams.
 
-#include <vram/base/align.hpp>       // align, align_down
+#include <vram/base/align.hpp>       // align
 #include <vram/pool/address_map.hpp> // address_map
-#include <vram/pool/bins.hpp>        // bins
+#include <vram/pool/free_blocks.hpp> // free_blocks
 #include <vram/pool/heap_array.hpp>  // heap_array
 #include <vram/pool/note_store.hpp>  // note_store
 
@@ -35,6 +35,7 @@ public:
         void*       base      = nullptr;
         std::size_t bytes     = 0;
         std::size_t alignment = 0; ///< what the upstream was asked for
+        bool        busy      = false; ///< its end is being moved: it stays as it is meanwhile
 
         /// Whether all of it is free, in one block.
         [[nodiscard]] bool idle() const noexcept {
@@ -42,18 +43,18 @@ public:
         }
     };
 
-    /// A place for a request. `cost` is what `price` said: 0 is nothing, the larger the worse.
-    struct fit {
-        block*         where = nullptr;
-        std::uintptr_t start = 0;
-        unsigned       cost  = 0;
-    };
-    static constexpr unsigned unusable = 2; ///< the price of a place that cannot be had
+    using fit                          = free_blocks::fit;
+    static constexpr unsigned unusable = free_blocks::unusable;
 
-    block_heap() = default;
+    /// `in_place`: chunks grow at their ends, in which there is always a free block, of no bytes if
+    /// need be.
+    /// `apart` is what its blocks say of themselves.
+    explicit block_heap(bool in_place = false, bool apart = false) noexcept
+        : free_{in_place}, apart_{apart} {}
     block_heap(block_heap&& other) noexcept { *this = static_cast<block_heap&&>(other); }
     block_heap& operator=(block_heap&& other) noexcept {
-        bins_       = std::move(other.bins_);
+        free_       = std::move(other.free_);
+        apart_      = other.apart_;
         blocks_     = std::move(other.blocks_);
         notes_      = std::move(other.notes_);
         live_       = std::move(other.live_);
@@ -70,48 +71,25 @@ public:
         live_.reserve(1);
     }
 
-    /// A place for `bytes` (a multiple of `granule`) at `alignment`, or none: a tight one of few
-    /// candidates that cost nothing, else the first that costs least. `all` looks at every free
-    /// block that could do.
+    /// A place for a request: see `free_blocks`.
     template <class Price>
-    [[nodiscard]] fit find(std::size_t bytes, std::size_t alignment, Price const& price, bool all) {
-        std::size_t const each = all ? ~std::size_t{0} : 4;  // candidates in one bin
-        std::size_t       left = all ? ~std::size_t{0} : 48; // candidates once there is something
-        fit               priced{.cost = unusable};
-        std::size_t const own = bins::of(bytes); // some of these are too small; later ones all do
-        for (auto i = bins_.next(own); i != bins::count; i = bins_.next(i + 1)) {
-            fit         best{.cost = unusable};
-            std::size_t seen = 0;
-            for (block* b = bins_.front(i); b != nullptr && seen < each;
-                 b        = bins_.after(i, b), ++seen) {
-                if (best.where != nullptr && b->bytes >= best.where->bytes) { continue; }
-                fit const place = placed(b, bytes, alignment, price);
-                if (place.cost == 0) {
-                    if (i != own || b->bytes == bytes) { return place; } // as tight as the bin
-                    best = place;
-                } else if (place.cost < priced.cost) {
-                    priced = place;
-                }
-            }
-            if (best.where != nullptr) { return best; }
-            left = left > seen ? left - seen : 0;
-            if (left == 0 && priced.where != nullptr) { break; }
-        }
-        return priced;
+    [[nodiscard]] fit find(std::size_t bytes, std::size_t alignment, Price const& price,
+                           bool all) const {
+        return free_.find(bytes, alignment, price, all);
     }
 
     /// Hands out [start, start + bytes) of a free block; what is left of it stays free. After
     /// `reserve`.
     block* take(fit const& place, std::size_t bytes) noexcept {
         block* b = place.where;
-        bins_.remove(b);
+        free_.remove(b);
         if (b->slot == block::several) { return take_part(b, place.start, bytes); }
         if (place.start != b->address) {
             block* const front = b;
             b                  = cut(front, place.start - front->address);
-            bins_.insert(front);
+            free_.insert(front);
         }
-        if (b->bytes != bytes) { bins_.insert(cut(b, bytes)); }
+        if (b->bytes != bytes || free_.is_tail(b)) { free_.insert(cut(b, bytes)); }
         return hand_out(b);
     }
 
@@ -149,14 +127,14 @@ public:
         join_after(b, settled);
         block* const front = b->before;
         if (front == nullptr || front->now != block::state::free) {
-            bins_.insert(b);
+            free_.insert(b);
             return b;
         }
-        bins_.remove(front);
+        free_.remove(front);
         bool const joined = absorb(front, settled);
-        bins_.insert(front);
+        free_.insert(front);
         if (joined) { return front; }
-        bins_.insert(b);
+        free_.insert(b);
         return b;
     }
 
@@ -169,9 +147,10 @@ public:
         b->address     = reinterpret_cast<std::uintptr_t>(base);
         b->bytes       = bytes;
         b->now         = block::state::free;
+        b->apart       = apart_;
         hold(b, held);
-        bins_.insert(b);
-        chunks_.push(chunk{b, base, bytes, alignment});
+        free_.insert(b);
+        chunks_.push(chunk{.first = b, .base = base, .bytes = bytes, .alignment = alignment});
         reserved_ += bytes;
         free_bytes_ += bytes;
         return b;
@@ -184,8 +163,8 @@ public:
         std::size_t found = chunks_.size();
         unsigned    least = unusable;
         for (std::size_t i = 0; i < chunks_.size(); ++i) {
-            if (!chunks_[i].idle()) { continue; }
-            unsigned const cost = priced(*chunks_[i].first, price);
+            if (chunks_[i].busy || !chunks_[i].idle()) { continue; }
+            unsigned const cost = free_blocks::priced(*chunks_[i].first, price);
             if (cost < least ||
                 (cost == least && cost != unusable && chunks_[i].bytes > chunks_[found].bytes)) {
                 found = i;
@@ -197,13 +176,55 @@ public:
     /// Takes an idle chunk out of the books.
     chunk remove(std::size_t index) noexcept {
         chunk const gone = chunks_.take(index);
-        bins_.remove(gone.first);
+        free_.remove(gone.first);
         release(gone.first);
         blocks_.put_back(gone.first);
         reserved_ -= gone.bytes;
         free_bytes_ -= gone.bytes;
         return gone;
     }
+
+    /// How a chunk's end is moved: that of the chunk at `base`, `bytes` large, by `by` bytes.
+    struct move_of_end {
+        void*       base  = nullptr; ///< null: none can be moved
+        std::size_t bytes = 0;
+        std::size_t by    = 0;
+    };
+    /// The chunk that must grow least for a request to fit at its end. It is busy from here on.
+    [[nodiscard]] move_of_end begin_growth(std::size_t bytes, std::size_t alignment) noexcept {
+        move_of_end least;
+        chunk*      found = nullptr;
+        free_.for_each_tail([&](block const* tail) {
+            chunk&               c     = around(tail);
+            std::uintptr_t const start = align(tail->address, alignment);
+            if (c.busy || start < tail->address || start + bytes < start) { return; }
+            std::size_t const by = start + bytes - tail->end();
+            if (found != nullptr && by >= least.by) { return; }
+            found = &c;
+            least = {c.base, c.bytes, by};
+        });
+        if (found != nullptr) { found->busy = true; }
+        return least;
+    }
+    /// Takes whole pages of free bytes at the end of a chunk, where they cost nothing, out of the
+    /// books: few more than `most` bytes. The chunk is busy from here on.
+    template <class Price>
+    [[nodiscard]] move_of_end begin_shrinking(std::size_t page, std::size_t most,
+                                              Price const& price) noexcept {
+        std::size_t const pages = (most - 1) / page + 1;
+        move_of_end found;
+        free_.for_each_tail([&](block const* tail) {
+            chunk const&      c  = around(tail);
+            std::size_t const there = tail->bytes / page;
+            std::size_t const by    = (there < pages ? there : pages) * page;
+            if (c.busy || found.base != nullptr || by == 0 || by == c.bytes) { return; }
+            if (free_blocks::priced(*tail, price) == 0) { found = {c.base, c.bytes, by}; }
+        });
+        if (found.base != nullptr) { move_end(found.base, std::size_t{0} - found.by, true); }
+        return found;
+    }
+    /// The end of a busy chunk has moved by `by` more bytes, or not at all.
+    void end_move(void const* base, std::size_t by) noexcept { move_end(base, by, false); }
 
     /// Drops settled tags everywhere and joins free neighbours that could not be joined before.
     template <class Settled>
@@ -212,9 +233,9 @@ public:
             for (block* b = c.first; b != nullptr; b = b->after) {
                 if (b->now != block::state::free) { continue; }
                 refresh(b, settled);
-                bins_.remove(b);
+                free_.remove(b);
                 while (join_after(b, settled)) {}
-                bins_.insert(b);
+                free_.insert(b);
             }
         }
     }
@@ -249,32 +270,43 @@ public:
         }
         return false;
     }
+    /// Whether a chunk begins at `base`.
+    [[nodiscard]] bool is_chunk(void const* base) const noexcept {
+        for (chunk const& c : chunks_) {
+            if (c.base == base) { return true; }
+        }
+        return false;
+    }
     [[nodiscard]] heap_array<chunk> const& chunks() const noexcept { return chunks_; }
     [[nodiscard]] std::size_t              reserved() const noexcept { return reserved_; }
     [[nodiscard]] std::size_t              free_bytes() const noexcept { return free_bytes_; }
-    [[nodiscard]] std::size_t largest_free() const noexcept { return bins_.largest_block(); }
+    [[nodiscard]] std::size_t largest_free() const noexcept { return free_.largest_block(); }
     [[nodiscard]] std::size_t live_blocks() const noexcept { return live_.size(); }
 
 private:
-    /// What it costs to have all of `b`.
-    template <class Price>
-    static unsigned priced(block const& b, Price const& price) {
-        if (b.slot == block::nobody) { return 0; }
-        return b.slot == block::several ? price(b.note->what) : price(b.slot, b.epoch);
+    [[nodiscard]] static std::uintptr_t end_of(chunk const& c) noexcept {
+        return reinterpret_cast<std::uintptr_t>(c.base) + c.bytes;
     }
-    /// The cheaper end of `b` for the request.
-    template <class Price>
-    fit placed(block* b, std::size_t bytes, std::size_t alignment, Price const& price) const {
-        std::uintptr_t const start = align(b->address, alignment);
-        if (start > b->end() || b->end() - start < bytes) { return {.cost = unusable}; }
-        if (b->slot != block::several) { return {b, start, priced(*b, price)}; }
-        tags const& held = b->note->what;
-        fit const   front{b, start, price(held.within(start, start + bytes))};
-        if (front.cost == 0) { return front; }
-        std::uintptr_t const last = align_down(b->end() - bytes, alignment);
-        fit const            back{b, last, price(held.within(last, last + bytes))};
-        if (back.cost < front.cost) { return back; }
-        return front.cost < unusable ? front : fit{.cost = unusable};
+    /// The chunk that ends with a tail.
+    chunk& around(block const* tail) noexcept {
+        chunk* c = chunks_.begin();
+        while (end_of(*c) != tail->end()) { ++c; }
+        return *c;
+    }
+    /// Nobody uses what is new at the end of a chunk.
+    void move_end(void const* base, std::size_t by, bool busy) noexcept {
+        chunk* c = chunks_.begin();
+        while (c->base != base) { ++c; }
+        block* tail = nullptr;
+        free_.for_each_tail([&](block* b) { tail = b->end() == end_of(*c) ? b : tail; });
+        tags const held = tail->waits_for();
+        tail->bytes += by;
+        c->bytes += by;
+        c->busy = busy;
+        reserved_ += by;
+        free_bytes_ += by;
+        tags const left = held.within(tail->address, tail->end());
+        if (left.empty() || tail->slot == block::several || !notes_.empty()) { hold(tail, left); }
     }
 
     /// Nobody uses the block any more.
@@ -297,12 +329,12 @@ private:
             block* const front = b;
             b                  = cut(front, start - front->address);
             hold(front, held.within(front->address, front->end()));
-            bins_.insert(front);
+            free_.insert(front);
         }
-        if (b->bytes != bytes) {
+        if (b->bytes != bytes || free_.is_tail(b)) {
             block* const rest = cut(b, bytes);
             hold(rest, held.within(rest->address, rest->end()));
-            bins_.insert(rest);
+            free_.insert(rest);
         }
         return hand_out(b);
     }
@@ -315,9 +347,10 @@ private:
         rest->bytes       = b->bytes - bytes;
         rest->before      = b;
         rest->after       = b->after;
-        rest->slot        = b->slot;
+        rest->slot        = rest->bytes != 0 ? b->slot : block::nobody;
         rest->epoch       = b->epoch;
         rest->now         = block::state::free;
+        rest->apart       = b->apart;
         if (rest->after != nullptr) { rest->after->before = rest; }
         b->after = rest;
         b->bytes = bytes;
@@ -330,7 +363,7 @@ private:
         block* const gone = b->after;
         if (b->slot == gone->slot && b->slot != block::several) { // nearly always
             b->epoch = b->epoch > gone->epoch ? b->epoch : gone->epoch;
-        } else if (!join_tags(b, gone, settled)) {
+        } else if (gone->bytes != 0 && !join_tags(b, gone, settled)) {
             return false;
         }
         b->bytes += gone->bytes;
@@ -374,19 +407,20 @@ private:
     bool join_after(block* b, Settled const& settled) noexcept {
         block* const after = b->after;
         if (after == nullptr || after->now != block::state::free) { return false; }
-        bins_.remove(after);
+        free_.remove(after);
         if (absorb(b, settled)) { return true; }
-        bins_.insert(after);
+        free_.insert(after);
         return false;
     }
 
-    bins                 bins_;
+    free_blocks          free_;
     note_store<block>    blocks_;
     note_store<tag_note> notes_;
     address_map<block>   live_;
     heap_array<chunk>    chunks_;
     std::size_t          reserved_   = 0;
     std::size_t          free_bytes_ = 0;
+    bool                 apart_;
 };
 
 } // namespace vram

@@ -14,21 +14,21 @@ namespace vram {
 
 /// The next chunk is what is needed, at least `share` of what is held and at least `least` bytes,
 /// rounded up to `unit`. The number of chunks stays logarithmic, and at most `share` of memory is
-/// idle for growth.
+/// idle for growth. A pool asks for its small blocks and for its large ones separately.
 ///
 /// Cost   a few additions; the device is not asked
 struct geometric_growth {
     static constexpr bool asks_device = false;
 
-    double      share = 0.1;    ///< 1 doubles what is held
-    std::size_t least = 20_MiB; ///< what the driver gives without splitting its own pages
+    double      share = 0.02;   ///< 1 doubles what is held
+    std::size_t least = 20_MiB; ///< of a chunk for requests above 1 MiB; for smaller ones `unit`
     std::size_t unit  = 2_MiB;  ///< the page of device memory: less is wasted by the driver
 
     [[nodiscard]] std::size_t operator()(growth_request const& request) const noexcept {
         auto const  part = static_cast<std::size_t>(static_cast<double>(request.held) * share);
         std::size_t size = request.needed > part ? request.needed : part;
-        size             = size > least ? size : least;
-        return align(size, unit);
+        std::size_t const low = request.needed > 1_MiB ? least : unit;
+        return align(size > low ? size : low, unit);
     }
 };
 

@@ -107,6 +107,35 @@ protected:
             throw;
         }
     }
+    /// Bytes on their way from the upstream, within the limit.
+    struct claim {
+        growing_base&     owner;
+        std::size_t const bytes;
+        bool              granted;
+
+        claim(growing_base& p, std::size_t n) : owner{p}, bytes{n} {
+            auto const        held = p.lock_.hold();
+            std::size_t const out  = p.figures_.reserved + p.growing_;
+            granted                = out <= p.max_size_ && n <= p.max_size_ - out;
+            if (granted) { p.growing_ += n; }
+        }
+        claim(claim const&) = delete;
+        ~claim() {
+            if (!granted) { return; }
+            auto const held = owner.lock_.hold();
+            owner.growing_ -= bytes;
+        }
+
+        /// They have come. The lock is held.
+        void keep() noexcept {
+            granted         = false;
+            memory_usage& f = owner.figures_;
+            owner.growing_ -= bytes;
+            f.reserved += bytes;
+            if (f.reserved > f.peak_reserved) { f.peak_reserved = f.reserved; }
+        }
+    };
+
     /// Gives a chunk that nobody uses back; its books are closed. Opens the lock meanwhile.
     void give_back(void* at, std::size_t size, std::size_t alignment, guard& held) {
         ++figures_.upstream;
@@ -117,7 +146,7 @@ protected:
     }
 
     /// The last attempt, and the refusal: throws what `attempt()` throws, with numbers added.
-    /// `largest()` is asked with the lock held.
+    /// `largest()`, the largest free block, is asked with the lock held.
     template <class Attempt, class Largest>
     void* or_throw(request const& r, Attempt attempt, Largest largest) {
         shortage numbers{};
@@ -179,9 +208,9 @@ private:
         if (r.on != nullptr) { fill(n.stream, platform::id(*r.on)); }
         {
             auto const held = lock_.hold();
-            n.live          = figures_.live; // these three belong together: all the pool's own
+            n.largest_free  = largest(); // these three belong together: all the pool's own
+            n.live          = figures_.live;
             n.reserved      = figures_.reserved;
-            n.largest_free  = largest();
         }
         try {
             memory_info const device = device_memory(r.on);
@@ -189,35 +218,6 @@ private:
             fill(n.device_total, device.total);
         } catch (...) {} // the refusal is the news, not that the device does not answer
     }
-
-    /// Bytes on their way from the upstream, within the limit.
-    struct claim {
-        growing_base&     owner;
-        std::size_t const bytes;
-        bool              granted;
-
-        claim(growing_base& p, std::size_t n) : owner{p}, bytes{n} {
-            auto const        held = p.lock_.hold();
-            std::size_t const out  = p.figures_.reserved + p.growing_;
-            granted                = out <= p.max_size_ && n <= p.max_size_ - out;
-            if (granted) { p.growing_ += n; }
-        }
-        claim(claim const&) = delete;
-        ~claim() {
-            if (!granted) { return; }
-            auto const held = owner.lock_.hold();
-            owner.growing_ -= bytes;
-        }
-
-        /// They have come. The lock is held.
-        void keep() noexcept {
-            granted         = false;
-            memory_usage& f = owner.figures_;
-            owner.growing_ -= bytes;
-            f.reserved += bytes;
-            if (f.reserved > f.peak_reserved) { f.peak_reserved = f.reserved; }
-        }
-    };
 
     std::size_t growing_ = 0;
 };

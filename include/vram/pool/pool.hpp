@@ -4,22 +4,22 @@
 /// \file
 /// `pool` takes big chunks and hands out small blocks, each to whichever stream may have it.
 
+#include <vram/base/align.hpp>            // align, saturating_add
 #include <vram/base/contract.hpp>         // expects
 #include <vram/base/error.hpp>            // report_error
 #include <vram/base/out_of_memory.hpp>    // out_of_memory
-#include <vram/layer/layer_base.hpp>      // layer_base
+#include <vram/concepts/expandable.hpp>   // expandable_resource
 #include <vram/layer/with.hpp>            // with::word
-#include <vram/pool/ask_upstream.hpp>     // ask_upstream
-#include <vram/pool/geometric_growth.hpp> // geometric_growth
+#include <vram/pool/default_growth.hpp>   // default_growth
+#include <vram/pool/free_pieces.hpp>      // free_pieces
+#include <vram/pool/growing_base.hpp>     // growing_base
 #include <vram/pool/pool_options.hpp>     // pool_options
 #include <vram/pool/stream_heap.hpp>      // stream_heap
 #include <vram/source/null_resource.hpp>  // the stand-in of the proofs below
 
 #include <concepts> // default_initializable, assignable_from
 #include <cstddef>  // size_t
-#include <cstdint>  // uint64_t
-#include <new>      // bad_alloc
-#include <utility>  // move
+#include <utility>  // move, exchange
 
 namespace vram {
 
@@ -44,9 +44,9 @@ namespace vram {
 ///           chunks go back only when every stream is done with them
 /// Cost      constant at any number of blocks; a stream that reuses its own memory makes no call of
 ///           the platform but for its id, no event, and no host allocation
-template <synchronous_resource Upstream, growth Growth = geometric_growth>
-class pool : public layer_base<Upstream> {
-    using base = layer_base<Upstream>;
+template <synchronous_resource Upstream, growth Growth = default_growth<Upstream>>
+class pool : public growing_base<Upstream> {
+    using base = growing_base<Upstream>;
 
 public:
     using typename base::platform;
@@ -59,18 +59,16 @@ public:
 
     /// Takes `options.initial_size` bytes at once; throws what the upstream throws.
     explicit pool(Upstream upstream, pool_options options = {}, Growth growth = {})
-        : base{std::move(upstream)},
+        : base{std::move(upstream), options.max_size},
           options_{options},
           growth_{std::move(growth)},
-          heap_{options.events, options.graphs} {
+          heap_{options.events, options.graphs, options.initial_size == 0} {
         if (options.initial_size == 0) { return; }
         expects(options.initial_size <= options.max_size,
                 "pool: the initial size is within the maximum");
         request const all{.asked = options.initial_size};
         if (!all.possible()) { throw out_of_memory{{.asked = all.asked, .rounded = all.bytes}}; }
-        std::size_t const alignment = all.chunk_alignment();
-        adopt(this->upstream_.allocate_sync(all.bytes, alignment), all.bytes, alignment, nullptr,
-              nullptr);
+        grow_by<true>(all, all.bytes, nullptr);
     }
     pool(pool&&) = default; ///< while unshared; memory that is out stays where it is
     pool& operator=(pool&& other) noexcept
@@ -79,10 +77,10 @@ public:
         if (this == &other) { return *this; }
         give_everything_back();
         base::operator=(std::move(other));
-        options_        = other.options_;
-        growth_         = std::move(other.growth_);
-        heap_           = std::move(other.heap_);
-        upstream_calls_ = other.upstream_calls_;
+        options_ = other.options_;
+        growth_  = std::move(other.growth_);
+        heap_    = std::move(other.heap_);
+        most_    = std::exchange(other.most_, 0);
         return *this;
     }
     /// Waits for the streams, reports what is still out, and gives every chunk back.
@@ -102,13 +100,15 @@ public:
                                      std::size_t alignment = default_alignment) noexcept
         requires fallible_resource<Upstream>
     {
-        return try_get({.asked = bytes, .alignment = alignment, .on = &s});
+        return this->or_null(
+            bytes, [&] { return get<false>({.asked = bytes, .alignment = alignment, .on = &s}); });
     }
     [[nodiscard]] void* try_allocate_sync(std::size_t bytes,
                                           std::size_t alignment = default_alignment) noexcept
         requires fallible_resource<Upstream>
     {
-        return try_get({.asked = bytes, .alignment = alignment});
+        return this->or_null(bytes,
+                             [&] { return get<false>({.asked = bytes, .alignment = alignment}); });
     }
 
     void deallocate(stream s, void* p, std::size_t bytes,
@@ -123,67 +123,84 @@ public:
 
     /// Whether `p` lies in one of the chunks, handed out or not.
     [[nodiscard]] bool owns(void const* p) const {
-        auto const held = lock_.hold();
+        auto const held = this->lock_.hold();
         return heap_.blocks().owns(p);
     }
     /// `pending` counts free bytes that some stream may still use. Cost: a walk over all blocks.
     [[nodiscard]] memory_usage usage() const {
-        auto const   held = lock_.hold();
+        auto const   held = this->lock_.hold();
         memory_usage now  = heap_.usage();
-        now.upstream      = upstream_calls_;
+        now.reserved      = this->figures_.reserved;
+        now.peak_reserved = this->figures_.peak_reserved;
+        now.upstream      = this->figures_.upstream;
         return now;
+    }
+    /// What is free, piece by piece. Cost: a walk over all blocks.
+    [[nodiscard]] free_pieces free_memory() const {
+        auto const held = this->lock_.hold();
+        return heap_.free_memory();
+    }
+    /// Peaks start again from what is out and held now. Returns the figures from before.
+    memory_usage reset_peaks() noexcept {
+        auto const   held   = this->lock_.hold();
+        memory_usage before = this->figures_;
+        before.peak_live    = heap_.reset_peak();
+        this->figures_.peak_reserved = this->figures_.reserved;
+        return before;
+    }
+    /// Takes in the peaks of figures from before.
+    void raise_peaks(memory_usage const& before) noexcept {
+        base::raise_peaks(before);
+        auto const held = this->lock_.hold();
+        heap_.raise_peak(before.peak_live);
     }
 
     /// Gives idle chunks back until at most `keep` free bytes are held, waiting on the host for
-    /// streams that may still use them, and trims the upstream. Returns the bytes that went back.
+    /// streams that may still use them, and trims the upstream. Where chunks grow in place, their
+    /// free ends go back as well. Returns the bytes that went back.
     std::size_t trim(std::size_t keep = 0) {
         std::size_t back = 0;
         {
-            auto held = lock_.hold();
+            auto held = this->lock_.hold();
             heap_.poll();
             while (heap_.blocks().free_bytes() > keep) {
-                chunk const gone = heap_.remove_idle(held);
-                if (gone.bytes == 0) { break; }
-                ++upstream_calls_;
-                held.unlock();
-                this->upstream_.deallocate_sync(gone.base, gone.bytes, gone.alignment);
-                held.lock();
-                back += gone.bytes;
+                std::size_t const gone = give_idle_back(held);
+                if (gone == 0) { break; }
+                back += gone;
             }
+            if constexpr (in_place) { back += shrink_ends(keep, held); }
         }
-        if constexpr (trimmable_resource<Upstream>) { // what came from here may be in both
-            std::size_t const beneath = this->upstream_.trim(0);
-            back                      = beneath > back ? beneath : back;
-        }
-        return back;
+        return this->trim_beneath(back);
     }
     /// The stream is about to be destroyed. Does not wait for it.
     void retire(stream s) {
         {
-            auto const held = lock_.hold();
+            auto const held = this->lock_.hold();
             heap_.retire(s);
         }
         if constexpr (retiring_resource<Upstream>) { this->upstream_.retire(s); }
     }
     /// No captured graph that used this pool will run again: what was kept for them is free.
     void forget_captures() {
-        auto const held = lock_.hold();
+        auto const held = this->lock_.hold();
         heap_.forget_captures();
     }
     [[nodiscard]] pool_options const& options() const noexcept { return options_; }
 
 private:
-    using lock    = platform_lock<platform>;
-    using guard   = typename lock::guard;
-    using request = block_request<stream>;
-    using chunk   = block_heap::chunk;
+    static constexpr bool in_place = expandable_resource<Upstream>;
+
+    using guard       = typename base::guard;
+    using request     = block_request<stream>;
+    using chunk       = block_heap::chunk;
+    using move_of_end = block_heap::move_of_end;
 
     template <bool Throwing>
     void* get(request const& r) {
         expects(valid_alignment(r.alignment), "pool: the alignment is a power of two");
         if (r.asked == 0) { return nullptr; }
         if (r.possible()) {
-            auto held = lock_.hold();
+            auto held = this->lock_.hold();
             if (void* const p = heap_.take_warm(r)) { return p; }
             if (void* const p = heap_.take(r, held, false)) { return p; }
             if (void* const p = make_room(r, held)) { return p; }
@@ -194,17 +211,10 @@ private:
             return nullptr;
         }
     }
-    void* try_get(request const& r) noexcept {
-        try {
-            return get<false>(r);
-        } catch (std::bad_alloc const&) {
-        } catch (...) { report_error({.kind = mishap::platform_error, .bytes = r.asked}); }
-        return nullptr;
-    }
     void put(void* p, std::size_t bytes, std::size_t alignment, stream const* on) noexcept {
         if (p == nullptr) { return; }
-        auto         held = lock_.hold();
-        block* const b    = heap_.live(p);
+        auto         held = this->lock_.hold();
+        block* const b    = heap_.live(p, bytes);
         if (heap_.give(b, bytes, alignment, on)) { return; }
         held.unlock();
         auto const kind = b == nullptr ? mishap::foreign_pointer : mishap::wrong_size;
@@ -217,137 +227,170 @@ private:
         bool const captured = r.on != nullptr && platform::capturing(*r.on); // must not wait or ask
         if (!captured) { heap_.poll(); }
         if (void* const p = heap_.take(r, held, true)) { return p; }
-        growth_request const wish{.needed = r.bytes, .held = heap_.blocks().reserved()};
         held.unlock();
-        for (std::size_t size = wanted(r, wish);; size = size / 2 > r.bytes ? size / 2 : r.bytes) {
-            if (void* const p = grow<false>(r, align(size, bins::granule))) { return p; }
-            if (size <= r.bytes) { break; }
-        }
-        if (captured) { return nullptr; }
+        if (void* const p = enlarge(r, captured)) { return p; }
+        held.lock();
+        void* p = heap_.take_elsewhere(r, held);
+        held.unlock();
+        if (p != nullptr || captured) { return p; }
         if (trim() != 0) {
-            if (void* const p = grow<false>(r, r.bytes)) { return p; }
+            if ((p = stretch(r, false)) != nullptr) { return p; }
+            if ((p = grow_by<false>(r, r.bytes, &r)) != nullptr) { return p; }
         }
         held.lock();
         heap_.finish(held);
-        void* const p = heap_.take(r, held, true);
+        p = heap_.take(r, held, true);
+        if (p == nullptr) { p = heap_.take_elsewhere(r, held); }
         held.unlock();
         return p;
+    }
+    /// Grows, by what the policy wants or by less; first where a chunk ends.
+    void* enlarge(request const& r, bool captured) {
+        if (void* const p = stretch(r, true)) { return p; }
+        std::size_t const size = wanted(r, {.needed = r.bytes, .held = held_bytes(r)});
+        if (!captured) { make_way(size); }
+        return stepping_down(size, r.bytes, [&](std::size_t n) {
+            return grow_by<false>(r, align(n, bins::granule), &r);
+        });
+    }
+    /// The first of `size`, half of it, and so on down to `least` with which `attempt` succeeds.
+    template <class Attempt>
+    static auto stepping_down(std::size_t size, std::size_t least, Attempt const& attempt) {
+        for (;; size = size / 2 > least ? size / 2 : least) {
+            auto const got = attempt(size);
+            if (got || size <= least) { return got; }
+        }
     }
 
     /// The size of the next chunk: the policy's, if that is within the limit, or what is needed.
     std::size_t wanted(request const& r, growth_request wish) const {
-        if constexpr (Growth::asks_device) { wish.device_free = device_memory(r).free; }
+        if constexpr (Growth::asks_device) { wish.device_free = base::device_memory(r.on).free; }
         std::size_t const size = growth_(wish);
         bool const        fits = wish.held <= options_.max_size && size <= bins::largest &&
                           size <= options_.max_size - wish.held;
-        return fits && size > r.bytes ? size : r.bytes;
+        return fits && size > wish.needed ? size : wish.needed;
     }
-    /// Takes a chunk of `size` from the upstream and the request out of it; null when it refuses,
-    /// or, where `Throwing`, only when the limit does.
+    [[nodiscard]] std::size_t held_bytes(request const& r) const {
+        auto const held = this->lock_.hold();
+        return heap_.blocks().of(r.bytes).reserved();
+    }
+    /// Before more is held than ever, what is idle goes back: chunks of sizes that a program needed
+    /// once would else pile up.
+    void make_way(std::size_t size) {
+        auto held = this->lock_.hold();
+        while (saturating_add(this->figures_.reserved, size) > most_) {
+            if (give_idle_back(held) == 0) { return; }
+        }
+    }
+    /// Gives one idle chunk back, waiting for it on the host if need be. Returns its size.
+    std::size_t give_idle_back(guard& held) {
+        chunk const gone = heap_.remove_idle(held);
+        if (gone.bytes != 0) { this->give_back(gone.base, gone.bytes, gone.alignment, held); }
+        return gone.bytes;
+    }
+
+    /// Takes a chunk of `size` from the upstream and `out` (null: nothing) out of it; null when it
+    /// refuses, or, where `Throwing`, only when the limit does.
     template <bool Throwing>
-    void* grow(request const& r, std::size_t size) {
-        claim const mine{*this, size};
-        if (!mine.granted) { return nullptr; }
-        std::size_t const alignment = r.chunk_alignment();
-        stream const*     on        = nullptr; // the stream whose order the chunk comes in
-        if constexpr (resource<Upstream>) {
-            if (r.on != nullptr && !platform::capturing(*r.on)) { on = r.on; }
-        }
-        void* const at = ask_upstream<Throwing>(this->upstream_, on, size, alignment);
-        if (at == nullptr) { return nullptr; }
-        return adopt(at, size, alignment, on, &r);
+    void* grow_by(request const& r, std::size_t size, request const* out) {
+        if constexpr (in_place) { size = align(size, this->upstream_.page_size()); }
+        std::size_t const   alignment = r.chunk_alignment();
+        stream const* const order     = base::order_of(r.on);
+        return this->template grow<Throwing>(size, alignment, order, [&](void* at) {
+            void* const       p   = heap_.add(at, size, alignment, order, out);
+            std::size_t const now = this->figures_.reserved + size;
+            most_                 = now > most_ ? now : most_;
+            return p;
+        });
     }
-    /// A chunk from the upstream joins the heap; it goes back if there is no memory for the books.
-    void* adopt(void* at, std::size_t size, std::size_t alignment, stream const* on,
-                request const* r) {
-        auto held = lock_.hold();
-        ++upstream_calls_;
-        try {
-            return heap_.add(at, size, alignment, on, r);
-        } catch (...) {
+    /// Moves the end of a chunk out, by what the policy wants (`more`) or what is needed, and takes
+    /// the request there; null where there is no such chunk, or no memory.
+    void* stretch(request const& r, bool more) {
+        if constexpr (in_place) {
+            auto              held = this->lock_.hold();
+            move_of_end const m    = heap_.begin_growth(r);
+            if (m.base == nullptr) { return nullptr; }
+            growth_request const wish{.needed = m.by, .held = heap_.blocks().of(r.bytes).reserved()};
             held.unlock();
-            if (on != nullptr) { clocks<platform>::settle(*on); }
-            this->upstream_.deallocate_sync(at, size, alignment);
-            throw;
+            std::size_t by = 0;
+            try {
+                by = stepping_down(more ? wanted(r, wish) : m.by, m.by,
+                                   [&](std::size_t n) { return extend(m, n); });
+            } catch (...) {
+                held.lock();
+                heap_.end_move(m, 0);
+                throw;
+            }
+            held.lock();
+            heap_.end_move(m, by);
+            return by == 0 ? nullptr : heap_.take(r, held, true);
+        } else {
+            return nullptr;
         }
     }
+    /// By how much the end was moved out, if it was.
+    std::size_t extend(move_of_end const& m, std::size_t by)
+        requires in_place
+    {
+        by = align(by, this->upstream_.page_size());
+        typename base::claim mine{*this, by};
+        if (!mine.granted || !this->upstream_.extend(m.base, m.bytes, by)) { return 0; }
+        auto const held = this->lock_.hold();
+        ++this->figures_.upstream;
+        mine.keep();
+        most_ = this->figures_.reserved > most_ ? this->figures_.reserved : most_;
+        return by;
+    }
+    /// Gives the free ends of chunks back until at most `keep` free bytes are held.
+    std::size_t shrink_ends(std::size_t keep, guard& held)
+        requires in_place
+    {
+        std::size_t back = 0;
+        while (heap_.blocks().free_bytes() > keep) {
+            if (back == 0) { heap_.finish(held); }
+            std::size_t const excess = heap_.blocks().free_bytes() - keep;
+            move_of_end const m      = heap_.begin_shrinking(this->upstream_.page_size(), excess);
+            if (m.base == nullptr) { break; }
+            this->figures_.reserved -= m.by;
+            ++this->figures_.upstream;
+            held.unlock();
+            back += this->upstream_.shrink(m.base, m.bytes, m.by);
+            held.lock();
+            heap_.end_move(m, 0);
+        }
+        return back;
+    }
+
     /// The last attempt: throws what the upstream throws, with the pool's numbers added.
     void* must_grow(request const& r) {
-        shortage numbers{};
-        try {
-            if (r.possible()) {
-                if (void* const p = grow<true>(r, r.bytes)) { return p; }
-                numbers.limit = options_.max_size;
-            }
-        } catch (out_of_memory& refused) {
-            add_numbers(r, refused.numbers());
-            throw;
-        }
-        add_numbers(r, numbers);
-        throw out_of_memory{numbers};
-    }
-    void add_numbers(request const& r, shortage& n) const {
-        auto const fill = [](auto& number, auto value) { number = number == 0 ? value : number; };
-        n.asked         = r.asked;
-        n.rounded       = r.bytes;
-        n.alignment     = r.alignment;
-        if (r.on != nullptr) { fill(n.stream, platform::id(*r.on)); }
-        {
-            auto const held = lock_.hold();
-            n.live          = heap_.live_bytes(); // these three belong together: all the pool's own
-            n.reserved      = heap_.blocks().reserved();
-            n.largest_free  = heap_.blocks().largest_free();
-        }
-        try {
-            memory_info const device = device_memory(r);
-            fill(n.device_free, device.free);
-            fill(n.device_total, device.total);
-        } catch (...) {} // the refusal is the news, not that the device does not answer
-    }
-    static memory_info device_memory(request const& r) {
-        return platform::memory(r.on != nullptr ? platform::device_of(*r.on)
-                                                : platform::current_device());
+        return this->or_throw(
+            {r.asked, r.bytes, r.alignment, r.on},
+            [&]() -> void* {
+                return r.possible() ? grow_by<true>(r, r.bytes, &r) : nullptr;
+            },
+            [&] {
+                this->figures_.live = heap_.live_bytes(); // which only the heap counts
+                return heap_.blocks().largest_free();
+            });
     }
 
     void give_everything_back() noexcept {
-        if (heap_.blocks().chunks().size() == 0) { return; }
-        auto held = lock_.hold();
+        if (heap_.blocks().empty()) { return; }
+        auto held = this->lock_.hold();
         if (heap_.live_bytes() != 0) {
             report_error({.kind = mishap::leak, .bytes = heap_.live_bytes()});
         }
         heap_.settle(held);
         held.unlock();
-        for (chunk const& c : heap_.blocks().chunks()) {
+        heap_.blocks().for_each_chunk([&](chunk const& c) {
             this->upstream_.deallocate_sync(c.base, c.bytes, c.alignment);
-        }
+        });
     }
 
-    /// Bytes on their way from the upstream, within the limit.
-    struct claim {
-        pool&             owner;
-        std::size_t const bytes;
-        bool              granted;
-
-        claim(pool& p, std::size_t n) : owner{p}, bytes{n} {
-            auto const        held = p.lock_.hold();
-            std::size_t const out  = p.heap_.blocks().reserved() + p.growing_;
-            granted                = out <= p.options_.max_size && n <= p.options_.max_size - out;
-            if (granted) { p.growing_ += n; }
-        }
-        claim(claim const&) = delete;
-        ~claim() {
-            if (!granted) { return; }
-            auto const held = owner.lock_.hold();
-            owner.growing_ -= bytes;
-        }
-    };
-
-    lock                          lock_;
-    pool_options                  options_;
-    [[no_unique_address]] Growth  growth_;
-    mutable stream_heap<platform> heap_; ///< who asks for its figures tidies it
-    std::size_t                   growing_        = 0;
-    std::uint64_t                 upstream_calls_ = 0;
+    pool_options                            options_;
+    [[no_unique_address]] Growth            growth_;
+    mutable stream_heap<platform, in_place> heap_; ///< who asks for its figures tidies it
+    std::size_t                             most_ = 0; ///< bytes held at once, ever
 };
 
 namespace with {

@@ -6,9 +6,10 @@
 
 #include <vram/base/error.hpp>         // report_error
 #include <vram/base/memory_usage.hpp>  // memory_usage
-#include <vram/pool/block_heap.hpp>    // block_heap
+#include <vram/pool/block_heaps.hpp>   // block_heaps
 #include <vram/pool/block_request.hpp> // block_request
 #include <vram/pool/clocks.hpp>        // clocks
+#include <vram/pool/free_pieces.hpp>   // free_pieces
 #include <vram/pool/platform_lock.hpp> // platform_lock
 #include <vram/pool/pool_options.hpp>  // event_policy
 #include <vram/pool/warm_blocks.hpp>   // warm_blocks
@@ -28,26 +29,30 @@ namespace vram {
 ///           changed
 /// Threads   one at a time, who holds the lock
 /// Cost      see `block_heap` and `clocks`
-template <class Platform>
+template <class Platform, bool InPlace = false>
 class stream_heap {
 public:
     using stream  = typename Platform::stream;
     using guard   = typename platform_lock<Platform>::guard;
     using request = block_request<stream>;
-    using chunk   = block_heap::chunk;
+    using chunk       = block_heap::chunk;
+    using move_of_end = block_heap::move_of_end;
 
-    stream_heap(event_policy events, bool graphs) noexcept
-        : clocks_{events == event_policy::lazy}, events_{events}, graphs_{graphs} {}
+    /// `apart`: small blocks have chunks of their own.
+    stream_heap(event_policy events, bool graphs, bool apart = true) noexcept
+        : heaps_{apart},
+          clocks_{events == event_policy::lazy},
+          events_{events},
+          graphs_{graphs} {}
     stream_heap(stream_heap&&) = default;
     stream_heap& operator=(stream_heap&& other) noexcept {
-        heap_          = std::move(other.heap_);
+        heaps_         = std::move(other.heaps_);
         warm_          = std::move(other.warm_);
         clocks_        = std::move(other.clocks_);
         live_          = std::exchange(other.live_, 0);
         allocations_   = std::exchange(other.allocations_, 0);
         requested_     = std::exchange(other.requested_, 0);
         peak_live_     = std::exchange(other.peak_live_, 0);
-        peak_reserved_ = std::exchange(other.peak_reserved_, 0);
         events_        = other.events_;
         graphs_        = other.graphs_;
         return *this;
@@ -63,21 +68,11 @@ public:
     }
     /// A block out of what is held, or null. `all`: look at every free block.
     void* take(request const& r, guard& held, bool all) {
-        heap_.reserve();
-        clock* const mine     = r.on != nullptr ? &clocks_.of(*r.on) : nullptr;
-        bool         captured = mine != nullptr && graphs_ && Platform::capturing(*r.on);
-        for (;;) {
-            auto const price = clocks_.for_asker(mine, captured);
-            auto const place = heap_.find(r.bytes, r.alignment, price, all);
-            if (place.where != nullptr && place.cost == 0) { return hand_out(r, place)->pointer(); }
-            if (cool()) { continue; } // what rests may do, alone or joined to something
-            if (place.where == nullptr) { return nullptr; }
-            if (mine != nullptr && !captured && Platform::capturing(*r.on)) {
-                captured = true; // it can wait for nobody now
-                continue;
-            }
-            if (block* const b = ordered(r, place, mine, held)) { return b->pointer(); }
-        }
+        return take_from(heaps_.of(r.bytes), r, held, all);
+    }
+    /// The same, when there is none and no more memory: among those of other sizes.
+    void* take_elsewhere(request const& r, guard& held) {
+        return take_from(heaps_.other_than(heaps_.of(r.bytes)), r, held, true);
     }
 
     /// Takes a block back, which `on` may still be using; null: nobody is. False, with nothing
@@ -88,31 +83,32 @@ public:
             return false;
         }
         retract(*b);
-        bool const may_rest = on != nullptr && freed_on(*on, b) && plain();
+        bool const may_rest =
+            on != nullptr && freed_on(*on, b) && plain() && b->bytes <= warm_blocks::largest;
         if (block* const displaced = may_rest ? warm_.put(b) : b) {
-            heap_.give(displaced, [&](tag const& t) { return clocks_.settled(t); });
+            heaps_.of(*displaced).give(displaced, settled());
         }
         return true;
     }
-    /// The block handed out at `p`, or null.
-    [[nodiscard]] block* live(void const* p) const noexcept {
-        block* const b = heap_.live(p);
+    /// The block handed out at `p`, for `bytes` as its client says, or null.
+    [[nodiscard]] block* live(void const* p, std::size_t bytes) const noexcept {
+        block* const b = heaps_.live(p, bytes);
         return b != nullptr && b->now == block::state::live ? b : nullptr;
     }
 
     /// Adds a chunk, which the stream `on` may use at once (null: anybody), and takes `r` out of
-    /// its front (null: nothing).
+    /// its front; for large blocks where there is no request (null).
     void* add(void* at, std::size_t bytes, std::size_t alignment, stream const* on,
               request const* r) {
-        auto const first = reinterpret_cast<std::uintptr_t>(at);
-        tags       held;
-        heap_.reserve();
+        auto const  first = reinterpret_cast<std::uintptr_t>(at);
+        block_heap& heap  = heaps_.of(r != nullptr ? r->bytes : bytes);
+        tags        held;
+        heap.reserve();
         if (on != nullptr) {
             clock& c = clocks_.of(*on);
             held     = tags{{first, first + bytes, c.mark(), c.slot()}};
         }
-        block* const b = heap_.add(at, bytes, alignment, held);
-        if (heap_.reserved() > peak_reserved_) { peak_reserved_ = heap_.reserved(); }
+        block* const b = heap.add(at, bytes, alignment, held);
         return r != nullptr ? hand_out(*r, {b, first, 0})->pointer() : nullptr;
     }
     /// Takes an idle chunk that nobody uses any more out of the books; one without bytes if there
@@ -121,14 +117,27 @@ public:
         auto const price = clocks_.for_asker(nullptr, false);
         for (;;) {
             cool();
-            std::size_t const index = heap_.idle_chunk(price);
-            if (index == heap_.chunks().size()) { return {}; }
-            tags const pending = heap_.chunks()[index].first->waits_for();
-            if (price(pending) == 0) { return heap_.remove(index); }
+            auto const found = heaps_.idle_chunk(price);
+            if (found.heap == nullptr) { return {}; }
+            tags const pending = found.what().first->waits_for();
+            if (price(pending) == 0) { return found.heap->remove(found.index); }
             clock const* const held_up = clocks_.finish(pending, held);
-            if (held_up != nullptr) { heap_.keep_for_capture(held_up->slot()); }
+            if (held_up != nullptr) { heaps_.keep_for_capture(held_up->slot()); }
         } // others went on meanwhile: look again
     }
+
+    /// The chunk whose end must move least for `r`: busy until `end_move`.
+    [[nodiscard]] move_of_end begin_growth(request const& r) noexcept {
+        return heaps_.of(r.bytes).begin_growth(r.bytes, r.alignment);
+    }
+    /// Whole pages at the end of a chunk that nobody uses any more: gone from the books, and the
+    /// chunk busy until `end_move`.
+    [[nodiscard]] move_of_end begin_shrinking(std::size_t page,
+                                              std::size_t most) noexcept {
+        cool();
+        return heaps_.begin_shrinking(page, most, clocks_.for_asker(nullptr, false));
+    }
+    void end_move(move_of_end const& m, std::size_t by) noexcept { heaps_.end_move(m, by); }
 
     /// Asks the streams how far they are, and joins what can be joined now.
     void poll() {
@@ -152,7 +161,7 @@ public:
     void forget_captures() noexcept {
         cool();
         clocks_.forget_captures();
-        heap_.tidy([&](tag const& t) { return t.epoch == tag::captured || clocks_.settled(t); });
+        heaps_.tidy([&](tag const& t) { return t.epoch == tag::captured || clocks_.settled(t); });
     }
 
     /// Joins what rests first, so that the figures are those of the memory.
@@ -161,13 +170,12 @@ public:
         memory_usage now{.live          = live_,
                          .requested     = requested_,
                          .peak_live     = peak_live_,
-                         .peak_reserved = peak_reserved_,
                          .allocations   = allocations_};
-        now.reserved     = heap_.reserved();
-        now.largest_free = heap_.largest_free();
+        now.reserved     = heaps_.reserved();
+        now.largest_free = heaps_.largest_free();
         now.events       = clocks_.events();
         now.waits        = clocks_.waits();
-        heap_.for_each([&](block const& b) {
+        heaps_.for_each([&](block const& b) {
             if (b.now == block::state::live) { return; }
             std::size_t pending = 0;
             tags const  held    = b.waits_for();
@@ -178,11 +186,46 @@ public:
         });
         return now;
     }
-    [[nodiscard]] block_heap const& blocks() const noexcept { return heap_; }
-    [[nodiscard]] std::size_t       live_bytes() const noexcept { return live_; }
+    /// What is free, in pieces; what rests is joined first.
+    [[nodiscard]] free_pieces free_memory() {
+        cool();
+        free_pieces now;
+        heaps_.for_each([&](block const& b) {
+            if (b.now != block::state::live) { now.add(b.bytes); }
+        });
+        heaps_.for_each_chunk([&](chunk const& c) { now.releasable += c.idle() ? c.bytes : 0; });
+        return now;
+    }
+    /// The peak of live bytes starts again from here. Returns the one from before.
+    std::size_t reset_peak() noexcept { return std::exchange(peak_live_, live_); }
+    void raise_peak(std::size_t to) noexcept { peak_live_ = to > peak_live_ ? to : peak_live_; }
+
+    [[nodiscard]] block_heaps<InPlace> const& blocks() const noexcept { return heaps_; }
+    [[nodiscard]] std::size_t live_bytes() const noexcept { return live_; }
 
 private:
     using clock = typename clocks<Platform>::clock;
+
+    [[nodiscard]] auto settled() const noexcept {
+        return [this](tag const& t) { return clocks_.settled(t); };
+    }
+    void* take_from(block_heap& heap, request const& r, guard& held, bool all) {
+        heap.reserve();
+        clock* const mine     = r.on != nullptr ? &clocks_.of(*r.on) : nullptr;
+        bool         captured = mine != nullptr && graphs_ && Platform::capturing(*r.on);
+        for (;;) {
+            auto const price = clocks_.for_asker(mine, captured);
+            auto const place = heap.find(r.bytes, r.alignment, price, all);
+            if (place.where != nullptr && place.cost == 0) { return hand_out(r, place)->pointer(); }
+            if (cool()) { continue; } // what rests may do, alone or joined to something
+            if (place.where == nullptr) { return nullptr; }
+            if (mine != nullptr && !captured && Platform::capturing(*r.on)) {
+                captured = true; // it can wait for nobody now
+                continue;
+            }
+            if (block* const b = ordered(r, place, mine, held)) { return b->pointer(); }
+        }
+    }
 
     /// Hands out a place that must be waited for. Null: it is being used by a captured stream, and
     /// is kept for that from now on.
@@ -205,17 +248,17 @@ private:
             if (held_up == nullptr) { return b; }
             b = take_back(b, part);
             --allocations_;
-            heap_.reserve();
+            heaps_.of(*b).reserve();
         }
         block_heap::keep_for_capture(b, held_up->slot());
         return nullptr;
     }
 
     block* hand_out(request const& r, block_heap::fit const& place) noexcept {
-        return handed_out(r, heap_.take(place, r.bytes));
+        return handed_out(r, heaps_.of(*place.where).take(place, r.bytes));
     }
     block* handed_out(request const& r, block* b) noexcept {
-        b->slack     = static_cast<std::uint16_t>(r.bytes - r.asked);
+        b->slack     = static_cast<std::uint8_t>(r.bytes - r.asked);
         b->alignment = static_cast<std::uint8_t>(std::countr_zero(r.alignment));
         ++allocations_;
         requested_ += r.asked;
@@ -229,17 +272,17 @@ private:
     }
     block* take_back(block* b, tags const& held_by) noexcept {
         retract(*b);
-        heap_.hold(b, held_by);
-        return heap_.give(b, [&](tag const& t) { return clocks_.settled(t); });
+        block_heap& heap = heaps_.of(*b);
+        heap.hold(b, held_by);
+        return heap.give(b, settled());
     }
     void tidy() noexcept {
         cool();
-        heap_.tidy([&](tag const& t) { return clocks_.settled(t); });
+        heaps_.tidy(settled());
     }
     /// Gives what rests to the heap. Whether there was anything.
     bool cool() noexcept {
-        return warm_.drain(
-            [&](block* b) { heap_.give(b, [&](tag const& t) { return clocks_.settled(t); }); });
+        return warm_.drain([&](block* b) { heaps_.of(*b).give(b, settled()); });
     }
     [[nodiscard]] static std::size_t alignment_of(block const& b) noexcept {
         return std::size_t{1} << b.alignment;
@@ -264,14 +307,13 @@ private:
         return false;
     }
 
-    block_heap       heap_;
+    block_heaps<InPlace> heaps_;
     warm_blocks      warm_;
     clocks<Platform> clocks_;
     std::size_t      live_          = 0;
     std::uint64_t    allocations_   = 0; // between them, so that no two are stored one by one and
     std::size_t      requested_     = 0; // loaded as a pair: that stalls
     std::size_t      peak_live_     = 0;
-    std::size_t      peak_reserved_ = 0;
     event_policy     events_;
     bool             graphs_;
 };

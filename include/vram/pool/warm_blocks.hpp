@@ -4,6 +4,7 @@
 /// \file
 /// `warm_blocks` keep what was given back last as it is, for the next request of the same size.
 
+#include <vram/base/bytes.hpp> // literals
 #include <vram/pool/block.hpp> // block, tag
 
 #include <cstddef> // size_t
@@ -19,7 +20,8 @@ namespace vram {
 /// Cost      a few instructions
 class warm_blocks {
 public:
-    static constexpr std::size_t places = 64;
+    static constexpr std::size_t places  = 64;
+    static constexpr std::size_t largest = 1_MiB; ///< larger ones are joined at once
 
     warm_blocks() = default;
     warm_blocks(warm_blocks&& other) noexcept { *this = static_cast<warm_blocks&&>(other); }

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `block_heaps` keep small blocks and large ones apart.
+
+#include <vram/base/bytes.hpp>      // literals
+#include <vram/pool/block_heap.hpp> // block_heap
+
+#include <cstddef> // size_t
+
+namespace vram {
+
+/// Two `block_heap`s. Small blocks often outlive the large ones around them: in the same chunk they
+/// would keep the holes between those from joining.
+///
+/// Failure   as `block_heap`
+/// Threads   one at a time
+/// Cost      one comparison more than `block_heap`
+template <bool InPlace>
+class block_heaps {
+public:
+    using fit         = block_heap::fit;
+    using chunk       = block_heap::chunk;
+    using move_of_end = block_heap::move_of_end;
+
+    static constexpr std::size_t small = 1_MiB; ///< blocks up to this size are kept apart
+
+    /// `apart`: whether small blocks are. A request may be met from the other heap all the same.
+    explicit block_heaps(bool apart = true) noexcept : small_{apart ? small : 0} {}
+
+    /// Where a block of this size should be, and the other heap.
+    [[nodiscard]] block_heap&       of(std::size_t bytes) noexcept { return all_[index(bytes)]; }
+    [[nodiscard]] block_heap const& of(std::size_t bytes) const noexcept {
+        return all_[index(bytes)];
+    }
+    [[nodiscard]] block_heap& other_than(block_heap const& one) noexcept {
+        return &one == all_ ? all_[1] : all_[0];
+    }
+    /// Where a block is.
+    [[nodiscard]] block_heap& of(block const& b) noexcept { return all_[b.apart ? 0 : 1]; }
+    [[nodiscard]] auto begin() noexcept { return all_; }
+    [[nodiscard]] auto end() noexcept { return all_ + count; }
+
+    /// The block handed out at `p`, for `bytes` as its client says, or null.
+    [[nodiscard]] block* live(void const* p, std::size_t bytes) const noexcept {
+        block* b = of(bytes).live(p);
+        return b != nullptr ? b : all_[1 - index(bytes)].live(p);
+    }
+
+    /// An idle chunk; `heap` is null where there is none that can be had.
+    struct idle {
+        block_heap* heap  = nullptr;
+        std::size_t index = 0;
+        unsigned    cost  = block_heap::unusable;
+
+        [[nodiscard]] chunk const& what() const noexcept { return heap->chunks()[index]; }
+    };
+    /// The cheapest one, and among those the largest.
+    template <class Price>
+    [[nodiscard]] idle idle_chunk(Price const& price) noexcept {
+        idle best;
+        for (block_heap& heap : *this) {
+            std::size_t const i = heap.idle_chunk(price);
+            if (i == heap.chunks().size()) { continue; }
+            unsigned const cost   = free_blocks::priced(*heap.chunks()[i].first, price);
+            bool const     larger = best.heap == nullptr ||
+                                heap.chunks()[i].bytes > best.what().bytes;
+            if (cost < best.cost || (cost == best.cost && larger)) { best = {&heap, i, cost}; }
+        }
+        return best;
+    }
+
+    /// See `block_heap`.
+    template <class Price>
+    [[nodiscard]] move_of_end begin_shrinking(std::size_t page, std::size_t most,
+                                              Price const& price) noexcept {
+        move_of_end found;
+        for (block_heap& heap : *this) {
+            if (found.base == nullptr) { found = heap.begin_shrinking(page, most, price); }
+        }
+        return found;
+    }
+    void end_move(move_of_end const& m, std::size_t by) noexcept {
+        for (block_heap& heap : *this) {
+            if (heap.is_chunk(m.base)) { return heap.end_move(m.base, by); }
+        }
+    }
+
+    template <class Settled>
+    void tidy(Settled const& settled) noexcept {
+        for (block_heap& heap : *this) { heap.tidy(settled); }
+    }
+    void keep_for_capture(std::size_t slot) noexcept {
+        for (block_heap& heap : *this) { heap.keep_for_capture(slot); }
+    }
+
+    /// Calls `visit(block)` for every block, chunk by chunk, in the order of addresses.
+    template <class Visit>
+    void for_each(Visit const& visit) const {
+        for (block_heap const& heap : all_) { heap.for_each(visit); }
+    }
+    template <class Visit>
+    void for_each_chunk(Visit const& visit) const {
+        for (block_heap const& heap : all_) {
+            for (chunk const& c : heap.chunks()) { visit(c); }
+        }
+    }
+    /// Whether `p` lies in one of the chunks. Cost: the number of chunks.
+    [[nodiscard]] bool owns(void const* p) const noexcept {
+        for (block_heap const& heap : all_) {
+            if (heap.owns(p)) { return true; }
+        }
+        return false;
+    }
+    [[nodiscard]] bool empty() const noexcept {
+        return sum([](block_heap const& heap) { return heap.chunks().size(); }) == 0;
+    }
+    [[nodiscard]] std::size_t reserved() const noexcept {
+        return sum([](block_heap const& heap) { return heap.reserved(); });
+    }
+    [[nodiscard]] std::size_t free_bytes() const noexcept {
+        return sum([](block_heap const& heap) { return heap.free_bytes(); });
+    }
+    [[nodiscard]] std::size_t largest_free() const noexcept {
+        std::size_t most = 0;
+        for (block_heap const& heap : all_) {
+            std::size_t const one = heap.largest_free();
+            most                  = one > most ? one : most;
+        }
+        return most;
+    }
+
+private:
+    static constexpr std::size_t count = 2; ///< small, large
+
+    [[nodiscard]] std::size_t index(std::size_t bytes) const noexcept {
+        return bytes > small_ ? 1 : 0;
+    }
+    template <class Ask>
+    [[nodiscard]] std::size_t sum(Ask const& ask) const {
+        std::size_t total = 0;
+        for (block_heap const& heap : all_) { total += ask(heap); }
+        return total;
+    }
+
+    std::size_t small_;
+    block_heap  all_[count]{block_heap{InPlace, true}, block_heap{InPlace, false}};
+};
+
+} // namespace vram

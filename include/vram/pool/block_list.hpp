@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `block_list` is a list of blocks.
+
+#include <vram/pool/block.hpp> // block, links
+
+namespace vram {
+
+/// A ring of blocks, closed by the list itself. A block is in one list at most.
+///
+/// Failure   never
+/// Threads   one at a time
+/// Cost      a few instructions, none of them a branch; nothing is allocated
+class block_list {
+public:
+    block_list() noexcept   = default;
+    block_list(block_list&&) = delete;
+
+    [[nodiscard]] bool empty() const noexcept { return ends_.next == &ends_; }
+    /// The block that was put in last, where there is one; and the one before it, or null.
+    [[nodiscard]] block* first() const noexcept { return static_cast<block*>(ends_.next); }
+    [[nodiscard]] block* after(block const* b) const noexcept {
+        return b->next == &ends_ ? nullptr : static_cast<block*>(b->next);
+    }
+    [[nodiscard]] block* front() const noexcept { return empty() ? nullptr : first(); }
+
+    void insert(block* b) noexcept {
+        b->previous          = &ends_;
+        b->next              = ends_.next;
+        ends_.next->previous = b;
+        ends_.next           = b;
+    }
+    static void remove(block* b) noexcept {
+        b->next->previous = b->previous;
+        b->previous->next = b->next;
+    }
+    /// What `other` holds, and nothing else.
+    void take(block_list& other) noexcept {
+        ends_ = {&ends_, &ends_};
+        if (other.empty()) { return; }
+        ends_                = other.ends_;
+        ends_.next->previous = &ends_;
+        ends_.previous->next = &ends_;
+        other.ends_          = {&other.ends_, &other.ends_};
+    }
+
+private:
+    links ends_{&ends_, &ends_};
+};
+
+} // namespace vram

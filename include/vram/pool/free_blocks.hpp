@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `free_blocks` finds the free block that a request should have.
+
+#include <vram/base/align.hpp>      // align, align_down
+#include <vram/pool/bins.hpp>       // bins
+#include <vram/pool/block.hpp>      // block
+#include <vram/pool/block_list.hpp> // block_list
+
+#include <cstddef> // size_t
+#include <cstdint> // uintptr_t
+#include <utility> // move
+
+namespace vram {
+
+/// The free blocks of a heap: in bins by size, but for the last block of a chunk that can grow at
+/// its end. That one is taken when nothing else will do, so that the end of what is used stays as
+/// low as it can (the "wilderness" of Korn and Vo, 1985).
+///
+/// Failure   never
+/// Threads   one at a time
+/// Cost      `insert` and `remove` constant; `find` looks at a bounded number of candidates
+class free_blocks {
+public:
+    /// A place for a request. `cost` is what `price` said: 0 is nothing, the larger the worse.
+    struct fit {
+        block*         where = nullptr;
+        std::uintptr_t start = 0;
+        unsigned       cost  = 0;
+    };
+    static constexpr unsigned unusable = 2; ///< the price of a place that cannot be had
+
+    /// `in_place`: chunks grow at their ends.
+    explicit free_blocks(bool in_place = false) noexcept : in_place_{in_place} {}
+    free_blocks(free_blocks&& other) noexcept { *this = static_cast<free_blocks&&>(other); }
+    free_blocks& operator=(free_blocks&& other) noexcept {
+        if (this == &other) { return *this; }
+        bins_     = std::move(other.bins_);
+        in_place_ = other.in_place_;
+        tails_.take(other.tails_);
+        return *this;
+    }
+
+    [[nodiscard]] bool is_tail(block const* b) const noexcept {
+        return in_place_ && b->after == nullptr;
+    }
+    /// What comes after a block does not change between `insert` and `remove`.
+    void insert(block* b) noexcept {
+        if (is_tail(b)) { return tails_.insert(b); }
+        bins_.insert(b);
+    }
+    void remove(block* b) noexcept {
+        if (is_tail(b)) { return block_list::remove(b); }
+        bins_.remove(b);
+    }
+
+    /// A place for `bytes` (a multiple of `granule`) at `alignment`, or none: a tight one of few
+    /// candidates that cost nothing, else the first that costs least. `all` looks at every free
+    /// block that could do.
+    template <class Price>
+    [[nodiscard]] fit find(std::size_t bytes, std::size_t alignment, Price const& price,
+                           bool all) const {
+        fit best = find_in_bins(bytes, alignment, price, all);
+        if (!in_place_ || (best.where != nullptr && best.cost == 0)) { return best; }
+        for (block* b = tails_.front(); b != nullptr; b = tails_.after(b)) {
+            fit const place = at_front(b, bytes, alignment, price);
+            if (place.cost < best.cost) { best = place; }
+        }
+        return best;
+    }
+
+    /// The size of the largest block, or 0.
+    [[nodiscard]] std::size_t largest_block() const noexcept {
+        std::size_t most = bins_.largest_block();
+        for_each_tail([&](block const* b) { most = b->bytes > most ? b->bytes : most; });
+        return most;
+    }
+    /// Calls `visit(block)` for the last block of each chunk that can grow.
+    template <class Visit>
+    void for_each_tail(Visit const& visit) const {
+        for (block* b = tails_.front(); b != nullptr; b = tails_.after(b)) { visit(b); }
+    }
+
+    /// What it costs to have all of `b`.
+    template <class Price>
+    static unsigned priced(block const& b, Price const& price) {
+        if (b.slot == block::nobody) { return 0; }
+        return b.slot == block::several ? price(b.note->what) : price(b.slot, b.epoch);
+    }
+
+private:
+    template <class Price>
+    [[nodiscard]] fit find_in_bins(std::size_t bytes, std::size_t alignment, Price const& price,
+                                   bool all) const {
+        std::size_t const each = all ? ~std::size_t{0} : 4;  // candidates in one bin
+        std::size_t       left = all ? ~std::size_t{0} : 48; // candidates once there is something
+        fit               dear{.cost = unusable};
+        std::size_t const own = bins::of(bytes); // some of these are too small; later ones all do
+        for (auto i = bins_.next(own); i != bins::count; i = bins_.next(i + 1)) {
+            fit         best{.cost = unusable};
+            std::size_t seen = 0;
+            for (block* b = bins_.front(i); b != nullptr && seen < each;
+                 b        = bins_.after(i, b), ++seen) {
+                if (best.where != nullptr && b->bytes >= best.where->bytes) { continue; }
+                fit const place = placed(b, bytes, alignment, price);
+                if (place.cost == 0) {
+                    if (i != own || b->bytes == bytes) { return place; } // as tight as the bin
+                    best = place;
+                } else if (place.cost < dear.cost) {
+                    dear = place;
+                }
+            }
+            if (best.where != nullptr) { return best; }
+            left = left > seen ? left - seen : 0;
+            if (left == 0 && dear.where != nullptr) { break; }
+        }
+        return dear;
+    }
+
+    template <class Price>
+    static fit at_front(block* b, std::size_t bytes, std::size_t alignment, Price const& price) {
+        std::uintptr_t const start = align(b->address, alignment);
+        if (start > b->end() || b->end() - start < bytes) { return {.cost = unusable}; }
+        if (b->slot != block::several) { return {b, start, priced(*b, price)}; }
+        return {b, start, price(b->note->what.within(start, start + bytes))};
+    }
+    /// The cheaper end of `b` for the request.
+    template <class Price>
+    static fit placed(block* b, std::size_t bytes, std::size_t alignment, Price const& price) {
+        fit const front = at_front(b, bytes, alignment, price);
+        if (front.cost == 0 || front.where == nullptr || b->slot != block::several) {
+            return front;
+        }
+        tags const&          held = b->note->what;
+        std::uintptr_t const last = align_down(b->end() - bytes, alignment);
+        fit const            back{b, last, price(held.within(last, last + bytes))};
+        if (back.cost < front.cost) { return back; }
+        return front.cost < unusable ? front : fit{.cost = unusable};
+    }
+
+    bins       bins_;
+    block_list tails_;
+    bool       in_place_ = false;
+};
+
+} // namespace vram
