@@ -29,11 +29,29 @@ struct entry {
     static std::string      name() { return type_name<Stack>(); }
 };
 
+/// A pool over virtual memory that moves free pages under a request before it takes more.
+template <class Virtual>
+struct remapping {
+    struct pool : vram::pool<Virtual> {
+        explicit pool(vram::pool_options o) : vram::pool<Virtual>{remap(o)} {}
+        pool() : pool{vram::pool_options{}} {}
+
+        static vram::pool_options remap(vram::pool_options o) {
+            o.remap = true;
+            return o;
+        }
+    };
+    using memory                = stack_memory<pool>;
+    static constexpr role   is  = role::tight;
+    static constexpr traits can = {};
+    static std::string      name() { return "pool<" + type_name<Virtual>() + ">(remap)"; }
+};
+
 /// The pools over a source of memory, and over one of virtual memory. A new one is a line here.
 template <class Source, class Virtual>
 using stacks = std::tuple< //
     entry<vram::pool<vram::stream_ordered<Source>>, role::plain>,
-    entry<vram::pool<Virtual>, role::fast>,
+    entry<vram::pool<Virtual>, role::fast>, remapping<Virtual>,
     entry<vram::locked<vram::pool<vram::stream_ordered<Source>>>>>;
 
 /// Adds every entry of `List`. `Busy` lists the same over streams that are never done.

@@ -46,7 +46,8 @@ struct block : links { // in its bin
     std::uint32_t slot      = nobody; ///< while not handed out: who may still be using all of it
     std::uint8_t  slack     = 0;      ///< bytes that the client did not ask for: below a granule
     std::uint8_t  alignment = 0;      ///< that the client asked for: the power of two
-    bool          apart     = false;  ///< it lies among blocks that are kept apart from others
+    bool          bare : 1  = false;  ///< free, and parts of it may have no memory behind them
+    bool          apart : 1 = false;  ///< it lies among blocks that are kept apart from others
     state         now       = state::live;
 
     [[nodiscard]] std::uintptr_t end() const noexcept { return address + bytes; }

@@ -122,6 +122,11 @@ public:
     template <class Settled>
     block* give(block* b, Settled const& settled) noexcept {
         live_.erase(b->address);
+        return give_again(b, settled);
+    }
+    /// A block that was set aside, or comes back from a client, is free again.
+    template <class Settled>
+    block* give_again(block* b, Settled const& settled) noexcept {
         free_bytes_ += b->bytes;
         b->now = block::state::free;
         join_after(b, settled);
@@ -184,6 +189,29 @@ public:
         return gone;
     }
 
+    /// Of few free blocks, the place for which `judge(block, start)` is the least: see
+    /// `free_blocks`.
+    template <class Judge>
+    [[nodiscard]] fit least(std::size_t bytes, std::size_t alignment, Judge const& judge) const {
+        return free_.least(bytes, alignment, judge);
+    }
+    /// Takes free blocks, the smallest first, for as long as `wanted(block)` says so, and the tails
+    /// at last: nobody else gets them until `give_again`. `skip(block)`: not this one.
+    template <class Skip, class Taken>
+    void set_aside(Skip const& skip, Taken const& taken) {
+        auto const take = [&](block* b) {
+            if (skip(*b)) { return true; }
+            free_.remove(b);
+            b->now = block::state::resting;
+            free_bytes_ -= b->bytes;
+            return taken(b);
+        };
+        bool more = true;
+        free_.for_each_by_size([&](block* b) { return more = take(b); });
+        block* tail = nullptr;
+        free_.for_each_tail([&](block* b) { tail = b; });
+        if (more && tail != nullptr && tail->bytes != 0) { take(tail); }
+    }
     /// How a chunk's end is moved: that of the chunk at `base`, `bytes` large, by `by` bytes.
     struct move_of_end {
         void*       base  = nullptr; ///< null: none can be moved
@@ -220,11 +248,14 @@ public:
             if (c.busy || found.base != nullptr || by == 0 || by == c.bytes) { return; }
             if (free_blocks::priced(*tail, price) == 0) { found = {c.base, c.bytes, by}; }
         });
-        if (found.base != nullptr) { move_end(found.base, std::size_t{0} - found.by, true); }
+        if (found.base != nullptr) { move_end(found.base, std::size_t{0} - found.by, true, false); }
         return found;
     }
-    /// The end of a busy chunk has moved by `by` more bytes, or not at all.
-    void end_move(void const* base, std::size_t by) noexcept { move_end(base, by, false); }
+    /// The end of a busy chunk has moved by `by` more bytes, or not at all; `bare`: there is no
+    /// memory yet.
+    void end_move(void const* base, std::size_t by, bool bare = false) noexcept {
+        move_end(base, by, false, bare);
+    }
 
     /// Drops settled tags everywhere and joins free neighbours that could not be joined before.
     template <class Settled>
@@ -294,13 +325,14 @@ private:
         return *c;
     }
     /// Nobody uses what is new at the end of a chunk.
-    void move_end(void const* base, std::size_t by, bool busy) noexcept {
+    void move_end(void const* base, std::size_t by, bool busy, bool bare) noexcept {
         chunk* c = chunks_.begin();
         while (c->base != base) { ++c; }
         block* tail = nullptr;
         free_.for_each_tail([&](block* b) { tail = b->end() == end_of(*c) ? b : tail; });
         tags const held = tail->waits_for();
         tail->bytes += by;
+        tail->bare = (tail->bare || (bare && by != 0)) && tail->bytes != 0;
         c->bytes += by;
         c->busy = busy;
         reserved_ += by;
@@ -351,6 +383,7 @@ private:
         rest->epoch       = b->epoch;
         rest->now         = block::state::free;
         rest->apart       = b->apart;
+        rest->bare        = b->bare && rest->bytes != 0;
         if (rest->after != nullptr) { rest->after->before = rest; }
         b->after = rest;
         b->bytes = bytes;
@@ -367,6 +400,7 @@ private:
             return false;
         }
         b->bytes += gone->bytes;
+        b->bare  = b->bare || gone->bare;
         b->after = gone->after;
         if (b->after != nullptr) { b->after->before = b; }
         blocks_.put_back(gone);

@@ -71,6 +71,46 @@ public:
         return best;
     }
 
+    /// Among few blocks that are large enough, smaller ones first, the place for which `judge(block,
+    /// start)` is the least; none where it says `~0` of all.
+    template <class Judge>
+    [[nodiscard]] fit least(std::size_t bytes, std::size_t alignment, Judge const& judge) const {
+        std::size_t least = ~std::size_t{0};
+        std::size_t left  = 64;
+        fit         best{.cost = unusable};
+        auto const  look = [&](block* b) {
+            std::uintptr_t const start = align(b->address, alignment);
+            if (start > b->end() || b->end() - start < bytes) { return; }
+            --left;
+            std::size_t const cost = judge(*b, start);
+            if (cost >= least) { return; }
+            least = cost;
+            best  = {b, start, 0};
+        };
+        for (auto i = bins_.next(bins::of(bytes)); i != bins::count && left != 0 && least != 0;
+             i      = bins_.next(i + 1)) {
+            for (block* b = bins_.front(i); b != nullptr && left != 0; b = bins_.after(i, b)) {
+                look(b);
+            }
+        }
+        if (best.where != nullptr) { return best; }
+        left = 1;
+        for (block* b = tails_.front(); b != nullptr && left != 0; b = tails_.after(b)) { look(b); }
+        return best;
+    }
+    /// Calls `visit(block)` for each but the tails, from the smallest on, until it says no. It may
+    /// take that block out.
+    template <class Visit>
+    void for_each_by_size(Visit const& visit) const {
+        for (auto i = bins_.next(0); i != bins::count; i = bins_.next(i + 1)) {
+            for (block* b = bins_.front(i); b != nullptr;) {
+                block* const next = bins_.after(i, b);
+                if (!visit(b)) { return; }
+                b = next;
+            }
+        }
+    }
+
     /// The size of the largest block, or 0.
     [[nodiscard]] std::size_t largest_block() const noexcept {
         std::size_t most = bins_.largest_block();
@@ -122,7 +162,7 @@ private:
     template <class Price>
     static fit at_front(block* b, std::size_t bytes, std::size_t alignment, Price const& price) {
         std::uintptr_t const start = align(b->address, alignment);
-        if (start > b->end() || b->end() - start < bytes) { return {.cost = unusable}; }
+        if (start > b->end() || b->end() - start < bytes || b->bare) { return {.cost = unusable}; }
         if (b->slot != block::several) { return {b, start, priced(*b, price)}; }
         return {b, start, price(b->note->what.within(start, start + bytes))};
     }

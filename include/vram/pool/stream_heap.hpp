@@ -137,7 +137,58 @@ public:
         cool();
         return heaps_.begin_shrinking(page, most, clocks_.for_asker(nullptr, false));
     }
-    void end_move(move_of_end const& m, std::size_t by) noexcept { heaps_.end_move(m, by); }
+    void end_move(move_of_end const& m, std::size_t by, bool bare = false) noexcept {
+        heaps_.end_move(m, by, bare);
+    }
+
+    // Where addresses and memory are apart
+
+    /// A block for a request of which `missing(from, to)` bytes have no memory yet: the fewest of
+    /// some candidates that wait for nobody, or else of any. Null where no block is large enough.
+    /// `before` is who held it.
+    template <class Missing>
+    block* take_bare(request const& r, guard& held, tags& before, Missing const& missing) {
+        block_heap& heap = heaps_.of(r.bytes);
+        heap.reserve();
+        cool();
+        clock* const mine     = r.on != nullptr ? &clocks_.of(*r.on) : nullptr;
+        bool const   captured = mine != nullptr && graphs_ && Platform::capturing(*r.on);
+        auto const   price    = clocks_.for_asker(mine, captured);
+        auto const   part = [&](block const& b, auto start) {
+            return b.waits_for().within(start, start + r.bytes);
+        };
+        for (unsigned most : {0U, 1U}) {
+            auto place = heap.least(r.bytes, r.alignment, [&](block const& b, auto start) {
+                return price(part(b, start)) <= most ? missing(start, start + r.bytes) : unusable;
+            });
+            if (place.where == nullptr) { continue; }
+            before = part(*place.where, place.start);
+            if (price(before) == 0) { return hand_out(r, place); }
+            return ordered(r, place, mine, held);
+        }
+        return nullptr;
+    }
+    /// Such a block goes back: its memory could not be had.
+    void give_bare(block* b, tags const& before) noexcept {
+        b->bare = true;
+        --allocations_;
+        take_back(b, before);
+    }
+    /// Takes free blocks of the sizes of `r` that nobody uses any more, the smallest first, for as
+    /// long as `taken(block)` says; none of which `wanted(block)` does not want.
+    template <class Wanted, class Taken>
+    void set_aside(std::size_t bytes, Wanted const& wanted, Taken const& taken) {
+        auto const price = clocks_.for_asker(nullptr, false);
+        cool();
+        heaps_.of(bytes).set_aside(
+            [&](block const& b) { return free_blocks::priced(b, price) != 0 || !wanted(b); },
+            taken);
+    }
+    /// One of those is free again, with less memory than before.
+    void give_again(block* b) noexcept {
+        b->bare = true;
+        heaps_.of(*b).give_again(b, settled());
+    }
 
     /// Asks the streams how far they are, and joins what can be joined now.
     void poll() {
@@ -205,6 +256,8 @@ public:
 
 private:
     using clock = typename clocks<Platform>::clock;
+
+    static constexpr std::size_t unusable = ~std::size_t{0};
 
     [[nodiscard]] auto settled() const noexcept {
         return [this](tag const& t) { return clocks_.settled(t); };
