@@ -9,9 +9,9 @@
 
 namespace vram {
 
-/// Makes the host wait for `place`, a stream, an event or a device, and where the platform refuses
-/// that, for all of the device that `where()` names. False: nobody knows whether the memory is still
-/// in use, so it must not go back.
+/// Makes the host wait for `place` (a stream, an event or a device), and where the platform refuses
+/// that, for all of the device that `where()` names. False: nobody knows whether the memory is
+/// still in use, so it must not go back.
 ///
 /// Failure   each refusal is told to the error sink
 /// Threads   any; without a lock
