@@ -14,8 +14,8 @@
 
 namespace laws {
 
-/// ThreadSanitizer looks for races, which one thread does not have, and makes each of its steps ten
-/// to thirty times as dear: there, a run of one thread goes a tenth of the way. It goes all of it in
+/// ThreadSanitizer looks for races, which one thread does not have, and makes each of its steps
+/// many times as dear: there, a run of one thread goes a tenth of the way. It goes all of it in
 /// every other build.
 [[nodiscard]] constexpr unsigned of_many(unsigned steps) noexcept {
 #ifdef VRAM_TESTS_TSAN

@@ -44,9 +44,9 @@ void take_turns(R& mr, vram::sim_stream_view a, vram::sim_stream_view b,
 }
 
 /// For each event policy, each kind of call and n = 1...8: `make(events)` makes the pool anew, and
-/// the n-th call fails while `work(mr, a, b)` runs on two streams. Nothing may be lost by it, and no
-/// memory change hands or go back before its last use is over, not even at the pool's end. Whoever
-/// catches the failure is `work`.
+/// the n-th call fails while `work(mr, a, b)` runs on two streams, and catches what is thrown.
+/// Nothing may be lost by it, and no memory change hands or go back before its last use is over,
+/// not even at the pool's end.
 template <class Make, class Work>
 void survives_platform_faults(Make make, Work work) {
     using enum vram::sim_call_kind;
