@@ -124,7 +124,7 @@ int run(options const& o) {
     all.subjects             = chosen(std::move(all.subjects), o.subjects, "subject");
     auto const        picked = chosen(todo, o.cases, "case");
     nanoseconds const turn   = o.quick ? 1ms : 40ms;
-    row_file          json{o.json};
+    cli::output_file  json{o.json};
     results           r{"pool"};
     print_head(all, o);
     for (pool_case const& c : picked) {
@@ -140,7 +140,7 @@ int run(options const& o) {
     verdicts v;
     judge(v, r, all);
     v.print();
-    json.write(r);
+    json.write(r.rows().dump(1) + "\n");
     return o.check && v.missed() != 0 ? cli::failed : cli::success;
 }
 

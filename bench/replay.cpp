@@ -167,7 +167,7 @@ int run(replay_options const& o) {
         return cli::success;
     }
     all.subjects = chosen(std::move(all.subjects), o.subjects, "subject");
-    row_file          json{o.json};
+    cli::output_file  json{o.json};
     std::vector<tape> tapes; // all of them first: a malformed one ends the run before it starts
     for (recording const& each : chosen(files, o.cases, "case")) {
         tapes.push_back(make_tape(each.name, read_trace(each.file)));
@@ -199,7 +199,7 @@ int run(replay_options const& o) {
     verdicts v;
     jury{v, r, all, tapes}.judge();
     v.print();
-    json.write(r);
+    json.write(r.rows().dump(1) + "\n");
     return o.check && v.missed() != 0 ? cli::failed : cli::success;
 }
 

@@ -9,7 +9,7 @@ find_package(CUDAToolkit 12.8 QUIET)
 set(CMAKE_MINIMUM_REQUIRED_VERSION ${vram_minimum})
 unset(vram_minimum)
 if(CUDAToolkit_FOUND AND NOT TARGET vram::cuda)
-  add_library(vram::cuda INTERFACE IMPORTED GLOBAL)
+  add_library(vram::cuda INTERFACE IMPORTED) # seen where vram::vram is
   # ${CMAKE_DL_LIBS}: NVML and the newest driver calls are looked up at run time.
   target_link_libraries(vram::cuda INTERFACE vram::vram CUDA::cudart ${CMAKE_DL_LIBS})
 endif()

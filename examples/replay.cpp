@@ -3,6 +3,7 @@
 
 #include "cli.hpp"
 #include "machine.hpp"
+#include "output_file.hpp"
 #include "trace.hpp"
 
 #include <vram/layer/limiting.hpp>
@@ -16,8 +17,8 @@
 
 #include <chrono>
 #include <filesystem>
-#include <fstream>
 #include <functional>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -199,6 +200,12 @@ std::string grouped(std::uint64_t n) {
     return text;
 }
 
+/// Nothing where the trace has no byte out at any time.
+std::optional<double> reserved_over_live(trace const& t, memory_usage const& u) {
+    if (t.peak_live == 0) { return {}; }
+    return static_cast<double>(u.peak_reserved) / static_cast<double>(t.peak_live);
+}
+
 std::string size(std::size_t n) { return bytes{n}.text().c_str(); }
 
 void print(trace const& t, figures const& f) {
@@ -213,8 +220,8 @@ void print(trace const& t, figures const& f) {
     if (f.warm_ns != 0) { row("  when warm", fmt::format("{:.1f}", f.warm_ns)); }
     row("peak live", size(t.peak_live));
     row("peak reserved", size(u.peak_reserved));
-    row("reserved / live", fmt::format("{:.3f}", static_cast<double>(u.peak_reserved) /
-                                                     static_cast<double>(t.peak_live)));
+    auto const held = reserved_over_live(t, u);
+    row("reserved / live", held ? fmt::format("{:.3f}", *held) : "nothing was out");
     row("largest free block", size(u.largest_free));
     row("waits", grouped(u.waits));
     row("events", grouped(u.events));
@@ -238,8 +245,9 @@ nlohmann::json rows(trace const& t, figures const& f, std::string const& file,
     if (f.warm_ns != 0) { add("time per operation, warm", f.warm_ns, "ns"); }
     add("peak live", t.peak_live, "bytes");
     add("peak reserved", u.peak_reserved, "bytes");
-    add("peak reserved / peak live",
-        static_cast<double>(u.peak_reserved) / static_cast<double>(t.peak_live), "ratio");
+    if (auto const held = reserved_over_live(t, u)) {
+        add("peak reserved / peak live", *held, "ratio");
+    }
     add("largest free block", u.largest_free, "bytes");
     add("waits", u.waits, "count");
     add("events", u.events, "count");
@@ -260,14 +268,8 @@ int run(Machine& machine, options const& o) {
         throw cli::failure{cli::bad_usage,
                            fmt::format("no stack '{}'; --list names them", o.stack)};
     }
-    trace const   recorded = read_trace(o.file);
-    std::ofstream json;
-    if (!o.json.empty()) { // before the work: a result that cannot be kept is not worth the wait
-        json.open(o.json);
-        if (!json) {
-            throw cli::failure{cli::bad_input, fmt::format("{}: {}", o.json, std::strerror(errno))};
-        }
-    }
+    trace const      recorded = read_trace(o.file);
+    cli::output_file json{o.json};
     fmt::print("replaying {} on {}\n{}\n\n", o.file, machine.name(), chosen->type);
     figures found;
     try {
@@ -276,12 +278,7 @@ int run(Machine& machine, options const& o) {
         throw cli::failure{e.code(), fmt::format("{}: {}", o.file, e.what())};
     }
     print(recorded, found);
-    if (json.is_open()) {
-        json << rows(recorded, found, o.file, chosen->type).dump(2) << '\n';
-        if (!json.flush()) {
-            throw cli::failure{cli::failed, fmt::format("{}: {}", o.json, std::strerror(errno))};
-        }
-    }
+    if (json) { json.write(rows(recorded, found, o.file, chosen->type).dump(2) + "\n"); }
     return cli::success;
 }
 

@@ -8,17 +8,15 @@
 #include "results.hpp"           // results
 #include "verdicts.hpp"          // verdicts
 
-#include <cli.hpp> // failure
+#include <cli.hpp>         // failure
+#include <output_file.hpp> // output_file
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
-#include <cstring> // strerror
 #include <exception>
-#include <fstream>
 #include <iterator>
 #include <string>
 #include <vector>
@@ -82,30 +80,6 @@ std::vector<Named> chosen(std::vector<Named> all, std::vector<std::string> const
     }
     return out;
 }
-
-/// The file that rows go to, opened before the work: a result that cannot be kept is not worth the
-/// wait.
-class row_file {
-public:
-    explicit row_file(std::string path) : path_{std::move(path)} {
-        if (path_.empty()) { return; }
-        file_.open(path_);
-        if (!file_) { fail(cli::bad_input); }
-    }
-    void write(results const& r) {
-        if (path_.empty()) { return; }
-        file_ << r.rows().dump(1) << '\n';
-        if (!file_.flush()) { fail(cli::failed); }
-    }
-
-private:
-    [[noreturn]] void fail(cli::exit_code code) const {
-        throw cli::failure{code, fmt::format("{}: {}", path_, std::strerror(errno))};
-    }
-
-    std::string   path_;
-    std::ofstream file_;
-};
 
 /// One case: every subject in turn, again and again, so that a slow moment of the machine meets all
 /// of them. A subject that fails is out of this case, with a line that says why.

@@ -265,7 +265,7 @@ figures replay(tape const& t) {
         vram::memory_usage const now  = memory.usage();
         auto const               held = static_cast<double>(now.peak_reserved);
         out.push_back({"peak_reserved", held, "bytes"});
-        out.push_back({"reserved_over_live", held / live, "ratio"});
+        if (live > 0) { out.push_back({"reserved_over_live", held / live, "ratio"}); }
         if constexpr (counting<Memory>) {
             out.push_back({"waits", static_cast<double>(now.waits), "count"});
             out.push_back({"events", static_cast<double>(now.events), "count"});
@@ -285,7 +285,7 @@ figures replay(tape const& t) {
     if constexpr (Span) {
         auto const span = static_cast<double>(tape.span());
         out.push_back({"peak_reserved", span, "bytes"});
-        out.push_back({"reserved_over_live", span / live, "ratio"});
+        if (live > 0) { out.push_back({"reserved_over_live", span / live, "ratio"}); }
     }
     return out;
 }

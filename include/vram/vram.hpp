@@ -59,6 +59,7 @@
 #include <vram/layer/segregated.hpp>
 #include <vram/layer/statistics.hpp>
 #include <vram/layer/stream_ordered.hpp>
+#include <vram/layer/sure_wait.hpp>
 #include <vram/layer/waiting_frees.hpp>
 #include <vram/layer/with.hpp>
 
@@ -71,6 +72,8 @@
 #include <vram/pool/block_heap.hpp>
 #include <vram/pool/block_request.hpp>
 #include <vram/pool/bump_chunk.hpp>
+#include <vram/pool/bump_row.hpp>
+#include <vram/pool/chunk_finder.hpp>
 #include <vram/pool/clocks.hpp>
 #include <vram/pool/device_share_growth.hpp>
 #include <vram/pool/event_policy.hpp>
@@ -83,6 +86,7 @@
 #include <vram/pool/heap_array.hpp>
 #include <vram/pool/large_blocks.hpp>
 #include <vram/pool/monotonic.hpp>
+#include <vram/pool/monotonic_mark.hpp>
 #include <vram/pool/note_store.hpp>
 #include <vram/pool/peak_scope.hpp>
 #include <vram/pool/platform_lock.hpp>
@@ -91,7 +95,9 @@
 #include <vram/pool/size_classes.hpp>
 #include <vram/pool/slab.hpp>
 #include <vram/pool/slab_base.hpp>
+#include <vram/pool/slab_chunk.hpp>
 #include <vram/pool/slab_heap.hpp>
+#include <vram/pool/slab_shelves.hpp>
 #include <vram/pool/stream_bump.hpp>
 #include <vram/pool/stream_clock.hpp>
 #include <vram/pool/stream_heap.hpp>

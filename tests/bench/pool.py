@@ -1,32 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The pool benchmark on the simulated device: its rows, its verdicts, and what it refuses. pool.py FOLDER-OF-PROGRAMS"""
-import atexit
 import json
 import pathlib
-import shutil
-import subprocess
 import sys
-import tempfile
 
-program = pathlib.Path(sys.argv[1]) / "bench-pool"
-folder = pathlib.Path(tempfile.mkdtemp(prefix="vram-bench-pool-"))
-atexit.register(shutil.rmtree, folder)
-passed, failed = 0, 0
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
+from program import Program, rows_hold
 
-
-def check(what, holds, run):
-    global passed, failed
-    if holds:
-        passed += 1
-        return
-    failed += 1
-    print(f"FAILED: {what}\n  {' '.join(map(str, run.args))}\n  exit {run.returncode}\n{run.stdout}{run.stderr}")
-
-
-def pool(*arguments):
-    return subprocess.run([program, "--device", "sim", *map(str, arguments)], capture_output=True, text=True, timeout=200)
-
+pool = Program("bench-pool")
+check, folder = pool.check, pool.folder
 
 OURS = "pool<stream_ordered<sim_resource>>"
 CASES = (["hot_256B", "hot_1MiB", "churn_100", "churn_1k", "churn_10k", "churn_50k"]
@@ -41,8 +24,7 @@ run = pool("--quick", "--repeat", 2, "--json", out, "--subject", OURS, "--subjec
            "--subject", "malloc", "--subject", "empty loop")
 check("a quick run ends well, whatever its verdicts", run.returncode == 0, run)
 rows = json.loads(out.read_text())
-check("every row has the six fields and no other",
-      all(set(row) == {"bench", "case", "subject", "metric", "value", "unit"} for row in rows), run)
+check("every row has the six fields and no other", rows_hold(rows), run)
 check("the bench is named", {row["bench"] for row in rows} == {"pool"}, run)
 value = {(row["case"], row["subject"], row["metric"]): row["value"] for row in rows}
 check("no row is there twice", len(value) == len(rows), run)
@@ -80,17 +62,12 @@ check("a run without a bar says so", "no bar is set" in run.stdout, run)
 
 # --- what it refuses --------------------------------------------------------------------------------------------------
 
-for what, code, message, arguments in (
+pool.refuses((
     ("an unknown option", 2, "--sise", ("--sise", "1")),
     ("an unknown subject", 2, "no subject 'heap'; --list names them", ("--subject", "heap")),
     ("an unknown case", 2, "no case 'cold'; --list names them", ("--case", "cold")),
     ("no turns", 2, "--repeat", ("--repeat", "0")),
     ("figures that cannot be kept", 3, "No such file or directory", ("--json", folder / "no" / "folder.json")),
-):
-    run = pool(*arguments)
-    check(f"{what} ends with {code}", run.returncode == code, run)
-    check(f"{what} is told in one line", message in run.stderr and run.stderr.count("\n") == 1, run)
-    check(f"{what} runs nothing", "ns_per_op" not in run.stdout, run)
+), runs_nothing="ns_per_op")
 
-print(f"tally: {passed} passed, {failed} failed, 0 skipped")
-sys.exit(failed != 0)
+pool.exit()

@@ -1,46 +1,21 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The replay benchmark on the simulated device: its rows, its verdicts, and what it refuses. replay.py FOLDER-OF-PROGRAMS"""
-import atexit
-import gzip
 import json
 import math
 import pathlib
-import shutil
-import subprocess
 import sys
-import tempfile
 
-program = pathlib.Path(sys.argv[1]) / "bench-replay"
-folder = pathlib.Path(tempfile.mkdtemp(prefix="vram-bench-replay-"))
-atexit.register(shutil.rmtree, folder)
-HEADER = "Thread,Time,Action,Pointer,Size,Stream\n"
-passed, failed = 0, 0
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
+from program import HEADER, Program, rows_hold
 
-
-def check(what, holds, run):
-    global passed, failed
-    if holds:
-        passed += 1
-        return
-    failed += 1
-    print(f"FAILED: {what}\n  {' '.join(map(str, run.args))}\n  exit {run.returncode}\n{run.stdout}{run.stderr}")
-
-
-def replay(*arguments):
-    return subprocess.run([program, "--device", "sim", *map(str, arguments)], capture_output=True, text=True, timeout=200)
-
-
-def trace(name, text):
-    path = folder / name
-    path.write_bytes(gzip.compress(text.encode()) if name.endswith(".gz") else text.encode())
-    return path
+replay = Program("bench-replay")
+check, folder = replay.check, replay.folder
 
 
 def figures(path):
     rows = json.loads(path.read_text())
-    fields_hold = all(set(row) == {"bench", "case", "subject", "metric", "value", "unit"} for row in rows)
-    return fields_hold, {(row["case"], row["subject"], row["metric"]): row["value"] for row in rows}
+    return rows_hold(rows), {(row["case"], row["subject"], row["metric"]): row["value"] for row in rows}
 
 
 OURS = "pool<stream_ordered<sim_resource>>"
@@ -77,8 +52,8 @@ check("the mean over the traces is their geometric mean", math.isclose(
 
 # --- other traces -----------------------------------------------------------------------------------------------------
 
-few = trace("few.csv", HEADER + "1,t,allocate,1,1000,0\n1,t,allocate,2,500,7\n1,t,free,1,1000,0\n")
-more = trace("more.v2.csv.gz", HEADER + "".join(f"1,t,allocate,{i},300,0\n" for i in range(1, 50)))
+few = replay.file("few.csv", HEADER + "1,t,allocate,1,1000,0\n1,t,allocate,2,500,7\n1,t,free,1,1000,0\n")
+more = replay.file("more.v2.csv.gz", HEADER + "".join(f"1,t,allocate,{i},300,0\n" for i in range(1, 50)))
 arguments = ("--quick", "--subject", OURS, "--json", out, "--trace", few, more)
 run = replay(*arguments)
 _, value = figures(out)
@@ -91,19 +66,14 @@ check("--check ends with 1 when a bar is missed", run.returncode == 1, run)
 
 # --- what it refuses --------------------------------------------------------------------------------------------------
 
-for what, code, message, arguments in (
+replay.refuses((
     ("an unknown subject", 2, "no subject 'heap'; --list names them", ("--subject", "heap")),
     ("an unknown case", 2, "no case 'cold'; --list names them", ("--case", "cold")),
-    ("two traces of one name", 2, "are both the case 'few'", ("--trace", few, trace("few.b.csv", HEADER))),
+    ("two traces of one name", 2, "are both the case 'few'", ("--trace", few, replay.file("few.b.csv", HEADER))),
     ("a missing trace", 3, "No such file or directory", ("--trace", folder / "missing.csv")),
     ("a malformed trace", 3, "bad.csv:3: the size 'x' is no number",
-     ("--trace", few, trace("bad.csv", HEADER + "1,t,allocate,1,1,0\n1,t,allocate,2,x,0\n"))),
+     ("--trace", few, replay.file("bad.csv", HEADER + "1,t,allocate,1,1,0\n1,t,allocate,2,x,0\n"))),
     ("figures that cannot be kept", 3, "No such file or directory", ("--json", folder / "no" / "folder.json")),
-):
-    run = replay(*arguments)
-    check(f"{what} ends with {code}", run.returncode == code, run)
-    check(f"{what} is told in one line", message in run.stderr and run.stderr.count("\n") == 1, run)
-    check(f"{what} runs nothing", "ns_per_op" not in run.stdout, run)
+), runs_nothing="ns_per_op")
 
-print(f"tally: {passed} passed, {failed} failed, 0 skipped")
-sys.exit(failed != 0)
+replay.exit()

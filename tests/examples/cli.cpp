@@ -61,7 +61,10 @@ TEST_CASE("a size option takes a size and refuses the rest with the code for wro
 }
 
 TEST_CASE("each way to fail has its own exit code") {
+    CHECK(end_with(cli::failure{cli::bad_usage, "no stack"}) == cli::bad_usage);
     CHECK(end_with(cli::failure{cli::bad_input, "no file"}) == cli::bad_input);
+    CHECK(end_with(cli::failure{cli::wrong_result, "not the CPU's"}) == cli::wrong_result);
     CHECK(end_with(vram::out_of_memory{{.asked = 7}}) == cli::no_memory);
     CHECK(end_with(std::runtime_error{"else"}) == cli::failed);
+    CHECK(cli::wrong_result == 5); // what the scripts of users look for
 }

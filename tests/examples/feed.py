@@ -1,39 +1,18 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The command line of feed: right results whatever the batch and the budget, and how it ends. feed.py FOLDER-OF-PROGRAMS"""
-import atexit
+import mmap
 import os
 import pathlib
 import re
-import shutil
-import subprocess
 import sys
-import tempfile
+import threading
 
-program = pathlib.Path(sys.argv[1]) / "feed"
-folder = pathlib.Path(tempfile.mkdtemp(prefix="vram-feed-"))
-atexit.register(shutil.rmtree, folder)
-passed, failed = 0, 0
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
+from program import Program
 
-
-def check(what, holds, run):
-    global passed, failed
-    if holds:
-        passed += 1
-        return
-    failed += 1
-    print(f"FAILED: {what}\n  {' '.join(map(str, run.args))}\n  exit {run.returncode}\n{run.stdout}{run.stderr}")
-
-
-def feed(*arguments):
-    return subprocess.run([program, "--device", "sim", *map(str, arguments)], capture_output=True, text=True, timeout=200)
-
-
-def file(name, content):
-    path = folder / name
-    path.write_bytes(content)
-    return path
-
+feed = Program("feed")
+check, folder = feed.check, feed.folder
 
 def says(run, what, pattern=r".+"):
     found = re.search(rf"^{what}  +({pattern})$", run.stdout, re.MULTILINE)
@@ -70,21 +49,45 @@ check("work is split where the slots fit and the scratch does not", "in pieces o
 run = feed("--budget", "1GiB")
 check("a budget that is large enough is never spoken of", "out of memory" not in run.stdout, run)
 
-short = file("short", b"a few bytes")
+short = feed.file("short", b"a few bytes")
 run = feed(short)
 check("a file shorter than a batch is one batch, and that is said",
       run.returncode == 0 and says(run, "batches") == "1" and "shorter than a batch" in run.stdout, run)
 check("its most frequent byte is told", "0x20, 2 times" in run.stdout, run)
-exact = file("exact", bytes(range(256)) * 64)
+exact = feed.file("exact", bytes(range(256)) * 64)
 run = feed(exact, "--batch", "4KiB")
 check("a file of whole batches has no batch more", run.returncode == 0 and says(run, "batches") == "4", run)
-one = file("one", b"x")
+one = feed.file("one", b"x")
 run = feed(one)
 check("a file of one byte is fed", run.returncode == 0 and "0x78, 1 time" in run.stdout, run)
 
+# A file that changes under it: what the device was given is not what the CPU reads again.
+moving = feed.file("moving", bytes(16 << 20))
+with open(moving, "r+b") as behind, mmap.mmap(behind.fileno(), 0) as view:
+    stop = threading.Event()
+
+    def change():
+        turns = 0
+        while not stop.is_set():
+            view[:] = bytes([turns % 251]) * len(view)
+            turns += 1
+
+    changing = threading.Thread(target=change)
+    changing.start()
+    try:
+        for _ in range(20):
+            run = feed(moving)
+            if run.returncode != 0:
+                break
+    finally:
+        stop.set()
+        changing.join()
+check("an answer that is not the CPU's ends with 5", run.returncode == 5, run)
+check("it is told in one line, with the batch", run.stderr.count("\n") == 1 and "batch" in run.stderr, run)
+
 # --- what it refuses ----------------------------------------------------------------------------------------------
 
-unreadable = file("unreadable", b"secret")
+unreadable = feed.file("unreadable", b"secret")
 unreadable.chmod(0)
 cases = [
     ("an unknown option", 2, "--sise", ("--sise",)),
@@ -94,18 +97,13 @@ cases = [
     ("two files", 2, "not expected", (short, short)),
     ("a missing file", 3, "No such file or directory", (folder / "missing",)),
     ("a folder", 3, "is a folder", (folder,)),
-    ("an empty file", 3, "the file is empty", (file("empty", b""),)),
+    ("an empty file", 3, "the file is empty", (feed.file("empty", b""),)),
     ("a budget for nothing", 4, "The budget is 1.00 KiB", ("--budget", "1KiB")),
 ]
 if os.geteuid() != 0:
     cases.append(("an unreadable file", 3, "Permission denied", (unreadable,)))
-for what, code, message, arguments in cases:
-    run = feed(*arguments)
-    check(f"{what} ends with {code}", run.returncode == code, run)
-    check(f"{what} is told in one line", message in run.stderr and run.stderr.count("\n") == 1, run)
+feed.refuses(cases)
 
-run = subprocess.run([program, "--help"], capture_output=True, text=True)
-check("--help ends well", run.returncode == 0 and "--budget" in run.stdout and not run.stderr, run)
+feed.helps("--budget")
 
-print(f"tally: {passed} passed, {failed} failed, 0 skipped")
-sys.exit(failed != 0)
+feed.exit()

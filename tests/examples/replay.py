@@ -1,47 +1,23 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The command line of replay: what it prints, what it refuses, and how it ends. replay.py FOLDER-OF-PROGRAMS"""
-import atexit
-import gzip
 import json
 import os
 import pathlib
 import pty
 import re
-import shutil
 import subprocess
 import sys
-import tempfile
 
-program = pathlib.Path(sys.argv[1]) / "replay"
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
+from program import HEADER, Program, rows_hold
+
+replay = Program("replay")
+check, folder = replay.check, replay.folder
 top = pathlib.Path(__file__).resolve().parents[2]
 recorded = top / "examples" / "data" / "gpt2.csv.gz"
-folder = pathlib.Path(tempfile.mkdtemp(prefix="vram-replay-"))
-atexit.register(shutil.rmtree, folder)
-HEADER = "Thread,Time,Action,Pointer,Size,Stream\n"
-passed, failed = 0, 0
 
-
-def check(what, holds, run):
-    global passed, failed
-    if holds:
-        passed += 1
-        return
-    failed += 1
-    print(f"FAILED: {what}\n  {' '.join(map(str, run.args))}\n  exit {run.returncode}\n{run.stdout}{run.stderr}")
-
-
-def replay(*arguments):
-    return subprocess.run([program, "--device", "sim", *map(str, arguments)], capture_output=True, text=True, timeout=200)
-
-
-def trace(name, text):
-    path = folder / name
-    path.write_text(text)
-    return path
-
-
-small = trace("small.csv", HEADER + "".join(f"1,t,allocate,{i},{i * 1000},{i % 3}\n" for i in range(1, 200))
+small = replay.file("small.csv", HEADER + "".join(f"1,t,allocate,{i},{i * 1000},{i % 3}\n" for i in range(1, 200))
               + "".join(f"1,t,free,{i},{i * 1000},{i % 3}\n" for i in range(1, 150)))
 
 # --- what it prints -----------------------------------------------------------------------------------------------
@@ -63,7 +39,7 @@ for name in names:
     check(f"the stack {name} replays", run.returncode == 0, run)
     rows = json.loads((folder / "out.json").read_text())
     check(f"the figures of {name} are rows",
-          all(set(row) == {"bench", "case", "subject", "metric", "value", "unit"} for row in rows)
+          rows_hold(rows)
           and {row["bench"] for row in rows} == {"replay"} and {row["case"] for row in rows} == {"small.csv"}, run)
     value = {row["metric"]: row["value"] for row in rows}
     check(f"the figures of {name} are those of the trace",
@@ -71,20 +47,16 @@ for name in names:
     check(f"{name} held what was live, and the time is a time",
           value["peak reserved"] >= value["peak live"] and value["time per operation"] > 0, run)
 
-packed = folder / "small.csv.gz"
-packed.write_bytes(gzip.compress(small.read_bytes()))
-run = replay(packed)
+run = replay(replay.file("small.csv.gz", small.read_text()))
 check("a compressed trace says the same", run.returncode == 0 and re.search(r"operations +348$", run.stdout, re.MULTILINE), run)
 check("streams are told", re.search(r"streams +3$", run.stdout, re.MULTILINE), run)
 
 try:
     leader, follower = pty.openpty()
 except OSError as why:  # a container may have none
-    skipped = 1
-    print(f"skipped: a progress bar is drawn on a terminal: {why}")
+    replay.skip("a progress bar is drawn on a terminal", why)
 else:
-    skipped = 0
-    shown = subprocess.Popen([program, "--device", "sim", recorded, "--passes", "40"], stderr=follower, stdout=subprocess.DEVNULL)
+    shown = subprocess.Popen([replay.path, "--device", "sim", recorded, "--passes", "40"], stderr=follower, stdout=subprocess.DEVNULL)
     os.close(follower)
     text = b""
     try:
@@ -96,9 +68,33 @@ else:
     check("a progress bar is drawn on a terminal", shown.returncode == 0 and b"replay [" in text and b"%" in text,
           subprocess.CompletedProcess(shown.args, shown.returncode, "", text.decode()))
 
+zeros = replay.file("zeros.csv", HEADER + "1,t,allocate,1,0,0\n1,t,allocate,2,0,0\n1,t,free,1,0,0\n")
+run = replay(zeros, "--json", folder / "zeros.json")
+check("a trace of no byte has no ratio, and says so", run.returncode == 0 and "nothing was out" in run.stdout
+      and "nan" not in run.stdout and "inf" not in run.stdout, run)
+rows = json.loads((folder / "zeros.json").read_text())
+check("nor has it one among the figures", rows_hold(rows) and all(row["value"] is not None for row in rows)
+      and "peak reserved / peak live" not in {row["metric"] for row in rows}, run)
+
+# --- what becomes of the file for its figures ---------------------------------------------------------------------
+
+kept = replay.file("kept.json", "the figures of yesterday")
+run = replay(small, "--capacity", "1MiB", "--json", kept)
+check("a run that fails leaves a file as it was", run.returncode == 4 and kept.read_text() == "the figures of yesterday", run)
+fresh = folder / "fresh.json"
+run = replay(small, "--capacity", "1MiB", "--json", fresh)
+check("and makes none", run.returncode == 4 and not fresh.exists(), run)
+run = replay(small, "--json", kept)
+check("a run that ends well replaces it", run.returncode == 0 and rows_hold(json.loads(kept.read_text())), run)
+if pathlib.Path("/dev/full").exists():
+    run = replay(small, "--json", "/dev/full")
+    check("figures that do not fit are told at the end", run.returncode == 1 and "No space left" in run.stderr, run)
+else:
+    replay.skip("figures that do not fit are told at the end", "there is no /dev/full")
+
 # --- what it refuses ----------------------------------------------------------------------------------------------
 
-for what, code, message, arguments in (
+replay.refuses((
     ("no trace", 2, "which trace?", ()),
     ("an unknown option", 2, "--sise", (small, "--sise", "1")),
     ("an unknown stack", 2, "no stack 'heap'; --list names them", (small, "--stack", "heap")),
@@ -107,23 +103,17 @@ for what, code, message, arguments in (
     ("no passes", 2, "--passes", (small, "--passes", "0")),
     ("a missing file", 3, "No such file or directory", (folder / "missing.csv",)),
     ("a folder", 3, "Is a directory", (folder,)),
-    ("an empty file", 3, "the file is empty", (trace("empty.csv", ""),)),
-    ("a trace of nothing", 3, "holds no allocation", (trace("nothing.csv", HEADER),)),
-    ("a file without the header", 3, "headless.csv:1: the first line", (trace("headless.csv", "1,t,allocate,1,1,0\n"),)),
+    ("an empty file", 3, "the file is empty", (replay.file("empty.csv", ""),)),
+    ("a trace of nothing", 3, "holds no allocation", (replay.file("nothing.csv", HEADER),)),
+    ("a file without the header", 3, "headless.csv:1: the first line", (replay.file("headless.csv", "1,t,allocate,1,1,0\n"),)),
     ("a malformed line", 3, "bad.csv:3: the size 'x' is no number",
-     (trace("bad.csv", HEADER + "1,t,allocate,1,1,0\n1,t,allocate,2,x,0\n"),)),
-    ("a free of what is not out", 3, "free.csv:2: 0x9 is freed but not out", (trace("free.csv", HEADER + "1,t,free,0x9,1,0\n"),)),
+     (replay.file("bad.csv", HEADER + "1,t,allocate,1,1,0\n1,t,allocate,2,x,0\n"),)),
+    ("a free of what is not out", 3, "free.csv:2: 0x9 is freed but not out", (replay.file("free.csv", HEADER + "1,t,free,0x9,1,0\n"),)),
     ("figures that cannot be kept", 3, "No such file or directory", (small, "--json", folder / "no" / "folder.json")),
     ("a device too small", 4, "could not be allocated",
      (small, "--capacity", "1MiB")),
-):
-    run = replay(*arguments)
-    check(f"{what} ends with {code}", run.returncode == code, run)
-    check(f"{what} is told in one line", message in run.stderr and run.stderr.count("\n") == 1, run)
-    check(f"{what} runs nothing", "operations" not in run.stdout, run)
+), runs_nothing="operations")
 
-run = subprocess.run([program, "--help"], capture_output=True, text=True)
-check("--help ends well", run.returncode == 0 and "--capacity" in run.stdout and not run.stderr, run)
+replay.helps("--capacity")
 
-print(f"tally: {passed} passed, {failed} failed, {skipped} skipped")
-sys.exit(failed != 0)
+replay.exit()

@@ -13,6 +13,7 @@
 
 #include <atomic>     // atomic
 #include <functional> // function
+#include <optional>   // optional
 #include <thread>     // thread
 #include <utility>    // move, exchange
 #include <vector>     // vector
@@ -49,11 +50,14 @@ class numbered_memory : public host_resource {
 public:
     using platform = Platform;
 
-    explicit numbered_memory(typename Platform::device d) : number{d.number} { ++made; }
+    explicit numbered_memory(typename Platform::device d) : number{d.number} {
+        ++made;
+        if constexpr (requires { Platform::on_made(d); }) { Platform::on_made(d); }
+    }
     friend bool operator==(numbered_memory const&, numbered_memory const&) = default;
 
-    int               number;
-    static inline int made = 0;
+    int                            number;
+    static inline std::atomic<int> made = 0;
 };
 
 /// Several devices, and a current one for each thread. `Test` makes platforms apart, whose settings
@@ -99,6 +103,26 @@ struct async_platform : node_platform<101> {
     using async_resource  = numbered_memory<async_platform>;
 };
 
+/// Making its memory asks for the current one of the device before, as a resource that prefers
+/// another's may.
+struct chained_platform : node_platform<102> {
+    using device_resource = numbered_memory<chained_platform>;
+
+    static void on_made(device d) {
+        if (d.number > 0) { before = current<chained_platform>::get({d.number - 1}); }
+    }
+    static inline std::optional<current<chained_platform>::ref> before{};
+};
+
+/// Making its memory waits until another thread makes some too.
+struct meeting_platform : node_platform<103> {
+    using device_resource = numbered_memory<meeting_platform>;
+
+    static void on_made(device) {
+        while (device_resource::made < 2) { std::this_thread::yield(); }
+    }
+};
+
 } // namespace
 
 template class vram::current<host_platform>;
@@ -116,6 +140,25 @@ TEST_CASE("current: the default is made once for each device, for that device") 
     CHECK(first == resource_ref{here});
     CHECK(current_resource<platform>({4}) == resource_ref{there});
     first.deallocate({}, first.allocate({}, 10), 10);
+}
+
+TEST_CASE("current: making a default may ask for another device's, since no lock is held") {
+    auto const last = current<chained_platform>::get({3});
+    CHECK(chained_platform::device_resource::made == 4);
+    CHECK(current<chained_platform>::get({2}) != last);
+    CHECK(chained_platform::device_resource::made == 4);
+}
+
+TEST_CASE("current: threads that ask first at once get the same default") {
+    using ref = current<meeting_platform>::ref;
+    std::optional<ref> seen[2];
+    {
+        worker const a{0, [&] { seen[0] = current<meeting_platform>::get({1}); }};
+        worker const b{1, [&] { seen[1] = current<meeting_platform>::get({1}); }};
+    }
+    CHECK(meeting_platform::device_resource::made == 2); // one ended again
+    CHECK(seen[0].value() == seen[1].value());
+    CHECK(seen[0].value() == current<meeting_platform>::get({1}));
 }
 
 TEST_CASE("current: without a device it is that of the thread's current one") {

@@ -4,14 +4,12 @@
 /// \file
 /// The laws: what every resource owes to whoever uses it, stated once.
 ///
-// /     laws::resource([](auto up) { return limiting{std::move(up), 64_KiB}; });          // on the
-// archetype
-// /     laws::resource<sim_resource>([](auto up) { return stream_ordered{std::move(up)}; },
-// {.largest_alignment = 2_MiB});
-// /     laws::source([] { return host_resource{}; });                                     // nobody
-// behind it
-// /     laws::obeyed_by(memory);                                                          // an
-// object that is there
+///     // on the archetype, on another source, with nobody behind it, on an object that is there
+///     laws::resource([](auto up) { return limiting{std::move(up), 64_KiB}; });
+///     laws::resource<sim_resource>([](auto up) { return stream_ordered{std::move(up)}; },
+///                                  {.largest_alignment = 2_MiB});
+///     laws::source([] { return host_resource{}; });
+///     laws::obeyed_by(memory);
 ///     laws::resource_of_many_threads([](auto up) { return locked{std::move(up)}; });
 ///
 /// Memory is read and written through the platform alone, so the same line runs where the host

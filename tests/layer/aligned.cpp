@@ -11,7 +11,7 @@ template class vram::aligned<doubles::minimal_resource<>>;
 
 TEST_CASE("aligned keeps the laws of a resource") {
     laws::resource([](auto up) { return aligned{std::move(up), 512}; });
-    laws::resource([](auto up) { return aligned{std::move(up), 512, sizes::rounded_up}; });
+    laws::resource([](auto up) { return aligned{std::move(up), 512, aligned_size::rounded_up}; });
     laws::resource<doubles::minimal_resource<>>(
         [](auto up) { return std::move(up) | with::aligned(512); });
     laws::resource_of_many_threads([](auto up) { return aligned{std::move(up), 512}; });
@@ -19,7 +19,7 @@ TEST_CASE("aligned keeps the laws of a resource") {
 
 TEST_CASE("aligned: whatever fails, nothing is lost") {
     laws::survives_every_failure(
-        [](auto up) { return aligned{std::move(up), 64, sizes::rounded_up}; },
+        [](auto up) { return aligned{std::move(up), 64, aligned_size::rounded_up}; },
         [](auto& mr) { laws::block const first{mr, 10}, second{mr, 990}; },
         [](auto& mr) { return mr.usage().live; });
 }
@@ -40,8 +40,8 @@ TEST_CASE("aligned: the least alignment holds for everybody, a larger one for wh
 
 TEST_CASE("aligned: sizes are rounded up on the way out and on the way back") {
     doubles::ledger book;
-    aligned         mr{doubles::counting_resource{host_resource{}, book}, 4_KiB, sizes::rounded_up};
-    void* const     p = mr.allocate_sync(10);
+    aligned mr{doubles::counting_resource{host_resource{}, book}, 4_KiB, aligned_size::rounded_up};
+    void* const p = mr.allocate_sync(10);
     CHECK(book.out() == 4_KiB);
     mr.deallocate_sync(p, 10);
     CHECK(book.out() == 0);

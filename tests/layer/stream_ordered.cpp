@@ -265,6 +265,30 @@ TEST_CASE("stream_ordered: without an event the stream is waited for, and the si
     }
 }
 
+TEST_CASE("stream_ordered: memory goes back only when some wait has said that it is unused") {
+    enum class when { at_the_end, without_event };
+    for (when const fails : {when::at_the_end, when::without_event}) {
+        for (std::uint64_t refusals = 1; refusals <= 3; ++refusals) {
+            CAPTURE(refusals);
+            sim_node         node{{.on_report = sim_on_report::collect}};
+            doubles::mishaps told;
+            sim_stream       s;
+            {
+                stream_ordered mr{sim_resource{}};
+                void* const    p = mr.allocate(s, 1_MiB);
+                use(s, p, 1_MiB, 5ms);
+                node.faults().at(sim_call_kind::synchronize, 1, {}, refusals);
+                if (fails == when::without_event) { node.faults().at(sim_call_kind::record, 1); }
+                mr.deallocate(s, p, 1_MiB);
+            }
+            bool const kept = refusals > 1; // the device was asked as well
+            CHECK(node.figures().used == (kept ? 1_MiB : 0));
+            CHECK(told.count(mishap::leak) == (kept ? 1 : 0));
+            CHECK(node.reports().empty());
+        }
+    }
+}
+
 TEST_CASE("stream_ordered: a batch that cannot be closed is waited for through its device") {
     sim_node         node{{.capacity = 2_MiB, .on_report = sim_on_report::collect}};
     doubles::mishaps told;

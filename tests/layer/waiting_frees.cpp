@@ -150,6 +150,21 @@ TEST_CASE("waiting_frees: settling waits for everything, and tells what fails") 
     CHECK(told.count(mishap::platform_error) == 1);
 }
 
+TEST_CASE("waiting_frees: what nobody could be made to wait for is told as a leak, and kept") {
+    sim_node                    node{{.on_report = sim_on_report::collect}};
+    doubles::mishaps            told;
+    waiting_frees<sim_platform> waiting;
+    sim_stream                  first, second;
+    waiting.add(first, link_at(256, 10), 1);
+    waiting.add(second, link_at(512, 20), 1);
+    node.faults().at(sim_call_kind::synchronize, 1, {}, 2); // the event, and its device
+    CHECK(waiting.settle().bytes() == 20);
+    CHECK(waiting.empty());
+    CHECK(told.count(mishap::platform_error) == 2);
+    CHECK(told.count(mishap::leak) == 1);
+    CHECK(told.pointer() == reinterpret_cast<void*>(std::uintptr_t{256}));
+}
+
 TEST_CASE("waiting_frees: when a question throws, what was collected before it is not lost") {
     sim_node                    node{{.on_report = sim_on_report::collect}};
     waiting_frees<sim_platform> waiting;

@@ -10,10 +10,11 @@
 #include "../doubles/minimal_resource.hpp"
 #include "../doubles/streams_at_work.hpp"
 #include "../laws/every_interleaving.hpp"
+#include "../laws/platform_faults.hpp"
+#include "../laws/random_streams.hpp"
 #include "../laws/resource.hpp"
 
 #include <chrono>
-#include <exception>
 #include <utility>
 
 using namespace vram;
@@ -227,64 +228,31 @@ TEST_CASE("binned: one that moves takes its blocks along") {
     CHECK(b.usage().peak_live == 2_KiB);
 }
 
-TEST_CASE("binned: whatever call of the platform fails, nothing is lost") {
-    using kind = sim_call_kind;
-    for (event_policy const events : {event_policy::lazy, event_policy::eager}) {
-        for (kind const failing : {kind::allocate, kind::create_event, kind::record, kind::wait,
-                                   kind::query, kind::synchronize}) {
-            for (std::uint64_t n = 1; n <= 8; ++n) {
-                doubles::mishaps const told;
-                sim_node               node{{.on_report = sim_on_report::collect}};
-                sim_stream             a, b;
-                {
-                    binned mr{sim_async_resource{}, {.largest = 1_MiB, .events = events}};
-                    node.faults().at(failing, n);
-                    auto const round = [&](sim_stream_view s, std::size_t bytes) {
-                        try {
-                            void* const p = mr.allocate(s, bytes);
-                            busy(s, p, bytes);
-                            mr.deallocate(s, p, bytes);
-                        } catch (std::exception const&) {}
-                        CHECK(mr.usage().live == 0);
-                    };
-                    for (int i = 0; i < 3; ++i) {
-                        round(a, 1_MiB);
-                        round(b, 1_MiB);
-                        round(b, 3_MiB);
-                        round(a, 700_KiB);
-                    }
-                }
-                CHECK(sim_async_resource{}.usage().live == 0);
-                for (auto const& r : node.reports()) { MESSAGE(r.text()); }
-                CHECK(node.reports().empty());
-            }
-        }
-    }
+TEST_CASE(
+    "binned: whatever call of the platform fails, nothing is lost and nobody is let in early") {
+    auto const work = [](auto& mr, sim_stream_view a, sim_stream_view b) {
+        laws::take_turns(mr, a, b, {1_MiB, 1_MiB, 3_MiB, 700_KiB});
+    };
+    laws::survives_platform_faults(
+        [](event_policy events) {
+            return binned{sim_async_resource{}, {.largest = 1_MiB, .events = events}};
+        },
+        work);
+    laws::survives_platform_faults(
+        [](event_policy events) {
+            return sim_resource{} | with::stream_ordered |
+                   with::binned({.largest = 1_MiB, .events = events});
+        },
+        work);
 }
 
 TEST_CASE("binned: a hundred thousand random operations on sixteen streams") {
-    for (std::uint64_t const seed : {301U, 302U}) {
-        CAPTURE(seed);
-        sim_node node{{.on_report = sim_on_report::collect}};
-        {
-            auto mr = sim_resource{} | with::stream_ordered |
-                      with::binned({.largest = 128_KiB, .max_size = 32_MiB});
-            laws::model_heap<decltype(mr)>{mr,
-                                           {.room       = 24_MiB,
-                                            .largest    = 512_KiB,
-                                            .operations = 50000,
-                                            .streams    = 16,
-                                            .seed       = seed,
-                                            .may_refuse = true}}
-                .run();
-            CHECK(mr.usage().live == 0);
-            mr.trim();
-            CHECK(mr.usage().reserved == 0);
-        }
-        for (auto const& r : node.reports()) { MESSAGE(r.text()); }
-        CHECK(node.reports().empty());
-        CHECK(node.figures().used == 0);
-    }
+    laws::random_streams(
+        {301, 302}, {.room = 24_MiB, .largest = 512_KiB, .operations = 50000, .may_refuse = true},
+        [] {
+            return sim_resource{} | with::stream_ordered |
+                   with::binned({.largest = 128_KiB, .max_size = 32_MiB});
+        });
 }
 
 TEST_CASE("binned: two streams with six operations each, in every order") {

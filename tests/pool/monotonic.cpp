@@ -12,7 +12,9 @@
 #include "../doubles/contracts_throw.hpp"
 #include "../doubles/minimal_resource.hpp"
 #include "../doubles/streams_at_work.hpp"
+#include "../laws/effort.hpp"
 #include "../laws/every_interleaving.hpp"
+#include "../laws/platform_faults.hpp"
 #include "../laws/resource.hpp"
 
 #include <chrono>
@@ -424,36 +426,22 @@ TEST_CASE("monotonic: what waits for a stream that is being captured is not to b
 }
 
 TEST_CASE("monotonic: whatever call of the platform fails, nothing is lost") {
-    using kind = sim_call_kind;
-    for (event_policy const events : {event_policy::lazy, event_policy::eager}) {
-        for (kind const failing : {kind::allocate, kind::create_event, kind::record, kind::wait,
-                                   kind::query, kind::synchronize}) {
-            for (std::uint64_t n = 1; n <= 8; ++n) {
-                doubles::mishaps const told;
-                sim_node               node{{.on_report = sim_on_report::collect}};
-                sim_stream             a, b;
-                {
-                    auto mr = exactly(sim_resource{}, {.events = events});
-                    node.faults().at(failing, n);
-                    for (int i = 0; i < 4; ++i) {
-                        try {
-                            for (sim_stream_view const s : {a.view(), b.view(), b.view()}) {
-                                void* const p = mr.allocate(s, 1_MiB);
-                                busy(s, p, 1_MiB);
-                                if (i == 1) { mr.deallocate(s, p, 1_MiB); }
-                            }
-                            (void)mr.allocate_sync(2_MiB);
-                        } catch (std::exception const&) {}
-                        mr.reset();
-                        CHECK(mr.usage().live == 0);
+    laws::survives_platform_faults(
+        [](event_policy events) { return exactly(sim_resource{}, {.events = events}); },
+        [](auto& mr, sim_stream_view a, sim_stream_view b) {
+            for (int i = 0; i < 4; ++i) {
+                try {
+                    for (sim_stream_view const s : {a, b, b}) {
+                        void* const p = mr.allocate(s, 1_MiB);
+                        busy(s, p, 1_MiB);
+                        if (i == 1) { mr.deallocate(s, p, 1_MiB); }
                     }
-                }
-                CHECK(node.figures().used == 0);
-                for (auto const& r : node.reports()) { MESSAGE(r.text()); }
-                CHECK(node.reports().empty());
+                    (void)mr.allocate_sync(2_MiB);
+                } catch (std::exception const&) {}
+                mr.reset();
+                CHECK(mr.usage().live == 0);
             }
-        }
-    }
+        });
 }
 
 TEST_CASE("monotonic: a hundred thousand random steps with marks on sixteen streams") {
@@ -475,7 +463,7 @@ TEST_CASE("monotonic: a hundred thousand random steps with marks on sixteen stre
             std::vector<piece>                                  out;
             std::vector<std::pair<monotonic_mark, std::size_t>> marks;
             std::size_t                                         live = 0;
-            for (int i = 0; i < 25000; ++i) {
+            for (unsigned i = 0; i < laws::of_many(25000); ++i) {
                 auto const dice = random() % 32;
                 if (dice < 20) {
                     std::size_t const bytes = 1 + random() % (random() % 16 == 0 ? 65536 : 2048);

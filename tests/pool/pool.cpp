@@ -10,10 +10,11 @@
 #include <vram/source/region_resource.hpp>
 
 #include "../doubles/minimal_resource.hpp"
+#include "../laws/platform_faults.hpp"
+#include "../laws/random_streams.hpp"
 #include "../laws/resource.hpp"
 
 #include <chrono>
-#include <exception>
 #include <utility>
 
 // Mutants that these tests kill, one line broken at a time: a wait that is left out
@@ -469,66 +470,17 @@ TEST_CASE("pool: what a capture frees is not another's until the graphs are forg
 }
 
 TEST_CASE("pool: whatever call of the platform fails, nothing is lost and nobody is let in early") {
-    using kind = sim_call_kind;
-    for (event_policy const events : {event_policy::lazy, event_policy::eager}) {
-        for (kind const failing : {kind::allocate, kind::create_event, kind::record, kind::wait,
-                                   kind::query, kind::synchronize}) {
-            for (std::uint64_t n = 1; n <= 8; ++n) {
-                doubles::mishaps const told;
-                sim_node               node{{.on_report = sim_on_report::collect}};
-                sim_stream             a, b;
-                {
-                    auto mr = tight(sim_resource{}, {.events = events});
-                    node.faults().at(failing, n);
-                    auto const round = [&](sim_stream_view s, std::size_t bytes) {
-                        try {
-                            void* const p = mr.allocate(s, bytes);
-                            use(s, p, bytes);
-                            mr.deallocate(s, p, bytes);
-                        } catch (std::exception const&) {}
-                        CHECK(mr.usage().live == 0);
-                    };
-                    for (int i = 0; i < 3; ++i) {
-                        round(a, 1_MiB);
-                        round(b, 1_MiB);
-                        round(b, 3_MiB);
-                        round(a, 2_MiB);
-                    }
-                    try {
-                        mr.deallocate_sync(mr.allocate_sync(3_MiB), 3_MiB);
-                    } catch (std::exception const&) {}
-                    CHECK(mr.usage().live == 0);
-                }
-                CHECK(node.figures().used == 0);
-                for (auto const& r : node.reports()) { MESSAGE(r.text()); }
-                CHECK(node.reports().empty());
-            }
-        }
-    }
+    laws::survives_platform_faults(
+        [](event_policy events) { return tight(sim_resource{}, {.events = events}); },
+        [](auto& mr, sim_stream_view a, sim_stream_view b) {
+            laws::take_turns(mr, a, b, {1_MiB, 1_MiB, 3_MiB, 2_MiB});
+        });
 }
 
 TEST_CASE("pool: a hundred thousand random operations on sixteen streams") {
-    for (std::uint64_t const seed : {101U, 102U}) {
-        CAPTURE(seed);
-        sim_node node{{.on_report = sim_on_report::collect}};
-        {
-            pool mr{sim_resource{}, {.max_size = 64_MiB}};
-            laws::model_heap<decltype(mr)>{mr,
-                                           {.room       = 48_MiB,
-                                            .largest    = 1_MiB,
-                                            .operations = 50000,
-                                            .streams    = 16,
-                                            .seed       = seed,
-                                            .touch      = true,
-                                            .may_refuse = true}}
-                .run();
-            CHECK(mr.usage().live == 0);
-            CHECK(mr.trim() == mr.usage().peak_reserved);
-        }
-        for (auto const& r : node.reports()) { MESSAGE(r.text()); }
-        CHECK(node.reports().empty());
-        CHECK(node.figures().used == 0);
-    }
+    laws::random_streams(
+        {101, 102}, {.room = 48_MiB, .largest = 1_MiB, .operations = 50000, .may_refuse = true},
+        [] { return pool{sim_resource{}, {.max_size = 64_MiB}}; });
 }
 
 TEST_CASE("pool: an initial size that cannot be is refused when the pool is made") {

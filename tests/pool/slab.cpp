@@ -10,10 +10,11 @@
 #include "../doubles/minimal_resource.hpp"
 #include "../doubles/streams_at_work.hpp"
 #include "../laws/every_interleaving.hpp"
+#include "../laws/platform_faults.hpp"
+#include "../laws/random_streams.hpp"
 #include "../laws/resource.hpp"
 
 #include <chrono>
-#include <exception>
 #include <utility>
 
 // Mutants that these tests and those of the parts kill, one line broken at a time: a wait that is
@@ -372,68 +373,21 @@ TEST_CASE("slab: what waits for a stream that is being captured is not to be had
 }
 
 TEST_CASE("slab: whatever call of the platform fails, nothing is lost and nobody is let in early") {
-    using kind = sim_call_kind;
-    for (event_policy const events : {event_policy::lazy, event_policy::eager}) {
-        for (kind const failing : {kind::allocate, kind::create_event, kind::record, kind::wait,
-                                   kind::query, kind::synchronize}) {
-            for (std::uint64_t n = 1; n <= 8; ++n) {
-                doubles::mishaps const told;
-                sim_node               node{{.on_report = sim_on_report::collect}};
-                sim_stream             a, b;
-                {
-                    slab mr{sim_resource{}, 3_MiB, {.events = events}};
-                    node.faults().at(failing, n);
-                    auto const round = [&](sim_stream_view s, std::size_t bytes) {
-                        try {
-                            void* const p = mr.allocate(s, bytes);
-                            busy(s, p, bytes);
-                            mr.deallocate(s, p, bytes);
-                        } catch (std::exception const&) {}
-                        CHECK(mr.usage().live == 0);
-                    };
-                    for (int i = 0; i < 3; ++i) {
-                        round(a, 1_MiB);
-                        round(b, 1_MiB);
-                        round(b, 3_MiB);
-                        round(a, 2_MiB);
-                    }
-                    try {
-                        mr.deallocate_sync(mr.allocate_sync(3_MiB), 3_MiB);
-                    } catch (std::exception const&) {}
-                    CHECK(mr.usage().live == 0);
-                }
-                CHECK(node.figures().used == 0);
-                for (auto const& r : node.reports()) { MESSAGE(r.text()); }
-                CHECK(node.reports().empty());
-            }
-        }
-    }
+    laws::survives_platform_faults(
+        [](event_policy events) { return slab{sim_resource{}, 3_MiB, {.events = events}}; },
+        [](auto& mr, sim_stream_view a, sim_stream_view b) {
+            laws::take_turns(mr, a, b, {1_MiB, 1_MiB, 3_MiB, 2_MiB});
+        });
 }
 
 TEST_CASE("slab: a hundred thousand random operations on sixteen streams") {
-    for (std::uint64_t const seed : {201U, 202U}) {
-        CAPTURE(seed);
-        sim_node node{{.on_report = sim_on_report::collect}};
-        {
-            slab mr{sim_resource{}, 64_KiB, {.max_size = 6_MiB}};
-            laws::model_heap<decltype(mr)>{mr,
-                                           {.room              = 4_MiB,
-                                            .largest           = 64_KiB,
-                                            .largest_alignment = 64_KiB,
-                                            .operations        = 50000,
-                                            .streams           = 16,
-                                            .seed              = seed,
-                                            .may_refuse        = true}}
-                .run();
-            CHECK(mr.usage().live == 0);
-            std::size_t const held = mr.usage().reserved;
-            CHECK(held != 0);
-            CHECK(mr.trim() == held);
-        }
-        for (auto const& r : node.reports()) { MESSAGE(r.text()); }
-        CHECK(node.reports().empty());
-        CHECK(node.figures().used == 0);
-    }
+    laws::random_streams({201, 202},
+                         {.room              = 4_MiB,
+                          .largest           = 64_KiB,
+                          .largest_alignment = 64_KiB,
+                          .operations        = 50000,
+                          .may_refuse        = true},
+                         [] { return slab{sim_resource{}, 64_KiB, {.max_size = 6_MiB}}; });
 }
 
 TEST_CASE("slab: two streams with six operations each, in every order") {

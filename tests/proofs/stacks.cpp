@@ -19,7 +19,7 @@ using namespace vram;
 
 TEST_CASE("stacks: every layer at once, on the host") {
     laws::resource([](auto up) {
-        return std::move(up) | with::statistics | with::aligned(512, sizes::rounded_up) |
+        return std::move(up) | with::statistics | with::aligned(512, aligned_size::rounded_up) |
                with::stream_ordered({.frees_per_event = 2}) | with::limiting(256_KiB) |
                with::retrying(trim_upstream{}, drain{}) | with::locked | with::statistics;
     });

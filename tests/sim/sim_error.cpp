@@ -3,7 +3,9 @@
 
 #include <doctest/doctest.h>
 
+#include <new>
 #include <set>
+#include <source_location>
 #include <string>
 
 using namespace vram;
@@ -14,6 +16,37 @@ TEST_CASE("sim_error: carries its status, the place, and is a system_error") {
     CHECK(e.code().category() == sim_category());
     CHECK(std::string{e.where().file_name()}.find("sim_error") != std::string::npos);
     CHECK(std::string{e.what()}.find("device lost") != std::string::npos);
+}
+
+TEST_CASE(
+    "sim_error: what is caught where nothing may be thrown is told, with the machine's status") {
+    struct told {
+        static void   note(error const& e) noexcept { last() = e; }
+        static error& last() {
+            static error one{};
+            return one;
+        }
+    };
+    int              memory = 0;
+    auto const       here   = std::source_location::current();
+    error_sink const before = set_error_sink(told::note);
+    auto const       tell   = [&](auto const& what) {
+        try {
+            throw what;
+        } catch (...) { report_sim_error(&memory, 7, here); }
+        return told::last();
+    };
+    error const refused = tell(sim_error{sim_status::device_lost});
+    error const other   = tell(std::bad_alloc{});
+    set_error_sink(before);
+    CHECK(refused.kind == mishap::platform_error);
+    CHECK(refused.code == static_cast<int>(sim_status::device_lost));
+    CHECK(refused.pointer == &memory);
+    CHECK(refused.bytes == 7);
+    CHECK(refused.where.line() == here.line());
+    CHECK(other.kind == mishap::platform_error);
+    CHECK(other.code == 0);
+    CHECK(other.bytes == 7);
 }
 
 TEST_CASE("sim_error: every status has a name of its own") {

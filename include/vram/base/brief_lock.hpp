@@ -11,6 +11,12 @@
 #include <mutex>   // mutex, lock_guard
 #include <utility> // exchange
 
+#if __has_include(<sched.h>)
+#include <sched.h> // sched_yield: <thread> would cost a third more to include
+#else
+#include <thread> // this_thread::yield
+#endif
+
 namespace vram {
 
 /// A lock for bookkeeping. The first thread that takes it has it for itself, and takes and gives it
@@ -22,9 +28,10 @@ namespace vram {
 /// thread that ends it pays for (Dice, Huang, Yang, 2001).
 ///
 /// Threads   moving while another thread holds or awaits it is a broken contract of the owner
-/// Cost      taking and giving back: about 1 ns for one thread, 6 ns for several; whoever waits
-///           keeps a core busy, so no call of an upstream or of the platform that waits is made
-///           with it held
+/// Cost      taking and giving back: plain stores for one thread, an exchange and a store for
+///           several. Whoever waits keeps a core busy for some microseconds and then offers it to
+///           other threads, so no call of an upstream or of the platform that waits is made with
+///           it held
 class brief_lock {
 public:
     /// Holds the lock until it ends.
@@ -94,12 +101,11 @@ private:
             }
             share();
         }
-        for (unsigned pauses = 1;; pauses = pauses < 256 ? 2 * pauses : pauses) {
+        for (waiting a_little;; a_little()) {
             if (!taken_.load(std::memory_order_relaxed) &&
                 !taken_.exchange(true, std::memory_order_acquire)) {
                 return false;
             }
-            for (unsigned i = 0; i < pauses; ++i) { pause(); }
         }
     }
     /// From here on the lock is anybody's. Either `first_` sees that it ends, or we see that it is
@@ -108,18 +114,40 @@ private:
         if (first_.load(std::memory_order_relaxed) != nullptr) {
             use_.store(use::ending, std::memory_order_relaxed);
             process_fence::make();
-            while (inside_.load(std::memory_order_acquire)) { pause(); }
+            for (waiting a_little; inside_.load(std::memory_order_acquire); a_little()) {}
         }
         use_.store(use::shared, std::memory_order_release);
     }
-    /// Tells the core that it is waiting, so that its twin and the bus are spared.
-    static void pause() noexcept {
+    /// Waits longer each time. Whoever holds the lock for so long has lost its core, perhaps to us.
+    class waiting {
+    public:
+        void operator()() noexcept {
+            if (pauses_ > 256) { return yield(); }
+            for (unsigned i = 0; i < pauses_; ++i) { pause(); }
+            pauses_ *= 2;
+        }
+
+    private:
+        /// Tells the core that it is waiting, so that its twin and the bus are spared.
+        static void pause() noexcept {
 #if defined __x86_64__
-        __builtin_ia32_pause();
+            __builtin_ia32_pause();
 #elif defined __aarch64__
-        asm volatile("yield");
+            asm volatile("yield");
 #endif
-    }
+        }
+
+        /// Offers the core to other threads.
+        static void yield() noexcept {
+#if __has_include(<sched.h>)
+            sched_yield();
+#else
+            std::this_thread::yield();
+#endif
+        }
+
+        unsigned pauses_ = 1;
+    };
 
     mutable std::atomic<unsigned const*> first_  = nullptr; ///< names a thread by what lies there
     mutable std::atomic<use>             use_    = use::alone;

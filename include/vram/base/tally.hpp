@@ -13,7 +13,7 @@ namespace vram {
 /// A level with its peak and its totals. A plain value: whoever shares it, locks it.
 struct tally {
     std::size_t   value = 0; ///< now
-    std::size_t   peak  = 0; ///< the highest since the start or `reset_peak`
+    std::size_t   peak  = 0; ///< the highest since the start
     std::uint64_t total = 0; ///< everything ever added
 
     constexpr void add(std::size_t n) noexcept {
@@ -22,7 +22,6 @@ struct tally {
         peak = std::max(peak, value);
     }
     constexpr void sub(std::size_t n) noexcept { value -= n; }
-    constexpr void reset_peak() noexcept { peak = value; }
 
     friend bool operator==(tally const&, tally const&) = default;
 };

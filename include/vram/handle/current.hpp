@@ -29,7 +29,9 @@ namespace vram {
 ///
 /// Failure   `get` and `set` as making the default and a slot (host memory, a first call for a
 ///           device only)
-/// Threads   any; a `get` beside a `set` sees the resource before or after, never a mixture
+/// Threads   any; a `get` beside a `set` sees the resource before or after, never a mixture. The
+///           default is made with no lock held; of threads that ask first at once each makes one,
+///           and all but one end again
 /// Cost      `get`: no lock and nothing written, a comparison for each device that was asked for
 ///           before; without an argument also the platform's `current_device`
 template <platform Platform>
@@ -123,10 +125,12 @@ private:
             no_owner.emplace(std::move(owner));
             publish();
         }
-        /// With the mutex held: makes the default where there is none.
-        void fill() {
-            if (words{standard}.target() != nullptr) { return; }
-            standard = standard_of(where);
+        /// With the mutex held: whether there is a default.
+        [[nodiscard]] bool filled() const noexcept { return words{standard}.target() != nullptr; }
+        /// With the mutex held: takes `mr` for the default where there is none.
+        void fill(resource& mr) {
+            if (filled()) { return; }
+            std::swap(standard, mr);
             if (words{owner}.target() == nullptr) { owner = standard; }
             publish();
         }
@@ -150,13 +154,20 @@ private:
     }
     /// The slot of `d`, with its default: for a device that is asked for the first time.
     [[nodiscard]] static slot& made(device d) {
+        {
+            std::lock_guard const held{mutex()};
+            slot* const           found = find(d, first().load(std::memory_order_relaxed));
+            if (found != nullptr && found->filled()) { return *found; }
+        }
+        // Calls the platform, and may ask for another's current one: without the lock.
+        resource              mr = standard_of(d);
         std::lock_guard const held{mutex()};
         slot* const           head = first().load(std::memory_order_relaxed);
         if (slot* const found = find(d, head)) { // forgotten, or another thread was faster
-            found->fill();
+            found->fill(mr);
             return *found;
         }
-        auto* const fresh = new slot{d, standard_of(d), head};
+        auto* const fresh = new slot{d, std::move(mr), head};
         first().store(fresh, std::memory_order_release);
         return *fresh;
     }

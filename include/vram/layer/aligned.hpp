@@ -18,11 +18,11 @@ namespace vram {
 
 /// Whether `aligned` also rounds sizes up, so that the end of a block may be written in whole
 /// units.
-enum class sizes { as_asked, rounded_up };
+enum class aligned_size { as_asked, rounded_up };
 
 /// A least alignment for what comes through, whatever the callers ask.
 ///
-///     aligned mr{cuda_resource{}, 2_MiB, sizes::rounded_up};   // whole pages
+///     aligned mr{cuda_resource{}, 2_MiB, aligned_size::rounded_up};   // whole pages
 ///
 /// Failure   as the upstream; a size that cannot be rounded reaches it as `unsatisfiable`
 /// Threads   as the upstream
@@ -35,7 +35,7 @@ public:
     using typename base::stream;
 
     /// `least` is a power of two.
-    aligned(Upstream upstream, std::size_t least, sizes rounding = sizes::as_asked)
+    aligned(Upstream upstream, std::size_t least, aligned_size rounding = aligned_size::as_asked)
         : base{std::move(upstream)}, least_{least}, rounding_{rounding} {
         expects(valid_alignment(least), "aligned: the alignment is a power of two");
     }
@@ -75,24 +75,25 @@ public:
         this->upstream_.deallocate_sync(p, size(bytes, alignment), at_least(alignment));
     }
 
-    [[nodiscard]] std::size_t alignment() const noexcept { return least_; }
-    [[nodiscard]] sizes       rounding() const noexcept { return rounding_; }
+    [[nodiscard]] std::size_t  alignment() const noexcept { return least_; }
+    [[nodiscard]] aligned_size rounding() const noexcept { return rounding_; }
 
 private:
     [[nodiscard]] std::size_t at_least(std::size_t alignment) const noexcept {
         return std::max(alignment, least_);
     }
     [[nodiscard]] std::size_t size(std::size_t bytes, std::size_t alignment) const noexcept {
-        return rounding_ == sizes::as_asked ? bytes : align(bytes, at_least(alignment));
+        return rounding_ == aligned_size::as_asked ? bytes : align(bytes, at_least(alignment));
     }
 
-    std::size_t least_;
-    sizes       rounding_;
+    std::size_t  least_;
+    aligned_size rounding_;
 };
 
 namespace with {
 /// `source | with::aligned(2_MiB)`
-[[nodiscard]] inline auto aligned(std::size_t least, sizes rounding = sizes::as_asked) {
+[[nodiscard]] inline auto aligned(std::size_t  least,
+                                  aligned_size rounding = aligned_size::as_asked) {
     return layer<vram::aligned>(least, rounding);
 }
 } // namespace with

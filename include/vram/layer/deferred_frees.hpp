@@ -76,7 +76,7 @@ public:
     /// Where a block that comes back goes.
     enum class way {
         waits,   ///< it is in the books
-        is_due,  ///< no event could be had: wait for the stream, and give it back
+        is_due,  ///< no event could be had: wait for the stream, then give it back
         foreign, ///< it is not from here; that was told
     };
 
@@ -128,7 +128,7 @@ public:
         ready_.splice(captured_);
         give_back(held, 0, give);
     }
-    /// Waits for everything and gives it back: the end.
+    /// Waits for everything and gives it back, but what could not be waited for: the end.
     template <class Give>
     void settle(Give give) noexcept {
         freed_blocks all = waiting_.settle();

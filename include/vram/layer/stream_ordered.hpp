@@ -8,6 +8,7 @@
 #include <vram/base/out_of_memory.hpp>   // out_of_memory
 #include <vram/layer/deferred_frees.hpp> // deferred_frees
 #include <vram/layer/layer_base.hpp>     // layer_base
+#include <vram/layer/sure_wait.hpp>      // sure_wait
 #include <vram/layer/with.hpp>           // with::word
 #include <vram/source/null_resource.hpp> // the stand-in of the proofs below
 
@@ -39,8 +40,9 @@ struct stream_ordered_options {
 /// stream that is being captured belongs to the graph: it is held until `release_captured` or the
 /// end of the layer.
 ///
-/// Failure   as the upstream. Where no event can be had the stream is waited for, and the error
-///           sink told
+/// Failure   as the upstream. Where no event can be had the stream is waited for, where that fails
+///           its device, and the error sink is told each time. Memory that no wait would vouch for
+///           does not go back: it is told as a leak
 /// Threads   any; no lock is held while the upstream is called or the host waits
 /// Streams   an allocation is for any stream
 /// Cost      one event per free, one query per waiting stream on allocation, no host allocation
@@ -97,10 +99,11 @@ public:
     void deallocate(stream s, void* p, std::size_t bytes,
                     std::size_t alignment = default_alignment) noexcept {
         if (p == nullptr || books_.take(s, p, bytes, alignment) != books::way::is_due) { return; }
-        try {
-            platform::synchronize(s);
-        } catch (...) { report_error({mishap::platform_error, p, bytes}); }
-        this->upstream_.deallocate_sync(p, bytes, alignment);
+        if (sure_wait<platform>(s, [&] { return platform::device_of(s); })) {
+            this->upstream_.deallocate_sync(p, bytes, alignment);
+        } else {
+            report_error({.kind = mishap::leak, .pointer = p, .bytes = bytes});
+        }
     }
     /// Nobody uses the memory any more, so it goes back at once.
     void deallocate_sync(void* p, std::size_t bytes,

@@ -8,6 +8,7 @@
 #include <vram/base/error.hpp>         // report_error
 #include <vram/concepts/platform.hpp>  // has_streams, has_events
 #include <vram/layer/freed_blocks.hpp> // freed_blocks
+#include <vram/layer/sure_wait.hpp>    // sure_wait
 
 #include <cstddef> // size_t
 #include <cstdint> // uint64_t
@@ -151,18 +152,16 @@ public:
     }
 
     /// Waits for everything and hands it over: the end of the owner. What fails is told to the
-    /// error sink.
+    /// error sink; what may still be in use then is told as a leak, and handed to nobody.
     [[nodiscard]] freed_blocks settle() noexcept {
-        freed_blocks free;
+        freed_blocks free, lost;
         for (line& each : lines_) {
             close(each);
-            while (each.first != nullptr) {
-                try {
-                    pin{each.first, each.first->now != batch::stage::unrecordable}.wait();
-                } catch (...) { report_error({.kind = mishap::platform_error, .bytes = bytes_}); }
-                take_first(each, free);
-            }
+            while (each.first != nullptr) { take_first(each, over(*each.first) ? free : lost); }
         }
+        lost.drain([](void* p, std::size_t bytes, std::size_t) {
+            report_error({.kind = mishap::leak, .pointer = p, .bytes = bytes});
+        });
         return free;
     }
 
@@ -207,6 +206,13 @@ private:
     [[nodiscard]] static bool done(batch const& b) {
         return b.now == batch::stage::done ||
                (b.now == batch::stage::recorded && Platform::done(b.place));
+    }
+
+    /// Waits for a batch at the end, where its event is not to be had any more for its device.
+    [[nodiscard]] static bool over(batch const& b) noexcept {
+        auto const where = [&] { return b.where; };
+        if (b.now == batch::stage::unrecordable) { return sure_wait<Platform>(b.where, where); }
+        return sure_wait<Platform>(b.place, where);
     }
 
     void take_first(line& queue, freed_blocks& into) noexcept {

@@ -12,31 +12,16 @@
 #include <vram/pool/free_pieces.hpp>      // free_pieces
 #include <vram/pool/geometric_growth.hpp> // geometric_growth
 #include <vram/pool/growing_base.hpp>     // growing_base
+#include <vram/pool/monotonic_mark.hpp>   // monotonic_mark
 #include <vram/pool/pool_options.hpp>     // pool_options
 #include <vram/pool/stream_bump.hpp>      // stream_bump
 #include <vram/source/null_resource.hpp>  // the stand-in of the proofs below
 
-#include <atomic>   // atomic
 #include <concepts> // default_initializable, assignable_from
 #include <cstddef>  // size_t
-#include <cstdint>  // uint64_t
 #include <utility>  // move
 
 namespace vram {
-
-/// A place in the order in which a `monotonic` handed out its memory. A plain value.
-class monotonic_mark {
-public:
-    friend bool operator==(monotonic_mark, monotonic_mark) = default;
-
-private:
-    template <synchronous_resource Upstream, growth Growth>
-    friend class monotonic;
-
-    explicit monotonic_mark(std::uint64_t serial) noexcept : serial_{serial} {}
-
-    std::uint64_t serial_;
-};
 
 /// `std::pmr::monotonic_buffer_resource` for devices: memory for one step of a program, all of
 /// which ends together.
@@ -72,7 +57,6 @@ public:
     using typename base::platform;
     using typename base::stream;
 
-    /// Over an upstream that needs nothing to be made.
     explicit monotonic(pool_options options = {})
         requires std::default_initializable<Upstream>
         : monotonic{Upstream{}, options} {}
@@ -143,10 +127,10 @@ public:
 
     /// This moment, for `unwind`. It is good until something earlier is unwound.
     [[nodiscard]] monotonic_mark mark() {
-        auto const          held   = this->lock_.hold();
-        std::uint64_t const serial = ++last_serial;
-        books_.mark(serial);
-        return monotonic_mark{serial};
+        auto const held = this->lock_.hold();
+        auto const here = monotonic_mark::next();
+        books_.mark(here.serial_);
+        return here;
     }
     /// Takes back everything that was handed out since. The mark stays good.
     void unwind(monotonic_mark to) {
@@ -220,10 +204,7 @@ public:
     }
 
 private:
-    using typename base::guard;
     using typename base::request;
-
-    static inline std::atomic<std::uint64_t> last_serial = 0; // marks of all resources differ
 
     template <bool Throwing>
     void* get(request const& r) {
@@ -232,8 +213,9 @@ private:
         growth_request wish{.needed = r.rounded};
         if (r.rounded != unsatisfiable) {
             {
-                auto held = this->lock_.hold();
-                if (void* const p = take(r, held)) { return p; }
+                auto        held = this->lock_.hold();
+                void* const p    = books_.take({r.asked, r.alignment, r.on}, held);
+                if (p != nullptr) { return counted(p, r); }
                 wish.held = this->figures_.reserved;
             }
             for (std::size_t size = wanted(r, wish);;
@@ -241,10 +223,9 @@ private:
                 if (void* const p = grow_by<false>(r, align(size, default_alignment))) { return p; }
                 if (size <= r.rounded) { break; }
             }
-            if (r.on == nullptr || !platform::capturing(*r.on)) { // else it must not wait
-                if (trim() != 0) {
-                    if (void* const p = grow_by<false>(r, r.rounded)) { return p; }
-                }
+            bool const may_wait = r.on == nullptr || !platform::capturing(*r.on);
+            if (may_wait && trim() != 0) {
+                if (void* const p = grow_by<false>(r, r.rounded)) { return p; }
             }
         }
         if constexpr (Throwing) {
@@ -257,12 +238,8 @@ private:
         }
     }
 
-    /// A block out of what is held, or null.
-    void* take(request const& r, guard& held) {
-        return counted(books_.take({r.asked, r.alignment, r.on}, held), r);
-    }
     void* counted(void* p, request const& r) noexcept {
-        if (p != nullptr) { this->count_out(r.asked, r.asked); }
+        this->count_out(r.asked, r.asked);
         return p;
     }
 

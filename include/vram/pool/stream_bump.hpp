@@ -6,6 +6,7 @@
 
 #include <vram/base/error.hpp>         // report_error
 #include <vram/pool/bump_chunk.hpp>    // bump_chunk
+#include <vram/pool/bump_row.hpp>      // bump_row
 #include <vram/pool/clocks.hpp>        // clocks
 #include <vram/pool/event_policy.hpp>  // event_policy
 #include <vram/pool/free_pieces.hpp>   // free_pieces
@@ -14,7 +15,7 @@
 
 #include <cstddef> // size_t
 #include <cstdint> // uintptr_t, uint64_t
-#include <utility> // move, swap, exchange
+#include <utility> // move
 
 namespace vram {
 
@@ -47,29 +48,12 @@ public:
     };
 
     stream_bump(event_policy events, bool graphs) noexcept : events_{events}, graphs_{graphs} {}
-    stream_bump(stream_bump&& other) noexcept
-        : events_{other.events_},
-          graphs_{other.graphs_},
-          clocks_{std::move(other.clocks_)},
-          chunks_{std::move(other.chunks_)},
-          marks_{std::move(other.marks_)},
-          current_{std::exchange(other.current_, 0)} {}
-    stream_bump& operator=(stream_bump&& other) noexcept {
-        events_  = other.events_;
-        graphs_  = other.graphs_;
-        clocks_  = std::move(other.clocks_);
-        chunks_  = std::move(other.chunks_);
-        marks_   = std::move(other.marks_);
-        current_ = std::exchange(other.current_, 0);
-        return *this;
-    }
-
     /// A block out of what is held, or null.
     [[nodiscard]] void* take(wish const& r, guard& held) {
         clock* const mine     = r.on != nullptr ? &clocks_.of(*r.on) : nullptr;
         bool         captured = mine != nullptr && graphs_ && Platform::capturing(*r.on);
-        while (chunks_.size() != 0) {
-            chunk&               c     = chunks_[current_];
+        while (!row_.empty()) {
+            chunk&               c     = row_.current();
             std::uintptr_t const start = c.place(r.bytes, r.alignment);
             auto                 price = clocks<Platform>::nothing;
             tags                 dear;
@@ -87,7 +71,7 @@ public:
                 }
             }
             if (start == 0 || price == clocks<Platform>::not_to_be_had) {
-                if (!next_chunk(r)) { return nullptr; }
+                if (!row_.go_on(r.bytes, r.alignment)) { return nullptr; }
                 continue;
             }
             if (mine != nullptr && !captured && Platform::capturing(*r.on)) {
@@ -98,8 +82,8 @@ public:
                 mine != nullptr ? clocks_.order(*mine, dear) : clocks_.finish(dear, held);
             if (held_up == nullptr) { continue; } // others may have gone on meanwhile: look again
             if (!graphs_ && events_ == event_policy::lazy) { // it may be the graph's by now
-                for (chunk& each : chunks_) { each.keep_for_capture(held_up->slot()); }
-            } else if (!next_chunk(r)) {
+                for (chunk& each : row_.chunks()) { each.keep_for_capture(held_up->slot()); }
+            } else if (!row_.go_on(r.bytes, r.alignment)) {
                 return nullptr;
             }
         }
@@ -107,7 +91,7 @@ public:
     }
 
     /// Adds a chunk that anybody may use.
-    void add(piece const& p) { chunks_.push(p.base, p.bytes, p.alignment); }
+    void add(piece const& p) { row_.add({p.base, p.bytes, p.alignment}); }
     /// Adds a chunk, which the stream `order` may use at once (null: anybody), and takes `r` out of
     /// it; `r.on` is `order` where that is not null.
     void* add(piece const& p, stream const* order, wish const& r) {
@@ -118,69 +102,44 @@ public:
             fresh.wait_for({fresh.begin(), fresh.begin() + p.bytes, mine->mark(), mine->slot()});
             fresh.reserve();
         }
-        chunks_.push(std::move(fresh));
-        if (chunks_.size() > 1) { std::swap(chunks_[chunks_.size() - 1], chunks_[++current_]); }
-        chunk& c = chunks_[current_];
+        chunk& c = row_.go_on_to(std::move(fresh));
         return hand_out(c, c.begin(), r, mine);
     }
 
     /// Takes a block back. False, with nothing done, where there is no such block.
     [[nodiscard]] bool give(void* p, std::size_t bytes, stream const* on) noexcept {
-        run*        r  = nullptr;
-        std::size_t at = 0;
-        for (std::size_t i = chunks_.size() != 0 ? current_ + 1 : 0; i-- != 0;) {
-            if (!chunks_[i].owns(p)) { continue; }
-            at = i;
-            r  = chunks_[i].find(p, bytes);
-            break;
-        }
+        chunk* const c = row_.used_around(p);
+        run* const   r = c != nullptr ? c->find(p, bytes) : nullptr;
         if (r == nullptr || bytes == 0 || bytes > r->bytes - r->back) { return false; }
-        chunk&     c   = chunks_[at];
-        bool const top = at == current_ && c.is_on_top(p, bytes);
-        if (!top || !cut_off(c, p, bytes, on)) { note_return(c, *r, p, bytes, on); }
-        while (at == current_ && c.last_is_back()) { c.unwind(c.last_begins(), tag_of()); }
+        bool const newest = c == &row_.current();
+        bool const top    = newest && c->is_on_top(p, bytes);
+        if (!top || !cut_off(*c, p, bytes, on)) { note_return(*c, *r, p, bytes, on); }
+        while (newest && c->last_is_back()) { c->unwind(c->last_begins(), tag_of()); }
         return true;
     }
 
     /// Makes this moment one that can be come back to.
-    void mark(std::uint64_t serial) {
-        bool const        any   = chunks_.size() != 0;
-        std::size_t const marks = marks_in(current_) + 1;
-        if (any) { chunks_[current_].reserve_marks(marks); }
-        marks_.push(place{serial, current_, any ? chunks_[current_].top() : 0});
-        if (any) { chunks_[current_].seal(marks); }
-    }
+    void mark(std::uint64_t serial) { row_.mark(serial); }
     /// Whether a mark is there, and was not unwound itself.
-    [[nodiscard]] bool has(std::uint64_t serial) const noexcept {
-        std::size_t const left = marks_up_to(serial);
-        return left != 0 && marks_[left - 1].serial == serial;
-    }
+    [[nodiscard]] bool has(std::uint64_t serial) const noexcept { return row_.has(serial); }
     /// Takes back what was handed out since a mark that is there. Returns the bytes that had not
     /// been given back.
-    std::size_t unwind(std::uint64_t serial) noexcept {
-        while (marks_.size() != marks_up_to(serial)) { marks_.pop(); }
-        place const& to = marks_[marks_.size() - 1];
-        return unwind_to(to.chunk, to.top);
-    }
+    std::size_t unwind(std::uint64_t serial) noexcept { return row_.unwind(serial, tag_of()); }
     /// The same for all there is; every mark has ended.
-    std::size_t reset() noexcept {
-        marks_.clear();
-        return unwind_to(0, 0);
-    }
+    std::size_t reset() noexcept { return row_.reset(tag_of()); }
     /// Nothing is out: starts at the beginning, unless somebody may come back to a mark.
     void rewind() noexcept {
-        if (marks_.size() == 0) { unwind_to(0, 0); }
+        if (!row_.marked()) { reset(); }
     }
 
     /// Takes a chunk of which nothing is out, and that nobody uses any more, out of the books; one
     /// without bytes if there is none. Waits on the host where it must.
     [[nodiscard]] piece remove_idle(guard& held) {
-        while (releasable() != 0) { // others may go on while the lock is open
-            std::size_t const last = chunks_.size() - 1;
-            chunk&            c    = chunks_[last];
+        while (row_.releasable() != 0) { // others may go on while the lock is open
+            chunk& c = row_.last();
             c.drop([&](tag const& t) { return clocks_.settled(t); });
             if (c.waits().size() == 0) {
-                chunk const gone = chunks_.take(last);
+                chunk const gone = row_.take_last();
                 return {gone.base(), gone.bytes(), gone.alignment()};
             }
             if (clocks_.finish(tags{c.waits()[0]}, held) != nullptr) { break; } // a graph has it
@@ -193,7 +152,7 @@ public:
     /// The stream is about to be destroyed: what it took, it has used up to now.
     void retire(stream s) {
         std::uint64_t const id = Platform::id(s);
-        for (chunk& c : chunks_) {
+        for (chunk& c : row_.chunks()) {
             for (auto& r : c.runs()) {
                 if (r.named && !r.ended && r.id == id) {
                     r.last  = used_by(s);
@@ -205,29 +164,17 @@ public:
     }
     void forget_captures() noexcept {
         clocks_.forget_captures();
-        for (chunk& c : chunks_) {
+        for (chunk& c : row_.chunks()) {
             c.drop([](tag const& t) { return t.epoch == tag::captured; });
         }
     }
 
-    [[nodiscard]] bool owns(void const* p) const noexcept {
-        for (chunk const& c : chunks_) {
-            if (c.owns(p)) { return true; }
-        }
-        return false;
-    }
-    [[nodiscard]] free_pieces free_memory() const noexcept {
-        free_pieces now;
-        for (std::size_t i = current_; i < chunks_.size(); ++i) { now.add(chunks_[i].room()); }
-        for (std::size_t n = releasable(); n != 0; --n) {
-            now.releasable += chunks_[chunks_.size() - n].bytes();
-        }
-        return now;
-    }
+    [[nodiscard]] bool        owns(void const* p) const noexcept { return row_.owns(p); }
+    [[nodiscard]] free_pieces free_memory() const noexcept { return row_.free_memory(); }
     /// Free bytes that some stream may still be using.
     [[nodiscard]] std::size_t pending() const noexcept {
         std::size_t sum = 0;
-        for (chunk const& c : chunks_) {
+        for (chunk const& c : row_.chunks()) {
             std::size_t here = 0;
             for (tag const& t : c.waits()) {
                 if (!clocks_.settled(t)) { here += t.end - t.begin; }
@@ -238,34 +185,17 @@ public:
     }
     [[nodiscard]] std::uint64_t      events() const noexcept { return clocks_.events(); }
     [[nodiscard]] std::uint64_t      waits() const noexcept { return clocks_.waits(); }
-    [[nodiscard]] heap_array<chunk>& chunks() noexcept { return chunks_; }
+    [[nodiscard]] heap_array<chunk>& chunks() noexcept { return row_.chunks(); }
 
 private:
     using run   = typename chunk::run;
     using clock = typename clocks<Platform>::clock;
-
-    /// What a mark means.
-    struct place {
-        std::uint64_t  serial;
-        std::size_t    chunk;
-        std::uintptr_t top; ///< 0: there was no chunk yet
-    };
 
     static void* hand_out(chunk& c, std::uintptr_t start, wish const& r,
                           clock const* mine) noexcept {
         c.take(start, r.bytes, r.on, mine != nullptr ? mine->id() : 0);
         return reinterpret_cast<void*>(start);
     }
-    /// Goes on to a chunk that is kept and has room, if there is one.
-    bool next_chunk(wish const& r) noexcept {
-        for (std::size_t i = current_ + 1; i < chunks_.size(); ++i) {
-            if (chunks_[i].place(r.bytes, r.alignment) == 0) { continue; }
-            std::swap(chunks_[i], chunks_[++current_]);
-            return true;
-        }
-        return false;
-    }
-
     /// The block on top is free again. False: there is no memory to say for whom it waits.
     bool cut_off(chunk& c, void* p, std::size_t bytes, stream const* on) noexcept {
         try {
@@ -328,42 +258,10 @@ private:
         };
     }
 
-    std::size_t unwind_to(std::size_t index, std::uintptr_t top) noexcept {
-        std::size_t out = 0;
-        for (std::size_t i = chunks_.size() != 0 ? current_ + 1 : 0; i-- > index;) {
-            chunk&               c  = chunks_[i];
-            std::uintptr_t const to = i == index && top > c.begin() ? top : c.begin();
-            out += c.unwind(to, tag_of());
-            c.seal(marks_in(i));
-        }
-        current_ = index;
-        return out;
-    }
-    [[nodiscard]] std::size_t marks_in(std::size_t index) const noexcept {
-        std::size_t count = 0;
-        while (count < marks_.size() && marks_[marks_.size() - 1 - count].chunk == index) {
-            ++count;
-        }
-        return count;
-    }
-    [[nodiscard]] std::size_t marks_up_to(std::uint64_t serial) const noexcept {
-        std::size_t left = marks_.size();
-        while (left != 0 && marks_[left - 1].serial > serial) { --left; }
-        return left;
-    }
-    /// How many chunks at the end of the row nothing is out of, and no mark stands in.
-    [[nodiscard]] std::size_t releasable() const noexcept {
-        if (chunks_.size() == 0) { return 0; }
-        bool const whole = current_ == 0 && marks_.size() == 0 && chunks_[0].empty();
-        return chunks_.size() - 1 - current_ + (whole ? 1 : 0);
-    }
-
-    event_policy      events_;
-    bool              graphs_;
-    clocks<Platform>  clocks_;
-    heap_array<chunk> chunks_; ///< up to the current one in the order they were used
-    heap_array<place> marks_;  ///< in the order they were made
-    std::size_t       current_ = 0;
+    event_policy     events_;
+    bool             graphs_;
+    clocks<Platform> clocks_;
+    bump_row<stream> row_;
 };
 
 } // namespace vram

@@ -10,6 +10,7 @@
 #include <vram/base/memory_usage.hpp>  // memory_usage
 #include <vram/base/out_of_memory.hpp> // out_of_memory
 #include <vram/concepts/powers.hpp>    // the concepts that the proofs check, property_set
+#include <vram/sim/sim_error.hpp>      // report_sim_error
 #include <vram/sim/sim_heap.hpp>       // sim_heap, sim_pool
 #include <vram/sim/sim_platform.hpp>   // sim_platform
 
@@ -109,14 +110,7 @@ public:
             if (!sim_heap{call}.free(owner_->pool, s, p, bytes)) {
                 report_error({.kind = mishap::foreign_pointer, .pointer = p, .bytes = bytes});
             }
-        } catch (sim_error const& e) {
-            report_error({.kind    = mishap::platform_error,
-                          .pointer = p,
-                          .bytes   = bytes,
-                          .code    = static_cast<int>(e.status())});
-        } catch (...) {
-            report_error({.kind = mishap::platform_error, .pointer = p, .bytes = bytes});
-        }
+        } catch (...) { report_sim_error(p, bytes, w); }
     }
     void deallocate_sync(void* p, std::size_t bytes, std::size_t alignment = default_alignment,
                          at w = at::current()) noexcept {

@@ -4,6 +4,9 @@
 /// \file
 /// `sim_error` is the simulated machine saying no.
 
+#include <vram/base/error.hpp> // report_error
+
+#include <cstddef>         // size_t
 #include <source_location> // source_location
 #include <string>          // string
 #include <system_error>    // system_error, error_category
@@ -80,5 +83,17 @@ public:
 private:
     std::source_location where_;
 };
+
+/// Tells the error sink of the exception that is being handled, where memory at `p` comes back and
+/// nothing may be thrown; with its status where the machine said no. `where` is whose call it was.
+inline void report_sim_error(void const* p, std::size_t bytes,
+                             std::source_location where) noexcept {
+    error told{.kind = mishap::platform_error, .pointer = p, .bytes = bytes, .where = where};
+    try {
+        throw;
+    } catch (sim_error const& e) { told.code = static_cast<int>(e.status()); } catch (...) {
+    }
+    report_error(told);
+}
 
 } // namespace vram

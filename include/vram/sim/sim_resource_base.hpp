@@ -11,6 +11,7 @@
 #include <vram/base/out_of_memory.hpp> // out_of_memory
 #include <vram/concepts/powers.hpp>    // the concepts that the proofs check, property_set
 #include <vram/sim/sim_device.hpp>     // sim_device
+#include <vram/sim/sim_error.hpp>      // report_sim_error
 #include <vram/sim/sim_heap.hpp>       // sim_heap
 
 #include <cstddef>         // size_t
@@ -72,14 +73,7 @@ public:
             if (!sim_heap{call}.free(Kind, device_.index(), p, bytes)) {
                 report_error({.kind = mishap::foreign_pointer, .pointer = p, .bytes = bytes});
             }
-        } catch (sim_error const& e) {
-            report_error({.kind    = mishap::platform_error,
-                          .pointer = p,
-                          .bytes   = bytes,
-                          .code    = static_cast<int>(e.status())});
-        } catch (...) {
-            report_error({.kind = mishap::platform_error, .pointer = p, .bytes = bytes});
-        }
+        } catch (...) { report_sim_error(p, bytes, w); }
     }
 
     /// Whether `p` lies in a live block of this kind of memory, whoever asked for it.

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `slab_shelves` hold the free blocks that streams may still use, by stream and by age.
+
+#include <vram/pool/heap_array.hpp> // heap_array
+#include <vram/pool/slab_chunk.hpp> // slab_chunk
+
+#include <cstddef> // size_t
+#include <utility> // exchange
+
+namespace vram {
+
+/// For each stream (by slot) a list from the oldest to the newest, and one of what is kept for
+/// graphs captured on it. A note says by `slot` and `at` in which list it is.
+///
+/// Failure   `std::bad_alloc` from `reserve`, with nothing changed; nothing else fails
+/// Threads   one at a time
+/// Cost      constant
+class slab_shelves {
+public:
+    using note  = slab_chunk::note;
+    using place = slab_chunk::place;
+
+    /// Makes room for the lists of a stream.
+    void reserve(std::size_t slot) {
+        if (slot < shelves_.size()) { return; }
+        shelves_.reserve(slot + 1);
+        while (shelves_.size() <= slot) { shelves_.push(shelf{}); }
+    }
+    [[nodiscard]] std::size_t size() const noexcept { return shelves_.size(); }
+
+    /// Takes out the newest of a stream's own, or null.
+    [[nodiscard]] note* take_newest(std::size_t slot) noexcept {
+        if (slot >= shelves_.size() || shelves_[slot].newest == nullptr) { return nullptr; }
+        shelf&      s = shelves_[slot];
+        note* const n = std::exchange(s.newest, s.newest->older);
+        (n->older != nullptr ? n->older->newer : s.oldest) = nullptr;
+        return n;
+    }
+    [[nodiscard]] note* oldest(std::size_t slot) const noexcept { return at(slot).oldest; }
+    [[nodiscard]] note* kept(std::size_t slot) const noexcept { return at(slot).kept; }
+
+    /// Adds a note that waits, as the newest of its stream.
+    void add(note* n) noexcept {
+        shelf& s                                           = shelves_[n->slot];
+        n->older                                           = std::exchange(s.newest, n);
+        n->newer                                           = nullptr;
+        (n->older != nullptr ? n->older->newer : s.oldest) = n;
+    }
+    /// The same, as the oldest.
+    void add_oldest(note* n) noexcept {
+        shelf& s                                           = shelves_[n->slot];
+        n->newer                                           = std::exchange(s.oldest, n);
+        n->older                                           = nullptr;
+        (n->newer != nullptr ? n->newer->older : s.newest) = n;
+    }
+    /// Adds a note that is kept.
+    void add_kept(note* n) noexcept {
+        n->older = std::exchange(shelves_[n->slot].kept, n);
+        n->newer = nullptr;
+        if (n->older != nullptr) { n->older->newer = n; }
+    }
+    /// Takes a note out of its list, wherever in it.
+    void remove(note& n) noexcept {
+        shelf& s                                     = shelves_[n.slot];
+        note*& head                                  = n.at == place::kept ? s.kept : s.newest;
+        (n.newer != nullptr ? n.newer->older : head) = n.older;
+        if (n.older != nullptr) {
+            n.older->newer = n.newer;
+        } else if (n.at == place::waiting) {
+            s.oldest = n.newer;
+        }
+    }
+
+private:
+    struct shelf {
+        note* newest = nullptr;
+        note* oldest = nullptr;
+        note* kept   = nullptr;
+    };
+
+    /// Those of a stream that has none yet are empty.
+    [[nodiscard]] shelf at(std::size_t slot) const noexcept {
+        return slot < shelves_.size() ? shelves_[slot] : shelf{};
+    }
+
+    heap_array<shelf> shelves_;
+};
+
+} // namespace vram

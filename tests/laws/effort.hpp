@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `of_many` says how much of a long random run is made where every access is watched.
+
+#if defined(__SANITIZE_THREAD__)
+#define VRAM_TESTS_TSAN 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define VRAM_TESTS_TSAN 1
+#endif
+#endif
+
+namespace laws {
+
+/// ThreadSanitizer looks for races, which one thread does not have, and makes each of its steps
+/// many times as dear: there, a run of one thread goes a tenth of the way. It goes all of it in
+/// every other build.
+[[nodiscard]] constexpr unsigned of_many(unsigned steps) noexcept {
+#ifdef VRAM_TESTS_TSAN
+    return steps / 10 + 1;
+#else
+    return steps;
+#endif
+}
+
+} // namespace laws

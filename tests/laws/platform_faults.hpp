@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `survives_platform_faults` walks a fault through every kind of call that a pool makes of its
+/// platform.
+
+#include "../doubles/mishaps.hpp"         // mishaps
+#include "../doubles/streams_at_work.hpp" // busy
+
+#include <vram/pool/event_policy.hpp> // event_policy
+#include <vram/sim/sim.hpp>           // sim_node, sim_faults
+
+#include <doctest/doctest.h>
+
+#include <cstddef>          // size_t
+#include <cstdint>          // uint64_t
+#include <exception>        // exception
+#include <initializer_list> // initializer_list
+
+namespace laws {
+
+/// Two streams take, use and give back blocks of `sizes`, in turns; nothing is out after a failure.
+template <class R>
+void take_turns(R& mr, vram::sim_stream_view a, vram::sim_stream_view b,
+                std::initializer_list<std::size_t> sizes) {
+    for (int i = 0; i < 3; ++i) {
+        unsigned turn = 0;
+        for (std::size_t const bytes : sizes) {
+            vram::sim_stream_view const s = ++turn % 4 < 2 ? a : b; // a, b, b, a
+            try {
+                void* const p = mr.allocate(s, bytes);
+                doubles::busy(s, p, bytes);
+                mr.deallocate(s, p, bytes);
+            } catch (std::exception const&) {}
+            CHECK(mr.usage().live == 0);
+        }
+    }
+    std::size_t const last = *(sizes.end() - 1);
+    try {
+        mr.deallocate_sync(mr.allocate_sync(last), last);
+    } catch (std::exception const&) {}
+    CHECK(mr.usage().live == 0);
+}
+
+/// For each event policy, each kind of call and n = 1...8: `make(events)` makes the pool anew, and
+/// the n-th call fails while `work(mr, a, b)` runs on two streams, and catches what is thrown.
+/// Nothing may be lost by it, and no memory change hands or go back before its last use is over,
+/// not even at the pool's end.
+template <class Make, class Work>
+void survives_platform_faults(Make make, Work work) {
+    using enum vram::sim_call_kind;
+    for (auto const events : {vram::event_policy::lazy, vram::event_policy::eager}) {
+        for (auto const failing : {allocate, create_event, record, wait, query, synchronize}) {
+            for (std::uint64_t n = 1; n <= 8; ++n) {
+                CAPTURE(n);
+                CAPTURE(static_cast<unsigned>(failing));
+                doubles::mishaps const told;
+                vram::sim_node         node{{.on_report = vram::sim_on_report::collect}};
+                vram::sim_stream       a, b;
+                {
+                    auto mr = make(events);
+                    node.faults().at(failing, n);
+                    work(mr, a.view(), b.view());
+                }
+                node.faults().clear();
+                vram::sim_platform::synchronize(vram::sim_device{}); // what a driver's pool put off
+                CHECK(node.figures().used == 0);
+                for (auto const& r : node.reports()) { MESSAGE(r.text()); }
+                CHECK(node.reports().empty());
+            }
+        }
+    }
+}
+
+} // namespace laws

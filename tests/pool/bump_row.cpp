@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/pool/bump_row.hpp> // first: the header stands alone
+
+#include "../doubles/at.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+using namespace vram;
+using doubles::at;
+
+template class vram::bump_row<int>;
+
+namespace {
+
+using int_row = bump_row<int>;
+
+/// Takes `bytes` from the current chunk for everybody; null where they do not fit.
+void* row_take(int_row& row, std::size_t bytes) {
+    std::uintptr_t const start = row.current().place(bytes, 256);
+    if (start == 0) { return nullptr; }
+    row.current().reserve();
+    row.current().take(start, bytes, nullptr, 0);
+    return reinterpret_cast<void*>(start);
+}
+
+constexpr auto in_use_by_nobody = [](auto const&, tag&) { return false; };
+
+} // namespace
+
+TEST_CASE("bump_row: it goes on to what has room, and finds the chunk in use around an address") {
+    int_row row;
+    CHECK(row.empty());
+    CHECK_FALSE(row.go_on(1, 1));
+    CHECK(row.used_around(at(0x1000)) == nullptr);
+    row.add({at(0x1000), 0x400, 256});
+    row.add({at(0x4000), 0x200, 256});
+    row.add({at(0x8000), 0x800, 256});
+    CHECK(row.current().base() == at(0x1000));
+    CHECK(row_take(row, 0x400) == at(0x1000));
+    CHECK(row.go_on(0x600, 256)); // past one that is too small
+    CHECK(row.current().base() == at(0x8000));
+    CHECK_FALSE(row.go_on(0x600, 256));
+    CHECK(row.used_around(at(0x13ff))->base() == at(0x1000));
+    CHECK(row.used_around(at(0x8000)) == &row.current());
+    CHECK(row.used_around(at(0x4000)) == nullptr); // held, and not in use
+    CHECK(row.owns(at(0x4000)));
+    CHECK_FALSE(row.owns(at(0x2000)));
+    CHECK(row.go_on_to({at(0x10000), 0x100, 256}).base() == at(0x10000));
+    CHECK(row.last().base() == at(0x4000)); // still behind all that is in use
+}
+
+TEST_CASE("bump_row: what was handed out since a mark comes back, over chunks and earlier marks") {
+    int_row row;
+    row.mark(3); // before there is a chunk
+    row.add({at(0x1000), 0x400, 256});
+    row.add({at(0x8000), 0x800, 256});
+    (void)row_take(row, 0x100);
+    row.mark(5);
+    (void)row_take(row, 0x300);
+    CHECK(row.go_on(0x500, 256));
+    (void)row_take(row, 0x500);
+    row.mark(8);
+    CHECK(row.has(5));
+    CHECK_FALSE(row.has(6));
+    CHECK(row.unwind(5, in_use_by_nobody) == 0x800);
+    CHECK(row.has(5));
+    CHECK_FALSE(row.has(8));
+    CHECK(row.current().base() == at(0x1000));
+    CHECK(row_take(row, 0x100) == at(0x1100));
+    CHECK(row.unwind(3, in_use_by_nobody) == 0x200);
+    CHECK_FALSE(row.has(5));
+    CHECK(row.marked());
+    CHECK(row.reset(in_use_by_nobody) == 0);
+    CHECK_FALSE(row.marked());
+}
+
+TEST_CASE("bump_row: the chunks behind the current one may go, and the first when nothing is out") {
+    int_row row;
+    CHECK(row.releasable() == 0);
+    CHECK(row.free_memory() == free_pieces{});
+    row.add({at(0x1000), 0x400, 256});
+    row.add({at(0x8000), 0x800, 256});
+    CHECK(row.releasable() == 2);
+    row.mark(1); // somebody may come back to it
+    CHECK(row.releasable() == 1);
+    (void)row_take(row, 0x100);
+    CHECK(row.free_memory().bytes == 0xb00);
+    CHECK(row.free_memory().largest == 0x800);
+    CHECK(row.free_memory().releasable == 0x800);
+    CHECK(row.take_last().base() == at(0x8000));
+    CHECK(row.releasable() == 0);
+    row.reset(in_use_by_nobody);
+    CHECK(row.releasable() == 1);
+    int_row moved{std::move(row)};
+    CHECK(row.empty());
+    CHECK(row.releasable() == 0);
+    row = std::move(moved);
+    CHECK(row.releasable() == 1);
+}

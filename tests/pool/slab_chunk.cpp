@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/pool/slab_chunk.hpp> // first: the header stands alone
+
+#include "../doubles/at.hpp"
+#include "../doubles/bombing.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <new>
+
+using namespace vram;
+using doubles::at;
+
+TEST_CASE("slab_chunk: all blocks are out at first, and the lowest clean one is taken first") {
+    slab_chunk c{at(0x1000), 130 * 256, 256}; // more than two words of the map
+    CHECK(c.out == 130);
+    CHECK(c.notes.size() == 130);
+    CHECK(c.notes[129].address == at(0x1000 + 129 * 256));
+    for (std::size_t const i : {129U, 70U, 3U}) { c.make_clean(c.notes[i]); }
+    CHECK(c.clean == 3);
+    CHECK(c.out == 127);
+    CHECK(c.take_lowest() == &c.notes[3]);
+    CHECK(c.take_lowest() == &c.notes[70]);
+    c.make_clean(c.notes[5]); // below where the search had come to
+    CHECK(c.take_lowest() == &c.notes[5]);
+    CHECK(c.take_lowest() == &c.notes[129]);
+    CHECK(c.clean == 0);
+    CHECK(c.out == 130);
+}
+
+TEST_CASE("slab_chunk: what waits or is kept is neither out nor clean") {
+    slab_chunk c{at(0x1000), 4 * 256, 256};
+    c.make_wait(c.notes[0], 7, 9);
+    c.make_wait(c.notes[1], 8, 0, slab_chunk::place::kept);
+    c.make_clean(c.notes[2]);
+    CHECK(c.waiting() == 2);
+    CHECK(c.out == 1);
+    CHECK(c.notes[0].slot == 7);
+    CHECK(c.notes[0].epoch == 9);
+    CHECK(c.notes[0].at == slab_chunk::place::waiting);
+    CHECK(c.notes[1].at == slab_chunk::place::kept);
+    CHECK(c.hand_out(c.notes[0]) == &c.notes[0]);
+    CHECK(c.notes[0].at == slab_chunk::place::out);
+    CHECK(c.waiting() == 1);
+    CHECK(c.out == 2);
+}
+
+TEST_CASE("slab_chunk: without host memory for its notes there is none, and none is lost") {
+    for (std::uint64_t n = 1;; ++n) {
+        bool             threw = false;
+        doubles::bombing armed{n};
+        try {
+            slab_chunk const c{at(0x1000), 100 * 256, 256};
+        } catch (std::bad_alloc const&) { threw = true; }
+        bool const hit = armed.defuse();
+        CHECK(threw == hit);
+        if (!hit) { return; }
+    }
+}

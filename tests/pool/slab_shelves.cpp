@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/pool/slab_shelves.hpp> // first: the header stands alone
+
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <cstdint>
+
+using namespace vram;
+
+namespace {
+
+slab_chunk::note shelf_note(std::uint32_t slot, slab_chunk::place at = slab_chunk::place::waiting) {
+    slab_chunk::note n;
+    n.slot = slot;
+    n.at   = at;
+    return n;
+}
+
+} // namespace
+
+TEST_CASE("slab_shelves: each stream's blocks by age, and any can be taken out") {
+    slab_shelves shelves;
+    CHECK(shelves.oldest(3) == nullptr); // a stream that has no shelf yet
+    CHECK(shelves.take_newest(3) == nullptr);
+    CHECK(shelves.kept(3) == nullptr);
+    shelves.reserve(2);
+    CHECK(shelves.size() == 3);
+    slab_chunk::note notes[4], other = shelf_note(1);
+    for (auto& n : notes) {
+        n = shelf_note(2);
+        shelves.add(&n);
+    }
+    shelves.add(&other);
+    CHECK(shelves.oldest(2) == &notes[0]);
+    CHECK(shelves.take_newest(2) == &notes[3]);
+    shelves.remove(notes[1]); // from the middle
+    shelves.remove(notes[0]);
+    CHECK(shelves.oldest(2) == &notes[2]);
+    shelves.add_oldest(&notes[1]);
+    CHECK(shelves.oldest(2) == &notes[1]);
+    CHECK(shelves.take_newest(2) == &notes[2]);
+    CHECK(shelves.take_newest(2) == &notes[1]);
+    CHECK(shelves.take_newest(2) == nullptr);
+    CHECK(shelves.oldest(2) == nullptr);
+    shelves.add_oldest(&notes[0]); // the only one is the newest too
+    CHECK(shelves.take_newest(2) == &notes[0]);
+    CHECK(shelves.oldest(1) == &other);
+}
+
+TEST_CASE("slab_shelves: what is kept for graphs is apart from what waits") {
+    slab_shelves shelves;
+    shelves.reserve(0);
+    auto waits = shelf_note(0), first = shelf_note(0, slab_chunk::place::kept), second = first;
+    shelves.add(&waits);
+    shelves.add_kept(&first);
+    shelves.add_kept(&second);
+    CHECK(shelves.kept(0) == &second);
+    shelves.remove(first);
+    shelves.remove(second);
+    CHECK(shelves.kept(0) == nullptr);
+    CHECK(shelves.oldest(0) == &waits);
+    CHECK(shelves.take_newest(0) == &waits);
+}

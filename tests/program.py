@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the scripts that test a program from outside share: running it, files for it, and checks that are counted."""
+import atexit
+import gzip
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+HEADER = "Thread,Time,Action,Pointer,Size,Stream\n"  # the first line of a trace
+
+
+class Program:
+    """The program `name` of the folder that the script was given, on the simulated device."""
+
+    def __init__(self, name):
+        self.path = pathlib.Path(sys.argv[1]) / name
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix=f"vram-{name}-"))
+        atexit.register(shutil.rmtree, self.folder)
+        self.passed, self.failed, self.skipped = 0, 0, 0
+
+    def __call__(self, *arguments):
+        return subprocess.run([self.path, "--device", "sim", *map(str, arguments)], capture_output=True, text=True, timeout=200)
+
+    def file(self, name, content):
+        """A file with that content, bytes or text; compressed where its name says so."""
+        data = content.encode() if isinstance(content, str) else content
+        path = self.folder / name
+        path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+        return path
+
+    def check(self, what, holds, run):
+        """Counts; where it does not hold, shows the run that it is about."""
+        if holds:
+            self.passed += 1
+            return
+        self.failed += 1
+        print(f"FAILED: {what}\n  {' '.join(map(str, run.args))}\n  exit {run.returncode}\n{run.stdout}{run.stderr}")
+
+    def skip(self, what, why):
+        self.skipped += 1
+        print(f"skipped: {what}: {why}")
+
+    def refuses(self, cases, runs_nothing=None):
+        """`cases` are (what, exit code, message, arguments); `runs_nothing` is a word that a run would print."""
+        for what, code, message, arguments in cases:
+            run = self(*arguments)
+            self.check(f"{what} ends with {code}", run.returncode == code, run)
+            self.check(f"{what} is told in one line", message in run.stderr and run.stderr.count("\n") == 1, run)
+            if runs_nothing is not None:
+                self.check(f"{what} runs nothing", runs_nothing not in run.stdout, run)
+
+    def helps(self, option):
+        run = subprocess.run([self.path, "--help"], capture_output=True, text=True)
+        self.check("--help ends well", run.returncode == 0 and option in run.stdout and not run.stderr, run)
+
+    def exit(self):
+        print(f"tally: {self.passed} passed, {self.failed} failed, {self.skipped} skipped")
+        sys.exit(self.failed != 0)
+
+
+def rows_hold(rows):
+    """Whether each has the six fields of a figure, and no other."""
+    return all(set(row) == {"bench", "case", "subject", "metric", "value", "unit"} for row in rows)
