@@ -7,6 +7,7 @@
 #include <vram/base/error.hpp>        // report_error
 #include <vram/pool/address_map.hpp>  // address_map
 #include <vram/pool/stream_clock.hpp> // stream_clock
+#include <vram/pool/stream_key.hpp>   // stream_key
 #include <vram/pool/tags.hpp>         // tags
 
 #include <cstddef> // size_t
@@ -213,12 +214,8 @@ private:
         other.pass(until);
     }
 
-    /// What a stream is known by. A name is an address and so even; an id is made odd.
     [[nodiscard]] std::uint64_t key_of(stream s) const {
-        if constexpr (requires { Platform::name(s); }) {
-            if (std::uint64_t const name = by_name_ ? Platform::name(s) : 0) { return name; }
-        }
-        return 2 * Platform::id(s) + 1;
+        return by_name_ ? stream_key<Platform>::named(s) : stream_key<Platform>::lasting(s);
     }
     clock& find(stream s, std::uint64_t key) {
         clock* found = by_key_.find(key);

@@ -121,6 +121,16 @@ public:
         put(p, bytes, alignment, nullptr);
     }
 
+    /// As `deallocate`, but where no block is out at `p` nothing is reported: the answer is false.
+    [[nodiscard]] bool try_deallocate(stream s, void* p, std::size_t bytes,
+                                      std::size_t alignment = default_alignment) noexcept {
+        return try_put(p, bytes, alignment, &s);
+    }
+    [[nodiscard]] bool try_deallocate_sync(void* p, std::size_t bytes,
+                                           std::size_t alignment = default_alignment) noexcept {
+        return try_put(p, bytes, alignment, nullptr);
+    }
+
     /// Whether `p` lies in one of the chunks, handed out or not.
     [[nodiscard]] bool owns(void const* p) const {
         auto const held = lock_.hold();
@@ -154,6 +164,20 @@ public:
         if constexpr (trimmable_resource<Upstream>) { // what came from here may be in both
             std::size_t const beneath = this->upstream_.trim(0);
             back                      = beneath > back ? beneath : back;
+        }
+        return back;
+    }
+    /// Gives the idle chunks back that nobody uses any more, and waits for nobody. Returns the
+    /// bytes that went back.
+    std::size_t trim_ready() {
+        std::size_t back = 0;
+        auto        held = lock_.hold();
+        heap_.poll();
+        for (chunk gone; (gone = heap_.remove_ready()).bytes != 0; held.lock()) {
+            ++upstream_calls_;
+            held.unlock();
+            this->upstream_.deallocate_sync(gone.base, gone.bytes, gone.alignment);
+            back += gone.bytes;
         }
         return back;
     }
@@ -202,13 +226,18 @@ private:
         return nullptr;
     }
     void put(void* p, std::size_t bytes, std::size_t alignment, stream const* on) noexcept {
-        if (p == nullptr) { return; }
+        if (p == nullptr || try_put(p, bytes, alignment, on)) { return; }
+        report_error({.kind = mishap::foreign_pointer, .pointer = p, .bytes = bytes});
+    }
+    /// False, with nothing done, where no block is out at `p`.
+    bool try_put(void* p, std::size_t bytes, std::size_t alignment, stream const* on) noexcept {
         auto         held = lock_.hold();
         block* const b    = heap_.live(p);
-        if (heap_.give(b, bytes, alignment, on)) { return; }
+        if (heap_.give(b, bytes, alignment, on)) { return true; }
         held.unlock();
-        auto const kind = b == nullptr ? mishap::foreign_pointer : mishap::wrong_size;
-        report_error({.kind = kind, .pointer = p, .bytes = bytes});
+        if (b == nullptr) { return false; }
+        report_error({.kind = mishap::wrong_size, .pointer = p, .bytes = bytes});
+        return true;
     }
 
     /// What is tried, in this order, before the answer is no: asking the streams how far they are,

@@ -130,6 +130,15 @@ public:
         } // others went on meanwhile: look again
     }
 
+    /// The same without waiting: one without bytes where that is what it would take.
+    [[nodiscard]] chunk remove_ready() {
+        auto const price = clocks_.for_asker(nullptr, false);
+        cool();
+        std::size_t const index = heap_.idle_chunk(price);
+        if (index == heap_.chunks().size()) { return {}; }
+        return price(heap_.chunks()[index].first->waits_for()) == 0 ? heap_.remove(index) : chunk{};
+    }
+
     /// Asks the streams how far they are, and joins what can be joined now.
     void poll() {
         clocks_.poll();
