@@ -15,7 +15,7 @@ namespace detail {
 /// The numbers that threads have now, one bit each.
 inline constinit std::atomic<std::uint64_t> thread_numbers[16]{};
 inline constexpr unsigned                   most_thread_numbers = 16 * 64;
-/// Of further threads, which share what is handed out in turn.
+/// How many there have been beyond these; they have the numbers behind, in turn.
 inline constinit std::atomic<unsigned> later_threads{0};
 
 inline constexpr unsigned              no_thread_number    = ~0U;
@@ -34,7 +34,7 @@ inline unsigned take_thread_number() noexcept {
         }
         first += 64;
     }
-    return later_threads.fetch_add(1, std::memory_order_relaxed) % most_thread_numbers;
+    return first + later_threads.fetch_add(1, std::memory_order_relaxed) % most_thread_numbers;
 }
 
 /// Has a number for as long as its thread runs.
@@ -43,6 +43,7 @@ public:
     thread_number_holder() noexcept : number_{take_thread_number()} {}
     thread_number_holder(thread_number_holder&&) = delete;
     ~thread_number_holder() {
+        if (number_ >= most_thread_numbers) { return; } // others may have it as well
         std::uint64_t const one = std::uint64_t{1} << (number_ % 64);
         thread_numbers[number_ / 64].fetch_and(~one, std::memory_order_relaxed);
     }
@@ -62,7 +63,7 @@ private:
 
 /// The lowest number that no other running thread had when this one first asked: n threads that run
 /// together have numbers below n, also where threads come and go. A thread that ends leaves its
-/// number to the next. Beyond 1024 threads numbers are shared.
+/// number to the next. Beyond 1024 threads numbers are larger, and shared.
 ///
 /// Cost      one load of a thread's variable; a search the first time
 [[nodiscard]] inline unsigned thread_number() noexcept {

@@ -4,6 +4,7 @@
 /// \file
 /// `arena` gives each thread, or each stream, a pool of its own, all over one upstream.
 
+#include <vram/base/contract.hpp>          // expects
 #include <vram/base/error.hpp>             // report_error
 #include <vram/base/out_of_memory.hpp>     // out_of_memory
 #include <vram/base/thread_number.hpp>     // thread_number
@@ -64,11 +65,11 @@ public:
     explicit arena(Upstream upstream, arena_options options = {}, Growth growth = {})
         : base{std::move(upstream)},
           chunks_{this->upstream_, options.max_size, options.tidy_above},
-          pools_{places(options.count)},
           options_{options},
           growth_{std::move(growth)} {
-        options_.count = static_cast<unsigned>(pools_.size());
-        if (options.key == arena_key::stream) { seats_ = stream_seats{pools_.size()}; }
+        expects(options.count <= most, "arena: there are at most 64 private pools");
+        options_.count = std::bit_ceil(options.count != 0 ? options.count : usual_count());
+        if (options.key == arena_key::stream) { seats_ = stream_seats{options_.count}; }
     }
     /// While unshared; then the old one can only end or be assigned to.
     arena(arena&& other) noexcept
@@ -193,10 +194,11 @@ private:
         std::size_t   alignment;
     };
 
-    [[nodiscard]] static std::size_t places(std::size_t count) {
-        if (count != 0) { return std::bit_ceil(count); }
-        std::size_t const most = std::bit_ceil(std::size_t{std::thread::hardware_concurrency()} + 1);
-        return most < 64 ? most : 64;
+    static constexpr unsigned most = private_pools<private_pool>::most;
+
+    [[nodiscard]] static unsigned usual_count() noexcept {
+        unsigned const together = std::thread::hardware_concurrency();
+        return together < most ? together + 1 : most;
     }
     /// Tells everybody beneath where they are now.
     void settle_in() noexcept {
@@ -206,49 +208,49 @@ private:
 
     /// Which private pool is for the caller.
     [[nodiscard]] std::size_t place_of(stream const* on) noexcept {
-        if (options_.key == arena_key::stream && on != nullptr) {
-            try {
-                return seats_.of(stream_key<platform>::named(*on));
-            } catch (...) {} // a stream that cannot say who it is: any will do
-        }
-        return thread_number() & (pools_.size() - 1);
+        if (options_.key == arena_key::stream && on != nullptr) { return seat_of(*on); }
+        return thread_number() & (options_.count - 1);
+    }
+    [[nodiscard]] std::size_t seat_of(stream s) noexcept {
+        try {
+            return seats_.of(stream_key<platform>::named(s));
+        } catch (...) { return 0; } // a stream that cannot say who it is: any will do
     }
     [[nodiscard]] private_pool& pool_for(stream const* on) {
-        std::size_t const place = place_of(on);
-        if (private_pool* const found = pools_.find(place)) { return *found; }
+        std::size_t const   place = place_of(on);
+        private_pool* const found = pools_.find(place);
+        return found != nullptr ? *found : make_pool(place);
+    }
+    [[gnu::noinline]] private_pool& make_pool(std::size_t place) {
         pool_options const options{.events = options_.events, .graphs = options_.graphs};
         return pools_.make(place, source{chunks_, static_cast<unsigned>(place)}, options, growth_);
     }
 
-    /// A block from one private pool; null, where not `Throwing`, instead of a refusal.
+    /// A block from one private pool. Null instead of a refusal.
     template <bool Throwing>
     [[nodiscard]] static void* ask(private_pool& from, request const& r) {
-        if constexpr (Throwing) {
-            return r.on != nullptr ? from.allocate(*r.on, r.bytes, r.alignment)
-                                   : from.allocate_sync(r.bytes, r.alignment);
+        if constexpr (Throwing) { // platform errors are thrown, and not reported
+            try {
+                return insist(from, r);
+            } catch (std::bad_alloc const&) { return nullptr; }
         } else {
             return r.on != nullptr ? from.try_allocate(*r.on, r.bytes, r.alignment)
                                    : from.try_allocate_sync(r.bytes, r.alignment);
         }
     }
-    /// The same, and null instead of a refusal either way.
-    template <bool Throwing>
-    [[nodiscard]] static void* ask_gently(private_pool& from, request const& r) {
-        try {
-            return ask<Throwing>(from, r);
-        } catch (std::bad_alloc const&) { return nullptr; }
+    [[nodiscard]] static void* insist(private_pool& from, request const& r) {
+        return r.on != nullptr ? from.allocate(*r.on, r.bytes, r.alignment)
+                               : from.allocate_sync(r.bytes, r.alignment);
     }
     template <bool Throwing>
     [[nodiscard]] void* get(request const& r) {
         if (r.bytes == 0) { return nullptr; }
         private_pool& mine = pool_for(r.on);
-        if (void* const p = ask_gently<Throwing>(mine, r)) {
+        if (void* const p = ask<Throwing>(mine, r)) {
             if (chunks_.crowded()) { tidy(r); }
             return p;
         }
-        if (void* const p = make_room<Throwing>(mine, r)) { return p; }
-        if constexpr (!Throwing) { return nullptr; }
-        return must_get(mine, r);
+        return get_elsewhere<Throwing>(mine, r);
     }
     [[nodiscard]] void* try_get(request const& r) noexcept {
         try {
@@ -261,19 +263,25 @@ private:
     /// What is tried when `mine` cannot grow: idle chunks of all go back, and another may have a
     /// block.
     template <bool Throwing>
-    [[nodiscard]] void* make_room(private_pool& mine, request const& r) {
-        if (r.bytes > bins::largest || captured(r)) { return nullptr; }
-        trim();
-        void* p = ask_gently<Throwing>(mine, r);
-        pools_.for_each([&](private_pool& each) {
-            if (p == nullptr && &each != &mine) { p = ask_gently<Throwing>(each, r); }
-        });
-        return p;
+    [[nodiscard]] [[gnu::noinline]] void* get_elsewhere(private_pool& mine, request const& r) {
+        if (r.bytes <= bins::largest && !captured(r)) {
+            trim();
+            void* p = ask<Throwing>(mine, r);
+            pools_.for_each([&](private_pool& each) {
+                if (p == nullptr && &each != &mine) { p = ask<Throwing>(each, r); }
+            });
+            if (p != nullptr) { return p; }
+        }
+        if constexpr (Throwing) {
+            return must_get(mine, r);
+        } else {
+            return nullptr;
+        }
     }
     /// The last attempt: throws what the upstream throws, with the numbers of all private pools.
     [[nodiscard]] void* must_get(private_pool& mine, request const& r) {
         try {
-            return ask<true>(mine, r);
+            return insist(mine, r);
         } catch (out_of_memory& refused) {
             memory_usage const now         = usage();
             refused.numbers().live         = now.live;
@@ -283,7 +291,7 @@ private:
         }
     }
     /// Idle chunks that nobody uses go back. That it fails is no reason to refuse anything.
-    void tidy(request const& r) noexcept {
+    [[gnu::noinline]] void tidy(request const& r) noexcept {
         try {
             if (captured(r)) { return; } // now is no time to ask how far streams are
             pools_.for_each([](private_pool& each) { each.trim_ready(); });
@@ -297,7 +305,9 @@ private:
     void put(void* p, request const& r) noexcept {
         if (p == nullptr) { return; }
         private_pool* const mine = pools_.find(place_of(r.on));
-        if (mine != nullptr && give(*mine, p, r)) { return; }
+        if (mine == nullptr || !give(*mine, p, r)) { put_elsewhere(p, r); }
+    }
+    [[gnu::noinline]] void put_elsewhere(void* p, request const& r) noexcept {
         unsigned const owner = chunks_.owner_of(p);
         if (owner != chunk_map::nobody && give(*pools_.find(owner), p, r)) { return; }
         report_error({.kind = mishap::foreign_pointer, .pointer = p, .bytes = r.bytes});

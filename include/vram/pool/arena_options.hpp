@@ -22,8 +22,8 @@ struct arena_options {
     arena_key    key    = arena_key::thread;
     event_policy events = event_policy::lazy; ///< as in `pool_options`
     bool         graphs = false;              ///< as in `pool_options`
-    /// From so many bytes on, and whenever twice as much is held as after the last time, private
-    /// pools give back idle chunks that nobody uses any more, so that others can have them.
+    /// Above so many bytes held, and again when it is a quarter more than after the last time, all
+    /// private pools give back the idle chunks that nobody uses any more, for others to have.
     std::size_t tidy_above = 1_GiB;
 };
 

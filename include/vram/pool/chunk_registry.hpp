@@ -4,6 +4,7 @@
 /// \file
 /// `chunk_registry` is the one way upstream for many pools: it knows whose chunk is where.
 
+#include <vram/base/align.hpp>         // saturating_add
 #include <vram/base/memory_usage.hpp>  // memory_usage
 #include <vram/base/out_of_memory.hpp> // out_of_memory
 #include <vram/pool/ask_upstream.hpp>  // ask_upstream
@@ -109,10 +110,10 @@ public:
 
     /// Whether so much is held that idle chunks should go back. Cost: a load.
     [[nodiscard]] bool crowded() const noexcept { return crowded_.load(std::memory_order_relaxed); }
-    /// Idle chunks went back, or are about to: twice of what is left is a crowd from now on.
+    /// Idle chunks went back: a quarter more than what is left is a crowd from now on.
     void set_crowd() {
         auto const        held = lock_.hold();
-        std::size_t const next = reserved_ <= unsatisfiable / 2 ? 2 * reserved_ : unsatisfiable;
+        std::size_t const next = saturating_add(reserved_, reserved_ / 4);
         crowd_                 = next > least_ ? next : least_;
         crowded_.store(false, std::memory_order_relaxed);
     }

@@ -110,6 +110,14 @@ public:
         return nullptr;
     }
 
+    /// Has an event cover all that `held` waits for, where one can, so that `poll` may find it done.
+    void cover(tags const& held) {
+        for (tag const& t : held) {
+            clock& other = *slots_[t.slot];
+            if (t.epoch != tag::captured && !other.done(t.epoch)) { (void)other.cover(t.epoch); }
+        }
+    }
+
     /// Waits on the host for all that `held` waits for, letting `guard` go meanwhile. Returns as
     /// `order`.
     template <class Guard>

@@ -167,12 +167,12 @@ public:
         }
         return back;
     }
-    /// Gives the idle chunks back that nobody uses any more, and waits for nobody. Returns the
-    /// bytes that went back.
+    /// Gives back the idle chunks that nobody uses any more, and waits for none; what streams are
+    /// not done with is covered by an event, for the next time. Returns the bytes that went back.
     std::size_t trim_ready() {
         std::size_t back = 0;
         auto        held = lock_.hold();
-        heap_.poll();
+        heap_.poll_idle();
         for (chunk gone; (gone = heap_.remove_ready()).bytes != 0; held.lock()) {
             ++upstream_calls_;
             held.unlock();

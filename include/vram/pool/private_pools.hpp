@@ -4,31 +4,41 @@
 /// \file
 /// `private_pools` are pools that are made when somebody first needs them, and then stay in place.
 
-#include <vram/pool/heap_array.hpp> // heap_array
-
 #include <atomic>  // atomic
 #include <cstddef> // size_t, byte
 #include <utility> // forward
 
 namespace vram {
 
-/// A fixed number of places for pools. Each pool has cache lines of its own, so that the threads
-/// that use two of them do not disturb each other.
+/// Places for pools. Each pool has cache lines of its own, so that the threads that use two of them
+/// do not disturb each other.
 ///
 /// Failure   `std::bad_alloc` from `make`, and what making a pool throws; nothing has changed
 /// Threads   any, at once; moving and ending while unshared
-/// Cost      `find` two loads; `make` one host allocation
+/// Cost      `find` one load; `make` one host allocation
 template <class Pool>
 class private_pools {
 public:
-    explicit private_pools(std::size_t count) {
-        places_.reserve(count);
-        for (std::size_t i = 0; i < count; ++i) { places_.push(); }
+    static constexpr std::size_t most = 64; ///< places: here, so that finding a pool is one load
+
+    private_pools() = default;
+    private_pools(private_pools&& other) noexcept { *this = static_cast<private_pools&&>(other); }
+    private_pools& operator=(private_pools&& other) noexcept {
+        if (this == &other) { return *this; }
+        clear();
+        for (std::size_t i = 0; i < most; ++i) { made_[i] = other.made_[i].exchange(nullptr); }
+        return *this;
+    }
+    ~private_pools() { clear(); }
+
+    /// Ends all of them.
+    void clear() noexcept {
+        for (auto& each : made_) { delete each.exchange(nullptr); }
     }
 
     /// The pool at `index`, or null where none has been made.
     [[nodiscard]] Pool* find(std::size_t index) const noexcept {
-        apart* const made = places_[index].made.load(std::memory_order_acquire);
+        apart* const made = made_[index].load(std::memory_order_acquire);
         return made != nullptr ? &made->pool : nullptr;
     }
     /// Makes the pool at `index` from `args`, unless another thread has done so meanwhile.
@@ -36,7 +46,7 @@ public:
     Pool& make(std::size_t index, Args&&... args) {
         auto* const fresh = new apart(std::forward<Args>(args)...);
         apart*      made  = nullptr;
-        if (places_[index].made.compare_exchange_strong(made, fresh, std::memory_order_acq_rel)) {
+        if (made_[index].compare_exchange_strong(made, fresh, std::memory_order_acq_rel)) {
             return fresh->pool;
         }
         delete fresh;
@@ -46,13 +56,10 @@ public:
     /// Calls `visit(pool)` for every pool that has been made.
     template <class Visit>
     void for_each(Visit const& visit) const {
-        for (std::size_t i = 0; i < places_.size(); ++i) {
+        for (std::size_t i = 0; i < most; ++i) {
             if (Pool* const each = find(i)) { visit(*each); }
         }
     }
-    /// How many places there are.
-    [[nodiscard]] std::size_t size() const noexcept { return places_.size(); }
-    void                      clear() noexcept { places_.clear(); }
 
 private:
     /// Two cache lines, for processors that fetch them in pairs.
@@ -66,15 +73,8 @@ private:
         Pool      pool;
         std::byte after[between];
     };
-    struct place {
-        place() = default;
-        place(place&& other) noexcept : made{other.made.exchange(nullptr)} {}
-        ~place() { delete made.load(std::memory_order_relaxed); }
 
-        std::atomic<apart*> made = nullptr;
-    };
-
-    heap_array<place> places_;
+    std::atomic<apart*> made_[most]{};
 };
 
 } // namespace vram

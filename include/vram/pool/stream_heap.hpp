@@ -138,6 +138,15 @@ public:
         if (index == heap_.chunks().size()) { return {}; }
         return price(heap_.chunks()[index].first->waits_for()) == 0 ? heap_.remove(index) : chunk{};
     }
+    /// Finds out which idle chunks are ready: the streams that they wait for get an event and are
+    /// asked.
+    void poll_idle() {
+        poll();
+        for (chunk const& c : heap_.chunks()) {
+            if (c.idle()) { clocks_.cover(c.first->waits_for()); }
+        }
+        poll();
+    }
 
     /// Asks the streams how far they are, and joins what can be joined now.
     void poll() {
