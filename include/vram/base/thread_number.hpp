@@ -18,7 +18,7 @@ inline constexpr unsigned                   most_thread_numbers = 16 * 64;
 /// How many there have been beyond these; they have the numbers behind, in turn.
 inline constinit std::atomic<unsigned> later_threads{0};
 
-inline constexpr unsigned              no_thread_number    = ~0U;
+inline constexpr unsigned              no_thread_number     = ~0U;
 inline constinit thread_local unsigned number_of_the_thread = no_thread_number;
 
 inline unsigned take_thread_number() noexcept {

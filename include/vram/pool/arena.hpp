@@ -252,7 +252,9 @@ private:
         }
         return get_elsewhere<Throwing>(mine, r);
     }
-    [[nodiscard]] void* try_get(request const& r) noexcept {
+    [[nodiscard]] void* try_get(request const& r) noexcept
+        requires fallible_resource<Upstream>
+    {
         try {
             return get<false>(r);
         } catch (std::bad_alloc const&) {

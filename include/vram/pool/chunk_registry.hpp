@@ -56,7 +56,7 @@ public:
     }
 
     /// The upstream has moved here.
-    void rebind(Upstream& upstream) noexcept { upstream_ = &upstream; }
+    void                    rebind(Upstream& upstream) noexcept { upstream_ = &upstream; }
     [[nodiscard]] Upstream& upstream() const noexcept { return *upstream_; }
 
     /// A chunk for `owner`, in the order of a stream or at once (null). Null, unless `Throwing`,
