@@ -415,8 +415,8 @@ TEST_CASE("pool: try_deallocate takes what is out from here, and says no to the 
 }
 
 TEST_CASE("pool: trim_ready gives back what nobody uses any more, and waits for none") {
-    sim_node    node{{.on_report = sim_on_report::collect}};
-    auto        mr = tight(sim_resource{});
+    sim_node    node{{.compute_slots = 2, .on_report = sim_on_report::collect}};
+    auto        mr = tight(pool{sim_resource{}}); // the device itself would wait to free
     sim_stream  a, b;
     void* const p = mr.allocate(a, 1_MiB);
     void* const q = mr.allocate(a, 2_MiB);

@@ -23,7 +23,8 @@ struct arena_options {
     event_policy events = event_policy::lazy; ///< as in `pool_options`
     bool         graphs = false;              ///< as in `pool_options`
     /// Above so many bytes held, and again when it is a quarter more than after the last time, all
-    /// private pools give back the idle chunks that nobody uses any more, for others to have.
+    /// private pools give back the idle chunks that nobody uses any more, for others to have. Over
+    /// a pool that is bookkeeping; over device memory it is the driver, which may wait.
     std::size_t tidy_above = 1_GiB;
 };
 
