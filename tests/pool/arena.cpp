@@ -123,11 +123,6 @@ TEST_CASE("arena: as many streams as private pools have one each, and a thread h
             mr.deallocate(streams[i], again, 1000);
         }
         CHECK(mr.usage().reserved == 8_MiB);
-        mr.retire(streams[3]);
-        sim_stream  next; // a seat is free again: no further chunk
-        void* const p = mr.allocate(next, 1000);
-        CHECK(mr.usage().reserved == 8_MiB);
-        mr.deallocate(next, p, 1000);
         for (int i = 0; i < 8; ++i) { mr.deallocate(streams[i], blocks[i], 1000); }
     }
     sim_node    node;
@@ -414,6 +409,14 @@ TEST_CASE("arena: figures are those of all private pools") {
     CHECK(now.allocations == 2);
     CHECK(now.upstream == 2);
     mr.deallocate(b, q, 2_MiB);
+
+    auto        other = lean(sim_resource{}, by_stream);
+    void* const r     = other.allocate(a, 2_MiB);
+    other.deallocate(a, r, 2_MiB);
+    other.trim();
+    void* const t = other.allocate(b, 2_MiB);
+    CHECK(other.usage().peak_live == 2_MiB); // never more than was held
+    other.deallocate(b, t, 2_MiB);
 }
 
 TEST_CASE(
@@ -496,23 +499,39 @@ TEST_CASE("arena: a stream that is retired may end, and what it freed is still w
     }
 }
 
+TEST_CASE("arena: the private pool of a stream that was retired is the next one's") {
+    sim_node    node;
+    auto        mr = lean(sim_resource{}, {.count = 2, .key = arena_key::stream});
+    sim_stream  first, second, third;
+    void* const p = mr.allocate(first, 1_MiB);
+    void* const q = mr.allocate(second, 1_MiB);
+    mr.deallocate_sync(q, 1_MiB);
+    mr.retire(second);
+    CHECK(mr.allocate(third, 1_MiB) == q);
+    mr.deallocate(third, q, 1_MiB);
+    mr.deallocate(first, p, 1_MiB);
+}
+
 TEST_CASE("arena: what a capture frees is not another's until the graphs are forgotten") {
-    sim_node node{{.on_report = sim_on_report::collect}};
-    auto     mr = lean(
-        sim_resource{},
-        {.max_size = 2_MiB, .count = 2, .key = arena_key::stream, .graphs = true, .tidy_above = 0});
+    sim_node   node{{.on_report = sim_on_report::collect}};
+    auto       mr = lean(sim_resource{},
+                         {.max_size = 4_MiB, .count = 2, .key = arena_key::stream, .graphs = true});
     sim_stream s, other;
     mr.deallocate_sync(mr.allocate(s, 2_MiB), 2_MiB);
+    void* const busy = mr.allocate(other, 2_MiB);
+    doubles::busy(other, busy, 2_MiB);
+    mr.deallocate(other, busy, 2_MiB);
     sim_graph::begin(s);
     void* const p = mr.allocate(s, 2_MiB);
-    CHECK(mr.try_allocate(s, 1_MiB) == nullptr); // and the capture goes on
+    CHECK(mr.try_allocate(s, 1_MiB) == nullptr); // for another's memory it would have to wait
+    CHECK(mr.usage().reserved == 4_MiB);
     mr.deallocate(s, p, 2_MiB);
     sim_graph const graph = sim_graph::end(s);
-    CHECK(mr.try_allocate(other, 1_MiB) == nullptr);
-    CHECK(mr.trim() == 0);
+    CHECK(mr.try_allocate(other, 3_MiB) == nullptr);
+    CHECK(mr.trim() == 0); // the other's chunk has gone for that
     mr.forget_captures();
-    void* const r = mr.allocate(other, 2_MiB);
-    mr.deallocate(other, r, 2_MiB);
+    void* const r = mr.allocate(other, 4_MiB);
+    mr.deallocate(other, r, 4_MiB);
     CHECK(node.reports().empty());
 }
 
