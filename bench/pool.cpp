@@ -90,6 +90,9 @@ void judge(verdicts& v, results const& r, found const& all) {
         v.at_most(in_case, s.name, what, r.value(in_case, s.name, metric), limit);
     };
     for (subject const& s : all.subjects) {
+        if (s.is == role::threads && all.gpu) {
+            bar(s, "threads_8", "ns for a pair and thread", "ns_per_op", 120);
+        }
         if (s.is != role::plain) { continue; }
         for (std::string const hot : {"hot_256B", "hot_1MiB"}) {
             auto const value = r.value(hot, s.name, "ns_per_op");
@@ -106,7 +109,6 @@ void judge(verdicts& v, results const& r, found const& all) {
             bar(s, "churn_1k", "ns", "ns_per_op", 60);
             bar(s, "churn_10k", "ns", "ns_per_op", 100);
             bar(s, "churn_50k", "ns", "ns_per_op", 150);
-            bar(s, "threads_8", "ns for a pair and thread", "ns_per_op", 120);
         }
         bar(s, "cross_4", "waits for a free", "waits_per_free", 0);
         bar(s, "cross_4", "events for a free", "events_per_free", 1.0 / 16);

@@ -9,6 +9,7 @@
 
 #include <vram/layer/locked.hpp>
 #include <vram/layer/stream_ordered.hpp>
+#include <vram/pool/arena.hpp>
 #include <vram/pool/pool.hpp>
 
 #include <cstddef> // size_t
@@ -52,6 +53,7 @@ template <class Source, class Virtual>
 using stacks = std::tuple< //
     entry<vram::pool<vram::stream_ordered<Source>>, role::plain>,
     entry<vram::pool<Virtual>, role::fast>, remapping<Virtual>,
+    entry<vram::arena<vram::pool<vram::stream_ordered<Source>>>, role::threads>,
     entry<vram::locked<vram::pool<vram::stream_ordered<Source>>>>>;
 
 /// Adds every entry of `List`. `Busy` lists the same over streams that are never done.

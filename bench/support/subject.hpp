@@ -20,6 +20,7 @@ enum class role {
     plain,    ///< a pool that grows through plain allocations
     fast,     ///< a pool that grows in place and never remaps
     tight,    ///< a pool that remaps
+    threads,  ///< one that many threads use at once
     other,    ///< another stack of vram
     peer,     ///< another GPU allocator
     host,     ///< an allocator of host memory, for scale

@@ -20,6 +20,7 @@
 #include <vram/base/over_size.hpp>
 #include <vram/base/process_fence.hpp>
 #include <vram/base/tally.hpp>
+#include <vram/base/thread_number.hpp>
 #include <vram/base/worker.hpp>
 
 #include <vram/concepts/expandable.hpp>
@@ -64,22 +65,31 @@
 #include <vram/layer/with.hpp>
 
 #include <vram/pool/address_map.hpp>
+#include <vram/pool/arena.hpp>
+#include <vram/pool/arena_key.hpp>
+#include <vram/pool/arena_options.hpp>
 #include <vram/pool/ask_upstream.hpp>
 #include <vram/pool/binned.hpp>
 #include <vram/pool/binned_options.hpp>
 #include <vram/pool/bins.hpp>
 #include <vram/pool/block.hpp>
 #include <vram/pool/block_heap.hpp>
+#include <vram/pool/block_heaps.hpp>
+#include <vram/pool/block_list.hpp>
 #include <vram/pool/block_request.hpp>
 #include <vram/pool/bump_chunk.hpp>
 #include <vram/pool/bump_row.hpp>
 #include <vram/pool/chunk_finder.hpp>
+#include <vram/pool/chunk_map.hpp>
+#include <vram/pool/chunk_registry.hpp>
 #include <vram/pool/clocks.hpp>
+#include <vram/pool/default_growth.hpp>
 #include <vram/pool/device_share_growth.hpp>
 #include <vram/pool/event_policy.hpp>
 #include <vram/pool/exact_growth.hpp>
 #include <vram/pool/fixed_growth.hpp>
 #include <vram/pool/fragmentation.hpp>
+#include <vram/pool/free_blocks.hpp>
 #include <vram/pool/free_pieces.hpp>
 #include <vram/pool/geometric_growth.hpp>
 #include <vram/pool/growing_base.hpp>
@@ -88,10 +98,13 @@
 #include <vram/pool/monotonic.hpp>
 #include <vram/pool/monotonic_mark.hpp>
 #include <vram/pool/note_store.hpp>
+#include <vram/pool/page_book.hpp>
 #include <vram/pool/peak_scope.hpp>
 #include <vram/pool/platform_lock.hpp>
 #include <vram/pool/pool.hpp>
 #include <vram/pool/pool_options.hpp>
+#include <vram/pool/private_pools.hpp>
+#include <vram/pool/registered_source.hpp>
 #include <vram/pool/size_classes.hpp>
 #include <vram/pool/slab.hpp>
 #include <vram/pool/slab_base.hpp>
@@ -101,6 +114,8 @@
 #include <vram/pool/stream_bump.hpp>
 #include <vram/pool/stream_clock.hpp>
 #include <vram/pool/stream_heap.hpp>
+#include <vram/pool/stream_key.hpp>
+#include <vram/pool/stream_seats.hpp>
 #include <vram/pool/stream_slabs.hpp>
 #include <vram/pool/tag.hpp>
 #include <vram/pool/tags.hpp>

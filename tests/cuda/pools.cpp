@@ -2,6 +2,7 @@
 // The pools on CUDA's own streams: what the simulated device does not have, and what a call costs.
 #include <vram/cuda/cuda.hpp>
 #include <vram/layer/stream_ordered.hpp>
+#include <vram/pool/arena.hpp>
 #include <vram/pool/pool.hpp>
 
 #include "../laws/resource.hpp"
@@ -35,7 +36,48 @@ TEST_CASE("pool on CUDA: the default streams are streams like others") {
     memory.retire(s);
 }
 
+TEST_CASE("arena on CUDA keeps the laws of a resource, by thread and by stream") {
+    machine const here;
+    for (arena_key const key : {arena_key::thread, arena_key::stream}) {
+        laws::source([&] { return arena{pool{stream_ordered{cuda_resource{}}}, {.key = key}}; },
+                     {.operations = 2000, .streams = 5});
+        laws::source([&] { return arena{cuda_async_resource{}, {.count = 2, .key = key}}; },
+                     {.operations = 2000});
+    }
+}
+
+TEST_CASE("arena on CUDA: the default streams are streams like others") {
+    machine const                              here;
+    cuda_stream const                          s;
+    arena<pool<stream_ordered<cuda_resource>>> memory{{.key = arena_key::stream}};
+    for (cudaStream_t const each : {cudaStream_t{}, cudaStreamLegacy, cudaStreamPerThread}) {
+        void* const p = memory.allocate(each, 1_MiB);
+        void* const q = memory.allocate(s, 1_MiB);
+        memory.deallocate(s, p, 1_MiB);
+        memory.deallocate(each, q, 1_MiB);
+        memory.retire(each);
+    }
+    memory.retire(s);
+    CHECK(memory.usage().live == 0);
+}
+
 #ifdef VRAM_CUDART_DOUBLE
+TEST_CASE("arena on CUDA: a stream that uses its own memory again makes no call") {
+    machine const here;
+    for (arena_key const key : {arena_key::thread, arena_key::stream}) {
+        cuda_stream const                          s;
+        arena<pool<stream_ordered<cuda_resource>>> memory{{.key = key}};
+        memory.deallocate(s, memory.allocate(s, 8_MiB), 8_MiB);
+        auto const before = doubles::cudart::calls();
+        for (int i = 0; i < 100; ++i) {
+            void* const p = memory.allocate(s, 1_MiB);
+            memory.deallocate(s, p, 1_MiB);
+        }
+        CHECK(doubles::cudart::calls() == before);
+        memory.retire(s);
+    }
+}
+
 TEST_CASE("pool on CUDA: a stream that uses its own memory again makes no call") {
     machine const                       here;
     cuda_stream const                   s;

@@ -140,3 +140,23 @@ TEST_CASE("clocks: they move, and what is left knows no stream") {
     a = std::move(b);
     CHECK(a.size() == 1);
 }
+
+TEST_CASE("clocks: what is covered is found done when somebody asks, and nobody waits for it") {
+    sim_node   node;
+    sim_clocks all;
+    sim_stream a, b;
+    work(a);
+    auto const first = freed(all, a);
+    CHECK(all.of(b).events() == 0);
+    all.cover(first);
+    all.cover(first); // again: it is
+    CHECK(all.events() == 1);
+    all.poll();
+    CHECK(all.of(first, nullptr, false) == sim_clocks::a_wait);
+    a.synchronize();
+    all.poll();
+    CHECK(all.of(first, nullptr, false) == sim_clocks::nothing);
+    all.cover(first);
+    CHECK(all.events() == 1);
+    CHECK(all.waits() == 0);
+}

@@ -393,6 +393,54 @@ TEST_CASE(
     CHECK(mr.usage().live == 0);
 }
 
+TEST_CASE("pool: try_deallocate takes what is out from here, and says no to the rest") {
+    sim_node               node;
+    doubles::mishaps const told;
+    auto                   mr = tight(sim_resource{});
+    sim_stream             s;
+    int                    foreign = 0;
+    void* const            p       = mr.allocate(s, 1000);
+    CHECK_FALSE(mr.try_deallocate(s, &foreign, 4));
+    CHECK_FALSE(mr.try_deallocate_sync(&foreign, 4));
+    CHECK_FALSE(mr.try_deallocate(s, nullptr, 0));
+    CHECK(told.count() == 0);
+    CHECK(mr.try_deallocate(s, p, 999)); // it is ours: nobody else is to be asked
+    CHECK(told.count(mishap::wrong_size) == 1);
+    CHECK(mr.usage().live == 1024);
+    CHECK(mr.try_deallocate(s, p, 1000));
+    CHECK_FALSE(mr.try_deallocate(s, p, 1000));
+    void* const q = mr.allocate_sync(1000);
+    CHECK(mr.try_deallocate_sync(q, 1000));
+    CHECK(told.count() == 1);
+    CHECK(mr.usage().live == 0);
+}
+
+TEST_CASE("pool: trim_ready gives back what nobody uses any more, and waits for none") {
+    sim_node    node{{.compute_slots = 2, .on_report = sim_on_report::collect}};
+    auto        mr = tight(pool{sim_resource{}}); // the device itself would wait to free
+    sim_stream  a, b;
+    void* const p = mr.allocate(a, 1_MiB);
+    void* const q = mr.allocate(a, 2_MiB);
+    void* const r = mr.allocate(b, 4_MiB);
+    void* const t = mr.allocate(b, 8_MiB);
+    use(a, p, 1_MiB, 5ms);
+    use(a, q, 2_MiB, 5ms);
+    use(b, r, 4_MiB, 1ms);
+    mr.deallocate(a, p, 1_MiB);
+    mr.deallocate(a, q, 2_MiB);
+    mr.deallocate(b, r, 4_MiB);
+    b.synchronize();
+    auto const before = node.now();
+    CHECK(mr.trim_ready() == 4_MiB);
+    CHECK(mr.trim_ready() == 0);
+    CHECK(node.now() - before < 1ms);
+    a.synchronize();
+    CHECK(mr.trim_ready() == 3_MiB);
+    CHECK(mr.usage().reserved == 8_MiB);
+    mr.deallocate(b, t, 8_MiB);
+    CHECK(node.reports().empty());
+}
+
 TEST_CASE("pool: what is out when it ends is reported, and its chunks go back all the same") {
     sim_node               node;
     doubles::mishaps const told;

@@ -2,6 +2,7 @@
 // What the pools of small pieces are, apart from what they do.
 #include <vram/layer/statistics.hpp>
 #include <vram/layer/stream_ordered.hpp>
+#include <vram/pool/arena.hpp>
 #include <vram/pool/binned.hpp>
 #include <vram/pool/exact_growth.hpp>
 #include <vram/pool/monotonic.hpp>
@@ -43,6 +44,10 @@ static_assert(is_a_pool<monotonic<no_powers, exact_growth>, no_powers>());
 static_assert(is_a_pool<binned<all_powers>, all_powers>());
 static_assert(is_a_pool<binned<stream_ordered<no_powers>>, stream_ordered<no_powers>>());
 
+static_assert(is_a_pool<arena<all_powers>, all_powers>());
+static_assert(is_a_pool<arena<no_powers, exact_growth>, no_powers>());
+static_assert(is_a_pool<arena<slab<all_powers>>, slab<all_powers>>());
+
 // Large requests pass in stream order, so `binned` takes no upstream without.
 template <class Upstream>
 concept can_be_binned = requires { typename binned<Upstream>; };
@@ -50,6 +55,7 @@ static_assert(can_be_binned<stream_ordered<no_powers>> && !can_be_binned<no_powe
 
 // What needs no word of its own to be made is made where its upstream is.
 static_assert(std::is_default_constructible_v<monotonic<all_powers>>);
+static_assert(std::is_default_constructible_v<arena<all_powers>>);
 static_assert(std::is_default_constructible_v<binned<stream_ordered<host_resource>>>);
 static_assert(!std::is_default_constructible_v<slab<all_powers>>);
 static_assert(std::is_constructible_v<slab<all_powers>, std::size_t>);
@@ -59,6 +65,8 @@ template <class Piped, class Nested>
 inline constexpr bool is_spelt = std::is_same_v<Piped, Nested>;
 static_assert(is_spelt<decltype(all_powers{} | with::slab(1)), slab<all_powers>>);
 static_assert(is_spelt<decltype(all_powers{} | with::binned), binned<all_powers>>);
+static_assert(is_spelt<decltype(all_powers{} | with::arena | with::arena({.count = 2})),
+                       arena<arena<all_powers>>>);
 static_assert(
     is_spelt<decltype(all_powers{} | with::binned({.largest = 4096})), binned<all_powers>>);
 static_assert(is_spelt<decltype(all_powers{} | with::monotonic), monotonic<all_powers>>);

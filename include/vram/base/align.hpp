@@ -4,7 +4,6 @@
 /// \file
 /// `align` rounds a size or an address up to where it may stand.
 
-#include <bit>     // has_single_bit
 #include <cstddef> // size_t
 #include <cstdint> // uintptr_t
 #include <limits>  // numeric_limits
@@ -20,7 +19,7 @@ inline constexpr std::size_t unsatisfiable = std::numeric_limits<std::size_t>::m
 
 /// Whether `alignment` can be asked for: a power of two.
 [[nodiscard]] constexpr bool valid_alignment(std::size_t alignment) noexcept {
-    return std::has_single_bit(alignment);
+    return alignment != 0 && (alignment & (alignment - 1)) == 0; // no call for want of popcnt
 }
 
 /// `bytes` rounded up to a multiple of `alignment` (a power of two); `unsatisfiable` on overflow.

@@ -7,6 +7,7 @@
 #include <vram/base/error.hpp>        // report_error
 #include <vram/pool/address_map.hpp>  // address_map
 #include <vram/pool/stream_clock.hpp> // stream_clock
+#include <vram/pool/stream_key.hpp>   // stream_key
 #include <vram/pool/tags.hpp>         // tags
 
 #include <cstddef> // size_t
@@ -107,6 +108,14 @@ public:
             if (!other.done(t.epoch)) { asker.wait_for(other, t.epoch); }
         }
         return nullptr;
+    }
+
+    /// Has an event cover all that `held` waits for, where one can, so that `poll` may find it done.
+    void cover(tags const& held) {
+        for (tag const& t : held) {
+            clock& other = *slots_[t.slot];
+            if (t.epoch != tag::captured && !other.done(t.epoch)) { (void)other.cover(t.epoch); }
+        }
     }
 
     /// Waits on the host for all that `held` waits for, letting `guard` go meanwhile. Returns as
@@ -213,12 +222,8 @@ private:
         other.pass(until);
     }
 
-    /// What a stream is known by. A name is an address and so even; an id is made odd.
     [[nodiscard]] std::uint64_t key_of(stream s) const {
-        if constexpr (requires { Platform::name(s); }) {
-            if (std::uint64_t const name = by_name_ ? Platform::name(s) : 0) { return name; }
-        }
-        return 2 * Platform::id(s) + 1;
+        return by_name_ ? stream_key<Platform>::named(s) : stream_key<Platform>::lasting(s);
     }
     clock& find(stream s, std::uint64_t key) {
         clock* found = by_key_.find(key);

@@ -124,6 +124,16 @@ public:
         put(p, bytes, alignment, nullptr);
     }
 
+    /// As `deallocate`, but where no block is out at `p` nothing is reported: the answer is false.
+    [[nodiscard]] bool try_deallocate(stream s, void* p, std::size_t bytes,
+                                      std::size_t alignment = default_alignment) noexcept {
+        return try_put(p, bytes, alignment, &s);
+    }
+    [[nodiscard]] bool try_deallocate_sync(void* p, std::size_t bytes,
+                                           std::size_t alignment = default_alignment) noexcept {
+        return try_put(p, bytes, alignment, nullptr);
+    }
+
     /// Whether `p` lies in one of the chunks, handed out or not.
     [[nodiscard]] bool owns(void const* p) const {
         auto const held = this->lock_.hold();
@@ -175,6 +185,15 @@ public:
         }
         return this->trim_beneath(back);
     }
+    /// Gives back the idle chunks that nobody uses any more, and waits for none; what streams are
+    /// not done with is covered by an event, for the next time. Returns the bytes that went back.
+    std::size_t trim_ready() {
+        std::size_t back = 0;
+        auto        held = this->lock_.hold();
+        heap_.poll_idle();
+        while (give_chunk_back(heap_.remove_ready(), held, back)) {}
+        return back;
+    }
     /// The stream is about to be destroyed. Does not wait for it.
     void retire(stream s) {
         {
@@ -216,13 +235,18 @@ private:
         }
     }
     void put(void* p, std::size_t bytes, std::size_t alignment, stream const* on) noexcept {
-        if (p == nullptr) { return; }
+        if (p == nullptr || try_put(p, bytes, alignment, on)) { return; }
+        report_error({.kind = mishap::foreign_pointer, .pointer = p, .bytes = bytes});
+    }
+    /// False, with nothing done, where no block is out at `p`.
+    bool try_put(void* p, std::size_t bytes, std::size_t alignment, stream const* on) noexcept {
         auto         held = this->lock_.hold();
         block* const b    = heap_.live(p, bytes);
-        if (heap_.give(b, bytes, alignment, on)) { return; }
+        if (heap_.give(b, bytes, alignment, on)) { return true; }
         held.unlock();
-        auto const kind = b == nullptr ? mishap::foreign_pointer : mishap::wrong_size;
-        report_error({.kind = kind, .pointer = p, .bytes = bytes});
+        if (b == nullptr) { return false; }
+        report_error({.kind = mishap::wrong_size, .pointer = p, .bytes = bytes});
+        return true;
     }
 
     /// What is tried, in this order, before the answer is no: asking the streams how far they are,
@@ -290,7 +314,10 @@ private:
     /// Gives one idle chunk back, waiting for it on the host if need be, and adds its bytes to
     /// `back`. False: there was none.
     bool give_idle_back(guard& held, std::size_t& back) {
-        chunk const gone = heap_.remove_idle(held);
+        return give_chunk_back(heap_.remove_idle(held), held, back);
+    }
+    /// Gives a chunk back that is in the books of the heap no more; false where it has no bytes.
+    bool give_chunk_back(chunk const& gone, guard& held, std::size_t& back) {
         if (gone.bytes == 0) { return false; }
         std::size_t real = gone.bytes;
         if constexpr (paged) {

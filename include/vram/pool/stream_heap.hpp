@@ -190,6 +190,24 @@ public:
         heaps_.of(*b).give_again(b, settled());
     }
 
+    /// As `remove_idle` without waiting: one without bytes where that is what it would take.
+    [[nodiscard]] chunk remove_ready() {
+        auto const price = clocks_.for_asker(nullptr, false);
+        cool();
+        auto const found = heaps_.idle_chunk(price);
+        if (found.heap == nullptr || price(found.what().first->waits_for()) != 0) { return {}; }
+        return found.heap->remove(found.index);
+    }
+    /// Finds out which idle chunks are ready: the streams that they wait for get an event and are
+    /// asked.
+    void poll_idle() {
+        poll();
+        heaps_.for_each_chunk([&](chunk const& c) {
+            if (c.idle()) { clocks_.cover(c.first->waits_for()); }
+        });
+        poll();
+    }
+
     /// Asks the streams how far they are, and joins what can be joined now.
     void poll() {
         clocks_.poll();

@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `arena` gives each thread, or each stream, a pool of its own, all over one upstream.
+
+#include <vram/base/contract.hpp>          // expects
+#include <vram/base/error.hpp>             // report_error
+#include <vram/base/out_of_memory.hpp>     // out_of_memory
+#include <vram/base/thread_number.hpp>     // thread_number
+#include <vram/layer/layer_base.hpp>       // layer_base
+#include <vram/layer/with.hpp>             // with::word
+#include <vram/pool/arena_options.hpp>     // arena_options
+#include <vram/pool/geometric_growth.hpp>  // geometric_growth
+#include <vram/pool/pool.hpp>              // pool
+#include <vram/pool/private_pools.hpp>     // private_pools
+#include <vram/pool/registered_source.hpp> // registered_source
+#include <vram/pool/stream_key.hpp>        // stream_key
+#include <vram/pool/stream_seats.hpp>      // stream_seats
+#include <vram/source/null_resource.hpp>   // the stand-in of the proofs below
+
+#include <bit>      // bit_ceil
+#include <concepts> // default_initializable, assignable_from, copy_constructible
+#include <cstddef>  // size_t
+#include <new>      // bad_alloc
+#include <thread>   // hardware_concurrency
+#include <utility>  // move
+
+namespace vram {
+
+/// Private pools over a shared one: threads that allocate at once do not wait for each other.
+///
+///     arena<pool<stream_ordered<cuda_resource>>> memory; // a thread's chunks come from a pool
+///     auto mr = cuda_resource{} | with::stream_ordered | with::arena({.key = arena_key::stream});
+///
+/// A block is given back to the private pool that it came from, by whichever thread and on
+/// whichever stream, and is there for all who are sent to that pool. The upstream is used by many
+/// threads at once.
+///
+/// Failure   before it says no, a private pool does all that a `pool` does, then all give their
+///           idle chunks back, then each is asked for a block; `out_of_memory` has the numbers of
+///           all together. Mishaps are reported as by `pool`
+/// Threads   any, at once; no lock is held over a call of the upstream or while waiting on the host
+/// Streams   as `pool`; `retire` tells every private pool
+/// Cost      as `pool`, and finding the private one: a few loads. Giving back what another private
+///           pool handed out: a lock that all share, and the logarithm of the number of chunks
+template <synchronous_resource Upstream, growth Growth = geometric_growth>
+class arena : public layer_base<Upstream> {
+    static_assert(std::copy_constructible<Growth>, "arena: each private pool has the policy");
+
+    using base         = layer_base<Upstream>;
+    using source       = registered_source<Upstream>;
+    using private_pool = pool<source, Growth>;
+
+public:
+    using typename base::platform;
+    using typename base::stream;
+
+    /// Over an upstream that needs nothing to be made.
+    explicit arena(arena_options options = {})
+        requires std::default_initializable<Upstream>
+        : arena{Upstream{}, options} {}
+
+    /// Takes nothing yet.
+    explicit arena(Upstream upstream, arena_options options = {}, Growth growth = {})
+        : base{std::move(upstream)},
+          chunks_{this->upstream_, options.max_size, options.tidy_above},
+          options_{options},
+          growth_{std::move(growth)} {
+        expects(options.count <= most, "arena: there are at most 64 private pools");
+        options_.count = std::bit_ceil(options.count != 0 ? options.count : usual_count());
+        if (options.key == arena_key::stream) { seats_ = stream_seats{options_.count}; }
+    }
+    /// While unshared; then the old one can only end or be assigned to.
+    arena(arena&& other) noexcept
+        : base{std::move(other)},
+          chunks_{std::move(other.chunks_)},
+          pools_{std::move(other.pools_)},
+          seats_{std::move(other.seats_)},
+          options_{other.options_},
+          growth_{std::move(other.growth_)} {
+        settle_in();
+    }
+    arena& operator=(arena&& other) noexcept
+        requires std::assignable_from<Upstream&, Upstream>
+    {
+        if (this == &other) { return *this; }
+        pools_.clear(); // while its upstream is there
+        base::operator=(std::move(other));
+        chunks_  = std::move(other.chunks_);
+        pools_   = std::move(other.pools_);
+        seats_   = std::move(other.seats_);
+        options_ = other.options_;
+        growth_  = std::move(other.growth_);
+        settle_in();
+        return *this;
+    }
+    /// Waits for the streams, reports what is still out, and gives every chunk back.
+    ~arena() = default;
+
+    [[nodiscard]] void* allocate(stream s, std::size_t bytes,
+                                 std::size_t alignment = default_alignment) {
+        return get<true>({&s, bytes, alignment});
+    }
+    /// Memory that anybody may use at once: where it is still in use, the host waits.
+    [[nodiscard]] void* allocate_sync(std::size_t bytes,
+                                      std::size_t alignment = default_alignment) {
+        return get<true>({nullptr, bytes, alignment});
+    }
+
+    [[nodiscard]] void* try_allocate(stream s, std::size_t bytes,
+                                     std::size_t alignment = default_alignment) noexcept
+        requires fallible_resource<Upstream>
+    {
+        return try_get({&s, bytes, alignment});
+    }
+    [[nodiscard]] void* try_allocate_sync(std::size_t bytes,
+                                          std::size_t alignment = default_alignment) noexcept
+        requires fallible_resource<Upstream>
+    {
+        return try_get({nullptr, bytes, alignment});
+    }
+
+    void deallocate(stream s, void* p, std::size_t bytes,
+                    std::size_t alignment = default_alignment) noexcept {
+        put(p, {&s, bytes, alignment});
+    }
+    /// The memory is in use by nobody.
+    void deallocate_sync(void* p, std::size_t bytes,
+                         std::size_t alignment = default_alignment) noexcept {
+        put(p, {nullptr, bytes, alignment});
+    }
+
+    /// Whether `p` lies in a chunk of a private pool, handed out or not.
+    [[nodiscard]] bool owns(void const* p) const {
+        return chunks_.owner_of(p) != chunk_map::nobody;
+    }
+    /// The sum over the private pools; `peak_reserved` is that of the sum, and `peak_live` at least
+    /// that: no private pool knows when others had theirs. Cost: a walk over all blocks.
+    [[nodiscard]] memory_usage usage() const {
+        memory_usage all;
+        pools_.for_each([&](private_pool const& each) {
+            memory_usage const one = each.usage();
+            all.live += one.live;
+            all.requested += one.requested;
+            all.peak_live += one.peak_live;
+            all.pending += one.pending;
+            all.allocations += one.allocations;
+            all.events += one.events;
+            all.waits += one.waits;
+            all.upstream += one.upstream;
+            if (one.largest_free > all.largest_free) { all.largest_free = one.largest_free; }
+        });
+        chunks_.report_to(all);
+        if (all.peak_live > all.peak_reserved) { all.peak_live = all.peak_reserved; }
+        return all;
+    }
+
+    /// Gives idle chunks back until the private pools hold at most `keep` free bytes, waiting on
+    /// the host for streams that may still use them, and trims the upstream. Returns the bytes that
+    /// went back.
+    std::size_t trim(std::size_t keep = 0) {
+        std::size_t back = 0;
+        pools_.for_each([&](private_pool& each) {
+            back += each.trim(keep);
+            if (keep == 0) { return; } // without the walk over all blocks
+            memory_usage const now  = each.usage();
+            std::size_t const  free = now.reserved - now.live;
+            keep -= free < keep ? free : keep;
+        });
+        if constexpr (trimmable_resource<Upstream>) { // what came from here may be in both
+            std::size_t const beneath = this->upstream_.trim(0);
+            back                      = beneath > back ? beneath : back;
+        }
+        return back;
+    }
+    /// The stream is about to be destroyed. Does not wait for it.
+    void retire(stream s) {
+        pools_.for_each([&](private_pool& each) { each.retire(s); });
+        if (options_.key == arena_key::stream) { seats_.forget(stream_key<platform>::named(s)); }
+        if constexpr (retiring_resource<Upstream>) { this->upstream_.retire(s); }
+    }
+    /// No captured graph that used this arena will run again: what was kept for them is free.
+    void forget_captures() {
+        pools_.for_each([](private_pool& each) { each.forget_captures(); });
+    }
+    /// As it was made, with the number of private pools that there may be.
+    [[nodiscard]] arena_options const& options() const noexcept { return options_; }
+
+private:
+    struct request {
+        stream const* on; ///< null: for use at once, by anybody
+        std::size_t   bytes;
+        std::size_t   alignment;
+    };
+
+    static constexpr unsigned most = private_pools<private_pool>::most;
+
+    [[nodiscard]] static unsigned usual_count() noexcept {
+        unsigned const together = std::thread::hardware_concurrency();
+        return together < most ? together + 1 : most;
+    }
+    /// Tells everybody beneath where they are now.
+    void settle_in() noexcept {
+        chunks_.rebind(this->upstream_);
+        pools_.for_each([&](private_pool& each) { each.upstream().rebind(chunks_); });
+    }
+
+    /// Which private pool is for the caller.
+    [[nodiscard]] std::size_t place_of(stream const* on) noexcept {
+        if (options_.key == arena_key::stream && on != nullptr) { return seat_of(*on); }
+        return thread_number() & (options_.count - 1);
+    }
+    [[nodiscard]] std::size_t seat_of(stream s) noexcept {
+        try {
+            return seats_.of(stream_key<platform>::named(s));
+        } catch (...) { return 0; } // a stream that cannot say who it is: any will do
+    }
+    [[nodiscard]] private_pool& pool_for(stream const* on) {
+        std::size_t const   place = place_of(on);
+        private_pool* const found = pools_.find(place);
+        return found != nullptr ? *found : make_pool(place);
+    }
+    [[gnu::noinline]] private_pool& make_pool(std::size_t place) {
+        pool_options const options{.events = options_.events, .graphs = options_.graphs};
+        return pools_.make(place, source{chunks_, static_cast<unsigned>(place)}, options, growth_);
+    }
+
+    /// A block from one private pool. Null instead of a refusal.
+    template <bool Throwing>
+    [[nodiscard]] static void* ask(private_pool& from, request const& r) {
+        if constexpr (Throwing) { // platform errors are thrown, and not reported
+            try {
+                return insist(from, r);
+            } catch (std::bad_alloc const&) { return nullptr; }
+        } else {
+            return r.on != nullptr ? from.try_allocate(*r.on, r.bytes, r.alignment)
+                                   : from.try_allocate_sync(r.bytes, r.alignment);
+        }
+    }
+    [[nodiscard]] static void* insist(private_pool& from, request const& r) {
+        return r.on != nullptr ? from.allocate(*r.on, r.bytes, r.alignment)
+                               : from.allocate_sync(r.bytes, r.alignment);
+    }
+    template <bool Throwing>
+    [[nodiscard]] void* get(request const& r) {
+        if (r.bytes == 0) { return nullptr; }
+        private_pool& mine = pool_for(r.on);
+        if (void* const p = ask<Throwing>(mine, r)) {
+            if (chunks_.crowded()) { tidy(r); }
+            return p;
+        }
+        return get_elsewhere<Throwing>(mine, r);
+    }
+    [[nodiscard]] void* try_get(request const& r) noexcept
+        requires fallible_resource<Upstream>
+    {
+        try {
+            return get<false>(r);
+        } catch (std::bad_alloc const&) {
+        } catch (...) { report_error({.kind = mishap::platform_error, .bytes = r.bytes}); }
+        return nullptr;
+    }
+
+    /// What is tried when `mine` cannot grow: idle chunks of all go back, and another may have a
+    /// block.
+    template <bool Throwing>
+    [[nodiscard]] [[gnu::noinline]] void* get_elsewhere(private_pool& mine, request const& r) {
+        if (r.bytes <= bins::largest && !captured(r)) {
+            trim();
+            void* p = ask<Throwing>(mine, r);
+            pools_.for_each([&](private_pool& each) {
+                if (p == nullptr && &each != &mine) { p = ask<Throwing>(each, r); }
+            });
+            if (p != nullptr) { return p; }
+        }
+        if constexpr (Throwing) {
+            return must_get(mine, r);
+        } else {
+            return nullptr;
+        }
+    }
+    /// The last attempt: throws what the upstream throws, with the numbers of all private pools.
+    [[nodiscard]] void* must_get(private_pool& mine, request const& r) {
+        try {
+            return insist(mine, r);
+        } catch (out_of_memory& refused) {
+            memory_usage const now         = usage();
+            refused.numbers().live         = now.live;
+            refused.numbers().reserved     = now.reserved;
+            refused.numbers().largest_free = now.largest_free;
+            throw;
+        }
+    }
+    /// Idle chunks that nobody uses go back. That it fails is no reason to refuse anything.
+    [[gnu::noinline]] void tidy(request const& r) noexcept {
+        try {
+            if (captured(r)) { return; } // now is no time to ask how far streams are
+            pools_.for_each([](private_pool& each) { each.trim_ready(); });
+            chunks_.set_crowd();
+        } catch (...) { report_error({.kind = mishap::platform_error}); }
+    }
+    [[nodiscard]] static bool captured(request const& r) {
+        return r.on != nullptr && platform::capturing(*r.on);
+    }
+
+    void put(void* p, request const& r) noexcept {
+        if (p == nullptr) { return; }
+        private_pool* const mine = pools_.find(place_of(r.on));
+        if (mine == nullptr || !give(*mine, p, r)) { put_elsewhere(p, r); }
+    }
+    [[gnu::noinline]] void put_elsewhere(void* p, request const& r) noexcept {
+        unsigned const owner = chunks_.owner_of(p);
+        if (owner != chunk_map::nobody && give(*pools_.find(owner), p, r)) { return; }
+        report_error({.kind = mishap::foreign_pointer, .pointer = p, .bytes = r.bytes});
+    }
+    [[nodiscard]] static bool give(private_pool& to, void* p, request const& r) noexcept {
+        return r.on != nullptr ? to.try_deallocate(*r.on, p, r.bytes, r.alignment)
+                               : to.try_deallocate_sync(p, r.bytes, r.alignment);
+    }
+
+    chunk_registry<Upstream>     chunks_;
+    private_pools<private_pool>  pools_;
+    stream_seats                 seats_; ///< where the key is the stream
+    arena_options                options_;
+    [[no_unique_address]] Growth growth_;
+};
+
+namespace with {
+/// `source | with::stream_ordered | with::arena`, `... | with::arena({.key = arena_key::stream})`
+inline constexpr word<vram::arena, arena_options> arena{};
+} // namespace with
+
+static_assert(powers<arena<null_resource<>>>::include<null_resource<>>);
+static_assert(resource<arena<null_resource<>>> && retiring_resource<arena<null_resource<>>>);
+
+} // namespace vram

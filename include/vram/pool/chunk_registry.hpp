@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `chunk_registry` is the one way upstream for many pools: it knows whose chunk is where.
+
+#include <vram/base/align.hpp>         // saturating_add
+#include <vram/base/memory_usage.hpp>  // memory_usage
+#include <vram/base/out_of_memory.hpp> // out_of_memory
+#include <vram/pool/ask_upstream.hpp>  // ask_upstream
+#include <vram/pool/chunk_map.hpp>     // chunk_map
+#include <vram/pool/platform_lock.hpp> // platform_lock
+
+#include <atomic>  // atomic
+#include <cstddef> // size_t
+#include <utility> // move, exchange
+
+namespace vram {
+
+/// Takes chunks from an upstream that it borrows, for owners that are numbers, never more than
+/// `max_size` bytes in all, and says when there are many. An upstream's call is made without the
+/// lock.
+///
+/// Failure   what the upstream throws; `out_of_memory` with the limit where that refuses, and
+///           `std::bad_alloc` for want of host memory, both before the upstream is asked
+/// Threads   any, at once, where the upstream can be used so; moving while unshared
+/// Cost      that of the upstream, and the lock twice
+template <synchronous_resource Upstream>
+class chunk_registry {
+public:
+    using platform = typename Upstream::platform;
+    using stream   = typename platform::stream;
+
+    /// `tidy_above`: how many bytes are a crowd at first.
+    chunk_registry(Upstream& upstream, std::size_t max_size, std::size_t tidy_above) noexcept
+        : upstream_{&upstream}, max_size_{max_size}, least_{tidy_above}, crowd_{tidy_above} {}
+    chunk_registry(chunk_registry&& other) noexcept
+        : crowded_{other.crowded_.exchange(false)},
+          upstream_{other.upstream_},
+          max_size_{other.max_size_},
+          least_{other.least_},
+          chunks_{std::move(other.chunks_)},
+          reserved_{std::exchange(other.reserved_, 0)},
+          peak_{std::exchange(other.peak_, 0)},
+          crowd_{std::exchange(other.crowd_, other.least_)} {}
+    chunk_registry& operator=(chunk_registry&& other) noexcept {
+        upstream_ = other.upstream_;
+        chunks_   = std::move(other.chunks_);
+        max_size_ = other.max_size_;
+        reserved_ = std::exchange(other.reserved_, 0);
+        peak_     = std::exchange(other.peak_, 0);
+        least_    = other.least_;
+        crowd_    = std::exchange(other.crowd_, other.least_);
+        crowded_  = other.crowded_.exchange(false);
+        return *this;
+    }
+
+    /// The upstream has moved here.
+    void                    rebind(Upstream& upstream) noexcept { upstream_ = &upstream; }
+    [[nodiscard]] Upstream& upstream() const noexcept { return *upstream_; }
+
+    /// A chunk for `owner`, in the order of a stream or at once (null). Null, unless `Throwing`,
+    /// where the limit or the upstream refuses it.
+    template <bool Throwing>
+    [[nodiscard]] void* take(unsigned owner, stream const* on, std::size_t bytes,
+                             std::size_t alignment) {
+        claim mine{*this, bytes};
+        if (!mine.granted) {
+            if constexpr (Throwing) {
+                throw out_of_memory{{.asked     = bytes,
+                                     .rounded   = bytes,
+                                     .alignment = alignment,
+                                     .reserved  = reserved(),
+                                     .limit     = max_size_}};
+            }
+            return nullptr;
+        }
+        void* const at = ask_upstream<Throwing>(*upstream_, on, bytes, alignment);
+        if (at != nullptr) { mine.keep(at, owner); }
+        return at;
+    }
+    /// Gives a chunk back that nobody uses.
+    void give(void* at, std::size_t bytes, std::size_t alignment) noexcept {
+        strike(at, bytes); // first: once it is back, another may get this address
+        upstream_->deallocate_sync(at, bytes, alignment);
+    }
+    /// Gives a chunk back that the stream may still be using.
+    void give(stream s, void* at, std::size_t bytes, std::size_t alignment) noexcept
+        requires resource<Upstream>
+    {
+        strike(at, bytes);
+        upstream_->deallocate(s, at, bytes, alignment);
+    }
+
+    /// Whose chunk `p` lies in, or `chunk_map::nobody`.
+    [[nodiscard]] unsigned owner_of(void const* p) const {
+        auto const held = lock_.hold();
+        return chunks_.find(p);
+    }
+    [[nodiscard]] std::size_t reserved() const {
+        auto const held = lock_.hold();
+        return reserved_;
+    }
+    /// Writes `reserved` and its peak into `figures`.
+    void report_to(memory_usage& figures) const {
+        auto const held       = lock_.hold();
+        figures.reserved      = reserved_;
+        figures.peak_reserved = peak_;
+    }
+
+    /// Whether so much is held that idle chunks should go back. Cost: a load.
+    [[nodiscard]] bool crowded() const noexcept { return crowded_.load(std::memory_order_relaxed); }
+    /// Idle chunks went back: a quarter more than what is left is a crowd from now on.
+    void set_crowd() {
+        auto const        held = lock_.hold();
+        std::size_t const next = saturating_add(reserved_, reserved_ / 4);
+        crowd_                 = next > least_ ? next : least_;
+        crowded_.store(false, std::memory_order_relaxed);
+    }
+
+private:
+    void strike(void* at, std::size_t bytes) noexcept {
+        auto const held = lock_.hold();
+        chunks_.erase(at);
+        reserved_ -= bytes;
+    }
+
+    /// Bytes on their way from the upstream, within the limit, with room in the map.
+    struct claim {
+        chunk_registry&   all;
+        std::size_t const bytes;
+        bool              granted;
+
+        claim(chunk_registry& r, std::size_t n) : all{r}, bytes{n} {
+            auto const        held = r.lock_.hold();
+            std::size_t const out  = r.reserved_ + r.coming_;
+            granted                = out <= r.max_size_ && n <= r.max_size_ - out;
+            if (!granted) { return; }
+            r.chunks_.reserve(r.claims_ + 1); // those on their way have no place in it yet
+            r.coming_ += n;
+            ++r.claims_;
+        }
+        claim(claim const&) = delete;
+        ~claim() {
+            if (!granted) { return; }
+            auto const held = all.lock_.hold();
+            drop();
+        }
+
+        /// They have come.
+        void keep(void* at, unsigned owner) noexcept {
+            auto const held = all.lock_.hold();
+            drop();
+            granted = false;
+            all.chunks_.insert(at, bytes, owner);
+            all.reserved_ += bytes;
+            if (all.reserved_ > all.peak_) { all.peak_ = all.reserved_; }
+            if (all.reserved_ > all.crowd_) { all.crowded_.store(true, std::memory_order_relaxed); }
+        }
+        void drop() noexcept {
+            all.coming_ -= bytes;
+            --all.claims_;
+        }
+    };
+
+    // What every call looks at, and what growth and strangers write to, on lines of their own.
+    alignas(64) std::atomic<bool> crowded_ = false;
+    Upstream*   upstream_;
+    std::size_t max_size_;
+    std::size_t least_;
+    alignas(64) platform_lock<platform> lock_;
+    chunk_map   chunks_;
+    std::size_t reserved_ = 0;
+    std::size_t peak_     = 0; ///< of `reserved_`
+    std::size_t coming_   = 0; ///< bytes on their way
+    std::size_t claims_   = 0; ///< in so many chunks
+    std::size_t crowd_;
+};
+
+} // namespace vram

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `registered_source` is what one of many pools takes its chunks from: a share in an upstream.
+
+#include <vram/base/error.hpp>           // report_error
+#include <vram/concepts/powers.hpp>      // resource, fallible_resource
+#include <vram/pool/chunk_registry.hpp>  // chunk_registry
+#include <vram/source/null_resource.hpp> // the stand-in of the proofs below
+
+#include <cstddef> // size_t
+#include <new>     // bad_alloc
+
+namespace vram {
+
+/// A resource that asks the registry's upstream, and has each chunk written down as its owner's.
+/// What it takes and gives goes to the upstream; questions and requests about memory at rest are
+/// for whoever has the whole of it, and are not passed on. Two are equal where their registry is
+/// one.
+///
+/// Failure   as the registry; `try_allocate` says no where there is no host memory
+/// Threads   as the registry
+/// Cost      as the registry
+template <synchronous_resource Upstream>
+class registered_source {
+public:
+    using registry   = chunk_registry<Upstream>;
+    using platform   = typename Upstream::platform;
+    using stream     = typename platform::stream;
+    using properties = typename Upstream::properties;
+
+    registered_source(registry& all, unsigned owner) noexcept : all_{&all}, owner_{owner} {}
+
+    [[nodiscard]] void* allocate(stream s, std::size_t bytes,
+                                 std::size_t alignment = default_alignment)
+        requires resource<Upstream>
+    {
+        return bytes == 0 ? nullptr : all_->template take<true>(owner_, &s, bytes, alignment);
+    }
+    [[nodiscard]] void* allocate_sync(std::size_t bytes,
+                                      std::size_t alignment = default_alignment) {
+        return bytes == 0 ? nullptr : all_->template take<true>(owner_, nullptr, bytes, alignment);
+    }
+
+    [[nodiscard]] void* try_allocate(stream s, std::size_t bytes,
+                                     std::size_t alignment = default_alignment) noexcept
+        requires resource<Upstream> && fallible_resource<Upstream>
+    {
+        return try_take(&s, bytes, alignment);
+    }
+    [[nodiscard]] void* try_allocate_sync(std::size_t bytes,
+                                          std::size_t alignment = default_alignment) noexcept
+        requires fallible_resource<Upstream>
+    {
+        return try_take(nullptr, bytes, alignment);
+    }
+
+    void deallocate(stream s, void* p, std::size_t bytes,
+                    std::size_t alignment = default_alignment) noexcept
+        requires resource<Upstream>
+    {
+        if (p != nullptr) { all_->give(s, p, bytes, alignment); }
+    }
+    void deallocate_sync(void* p, std::size_t bytes,
+                         std::size_t alignment = default_alignment) noexcept {
+        if (p != nullptr) { all_->give(p, bytes, alignment); }
+    }
+
+    /// The registry has moved here.
+    void rebind(registry& all) noexcept { all_ = &all; }
+
+    friend bool operator==(registered_source const& a, registered_source const& b) noexcept {
+        return a.all_ == b.all_;
+    }
+
+private:
+    void* try_take(stream const* on, std::size_t bytes, std::size_t alignment) noexcept {
+        if (bytes == 0) { return nullptr; }
+        try {
+            return all_->template take<false>(owner_, on, bytes, alignment);
+        } catch (std::bad_alloc const&) { return nullptr; }
+    }
+
+    registry* all_;
+    unsigned  owner_;
+};
+
+static_assert(resource<registered_source<null_resource<>>>);
+static_assert(fallible_resource<registered_source<null_resource<>>>);
+
+} // namespace vram

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `stream_key` is the number that a stream is known by.
+
+#include <cstdint> // uint64_t
+
+namespace vram {
+
+/// Two kinds of key, which never meet: a name is an address and so even, an id is made odd. Neither
+/// is zero.
+///
+/// Failure   what the platform throws where a stream has no id
+/// Threads   any
+/// Cost      `named`: nothing, where the platform has names and the stream has one; else that of
+///           `Platform::id`
+template <class Platform>
+struct stream_key {
+    using stream = typename Platform::stream;
+
+    /// Never used twice in a process.
+    [[nodiscard]] static std::uint64_t lasting(stream s) { return 2 * Platform::id(s) + 1; }
+    /// The stream's name, which a new stream may have when the old one was destroyed; where it has
+    /// none, as `lasting`.
+    [[nodiscard]] static std::uint64_t named(stream s) {
+        if constexpr (requires { Platform::name(s); }) {
+            if (std::uint64_t const name = Platform::name(s)) { return name; }
+        }
+        return lasting(s);
+    }
+};
+
+} // namespace vram

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `stream_seats` gives each stream a seat among a few: a number that is as much its own as can be.
+
+#include <vram/base/lock.hpp>       // lock
+#include <vram/pool/heap_array.hpp> // heap_array
+
+#include <atomic>  // atomic
+#include <cstddef> // size_t
+#include <cstdint> // uint64_t, uint32_t
+
+namespace vram {
+
+/// A stream that is met takes the seat with the fewest streams on it, so the first streams have one
+/// each, and keeps it until it is forgotten. Streams are known by `stream_key`. A hash table with
+/// linear probes, which readers look into while it changes: they may find a wrong seat then, or
+/// none and look again under the lock. Any seat will do for any stream; only how well they are
+/// spread depends on it.
+///
+/// Failure   `std::bad_alloc` from the constructor; nothing else fails
+/// Threads   any, at once; moving while unshared
+/// Cost      a stream that is known: about one cache line, which nobody writes to. After 256
+///           streams that were not forgotten all are met anew
+class stream_seats {
+public:
+    static constexpr std::size_t most = 256; ///< streams known at a time
+
+    /// Without seats, until one with some is assigned.
+    stream_seats() = default;
+    explicit stream_seats(std::size_t seats) {
+        taken_.reserve(seats);
+        while (taken_.size() < seats) { taken_.push(0U); }
+        cells_.reserve(2 * most);
+        while (cells_.size() < 2 * most) { cells_.push(); }
+    }
+
+    /// The seat of the stream with this key, which is not zero.
+    [[nodiscard]] std::size_t of(std::uint64_t key) noexcept {
+        for (std::size_t i = home(key);; i = next(i)) {
+            std::uint64_t const here = cells_[i].key.load(std::memory_order_acquire);
+            if (here == key) { return cells_[i].seat.load(std::memory_order_relaxed); }
+            if (here == 0) { return meet(key); }
+        }
+    }
+    /// The stream has gone; its seat is free for another.
+    void forget(std::uint64_t key) noexcept {
+        auto const  held = lock_.hold();
+        std::size_t hole = place(key);
+        if (get(hole).key == 0) { return; }
+        --taken_[get(hole).seat];
+        --known_;
+        for (std::size_t i = next(hole); get(i).key != 0; i = next(i)) {
+            if (((i - home(get(i).key)) & mask) >= ((i - hole) & mask)) {
+                put(hole, get(i));
+                hole = i;
+            }
+        }
+        put(hole, {});
+    }
+    /// How many streams are known.
+    [[nodiscard]] std::size_t known() const {
+        auto const held = lock_.hold();
+        return known_;
+    }
+
+private:
+    static constexpr std::size_t mask = 2 * most - 1;
+
+    struct entry {
+        std::uint64_t key  = 0; ///< 0: nobody
+        std::uint32_t seat = 0;
+    };
+    struct cell {
+        cell() = default;
+        cell(cell&& other) noexcept : key{other.key.load()}, seat{other.seat.load()} {}
+
+        std::atomic<std::uint64_t> key  = 0;
+        std::atomic<std::uint32_t> seat = 0;
+    };
+
+    [[nodiscard]] static std::size_t home(std::uint64_t key) noexcept { // as `address_map`
+        return static_cast<std::size_t>((key * 0x9E3779B97F4A7C15U) >> 32) & mask;
+    }
+    [[nodiscard]] static std::size_t next(std::size_t i) noexcept { return (i + 1) & mask; }
+
+    [[nodiscard]] entry get(std::size_t i) const noexcept {
+        return {cells_[i].key.load(std::memory_order_relaxed),
+                cells_[i].seat.load(std::memory_order_relaxed)};
+    }
+    void put(std::size_t i, entry const& e) noexcept {
+        cells_[i].seat.store(e.seat, std::memory_order_relaxed);
+        cells_[i].key.store(e.key, std::memory_order_release); // who sees it sees the seat
+    }
+    /// Where the key is, or would be.
+    [[nodiscard]] std::size_t place(std::uint64_t key) const noexcept {
+        std::size_t i = home(key);
+        while (get(i).key != key && get(i).key != 0) { i = next(i); }
+        return i;
+    }
+
+    std::size_t meet(std::uint64_t key) noexcept {
+        auto const  held = lock_.hold();
+        std::size_t at   = place(key);
+        if (get(at).key == key) { return get(at).seat; } // it was moved while we looked
+        if (known_ == most) {
+            start_again();
+            at = home(key);
+        }
+        std::uint32_t least = 0;
+        for (std::uint32_t i = 1; i < taken_.size(); ++i) {
+            if (taken_[i] < taken_[least]) { least = i; }
+        }
+        put(at, {key, least});
+        ++taken_[least];
+        ++known_;
+        return least;
+    }
+    void start_again() noexcept {
+        for (std::size_t i = 0; i < cells_.size(); ++i) { put(i, {}); }
+        for (auto& each : taken_) { each = 0; }
+        known_ = 0;
+    }
+
+    lock                      lock_;
+    heap_array<cell>          cells_;
+    heap_array<std::uint32_t> taken_; ///< streams, by seat
+    std::size_t               known_ = 0;
+};
+
+} // namespace vram

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/base/thread_number.hpp> // first: the header stands alone
+
+#include <vram/base/gate.hpp>
+#include <vram/base/worker.hpp>
+
+#include <doctest/doctest.h>
+
+#include <deque>
+#include <set>
+
+using namespace vram;
+
+TEST_CASE("thread_number: a thread keeps its number, and no two that run together share one") {
+    gate               meeting;
+    std::set<unsigned> numbers{thread_number()};
+    unsigned           here = 0;
+    {
+        std::deque<worker> threads;
+        for (int i = 0; i < 8; ++i) {
+            threads.emplace_back(0, [&] {
+                auto held = meeting.hold();
+                numbers.insert(thread_number());
+                ++here;
+                meeting.notify();
+                meeting.wait(held, [&] { return here == 8; });
+                numbers.insert(thread_number()); // again: nothing new
+            });
+        }
+    }
+    CHECK(numbers.size() == 9);
+    CHECK(numbers.count(thread_number()) == 1);
+}
+
+TEST_CASE("thread_number: threads that come and go have the numbers of those that went") {
+    std::set<unsigned> numbers;
+    for (int i = 0; i < 100; ++i) {
+        worker{0, [&] { numbers.insert(thread_number()); }};
+    }
+    CHECK(numbers.size() == 1);
+    CHECK(numbers.count(thread_number()) == 0);
+}
+
+TEST_CASE("thread_number: beyond a thousand threads numbers go on, and nobody loses his") {
+    (void)thread_number();
+    {
+        std::deque<detail::thread_number_holder> crowd(2 * detail::most_thread_numbers);
+        std::set<unsigned>                       low;
+        for (auto const& each : crowd) {
+            if (each.number() < detail::most_thread_numbers) { low.insert(each.number()); }
+        }
+        CHECK(low.count(thread_number()) == 0);
+        CHECK(low.size() > detail::most_thread_numbers / 2);
+        CHECK(crowd.back().number() >= detail::most_thread_numbers);
+    }
+    detail::thread_number_holder const next;
+    CHECK(next.number() < detail::most_thread_numbers);
+    CHECK(next.number() != thread_number());
+}

@@ -1,0 +1,598 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/pool/arena.hpp> // first: the header stands alone
+
+#include <vram/layer/limiting.hpp>
+#include <vram/layer/stream_ordered.hpp>
+#include <vram/pool/device_share_growth.hpp>
+#include <vram/pool/exact_growth.hpp>
+#include <vram/pool/fixed_growth.hpp>
+#include <vram/sim/sim.hpp>
+
+#include "../doubles/minimal_resource.hpp"
+#include "../doubles/streams_at_work.hpp"
+#include "../laws/resource.hpp"
+
+#include <chrono>
+#include <deque>
+#include <exception>
+#include <utility>
+
+// Mutants that these tests kill, one line broken at a time: a free that goes to the caller's pool
+// alone (arena::put), one seat for all streams (arena::place_of), no trim of the others and no
+// question to them (arena::get_elsewhere), sources left behind by a move (arena::settle_in), idle
+// chunks kept by whoever has them (arena::tidy), or given up while in use (pool::trim_ready).
+
+using namespace vram;
+using namespace std::chrono_literals;
+
+template class vram::arena<doubles::archetype<>>;
+template class vram::arena<doubles::minimal_resource<>>;
+template class vram::arena<sim_resource>;
+template class vram::arena<pool<stream_ordered<sim_resource>>, exact_growth>;
+template class vram::arena<sim_async_resource, device_share_growth>;
+
+namespace {
+
+/// Private pools that take what they need and no more, so that the tests can count.
+template <class Upstream>
+arena<Upstream, exact_growth> lean(Upstream upstream, arena_options options = {}) {
+    return arena<Upstream, exact_growth>{std::move(upstream), options};
+}
+constexpr arena_options by_stream{.count = 8, .key = arena_key::stream};
+
+/// Runs `body` on a thread of its own, to the end.
+template <class Body>
+void elsewhere(Body body) {
+    sim_thread{sim_platform::current_device(), std::move(body)}.join();
+}
+
+} // namespace
+
+TEST_CASE("arena keeps the laws of a resource") {
+    laws::resource([](auto up) { return arena{std::move(up)}; });
+    laws::resource([](auto up) { return lean(std::move(up), {.count = 1}); });
+    laws::resource([](auto up) { return arena{std::move(up), by_stream}; });
+    laws::resource([](auto up) { return arena{std::move(up), {.events = event_policy::eager}}; });
+    laws::resource<doubles::minimal_resource<>>(
+        [](auto up) { return std::move(up) | with::arena; });
+    laws::resource([](auto up) {
+        return std::move(up) | with::stream_ordered | with::pool() | with::arena(by_stream);
+    });
+}
+
+TEST_CASE("arena keeps the laws for many threads at once") {
+    laws::resource_of_many_threads([](auto up) { return std::move(up) | with::arena; });
+    laws::resource_of_many_threads([](auto up) { return lean(std::move(up), {.count = 2}); });
+    laws::resource_of_many_threads([](auto up) { return lean(std::move(up), by_stream); });
+    laws::resource_of_many_threads(
+        [](auto up) { return lean(std::move(up), {.tidy_above = 20_KiB}); });
+    // Little enough for one to need what another has.
+    laws::resource_of_many_threads(
+        [](auto up) { return lean(std::move(up), {.max_size = 32_KiB}); },
+        {.operations = 1000, .may_refuse = true});
+}
+
+TEST_CASE("arena keeps the laws on a device, and every order between streams") {
+    for (arena_key const key : {arena_key::thread, arena_key::stream}) {
+        for (event_policy const events : {event_policy::lazy, event_policy::eager}) {
+            sim_node            node{{.on_report = sim_on_report::collect}};
+            arena_options const options{.count = 4, .key = key, .events = events};
+            laws::resource<sim_resource>([&](auto up) { return arena{std::move(up), options}; },
+                                         {.room = 4_MiB, .largest_alignment = 2_MiB});
+            laws::resource<sim_resource>([&](auto up) { return lean(std::move(up), options); },
+                                         {.operations = 3000, .streams = 8, .seed = 2});
+            laws::resource<sim_async_resource>(
+                [&](auto up) { return lean(std::move(up), options); }, {.streams = 5, .seed = 3});
+            laws::resource<sim_resource>(
+                [&](auto up) {
+                    return std::move(up) | with::stream_ordered | with::pool() |
+                           with::arena(options);
+                },
+                {.seed = 4});
+            laws::resource_of_many_threads<sim_resource>(
+                [&](auto up) { return lean(std::move(up), options); }, {.operations = 300});
+            for (auto const& r : node.reports()) { MESSAGE(r.text()); }
+            CHECK(node.reports().empty());
+        }
+    }
+}
+
+TEST_CASE("arena: whatever fails, nothing is lost") {
+    auto const live = [](auto& mr) { return mr.usage().live; };
+    laws::survives_every_failure([](auto up) { return arena{std::move(up)}; },
+                                 [](auto& mr) { laws::block const first{mr, 10}, second{mr, 990}; },
+                                 live);
+    laws::survives_every_failure(
+        [](auto up) { return lean(std::move(up), {.key = arena_key::stream}); },
+        [](auto& mr) { laws::block const first{mr, 10}, second{mr, 9990}; }, live);
+}
+
+TEST_CASE("arena: as many streams as private pools have one each, and a thread has its own") {
+    for (int round = 0; round < 20; ++round) {
+        sim_node   node;
+        arena      mr{sim_resource{}, by_stream, fixed_growth{.step = 1_MiB}};
+        sim_stream streams[8];
+        void*      blocks[8];
+        for (int i = 0; i < 8; ++i) {
+            blocks[i] = mr.allocate(streams[i], 1000);
+            CHECK(mr.usage().reserved == static_cast<std::size_t>(i + 1) * 1_MiB);
+        }
+        for (int i = 0; i < 8; ++i) {
+            laws::block const more{mr, 1}; // the default stream shares with somebody
+            void* const       again = mr.allocate(streams[i], 1000);
+            mr.deallocate(streams[i], again, 1000);
+        }
+        CHECK(mr.usage().reserved == 8_MiB);
+        for (int i = 0; i < 8; ++i) { mr.deallocate(streams[i], blocks[i], 1000); }
+    }
+    sim_node    node;
+    arena       mr{sim_resource{}, {.count = 8}, fixed_growth{.step = 1_MiB}};
+    sim_stream  a, b;
+    void* const p = mr.allocate(a, 1000);
+    void* const q = mr.allocate(b, 1000);
+    CHECK(mr.usage().reserved == 1_MiB);
+    void* r = nullptr;
+    elsewhere([&] { r = mr.allocate(b, 1000); });
+    CHECK(mr.usage().reserved == 2_MiB);
+    mr.deallocate(a, p, 1000);
+    mr.deallocate(b, q, 1000);
+    mr.deallocate(b, r, 1000);
+    CHECK(mr.usage().live == 0);
+}
+
+TEST_CASE("arena: what is asked for is rounded, and the rest is chosen for the machine") {
+    CHECK(arena{host_resource{}, {.count = 5}}.options().count == 8);
+    CHECK(arena{host_resource{}, {.count = 64}}.options().count == 64);
+    unsigned const usual = arena{host_resource{}}.options().count;
+    CHECK((usual >= 2 && usual <= 64));
+    CHECK((usual & (usual - 1)) == 0);
+}
+
+TEST_CASE("arena: own memory is there again at once, without event, wait or host memory") {
+    for (arena_key const key : {arena_key::thread, arena_key::stream}) {
+        sim_node    node;
+        arena       mr{sim_resource{}, {.key = key}};
+        sim_stream  s;
+        void* const first = mr.allocate(s, 1_MiB);
+        doubles::busy(s, first, 1_MiB);
+        mr.deallocate(s, first, 1_MiB);
+        auto const allocations = doubles::host_allocations();
+        auto const calls       = mr.usage().upstream;
+        for (int i = 0; i < 100; ++i) {
+            void* const p = mr.allocate(s, 1_MiB);
+            mr.deallocate(s, p, 1_MiB);
+        }
+        CHECK(doubles::host_allocations() == allocations);
+        CHECK(mr.usage().upstream == calls);
+        CHECK(mr.usage().events == 0);
+        CHECK(mr.usage().waits == 0);
+    }
+}
+
+TEST_CASE("arena: a block goes home from any thread and stream, and the next user waits for it") {
+    for (arena_key const key : {arena_key::thread, arena_key::stream}) {
+        sim_node               node{{.on_report = sim_on_report::collect}};
+        doubles::mishaps const told;
+        auto                   mr = lean(sim_resource{}, {.count = 8, .key = key});
+        sim_stream             a, b;
+        void* const            p = mr.allocate(a, 1_MiB);
+        a.synchronize();
+        auto const before = node.now();
+        elsewhere([&] {
+            doubles::busy(b, p, 1_MiB, 5ms);
+            mr.deallocate(b, p, 1_MiB);
+        });
+        CHECK(node.now() - before < 1ms); // nobody was waited for
+        CHECK(mr.usage().events == 0);
+        CHECK(mr.usage().live == 0);
+        void* const q = mr.allocate(a, 1_MiB);
+        CHECK(q == p);
+        CHECK(mr.usage().waits == 1);
+        doubles::busy(a, q, 1_MiB);
+        mr.deallocate(a, q, 1_MiB);
+        CHECK(told.count() == 0);
+        CHECK(node.reports().empty());
+    }
+}
+
+TEST_CASE("arena: one that allocates for ever and one that frees need what is out at a time") {
+    SUBCASE("on streams of a device") {
+        sim_node                             node{{.on_report = sim_on_report::collect}};
+        auto                                 mr = lean(sim_resource{}, by_stream);
+        sim_stream                           a, b;
+        std::deque<void*>                    out;
+        laws::stream_set<sim_platform> const order{0};
+        for (int i = 0; i < 2000; ++i) {
+            void* const p = mr.allocate(a, 1_MiB);
+            doubles::busy(a, p, 1_MiB, 10us);
+            out.push_back(p);
+            if (out.size() <= 8) { continue; }
+            order.order(a, b);
+            doubles::busy(b, out.front(), 1_MiB, 10us);
+            mr.deallocate(b, out.front(), 1_MiB);
+            out.pop_front();
+        }
+        CHECK(mr.usage().reserved <= 10_MiB);
+        for (void* const p : out) { mr.deallocate(a, p, 1_MiB); }
+        CHECK(node.reports().empty());
+    }
+    SUBCASE("on threads") {
+        auto              mr = lean(doubles::archetype<>{});
+        gate              hand;
+        std::deque<void*> out;
+        {
+            worker const consumer{0, [&] {
+                                      for (int i = 0; i < 20'000; ++i) {
+                                          auto held = hand.hold();
+                                          hand.wait(held, [&] { return !out.empty(); });
+                                          void* const p = out.front();
+                                          out.pop_front();
+                                          held.unlock();
+                                          hand.notify();
+                                          mr.deallocate({}, p, 4_KiB);
+                                      }
+                                  }};
+            for (int i = 0; i < 20'000; ++i) {
+                void* const p    = mr.allocate({}, 4_KiB);
+                auto        held = hand.hold();
+                hand.wait(held, [&] { return out.size() < 8; });
+                out.push_back(p);
+                held.unlock();
+                hand.notify();
+            }
+        }
+        CHECK(mr.usage().live == 0);
+        CHECK(mr.usage().reserved <= 10 * 4_KiB);
+    }
+}
+
+TEST_CASE("arena: what other private pools hold idle is given back before it says no") {
+    for (bool const own_limit : {false, true}) {
+        sim_node node{
+            {.capacity = own_limit ? 64_MiB : 8_MiB, .on_report = sim_on_report::collect}};
+        arena_options const options{
+            .max_size = own_limit ? 8_MiB : unsatisfiable, .count = 8, .key = arena_key::stream};
+        auto        mr = lean(sim_resource{}, options);
+        sim_stream  a, b;
+        void* const p = mr.allocate(a, 8_MiB);
+        doubles::busy(a, p, 8_MiB);
+        mr.deallocate(a, p, 8_MiB);
+        void* const q = mr.allocate(b, 6_MiB);
+        doubles::busy(b, q, 6_MiB);
+        mr.deallocate(b, q, 6_MiB);
+        void* const r = mr.try_allocate(a, 7_MiB);
+        CHECK(r != nullptr);
+        doubles::busy(a, r, 7_MiB);
+        mr.deallocate(a, r, 7_MiB);
+        CHECK(mr.usage().reserved == 7_MiB);
+        CHECK(node.reports().empty());
+    }
+}
+
+TEST_CASE("arena: where chunks of others are in use, they are asked for a block") {
+    sim_node    node{{.on_report = sim_on_report::collect}};
+    arena       small{sim_resource{},
+                      {.max_size = 8_MiB, .count = 8, .key = arena_key::stream},
+                fixed_growth{.step = 8_MiB}};
+    sim_stream  a, b;
+    void* const p = small.allocate(a, 1_MiB); // all there may be is its chunk now
+    void* const q = small.allocate(b, 1_MiB);
+    void* const r = small.try_allocate(b, 1_MiB);
+    CHECK(r != nullptr);
+    void* const t = small.allocate_sync(5_MiB);
+    CHECK(small.usage().live == 8_MiB);
+    CHECK(small.usage().reserved == 8_MiB);
+    CHECK(small.try_allocate(b, 1) == nullptr);
+    small.deallocate(a, p, 1_MiB);
+    small.deallocate(b, q, 1_MiB);
+    small.deallocate(b, r, 1_MiB);
+    small.deallocate_sync(t, 5_MiB);
+    CHECK(small.usage().live == 0);
+    CHECK(node.reports().empty());
+}
+
+TEST_CASE("arena: a refusal has the numbers of all private pools together") {
+    sim_node    node{{.capacity = 8_MiB}};
+    auto        mr = lean(sim_resource{}, by_stream);
+    sim_stream  a, b;
+    void* const p = mr.allocate(a, 3_MiB);
+    void* const q = mr.allocate(b, 2_MiB);
+    try {
+        (void)mr.allocate(b, 5_MiB + 1, 512);
+        REQUIRE(false);
+    } catch (out_of_memory const& e) {
+        CHECK(e.numbers().asked == 5_MiB + 1);
+        CHECK(e.numbers().rounded == 5_MiB + 256);
+        CHECK(e.numbers().alignment == 512);
+        CHECK(e.numbers().stream == b.id());
+        CHECK(e.numbers().live == 5_MiB);
+        CHECK(e.numbers().reserved == 5_MiB);
+        CHECK(e.numbers().device_free == 3_MiB);
+        CHECK(e.numbers().device_total == 8_MiB);
+    }
+    CHECK(mr.try_allocate(b, 6_MiB) == nullptr);
+    CHECK(mr.try_allocate_sync(6_MiB) == nullptr);
+    CHECK(mr.usage().live == 5_MiB);
+    mr.deallocate(a, p, 3_MiB);
+    mr.deallocate(b, q, 2_MiB);
+
+    auto        own = lean(host_resource{}, {.max_size = 1_MiB});
+    void* const r   = own.allocate_sync(1_MiB);
+    try {
+        (void)own.allocate_sync(1);
+        REQUIRE(false);
+    } catch (out_of_memory const& e) {
+        CHECK(e.numbers().limit == 1_MiB);
+        CHECK(e.numbers().live == 1_MiB);
+    }
+    own.deallocate_sync(r, 1_MiB);
+
+    arena       under{limiting{host_resource{}, 1_MiB}};
+    void* const t = under.allocate_sync(1000);
+    CHECK_THROWS_AS((void)under.allocate_sync(2_MiB), over_limit);
+    under.deallocate_sync(t, 1000);
+}
+
+TEST_CASE("arena: idle chunks go to others before there are many, and no stream is waited for") {
+    sim_node node{{.on_report = sim_on_report::collect}};
+    auto     mr = lean(sim_resource{}, {.count = 8, .key = arena_key::stream, .tidy_above = 8_MiB});
+    sim_stream streams[8];
+    for (auto const& s : streams) { // each in turn has six, and none any more
+        void* blocks[6];
+        for (auto& p : blocks) {
+            p = mr.allocate(s, 1_MiB);
+            doubles::busy(s, p, 1_MiB, 1us);
+        }
+        for (auto* const p : blocks) { mr.deallocate(s, p, 1_MiB); }
+        s.synchronize();
+    }
+    CHECK(mr.usage().peak_reserved <= 9_MiB); // and not 48
+    mr.trim();
+
+    void* blocks[8];
+    for (auto& p : blocks) { p = mr.allocate(streams[0], 1_MiB); }
+    for (auto* const p : blocks) { doubles::busy(streams[0], p, 1_MiB, 10ms); }
+    for (auto* const p : blocks) { mr.deallocate(streams[0], p, 1_MiB); }
+    auto const  before = node.now();
+    void* const p      = mr.allocate(streams[1], 1_MiB);
+    CHECK(mr.usage().reserved == 9_MiB); // still in use
+    CHECK(node.now() - before < 1ms);
+    streams[0].synchronize();
+    void* const q = mr.allocate(streams[1], 3_MiB);
+    CHECK(mr.usage().reserved == 4_MiB);
+    mr.deallocate(streams[1], p, 1_MiB);
+    mr.deallocate(streams[1], q, 3_MiB);
+    CHECK(node.reports().empty());
+}
+
+TEST_CASE("arena: trim gives back all but what is live, and keeps what it is asked to keep") {
+    sim_node   node;
+    auto       mr = lean(sim_resource{}, by_stream);
+    sim_stream streams[4];
+    void*      blocks[8];
+    for (int i = 0; i < 8; ++i) { blocks[i] = mr.allocate(streams[i % 4], 1_MiB); }
+    for (int i = 1; i < 8; ++i) {
+        doubles::busy(streams[i % 4], blocks[i], 1_MiB);
+        mr.deallocate(streams[i % 4], blocks[i], 1_MiB);
+    }
+    CHECK(mr.trim(unsatisfiable) == 0);
+    CHECK(mr.trim(3_MiB) == 4_MiB);
+    CHECK(mr.usage().reserved == 4_MiB);
+    CHECK(mr.trim() == 3_MiB);
+    CHECK(mr.trim() == 0);
+    CHECK(node.figures().used == 1_MiB);
+    mr.deallocate(streams[0], blocks[0], 1_MiB);
+
+    arena<pool<host_resource>> over;
+    void* const                p = over.allocate_sync(1_MiB);
+    over.deallocate_sync(p, 1_MiB);
+    std::size_t const held = over.upstream().usage().reserved;
+    CHECK(over.trim() == held);
+    CHECK(over.upstream().usage().reserved == 0);
+}
+
+TEST_CASE("arena: figures are those of all private pools") {
+    sim_node    node;
+    auto        mr = lean(sim_resource{}, by_stream);
+    sim_stream  a, b;
+    void* const p = mr.allocate(a, 1_MiB - 1);
+    mr.deallocate(a, p, 1_MiB - 1);
+    void* const        q   = mr.allocate(b, 2_MiB);
+    memory_usage const now = mr.usage();
+    CHECK(now.live == 2_MiB);
+    CHECK(now.requested == 2_MiB);
+    CHECK(now.reserved == 3_MiB);
+    CHECK(now.peak_reserved == 3_MiB);
+    CHECK(now.peak_live == 3_MiB); // at most: they were not out together
+    CHECK(now.largest_free == 1_MiB);
+    CHECK(now.pending == 1_MiB);
+    CHECK(now.allocations == 2);
+    CHECK(now.upstream == 2);
+    mr.deallocate(b, q, 2_MiB);
+
+    auto        other = lean(sim_resource{}, by_stream);
+    void* const r     = other.allocate(a, 2_MiB);
+    other.deallocate(a, r, 2_MiB);
+    other.trim();
+    void* const t = other.allocate(b, 2_MiB);
+    CHECK(other.usage().peak_live == 2_MiB); // never more than was held
+    other.deallocate(b, t, 2_MiB);
+}
+
+TEST_CASE(
+    "arena: what is not its own, given back twice, or with another size, is reported and left") {
+    for (arena_key const key : {arena_key::thread, arena_key::stream}) {
+        sim_node               node;
+        doubles::mishaps const told;
+        arena                  mr{sim_resource{}, {.count = 8, .key = key}};
+        sim_stream             a, b;
+        int                    foreign = 0;
+        mr.deallocate(b, &foreign, 4); // before there is any private pool
+        CHECK(told.count(mishap::foreign_pointer) == 1);
+        void* const p = mr.allocate(a, 1000);
+        mr.deallocate(b, &foreign, 4);
+        CHECK(told.pointer() == &foreign);
+        mr.deallocate(b, static_cast<std::byte*>(p) + 256, 744);
+        CHECK(told.count(mishap::foreign_pointer) == 3);
+        mr.deallocate(b, p, 999);
+        mr.deallocate_sync(p, 1000, 512);
+        CHECK(told.count(mishap::wrong_size) == 2);
+        CHECK(mr.usage().live == 1024);
+        mr.deallocate(b, p, 1000);
+        mr.deallocate(a, p, 1000);
+        mr.deallocate(b, p, 1000);
+        CHECK(told.count(mishap::foreign_pointer) == 5);
+        CHECK(told.count() == 7);
+        CHECK(mr.usage().live == 0);
+    }
+}
+
+TEST_CASE("arena: what is out when it ends is reported, and its chunks go back all the same") {
+    sim_node               node;
+    doubles::mishaps const told;
+    {
+        arena      mr{sim_resource{}};
+        sim_stream s;
+        doubles::busy(s, mr.allocate(s, 1_MiB), 1_MiB);
+    }
+    CHECK(told.count(mishap::leak) == 1);
+    CHECK(node.figures().used == 0);
+}
+
+TEST_CASE("arena: one that moves takes its private pools and their blocks along") {
+    using movable = doubles::archetype<sim_platform>;
+    sim_node    node;
+    sim_stream  s, t;
+    arena       a{movable{}, by_stream};
+    void* const p = a.allocate(s, 1_MiB);
+    arena       b{std::move(a)};
+    CHECK(b.usage().live == 1_MiB);
+    CHECK(b.owns(p));
+    a             = arena{movable{}, by_stream};
+    void* const q = a.allocate(s, 30_MiB);
+    void* const r = b.allocate(t, 30_MiB); // a chunk through the upstream's new place
+    b.deallocate(s, p, 1_MiB);
+    b.deallocate(t, r, 30_MiB);
+    CHECK(b.trim() != 0);
+    b = std::move(a);
+    CHECK(b.usage().live == 30_MiB);
+    b.deallocate(s, q, 30_MiB);
+    CHECK(b.trim() != 0);
+    CHECK(node.figures().used == 0);
+}
+
+TEST_CASE("arena: a stream that is retired may end, and what it freed is still waited for") {
+    for (arena_key const key : {arena_key::thread, arena_key::stream}) {
+        sim_node               node{{.on_report = sim_on_report::collect}};
+        doubles::mishaps const told;
+        auto                   mr = lean(sim_resource{}, {.count = 4, .key = key});
+        for (int i = 0; i < 100; ++i) {
+            sim_stream  s;
+            void* const p = mr.allocate(s, 1_MiB);
+            doubles::busy(s, p, 1_MiB);
+            mr.deallocate(s, p, 1_MiB);
+            mr.retire(s);
+        }
+        CHECK(mr.usage().reserved <= 4_MiB);
+        CHECK(told.count() == 0);
+        CHECK(node.reports().empty());
+    }
+}
+
+TEST_CASE("arena: the private pool of a stream that was retired is the next one's") {
+    sim_node    node;
+    auto        mr = lean(sim_resource{}, {.count = 2, .key = arena_key::stream});
+    sim_stream  first, second, third;
+    void* const p = mr.allocate(first, 1_MiB);
+    void* const q = mr.allocate(second, 1_MiB);
+    mr.deallocate_sync(q, 1_MiB);
+    mr.retire(second);
+    CHECK(mr.allocate(third, 1_MiB) == q);
+    mr.deallocate(third, q, 1_MiB);
+    mr.deallocate(first, p, 1_MiB);
+}
+
+TEST_CASE("arena: what a capture frees is not another's until the graphs are forgotten") {
+    sim_node   node{{.on_report = sim_on_report::collect}};
+    auto       mr = lean(sim_resource{},
+                         {.max_size = 4_MiB, .count = 2, .key = arena_key::stream, .graphs = true});
+    sim_stream s, other;
+    mr.deallocate_sync(mr.allocate(s, 2_MiB), 2_MiB);
+    void* const busy = mr.allocate(other, 2_MiB);
+    doubles::busy(other, busy, 2_MiB);
+    mr.deallocate(other, busy, 2_MiB);
+    sim_graph::begin(s);
+    void* const p = mr.allocate(s, 2_MiB);
+    CHECK(mr.try_allocate(s, 1_MiB) == nullptr); // for another's memory it would have to wait
+    CHECK(mr.usage().reserved == 4_MiB);
+    mr.deallocate(s, p, 2_MiB);
+    sim_graph const graph = sim_graph::end(s);
+    CHECK(mr.try_allocate(other, 3_MiB) == nullptr);
+    CHECK(mr.trim() == 0); // the other's chunk has gone for that
+    mr.forget_captures();
+    void* const r = mr.allocate(other, 4_MiB);
+    mr.deallocate(other, r, 4_MiB);
+    CHECK(node.reports().empty());
+}
+
+TEST_CASE(
+    "arena: whatever call of the platform fails, nothing is lost and nobody is let in early") {
+    using kind = sim_call_kind;
+    for (kind const failing : {kind::allocate, kind::create_event, kind::record, kind::wait,
+                               kind::query, kind::synchronize}) {
+        for (std::uint64_t n = 1; n <= 8; ++n) {
+            doubles::mishaps const told;
+            sim_node               node{{.on_report = sim_on_report::collect}};
+            sim_stream             a, b;
+            {
+                auto mr = lean(
+                    sim_resource{},
+                    {.max_size = 4_MiB, .count = 2, .key = arena_key::stream, .tidy_above = 2_MiB});
+                node.faults().at(failing, n);
+                auto const round = [&](sim_stream_view s, sim_stream_view last, std::size_t bytes) {
+                    try {
+                        void* const p = mr.allocate(s, bytes);
+                        laws::stream_set<sim_platform>::order(s, last);
+                        doubles::busy(last, p, bytes);
+                        mr.deallocate(last, p, bytes);
+                    } catch (std::exception const&) {}
+                };
+                for (int i = 0; i < 3; ++i) {
+                    round(a, a, 1_MiB);
+                    round(b, a, 1_MiB);
+                    round(b, b, 3_MiB);
+                    round(a, b, 2_MiB);
+                }
+            }
+            CHECK(node.figures().used == 0);
+            for (auto const& r : node.reports()) { MESSAGE(r.text()); }
+            CHECK(node.reports().empty());
+        }
+    }
+}
+
+TEST_CASE("arena: random operations on sixteen streams, with little to have") {
+    for (arena_key const key : {arena_key::thread, arena_key::stream}) {
+        sim_node node{{.on_report = sim_on_report::collect}};
+        {
+            arena mr{sim_resource{},
+                     {.max_size = 56_MiB, .count = 8, .key = key, .tidy_above = 16_MiB},
+                     fixed_growth{.step = 2_MiB}};
+            laws::model_heap<decltype(mr)>{mr,
+                                           {.room       = 48_MiB,
+                                            .largest    = 1_MiB,
+                                            .operations = 20'000,
+                                            .streams    = 16,
+                                            .seed       = 77,
+                                            .may_refuse = true}}
+                .run();
+            CHECK(mr.usage().live == 0);
+            CHECK(mr.usage().peak_reserved <= 56_MiB);
+            mr.trim();
+            CHECK(mr.usage().reserved == 0);
+        }
+        for (auto const& r : node.reports()) { MESSAGE(r.text()); }
+        CHECK(node.reports().empty());
+        CHECK(node.figures().used == 0);
+    }
+}

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/pool/arena_options.hpp> // first: the header stands alone
+
+#include <doctest/doctest.h>
+
+using namespace vram;
+
+TEST_CASE("arena_options: by default threads are told apart and everything may be taken") {
+    arena_options const o;
+    CHECK(o.key == arena_key::thread);
+    CHECK(o.max_size == unsatisfiable);
+    CHECK(o.count == 0);
+    CHECK(o.events == event_policy::lazy);
+    CHECK_FALSE(o.graphs);
+}

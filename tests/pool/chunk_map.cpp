@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/pool/chunk_map.hpp> // first: the header stands alone
+
+#include "../doubles/bombing.hpp"
+
+#include <doctest/doctest.h>
+
+#include <map>
+#include <new>
+#include <random>
+
+using namespace vram;
+
+namespace {
+
+void* address_at(std::uintptr_t n) { return reinterpret_cast<void*>(n); }
+
+} // namespace
+
+TEST_CASE("chunk_map: an address is its chunk's from the first byte to the last") {
+    chunk_map all;
+    all.reserve(2);
+    CHECK(all.find(address_at(4096)) == chunk_map::nobody);
+    all.insert(address_at(8192), 4096, 7);
+    all.insert(address_at(4096), 100, 3);
+    CHECK(all.find(address_at(4095)) == chunk_map::nobody);
+    CHECK(all.find(address_at(4096)) == 3);
+    CHECK(all.find(address_at(4195)) == 3);
+    CHECK(all.find(address_at(4196)) == chunk_map::nobody);
+    CHECK(all.find(address_at(8192)) == 7);
+    CHECK(all.find(address_at(12287)) == 7);
+    CHECK(all.find(address_at(12288)) == chunk_map::nobody);
+    all.erase(address_at(4096));
+    CHECK(all.find(address_at(4096)) == chunk_map::nobody);
+    CHECK(all.find(address_at(8192)) == 7);
+    CHECK(all.size() == 1);
+}
+
+TEST_CASE("chunk_map: it answers as a map does, whatever comes and goes") {
+    chunk_map                                           all;
+    std::map<std::uintptr_t, std::pair<unsigned, bool>> model; // by page
+    std::mt19937_64                                     random{5};
+    for (unsigned i = 0; i < 3000; ++i) {
+        std::uintptr_t const page = 1 + random() % 64;
+        if (model.count(page) == 0) {
+            all.reserve(1);
+            all.insert(address_at(page * 4096), 4096, i);
+            model[page] = {i, true};
+        } else {
+            all.erase(address_at(page * 4096));
+            model.erase(page);
+        }
+        std::uintptr_t const asked = random() % 66;
+        auto const           found = model.find(asked);
+        CHECK(all.find(address_at(asked * 4096 + random() % 4096)) ==
+              (found == model.end() ? chunk_map::nobody : found->second.first));
+    }
+}
+
+TEST_CASE(
+    "chunk_map: where there is no memory nothing has changed, and after reserve none is needed") {
+    chunk_map all;
+    all.reserve(1);
+    all.insert(address_at(4096), 4096, 1);
+    {
+        doubles::bombing const armed{1};
+        CHECK_THROWS_AS(all.reserve(1000), std::bad_alloc);
+    }
+    CHECK(all.find(address_at(4096)) == 1);
+    all.reserve(50);
+    auto const before = doubles::host_allocations();
+    for (std::uintptr_t i = 2; i < 52; ++i) { all.insert(address_at(i * 4096), 4096, 2); }
+    CHECK(doubles::host_allocations() == before);
+}

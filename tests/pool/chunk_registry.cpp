@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/pool/chunk_registry.hpp> // first: the header stands alone
+
+#include <vram/base/lock.hpp>
+#include <vram/base/worker.hpp>
+#include <vram/layer/layer_base.hpp>
+
+#include "../doubles/archetype.hpp"
+#include "../doubles/bombing.hpp"
+#include "../doubles/counting_resource.hpp"
+#include "../doubles/failing_resource.hpp"
+#include "../doubles/minimal_resource.hpp"
+
+#include <doctest/doctest.h>
+
+#include <utility>
+
+using namespace vram;
+
+namespace {
+
+using full_upstream = doubles::archetype<>;
+
+std::byte* byte_at(void* p, std::size_t offset) { return static_cast<std::byte*>(p) + offset; }
+
+} // namespace
+
+template class vram::chunk_registry<full_upstream>;
+template class vram::chunk_registry<doubles::minimal_resource<>>;
+
+TEST_CASE("chunk_registry: a chunk is its owner's until it goes back, and figures follow") {
+    full_upstream  up;
+    chunk_registry all{up, unsatisfiable, unsatisfiable};
+    void* const    p = all.take<true>(3, nullptr, 1000, 256);
+    void* const    q = all.take<false>(5, nullptr, 500, 256);
+    CHECK(all.owner_of(p) == 3);
+    CHECK(all.owner_of(byte_at(p, 999)) == 3);
+    CHECK(all.owner_of(byte_at(q, 499)) == 5);
+    CHECK(all.owner_of(&all) == chunk_map::nobody);
+    all.give(p, 1000, 256);
+    CHECK(all.owner_of(p) == chunk_map::nobody);
+    memory_usage figures;
+    all.report_to(figures);
+    CHECK(figures.reserved == 500);
+    CHECK(figures.peak_reserved == 1500);
+    chunk_registry moved{std::move(all)};
+    CHECK(moved.owner_of(q) == 5);
+    CHECK(all.reserved() == 0);
+    full_upstream elsewhere{std::move(up)};
+    moved.rebind(elsewhere);
+    moved.give({}, q, 500, 256);
+    CHECK(elsewhere.usage().live == 0);
+    all = std::move(moved);
+    CHECK(all.reserved() == 0);
+}
+
+TEST_CASE("chunk_registry: never more than the limit, for all owners together") {
+    full_upstream  up;
+    chunk_registry all{up, 1000, unsatisfiable};
+    void* const    p = all.take<true>(0, nullptr, 600, 256);
+    CHECK(all.take<false>(1, nullptr, 401, 256) == nullptr);
+    try {
+        (void)all.take<true>(1, nullptr, 401, 256);
+        REQUIRE(false);
+    } catch (out_of_memory const& e) {
+        CHECK(e.numbers().limit == 1000);
+        CHECK(e.numbers().asked == 401);
+        CHECK(e.numbers().reserved == 600);
+    }
+    CHECK(up.usage().allocations == 1); // the upstream was not asked
+    void* const q = all.take<true>(1, nullptr, 400, 256);
+    all.give(p, 600, 256);
+    all.give(q, 400, 256);
+    CHECK(all.reserved() == 0);
+}
+
+TEST_CASE("chunk_registry: whatever fails, the claim is dropped and nothing is lost") {
+    doubles::ledger book;
+    doubles::faults plan;
+    {
+        doubles::failing_resource up{doubles::counting_resource{full_upstream{}, book}, plan};
+        chunk_registry            all{up, 1000, unsatisfiable};
+        {
+            doubles::bombing const armed{1};
+            CHECK_THROWS_AS((void)all.take<true>(0, nullptr, 1000, 256), std::bad_alloc);
+        }
+        for (bool const broken : {false, true}) {
+            plan.as_machine_failure(broken);
+            plan.fail_nth(1);
+            if (broken) {
+                CHECK_THROWS_AS((void)all.take<true>(0, nullptr, 1000, 256),
+                                doubles::machine_failure);
+            } else {
+                CHECK_THROWS_AS((void)all.take<true>(0, nullptr, 1000, 256), out_of_memory);
+            }
+            plan.fail_nth(0);
+        }
+        CHECK(all.reserved() == 0);
+        void* const p = all.take<true>(0, nullptr, 1000, 256); // all of the limit is there
+        all.give(p, 1000, 256);
+    }
+    CHECK(book.blocks() == 0);
+}
+
+TEST_CASE("chunk_registry: it tells when there are more bytes than it was told, and again later") {
+    full_upstream  up;
+    chunk_registry all{up, unsatisfiable, 1000};
+    void* const    p = all.take<true>(0, nullptr, 1000, 256);
+    CHECK_FALSE(all.crowded());
+    void* const q = all.take<true>(0, nullptr, 3000, 256);
+    CHECK(all.crowded());
+    all.set_crowd();
+    CHECK_FALSE(all.crowded());
+    void* const r = all.take<true>(0, nullptr, 1000, 256); // a quarter more
+    CHECK_FALSE(all.crowded());
+    void* const s = all.take<true>(0, nullptr, 1, 256);
+    CHECK(all.crowded());
+    all.give(q, 3000, 256);
+    all.give(r, 1000, 256);
+    all.give(s, 1, 256);
+    all.give(p, 1000, 256);
+    all.set_crowd(); // never less than what it was made with
+    void* const t = all.take<true>(0, nullptr, 1000, 256);
+    CHECK_FALSE(all.crowded());
+    void* const u = all.take<true>(0, nullptr, 1, 256);
+    CHECK(all.crowded());
+    all.give(t, 1000, 256);
+    all.give(u, 1, 256);
+}
+
+namespace {
+
+/// Demands that nobody holds a lock of ours.
+template <class Upstream>
+struct unlocked_only : layer_base<Upstream> {
+    explicit unlocked_only(Upstream up) : layer_base<Upstream>{std::move(up)} {}
+
+    void* allocate_sync(std::size_t n, std::size_t a = default_alignment) {
+        CHECK(detail::locks_held == 0);
+        return this->upstream_.allocate_sync(n, a);
+    }
+    void deallocate_sync(void* p, std::size_t n, std::size_t a = default_alignment) noexcept {
+        CHECK(detail::locks_held == 0);
+        this->upstream_.deallocate_sync(p, n, a);
+    }
+};
+
+} // namespace
+
+TEST_CASE(
+    "chunk_registry: no lock is held while the upstream is called, and threads may come at once") {
+    unlocked_only  up{full_upstream{}};
+    chunk_registry all{up, unsatisfiable, unsatisfiable};
+    auto const     some = [&](unsigned owner) {
+        return [&all, owner] {
+            for (int i = 0; i < 300; ++i) {
+                void* const p = all.take<true>(owner, nullptr, 512, 256);
+                void* const q = all.take<true>(owner, nullptr, 256, 256);
+                if (all.owner_of(byte_at(p, 100)) != owner) { throw 0; }
+                all.give(p, 512, 256);
+                all.give(q, 256, 256);
+            }
+        };
+    };
+    { worker const a{0, some(0)}, b{0, some(1)}, c{0, some(2)}, d{0, some(3)}; }
+    CHECK(all.reserved() == 0);
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/pool/private_pools.hpp> // first: the header stands alone
+
+#include <vram/base/worker.hpp>
+
+#include "../doubles/bombing.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cstdint>
+#include <new>
+#include <stdexcept>
+
+using namespace vram;
+
+namespace {
+
+/// Counts those that are alive.
+struct counted_pool {
+    explicit counted_pool(int n) : number{n} {
+        if (n < 0) { throw std::runtime_error{"a pool that cannot be made"}; }
+        ++alive;
+    }
+    counted_pool(counted_pool&&) = delete;
+    ~counted_pool() { --alive; }
+
+    int                            number;
+    static inline std::atomic<int> alive = 0;
+};
+
+using places = private_pools<counted_pool>;
+
+} // namespace
+
+TEST_CASE("private_pools: one is made where it is needed, stays there, and ends with the rest") {
+    {
+        places all;
+        CHECK(all.find(3) == nullptr);
+        counted_pool& made = all.make(3, 30);
+        CHECK(made.number == 30);
+        CHECK(all.find(3) == &made);
+        CHECK(&all.make(3, 31) == &made); // another thread was first
+        CHECK(made.number == 30);
+        all.make(places::most - 1, 63);
+        int sum = 0;
+        all.for_each([&](counted_pool const& each) { sum += each.number; });
+        CHECK(sum == 93);
+
+        places moved{std::move(all)};
+        CHECK(moved.find(3) == &made);
+        CHECK(all.find(3) == nullptr);
+        all.make(0, 1);
+        all = std::move(moved);
+        CHECK(all.find(3) == &made);
+        CHECK(all.find(0) == nullptr);
+        CHECK(counted_pool::alive == 2);
+    }
+    CHECK(counted_pool::alive == 0);
+}
+
+TEST_CASE("private_pools: no two of them have a cache line in common") {
+    places     all;
+    auto const first  = reinterpret_cast<std::uintptr_t>(&all.make(0, 0));
+    auto const second = reinterpret_cast<std::uintptr_t>(&all.make(1, 1));
+    auto const apart  = first < second ? second - first : first - second;
+    CHECK(apart >= sizeof(counted_pool) + 128);
+}
+
+TEST_CASE("private_pools: one that cannot be made leaves its place free") {
+    places all;
+    CHECK_THROWS_AS(all.make(2, -1), std::runtime_error);
+    {
+        doubles::bombing const armed{1};
+        CHECK_THROWS_AS(all.make(2, 2), std::bad_alloc);
+    }
+    CHECK(all.find(2) == nullptr);
+    CHECK(counted_pool::alive == 0);
+    all.make(2, 2);
+    CHECK(all.find(2) != nullptr);
+}
+
+TEST_CASE("private_pools: threads that come at once have one between them") {
+    for (int round = 0; round < 50; ++round) {
+        places        all;
+        counted_pool* seen[4]{};
+        {
+            auto const ask = [&](int i) { return [&all, &seen, i] { seen[i] = &all.make(5, i); }; };
+            worker const a{0, ask(0)}, b{0, ask(1)}, c{0, ask(2)}, d{0, ask(3)};
+        }
+        for (auto const* each : seen) { CHECK(each == all.find(5)); }
+        CHECK(counted_pool::alive == 1);
+    }
+}
