@@ -195,8 +195,8 @@ public:
     [[nodiscard]] fit least(std::size_t bytes, std::size_t alignment, Judge const& judge) const {
         return free_.least(bytes, alignment, judge);
     }
-    /// Takes free blocks, the smallest first, for as long as `wanted(block)` says so, and the tails
-    /// at last: nobody else gets them until `give_again`. `skip(block)`: not this one.
+    /// Takes free blocks, from the end of a chunk on, for as long as `taken(block)` says so: nobody
+    /// else gets them until `give_again`. `skip(block)`: not this one.
     template <class Skip, class Taken>
     void set_aside(Skip const& skip, Taken const& taken) {
         auto const take = [&](block* b) {
@@ -206,12 +206,13 @@ public:
             free_bytes_ -= b->bytes;
             return taken(b);
         };
-        bool more = true;
-        free_.for_each_by_size([&](block* b) { return more = take(b); });
-        block* tail = nullptr;
-        free_.for_each_tail([&](block* b) { tail = b; });
-        if (more && tail != nullptr && tail->bytes != 0) { take(tail); }
+        block* b = nullptr;
+        free_.for_each_tail([&](block* tail) { b = tail; });
+        for (; b != nullptr; b = b->before) {
+            if (b->now == block::state::free && b->bytes != 0 && !take(b)) { return; }
+        }
     }
+
     /// How a chunk's end is moved: that of the chunk at `base`, `bytes` large, by `by` bytes.
     struct move_of_end {
         void*       base  = nullptr; ///< null: none can be moved

@@ -98,19 +98,6 @@ public:
         for (block* b = tails_.front(); b != nullptr && left != 0; b = tails_.after(b)) { look(b); }
         return best;
     }
-    /// Calls `visit(block)` for each but the tails, from the smallest on, until it says no. It may
-    /// take that block out.
-    template <class Visit>
-    void for_each_by_size(Visit const& visit) const {
-        for (auto i = bins_.next(0); i != bins::count; i = bins_.next(i + 1)) {
-            for (block* b = bins_.front(i); b != nullptr;) {
-                block* const next = bins_.after(i, b);
-                if (!visit(b)) { return; }
-                b = next;
-            }
-        }
-    }
-
     /// The size of the largest block, or 0.
     [[nodiscard]] std::size_t largest_block() const noexcept {
         std::size_t most = bins_.largest_block();

@@ -436,7 +436,6 @@ private:
         auto held = this->lock_.hold();
         if (stitching_) { return nullptr; }
         bool const move = options_.remap && !captured;
-        if (move) { heap_.finish(held); }
         tags         before;
         block* const b = bare_block(r, held, before);
         if (b == nullptr || stitching_) {
@@ -493,6 +492,7 @@ private:
     {
         std::size_t const need = pages_.missing(target());
         if (need == 0) { return; }
+        heap_.finish(held);
         std::size_t found = 0;
         block_list  aside;
         auto const  own = [&](block const& b) { return pages_.whole(b.address, b.end()); };
