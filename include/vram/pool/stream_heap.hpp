@@ -127,8 +127,11 @@ public:
     }
 
     /// The chunk whose end must move least for `r`: busy until `end_move`.
-    [[nodiscard]] move_of_end begin_growth(request const& r) noexcept {
-        return heaps_.of(r.bytes).begin_growth(r.bytes, r.alignment);
+    [[nodiscard]] move_of_end begin_growth(request const& r) {
+        clock* const mine     = r.on != nullptr ? &clocks_.of(*r.on) : nullptr;
+        bool const   captured = mine != nullptr && Platform::capturing(*r.on);
+        return heaps_.of(r.bytes).begin_growth(r.bytes, r.alignment,
+                                               clocks_.for_asker(mine, captured));
     }
     /// Whole pages at the end of a chunk that nobody uses any more: gone from the books, and the
     /// chunk busy until `end_move`.
