@@ -346,8 +346,8 @@ private:
         requires in_place
     {
         std::size_t back = 0;
-        while (heap_.blocks().free_bytes() > keep) {
-            if (back == 0) { heap_.finish(held); }
+        if (heap_.blocks().free_bytes() > keep) { heap_.finish(held); }
+        while (heap_.blocks().free_bytes() > keep) { // others may have taken some meanwhile
             std::size_t const excess = heap_.blocks().free_bytes() - keep;
             move_of_end const m      = heap_.begin_shrinking(this->upstream_.page_size(), excess);
             if (m.base == nullptr) { break; }
