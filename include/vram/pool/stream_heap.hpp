@@ -240,18 +240,22 @@ private:
             held_up = clocks_.order(*mine, part);
             if (held_up == nullptr) { return hand_out(r, place); }
         } else {
-            b = hand_out(r, place); // ours while the lock is open
+            b                = hand_out(r, place); // ours while the lock is open
+            block_heap& heap = heaps_.of(*b);
+            heap.hold(b, part); // noted now: meanwhile others may use up what was reserved
             try {
                 held_up = clocks_.finish(part, held);
             } catch (...) {
-                take_back(b, part);
+                take_back(b);
                 --allocations_;
                 throw;
             }
-            if (held_up == nullptr) { return b; }
-            b = take_back(b, part);
+            if (held_up == nullptr) {
+                heap.hold(b, tags{});
+                return b;
+            }
+            b = take_back(b);
             --allocations_;
-            heaps_.of(*b).reserve();
         }
         block_heap::keep_for_capture(b, held_up->slot());
         return nullptr;
@@ -273,11 +277,9 @@ private:
         requested_ -= b.bytes - b.slack;
         live_ -= b.bytes;
     }
-    block* take_back(block* b, tags const& held_by) noexcept {
+    block* take_back(block* b) noexcept {
         retract(*b);
-        block_heap& heap = heaps_.of(*b);
-        heap.hold(b, held_by);
-        return heap.give(b, settled());
+        return heaps_.of(*b).give(b, settled());
     }
     void tidy() noexcept {
         cool();
