@@ -69,6 +69,10 @@ public:
         request const all{.asked = options.initial_size};
         if (!all.possible()) { throw out_of_memory{{.asked = all.asked, .rounded = all.bytes}}; }
         grow_by<true>(all, all.bytes, nullptr);
+        if (heap_.blocks().empty()) { // whole pages of it are more than the limit
+            throw out_of_memory{
+                {.asked = all.asked, .rounded = all.bytes, .limit = options.max_size}};
+        }
     }
     pool(pool&&) = default; ///< while unshared; memory that is out stays where it is
     pool& operator=(pool&& other) noexcept
