@@ -86,9 +86,7 @@ public:
     /// From where on `b` can be had, after a wait if need be.
     template <class Price>
     static std::uintptr_t usable_from(block const& b, Price const& price) {
-        if (b.slot != block::several) {
-            return priced(b, price) == unusable ? b.end() : b.address;
-        }
+        if (b.slot != block::several) { return priced(b, price) == unusable ? b.end() : b.address; }
         std::uintptr_t from = b.address;
         for (tag const& t : b.note->what) {
             if (t.end > from && price(tags{t}) == unusable) { from = t.end; }
@@ -151,7 +149,7 @@ private:
         fit best = at_front(b, bytes, alignment, price);
         if (best.cost == 0 || b->slot != block::several) { return best; }
         for (tag const& t : b->note->what) {
-            fit const place = behind(b, t.end, bytes, alignment, price);
+            fit const  place = behind(b, t.end, bytes, alignment, price);
             bool const lower = place.cost == best.cost && place.start < best.start;
             if (place.cost < best.cost || (lower && place.cost != unusable)) { best = place; }
         }
