@@ -351,7 +351,7 @@ TEST_CASE("block_heap: random blocks in chunks whose ends move are what a model 
     for (int i = 0; i < 100000; ++i) {
         auto const dice = random() % 16;
         if (dice < 7) {
-            std::size_t const bytes = 256 * (1 + random() % (random() % 8 == 0 ? 100 : 8));
+            std::size_t const bytes     = 256 * (1 + random() % (random() % 8 == 0 ? 100 : 8));
             std::size_t const alignment = std::size_t{256} << random() % 5;
             block*            b         = take(heap, bytes, alignment);
             if (b == nullptr) {

@@ -44,7 +44,8 @@ TEST_CASE("block_list: the block that was put in last comes first, and each can 
     CHECK(lists(list, {&a}));
 }
 
-TEST_CASE("block_list: what another list held is this one's, in its order, and the other's no more") {
+TEST_CASE(
+    "block_list: what another list held is this one's, in its order, and the other's no more") {
     block_list from, to;
     block      a, b, gone;
     to.insert(&gone);

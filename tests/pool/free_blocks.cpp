@@ -79,7 +79,8 @@ TEST_CASE("free_blocks: the end of a chunk is taken last, though it be the tight
     CHECK(all.find(4096, 256, one_wait, false).where == &end);
 }
 
-TEST_CASE("free_blocks: the end of a chunk is better than to wait, and waiting better than nothing") {
+TEST_CASE(
+    "free_blocks: the end of a chunk is better than to wait, and waiting better than nothing") {
     free_blocks all{true};
     block       next;
     block       end  = free_piece(0x100000, 4096);
@@ -113,7 +114,8 @@ TEST_CASE("free_blocks: an end without bytes is an end, and no place for anythin
     CHECK(all.find(512, 1 << 22, one_wait, true).where == nullptr); // not at such an address
 }
 
-TEST_CASE("free_blocks: a part that waits for nobody is found at the front of a block, or its back") {
+TEST_CASE(
+    "free_blocks: a part that waits for nobody is found at the front of a block, or its back") {
     block    next;
     block    b = free_piece(0x100000, 4096, &next);
     tag_note note;
@@ -160,7 +162,8 @@ TEST_CASE("free_blocks: what a captured graph uses at the end of a chunk does no
     CHECK(all.find(4096, 256, one_wait, true).where == nullptr);
 }
 
-TEST_CASE("free_blocks: a look at every block finds the one that costs nothing among many that do") {
+TEST_CASE(
+    "free_blocks: a look at every block finds the one that costs nothing among many that do") {
     free_blocks all;
     block       next;
     block       dear[64];

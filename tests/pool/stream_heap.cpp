@@ -109,3 +109,30 @@ TEST_CASE("stream_heap: a place in use by a stream that is being captured is pas
     CHECK(q != nullptr);
     f.give(other, q, 256);
 }
+
+TEST_CASE(
+    "stream_heap: a small block rests for its stream, a large one joins its neighbours at once") {
+    sim_node     node;
+    sim_resource device;
+    void* const  memory = device.allocate_sync(4_MiB);
+    {
+        heap_of_sim                       heap{event_policy::lazy, false, false};
+        platform_lock<sim_platform> const lock;
+        auto                              held = lock.hold();
+        sim_stream                        s;
+        sim_stream_view const             on = s;
+        heap.add(memory, 4_MiB, 256, nullptr, nullptr);
+        void* p = heap.take({.asked = 1_MiB, .on = &on}, held, false);
+        CHECK(heap.give(heap.live(p, 1_MiB), 1_MiB, 256, &on));
+        CHECK(heap.blocks().largest_free() == 3_MiB);
+        CHECK(heap.take_warm({.asked = 1_MiB, .on = &on}) == p);
+        CHECK(heap.give(heap.live(p, 1_MiB), 1_MiB, 256, &on));
+        CHECK(heap.usage().largest_free == 4_MiB); // joined first
+        p = heap.take({.asked = 1_MiB + 256, .on = &on}, held, false);
+        CHECK(heap.give(heap.live(p, 1_MiB + 256), 1_MiB + 256, 256, &on));
+        CHECK(heap.blocks().largest_free() == 4_MiB);
+        heap.finish(held);
+        CHECK(heap.remove_idle(held).base == memory);
+    }
+    device.deallocate_sync(memory, 4_MiB);
+}
