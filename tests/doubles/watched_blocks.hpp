@@ -39,6 +39,12 @@ struct watch {
         for (auto const& [p, size] : sizes) { sum += size; }
         return sum;
     }
+    /// The block at `p` is `bytes` large.
+    void expect(void* p, std::size_t bytes) {
+        std::lock_guard const held{mutex};
+        auto const            found = sizes.find(p);
+        if (found == sizes.end() || found->second != bytes) { broken = true; }
+    }
     /// The block at `p` is `from` bytes large, and `to` from here on.
     void change(void* p, std::size_t from, std::size_t to) {
         std::lock_guard const held{mutex};
@@ -76,6 +82,7 @@ public:
 
     [[nodiscard]] std::size_t page_size() const noexcept { return upstream_.page_size(); }
     [[nodiscard]] bool        extend(void* p, std::size_t n, std::size_t more) noexcept {
+        seen_->expect(p, n);
         act(seen_->during_extend);
         if (seen_->refuse || !upstream_.extend(p, n, more)) { return false; }
         seen_->change(p, n, n + more);

@@ -207,8 +207,8 @@ TEST_CASE("block_heap: a chunk that can grow always ends with a free block, whic
 
 TEST_CASE("block_heap: the chunk that needs least grows, and is left alone until it has") {
     block_heap heap{true};
-    heap.add(at(0x100000), 4096, 256, {});
     heap.add(at(0x200000), 8192, 256, {});
+    heap.add(at(0x100000), 4096, 256, {}); // is looked at first
     auto const m = heap.begin_growth(12288, 256, clean);
     CHECK(m.base == at(0x200000));
     CHECK(m.bytes == 8192);

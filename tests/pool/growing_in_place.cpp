@@ -15,6 +15,7 @@
 #include <chrono>
 #include <cstddef>
 #include <exception>
+#include <stdexcept>
 #include <vector>
 
 using namespace vram;
@@ -44,6 +45,18 @@ template <class Pool>
 void give_back(Pool& mr, piece const& p) {
     mr.deallocate_sync(p.at, p.bytes);
 }
+
+/// Takes what is needed, and has a machine of its own that may break.
+struct breaking_growth {
+    static constexpr bool asks_device = false;
+
+    bool const* broken = nullptr;
+
+    [[nodiscard]] std::size_t operator()(growth_request const& wish) const {
+        if (*broken) { throw std::runtime_error{"no policy"}; }
+        return wish.needed;
+    }
+};
 
 void nothing_was_reported(sim_node& node) {
     for (auto const& r : node.reports()) { MESSAGE(r.text()); }
@@ -473,4 +486,20 @@ TEST_CASE("a pool in place: an initial size whose pages are more than the limit 
     pool_options const options{.initial_size = page + 256, .max_size = page + 256};
     CHECK_THROWS_AS((in_place{watched_blocks{seen}, options}), out_of_memory);
     CHECK(seen.blocks() == 0);
+}
+
+TEST_CASE("a pool in place: a growth policy that throws leaves the chunk as it was, free to grow") {
+    sim_node       node{doubles::small_pages(4096)};
+    doubles::watch seen;
+    bool           broken = false;
+    pool           mr{watched_blocks{seen}, {}, breaking_growth{&broken}};
+    piece const    p = taken(mr, 2_MiB);
+    broken           = true;
+    CHECK_THROWS_AS((void)mr.allocate_sync(2_MiB), std::runtime_error);
+    broken        = false;
+    piece const q = taken(mr, 2_MiB);
+    CHECK(seen.blocks() == 1);
+    give_back(mr, p);
+    give_back(mr, q);
+    CHECK(mr.trim() == 4_MiB);
 }

@@ -640,6 +640,10 @@ TEST_CASE("pool: it tells how much of it is of no use, and how high it rose in a
         {
             peak_scope const inner{mr};
             CHECK(inner.live() == 2_MiB);
+        }
+        CHECK(outer.live() == 3_MiB);
+        {
+            peak_scope const inner{mr};
             mr.deallocate_sync(mr.allocate_sync(256), 256);
             CHECK(inner.live() == 2_MiB + 256);
             void* const far = mr.allocate_sync(9_MiB);
@@ -692,9 +696,25 @@ TEST_CASE("pool: a wait that fails loses no memory, though others used up the no
     CHECK((failed || !sim_ordered_threads));
     node.faults().clear();
     CHECK(mr.usage().live == 200 * 256);
+    void* const q = mr.allocate(a, 3_MiB); // what it did not get is waited for by the next
+    use(a, q, 3_MiB);
+    mr.deallocate(a, q, 3_MiB);
     for (std::size_t i = 3; i < pieces.size(); i += 4) { mr.deallocate_sync(pieces[i], 256); }
     void* const p = mr.allocate_sync(4_MiB);
     use(a, p, 4_MiB);
     mr.deallocate(a, p, 4_MiB);
     CHECK(node.reports().empty());
+}
+
+TEST_CASE("pool: a stream that is captured has what is free among blocks of other sizes, too") {
+    sim_node node;
+    pool     mr{sim_resource{}, {.max_size = 4_MiB, .graphs = true}, fixed_growth{.step = 4_MiB}};
+    void* const large = mr.allocate_sync(2_MiB);
+    sim_stream  s;
+    sim_graph::begin(s);
+    void* const small = mr.try_allocate(s, 256);
+    CHECK(small != nullptr);
+    sim_graph const graph = sim_graph::end(s);
+    mr.deallocate_sync(small, 256);
+    mr.deallocate_sync(large, 2_MiB);
 }
