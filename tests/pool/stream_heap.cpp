@@ -148,14 +148,14 @@ TEST_CASE("stream_heap: a wait on the host for parts of a block leaves no note o
     heap_of_sim::request const all{.asked = 2 * half};
     std::uint64_t              usual = 0, most = 0;
     for (int i = 0; i < 400; ++i) { // more often than notes are made at a time
-        void* const p = f.take(a, half);
-        void* const q = f.take(b, half);
+        std::uint64_t const before = doubles::host_allocations();
+        void* const         p      = f.take(a, half);
+        void* const         q      = f.take(b, half);
         f.give(a, p, half);
         f.give(b, q, half);
-        auto                held   = f.lock.hold();
-        std::uint64_t const before = doubles::host_allocations();
-        void* const         both   = f.heap.take(all, held, true);
-        std::uint64_t const taken  = doubles::host_allocations() - before;
+        auto                held  = f.lock.hold();
+        void* const         both  = f.heap.take(all, held, true);
+        std::uint64_t const taken = doubles::host_allocations() - before;
         if (i == 100) { usual = taken; } // the simulated device's own
         if (i > 100 && taken > most) { most = taken; }
         sim_stream_view const on = a;
