@@ -6,6 +6,7 @@
 #include <doctest/doctest.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <random>
 #include <vector>
 
@@ -32,6 +33,13 @@ void give(block_heap& heap, block* b, tags const& held, Settled const& settled) 
     heap.reserve();
     heap.hold(b, held);
     heap.give(b, settled);
+}
+
+/// What a chunk that grows in place ends with: a free block, of no bytes if need be.
+block const* end_of_chunk(block_heap const& heap, std::size_t index = 0) {
+    block const* b = heap.chunks()[index].first;
+    while (b->after != nullptr) { b = b->after; }
+    return b;
 }
 
 /// Every byte of every chunk is in exactly one block, and the figures agree.
@@ -169,4 +177,223 @@ TEST_CASE("block_heap: what is kept for a capture is not joined away") {
     } const price;
     CHECK(heap.find(1 << 16, 256, price, true).where == nullptr);
     CHECK(heap.find(256, 256, price, true).start != 0x100000);
+}
+
+TEST_CASE("block_heap: a chunk that can grow always ends with a free block, which is taken last") {
+    block_heap heap{true};
+    heap.add(at(0x100000), 4096, 256, {});
+    block* const a = take(heap, 1024);
+    block* const b = take(heap, 1024);
+    CHECK(a->address == 0x100000);
+    CHECK(end_of_chunk(heap)->bytes == 2048);
+    give(heap, a, {}, always);
+    CHECK(take(heap, 512)->address == 0x100000); // the hole, though the end is the larger
+    CHECK(take(heap, 1024)->address == 0x100800);
+    block* const last = take(heap, 1024);
+    CHECK(last->address == 0x100c00);
+    CHECK(end_of_chunk(heap) != last);
+    CHECK(end_of_chunk(heap)->bytes == 0);
+    CHECK(end_of_chunk(heap)->now == block::state::free);
+    CHECK(heap.largest_free() == 512);
+    CHECK(take(heap, 1024) == nullptr);
+    CHECK(sound(heap));
+    give(heap, last, tags{{last->address, last->end(), 1, 0}}, never);
+    CHECK(end_of_chunk(heap)->address == 0x100c00); // they are one, and wait
+    CHECK(end_of_chunk(heap)->slot == 0);
+    CHECK(sound(heap));
+    give(heap, b, {}, always);
+    CHECK(sound(heap));
+}
+
+TEST_CASE("block_heap: the chunk that needs least grows, and is left alone until it has") {
+    block_heap heap{true};
+    heap.add(at(0x200000), 8192, 256, {});
+    heap.add(at(0x100000), 4096, 256, {}); // is looked at first
+    auto const m = heap.begin_growth(12288, 256, clean);
+    CHECK(m.base == at(0x200000));
+    CHECK(m.bytes == 8192);
+    CHECK(m.by == 4096);
+    CHECK(heap.chunks()[heap.idle_chunk(clean)].base == at(0x100000)); // the other is smaller
+    auto const second = heap.begin_growth(12288, 256, clean);
+    CHECK(second.base == at(0x100000));
+    CHECK(second.by == 8192);
+    CHECK(heap.begin_growth(12288, 256, clean).base == nullptr);
+    CHECK(heap.begin_shrinking(256, 256, clean).base == nullptr);
+    CHECK(heap.idle_chunk(clean) == heap.chunks().size());
+    block* const b = take(heap, 8192); // what is there can be had all the while
+    CHECK(b->address == 0x200000);
+    heap.end_move(m.base, 65536);
+    CHECK(take(heap, 65536)->address == 0x202000);
+    heap.end_move(second.base, 0); // that one did not
+    CHECK(heap.reserved() == 4096 + 8192 + 65536);
+    CHECK(heap.chunks()[heap.idle_chunk(clean)].base == at(0x100000));
+    CHECK(sound(heap));
+}
+
+TEST_CASE("block_heap: growth minds the alignment, and what is there or cannot be does not grow") {
+    block_heap heap{true};
+    heap.add(at(0x100000), 4096, 256, {});
+    take(heap, 256);
+    CHECK(heap.begin_growth(256, 256, clean).base == nullptr); // it has room
+    CHECK(heap.begin_growth(unsatisfiable - 255, 256, clean).base == nullptr);
+    auto const m = heap.begin_growth(4096, 4096, clean);
+    CHECK(m.by == 4096);
+    heap.end_move(m.base, m.by);
+    CHECK(take(heap, 4096, 4096)->address == 0x101000);
+    CHECK(end_of_chunk(heap)->bytes == 0);
+    CHECK(sound(heap));
+}
+
+TEST_CASE("block_heap: where a chunk's end is waited for, what grows there is nobody's") {
+    block_heap heap{true};
+    heap.add(at(0x100000), 8192, 256, {});
+    block* const held = take(heap, 4096);
+    block* const b    = take(heap, 4096);
+    give(heap, b, tags{{b->address, b->end(), 1, 0}}, never);
+    auto const m = heap.begin_growth(8192, 256, clean);
+    CHECK(m.by == 4096);
+    heap.end_move(m.base, 4096);
+    tags const waits = end_of_chunk(heap)->waits_for();
+    CHECK(waits.within(0x101000, 0x102000).begin()->end == 0x102000);
+    CHECK(waits.within(0x102000, 0x103000).empty());
+    auto const part = heap.find(4096, 256, clean, false);
+    CHECK(part.start == 0x102000); // behind what waits
+    CHECK(part.cost == 0);
+    CHECK(heap.find(8192, 256, clean, false).cost == 1);
+    auto const back = heap.begin_shrinking(256, 8192, clean); // not while somebody waits
+    CHECK(back.base == nullptr);
+    heap.tidy(always);
+    CHECK(heap.begin_shrinking(256, 8192, clean).by == 8192);
+    CHECK(heap.reserved() == 4096);
+    CHECK(end_of_chunk(heap)->bytes == 0);
+    heap.end_move(at(0x100000), 0);
+    CHECK(sound(heap));
+    give(heap, held, {}, always);
+    CHECK(heap.chunks()[0].idle());
+}
+
+TEST_CASE("block_heap: what a captured graph uses at a chunk's end is grown past") {
+    struct {
+        unsigned operator()(tags const& t) const { return t.empty() ? 0 : block_heap::unusable; }
+        unsigned operator()(std::size_t, std::uint64_t) const { return block_heap::unusable; }
+    } const kept;
+    block_heap heap{true};
+    heap.add(at(0x100000), 4096, 256, tags{{0x100000, 0x101000, tag::captured, 0}});
+    CHECK(heap.find(1024, 256, kept, true).where == nullptr);
+    auto m = heap.begin_growth(1024, 256, kept); // all of it is out of reach
+    CHECK(m.by == 1024);
+    heap.end_move(m.base, m.by);
+    m = heap.begin_growth(4096, 256, kept); // the part that grew is not
+    CHECK(m.by == 3072);
+    heap.end_move(m.base, m.by);
+    heap.reserve();
+    auto const place = heap.find(4096, 256, kept, false);
+    CHECK(place.start == 0x101000);
+    heap.take(place, 4096);
+    CHECK(sound(heap));
+}
+
+TEST_CASE("block_heap: chunks shrink by whole pages that are free, but for what keeps them whole") {
+    block_heap heap{true};
+    heap.add(at(0x100000), 8192, 256, {});
+    CHECK(heap.begin_shrinking(4096, 65536, clean).base == nullptr); // an idle chunk goes as one
+    auto half = heap.begin_shrinking(4096, 1, clean);
+    CHECK(half.bytes == 8192);
+    CHECK(half.by == 4096);
+    CHECK(heap.owns(at(0x100fff)));
+    CHECK_FALSE(heap.owns(at(0x101000))); // the books are first
+    CHECK(heap.begin_growth(65536, 256, clean).base == nullptr);
+    heap.end_move(half.base, 0);
+    take(heap, 256);
+    CHECK(heap.begin_shrinking(4096, 4096, clean).base == nullptr); // less than a page is free
+    heap.end_move(heap.begin_growth(8192, 256, clean).base, 8192);
+    half = heap.begin_shrinking(4096, 4097, clean); // two pages, not the part of the third
+    CHECK(half.by == 8192);
+    CHECK(half.bytes == 12288);
+    heap.end_move(half.base, 0);
+    CHECK(heap.reserved() == 4096);
+    CHECK(sound(heap));
+}
+
+TEST_CASE("block_heap: a chunk's end moves rightly where no note is left to say who waits for it") {
+    block_heap heap{true};
+    heap.add(at(0x100000), 1 << 20, 256, {});
+    std::vector<block*> pieces; // every second joins two tags of its neighbours, for a note each
+    for (std::size_t i = 0; i < 2000; ++i) { pieces.push_back(take(heap, 256)); }
+    auto const end = heap.begin_growth(2 << 20, 256, clean);
+    heap.take(heap.find(end_of_chunk(heap)->bytes, 256, clean, true), end_of_chunk(heap)->bytes);
+    block* const last = heap.live(at(0x100000 + 2000 * 256));
+    heap.hold(last, tags{{last->address, last->end(), 7, 5}});
+    heap.give(last, never);
+    for (std::size_t i = 0; i + 3 < pieces.size(); i += 4) {
+        for (std::size_t const j : {i, i + 1}) {
+            heap.hold(pieces[j], tags{{pieces[j]->address, pieces[j]->end(), 1, j - i}});
+            heap.give(pieces[j], never);
+        }
+    }
+    heap.end_move(end.base, end.by);
+    CHECK(sound(heap));
+    tags const waits = end_of_chunk(heap)->waits_for(); // then all of it waits, and no less
+    CHECK_FALSE(waits.within(last->address, last->address + 256).empty());
+    CHECK(waits.begin()->slot == 5);
+    heap.tidy(always);
+    CHECK(end_of_chunk(heap)->slot == block::nobody);
+}
+
+TEST_CASE("block_heap: random blocks in chunks whose ends move are what a model says") {
+    std::mt19937_64 random{23};
+    block_heap      heap{true};
+    std::size_t     model[2] = {65536, 65536}; // the sizes of the chunks
+    auto const      base     = [](std::size_t i) { return at(0x10000000 + i * 0x10000000); };
+    for (std::size_t i = 0; i < 2; ++i) { heap.add(base(i), model[i], 256, {}); }
+    std::vector<block*> out;
+    std::size_t         live = 0;
+    for (int i = 0; i < 100000; ++i) {
+        auto const dice = random() % 16;
+        if (dice < 7) {
+            std::size_t const bytes     = 256 * (1 + random() % (random() % 8 == 0 ? 100 : 8));
+            std::size_t const alignment = std::size_t{256} << random() % 5;
+            block*            b         = take(heap, bytes, alignment);
+            if (b == nullptr) {
+                auto const m = heap.begin_growth(bytes, alignment, clean);
+                if (m.base == nullptr) { FAIL("nobody can grow"); }
+                std::size_t const by = (m.by + 4095) / 4096 * 4096;
+                heap.end_move(m.base, by);
+                model[m.base == base(1)] += by;
+                heap.reserve();
+                b = heap.take(heap.find(bytes, alignment, clean, true), bytes);
+            }
+            if (b->bytes != bytes || b->address % alignment != 0) { FAIL("wrong block"); }
+            live += bytes;
+            out.push_back(b);
+        } else if (dice < 15 && !out.empty()) {
+            std::size_t const index = random() % out.size();
+            block* const      b     = out[index];
+            live -= b->bytes;
+            bool const pending = random() % 2 == 0;
+            give(heap, b, pending ? tags{{b->address, b->end(), 1, random() % 6}} : tags{}, never);
+            out[index] = out.back();
+            out.pop_back();
+        } else {
+            if (random() % 8 == 0) { heap.tidy(always); }
+            auto const m = heap.begin_shrinking(4096, 1 + random() % 20000, clean);
+            if (m.base == nullptr) { continue; }
+            CHECK(model[m.base == base(1)] == m.bytes);
+            model[m.base == base(1)] -= m.by;
+            heap.end_move(m.base, 0);
+        }
+        if (i % 500 == 0) {
+            CHECK(sound(heap));
+            CHECK(heap.reserved() == model[0] + model[1]);
+            CHECK(heap.free_bytes() == model[0] + model[1] - live);
+            for (std::size_t c = 0; c < 2; ++c) {
+                CHECK(end_of_chunk(heap, c)->now == block::state::free);
+                CHECK(end_of_chunk(heap, c)->end() == 0x10000000 * (c + 1) + model[c]);
+            }
+        }
+    }
+    for (block* const b : out) { give(heap, b, {}, always); }
+    heap.tidy(always);
+    for (auto const& c : heap.chunks()) { CHECK(c.idle()); }
+    CHECK(sound(heap));
 }

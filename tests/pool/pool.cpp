@@ -6,6 +6,8 @@
 #include <vram/pool/device_share_growth.hpp>
 #include <vram/pool/exact_growth.hpp>
 #include <vram/pool/fixed_growth.hpp>
+#include <vram/pool/fragmentation.hpp>
+#include <vram/pool/peak_scope.hpp>
 #include <vram/sim/sim.hpp>
 #include <vram/source/region_resource.hpp>
 
@@ -16,6 +18,7 @@
 
 #include <chrono>
 #include <utility>
+#include <vector>
 
 // Mutants that these tests kill, one line broken at a time: a wait that is left out
 // (clocks::order), a wait that is not remembered (stream_clock::wait_for), no question before
@@ -546,4 +549,172 @@ TEST_CASE("pool: trim tells what really went back, also where the upstream had k
     CHECK(held != 0);
     CHECK(mr.trim() == held);
     CHECK(mr.upstream().usage().reserved == 0);
+}
+
+TEST_CASE(
+    "pool: before it holds more than ever it gives idle chunks back, and else it keeps them") {
+    sim_node    node;
+    auto        mr = tight(sim_resource{});
+    void* const p  = mr.allocate_sync(2_MiB);
+    void*       q  = mr.allocate_sync(3_MiB);
+    mr.deallocate_sync(q, 3_MiB);
+    void* r = mr.allocate_sync(4_MiB); // three idle and four would be more than the five it had
+    CHECK(mr.usage().reserved == 6_MiB);
+    q = mr.allocate_sync(3_MiB);
+    CHECK(mr.usage().peak_reserved == 9_MiB);
+    mr.deallocate_sync(r, 4_MiB);
+    CHECK(mr.trim() == 4_MiB);
+    mr.deallocate_sync(q, 3_MiB);
+    r = mr.allocate_sync(4_MiB); // nine again, and no more
+    CHECK(mr.usage().reserved == 9_MiB);
+    mr.deallocate_sync(r, 4_MiB);
+    void* const more = mr.allocate_sync(5_MiB); // with one of the two that are idle it were ten
+    CHECK(mr.usage().reserved == 7_MiB);
+    mr.deallocate_sync(more, 5_MiB);
+    mr.deallocate_sync(p, 2_MiB);
+}
+
+TEST_CASE(
+    "pool: idle chunks that streams still use are waited for before it holds more than ever") {
+    sim_node    node{{.on_report = sim_on_report::collect}};
+    auto        mr = tight(sim_resource{});
+    sim_stream  a, b;
+    void* const p = mr.allocate(a, 2_MiB);
+    use(a, p, 2_MiB);
+    mr.deallocate(a, p, 2_MiB);
+    void* const q = mr.allocate(b, 3_MiB);
+    CHECK(mr.usage().reserved == 3_MiB);
+    CHECK(node.figures().used == 3_MiB);
+    mr.deallocate(b, q, 3_MiB);
+    CHECK(node.reports().empty());
+}
+
+TEST_CASE("pool: small blocks and large ones lie in chunks of their own, until there is no more") {
+    pool        mr{host_resource{}, {.max_size = 8_MiB}, fixed_growth{.step = 4_MiB}};
+    void* const small = mr.allocate_sync(256);
+    void* const large = mr.allocate_sync(2_MiB);
+    CHECK(mr.usage().reserved == 8_MiB);
+    void* const second = mr.allocate_sync(2_MiB);
+    void* const third  = mr.allocate_sync(2_MiB); // the large ones are full: among the small ones
+    CHECK(mr.usage().reserved == 8_MiB);
+    CHECK(mr.try_allocate_sync(2_MiB) == nullptr);
+    void* const rest      = mr.allocate_sync(1_MiB); // with the small ones
+    void* const tight_fit = mr.allocate_sync(1_MiB - 256);
+    CHECK(mr.try_allocate_sync(256) == nullptr);
+    mr.deallocate_sync(second, 2_MiB);
+    void* const guest = mr.allocate_sync(256); // a small one in a hole of the large ones
+    CHECK(guest == second);
+    CHECK(mr.usage().reserved == 8_MiB);
+    CHECK(mr.usage().live == 6_MiB + 256);
+    mr.deallocate_sync(guest, 256);
+    CHECK(mr.usage().largest_free == 2_MiB);
+    mr.deallocate_sync(small, 256);
+    mr.deallocate_sync(large, 2_MiB);
+    mr.deallocate_sync(third, 2_MiB);
+    mr.deallocate_sync(rest, 1_MiB);
+    mr.deallocate_sync(tight_fit, 1_MiB - 256);
+    CHECK(mr.trim() == 8_MiB);
+}
+
+TEST_CASE("pool: it tells how much of it is of no use, and how high it rose in a scope") {
+    static_assert(resettable_peaks<pool<host_resource>>);
+    static_assert(resettable_peaks<pool<sim_virtual_resource>>);
+    pool        mr{host_resource{}, {.initial_size = 8_MiB}};
+    void* const p = mr.allocate_sync(2_MiB);
+    void* const q = mr.allocate_sync(2_MiB - 100);
+    mr.deallocate_sync(p, 2_MiB);
+    free_pieces const free = mr.free_memory();
+    CHECK(free.bytes == 6_MiB);
+    CHECK(free.largest == 4_MiB);
+    CHECK(free.releasable == 0);
+    fragmentation const f{mr.usage(), free};
+    CHECK(f.unused == 0.5);
+    CHECK(f.scattered == doctest::Approx(1.0 / 3));
+    CHECK(f.holes == doctest::Approx((4.0 + 16.0) / 64));
+    CHECK(f.stranded == 6_MiB);
+    CHECK(f.rounding == 100);
+    {
+        peak_scope const outer{mr};
+        CHECK(outer.live() == 2_MiB);
+        mr.deallocate_sync(mr.allocate_sync(1_MiB), 1_MiB);
+        {
+            peak_scope const inner{mr};
+            CHECK(inner.live() == 2_MiB);
+        }
+        CHECK(outer.live() == 3_MiB);
+        {
+            peak_scope const inner{mr};
+            mr.deallocate_sync(mr.allocate_sync(256), 256);
+            CHECK(inner.live() == 2_MiB + 256);
+            void* const far = mr.allocate_sync(9_MiB);
+            mr.deallocate_sync(far, 9_MiB);
+            mr.trim();
+            CHECK(inner.reserved() >= 17_MiB);
+        }
+        CHECK(outer.live() == 11_MiB);
+        CHECK(outer.reserved() >= 17_MiB);
+    }
+    CHECK(mr.reset_peaks().peak_live == 11_MiB);
+    CHECK(mr.usage().peak_live == 2_MiB);
+    CHECK(mr.usage().peak_reserved == 8_MiB);
+    mr.deallocate_sync(q, 2_MiB - 100);
+    CHECK(mr.free_memory().releasable == 8_MiB);
+}
+
+TEST_CASE("pool: a wait that fails loses no memory, though others used up the notes meanwhile") {
+    sim_node           node{{.on_report = sim_on_report::collect}};
+    pool               mr{sim_resource{}, {.initial_size = 4_MiB, .max_size = 4_MiB}};
+    sim_stream         a, b;
+    void* const        first  = mr.allocate_sync(1536_KiB);
+    void* const        second = mr.allocate_sync(1536_KiB);
+    std::vector<void*> pieces; // of four: of a, in between, of b, and what keeps them apart
+    for (int i = 0; i < 800; ++i) { pieces.push_back(mr.allocate_sync(256)); }
+    use(a, first, 1536_KiB, 5ms);
+    use(b, second, 1536_KiB, 5ms);
+    for (std::size_t i = 0; i < pieces.size(); i += 4) {
+        mr.deallocate(a, pieces[i], 256);
+        mr.deallocate(b, pieces[i + 2], 256);
+    }
+    mr.deallocate(a, first, 1536_KiB);
+    mr.deallocate(b, second, 1536_KiB);
+    CHECK(mr.usage().largest_free >= 3_MiB); // they wait for both streams, and are one
+    node.faults().at(sim_call_kind::synchronize, 2);
+    bool failed = false;
+    {
+        sim_thread waits{sim_device{}, [&] {
+                             try {
+                                 (void)mr.allocate_sync(3_MiB);
+                             } catch (std::exception const&) { failed = true; }
+                         }};
+        sim_thread joins{sim_device{}, [&] {
+                             sim_work(1ms);
+                             for (std::size_t i = 1; i < pieces.size(); i += 4) {
+                                 mr.deallocate_sync(pieces[i], 256);
+                             }
+                         }};
+    }
+    CHECK((failed || !sim_ordered_threads));
+    node.faults().clear();
+    CHECK(mr.usage().live == 200 * 256);
+    void* const q = mr.allocate(a, 3_MiB); // what it did not get is waited for by the next
+    use(a, q, 3_MiB);
+    mr.deallocate(a, q, 3_MiB);
+    for (std::size_t i = 3; i < pieces.size(); i += 4) { mr.deallocate_sync(pieces[i], 256); }
+    void* const p = mr.allocate_sync(4_MiB);
+    use(a, p, 4_MiB);
+    mr.deallocate(a, p, 4_MiB);
+    CHECK(node.reports().empty());
+}
+
+TEST_CASE("pool: a stream that is captured has what is free among blocks of other sizes, too") {
+    sim_node node;
+    pool     mr{sim_resource{}, {.max_size = 4_MiB, .graphs = true}, fixed_growth{.step = 4_MiB}};
+    void* const large = mr.allocate_sync(2_MiB);
+    sim_stream  s;
+    sim_graph::begin(s);
+    void* const small = mr.try_allocate(s, 256);
+    CHECK(small != nullptr);
+    sim_graph const graph = sim_graph::end(s);
+    mr.deallocate_sync(small, 256);
+    mr.deallocate_sync(large, 2_MiB);
 }

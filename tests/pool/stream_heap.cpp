@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <vram/pool/stream_heap.hpp> // first: the header stands alone
 
+#include "../doubles/bombing.hpp"
+
 #include <vram/sim/sim.hpp>
 
 #include <doctest/doctest.h>
 
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
 
 using namespace vram;
 using namespace std::chrono_literals;
@@ -108,4 +112,54 @@ TEST_CASE("stream_heap: a place in use by a stream that is being captured is pas
     void* const q = f.take(other, 256);
     CHECK(q != nullptr);
     f.give(other, q, 256);
+}
+
+TEST_CASE(
+    "stream_heap: a small block rests for its stream, a large one joins its neighbours at once") {
+    sim_node     node;
+    sim_resource device;
+    void* const  memory = device.allocate_sync(4_MiB);
+    {
+        heap_of_sim                       heap{event_policy::lazy, false, false};
+        platform_lock<sim_platform> const lock;
+        auto                              held = lock.hold();
+        sim_stream                        s;
+        sim_stream_view const             on = s;
+        heap.add(memory, 4_MiB, 256, nullptr, nullptr);
+        void* p = heap.take({.asked = 1_MiB, .on = &on}, held, false);
+        CHECK(heap.give(heap.live(p, 1_MiB), 1_MiB, 256, &on));
+        CHECK(heap.blocks().largest_free() == 3_MiB);
+        CHECK(heap.take_warm({.asked = 1_MiB, .on = &on}) == p);
+        CHECK(heap.give(heap.live(p, 1_MiB), 1_MiB, 256, &on));
+        CHECK(heap.usage().largest_free == 4_MiB); // joined first
+        p = heap.take({.asked = 1_MiB + 256, .on = &on}, held, false);
+        CHECK(heap.give(heap.live(p, 1_MiB + 256), 1_MiB + 256, 256, &on));
+        CHECK(heap.blocks().largest_free() == 4_MiB);
+        heap.finish(held);
+        CHECK(heap.remove_idle(held).base == memory);
+    }
+    device.deallocate_sync(memory, 4_MiB);
+}
+
+TEST_CASE("stream_heap: a wait on the host for parts of a block leaves no note of it behind") {
+    fixture                    f;
+    sim_stream                 a, b;
+    std::size_t const          half = 1 << 19;
+    heap_of_sim::request const all{.asked = 2 * half};
+    std::uint64_t              usual = 0, most = 0;
+    for (int i = 0; i < 400; ++i) { // more often than notes are made at a time
+        std::uint64_t const before = doubles::host_allocations();
+        void* const         p      = f.take(a, half);
+        void* const         q      = f.take(b, half);
+        f.give(a, p, half);
+        f.give(b, q, half);
+        auto                held  = f.lock.hold();
+        void* const         both  = f.heap.take(all, held, true);
+        std::uint64_t const taken = doubles::host_allocations() - before;
+        if (i == 100) { usual = taken; } // the simulated device's own
+        if (i > 100 && taken > most) { most = taken; }
+        sim_stream_view const on = a;
+        CHECK(f.heap.give(f.heap.live(both, all.asked), all.asked, 256, &on));
+    }
+    CHECK(most == usual);
 }

@@ -219,15 +219,19 @@ public:
         std::size_t bytes = 0;
         std::size_t by    = 0;
     };
-    /// The chunk that must grow least for a request to fit at its end. It is busy from here on.
-    [[nodiscard]] move_of_end begin_growth(std::size_t bytes, std::size_t alignment) noexcept {
+    /// The chunk that must grow least for a request to fit at its end, behind what cannot be had.
+    /// It is busy from here on.
+    template <class Price>
+    [[nodiscard]] move_of_end begin_growth(std::size_t bytes, std::size_t alignment,
+                                           Price const& price) noexcept {
         move_of_end least;
         chunk*      found = nullptr;
         free_.for_each_tail([&](block const* tail) {
             chunk&               c     = around(tail);
-            std::uintptr_t const start = align(tail->address, alignment);
-            if (c.busy || start < tail->address || start + bytes < start) { return; }
-            std::size_t const by = start + bytes - tail->end();
+            std::uintptr_t const start = align(free_blocks::usable_from(*tail, price), alignment);
+            std::uintptr_t const end   = saturating_add(start, bytes);
+            if (c.busy || end == unsatisfiable || end <= tail->end()) { return; }
+            std::size_t const by = end - tail->end();
             if (found != nullptr && by >= least.by) { return; }
             found = &c;
             least = {c.base, c.bytes, by};

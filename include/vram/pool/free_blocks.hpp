@@ -65,7 +65,7 @@ public:
         fit best = find_in_bins(bytes, alignment, price, all);
         if (!in_place_ || (best.where != nullptr && best.cost == 0)) { return best; }
         for (block* b = tails_.front(); b != nullptr; b = tails_.after(b)) {
-            fit const place = at_front(b, bytes, alignment, price);
+            fit const place = in_tail(b, bytes, alignment, price);
             if (place.cost < best.cost) { best = place; }
         }
         return best;
@@ -110,6 +110,16 @@ public:
         for (block* b = tails_.front(); b != nullptr; b = tails_.after(b)) { visit(b); }
     }
 
+    /// From where on `b` can be had, after a wait if need be.
+    template <class Price>
+    static std::uintptr_t usable_from(block const& b, Price const& price) {
+        if (b.slot != block::several) { return priced(b, price) == unusable ? b.end() : b.address; }
+        std::uintptr_t from = b.address;
+        for (tag const& t : b.note->what) {
+            if (t.end > from && price(tags{t}) == unusable) { from = t.end; }
+        }
+        return from;
+    }
     /// What it costs to have all of `b`.
     template <class Price>
     static unsigned priced(block const& b, Price const& price) {
@@ -148,10 +158,29 @@ private:
 
     template <class Price>
     static fit at_front(block* b, std::size_t bytes, std::size_t alignment, Price const& price) {
-        std::uintptr_t const start = align(b->address, alignment);
+        return behind(b, b->address, bytes, alignment, price);
+    }
+    /// The first place in `b` that is not before `from`.
+    template <class Price>
+    static fit behind(block* b, std::uintptr_t from, std::size_t bytes, std::size_t alignment,
+                      Price const& price) {
+        std::uintptr_t const start = align(from, alignment);
         if (start > b->end() || b->end() - start < bytes || b->bare) { return {.cost = unusable}; }
         if (b->slot != block::several) { return {b, start, priced(*b, price)}; }
         return {b, start, price(b->note->what.within(start, start + bytes))};
+    }
+    /// The lowest of the cheapest places at the end of a chunk: its front, or behind a part that
+    /// somebody waits for, which would else bar all the rest.
+    template <class Price>
+    static fit in_tail(block* b, std::size_t bytes, std::size_t alignment, Price const& price) {
+        fit best = at_front(b, bytes, alignment, price);
+        if (best.cost == 0 || b->slot != block::several) { return best; }
+        for (tag const& t : b->note->what) {
+            fit const  place = behind(b, t.end, bytes, alignment, price);
+            bool const lower = place.cost == best.cost && place.start < best.start;
+            if (place.cost < best.cost || (lower && place.cost != unusable)) { best = place; }
+        }
+        return best;
     }
     /// The cheaper end of `b` for the request.
     template <class Price>

@@ -127,8 +127,11 @@ public:
     }
 
     /// The chunk whose end must move least for `r`: busy until `end_move`.
-    [[nodiscard]] move_of_end begin_growth(request const& r) noexcept {
-        return heaps_.of(r.bytes).begin_growth(r.bytes, r.alignment);
+    [[nodiscard]] move_of_end begin_growth(request const& r) {
+        clock* const mine     = r.on != nullptr ? &clocks_.of(*r.on) : nullptr;
+        bool const   captured = mine != nullptr && Platform::capturing(*r.on);
+        return heaps_.of(r.bytes).begin_growth(r.bytes, r.alignment,
+                                               clocks_.for_asker(mine, captured));
     }
     /// Whole pages at the end of a chunk that nobody uses any more: gone from the books, and the
     /// chunk busy until `end_move`.
@@ -145,9 +148,9 @@ public:
 
     /// A block for a request of which `missing(from, to)` bytes have no memory yet: the fewest of
     /// some candidates that wait for nobody, or else of any. Null where no block is large enough.
-    /// `before` is who held it.
+    /// Nobody else has it until it is `filled`, or given back.
     template <class Missing>
-    block* take_bare(request const& r, guard& held, tags& before, Missing const& missing) {
+    block* take_bare(request const& r, guard& held, Missing const& missing) {
         block_heap& heap = heaps_.of(r.bytes);
         heap.reserve();
         cool();
@@ -162,17 +165,24 @@ public:
                 return price(part(b, start)) <= most ? missing(start, start + r.bytes) : unusable;
             });
             if (place.where == nullptr) { continue; }
-            before = part(*place.where, place.start);
-            if (price(before) == 0) { return hand_out(r, place); }
-            return ordered(r, place, mine, held);
+            tags const   before = part(*place.where, place.start);
+            bool const   ready  = price(before) == 0;
+            block* const b      = ready ? hand_out(r, place) : ordered(r, place, mine, held);
+            if (b != nullptr) { heap.hold(b, before); } // should it go back
+            return b;
         }
         return nullptr;
     }
+    /// Such a block has memory now, and is its client's.
+    void filled(block* b) noexcept {
+        heaps_.of(*b).hold(b, tags{});
+        b->bare = false;
+    }
     /// Such a block goes back: its memory could not be had.
-    void give_bare(block* b, tags const& before) noexcept {
+    void give_bare(block* b) noexcept {
         b->bare = true;
         --allocations_;
-        take_back(b, before);
+        take_back(b);
     }
     /// Takes free blocks of the sizes of `r` that nobody uses any more, the smallest first, for as
     /// long as `taken(block)` says; none of which `wanted(block)` does not want.
@@ -308,18 +318,22 @@ private:
             held_up = clocks_.order(*mine, part);
             if (held_up == nullptr) { return hand_out(r, place); }
         } else {
-            b = hand_out(r, place); // ours while the lock is open
+            b                = hand_out(r, place); // ours while the lock is open
+            block_heap& heap = heaps_.of(*b);
+            heap.hold(b, part); // noted now: meanwhile others may use up what was reserved
             try {
                 held_up = clocks_.finish(part, held);
             } catch (...) {
-                take_back(b, part);
+                take_back(b);
                 --allocations_;
                 throw;
             }
-            if (held_up == nullptr) { return b; }
-            b = take_back(b, part);
+            if (held_up == nullptr) {
+                heap.hold(b, tags{});
+                return b;
+            }
+            b = take_back(b);
             --allocations_;
-            heaps_.of(*b).reserve();
         }
         block_heap::keep_for_capture(b, held_up->slot());
         return nullptr;
@@ -341,11 +355,9 @@ private:
         requested_ -= b.bytes - b.slack;
         live_ -= b.bytes;
     }
-    block* take_back(block* b, tags const& held_by) noexcept {
+    block* take_back(block* b) noexcept {
         retract(*b);
-        block_heap& heap = heaps_.of(*b);
-        heap.hold(b, held_by);
-        return heap.give(b, settled());
+        return heaps_.of(*b).give(b, settled());
     }
     void tidy() noexcept {
         cool();

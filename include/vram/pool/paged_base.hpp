@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `paged_base` is the part of a pool that puts memory under addresses, page by page.
+
+#include <vram/concepts/expandable.hpp> // remappable_resource
+#include <vram/pool/block_list.hpp>     // block_list
+#include <vram/pool/in_place_base.hpp>  // in_place_base
+#include <vram/pool/page_book.hpp>      // page_book
+
+#include <cstddef> // size_t
+#include <cstdint> // uintptr_t
+#include <utility> // move
+
+namespace vram {
+
+/// Chunks are addresses; what is free in them may have memory or not. A request that no free block
+/// with memory can meet gets some under one that has too little: pages that nobody uses elsewhere
+/// where `options.remap` says so (the page stitching of GMLake, 2024), then new ones.
+///
+/// Failure   as the upstream; what the driver does half is taken for not done, so that a page
+///           without memory is never handed out
+/// Threads   any; one at a time is about pages, and others make a chunk of their own meanwhile
+/// Cost      that of the upstream; where pages move, the host waits for all that was freed
+template <remappable_resource Upstream, growth Growth>
+class paged_base : public in_place_base<Upstream, Growth> {
+    using base = in_place_base<Upstream, Growth>;
+
+public:
+    using typename base::stream;
+
+protected:
+    using typename base::chunk;
+    using typename base::guard;
+    using typename base::move_of_end;
+    using typename base::request;
+    using base::heap_;
+    using base::unused;
+
+    paged_base(Upstream upstream, pool_options const& options, Growth growth)
+        : base{std::move(upstream), options, std::move(growth)},
+          pages_{this->upstream_.page_size()} {}
+    paged_base(paged_base&&) = default;
+    paged_base& operator=(paged_base&& other) noexcept {
+        base::operator=(std::move(other));
+        pages_ = std::move(other.pages_);
+        return *this;
+    }
+    ~paged_base() = default;
+
+    /// Puts memory under a free block that has too little: with `remap` what other free blocks
+    /// have and nobody uses, and then more from the device. Null where no block is large enough, or
+    /// there is no memory, or somebody else is at it.
+    void* lengthen(request const& r, bool captured, bool) {
+        auto held = this->lock_.hold();
+        if (stitching_) { return nullptr; }
+        bool const move = this->options_.remap && !captured;
+        block* const b = bare_block(r, held);
+        if (b == nullptr || stitching_) {
+            if (b != nullptr) { heap_.give_bare(b); }
+            return nullptr;
+        }
+        stitching_        = true;
+        auto const target = [&] { return pages_.touched(b->address, b->end()); };
+        bool       filled = false;
+        try {
+            if (move) { move_pages(r, target, held); }
+            filled = fill(target(), held);
+        } catch (...) {
+            stitching_ = false;
+            heap_.give_bare(b);
+            throw;
+        }
+        stitching_ = false;
+        if (!filled) {
+            heap_.give_bare(b);
+            return nullptr;
+        }
+        heap_.filled(b);
+        for (block* beside : {b->before, b->after}) {
+            if (beside == nullptr || !beside->bare || beside->bytes == 0) { continue; }
+            beside->bare = pages_.missing(pages_.touched(beside->address, beside->end())) != 0;
+        }
+        return b->pointer();
+    }
+    /// A block for the request, with memory or without; where there is none, behind the end of a
+    /// chunk.
+    block* bare_block(request const& r, guard& held) {
+        auto const missing = [&](std::uintptr_t from, std::uintptr_t to) {
+            return pages_.missing(pages_.touched(from, to));
+        };
+        if (block* const b = heap_.take_bare(r, held, missing)) { return b; }
+        move_of_end const m = heap_.begin_growth(r);
+        if (m.base == nullptr) { return nullptr; }
+        std::size_t by = this->whole_pages(m.by);
+        held.unlock();
+        if (!this->upstream_.widen(m.base, m.bytes, by)) { by = 0; }
+        held.lock();
+        try {
+            pages_.widen(m.base, by);
+        } catch (...) {
+            held.unlock();
+            this->upstream_.shrink(m.base, m.bytes + by, by);
+            held.lock();
+            heap_.end_move(m, 0);
+            throw;
+        }
+        heap_.end_move(m, by, true);
+        return by == 0 ? nullptr : heap_.take_bare(r, held, missing);
+    }
+    /// Moves pages that nobody uses to the ones of `target()` that have none.
+    template <class Target>
+    void move_pages(request const& r, Target const& target, guard& held) {
+        std::size_t const need = pages_.missing(target());
+        if (need == 0) { return; }
+        heap_.finish(held);
+        std::size_t found = 0;
+        block_list  aside;
+        auto const  own = [&](block const& b) { return pages_.whole(b.address, b.end()); };
+        heap_.set_aside(
+            r.bytes, [&](block const& b) { return pages_.mapped(own(b)) != 0; },
+            [&](block* b) {
+                aside.insert(b);
+                found += pages_.mapped(own(*b));
+                return found < need;
+            });
+        while (block* const b = aside.front()) {
+            auto const        from = own(*b);
+            auto const        to   = target();
+            std::size_t const has  = pages_.mapped(from);
+            std::size_t const lack = pages_.missing(to);
+            std::size_t       went = 0;
+            if (lack != 0) {
+                void* const       source = pages_.address(from);
+                void* const       place  = pages_.address(to);
+                std::size_t const n = pages_.bytes(from), m = pages_.bytes(to);
+                held.unlock();
+                went = this->upstream_.remap(source, n, place, m);
+                held.lock();
+                ++this->figures_.upstream;
+                pages_.move(own(*b), target(), went);
+                if (went != (has < lack ? has : lack)) { // some went astray: better no memory noted
+                    pages_.set(own(*b), false);          // than none there
+                    pages_.set(target(), false);
+                }
+            }
+            block_list::remove(b);
+            heap_.give_again(b);
+        }
+    }
+    /// Gives memory to the pages that have none; all of them or none.
+    bool fill(page_book::run const& pages, guard& held) {
+        std::size_t const need = pages_.missing(pages);
+        if (need == 0) { return true; }
+        void* const       at    = pages_.address(pages);
+        std::size_t const bytes = pages_.bytes(pages);
+        held.unlock();
+        bool filled = false;
+        {
+            typename base::claim mine{*this, need};
+            if (mine.granted && this->upstream_.fill(at, bytes)) {
+                held.lock();
+                ++this->figures_.upstream;
+                mine.keep();
+                this->raise_most(this->figures_.reserved);
+                filled = true;
+            }
+        }
+        if (!filled) {
+            held.lock();
+            return false;
+        }
+        auto const first = reinterpret_cast<std::uintptr_t>(at);
+        pages_.set(pages_.touched(first, first + bytes), true);
+        return true;
+    }
+    /// Gives pages of free blocks back until at most `keep` free bytes are held.
+    std::size_t give_parts_back(std::size_t keep, guard& held) {
+        std::size_t back = 0;
+        if (unused() <= keep) { return 0; }
+        heap_.finish(held);
+        for (std::size_t bytes : {std::size_t{1}, bins::largest}) {
+            while (unused() > keep && !stitching_) {
+                block*     b   = nullptr;
+                auto const own = [&](block const& one) {
+                    return pages_.whole(one.address, one.end());
+                };
+                heap_.set_aside(
+                    bytes, [&](block const& one) { return pages_.mapped(own(one)) != 0; },
+                    [&](block* one) {
+                        b = one;
+                        return false;
+                    });
+                if (b == nullptr) { break; }
+                page_book::run const from = own(*b);
+                void* const          at   = pages_.address(from);
+                std::size_t const    n    = pages_.bytes(from);
+                held.unlock();
+                std::size_t const gone = this->upstream_.drop(at, n);
+                held.lock();
+                ++this->figures_.upstream;
+                this->figures_.reserved -= gone;
+                pages_.move(own(*b), gone);
+                heap_.give_again(b);
+                back += gone;
+                if (gone == 0) { break; }
+            }
+        }
+        return back;
+    }
+
+    /// Addresses that are taken at once have memory from the start.
+    template <bool Throwing>
+    void* new_chunk(request const& r, std::size_t size, request const* out) {
+        return this->template take_chunk<Throwing>(r, this->whole_pages(size), out, pages_);
+    }
+    static void make_way(std::size_t) noexcept {} // pages go one by one
+    bool        give_idle_back(guard& held, std::size_t& back) {
+        return give_chunk_back(heap_.remove_idle(held), held, back);
+    }
+    bool give_chunk_back(chunk const& gone, guard& held, std::size_t& back) {
+        if (gone.bytes == 0) { return false; }
+        std::size_t const real = pages_.remove(gone.base);
+        back += real;
+        this->figures_.reserved += gone.bytes - real; // which counts memory, and then all of it
+        this->give_back(gone.base, gone.bytes, gone.alignment, held);
+        return true;
+    }
+
+private:
+    page_book pages_;
+    bool      stitching_ = false; ///< somebody is about pages
+};
+
+} // namespace vram

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `pool_base` is the part of `pool` that all of them share: the blocks, and growth by whole chunks.
+
+#include <vram/base/align.hpp>         // saturating_add
+#include <vram/concepts/growth.hpp>    // growth
+#include <vram/pool/growing_base.hpp>  // growing_base
+#include <vram/pool/pool_options.hpp>  // pool_options
+#include <vram/pool/stream_heap.hpp>   // stream_heap
+
+#include <cstddef> // size_t
+#include <utility> // move, exchange
+
+namespace vram {
+
+/// A heap of blocks, and chunks from the upstream that it is made of. Chunks stay as they are here;
+/// `in_place_base` and `paged_base` move their ends, and the memory behind them.
+///
+/// Failure   as `growing_base`
+/// Threads   any
+/// Cost      of growing: that of the upstream
+template <synchronous_resource Upstream, growth Growth, bool InPlace = false>
+class pool_base : public growing_base<Upstream> {
+    using base = growing_base<Upstream>;
+
+public:
+    using typename base::platform;
+    using typename base::stream;
+
+protected:
+    using guard   = typename base::guard;
+    using request = block_request<stream>;
+    using chunk   = block_heap::chunk;
+
+    pool_base(Upstream upstream, pool_options const& options, Growth growth)
+        : base{std::move(upstream), options.max_size},
+          options_{options},
+          growth_{std::move(growth)},
+          heap_{options.events, options.graphs, options.initial_size == 0} {}
+    pool_base(pool_base&&) = default;
+    pool_base& operator=(pool_base&& other) noexcept {
+        base::operator=(std::move(other));
+        options_ = other.options_;
+        growth_  = std::move(other.growth_);
+        heap_    = std::move(other.heap_);
+        most_    = std::exchange(other.most_, 0);
+        return *this;
+    }
+    ~pool_base() = default;
+
+    /// More memory for chunks that are there, and the request out of it: not with these.
+    static void* lengthen(request const&, bool, bool) noexcept { return nullptr; }
+    /// Gives what is free in chunks that are in use back: not of these.
+    static std::size_t give_parts_back(std::size_t, guard&) noexcept { return 0; }
+
+    /// Takes a chunk of `size` from the upstream and `out` (null: nothing) out of it; null when it
+    /// refuses, or, where `Throwing`, only when the limit does.
+    template <bool Throwing>
+    void* new_chunk(request const& r, std::size_t size, request const* out) {
+        struct no_books {
+            static void add(void*, std::size_t) noexcept {}
+            static void remove(void*) noexcept {}
+        } none;
+        return take_chunk<Throwing>(r, size, out, none);
+    }
+    /// The same; `books` take it down as well.
+    template <bool Throwing, class Books>
+    void* take_chunk(request const& r, std::size_t size, request const* out, Books& books) {
+        std::size_t const   alignment = r.chunk_alignment();
+        stream const* const order     = base::order_of(r.on);
+        return this->template grow<Throwing>(size, alignment, order, [&](void* at) {
+            books.add(at, size);
+            try {
+                void* const p = heap_.add(at, size, alignment, order, out);
+                raise_most(this->figures_.reserved + size);
+                return p;
+            } catch (...) {
+                books.remove(at);
+                throw;
+            }
+        });
+    }
+
+    /// Before more is held than ever, what is idle goes back: chunks of sizes that a program needed
+    /// once would else pile up.
+    void make_way(std::size_t size) {
+        auto held = this->lock_.hold();
+        while (saturating_add(this->figures_.reserved, size) > most_) {
+            std::size_t back = 0;
+            if (!give_idle_back(held, back)) { return; }
+        }
+    }
+    /// Gives one idle chunk back, waiting for it on the host if need be, and adds its bytes to
+    /// `back`. False: there was none.
+    bool give_idle_back(guard& held, std::size_t& back) {
+        return give_chunk_back(heap_.remove_idle(held), held, back);
+    }
+    /// Gives a chunk back that is in the books of the heap no more; false where it has no bytes.
+    bool give_chunk_back(chunk const& gone, guard& held, std::size_t& back) {
+        if (gone.bytes == 0) { return false; }
+        back += gone.bytes;
+        this->give_back(gone.base, gone.bytes, gone.alignment, held);
+        return true;
+    }
+    /// Bytes that are held and not out. The lock is held.
+    [[nodiscard]] std::size_t unused() const noexcept {
+        return this->figures_.reserved - heap_.live_bytes();
+    }
+    void raise_most(std::size_t now) noexcept { most_ = now > most_ ? now : most_; }
+
+    /// The size of the next chunk: the policy's, if that is within the limit, or what is needed.
+    std::size_t wanted(request const& r, growth_request wish) const {
+        if constexpr (Growth::asks_device) { wish.device_free = base::device_memory(r.on).free; }
+        std::size_t const size = growth_(wish);
+        bool const        fits = wish.held <= options_.max_size && size <= bins::largest &&
+                          size <= options_.max_size - wish.held;
+        return fits && size > wish.needed ? size : wish.needed;
+    }
+    [[nodiscard]] std::size_t held_bytes(request const& r) const {
+        auto const held = this->lock_.hold();
+        return heap_.blocks().of(r.bytes).reserved();
+    }
+    /// The first of `size`, half of it, and so on down to `least` with which `attempt` succeeds.
+    template <class Attempt>
+    static auto stepping_down(std::size_t size, std::size_t least, Attempt const& attempt) {
+        for (;; size = size / 2 > least ? size / 2 : least) {
+            auto const got = attempt(size);
+            if (got || size <= least) { return got; }
+        }
+    }
+
+    pool_options                           options_;
+    [[no_unique_address]] Growth           growth_;
+    mutable stream_heap<platform, InPlace> heap_; ///< who asks for its figures tidies it
+
+private:
+    std::size_t most_ = 0; ///< bytes held at once, ever
+};
+
+} // namespace vram

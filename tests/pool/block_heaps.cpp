@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/pool/block_heaps.hpp> // first: the header stands alone
+
+#include "../doubles/at.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+using namespace vram;
+using doubles::at;
+
+template class vram::block_heaps<false>;
+template class vram::block_heaps<true>;
+
+namespace {
+
+constexpr auto all_settled = [](tag const&) { return true; };
+struct {
+    unsigned operator()(tags const& held) const { return held.empty() ? 0U : 1U; }
+    unsigned operator()(std::size_t, std::uint64_t) const { return 1; }
+} constexpr waiting_costs{};
+
+template <bool InPlace>
+block* take_where_it_belongs(block_heaps<InPlace>& heaps, std::size_t bytes) {
+    block_heap& heap = heaps.of(bytes);
+    heap.reserve();
+    auto const place = heap.find(bytes, 256, waiting_costs, false);
+    return place.where == nullptr ? nullptr : heap.take(place, bytes);
+}
+
+} // namespace
+
+TEST_CASE("block_heaps: blocks up to 1 MiB are kept apart from larger ones, and each is found") {
+    block_heaps<false> heaps;
+    CHECK(heaps.empty());
+    CHECK(&heaps.of(1_MiB) == &heaps.of(1));
+    CHECK(&heaps.of(1_MiB) != &heaps.of(1_MiB + 1));
+    CHECK(&heaps.other_than(heaps.of(1)) == &heaps.of(2_MiB));
+    CHECK(&heaps.other_than(heaps.of(2_MiB)) == &heaps.of(1));
+    heaps.of(512).add(at(0x10000000), 2_MiB, 256, {});
+    CHECK(take_where_it_belongs(heaps, 2_MiB) == nullptr); // though there is as much
+    heaps.of(2_MiB).add(at(0x20000000), 4_MiB, 256, {});
+    block* const small = take_where_it_belongs(heaps, 512);
+    block* const large = take_where_it_belongs(heaps, 3_MiB);
+    CHECK(small->address == 0x10000000);
+    CHECK(large->address == 0x20000000);
+    CHECK(&heaps.of(*small) == &heaps.of(512));
+    CHECK(&heaps.of(*large) == &heaps.of(3_MiB));
+    CHECK(heaps.live(small->pointer(), 512) == small);
+    CHECK(heaps.live(large->pointer(), 3_MiB) == large);
+    CHECK(heaps.live(at(0x30000000), 512) == nullptr);
+    CHECK_FALSE(heaps.empty());
+    CHECK(heaps.owns(at(0x10000000 + 2_MiB - 1)));
+    CHECK(heaps.owns(at(0x20000000)));
+    CHECK_FALSE(heaps.owns(at(0x10000000 + 2_MiB)));
+    CHECK(heaps.reserved() == 6_MiB);
+    CHECK(heaps.free_bytes() == 6_MiB - 512 - 3_MiB);
+    CHECK(heaps.largest_free() == 2_MiB - 512);
+}
+
+TEST_CASE("block_heaps: a block among those of another size is where it was taken from") {
+    block_heaps<false> heaps;
+    block_heap&        large = heaps.other_than(heaps.of(512));
+    large.add(at(0x10000000), 4_MiB, 256, {});
+    large.reserve();
+    block* const b = large.take(large.find(512, 256, waiting_costs, true), 512);
+    CHECK(&heaps.of(*b) == &large);
+    CHECK(heaps.live(b->pointer(), 512) == b); // looked for among small ones first
+    heaps.of(*b).give(b, all_settled);
+    CHECK(heaps.largest_free() == 4_MiB);
+}
+
+TEST_CASE("block_heaps: where none are kept apart, there is one heap for all sizes") {
+    block_heaps<false> heaps{false};
+    CHECK(&heaps.of(1) == &heaps.of(1_GiB));
+    CHECK(&heaps.other_than(heaps.of(1)) != &heaps.of(1));
+}
+
+TEST_CASE("block_heaps: the idle chunk that is easiest to have is found, then the largest") {
+    block_heaps<false> heaps;
+    CHECK(heaps.idle_chunk(waiting_costs).heap == nullptr);
+    heaps.of(512).add(at(0x10000000), 2_MiB, 256, tags{{0x10000000, 0x10000100, 1, 0}});
+    auto found = heaps.idle_chunk(waiting_costs);
+    CHECK(found.heap == &heaps.of(512));
+    CHECK(found.cost == 1);
+    heaps.of(2_MiB).add(at(0x20000000), 1_MiB, 256, {});
+    found = heaps.idle_chunk(waiting_costs); // smaller, but nobody waits
+    CHECK(found.heap == &heaps.of(2_MiB));
+    CHECK(found.what().base == at(0x20000000));
+    heaps.of(512).add(at(0x30000000), 4_MiB, 256, {});
+    found = heaps.idle_chunk(waiting_costs);
+    CHECK(found.what().bytes == 4_MiB);
+    heaps.of(2_MiB).add(at(0x40000000), 8_MiB, 256, {});
+    found = heaps.idle_chunk(waiting_costs);
+    CHECK(found.what().bytes == 8_MiB);
+    CHECK(found.heap->remove(found.index).base == at(0x40000000));
+    CHECK(heaps.idle_chunk(waiting_costs).what().bytes == 4_MiB);
+}
+
+TEST_CASE("block_heaps: the ends of small and of large chunks move, each in its own books") {
+    block_heaps<true> heaps;
+    heaps.of(512).add(at(0x10000000), 64_KiB, 256, {});
+    heaps.of(2_MiB).add(at(0x20000000), 2_MiB, 256, {});
+    block* const small = take_where_it_belongs(heaps, 512);
+    block* const large = take_where_it_belongs(heaps, 2_MiB);
+    auto         m     = heaps.of(2_MiB).begin_growth(2_MiB, 256, waiting_costs);
+    CHECK(m.base == at(0x20000000));
+    heaps.end_move(m, m.by);
+    CHECK(heaps.of(2_MiB).reserved() == 4_MiB);
+    CHECK(heaps.of(512).reserved() == 64_KiB);
+    m = heaps.of(512).begin_growth(64_KiB, 256, waiting_costs);
+    CHECK(m.by == 512);
+    heaps.end_move(m, 64_KiB);
+    CHECK(heaps.of(512).reserved() == 128_KiB);
+    m = heaps.begin_shrinking(64_KiB, 1_GiB, waiting_costs); // small ones first
+    CHECK(m.base == at(0x10000000));
+    CHECK(m.by == 64_KiB);
+    auto const other = heaps.begin_shrinking(64_KiB, 1_GiB, waiting_costs); // that one is busy
+    CHECK(other.base == at(0x20000000));
+    CHECK(other.by == 2_MiB);
+    heaps.end_move(m, 0);
+    heaps.end_move(other, 0);
+    CHECK(heaps.begin_shrinking(64_KiB, 1_GiB, waiting_costs).base == nullptr);
+    CHECK(heaps.reserved() == 64_KiB + 2_MiB);
+    heaps.of(*small).give(small, all_settled);
+    heaps.of(*large).give(large, all_settled);
+    CHECK(heaps.free_bytes() == heaps.reserved());
+}
+
+TEST_CASE("block_heaps: what is said to all reaches both") {
+    block_heaps<false> heaps;
+    heaps.of(512).add(at(0x10000000), 2_MiB, 256, tags{{0x10000000, 0x10200000, 1, 3}});
+    heaps.of(2_MiB).add(at(0x20000000), 2_MiB, 256, tags{{0x20000000, 0x20200000, 1, 3}});
+    heaps.keep_for_capture(3);
+    std::size_t blocks = 0, kept = 0, chunks = 0;
+    heaps.for_each([&](block const& b) {
+        ++blocks;
+        kept += b.epoch == tag::captured;
+    });
+    heaps.for_each_chunk([&](block_heaps<false>::chunk const&) { ++chunks; });
+    CHECK(blocks == 2);
+    CHECK(kept == 2);
+    CHECK(chunks == 2);
+    heaps.tidy(all_settled);
+    heaps.for_each([&](block const& b) { CHECK(b.slot == block::nobody); });
+}
+
+TEST_CASE("block_heaps: they move with their chunks, and which of them a block is in") {
+    block_heaps<true> a;
+    a.of(512).add(at(0x10000000), 2_MiB, 256, {});
+    block* const      b = take_where_it_belongs(a, 512);
+    block_heaps<true> c{std::move(a)};
+    CHECK(a.empty());
+    CHECK(a.reserved() == 0);
+    CHECK(c.live(b->pointer(), 512) == b);
+    block_heaps<true> d;
+    d = std::move(c);
+    CHECK(c.empty());
+    d.of(*b).give(b, all_settled);
+    CHECK(d.largest_free() == 2_MiB);
+}

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/pool/block_list.hpp> // first: the header stands alone
+
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <initializer_list>
+
+using namespace vram;
+
+namespace {
+
+/// Whether the list holds just these, in this order, and is the same ring backwards.
+bool lists(block_list const& list, std::initializer_list<block const*> blocks) {
+    block const* b = list.front();
+    for (block const* const expected : blocks) {
+        if (b != expected || b->next->previous != b || b->previous->next != b) { return false; }
+        b = list.after(b);
+    }
+    return b == nullptr && list.empty() == (blocks.size() == 0);
+}
+
+} // namespace
+
+TEST_CASE("block_list: the block that was put in last comes first, and each can be taken out") {
+    block_list list;
+    block      a, b, c;
+    CHECK(lists(list, {}));
+    list.insert(&a);
+    list.insert(&b);
+    list.insert(&c);
+    CHECK(lists(list, {&c, &b, &a}));
+    CHECK(list.first() == &c);
+    block_list::remove(&b); // in the middle
+    CHECK(lists(list, {&c, &a}));
+    block_list::remove(&a); // the last
+    CHECK(lists(list, {&c}));
+    list.insert(&b);
+    block_list::remove(&b); // the first
+    CHECK(lists(list, {&c}));
+    block_list::remove(&c);
+    CHECK(lists(list, {}));
+    list.insert(&a); // and again
+    CHECK(lists(list, {&a}));
+}
+
+TEST_CASE(
+    "block_list: what another list held is this one's, in its order, and the other's no more") {
+    block_list from, to;
+    block      a, b, gone;
+    to.insert(&gone);
+    from.insert(&a);
+    from.insert(&b);
+    to.take(from);
+    CHECK(lists(to, {&b, &a}));
+    CHECK(lists(from, {}));
+    from.insert(&gone); // both go on
+    block_list::remove(&a);
+    CHECK(lists(from, {&gone}));
+    CHECK(lists(to, {&b}));
+    block_list nothing;
+    to.take(nothing);
+    CHECK(lists(to, {}));
+    to.insert(&a);
+    CHECK(lists(to, {&a}));
+}

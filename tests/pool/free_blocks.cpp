@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/pool/free_blocks.hpp> // first: the header stands alone
+
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+using namespace vram;
+
+namespace {
+
+constexpr std::size_t used_by_graph = 9; ///< the slot whose memory cannot be had
+/// One wait for whatever a stream holds.
+struct {
+    unsigned operator()(tags const& held) const {
+        unsigned worst = 0;
+        for (tag const& t : held) {
+            unsigned const one = (*this)(t.slot, t.epoch);
+            worst              = one > worst ? one : worst;
+        }
+        return worst;
+    }
+    unsigned operator()(std::size_t slot, std::uint64_t) const {
+        return slot == used_by_graph ? free_blocks::unusable : 1;
+    }
+} constexpr one_wait{};
+
+/// A free block, and whether another comes after it: only the last of a chunk can grow.
+block free_piece(std::uintptr_t address, std::size_t bytes, block* after = nullptr) {
+    block b;
+    b.address = address;
+    b.bytes   = bytes;
+    b.after   = after;
+    b.now     = block::state::free;
+    return b;
+}
+
+/// Parts of a block wait for different streams.
+void waits(block& b, tag_note& note, tag const& first, tag const& second) {
+    note.what = tags{first};
+    CHECK(note.what.merge(tags{second}, [](tag const&) { return false; }));
+    b.slot = block::several;
+    b.note = &note;
+}
+
+} // namespace
+
+TEST_CASE("free_blocks: the tightest block is taken, whichever of a chunk it is") {
+    free_blocks all;
+    block       large = free_piece(0x100000, 8192), tight = free_piece(0x200000, 4096);
+    all.insert(&large);
+    all.insert(&tight);
+    CHECK_FALSE(all.is_tail(&large)); // nothing grows here
+    auto const place = all.find(4096, 256, one_wait, false);
+    CHECK(place.where == &tight);
+    CHECK(place.start == 0x200000);
+    CHECK(place.cost == 0);
+    all.remove(&tight);
+    CHECK(all.find(4096, 256, one_wait, false).where == &large);
+    CHECK(all.find(8192 + 256, 256, one_wait, false).where == nullptr);
+    CHECK(all.largest_block() == 8192);
+    all.remove(&large);
+    CHECK(all.largest_block() == 0);
+}
+
+TEST_CASE("free_blocks: the end of a chunk is taken last, though it be the tighter place") {
+    free_blocks all{true};
+    block       next;
+    block       end  = free_piece(0x100000, 4096);
+    block       hole = free_piece(0x200000, 65536, &next);
+    all.insert(&end);
+    all.insert(&hole);
+    CHECK(all.is_tail(&end));
+    CHECK_FALSE(all.is_tail(&hole));
+    CHECK(all.find(4096, 256, one_wait, false).where == &hole);
+    all.remove(&hole);
+    CHECK(all.find(4096, 256, one_wait, false).where == &end);
+}
+
+TEST_CASE(
+    "free_blocks: the end of a chunk is better than to wait, and waiting better than nothing") {
+    free_blocks all{true};
+    block       next;
+    block       end  = free_piece(0x100000, 4096);
+    block       hole = free_piece(0x200000, 4096, &next);
+    hole.slot        = 1;
+    all.insert(&end);
+    all.insert(&hole);
+    CHECK(all.find(4096, 256, one_wait, false).where == &end);
+    all.remove(&end);
+    auto const place = all.find(4096, 256, one_wait, false);
+    CHECK(place.where == &hole);
+    CHECK(place.cost == 1);
+    hole.slot = used_by_graph;
+    CHECK(all.find(4096, 256, one_wait, true).where == nullptr);
+}
+
+TEST_CASE("free_blocks: an end without bytes is an end, and no place for anything") {
+    free_blocks all{true};
+    block       empty = free_piece(0x100000, 0), end = free_piece(0x200000, 512);
+    all.insert(&empty);
+    CHECK(all.find(256, 256, one_wait, true).where == nullptr);
+    CHECK(all.largest_block() == 0);
+    all.insert(&end);
+    CHECK(all.largest_block() == 512);
+    std::size_t ends = 0;
+    all.for_each_tail([&](block const*) { ++ends; });
+    CHECK(ends == 2);
+    all.remove(&empty);
+    CHECK(all.find(512, 256, one_wait, true).where == &end);
+    CHECK(all.find(512, 1 << 20, one_wait, true).where == &end);
+    CHECK(all.find(512, 1 << 22, one_wait, true).where == nullptr); // not at such an address
+}
+
+TEST_CASE(
+    "free_blocks: a part that waits for nobody is found at the front of a block, or its back") {
+    block    next;
+    block    b = free_piece(0x100000, 4096, &next);
+    tag_note note;
+    waits(b, note, {0x100000, 0x100400, 1, 0}, {0x100400, 0x100800, 1, 1});
+    free_blocks all;
+    all.insert(&b);
+    auto const back = all.find(1024, 256, one_wait, false);
+    CHECK(back.cost == 0);
+    CHECK(back.start == 0x100c00);
+    note.what        = tags{{0x100800, 0x101000, 1, 0}};
+    auto const front = all.find(1024, 256, one_wait, false);
+    CHECK(front.cost == 0);
+    CHECK(front.start == 0x100000);
+    CHECK(all.find(4096, 256, one_wait, false).cost == 1);
+}
+
+TEST_CASE("free_blocks: in the end of a chunk the lowest part that waits for nobody is taken") {
+    block    end = free_piece(0x100000, 8192);
+    tag_note note;
+    waits(end, note, {0x100000, 0x100400, 1, 0}, {0x100400, 0x100800, 1, 1});
+    free_blocks all{true};
+    all.insert(&end);
+    auto const clean = all.find(1024, 256, one_wait, false);
+    CHECK(clean.cost == 0);
+    CHECK(clean.start == 0x100800);
+    auto const aligned = all.find(1024, 4096, one_wait, false);
+    CHECK(aligned.cost == 0);
+    CHECK(aligned.start == 0x101000);
+    CHECK(all.find(8192, 256, one_wait, false).cost == 1); // all of it, with the parts that wait
+}
+
+TEST_CASE("free_blocks: what a captured graph uses at the end of a chunk does not bar the rest") {
+    block    end = free_piece(0x100000, 4096);
+    tag_note note;
+    note.what = tags{{0x100000, 0x100400, tag::captured, used_by_graph}};
+    end.slot  = block::several;
+    end.note  = &note;
+    free_blocks all{true};
+    all.insert(&end);
+    auto const place = all.find(3072, 256, one_wait, false);
+    CHECK(place.where == &end);
+    CHECK(place.start == 0x100400);
+    CHECK(place.cost == 0);
+    CHECK(all.find(4096, 256, one_wait, true).where == nullptr);
+}
+
+TEST_CASE(
+    "free_blocks: a look at every block finds the one that costs nothing among many that do") {
+    free_blocks all;
+    block       next;
+    block       dear[64];
+    block       clean = free_piece(0x900000, 4096, &next);
+    all.insert(&clean); // the first one in is the last one seen
+    for (std::size_t i = 0; i < 64; ++i) {
+        dear[i]      = free_piece(0x100000 + i * 0x2000, 4096, &next);
+        dear[i].slot = 1;
+        all.insert(&dear[i]);
+    }
+    CHECK(all.find(4096, 256, one_wait, false).cost == 1);
+    auto const place = all.find(4096, 256, one_wait, true);
+    CHECK(place.cost == 0);
+    CHECK(place.where == &clean);
+}
+
+TEST_CASE("free_blocks: what it holds moves along, bins and ends") {
+    free_blocks a{true};
+    block       next;
+    block       end = free_piece(0x100000, 4096), hole = free_piece(0x200000, 512, &next);
+    a.insert(&end);
+    a.insert(&hole);
+    free_blocks b{std::move(a)};
+    CHECK(a.largest_block() == 0);
+    CHECK(a.find(256, 256, one_wait, true).where == nullptr);
+    CHECK(b.find(512, 256, one_wait, false).where == &hole);
+    CHECK(b.find(4096, 256, one_wait, false).where == &end);
+    b.remove(&end);
+    b.remove(&hole);
+    CHECK(b.find(256, 256, one_wait, true).where == nullptr);
+}
