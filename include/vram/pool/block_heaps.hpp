@@ -81,7 +81,7 @@ public:
         }
         return found;
     }
-    void end_move(move_of_end const& m, std::size_t by, bool bare) noexcept {
+    void end_move(move_of_end const& m, std::size_t by, bool bare = false) noexcept {
         for (block_heap& heap : *this) {
             if (heap.is_chunk(m.base)) { return heap.end_move(m.base, by, bare); }
         }
