@@ -414,6 +414,9 @@ TEST_CASE("pool: a pool that moves takes its blocks along, and the old one is em
     void* const p = a.allocate(s, 1_MiB);
     pool        b{std::move(a)};
     CHECK(b.usage().live == 1_MiB);
+    CHECK(a.usage().live == 0);
+    CHECK(a.usage().peak_live == 0);
+    CHECK(a.usage().allocations == 0);
     a             = pool{sim_resource{}};
     void* const q = a.allocate(s, 2_MiB);
     b.deallocate(s, p, 1_MiB);
