@@ -167,10 +167,12 @@ public:
         {
             auto held = this->lock_.hold();
             heap_.poll();
-            while (heap_.blocks().free_bytes() > keep) {
+            for (bool waited = false; heap_.blocks().free_bytes() > keep;) {
                 std::size_t const gone = give_idle_back(held);
-                if (gone == 0) { break; }
                 back += gone;
+                if (gone != 0) { continue; }
+                if (std::exchange(waited, true)) { break; }
+                heap_.finish(held); // joins what could not be joined: a chunk may be idle now
             }
             if constexpr (in_place) { back += shrink_ends(keep, held); }
         }
@@ -350,8 +352,7 @@ private:
         requires in_place
     {
         std::size_t back = 0;
-        if (heap_.blocks().free_bytes() > keep) { heap_.finish(held); }
-        while (heap_.blocks().free_bytes() > keep) { // others may have taken some meanwhile
+        while (heap_.blocks().free_bytes() > keep) {
             std::size_t const excess = heap_.blocks().free_bytes() - keep;
             move_of_end const m      = heap_.begin_shrinking(this->upstream_.page_size(), excess);
             if (m.base == nullptr) { break; }
