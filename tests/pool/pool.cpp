@@ -721,3 +721,21 @@ TEST_CASE("pool: a stream that is captured has what is free among blocks of othe
     mr.deallocate_sync(small, 256);
     mr.deallocate_sync(large, 2_MiB);
 }
+
+TEST_CASE("pool: chunks in more pieces than could be joined go back once the streams are done") {
+    sim_node   node{{.on_report = sim_on_report::collect}};
+    pool       mr{sim_resource{}, {.initial_size = 16_MiB, .max_size = 20_MiB}};
+    sim_stream streams[16], last;
+    void*      blocks[16];
+    for (int i = 0; i < 16; ++i) {
+        blocks[i] = mr.allocate(streams[i], 1_MiB);
+        use(streams[i], blocks[i], 1_MiB);
+    }
+    for (int i = 0; i < 16; ++i) { mr.deallocate(streams[i], blocks[i], 1_MiB); }
+    void* const p = mr.try_allocate(last, 18_MiB); // all is free, in one chunk that is too small
+    CHECK(p != nullptr);
+    CHECK(mr.usage().reserved == 18_MiB);
+    use(last, p, 18_MiB);
+    mr.deallocate(last, p, 18_MiB);
+    CHECK(node.reports().empty());
+}
