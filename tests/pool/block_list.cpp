@@ -11,7 +11,7 @@ using namespace vram;
 namespace {
 
 /// Whether the list holds just these, in this order, and is the same ring backwards.
-bool lists(block_list const& list, std::initializer_list<block const*> blocks) {
+bool is_ring_of(block_list const& list, std::initializer_list<block const*> blocks) {
     block const* b = list.front();
     for (block const* const expected : blocks) {
         if (b != expected || b->next->previous != b || b->previous->next != b) { return false; }
@@ -25,23 +25,23 @@ bool lists(block_list const& list, std::initializer_list<block const*> blocks) {
 TEST_CASE("block_list: the block that was put in last comes first, and each can be taken out") {
     block_list list;
     block      a, b, c;
-    CHECK(lists(list, {}));
+    CHECK(is_ring_of(list, {}));
     list.insert(&a);
     list.insert(&b);
     list.insert(&c);
-    CHECK(lists(list, {&c, &b, &a}));
+    CHECK(is_ring_of(list, {&c, &b, &a}));
     CHECK(list.first() == &c);
     block_list::remove(&b); // in the middle
-    CHECK(lists(list, {&c, &a}));
+    CHECK(is_ring_of(list, {&c, &a}));
     block_list::remove(&a); // the last
-    CHECK(lists(list, {&c}));
+    CHECK(is_ring_of(list, {&c}));
     list.insert(&b);
     block_list::remove(&b); // the first
-    CHECK(lists(list, {&c}));
+    CHECK(is_ring_of(list, {&c}));
     block_list::remove(&c);
-    CHECK(lists(list, {}));
+    CHECK(is_ring_of(list, {}));
     list.insert(&a); // and again
-    CHECK(lists(list, {&a}));
+    CHECK(is_ring_of(list, {&a}));
 }
 
 TEST_CASE(
@@ -52,15 +52,15 @@ TEST_CASE(
     from.insert(&a);
     from.insert(&b);
     to.take(from);
-    CHECK(lists(to, {&b, &a}));
-    CHECK(lists(from, {}));
+    CHECK(is_ring_of(to, {&b, &a}));
+    CHECK(is_ring_of(from, {}));
     from.insert(&gone); // both go on
     block_list::remove(&a);
-    CHECK(lists(from, {&gone}));
-    CHECK(lists(to, {&b}));
+    CHECK(is_ring_of(from, {&gone}));
+    CHECK(is_ring_of(to, {&b}));
     block_list nothing;
     to.take(nothing);
-    CHECK(lists(to, {}));
+    CHECK(is_ring_of(to, {}));
     to.insert(&a);
-    CHECK(lists(to, {&a}));
+    CHECK(is_ring_of(to, {&a}));
 }

@@ -38,7 +38,7 @@ block free_piece(std::uintptr_t address, std::size_t bytes, block* after = nullp
 }
 
 /// Parts of a block wait for different streams.
-void waits(block& b, tag_note& note, tag const& first, tag const& second) {
+void wait_in_parts(block& b, tag_note& note, tag const& first, tag const& second) {
     note.what = tags{first};
     CHECK(note.what.merge(tags{second}, [](tag const&) { return false; }));
     b.slot = block::several;
@@ -119,7 +119,7 @@ TEST_CASE(
     block    next;
     block    b = free_piece(0x100000, 4096, &next);
     tag_note note;
-    waits(b, note, {0x100000, 0x100400, 1, 0}, {0x100400, 0x100800, 1, 1});
+    wait_in_parts(b, note, {0x100000, 0x100400, 1, 0}, {0x100400, 0x100800, 1, 1});
     free_blocks all;
     all.insert(&b);
     auto const back = all.find(1024, 256, one_wait, false);
@@ -135,7 +135,7 @@ TEST_CASE(
 TEST_CASE("free_blocks: in the end of a chunk the lowest part that waits for nobody is taken") {
     block    end = free_piece(0x100000, 8192);
     tag_note note;
-    waits(end, note, {0x100000, 0x100400, 1, 0}, {0x100400, 0x100800, 1, 1});
+    wait_in_parts(end, note, {0x100000, 0x100400, 1, 0}, {0x100400, 0x100800, 1, 1});
     free_blocks all{true};
     all.insert(&end);
     auto const clean = all.find(1024, 256, one_wait, false);

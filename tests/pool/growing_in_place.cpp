@@ -29,20 +29,18 @@ template class vram::pool<watched_blocks, fixed_growth>;
 
 namespace {
 
-constexpr std::size_t page = small_page;
+using pool_in_place = pool<watched_blocks>;
 
-using in_place = pool<watched_blocks>;
-
-struct piece {
+struct held_piece {
     void*       at;
     std::size_t bytes;
 };
 template <class Pool>
-piece taken(Pool& mr, std::size_t bytes) {
+held_piece take_piece(Pool& mr, std::size_t bytes) {
     return {mr.allocate_sync(bytes), bytes};
 }
 template <class Pool>
-void give_back(Pool& mr, piece const& p) {
+void give_piece(Pool& mr, held_piece const& p) {
     mr.deallocate_sync(p.at, p.bytes);
 }
 
@@ -68,17 +66,19 @@ void nothing_was_reported(sim_node& node) {
 TEST_CASE("a pool in place keeps the laws of a resource, and its upstream's books are right") {
     for (pool_options const options :
          {pool_options{}, pool_options{.events = event_policy::eager},
-          pool_options{.initial_size = 8 * page}, pool_options{.max_size = 40 * page},
+          pool_options{.initial_size = 8 * small_page}, pool_options{.max_size = 40 * small_page},
           pool_options{.graphs = true}}) {
         sim_node            node{doubles::small_pages(4096)};
         doubles::watch      seen;
-        laws::options const asked{.room       = 30 * page,
-                                  .largest    = 8 * page,
+        laws::options const asked{.room       = 30 * small_page,
+                                  .largest    = 8 * small_page,
                                   .operations = 500,
                                   .may_refuse = true}; // in fragments, at the limit
-        laws::source([&] { return in_place{watched_blocks{seen}, options}; }, asked);
+        laws::source([&] { return pool_in_place{watched_blocks{seen}, options}; }, asked);
         laws::source(
-            [&] { return pool{watched_blocks{seen}, options, fixed_growth{.step = 3 * page}}; },
+            [&] {
+                return pool{watched_blocks{seen}, options, fixed_growth{.step = 3 * small_page}};
+            },
             asked);
         CHECK(seen.extensions != 0);
         CHECK(seen.shrinks != 0);
@@ -90,24 +90,24 @@ TEST_CASE("a pool in place keeps the laws of a resource, and its upstream's book
 }
 
 TEST_CASE("a pool in place has one chunk for small blocks and one for large ones") {
-    sim_node           node{doubles::small_pages(4096)};
-    doubles::watch     seen;
-    in_place           mr{watched_blocks{seen}};
-    std::vector<piece> all;
-    std::size_t        small = 0, large = 0;
+    sim_node                node{doubles::small_pages(4096)};
+    doubles::watch          seen;
+    pool_in_place           mr{watched_blocks{seen}};
+    std::vector<held_piece> all;
+    std::size_t             small = 0, large = 0;
     for (std::size_t i = 0; i < 400; ++i) {
         std::size_t const bytes = i % 8 == 0 ? 1_MiB + 256 * i : 256 * (1 + i % 64);
         (bytes > 1_MiB ? large : small) += bytes;
-        all.push_back(taken(mr, bytes));
+        all.push_back(take_piece(mr, bytes));
     }
     CHECK(seen.blocks() == 2);
     CHECK(seen.allocations == 2);
     CHECK(seen.extensions == mr.usage().upstream - 2);
-    CHECK(seen.extensions < (small + large) / page); // in steps that are whole pages
-    CHECK(mr.usage().reserved < small + large + 2 * page);
+    CHECK(seen.extensions < (small + large) / small_page); // in steps that are whole pages
+    CHECK(mr.usage().reserved < small + large + 2 * small_page);
     CHECK(mr.usage().reserved == seen.bytes());
     CHECK(mr.usage().reserved == node.figures().used);
-    for (piece const& p : all) { give_back(mr, p); }
+    for (held_piece const& p : all) { give_piece(mr, p); }
     CHECK(mr.free_memory().releasable == mr.usage().reserved);
     CHECK(mr.trim() == mr.usage().peak_reserved);
     CHECK(node.figures().used == 0);
@@ -118,21 +118,21 @@ TEST_CASE(
     "a pool in place gives the end of a chunk back while something is out, and has it again") {
     sim_node       node{doubles::small_pages(4096)};
     doubles::watch seen;
-    in_place       mr{watched_blocks{seen}};
-    piece          all[10];
-    for (piece& p : all) { p = taken(mr, 2_MiB); }
-    give_back(mr, all[2]); // a hole, which stays
-    for (std::size_t i = 6; i < 10; ++i) { give_back(mr, all[i]); }
+    pool_in_place  mr{watched_blocks{seen}};
+    held_piece     all[10];
+    for (held_piece& p : all) { p = take_piece(mr, 2_MiB); }
+    give_piece(mr, all[2]); // a hole, which stays
+    for (std::size_t i = 6; i < 10; ++i) { give_piece(mr, all[i]); }
     CHECK(mr.trim(9_MiB) == 1_MiB); // of the ten that are free
     CHECK(mr.usage().reserved == 19_MiB);
     CHECK(mr.trim() == 7_MiB);
     CHECK(mr.trim() == 0);
     CHECK(node.figures().used == 12_MiB);
     CHECK(seen.blocks() == 1);
-    CHECK(taken(mr, 2_MiB).at == all[2].at);
-    CHECK(taken(mr, 2_MiB).at == all[6].at);
+    CHECK(take_piece(mr, 2_MiB).at == all[2].at);
+    CHECK(take_piece(mr, 2_MiB).at == all[6].at);
     CHECK(mr.usage().reserved == 14_MiB);
-    for (std::size_t i = 0; i < 7; ++i) { give_back(mr, all[i]); }
+    for (std::size_t i = 0; i < 7; ++i) { give_piece(mr, all[i]); }
     CHECK(mr.trim() == 14_MiB);
     CHECK(seen.blocks() == 0);
     CHECK_FALSE(seen.broken);
@@ -142,43 +142,45 @@ TEST_CASE(
     "a pool in place takes no more than its limit, and moves what it has to where it is asked") {
     sim_node       node{doubles::small_pages(4096)};
     doubles::watch seen;
-    in_place       mr{watched_blocks{seen}, {.max_size = 64 * page + 256}}; // no whole number
-    piece const    a = taken(mr, 32 * page);
-    piece const    b = taken(mr, 32 * page);
-    CHECK(mr.usage().reserved == 64 * page);
+    pool_in_place  mr{watched_blocks{seen}, {.max_size = 64 * small_page + 256}}; // no whole number
+    held_piece const a = take_piece(mr, 32 * small_page);
+    held_piece const b = take_piece(mr, 32 * small_page);
+    CHECK(mr.usage().reserved == 64 * small_page);
     CHECK(mr.try_allocate_sync(256) == nullptr);
     CHECK_THROWS_AS((void)mr.allocate_sync(256), out_of_memory);
-    CHECK_THROWS_AS((void)mr.allocate_sync(32 * page), out_of_memory);
-    give_back(mr, b);
-    piece const c = taken(mr, 256); // a chunk of its own again: the end of the other goes back
-    piece const d = taken(mr, 31 * page);
-    CHECK(mr.usage().reserved == 64 * page);
-    CHECK(mr.usage().peak_reserved == 64 * page);
-    CHECK(mr.try_allocate_sync(2 * page) == nullptr);
-    for (piece const& p : {a, c, d}) { give_back(mr, p); }
-    give_back(mr, taken(mr, 64 * page));
+    CHECK_THROWS_AS((void)mr.allocate_sync(32 * small_page), out_of_memory);
+    give_piece(mr, b);
+    held_piece const c =
+        take_piece(mr, 256); // a chunk of its own again: the end of the other goes back
+    held_piece const d = take_piece(mr, 31 * small_page);
+    CHECK(mr.usage().reserved == 64 * small_page);
+    CHECK(mr.usage().peak_reserved == 64 * small_page);
+    CHECK(mr.try_allocate_sync(2 * small_page) == nullptr);
+    for (held_piece const& p : {a, c, d}) { give_piece(mr, p); }
+    give_piece(mr, take_piece(mr, 64 * small_page));
     CHECK_FALSE(seen.broken);
 }
 
 TEST_CASE("a pool in place: what one stream may still use at a chunk's end is not waited for") {
     sim_node       node{doubles::small_pages(4096)};
     doubles::watch seen;
-    in_place       mr{watched_blocks{seen}, {.initial_size = 8 * page}};
+    pool_in_place  mr{watched_blocks{seen}, {.initial_size = 8 * small_page}};
     sim_stream     a, b;
-    void* const    p = mr.allocate(a, 2 * page);
-    busy(a, p, 2 * page);
-    mr.deallocate(a, p, 2 * page); // joins with the clean ones
-    CHECK(mr.usage().largest_free == 8 * page);
-    void* const q = mr.allocate(b, 6 * page);
-    busy(b, q, 6 * page);
+    void* const    p = mr.allocate(a, 2 * small_page);
+    busy(a, p, 2 * small_page);
+    mr.deallocate(a, p, 2 * small_page); // joins with the clean ones
+    CHECK(mr.usage().largest_free == 8 * small_page);
+    void* const q = mr.allocate(b, 6 * small_page);
+    busy(b, q, 6 * small_page);
     CHECK(mr.usage().waits == 0);
     CHECK(mr.usage().events == 0);
-    CHECK(mr.usage().reserved == 8 * page);
-    mr.deallocate(b, q, 6 * page);
-    void* const r = mr.allocate(b, 10 * page); // the old part of this, the new one is nobody's
-    busy(b, r, 10 * page);
-    mr.deallocate(b, r, 10 * page);
-    CHECK(mr.usage().reserved == 10 * page);
+    CHECK(mr.usage().reserved == 8 * small_page);
+    mr.deallocate(b, q, 6 * small_page);
+    void* const r =
+        mr.allocate(b, 10 * small_page); // the old part of this, the new one is nobody's
+    busy(b, r, 10 * small_page);
+    mr.deallocate(b, r, 10 * small_page);
+    CHECK(mr.usage().reserved == 10 * small_page);
     nothing_was_reported(node);
 }
 
@@ -186,58 +188,58 @@ TEST_CASE(
     "a pool in place: what a captured graph used bars nothing else, and nothing grows in vain") {
     sim_node       node{doubles::small_pages(4096)};
     doubles::watch seen;
-    in_place       mr{watched_blocks{seen}, {.initial_size = 8 * page, .graphs = true}};
+    pool_in_place  mr{watched_blocks{seen}, {.initial_size = 8 * small_page, .graphs = true}};
     sim_stream     s, other;
     sim_graph::begin(s);
-    void* const p = mr.allocate(s, 2 * page);
-    mr.deallocate(s, p, 2 * page);
+    void* const p = mr.allocate(s, 2 * small_page);
+    mr.deallocate(s, p, 2 * small_page);
     sim_graph const graph = sim_graph::end(s);
-    void* const     q     = mr.allocate(other, 6 * page);
-    CHECK(mr.usage().reserved == 8 * page);
-    mr.deallocate(other, q, 6 * page);
-    void* const r = mr.allocate(other, 10 * page); // past what the graph has
-    CHECK(mr.usage().reserved == 12 * page);
+    void* const     q     = mr.allocate(other, 6 * small_page);
+    CHECK(mr.usage().reserved == 8 * small_page);
+    mr.deallocate(other, q, 6 * small_page);
+    void* const r = mr.allocate(other, 10 * small_page); // past what the graph has
+    CHECK(mr.usage().reserved == 12 * small_page);
     CHECK(seen.blocks() == 1);
-    mr.deallocate(other, r, 10 * page);
+    mr.deallocate(other, r, 10 * small_page);
     mr.forget_captures();
-    void* const all = mr.allocate(other, 12 * page);
-    CHECK(mr.usage().reserved == 12 * page);
-    mr.deallocate(other, all, 12 * page);
+    void* const all = mr.allocate(other, 12 * small_page);
+    CHECK(mr.usage().reserved == 12 * small_page);
+    mr.deallocate(other, all, 12 * small_page);
 }
 
 TEST_CASE("a pool in place: a stream that is captured has new memory instead of what is in use") {
     for (bool const graphs : {false, true}) {
         sim_node       node{doubles::small_pages(4096)};
         doubles::watch seen;
-        in_place       mr{watched_blocks{seen}, {.initial_size = 4 * page, .graphs = graphs}};
+        pool_in_place  mr{watched_blocks{seen}, {.initial_size = 4 * small_page, .graphs = graphs}};
         sim_stream     s, other;
-        void* const    p = mr.allocate(other, 4 * page);
-        busy(other, p, 4 * page);
-        mr.deallocate(other, p, 4 * page);
+        void* const    p = mr.allocate(other, 4 * small_page);
+        busy(other, p, 4 * small_page);
+        mr.deallocate(other, p, 4 * small_page);
         sim_graph::begin(s);
-        void* const     q     = mr.allocate(s, 6 * page);
+        void* const     q     = mr.allocate(s, 6 * small_page);
         sim_graph const graph = sim_graph::end(s);
-        CHECK(mr.usage().reserved == 10 * page);
+        CHECK(mr.usage().reserved == 10 * small_page);
         CHECK(seen.blocks() == 1);
         CHECK(mr.usage().waits == 0);
-        mr.deallocate_sync(q, 6 * page);
+        mr.deallocate_sync(q, 6 * small_page);
         nothing_was_reported(node);
     }
 }
 
 TEST_CASE("a pool in place starts another chunk where the one that it has cannot grow") {
-    sim_node       node{doubles::small_pages(4096)};
-    doubles::watch seen;
-    in_place       mr{watched_blocks{seen}};
-    piece const    a = taken(mr, 2_MiB);
-    seen.refuse      = true;
-    piece const b    = taken(mr, 2_MiB);
+    sim_node         node{doubles::small_pages(4096)};
+    doubles::watch   seen;
+    pool_in_place    mr{watched_blocks{seen}};
+    held_piece const a = take_piece(mr, 2_MiB);
+    seen.refuse        = true;
+    held_piece const b = take_piece(mr, 2_MiB);
     CHECK(seen.blocks() == 2);
-    seen.refuse   = false;
-    piece const c = taken(mr, 2_MiB);
+    seen.refuse        = false;
+    held_piece const c = take_piece(mr, 2_MiB);
     CHECK(seen.blocks() == 2);
     CHECK(mr.usage().reserved == 6_MiB);
-    for (piece const& p : {a, b, c}) { give_back(mr, p); }
+    for (held_piece const& p : {a, b, c}) { give_piece(mr, p); }
     CHECK(mr.trim() == 6_MiB);
     CHECK_FALSE(seen.broken);
 }
@@ -246,22 +248,22 @@ TEST_CASE("a pool in place: whatever call of virtual memory fails, nothing is lo
     using memory    = pool<sim_virtual_resource>;
     auto const make = [] {
         return memory{sim_virtual_resource{{.reserve = 1 << 26, .handle_size = small_page}},
-                      {.max_size = 24 * page}};
+                      {.max_size = 24 * small_page}};
     };
     auto const act = [](memory& mr) {
-        laws::block const small{mr, page / 2};
-        laws::block const large{mr, 18 * page};
+        laws::block const small{mr, small_page / 2};
+        laws::block const large{mr, 18 * small_page};
         {
-            laws::block const more{mr, page};
+            laws::block const more{mr, small_page};
             mr.trim();
         }
-        laws::block const again{mr, 2 * page};
+        laws::block const again{mr, 2 * small_page};
         mr.trim();
     };
     auto const look = [](memory& mr, bool) {
         CHECK(mr.usage().live == 0);
-        mr.deallocate_sync(mr.allocate_sync(18 * page), 18 * page);
-        CHECK(mr.usage().reserved <= 24 * page);
+        mr.deallocate_sync(mr.allocate_sync(18 * small_page), 18 * small_page);
+        CHECK(mr.usage().reserved <= 24 * small_page);
     };
     doubles::walk_page_calls(make, act, look);
     for (std::uint64_t const times : {2U, 3U, 100U}) {
@@ -276,11 +278,11 @@ TEST_CASE("a pool in place: whatever host memory is refused, nothing is lost") {
         sim_node       node{doubles::small_pages(4096)};
         doubles::watch seen;
         {
-            in_place    mr{watched_blocks{seen}};
-            piece const a     = taken(mr, 2_MiB);
-            piece const b     = taken(mr, 256);
-            auto const  grows = [&] {
-                laws::block const large{mr, 3_MiB}, small{mr, page};
+            pool_in_place    mr{watched_blocks{seen}};
+            held_piece const a     = take_piece(mr, 2_MiB);
+            held_piece const b     = take_piece(mr, 256);
+            auto const       grows = [&] {
+                laws::block const large{mr, 3_MiB}, small{mr, small_page};
                 mr.trim();
             };
             doubles::bombing armed{n};
@@ -291,8 +293,8 @@ TEST_CASE("a pool in place: whatever host memory is refused, nothing is lost") {
             CHECK(mr.usage().live == 2_MiB + 256);
             grows();
             CHECK(mr.usage().reserved == seen.bytes());
-            give_back(mr, a);
-            give_back(mr, b);
+            give_piece(mr, a);
+            give_piece(mr, b);
         }
         CHECK(seen.blocks() == 0);
         CHECK_FALSE(seen.broken);
@@ -307,17 +309,17 @@ TEST_CASE(
         sim_node       node{doubles::small_pages(1024)};
         doubles::watch seen;
         {
-            in_place                   mr{watched_blocks{seen}, {.max_size = 300 * page}};
-            laws::model_heap<in_place> model{mr,
-                                             {.room       = 280 * page,
-                                              .largest    = 2_MiB,
-                                              .operations = 0,
-                                              .streams    = 6,
-                                              .seed       = seed,
-                                              .may_refuse = true}};
+            pool_in_place mr{watched_blocks{seen}, {.max_size = 300 * small_page}};
+            laws::model_heap<pool_in_place> model{mr,
+                                                  {.room       = 280 * small_page,
+                                                   .largest    = 2_MiB,
+                                                   .operations = 0,
+                                                   .streams    = 6,
+                                                   .seed       = seed,
+                                                   .may_refuse = true}};
             for (int i = 0; i < 6000; ++i) {
                 model.step();
-                if (i % 50 == 0) { mr.trim((static_cast<std::size_t>(i) % 7) * page); }
+                if (i % 50 == 0) { mr.trim((static_cast<std::size_t>(i) % 7) * small_page); }
                 if (i % 50 == 0) { CHECK(mr.usage().reserved == seen.bytes()); }
             }
             model.clear();
@@ -336,18 +338,18 @@ TEST_CASE("a pool in place: several threads grow at once, and one of them trims"
     sim_node       node{doubles::small_pages(4096)};
     doubles::watch seen;
     {
-        in_place mr{watched_blocks{seen}};
+        pool_in_place mr{watched_blocks{seen}};
         {
             std::vector<sim_thread> threads;
             for (unsigned i = 0; i < 3; ++i) {
                 threads.emplace_back(sim_device{}, [&mr, i] {
-                    laws::model_heap<in_place>{mr,
-                                               {.room       = 8_MiB,
-                                                .largest    = 2_MiB,
-                                                .operations = 400,
-                                                .streams    = 2,
-                                                .seed       = i + 1},
-                                               false}
+                    laws::model_heap<pool_in_place>{mr,
+                                                    {.room       = 8_MiB,
+                                                     .largest    = 2_MiB,
+                                                     .operations = 400,
+                                                     .streams    = 2,
+                                                     .seed       = i + 1},
+                                                    false}
                         .run();
                 });
             }
@@ -370,24 +372,24 @@ TEST_CASE(
     "a pool in place: while a chunk grows it is not given back, nor is its end moved otherwise") {
     sim_node       node{doubles::small_pages(4096)};
     doubles::watch seen;
-    in_place       mr{watched_blocks{seen}};
-    give_back(mr, taken(mr, 2_MiB)); // an idle chunk
-    piece other{};
-    bool  met          = false;
+    pool_in_place  mr{watched_blocks{seen}};
+    give_piece(mr, take_piece(mr, 2_MiB)); // an idle chunk
+    held_piece other{};
+    bool       met     = false;
     seen.during_extend = [&] {
         met = true;
         CHECK(mr.trim() == 0);
         CHECK(seen.bytes() == 2_MiB);
-        other = taken(mr, 3_MiB); // too large for it: a chunk of its own
+        other = take_piece(mr, 3_MiB); // too large for it: a chunk of its own
         CHECK(seen.blocks() == 2);
         CHECK(mr.usage().reserved == 5_MiB);
     };
-    piece const p = taken(mr, 4_MiB);
+    held_piece const p = take_piece(mr, 4_MiB);
     CHECK(met);
     CHECK(mr.usage().reserved == seen.bytes());
     CHECK(mr.usage().reserved == 7_MiB);
-    give_back(mr, p);
-    give_back(mr, other);
+    give_piece(mr, p);
+    give_piece(mr, other);
     CHECK(mr.trim() == 7_MiB);
     CHECK_FALSE(seen.broken);
 }
@@ -395,34 +397,34 @@ TEST_CASE(
 TEST_CASE("a pool in place: another takes the end of a chunk that grows, and both have memory") {
     sim_node       node{doubles::small_pages(4096)};
     doubles::watch seen;
-    in_place       mr{watched_blocks{seen}};
-    give_back(mr, taken(mr, 2_MiB));
-    piece other{};
-    seen.during_extend = [&] { other = taken(mr, 2_MiB); };
-    piece const p      = taken(mr, 4_MiB);
+    pool_in_place  mr{watched_blocks{seen}};
+    give_piece(mr, take_piece(mr, 2_MiB));
+    held_piece other{};
+    seen.during_extend = [&] { other = take_piece(mr, 2_MiB); };
+    held_piece const p = take_piece(mr, 4_MiB);
     CHECK((p.at != nullptr && other.at != nullptr && p.at != other.at));
     CHECK(mr.usage().live == 6_MiB);
     CHECK(mr.usage().reserved == seen.bytes());
-    give_back(mr, other);
-    give_back(mr, p);
+    give_piece(mr, other);
+    give_piece(mr, p);
     mr.trim();
     CHECK(node.figures().used == 0);
     CHECK_FALSE(seen.broken);
 }
 
 TEST_CASE("a pool in place: what goes back at a chunk's end is nobody's meanwhile") {
-    sim_node       node{doubles::small_pages(4096)};
-    doubles::watch seen;
-    in_place       mr{watched_blocks{seen}};
-    piece const    first = taken(mr, 2_MiB);
-    give_back(mr, taken(mr, 2_MiB));
-    piece other{};
-    bool  met          = false;
+    sim_node         node{doubles::small_pages(4096)};
+    doubles::watch   seen;
+    pool_in_place    mr{watched_blocks{seen}};
+    held_piece const first = take_piece(mr, 2_MiB);
+    give_piece(mr, take_piece(mr, 2_MiB));
+    held_piece other{};
+    bool       met     = false;
     seen.during_shrink = [&] {
         met = true;
         CHECK(mr.usage().reserved == 2_MiB);
         CHECK(mr.trim() == 0);
-        other = taken(mr, 2_MiB); // elsewhere: that end is on its way
+        other = take_piece(mr, 2_MiB); // elsewhere: that end is on its way
         CHECK(seen.blocks() == 2);
     };
     CHECK(mr.trim() == 2_MiB);
@@ -430,51 +432,51 @@ TEST_CASE("a pool in place: what goes back at a chunk's end is nobody's meanwhil
     CHECK(mr.usage().reserved == seen.bytes());
     busy({}, other.at, other.bytes);
     sim_device::current().synchronize();
-    give_back(mr, first);
-    give_back(mr, other);
+    give_piece(mr, first);
+    give_piece(mr, other);
     CHECK(mr.trim() == 4_MiB);
     CHECK_FALSE(seen.broken);
     nothing_was_reported(node);
 }
 
 TEST_CASE("a pool in place: trim keeps what it was told to, also when others took some meanwhile") {
-    sim_node       node{doubles::small_pages(4096)};
-    doubles::watch seen;
-    in_place       mr{watched_blocks{seen}, {.initial_size = 16 * page}};
-    sim_stream     s;
-    piece const    hole  = taken(mr, 6 * page);
-    piece const    fixed = taken(mr, 6 * page);
-    give_back(mr, hole);
-    void* const p = mr.allocate_sync(4 * page);
+    sim_node         node{doubles::small_pages(4096)};
+    doubles::watch   seen;
+    pool_in_place    mr{watched_blocks{seen}, {.initial_size = 16 * small_page}};
+    sim_stream       s;
+    held_piece const hole  = take_piece(mr, 6 * small_page);
+    held_piece const fixed = take_piece(mr, 6 * small_page);
+    give_piece(mr, hole);
+    void* const p = mr.allocate_sync(4 * small_page);
     REQUIRE(p < fixed.at); // in the hole: the end of the chunk is free
-    busy(s, p, 4 * page, 5ms);
-    mr.deallocate(s, p, 4 * page);
+    busy(s, p, 4 * small_page, 5ms);
+    mr.deallocate(s, p, 4 * small_page);
     std::size_t back = 0;
-    piece       taken_meanwhile{};
+    held_piece  taken_meanwhile{};
     {
-        sim_thread trims{sim_device{}, [&] { back = mr.trim(8 * page); }};
+        sim_thread trims{sim_device{}, [&] { back = mr.trim(8 * small_page); }};
         sim_thread takes{sim_device{}, [&] {
                              sim_work(1ms);
-                             taken_meanwhile = taken(mr, 2 * page);
+                             taken_meanwhile = take_piece(mr, 2 * small_page);
                          }};
     }
-    CHECK(mr.usage().reserved + back == 16 * page);
+    CHECK(mr.usage().reserved + back == 16 * small_page);
     if constexpr (sim_ordered_threads) { CHECK(back == 0); } // just so much was left
-    give_back(mr, taken_meanwhile);
-    give_back(mr, fixed);
+    give_piece(mr, taken_meanwhile);
+    give_piece(mr, fixed);
 }
 
 TEST_CASE("a pool in place moves while unshared, with its chunks, and grows on") {
     sim_node       node{doubles::small_pages(4096)};
     doubles::watch seen;
     {
-        in_place    a{watched_blocks{seen}};
-        piece const p = taken(a, 2_MiB);
-        in_place    b{std::move(a)};
-        piece const q = taken(b, 2_MiB);
+        pool_in_place    a{watched_blocks{seen}};
+        held_piece const p = take_piece(a, 2_MiB);
+        pool_in_place    b{std::move(a)};
+        held_piece const q = take_piece(b, 2_MiB);
         CHECK(seen.blocks() == 1);
-        give_back(b, p);
-        give_back(b, q);
+        give_piece(b, p);
+        give_piece(b, q);
     }
     CHECK(seen.blocks() == 0);
     CHECK_FALSE(seen.broken);
@@ -483,23 +485,23 @@ TEST_CASE("a pool in place moves while unshared, with its chunks, and grows on")
 TEST_CASE("a pool in place: an initial size whose pages are more than the limit is refused") {
     sim_node           node{doubles::small_pages(4096)};
     doubles::watch     seen;
-    pool_options const options{.initial_size = page + 256, .max_size = page + 256};
-    CHECK_THROWS_AS((in_place{watched_blocks{seen}, options}), out_of_memory);
+    pool_options const options{.initial_size = small_page + 256, .max_size = small_page + 256};
+    CHECK_THROWS_AS((pool_in_place{watched_blocks{seen}, options}), out_of_memory);
     CHECK(seen.blocks() == 0);
 }
 
 TEST_CASE("a pool in place: a growth policy that throws leaves the chunk as it was, free to grow") {
-    sim_node       node{doubles::small_pages(4096)};
-    doubles::watch seen;
-    bool           broken = false;
-    pool           mr{watched_blocks{seen}, {}, breaking_growth{&broken}};
-    piece const    p = taken(mr, 2_MiB);
-    broken           = true;
+    sim_node         node{doubles::small_pages(4096)};
+    doubles::watch   seen;
+    bool             broken = false;
+    pool             mr{watched_blocks{seen}, {}, breaking_growth{&broken}};
+    held_piece const p = take_piece(mr, 2_MiB);
+    broken             = true;
     CHECK_THROWS_AS((void)mr.allocate_sync(2_MiB), std::runtime_error);
-    broken        = false;
-    piece const q = taken(mr, 2_MiB);
+    broken             = false;
+    held_piece const q = take_piece(mr, 2_MiB);
     CHECK(seen.blocks() == 1);
-    give_back(mr, p);
-    give_back(mr, q);
+    give_piece(mr, p);
+    give_piece(mr, q);
     CHECK(mr.trim() == 4_MiB);
 }

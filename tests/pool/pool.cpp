@@ -463,6 +463,9 @@ TEST_CASE("pool: a pool that moves takes its blocks along, and the old one is em
     void* const p = a.allocate(s, 1_MiB);
     pool        b{std::move(a)};
     CHECK(b.usage().live == 1_MiB);
+    CHECK(a.usage().live == 0);
+    CHECK(a.usage().peak_live == 0);
+    CHECK(a.usage().allocations == 0);
     a             = pool{sim_resource{}};
     void* const q = a.allocate(s, 2_MiB);
     b.deallocate(s, p, 1_MiB);
@@ -717,4 +720,22 @@ TEST_CASE("pool: a stream that is captured has what is free among blocks of othe
     sim_graph const graph = sim_graph::end(s);
     mr.deallocate_sync(small, 256);
     mr.deallocate_sync(large, 2_MiB);
+}
+
+TEST_CASE("pool: chunks in more pieces than could be joined go back once the streams are done") {
+    sim_node   node{{.on_report = sim_on_report::collect}};
+    pool       mr{sim_resource{}, {.initial_size = 16_MiB, .max_size = 20_MiB}};
+    sim_stream streams[16], last;
+    void*      blocks[16];
+    for (int i = 0; i < 16; ++i) {
+        blocks[i] = mr.allocate(streams[i], 1_MiB);
+        use(streams[i], blocks[i], 1_MiB);
+    }
+    for (int i = 0; i < 16; ++i) { mr.deallocate(streams[i], blocks[i], 1_MiB); }
+    void* const p = mr.try_allocate(last, 18_MiB); // all is free, in one chunk that is too small
+    CHECK(p != nullptr);
+    CHECK(mr.usage().reserved == 18_MiB);
+    use(last, p, 18_MiB);
+    mr.deallocate(last, p, 18_MiB);
+    CHECK(node.reports().empty());
 }

@@ -65,8 +65,7 @@ protected:
     /// Gives the free ends of chunks back until at most `keep` free bytes are held.
     std::size_t give_parts_back(std::size_t keep, guard& held) {
         std::size_t back = 0;
-        if (unused() > keep) { heap_.finish(held); }
-        while (unused() > keep) { // others may have taken some meanwhile
+        while (unused() > keep) {
             std::size_t const excess = unused() - keep;
             move_of_end const m      = heap_.begin_shrinking(this->upstream_.page_size(), excess);
             if (m.base == nullptr) { break; }

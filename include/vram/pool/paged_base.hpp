@@ -178,8 +178,6 @@ protected:
     /// Gives pages of free blocks back until at most `keep` free bytes are held.
     std::size_t give_parts_back(std::size_t keep, guard& held) {
         std::size_t back = 0;
-        if (unused() <= keep) { return 0; }
-        heap_.finish(held);
         for (std::size_t bytes : {std::size_t{1}, bins::largest}) {
             while (unused() > keep && !stitching_) {
                 block*     b   = nullptr;

@@ -15,7 +15,7 @@
 
 #include <concepts> // default_initializable, assignable_from
 #include <cstddef>  // size_t
-#include <utility>  // move
+#include <utility>  // move, exchange
 
 namespace vram {
 
@@ -183,7 +183,11 @@ public:
         {
             auto held = this->lock_.hold();
             heap_.poll();
-            while (this->unused() > keep && this->give_idle_back(held, back)) {}
+            for (bool waited = false; this->unused() > keep;) {
+                if (this->give_idle_back(held, back)) { continue; }
+                if (std::exchange(waited, true)) { break; }
+                heap_.finish(held); // joins what could not be joined: a chunk may be idle now
+            }
             back += this->give_parts_back(keep, held);
         }
         return this->trim_beneath(back);

@@ -44,7 +44,9 @@ public:
           clocks_{events == event_policy::lazy},
           events_{events},
           graphs_{graphs} {}
-    stream_heap(stream_heap&&) = default;
+    stream_heap(stream_heap&& other) noexcept : stream_heap{other.events_, other.graphs_} {
+        *this = std::move(other);
+    }
     stream_heap& operator=(stream_heap&& other) noexcept {
         heaps_         = std::move(other.heaps_);
         warm_          = std::move(other.warm_);
