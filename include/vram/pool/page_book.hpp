@@ -78,6 +78,15 @@ public:
         return (r.last - r.first) * page_ - mapped(r);
     }
 
+    /// The front of a run that has `bytes` of memory, or a page more; all of it where there is less.
+    [[nodiscard]] run front(run r, std::size_t bytes) const noexcept {
+        std::size_t       sum  = 0;
+        std::size_t const last = r.last;
+        for (r.last = r.first; r.last < last && sum < bytes; ++r.last) {
+            sum += chunks_[r.chunk].mapped[r.last] ? page_ : 0;
+        }
+        return r;
+    }
     [[nodiscard]] void* address(run const& r) const noexcept {
         return reinterpret_cast<void*>(chunks_[r.chunk].base + r.first * page_);
     }

@@ -9,7 +9,7 @@
 #include <vram/pool/in_place_base.hpp>  // in_place_base
 #include <vram/pool/page_book.hpp>      // page_book
 
-#include <cstddef> // size_t
+#include <cstddef> // size_t, byte
 #include <cstdint> // uintptr_t
 #include <utility> // move
 
@@ -140,13 +140,24 @@ protected:
                 held.lock();
                 ++this->figures_.upstream;
                 pages_.move(own(*b), target(), went);
-                if (went != (has < lack ? has : lack)) { // some went astray: better no memory noted
-                    pages_.set(own(*b), false);          // than none there
-                    pages_.set(target(), false);
+                if (went != (has < lack ? has : lack)) {
+                    look_again(source, n, held);
+                    look_again(place, m, held);
                 }
             }
             block_list::remove(b);
             heap_.give_again(b);
+        }
+    }
+    /// Asks page by page, where a move was not what it should have been.
+    void look_again(void* at, std::size_t bytes, guard& held) {
+        std::size_t const page = pages_.page();
+        for (auto p = static_cast<std::byte*>(at); bytes != 0; p += page, bytes -= page) {
+            held.unlock();
+            bool const there = this->upstream_.mapped(p, page) != 0;
+            held.lock();
+            auto const first = reinterpret_cast<std::uintptr_t>(p);
+            pages_.set(pages_.touched(first, first + page), there);
         }
     }
     /// Gives memory to the pages that have none; all of them or none.
@@ -191,7 +202,7 @@ protected:
                         return false;
                     });
                 if (b == nullptr) { break; }
-                page_book::run const from = own(*b);
+                page_book::run const from = pages_.front(own(*b), unused() - keep);
                 void* const          at   = pages_.address(from);
                 std::size_t const    n    = pages_.bytes(from);
                 held.unlock();
@@ -199,7 +210,7 @@ protected:
                 held.lock();
                 ++this->figures_.upstream;
                 this->figures_.reserved -= gone;
-                pages_.move(own(*b), gone);
+                pages_.move(own(*b), gone); // its first
                 heap_.give_again(b);
                 back += gone;
                 if (gone == 0) { break; }

@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// A pool whose upstream has addresses and memory apart. What else a pool does is in pool.cpp.
+
+#include <vram/pool/paged_base.hpp> // first: the header must stand alone
+
+#include "../doubles/bombing.hpp"
+#include "../doubles/small_pages.hpp"
+#include "../doubles/streams_at_work.hpp"
+#include "../laws/platform_faults.hpp"
+#include "../laws/random_streams.hpp"
+#include "../laws/resource.hpp"
+
+#include <vram/pool/pool.hpp>
+#include <vram/sim/sim.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <new>
+#include <vector>
+
+using namespace vram;
+using namespace std::chrono_literals;
+using doubles::busy;
+using doubles::small_page;
+
+namespace {
+
+using paged_pool = pool<sim_virtual_resource>;
+
+paged_pool pool_of_pages(pool_options const& options = {}) {
+    return paged_pool{sim_virtual_resource{{.reserve = 1 << 30, .handle_size = small_page}},
+                      options};
+}
+constexpr pool_options remapping{.remap = true};
+constexpr std::size_t  several = 20 * small_page; // more than small blocks have
+
+/// Two holes between blocks that stay, each in pages of its own.
+struct two_holes {
+    explicit two_holes(paged_pool& mr, std::size_t each = several)
+        : bytes{each}, one{nullptr}, two{nullptr} {
+        laws::block const first{mr, bytes};
+        one = mr.allocate_sync(bytes);
+        try {
+            laws::block const other{mr, bytes};
+            two = mr.allocate_sync(bytes);
+        } catch (...) {
+            mr.deallocate_sync(one, bytes);
+            throw;
+        }
+    }
+    void give_back(paged_pool& mr) const {
+        mr.deallocate_sync(one, bytes);
+        mr.deallocate_sync(two, bytes);
+    }
+    std::size_t bytes;
+    void*       one;
+    void*       two;
+};
+
+void expect_no_report(sim_node& node) {
+    for (auto const& r : node.reports()) { MESSAGE(r.text()); }
+    CHECK(node.reports().empty());
+}
+
+} // namespace
+
+TEST_CASE("a pool of pages keeps the laws of a resource") {
+    for (pool_options const options :
+         {pool_options{}, remapping, pool_options{.events = event_policy::eager, .remap = true},
+          pool_options{.initial_size = 8 * small_page, .remap = true},
+          pool_options{.graphs = true, .remap = true}}) {
+        sim_node node{doubles::small_pages(4096)};
+        laws::source([&] { return pool_of_pages(options); },
+                     {.room = 60 * small_page, .largest = 30 * small_page, .operations = 800});
+        CHECK(node.figures().used == 0);
+        expect_no_report(node);
+    }
+}
+
+TEST_CASE("a pool of pages: random blocks on sixteen streams, with pages that move and without") {
+    for (bool const remap : {false, true}) {
+        laws::random_streams({1, 2, 3},
+                             {.room = 256_MiB, .largest = 24_MiB, .operations = 3000, .touch = false},
+                             [&] {
+                                 return paged_pool{sim_virtual_resource{{.handle_size = 2_MiB}},
+                                                   {.remap = remap}};
+                             });
+    }
+}
+
+TEST_CASE("a pool of pages puts free pages under a request that no free run could meet") {
+    for (bool const remap : {false, true}) {
+        sim_node node{doubles::small_pages(4096)};
+        {
+            paged_pool        mr = pool_of_pages({.remap = remap});
+            two_holes const   holes{mr};
+            std::size_t const before = mr.usage().reserved;
+            REQUIRE(before == 4 * several);
+            sim_stream  s;
+            void* const wide = mr.allocate(s, 2 * several);
+            busy(s, wide, 2 * several);
+            CHECK(mr.usage().reserved == (remap ? before : before + 2 * several));
+            CHECK(node.figures().used == mr.usage().reserved);
+            mr.deallocate(s, wide, 2 * several);
+            holes.give_back(mr);
+            mr.trim();
+            CHECK(mr.usage().reserved == 0);
+        }
+        CHECK(node.figures().used == 0);
+        expect_no_report(node);
+    }
+}
+
+TEST_CASE("a pool of pages within its limit moves them where others would have to refuse") {
+    sim_node node{doubles::small_pages(4096)};
+    {
+        paged_pool      mr = pool_of_pages({.max_size = 4 * several, .remap = true});
+        two_holes const holes{mr};
+        void* const     wide = mr.allocate_sync(2 * several);
+        CHECK(mr.usage().reserved == 4 * several);
+        CHECK(mr.try_allocate_sync(several) == nullptr);
+        mr.deallocate_sync(wide, 2 * several);
+        holes.give_back(mr);
+    }
+    CHECK(node.figures().used == 0);
+    expect_no_report(node);
+}
+
+TEST_CASE("a pool of pages moves none that a stream may still use") {
+    sim_node node{doubles::small_pages(4096)};
+    {
+        paged_pool  mr = pool_of_pages(remapping);
+        sim_stream  worker, other;
+        void* const p    = mr.allocate(worker, several);
+        void* const wall = mr.allocate(worker, several);
+        busy(worker, p, several);
+        mr.deallocate(worker, p, several);
+        void* const wide = mr.allocate(other, 2 * several); // the host waited for the worker
+        busy(other, wide, 2 * several);
+        CHECK(mr.usage().reserved == 3 * several);
+        mr.deallocate(other, wide, 2 * several);
+        mr.deallocate(worker, wall, several);
+    }
+    expect_no_report(node);
+}
+
+TEST_CASE("a pool of pages gives back every page that nothing is out of, and takes it again") {
+    sim_node node{doubles::small_pages(4096)};
+    {
+        paged_pool      mr = pool_of_pages();
+        two_holes const holes{mr};
+        CHECK(mr.trim(several + several / 2) == several / 2); // to the page
+        CHECK(mr.usage().reserved == 3 * several + several / 2);
+        CHECK(mr.trim() == several + several / 2);
+        CHECK(mr.usage().reserved == 2 * several);
+        CHECK(node.figures().used == 2 * several);
+        sim_stream  s;
+        void* const again = mr.allocate(s, several);
+        busy(s, again, several);
+        CHECK(mr.usage().reserved == 3 * several); // where it had been: no new addresses
+        mr.deallocate(s, again, several);
+        holes.give_back(mr);
+        CHECK(mr.trim() == 3 * several);
+        CHECK(mr.usage().reserved == 0);
+    }
+    CHECK(node.figures().used == 0);
+    expect_no_report(node);
+}
+
+TEST_CASE("a pool of pages that is captured moves none, and takes new ones") {
+    sim_node node{doubles::small_pages(4096)};
+    {
+        paged_pool        mr = pool_of_pages({.graphs = true, .remap = true});
+        two_holes const   holes{mr};
+        std::size_t const before = mr.usage().reserved;
+        sim_stream        s;
+        sim_graph::begin(s);
+        void* const wide = mr.allocate(s, 2 * several);
+        CHECK(mr.usage().reserved == before + 2 * several);
+        mr.deallocate(s, wide, 2 * several);
+        sim_graph const graph = sim_graph::end(s);
+        mr.forget_captures();
+        holes.give_back(mr);
+    }
+    CHECK(node.figures().used == 0);
+    expect_no_report(node);
+}
+
+TEST_CASE("a pool of pages: whatever call of virtual memory fails, nothing is lost") {
+    constexpr std::size_t few  = 6 * small_page;
+    auto const            act  = [](paged_pool& mr) {
+        two_holes const holes{mr, few};
+        try {
+            laws::block const wide{mr, 2 * few};
+            laws::block const large{mr, 17 * small_page};
+            mr.trim();
+            laws::block const again{mr, few};
+        } catch (...) {
+            holes.give_back(mr);
+            throw;
+        }
+        mr.trim();
+        holes.give_back(mr);
+    };
+    auto const look = [](paged_pool& mr, bool) {
+        CHECK(mr.usage().live == 0);
+        mr.deallocate_sync(mr.allocate_sync(18 * small_page), 18 * small_page);
+    };
+    for (bool const remap : {false, true}) {
+        auto const make = [&] {
+            return paged_pool{sim_virtual_resource{{.reserve = 1 << 26, .handle_size = small_page}},
+                              {.max_size = 60 * small_page, .remap = remap}};
+        };
+        for (std::uint64_t const times : {1U, 2U, 3U, 100U}) {
+            doubles::walk_page_calls(make, act, look, times);
+        }
+    }
+}
+
+TEST_CASE("a pool of pages: whatever host memory is refused, nothing is lost") {
+    bool hit = true;
+    for (std::uint64_t n = 1; hit; ++n) {
+        REQUIRE(n < 1000);
+        sim_node node{doubles::small_pages(4096)};
+        {
+            paged_pool      mr = pool_of_pages(remapping);
+            two_holes const holes{mr};
+            auto const      moves = [&] {
+                laws::block const wide{mr, 2 * several}, small{mr, 100};
+                mr.trim();
+            };
+            doubles::bombing armed{n};
+            try {
+                moves();
+            } catch (std::bad_alloc const&) {}
+            hit = armed.defuse();
+            CHECK(mr.usage().live == 2 * several);
+            moves();
+            holes.give_back(mr);
+            mr.trim();
+            CHECK(mr.usage().reserved == 0);
+        }
+        CHECK(node.figures().used == 0);
+        expect_no_report(node);
+    }
+}
+
+TEST_CASE("a pool of pages survives whatever call of its platform fails") {
+    laws::survives_platform_faults(
+        [](event_policy events) { return paged_pool{sim_virtual_resource{}, {.events = events, .remap = true}}; },
+        [](paged_pool& mr, sim_stream_view a, sim_stream_view b) {
+            laws::take_turns(mr, a, b, {3_MiB, 40_MiB, 100, 17_MiB});
+        });
+}
+
+TEST_CASE("a pool of pages: several threads move pages at once, and one of them trims") {
+    for (bool const remap : {false, true}) {
+        sim_node node{doubles::small_pages(4096)};
+        {
+            paged_pool mr = pool_of_pages({.remap = remap});
+            {
+                std::vector<sim_thread> threads;
+                for (unsigned i = 0; i < 3; ++i) {
+                    threads.emplace_back(sim_device{}, [&mr, i] {
+                        laws::model_heap<paged_pool>{mr,
+                                                     {.room       = 12_MiB,
+                                                      .largest    = 4_MiB,
+                                                      .operations = 300,
+                                                      .streams    = 2,
+                                                      .seed       = i + 1},
+                                                     false}
+                            .run();
+                    });
+                }
+                threads.emplace_back(sim_device{}, [&mr] {
+                    for (int i = 0; i < 40; ++i) {
+                        mr.trim();
+                        sim_work(20us);
+                    }
+                });
+            }
+            mr.trim();
+            CHECK(mr.usage().reserved == 0);
+        }
+        CHECK(node.figures().used == 0);
+        expect_no_report(node);
+    }
+}
