@@ -50,7 +50,7 @@ public:
     }
 
     [[nodiscard]] std::size_t page_size() const noexcept { return page; }
-    bool extend(void* p, std::size_t bytes, std::size_t more) noexcept {
+    bool                      extend(void* p, std::size_t bytes, std::size_t more) noexcept {
         return fill(static_cast<std::byte*>(p) + bytes, more);
     }
     bool        widen(void*, std::size_t, std::size_t) noexcept { return true; }

@@ -21,6 +21,15 @@ TEST_CASE("pool on CUDA keeps the laws of a resource") {
         {.operations = 2000});
 }
 
+TEST_CASE("pool on CUDA over virtual memory keeps the laws, with pages that move and without") {
+    machine const here;
+    for (bool const remap : {false, true}) {
+        laws::source(
+            [&] { return pool{virtual_resource{{.handle_size = 2_MiB}}, {.remap = remap}}; },
+            {.room = 96_MiB, .largest = 12_MiB, .operations = 600});
+    }
+}
+
 TEST_CASE("pool on CUDA: the default streams are streams like others") {
     machine const                       here;
     cuda_stream const                   s;

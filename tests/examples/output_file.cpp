@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <output_file.hpp> // first: the header stands alone
+#include "../../examples/output_file.hpp" // first: the header must stand alone
 
 #include <doctest/doctest.h>
 

@@ -33,7 +33,8 @@ TEST_CASE("page_book: a chunk has memory everywhere, and what it is widened by h
     CHECK(book.remove(address_of(far_base)) == 2 * leaf);
 }
 
-TEST_CASE("page_book: a range touches the pages that it shares, and has to itself those it does not") {
+TEST_CASE(
+    "page_book: a range touches the pages that it shares, and has to itself those it does not") {
     page_book book{leaf};
     book.add(address_of(near_base), 8 * leaf);
     auto const touched = book.touched(near_base + 1, near_base + 2 * leaf + 1);
@@ -46,7 +47,8 @@ TEST_CASE("page_book: a range touches the pages that it shares, and has to itsel
     CHECK(book.bytes(book.whole(near_base + 1, near_base + 2)) == 0);
 }
 
-TEST_CASE("page_book: what moves leaves the first pages that had memory for the first that had none") {
+TEST_CASE(
+    "page_book: what moves leaves the first pages that had memory for the first that had none") {
     page_book book{leaf};
     book.add(address_of(near_base), 4 * leaf);
     book.widen(address_of(near_base), 4 * leaf);

@@ -80,12 +80,11 @@ TEST_CASE("a pool of pages keeps the laws of a resource") {
 
 TEST_CASE("a pool of pages: random blocks on sixteen streams, with pages that move and without") {
     for (bool const remap : {false, true}) {
-        laws::random_streams({1, 2, 3},
-                             {.room = 256_MiB, .largest = 24_MiB, .operations = 3000, .touch = false},
-                             [&] {
-                                 return paged_pool{sim_virtual_resource{{.handle_size = 2_MiB}},
-                                                   {.remap = remap}};
-                             });
+        laws::random_streams(
+            {1, 2, 3}, {.room = 256_MiB, .largest = 24_MiB, .operations = 3000, .touch = false},
+            [&] {
+                return paged_pool{sim_virtual_resource{{.handle_size = 2_MiB}}, {.remap = remap}};
+            });
     }
 }
 
@@ -188,8 +187,8 @@ TEST_CASE("a pool of pages that is captured moves none, and takes new ones") {
 }
 
 TEST_CASE("a pool of pages: whatever call of virtual memory fails, nothing is lost") {
-    constexpr std::size_t few  = 6 * small_page;
-    auto const            act  = [](paged_pool& mr) {
+    constexpr std::size_t few = 6 * small_page;
+    auto const            act = [](paged_pool& mr) {
         two_holes const holes{mr, few};
         try {
             laws::block const wide{mr, 2 * few};
@@ -248,7 +247,9 @@ TEST_CASE("a pool of pages: whatever host memory is refused, nothing is lost") {
 
 TEST_CASE("a pool of pages survives whatever call of its platform fails") {
     laws::survives_platform_faults(
-        [](event_policy events) { return paged_pool{sim_virtual_resource{}, {.events = events, .remap = true}}; },
+        [](event_policy events) {
+            return paged_pool{sim_virtual_resource{}, {.events = events, .remap = true}};
+        },
         [](paged_pool& mr, sim_stream_view a, sim_stream_view b) {
             laws::take_turns(mr, a, b, {3_MiB, 40_MiB, 100, 17_MiB});
         });

@@ -77,9 +77,7 @@ public:
         return found * per_level + static_cast<std::size_t>(std::countr_zero(maps_[found]));
     }
     /// The block that was put into a bin last, or null; and the one before it, or null.
-    [[nodiscard]] block* front(std::size_t bin) const noexcept {
-        return lists_[bin].front();
-    }
+    [[nodiscard]] block* front(std::size_t bin) const noexcept { return lists_[bin].front(); }
     [[nodiscard]] block* after(std::size_t bin, block const* b) const noexcept {
         return lists_[bin].after(b);
     }

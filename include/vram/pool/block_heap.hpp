@@ -34,7 +34,7 @@ public:
         block*      first     = nullptr;
         void*       base      = nullptr;
         std::size_t bytes     = 0;
-        std::size_t alignment = 0; ///< what the upstream was asked for
+        std::size_t alignment = 0;     ///< what the upstream was asked for
         bool        busy      = false; ///< its end is being moved: it stays as it is meanwhile
 
         /// Whether all of it is free, in one block.
@@ -245,9 +245,9 @@ public:
     [[nodiscard]] move_of_end begin_shrinking(std::size_t page, std::size_t most,
                                               Price const& price) noexcept {
         std::size_t const pages = (most - 1) / page + 1;
-        move_of_end found;
+        move_of_end       found;
         free_.for_each_tail([&](block const* tail) {
-            chunk const&      c  = around(tail);
+            chunk const&      c     = around(tail);
             std::size_t const there = tail->bytes / page;
             std::size_t const by    = (there < pages ? there : pages) * page;
             if (c.busy || found.base != nullptr || by == 0 || by == c.bytes) { return; }

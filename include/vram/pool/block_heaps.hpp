@@ -39,8 +39,8 @@ public:
     }
     /// Where a block is.
     [[nodiscard]] block_heap& of(block const& b) noexcept { return all_[b.apart ? 0 : 1]; }
-    [[nodiscard]] auto begin() noexcept { return all_; }
-    [[nodiscard]] auto end() noexcept { return all_ + count; }
+    [[nodiscard]] auto        begin() noexcept { return all_; }
+    [[nodiscard]] auto        end() noexcept { return all_ + count; }
 
     /// The block handed out at `p`, for `bytes` as its client says, or null.
     [[nodiscard]] block* live(void const* p, std::size_t bytes) const noexcept {
@@ -63,9 +63,8 @@ public:
         for (block_heap& heap : *this) {
             std::size_t const i = heap.idle_chunk(price);
             if (i == heap.chunks().size()) { continue; }
-            unsigned const cost   = free_blocks::priced(*heap.chunks()[i].first, price);
-            bool const     larger = best.heap == nullptr ||
-                                heap.chunks()[i].bytes > best.what().bytes;
+            unsigned const cost = free_blocks::priced(*heap.chunks()[i].first, price);
+            bool const larger = best.heap == nullptr || heap.chunks()[i].bytes > best.what().bytes;
             if (cost < best.cost || (cost == best.cost && larger)) { best = {&heap, i, cost}; }
         }
         return best;

@@ -15,7 +15,7 @@ namespace vram {
 /// Cost      a few instructions, none of them a branch; nothing is allocated
 class block_list {
 public:
-    block_list() noexcept   = default;
+    block_list() noexcept    = default;
     block_list(block_list&&) = delete;
 
     [[nodiscard]] bool empty() const noexcept { return ends_.next == &ends_; }

@@ -25,8 +25,8 @@ struct geometric_growth {
     std::size_t unit  = 2_MiB;  ///< the page of device memory: less is wasted by the driver
 
     [[nodiscard]] std::size_t operator()(growth_request const& request) const noexcept {
-        auto const  part = static_cast<std::size_t>(static_cast<double>(request.held) * share);
-        std::size_t size = request.needed > part ? request.needed : part;
+        auto const  part      = static_cast<std::size_t>(static_cast<double>(request.held) * share);
+        std::size_t size      = request.needed > part ? request.needed : part;
         std::size_t const low = request.needed > 1_MiB ? least : unit;
         return align(size > low ? size : low, unit);
     }

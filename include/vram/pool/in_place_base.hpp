@@ -41,7 +41,7 @@ protected:
         std::size_t by = 0;
         try {
             by = base::stepping_down(more ? wanted(r, wish) : m.by, m.by,
-                               [&](std::size_t n) { return extend(m, n); });
+                                     [&](std::size_t n) { return extend(m, n); });
         } catch (...) {
             held.lock();
             heap_.end_move(m, 0);

@@ -55,8 +55,8 @@ protected:
     void* lengthen(request const& r, bool captured, bool) {
         auto held = this->lock_.hold();
         if (stitching_) { return nullptr; }
-        bool const move = this->options_.remap && !captured;
-        block* const b = bare_block(r, held);
+        bool const   move = this->options_.remap && !captured;
+        block* const b    = bare_block(r, held);
         if (b == nullptr || stitching_) {
             if (b != nullptr) { heap_.give_bare(b); }
             return nullptr;

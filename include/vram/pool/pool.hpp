@@ -162,9 +162,9 @@ public:
     }
     /// Peaks start again from what is out and held now. Returns the figures from before.
     memory_usage reset_peaks() noexcept {
-        auto const   held   = this->lock_.hold();
-        memory_usage before = this->figures_;
-        before.peak_live    = heap_.reset_peak();
+        auto const   held            = this->lock_.hold();
+        memory_usage before          = this->figures_;
+        before.peak_live             = heap_.reset_peak();
         this->figures_.peak_reserved = this->figures_.reserved;
         return before;
     }
@@ -308,9 +308,8 @@ private:
         }
         heap_.settle(held);
         held.unlock();
-        heap_.blocks().for_each_chunk([&](chunk const& c) {
-            this->upstream_.deallocate_sync(c.base, c.bytes, c.alignment);
-        });
+        heap_.blocks().for_each_chunk(
+            [&](chunk const& c) { this->upstream_.deallocate_sync(c.base, c.bytes, c.alignment); });
     }
 };
 

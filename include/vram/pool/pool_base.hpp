@@ -4,11 +4,11 @@
 /// \file
 /// `pool_base` is the part of `pool` that all of them share: the blocks, and growth by whole chunks.
 
-#include <vram/base/align.hpp>         // saturating_add
-#include <vram/concepts/growth.hpp>    // growth
-#include <vram/pool/growing_base.hpp>  // growing_base
-#include <vram/pool/pool_options.hpp>  // pool_options
-#include <vram/pool/stream_heap.hpp>   // stream_heap
+#include <vram/base/align.hpp>        // saturating_add
+#include <vram/concepts/growth.hpp>   // growth
+#include <vram/pool/growing_base.hpp> // growing_base
+#include <vram/pool/pool_options.hpp> // pool_options
+#include <vram/pool/stream_heap.hpp>  // stream_heap
 
 #include <cstddef> // size_t
 #include <utility> // move, exchange

@@ -32,31 +32,28 @@ namespace vram {
 template <class Platform, bool InPlace = false>
 class stream_heap {
 public:
-    using stream  = typename Platform::stream;
-    using guard   = typename platform_lock<Platform>::guard;
-    using request = block_request<stream>;
+    using stream      = typename Platform::stream;
+    using guard       = typename platform_lock<Platform>::guard;
+    using request     = block_request<stream>;
     using chunk       = block_heap::chunk;
     using move_of_end = block_heap::move_of_end;
 
     /// `apart`: small blocks have chunks of their own.
     stream_heap(event_policy events, bool graphs, bool apart = true) noexcept
-        : heaps_{apart},
-          clocks_{events == event_policy::lazy},
-          events_{events},
-          graphs_{graphs} {}
+        : heaps_{apart}, clocks_{events == event_policy::lazy}, events_{events}, graphs_{graphs} {}
     stream_heap(stream_heap&& other) noexcept : stream_heap{other.events_, other.graphs_} {
         *this = std::move(other);
     }
     stream_heap& operator=(stream_heap&& other) noexcept {
-        heaps_         = std::move(other.heaps_);
-        warm_          = std::move(other.warm_);
-        clocks_        = std::move(other.clocks_);
-        live_          = std::exchange(other.live_, 0);
-        allocations_   = std::exchange(other.allocations_, 0);
-        requested_     = std::exchange(other.requested_, 0);
-        peak_live_     = std::exchange(other.peak_live_, 0);
-        events_        = other.events_;
-        graphs_        = other.graphs_;
+        heaps_       = std::move(other.heaps_);
+        warm_        = std::move(other.warm_);
+        clocks_      = std::move(other.clocks_);
+        live_        = std::exchange(other.live_, 0);
+        allocations_ = std::exchange(other.allocations_, 0);
+        requested_   = std::exchange(other.requested_, 0);
+        peak_live_   = std::exchange(other.peak_live_, 0);
+        events_      = other.events_;
+        graphs_      = other.graphs_;
         return *this;
     }
 
@@ -137,8 +134,7 @@ public:
     }
     /// Whole pages at the end of a chunk that nobody uses any more: gone from the books, and the
     /// chunk busy until `end_move`.
-    [[nodiscard]] move_of_end begin_shrinking(std::size_t page,
-                                              std::size_t most) noexcept {
+    [[nodiscard]] move_of_end begin_shrinking(std::size_t page, std::size_t most) noexcept {
         cool();
         return heaps_.begin_shrinking(page, most, clocks_.for_asker(nullptr, false));
     }
@@ -159,7 +155,7 @@ public:
         clock* const mine     = r.on != nullptr ? &clocks_.of(*r.on) : nullptr;
         bool const   captured = mine != nullptr && graphs_ && Platform::capturing(*r.on);
         auto const   price    = clocks_.for_asker(mine, captured);
-        auto const   part = [&](block const& b, auto start) {
+        auto const   part     = [&](block const& b, auto start) {
             return b.waits_for().within(start, start + r.bytes);
         };
         for (unsigned most : {0U, 1U}) {
@@ -248,10 +244,10 @@ public:
     /// Joins what rests first, so that the figures are those of the memory.
     [[nodiscard]] memory_usage usage() {
         cool();
-        memory_usage now{.live          = live_,
-                         .requested     = requested_,
-                         .peak_live     = peak_live_,
-                         .allocations   = allocations_};
+        memory_usage now{.live        = live_,
+                         .requested   = requested_,
+                         .peak_live   = peak_live_,
+                         .allocations = allocations_};
         now.reserved     = heaps_.reserved();
         now.largest_free = heaps_.largest_free();
         now.events       = clocks_.events();
@@ -282,7 +278,7 @@ public:
     void raise_peak(std::size_t to) noexcept { peak_live_ = to > peak_live_ ? to : peak_live_; }
 
     [[nodiscard]] block_heaps<InPlace> const& blocks() const noexcept { return heaps_; }
-    [[nodiscard]] std::size_t live_bytes() const noexcept { return live_; }
+    [[nodiscard]] std::size_t                 live_bytes() const noexcept { return live_; }
 
 private:
     using clock = typename clocks<Platform>::clock;
@@ -393,14 +389,14 @@ private:
     }
 
     block_heaps<InPlace> heaps_;
-    warm_blocks      warm_;
-    clocks<Platform> clocks_;
-    std::size_t      live_          = 0;
-    std::uint64_t    allocations_   = 0; // between them, so that no two are stored one by one and
-    std::size_t      requested_     = 0; // loaded as a pair: that stalls
-    std::size_t      peak_live_     = 0;
-    event_policy     events_;
-    bool             graphs_;
+    warm_blocks          warm_;
+    clocks<Platform>     clocks_;
+    std::size_t          live_        = 0;
+    std::uint64_t        allocations_ = 0; // between them, so that no two are stored one by one and
+    std::size_t          requested_   = 0; // loaded as a pair: that stalls
+    std::size_t          peak_live_   = 0;
+    event_policy         events_;
+    bool                 graphs_;
 };
 
 } // namespace vram
