@@ -76,7 +76,7 @@ TEST_CASE("arena on CUDA: a stream that uses its own memory again makes no call"
     for (arena_key const key : {arena_key::thread, arena_key::stream}) {
         cuda_stream const                          s;
         arena<pool<stream_ordered<cuda_resource>>> memory{{.key = key}};
-        memory.deallocate(s, memory.allocate(s, 8_MiB), 8_MiB);
+        memory.deallocate(s, memory.allocate(s, 1_MiB), 1_MiB);
         auto const before = doubles::cudart::calls();
         for (int i = 0; i < 100; ++i) {
             void* const p = memory.allocate(s, 1_MiB);
@@ -91,7 +91,9 @@ TEST_CASE("pool on CUDA: a stream that uses its own memory again makes no call")
     machine const                       here;
     cuda_stream const                   s;
     pool<stream_ordered<cuda_resource>> memory;
-    memory.deallocate(s, memory.allocate(s, 8_MiB), 8_MiB);
+    for (std::size_t const kind : {8_MiB, 1_MiB}) { // large blocks and small ones
+        memory.deallocate(s, memory.allocate(s, kind), kind);
+    }
     auto const before = doubles::cudart::calls();
     for (std::size_t bytes = 1; bytes < 4_MiB; bytes = 2 * bytes + 1) {
         void* const p = memory.allocate(s, bytes);

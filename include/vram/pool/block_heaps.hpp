@@ -24,10 +24,10 @@ public:
     using chunk       = block_heap::chunk;
     using move_of_end = block_heap::move_of_end;
 
-    static constexpr std::size_t small = 1_MiB; ///< blocks up to this size are kept apart
+    static constexpr std::size_t small_size = 1_MiB; ///< blocks up to this size are kept apart
 
     /// `apart`: whether small blocks are. A request may be met from the other heap all the same.
-    explicit block_heaps(bool apart = true) noexcept : small_{apart ? small : 0} {}
+    explicit block_heaps(bool apart = true) noexcept : small_{apart ? small_size : 0} {}
 
     /// Where a block of this size should be, and the other heap.
     [[nodiscard]] block_heap&       of(std::size_t bytes) noexcept { return all_[index(bytes)]; }

@@ -110,7 +110,7 @@ public:
         return nullptr;
     }
 
-    /// Has an event cover all that `held` waits for, where one can, so that `poll` may find it done.
+    /// Has an event cover what `held` waits for, where one can, so that `poll` may find it done.
     void cover(tags const& held) {
         for (tag const& t : held) {
             clock& other = *slots_[t.slot];

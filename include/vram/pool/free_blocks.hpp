@@ -71,7 +71,7 @@ public:
         return best;
     }
 
-    /// Among few blocks that are large enough, smaller ones first, the place for which `judge(block,
+    /// Among few blocks that are large enough, small ones first, the place for which `judge(block,
     /// start)` is the least; none where it says `~0` of all.
     template <class Judge>
     [[nodiscard]] fit least(std::size_t bytes, std::size_t alignment, Judge const& judge) const {

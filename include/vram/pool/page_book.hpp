@@ -78,7 +78,7 @@ public:
         return (r.last - r.first) * page_ - mapped(r);
     }
 
-    /// The front of a run that has `bytes` of memory, or a page more; all of it where there is less.
+    /// The front of a run that has `bytes` of memory, or a bit more; all of it where it has less.
     [[nodiscard]] run front(run r, std::size_t bytes) const noexcept {
         std::size_t       sum  = 0;
         std::size_t const last = r.last;

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `pool_base` is the part of `pool` that all of them share: the blocks, and growth by whole chunks.
+/// `pool_base` is the part that every `pool` has: its blocks, and growth by whole chunks.
 
 #include <vram/base/align.hpp>        // saturating_add
 #include <vram/concepts/growth.hpp>   // growth
