@@ -44,8 +44,8 @@ struct block : links { // in its bin
         tag_note*     note;
     };
     std::uint32_t slot      = nobody; ///< while not handed out: who may still be using all of it
-    std::uint8_t  slack     = 0;      ///< bytes that the client did not ask for: below a granule
-    std::uint8_t  alignment = 0;      ///< that the client asked for: the power of two
+    std::uint16_t slack     = 0;      ///< bytes that the client did not ask for
+    std::uint8_t  alignment : 6 = 0;  ///< that the client asked for: the power of two
     bool          bare : 1  = false;  ///< free, and parts of it may have no memory behind them
     bool          apart : 1 = false;  ///< it lies among blocks that are kept apart from others
     state         now       = state::live;

@@ -16,7 +16,7 @@
 
 #include <bit>     // countr_zero
 #include <cstddef> // size_t
-#include <cstdint> // uintptr_t, uint8_t, uint16_t
+#include <cstdint> // uintptr_t, uint16_t
 #include <utility> // move, exchange
 
 namespace vram {
@@ -84,8 +84,10 @@ public:
         retract(*b);
         bool const may_rest =
             on != nullptr && freed_on(*on, b) && plain() && b->bytes <= warm_blocks::largest;
-        if (block* const displaced = may_rest ? warm_.put(b) : b) {
-            heaps_.of(*displaced).give(displaced, settled());
+        if (may_rest) {
+            warm_.put(b);
+        } else {
+            heaps_.of(*b).give(b, settled());
         }
         return true;
     }
@@ -341,11 +343,11 @@ private:
         return handed_out(r, heaps_.of(*place.where).take(place, r.bytes));
     }
     block* handed_out(request const& r, block* b) noexcept {
-        b->slack     = static_cast<std::uint8_t>(r.bytes - r.asked);
-        b->alignment = static_cast<std::uint8_t>(std::countr_zero(r.alignment));
+        b->slack     = static_cast<std::uint16_t>(b->bytes - r.asked);
+        b->alignment = std::countr_zero(r.alignment) & 63;
         ++allocations_;
         requested_ += r.asked;
-        live_ += r.bytes;
+        live_ += b->bytes;
         if (live_ > peak_live_) { peak_live_ = live_; }
         return b;
     }

@@ -5,71 +5,109 @@
 /// `warm_blocks` keep what was given back last as it is, for the next request of the same size.
 
 #include <vram/base/bytes.hpp> // literals
+#include <vram/pool/bins.hpp>  // bins
 #include <vram/pool/block.hpp> // block, tag
 
+#include <bit>     // countr_zero
 #include <cstddef> // size_t
-#include <utility> // exchange
+#include <cstdint> // uint64_t
 
 namespace vram {
 
-/// A few blocks that rest: not handed out, in no bin, joined with nothing. Most programs ask again,
-/// on the same stream, for a size that they have just given back; then nothing is cut, joined or
-/// looked for. Each place takes one block; a size and a stream have one place.
+/// Small blocks that rest: not handed out, in no bin, joined with nothing. Most programs ask again,
+/// on the same stream, for about the size that they have just given back; then nothing is cut,
+/// joined or looked for (the quick lists of Weinstock, 1976). A block may be a little larger than
+/// what is asked. What rests is joined when nothing else will do: see `drain`.
 ///
+/// Failure   never
 /// Threads   one at a time
-/// Cost      a few instructions
+/// Cost      `take` and `put` a few instructions, at any number of blocks; `drain` that number
 class warm_blocks {
 public:
-    static constexpr std::size_t places  = 64;
     static constexpr std::size_t largest = 1_MiB; ///< larger ones are joined at once
+    static constexpr std::size_t slack   = 60_KiB; ///< no block is that much too large
 
     warm_blocks() = default;
     warm_blocks(warm_blocks&& other) noexcept { *this = static_cast<warm_blocks&&>(other); }
     warm_blocks& operator=(warm_blocks&& other) noexcept {
-        for (std::size_t i = 0; i < places; ++i) { at_[i] = std::exchange(other.at_[i], nullptr); }
-        count_ = std::exchange(other.count_, 0);
+        if (this == &other) { return *this; }
+        for (std::size_t i = 0; i < ways; ++i) {
+            ways_[i]       = other.ways_[i];
+            other.ways_[i] = {};
+        }
         return *this;
     }
 
-    /// A block of just this size that the stream in `slot` has given back, or null.
+    /// A block of this size, or up to an eighth more, that the stream in `slot` has given back, or
+    /// null.
     [[nodiscard]] block* take(std::size_t slot, std::size_t bytes, std::size_t alignment) noexcept {
-        block*&      place = at_[of(slot, bytes)];
-        block* const b     = place;
-        if (b == nullptr || b->bytes != bytes || b->slot != slot || b->epoch == tag::captured ||
-            (b->address & (alignment - 1)) != 0) {
+        if (bytes > largest) { return nullptr; }
+        way&        mine = ways_[slot % ways];
+        std::size_t i    = bins::of(bytes);
+        block*      b    = mine.first[i];
+        if (b == nullptr || b->bytes != bytes) { // not just what is asked
+            if (b == nullptr || b->bytes < bytes) { i = mine.next(i + 1); }
+            if (i == lists) { return nullptr; }
+            b                       = mine.first[i];
+            std::size_t const extra = bytes / 8 < slack ? bytes / 8 : slack;
+            if (b->bytes - bytes > extra) { return nullptr; }
+        }
+        if (b->slot != slot || b->epoch == tag::captured || (b->address & (alignment - 1)) != 0) {
             return nullptr;
         }
-        place = nullptr;
-        --count_;
+        mine.pop(i);
         return b;
     }
-    /// Keeps a block that its `slot` has given back. Returns one that has to go, or null.
-    [[nodiscard]] block* put(block* b) noexcept {
-        b->now                 = block::state::resting;
-        block* const displaced = std::exchange(at_[of(b->slot, b->bytes)], b);
-        count_ += displaced == nullptr;
-        return displaced;
+    /// Keeps a block, of at most `largest` bytes, that its `slot` has given back.
+    void put(block* b) noexcept {
+        b->now                = block::state::resting;
+        std::size_t const i   = bins::of(b->bytes);
+        way&              its = ways_[b->slot % ways];
+        b->next               = its.first[i];
+        if (its.first[i] == nullptr) { its.map[i / 64] |= std::uint64_t{1} << (i % 64); }
+        its.first[i] = b;
     }
     /// Calls `give(block)` with each, and keeps none. Whether there were any.
     template <class Give>
     bool drain(Give const& give) noexcept {
-        if (count_ == 0) { return false; }
-        count_ = 0;
-        for (block*& place : at_) {
-            if (place != nullptr) { give(std::exchange(place, nullptr)); }
+        bool any = false;
+        for (way& each : ways_) {
+            for (std::size_t i = each.next(0); i != lists; i = each.next(i)) {
+                block* const b = each.first[i];
+                each.pop(i);
+                give(b);
+                any = true;
+            }
         }
-        return true;
+        return any;
     }
 
 private:
-    /// Fibonacci hashing, as in `address_map`.
-    [[nodiscard]] static std::size_t of(std::size_t slot, std::size_t bytes) noexcept {
-        static_assert(places == 64);
-        return static_cast<std::size_t>((bytes + slot) * 0x9E3779B97F4A7C15U >> 58);
-    }
+    static constexpr std::size_t lists = bins::of(largest) + 1; ///< also: "no list"
+    static constexpr std::size_t ways  = 4;                     ///< for streams that take turns
 
-    block*      at_[places]{};
-    std::size_t count_ = 0;
+    /// Lists by size, linked in one direction, and which of them hold something.
+    struct way {
+        std::uint64_t map[lists / 64 + 1]{}; // one bit more than there are lists: never set
+        block*        first[lists]{};
+
+        /// The first list from `from` on that holds something, or `lists`.
+        [[nodiscard]] std::size_t next(std::size_t from) const noexcept {
+            std::size_t   word = from / 64;
+            std::uint64_t bits = map[word] >> (from % 64) << (from % 64);
+            while (bits == 0) {
+                if (++word == lists / 64 + 1) { return lists; }
+                bits = map[word];
+            }
+            return word * 64 + static_cast<std::size_t>(std::countr_zero(bits));
+        }
+        void pop(std::size_t i) noexcept {
+            first[i] = static_cast<block*>(first[i]->next);
+            if (first[i] == nullptr) { map[i / 64] &= ~(std::uint64_t{1} << (i % 64)); }
+        }
+    };
+
+    way ways_[ways];
 };
 
 } // namespace vram
