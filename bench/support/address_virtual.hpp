@@ -8,6 +8,7 @@
 #include "address_resource.hpp" // address_platform
 
 #include <vram/base/bytes.hpp>          // literals
+#include <vram/base/lock.hpp>           // lock
 #include <vram/concepts/expandable.hpp> // the concept that the proof below checks
 
 #include <atomic>  // atomic
@@ -23,7 +24,7 @@ using namespace vram::literals;
 
 /// Blocks of addresses so far from each other that each can grow as it likes.
 ///
-/// Failure   never; a process has addresses for 64 blocks
+/// Failure   never; a process has addresses for 127 blocks, ever
 /// Threads   any
 /// Streams   none
 /// Cost      a note for each page
@@ -46,6 +47,7 @@ public:
         return p;
     }
     void deallocate_sync(void* p, std::size_t, std::size_t = vram::default_alignment) noexcept {
+        auto const held = lock_.hold();
         pages_.erase(reinterpret_cast<std::uintptr_t>(p) / apart);
     }
 
@@ -58,17 +60,20 @@ public:
         return drop(static_cast<std::byte*>(p) + bytes - less, less);
     }
     [[nodiscard]] std::size_t mapped(void const* q, std::size_t n) const noexcept {
-        std::size_t sum = 0;
+        auto const  held = lock_.hold();
+        std::size_t sum  = 0;
         range const r{q, n};
         for (std::size_t i = r.first; i < r.last; ++i) { sum += const_has(r.block, i) ? page : 0; }
         return sum;
     }
     bool fill(void* q, std::size_t n) noexcept {
+        auto const  held = lock_.hold();
         range const r{q, n};
         for (std::size_t i = r.first; i < r.last; ++i) { has(r.block, i) = 1; }
         return true;
     }
     std::size_t drop(void* q, std::size_t n) noexcept {
+        auto const  held = lock_.hold();
         std::size_t gone = 0;
         range const r{q, n};
         for (std::size_t i = r.first; i < r.last; ++i) {
@@ -77,6 +82,7 @@ public:
         return gone;
     }
     std::size_t remap(void* from, std::size_t n, void* to, std::size_t m) noexcept {
+        auto const  held = lock_.hold();
         range const source{from, n}, taker{to, m};
         std::size_t moved = 0, i = source.first;
         for (std::size_t j = taker.first; j < taker.last; ++j) {
@@ -119,6 +125,7 @@ private:
 
     static inline std::atomic<std::uintptr_t>   next_{apart};
     std::map<std::uintptr_t, std::vector<char>> pages_;
+    vram::lock                                  lock_;
 };
 
 static_assert(vram::remappable_resource<address_virtual<>>);

@@ -59,12 +59,9 @@ TEST_CASE(
     CHECK(book.mapped(back) == 3 * leaf);
     CHECK(book.mapped({front.chunk, 3, 4}) == leaf); // the last of the front stayed
     CHECK(book.missing({back.chunk, 7, 8}) == leaf);
-    book.move(back, leaf); // to nowhere
-    CHECK(book.mapped(back) == 2 * leaf);
-    CHECK(book.missing({back.chunk, 4, 5}) == leaf);
-    CHECK(book.front(back, 1).last == 6); // past the one without
-    CHECK(book.front(back, 2 * leaf).last == 7);
-    CHECK(book.front(back, 3 * leaf).last == 8);
+    CHECK(book.back(back, 1).first == 6); // the last is without
+    CHECK(book.back(back, 2 * leaf).first == 5);
+    CHECK(book.back(back, 9 * leaf).first == 4);
     book.set(front, true);
     CHECK(book.missing(front) == 0);
     book.set(front, false);

@@ -5,6 +5,7 @@
 #include <vram/pool/paged_base.hpp> // first: the header must stand alone
 
 #include "../doubles/bombing.hpp"
+#include "../doubles/mishaps.hpp"
 #include "../doubles/small_pages.hpp"
 #include "../doubles/streams_at_work.hpp"
 #include "../laws/platform_faults.hpp"
@@ -62,6 +63,16 @@ void expect_no_report(sim_node& node) {
     for (auto const& r : node.reports()) { MESSAGE(r.text()); }
     CHECK(node.reports().empty());
 }
+
+/// Virtual memory of which a block can be kept from growing.
+struct narrow_resource : sim_virtual_resource {
+    explicit narrow_resource(bool const& is_full)
+        : sim_virtual_resource{{.reserve = 1 << 30, .handle_size = small_page}}, full{&is_full} {}
+    [[nodiscard]] bool widen(void* p, std::size_t bytes, std::size_t more) noexcept {
+        return !*full && sim_virtual_resource::widen(p, bytes, more);
+    }
+    bool const* full;
+};
 
 } // namespace
 
@@ -184,6 +195,117 @@ TEST_CASE("a pool of pages that is captured moves none, and takes new ones") {
     }
     CHECK(node.figures().used == 0);
     expect_no_report(node);
+}
+
+TEST_CASE("a pool of pages has free pages of every chunk back, and under any request") {
+    sim_node node{doubles::small_pages(4096)};
+    for (bool const remap : {false, true}) {
+        bool  full = false;
+        pool  mr{narrow_resource{full}, {.max_size = 4 * several, .remap = remap}};
+        void* p[4];
+        for (int i = 0; i < 4; ++i) {
+            full = i == 2; // a second chunk
+            p[i] = mr.allocate_sync(several);
+        }
+        full = false;
+        mr.deallocate_sync(p[0], several);
+        mr.deallocate_sync(p[2], several);
+        if (remap) {
+            void* const wide = mr.allocate_sync(2 * several);
+            CHECK(mr.usage().reserved == 4 * several);
+            mr.deallocate_sync(wide, 2 * several);
+        }
+        CHECK(mr.trim() == 2 * several);
+        CHECK(mr.usage().reserved == 2 * several);
+        mr.deallocate_sync(p[1], several);
+        mr.deallocate_sync(p[3], several);
+    }
+    CHECK(node.figures().used == 0);
+    expect_no_report(node);
+}
+
+TEST_CASE("a pool of pages knows which pages went when some would not") {
+    doubles::mishaps const told;
+    sim_node               node{doubles::small_pages(4096)};
+    {
+        paged_pool  mr   = pool_of_pages();
+        void* const p    = mr.allocate_sync(3 * several);
+        void* const wall = mr.allocate_sync(several);
+        mr.deallocate_sync(p, 3 * several);
+        int calls = 0;
+        node.faults().when([&](sim_call_info const& i) {
+            return i.kind == sim_call_kind::unmap && ++calls <= 20;
+        });
+        mr.trim();
+        node.faults().clear();
+        sim_stream  s;
+        void* const q = mr.allocate(s, 2 * several);
+        void* const r = mr.allocate(s, several);
+        busy(s, q, 2 * several);
+        busy(s, r, several);
+        mr.deallocate(s, q, 2 * several);
+        mr.deallocate(s, r, several);
+        mr.deallocate_sync(wall, several);
+        mr.trim();
+        CHECK(mr.usage().reserved == 0);
+    }
+    CHECK(node.figures().used == 0);
+    expect_no_report(node);
+}
+
+TEST_CASE("a pool of pages counts right when a move fails half way") {
+    doubles::mishaps const told;
+    sim_node               node{doubles::small_pages(4096)};
+    {
+        paged_pool      mr = pool_of_pages(remapping);
+        two_holes const holes{mr};
+        int             calls = 0;
+        node.faults().when(
+            [&](sim_call_info const& i) { return i.kind == sim_call_kind::map && ++calls <= 2; });
+        void* const wide = mr.allocate_sync(several + several / 2);
+        node.faults().clear();
+        std::size_t real = 0;
+        mr.upstream().for_each_mapped([&](void*, std::size_t n) { real += n; });
+        CHECK(mr.usage().reserved == real);
+        mr.deallocate_sync(wide, several + several / 2);
+        holes.give_back(mr);
+        mr.trim();
+        CHECK(mr.usage().reserved == 0);
+    }
+    CHECK(node.figures().used == 0);
+}
+
+TEST_CASE("a pool of pages does not make a captured stream wait, whatever the options say") {
+    sim_node node{doubles::small_pages(4096)};
+    {
+        paged_pool  mr = pool_of_pages();
+        sim_stream  s, other;
+        void* const p    = mr.allocate_sync(4 * several);
+        void* const wall = mr.allocate_sync(several);
+        mr.deallocate_sync(p, 4 * several);
+        mr.trim();
+        void* const q = mr.allocate(other, 2 * several);
+        busy(other, q, 2 * several);
+        mr.deallocate(other, q, 2 * several);
+        sim_graph::begin(s);
+        void* const     r     = mr.allocate(s, 3 * several);
+        sim_graph const graph = sim_graph::end(s);
+        CHECK(mr.usage().waits == 0);
+        mr.deallocate_sync(r, 3 * several);
+        mr.deallocate_sync(wall, several);
+    }
+    CHECK(node.figures().used == 0);
+    expect_no_report(node);
+}
+
+TEST_CASE("a pool of pages counts a request that it refused nowhere") {
+    sim_node    node{doubles::small_pages(4096)};
+    paged_pool  mr = pool_of_pages({.max_size = 2 * several});
+    void* const p  = mr.allocate_sync(several);
+    CHECK_THROWS_AS((void)mr.allocate_sync(3 * several), out_of_memory);
+    CHECK(mr.usage().peak_live == several);
+    CHECK(mr.usage().allocations == 1);
+    mr.deallocate_sync(p, several);
 }
 
 TEST_CASE("a pool of pages: whatever call of virtual memory fails, nothing is lost") {

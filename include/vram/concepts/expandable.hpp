@@ -53,8 +53,8 @@ concept remappable_resource =
         { r.fill(p, n) } -> std::same_as<bool>;
         { r.drop(p, n) } -> std::same_as<std::size_t>;
         { r.remap(p, n, p, n) } -> std::same_as<std::size_t>;
-        requires(noexcept(r.widen(p, n, n)) && noexcept(r.fill(p, n)) && noexcept(r.drop(p, n)) &&
-                 noexcept(r.remap(p, n, p, n))) ||
+        requires(noexcept(r.widen(p, n, n)) && noexcept(c.mapped(q, n)) && noexcept(r.fill(p, n)) &&
+                 noexcept(r.drop(p, n)) && noexcept(r.remap(p, n, p, n))) ||
                     !detail::sees_noexcept;
     };
 

@@ -195,7 +195,7 @@ public:
     [[nodiscard]] fit least(std::size_t bytes, std::size_t alignment, Judge const& judge) const {
         return free_.least(bytes, alignment, judge);
     }
-    /// Takes free blocks, from the end of a chunk on, for as long as `taken(block)` says so: nobody
+    /// Takes free blocks, in each chunk from its end on, for as long as `taken(block)` says so: nobody
     /// else gets them until `give_again`. `skip(block)`: not this one.
     template <class Skip, class Taken>
     void set_aside(Skip const& skip, Taken const& taken) {
@@ -206,11 +206,13 @@ public:
             free_bytes_ -= b->bytes;
             return taken(b);
         };
-        block* b = nullptr;
-        free_.for_each_tail([&](block* tail) { b = tail; });
-        for (; b != nullptr; b = b->before) {
-            if (b->now == block::state::free && b->bytes != 0 && !take(b)) { return; }
-        }
+        bool more = true;
+        free_.for_each_tail([&](block* tail) {
+            if (!more || around(tail).busy) { return; } // who moves its end looks for the tail
+            for (block* b = tail; b != nullptr && more; b = b->before) {
+                if (b->now == block::state::free && b->bytes != 0) { more = take(b); }
+            }
+        });
     }
 
     /// How a chunk's end is moved: that of the chunk at `base`, `bytes` large, by `by` bytes.

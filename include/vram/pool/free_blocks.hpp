@@ -107,7 +107,10 @@ public:
     /// Calls `visit(block)` for the last block of each chunk that can grow.
     template <class Visit>
     void for_each_tail(Visit const& visit) const {
-        for (block* b = tails_.front(); b != nullptr; b = tails_.after(b)) { visit(b); }
+        for (block *b = tails_.front(), *next; b != nullptr; b = next) {
+            next = tails_.after(b); // it may be taken out
+            visit(b);
+        }
     }
 
     /// From where on `b` can be had, after a wait if need be.

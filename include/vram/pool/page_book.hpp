@@ -78,12 +78,12 @@ public:
         return (r.last - r.first) * page_ - mapped(r);
     }
 
-    /// The front of a run that has `bytes` of memory, or a bit more; all of it where it has less.
-    [[nodiscard]] run front(run r, std::size_t bytes) const noexcept {
-        std::size_t       sum  = 0;
-        std::size_t const last = r.last;
-        for (r.last = r.first; r.last < last && sum < bytes; ++r.last) {
-            sum += chunks_[r.chunk].mapped[r.last] ? page_ : 0;
+    /// The back of a run that has `bytes` of memory, or a bit more; all of it where it has less.
+    [[nodiscard]] run back(run r, std::size_t bytes) const noexcept {
+        std::size_t       sum   = 0;
+        std::size_t const first = r.first;
+        for (r.first = r.last; r.first > first && sum < bytes;) {
+            sum += chunks_[r.chunk].mapped[--r.first] ? page_ : 0;
         }
         return r;
     }
@@ -97,9 +97,8 @@ public:
     void set(run const& r, bool mapped) noexcept {
         for (std::size_t i = r.first; i < r.last; ++i) { chunks_[r.chunk].mapped[i] = mapped; }
     }
-    /// `bytes` of memory left the first pages of a run that had some.
-    void move(run const& from, std::size_t bytes) noexcept { flip(from, bytes, true); }
-    /// They are the first of another that had none.
+    /// `bytes` of memory left the first pages of a run that had some, and are the first of another
+    /// that had none.
     void move(run const& from, run const& to, std::size_t bytes) noexcept {
         flip(from, bytes, true);
         flip(to, bytes, false);

@@ -77,12 +77,26 @@ protected:
             heap_.give_bare(b);
             return nullptr;
         }
-        heap_.filled(b);
+        void* const p = heap_.filled(b);
         for (block* beside : {b->before, b->after}) {
             if (beside == nullptr || !beside->bare || beside->bytes == 0) { continue; }
-            beside->bare = pages_.missing(pages_.touched(beside->address, beside->end())) != 0;
+            beside->bare = lacks(*beside);
         }
-        return b->pointer();
+        return p;
+    }
+    /// A block of which a part has no memory, but not the part that is asked for.
+    void* take_beside(request const& r, guard& held) {
+        block* const b = heap_.take_bare(r, held, [&](std::uintptr_t from, std::uintptr_t to) {
+            return pages_.missing(pages_.touched(from, to)) == 0 ? 0 : ~std::size_t{0};
+        });
+        if (b == nullptr) { return nullptr; }
+        void* const p = heap_.filled(b);
+        for (block* beside : {b->before, b->after}) {
+            if (beside != nullptr && beside->bare && beside->bytes != 0) {
+                beside->bare = lacks(*beside);
+            }
+        }
+        return p;
     }
     /// A block for the request, with memory or without; where there is none, behind the end of a
     /// chunk.
@@ -139,15 +153,19 @@ protected:
                 went = this->upstream_.remap(source, n, place, m);
                 held.lock();
                 ++this->figures_.upstream;
-                pages_.move(own(*b), target(), went);
-                if (went != (has < lack ? has : lack)) {
+                if (went == (has < lack ? has : lack)) {
+                    pages_.move(own(*b), target(), went);
+                } else {
                     look_again(source, n, held);
                     look_again(place, m, held);
                 }
             }
             block_list::remove(b);
-            heap_.give_again(b);
+            heap_.give_again(b, lacks(*b));
         }
+    }
+    [[nodiscard]] bool lacks(block const& b) const noexcept {
+        return pages_.missing(pages_.touched(b.address, b.end())) != 0;
     }
     /// Asks page by page, where a move was not what it should have been.
     void look_again(void* at, std::size_t bytes, guard& held) {
@@ -156,8 +174,11 @@ protected:
             held.unlock();
             bool const there = this->upstream_.mapped(p, page) != 0;
             held.lock();
-            auto const first = reinterpret_cast<std::uintptr_t>(p);
-            pages_.set(pages_.touched(first, first + page), there);
+            auto const           first = reinterpret_cast<std::uintptr_t>(p);
+            page_book::run const one   = pages_.touched(first, first + page);
+            this->figures_.reserved -= pages_.mapped(one);
+            this->figures_.reserved += there ? page : 0;
+            pages_.set(one, there);
         }
     }
     /// Gives memory to the pages that have none; all of them or none.
@@ -202,18 +223,24 @@ protected:
                         return false;
                     });
                 if (b == nullptr) { break; }
-                page_book::run const from = pages_.front(own(*b), unused() - keep);
-                void* const          at   = pages_.address(from);
-                std::size_t const    n    = pages_.bytes(from);
+                page_book::run const from     = pages_.back(own(*b), unused() - keep);
+                std::size_t const    expected = pages_.mapped(from);
+                void* const          at       = pages_.address(from);
+                std::size_t const    n        = pages_.bytes(from);
                 held.unlock();
                 std::size_t const gone = this->upstream_.drop(at, n);
                 held.lock();
                 ++this->figures_.upstream;
-                this->figures_.reserved -= gone;
-                pages_.move(own(*b), gone); // its first
-                heap_.give_again(b);
+                if (gone == expected) {
+                    auto const first = reinterpret_cast<std::uintptr_t>(at);
+                    pages_.set(pages_.touched(first, first + n), false);
+                    this->figures_.reserved -= gone;
+                } else {
+                    look_again(at, n, held); // some would not go
+                }
+                heap_.give_again(b, lacks(*b));
                 back += gone;
-                if (gone == 0) { break; }
+                if (gone != expected) { break; }
             }
         }
         return back;

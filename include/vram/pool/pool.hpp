@@ -259,6 +259,7 @@ private:
     /// growing, giving idle chunks back and growing, waiting for everything that was freed.
     void* make_room(request const& r, guard& held) {
         bool const captured = r.on != nullptr && platform::capturing(*r.on); // must not wait or ask
+        if (void* const p = this->take_beside(r, held)) { return p; }
         if (!captured) { heap_.poll(); }
         if (void* const p = heap_.take(r, held, true)) { return p; }
         held.unlock();

@@ -52,6 +52,8 @@ protected:
 
     /// More memory for chunks that are there, and the request out of it: not with these.
     static void* lengthen(request const&, bool, bool) noexcept { return nullptr; }
+    /// A block beside memory that is not there: not in these.
+    static void* take_beside(request const&, guard&) noexcept { return nullptr; }
     /// Gives what is free in chunks that are in use back: not of these.
     static std::size_t give_parts_back(std::size_t, guard&) noexcept { return 0; }
 
@@ -84,12 +86,18 @@ protected:
     }
 
     /// Before more is held than ever, what is idle goes back: chunks of sizes that a program needed
-    /// once would else pile up.
+    /// once would else pile up. Not what a stream is still busy with: nobody waits for that here.
     void make_way(std::size_t size) {
         auto held = this->lock_.hold();
-        while (saturating_add(this->figures_.reserved, size) > most_) {
-            std::size_t back = 0;
-            if (!give_idle_back(held, back)) { return; }
+        if (saturating_add(this->figures_.reserved, size) <= most_) { return; }
+        std::size_t back = 0;
+        heap_.poll_idle();
+        for (int tries = 0; tries < 64 && heap_.has_idle(); ++tries) { // some microseconds
+            if (!give_chunk_back(heap_.remove_ready(), held, back)) {
+                heap_.ask_streams();
+            } else if (saturating_add(this->figures_.reserved, size) <= most_) {
+                return;
+            }
         }
     }
     /// Gives one idle chunk back, waiting for it on the host if need be, and adds its bytes to

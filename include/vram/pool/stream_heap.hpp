@@ -155,7 +155,7 @@ public:
         heap.reserve();
         cool();
         clock* const mine     = r.on != nullptr ? &clocks_.of(*r.on) : nullptr;
-        bool const   captured = mine != nullptr && graphs_ && Platform::capturing(*r.on);
+        bool const   captured = mine != nullptr && Platform::capturing(*r.on);
         auto const   price    = clocks_.for_asker(mine, captured);
         auto const   part     = [&](block const& b, auto start) {
             return b.waits_for().within(start, start + r.bytes);
@@ -165,27 +165,36 @@ public:
                 return price(part(b, start)) <= most ? missing(start, start + r.bytes) : unusable;
             });
             if (place.where == nullptr) { continue; }
-            tags const   before = part(*place.where, place.start);
-            bool const   ready  = price(before) == 0;
-            block* const b      = ready ? hand_out(r, place) : ordered(r, place, mine, held);
-            if (b != nullptr) { heap.hold(b, before); } // should it go back
+            tags const        before = part(*place.where, place.start);
+            bool const        ready  = price(before) == 0;
+            std::size_t const peak   = peak_live_;
+            block* const      b      = ready ? hand_out(r, place) : ordered(r, place, mine, held);
+            if (b == nullptr) { return nullptr; }
+            heap.hold(b, before); // should it go back
+            retract(*b);          // it counts when it is filled
+            --allocations_;
+            if (ready) { peak_live_ = peak; }
             return b;
         }
         return nullptr;
     }
     /// Such a block has memory now, and is its client's.
-    void filled(block* b) noexcept {
+    void* filled(block* b) noexcept {
         heaps_.of(*b).hold(b, tags{});
         b->bare = false;
+        ++allocations_;
+        requested_ += b->bytes - b->slack;
+        live_ += b->bytes;
+        raise_peak(live_);
+        return b->pointer();
     }
     /// Such a block goes back: its memory could not be had.
     void give_bare(block* b) noexcept {
         b->bare = true;
-        --allocations_;
-        take_back(b);
+        heaps_.of(*b).give(b, settled());
     }
-    /// Takes free blocks of the sizes of `r` that nobody uses any more, the smallest first, for as
-    /// long as `taken(block)` says; none of which `wanted(block)` does not want.
+    /// Takes free blocks among those of `bytes` that nobody uses any more, from the ends of chunks on,
+    /// for as long as `taken(block)` says so, and only those that are `wanted(block)`.
     template <class Wanted, class Taken>
     void set_aside(std::size_t bytes, Wanted const& wanted, Taken const& taken) {
         auto const price = clocks_.for_asker(nullptr, false);
@@ -194,9 +203,9 @@ public:
             [&](block const& b) { return free_blocks::priced(b, price) != 0 || !wanted(b); },
             taken);
     }
-    /// One of those is free again, with less memory than before.
-    void give_again(block* b) noexcept {
-        b->bare = true;
+    /// One of those is free again; `bare`: with less memory than it has addresses.
+    void give_again(block* b, bool bare) noexcept {
+        b->bare = bare;
         heaps_.of(*b).give_again(b, settled());
     }
 
@@ -208,6 +217,14 @@ public:
         if (found.heap == nullptr || price(found.what().first->waits_for()) != 0) { return {}; }
         return found.heap->remove(found.index);
     }
+    /// Whether some chunk is idle, ready or not.
+    [[nodiscard]] bool has_idle() const noexcept {
+        bool some = false;
+        heaps_.for_each_chunk([&](chunk const& c) { some = some || c.idle(); });
+        return some;
+    }
+    /// Asks the streams how far they are.
+    void ask_streams() { clocks_.poll(); }
     /// Finds out which idle chunks are ready: the streams that they wait for get an event and are
     /// asked.
     void poll_idle() {

@@ -24,7 +24,7 @@ namespace vram {
 /// Cost      `take` and `put` a few instructions, at any number of blocks; `drain` that number
 class warm_blocks {
 public:
-    static constexpr std::size_t largest = 1_MiB; ///< larger ones are joined at once
+    static constexpr std::size_t largest = 1_MiB;  ///< larger ones are joined at once
     static constexpr std::size_t slack   = 60_KiB; ///< no block is that much too large
 
     warm_blocks() = default;
