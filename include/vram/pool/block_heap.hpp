@@ -195,8 +195,8 @@ public:
     [[nodiscard]] fit least(std::size_t bytes, std::size_t alignment, Judge const& judge) const {
         return free_.least(bytes, alignment, judge);
     }
-    /// Takes free blocks, in each chunk from its end on, for as long as `taken(block)` says so: nobody
-    /// else gets them until `give_again`. `skip(block)`: not this one.
+    /// Takes free blocks, in each chunk from its end on, for as long as `taken(block)` says so:
+    /// nobody else gets them until `give_again`. `skip(block)`: not this one.
     template <class Skip, class Taken>
     void set_aside(Skip const& skip, Taken const& taken) {
         auto const take = [&](block* b) {

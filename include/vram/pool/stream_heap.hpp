@@ -193,8 +193,8 @@ public:
         b->bare = true;
         heaps_.of(*b).give(b, settled());
     }
-    /// Takes free blocks among those of `bytes` that nobody uses any more, from the ends of chunks on,
-    /// for as long as `taken(block)` says so, and only those that are `wanted(block)`.
+    /// Takes free blocks among those of `bytes` that nobody uses any more, from the ends of chunks
+    /// on, for as long as `taken(block)` says so, and only those that are `wanted(block)`.
     template <class Wanted, class Taken>
     void set_aside(std::size_t bytes, Wanted const& wanted, Taken const& taken) {
         auto const price = clocks_.for_asker(nullptr, false);
