@@ -291,7 +291,7 @@ TEST_CASE("current: asking while others set gives one or the other") {
     CHECK(wrong == 0);
 }
 
-TEST_CASE("current: many threads that ask first make one default") {
+TEST_CASE("current: many threads that ask first have one default, though some make one in vain") {
     using platform = node_platform<6>;
     std::vector<std::thread> threads;
     for (int i = 0; i < 4; ++i) {
@@ -300,5 +300,9 @@ TEST_CASE("current: many threads that ask first make one default") {
         });
     }
     for (auto& each : threads) { each.join(); }
-    CHECK(platform::device_resource::made == 8);
+    int const made = platform::device_resource::made;
+    CHECK(made >= 8);
+    CHECK(made <= 32);
+    for (int d = 0; d < 8; ++d) { (void)current<platform>::get({d}); }
+    CHECK(platform::device_resource::made == made); // nobody makes one again
 }

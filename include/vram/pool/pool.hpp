@@ -283,7 +283,7 @@ private:
     void* enlarge(request const& r, bool captured) {
         if (void* const p = this->lengthen(r, captured, true)) { return p; }
         std::size_t const size = this->wanted(r, {.needed = r.bytes, .held = this->held_bytes(r)});
-        if (!captured) { this->make_way(size); }
+        if (!captured && r.bytes > heap_.blocks().small_size) { this->make_way(size); }
         return base::stepping_down(size, r.bytes, [&](std::size_t n) {
             return this->template new_chunk<false>(r, align(n, bins::granule), &r);
         });
