@@ -33,7 +33,7 @@ void random_streams(std::initializer_list<std::uint64_t> seeds, options o, Make 
             CHECK(mr.usage().live == 0);
             std::size_t const held = mr.usage().reserved;
             CHECK(held != 0);
-            CHECK(mr.trim() == held);
+            CHECK(mr.trim() >= held); // what lies beneath may give back what it had put off
             CHECK(mr.usage().reserved == 0);
         }
         for (auto const& r : node.reports()) { MESSAGE(r.text()); }
