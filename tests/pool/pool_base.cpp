@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <vram/pool/pool_base.hpp> // first: the header must stand alone
 
-#include "../doubles/minimal_resource.hpp"
-
 #include <vram/pool/geometric_growth.hpp>
 #include <vram/pool/pool.hpp>
 #include <vram/sim/sim.hpp>

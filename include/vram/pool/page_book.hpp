@@ -27,8 +27,7 @@ public:
         std::size_t last  = 0;
     };
 
-    /// `page` is 0 where there is nothing to note: then nothing else is called.
-    explicit page_book(std::size_t page = 0) noexcept : page_{page} {}
+    explicit page_book(std::size_t page) noexcept : page_{page} {}
 
     [[nodiscard]] std::size_t page() const noexcept { return page_; }
 

@@ -77,26 +77,22 @@ protected:
             heap_.give_bare(b);
             return nullptr;
         }
-        void* const p = heap_.filled(b);
-        for (block* beside : {b->before, b->after}) {
-            if (beside == nullptr || !beside->bare || beside->bytes == 0) { continue; }
-            beside->bare = lacks(*beside);
-        }
-        return p;
+        return hand_over(b);
     }
     /// A block of which a part has no memory, but not the part that is asked for.
     void* take_beside(request const& r, guard& held) {
         block* const b = heap_.take_bare(r, held, [&](std::uintptr_t from, std::uintptr_t to) {
             return pages_.missing(pages_.touched(from, to)) == 0 ? 0 : ~std::size_t{0};
         });
-        if (b == nullptr) { return nullptr; }
-        void* const p = heap_.filled(b);
+        return b != nullptr ? hand_over(b) : nullptr;
+    }
+    /// A block that has memory now is its client's. What it was cut from may have all of its own.
+    void* hand_over(block* b) noexcept {
         for (block* beside : {b->before, b->after}) {
-            if (beside != nullptr && beside->bare && beside->bytes != 0) {
-                beside->bare = lacks(*beside);
-            }
+            if (beside == nullptr || !beside->bare || beside->bytes == 0) { continue; }
+            beside->bare = lacks(*beside);
         }
-        return p;
+        return heap_.filled(b);
     }
     /// A block for the request, with memory or without; where there is none, behind the end of a
     /// chunk.
@@ -195,7 +191,6 @@ protected:
                 held.lock();
                 ++this->figures_.upstream;
                 mine.keep();
-                this->raise_most(this->figures_.reserved);
                 filled = true;
             }
         }
@@ -252,10 +247,7 @@ protected:
         return this->template take_chunk<Throwing>(r, this->whole_pages(size), out, pages_);
     }
     static void make_way(std::size_t) noexcept {} // pages go one by one
-    bool        give_idle_back(guard& held, std::size_t& back) {
-        return give_chunk_back(heap_.remove_idle(held), held, back);
-    }
-    bool give_chunk_back(chunk const& gone, guard& held, std::size_t& back) {
+    bool        give_chunk_back(chunk const& gone, guard& held, std::size_t& back) {
         if (gone.bytes == 0) { return false; }
         std::size_t const real = pages_.remove(gone.base);
         back += real;

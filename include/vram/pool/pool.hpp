@@ -55,8 +55,9 @@ using base_of_pool = typename pool_growth<Upstream, Growth>::type;
 /// Streams   a block freed on a stream is that stream's again at once, and any other's after an
 ///           event; with `event_policy::lazy` a stream is retired before it is destroyed. Idle
 ///           chunks go back only when every stream is done with them
-/// Cost      constant at any number of blocks; a stream that reuses its own memory makes no call of
-///           the platform but for its id, no event, and no host allocation
+/// Cost      constant at any number of blocks where there is room, a walk over all of them where
+///           there is none; a stream that reuses its own memory makes, with `event_policy::lazy`,
+///           no call of the platform, and no event and no host allocation
 template <synchronous_resource Upstream, growth Growth = default_growth<Upstream>>
 class pool : public detail::base_of_pool<Upstream, Growth> {
     using base = detail::base_of_pool<Upstream, Growth>;
@@ -184,7 +185,7 @@ public:
             auto held = this->lock_.hold();
             heap_.poll();
             for (bool waited = false; this->unused() > keep;) {
-                if (this->give_idle_back(held, back)) { continue; }
+                if (this->give_chunk_back(heap_.remove_idle(held), held, back)) { continue; }
                 if (std::exchange(waited, true)) { break; }
                 heap_.finish(held); // joins what could not be joined: a chunk may be idle now
             }

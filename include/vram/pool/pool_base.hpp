@@ -95,17 +95,15 @@ protected:
         for (int tries = 0; tries < 64 && heap_.has_idle(); ++tries) { // some microseconds
             if (!give_chunk_back(heap_.remove_ready(), held, back)) {
                 heap_.ask_streams();
+                held.unlock(); // others need not wait for that
+                held.lock();
             } else if (saturating_add(this->figures_.reserved, size) <= most_) {
                 return;
             }
         }
     }
-    /// Gives one idle chunk back, waiting for it on the host if need be, and adds its bytes to
-    /// `back`. False: there was none.
-    bool give_idle_back(guard& held, std::size_t& back) {
-        return give_chunk_back(heap_.remove_idle(held), held, back);
-    }
-    /// Gives a chunk back that is in the books of the heap no more; false where it has no bytes.
+    /// Gives a chunk back that is in the books of the heap no more, and adds its bytes to `back`;
+    /// false where it has none.
     bool give_chunk_back(chunk const& gone, guard& held, std::size_t& back) {
         if (gone.bytes == 0) { return false; }
         back += gone.bytes;
