@@ -129,7 +129,7 @@ TEST_CASE(
         void* p = heap.take({.asked = 1_MiB, .on = &on}, held, false);
         CHECK(heap.give(heap.live(p, 1_MiB), 1_MiB, 256, &on));
         CHECK(heap.blocks().largest_free() == 3_MiB);
-        CHECK(heap.take_warm({.asked = 1_MiB, .on = &on}) == p);
+        CHECK(heap.take_quick(on, 1_MiB, 256) == p);
         CHECK(heap.give(heap.live(p, 1_MiB), 1_MiB, 256, &on));
         CHECK(heap.usage().largest_free == 4_MiB); // joined first
         p = heap.take({.asked = 1_MiB + 256, .on = &on}, held, false);

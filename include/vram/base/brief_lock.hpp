@@ -34,23 +34,27 @@ namespace vram {
 ///           it held
 class brief_lock {
 public:
-    /// Holds the lock until it ends.
+    /// Holds the lock until it ends. All of it is inlined, so that a guard lives in registers.
     class [[nodiscard]] guard {
     public:
-        explicit guard(brief_lock const& owner) noexcept : owner_{&owner} { lock(); }
-        guard(guard&& other) noexcept
-            : owner_{other.owner_}, held_{std::exchange(other.held_, false)} {}
+        [[gnu::always_inline]] explicit guard(brief_lock const& owner) noexcept : owner_{&owner} {
+            lock();
+        }
+        [[gnu::always_inline]] guard(guard&& other) noexcept
+            : owner_{other.owner_},
+              held_{std::exchange(other.held_, false)},
+              alone_{other.alone_} {}
         guard& operator=(guard&&) = delete;
-        ~guard() {
+        [[gnu::always_inline]] ~guard() {
             if (held_) { unlock(); }
         }
 
-        void lock() noexcept {
+        [[gnu::always_inline]] void lock() noexcept {
             alone_ = owner_->take();
             held_  = true;
             ++detail::locks_held;
         }
-        void unlock() noexcept {
+        [[gnu::always_inline]] void unlock() noexcept {
             --detail::locks_held;
             held_ = false;
             (alone_ ? owner_->inside_ : owner_->taken_).store(false, std::memory_order_release);
@@ -67,7 +71,7 @@ public:
     brief_lock(brief_lock&&) noexcept {}
     brief_lock& operator=(brief_lock&&) noexcept { return *this; }
 
-    [[nodiscard]] guard hold() const noexcept { return guard{*this}; }
+    [[nodiscard, gnu::always_inline]] guard hold() const noexcept { return guard{*this}; }
 
 private:
     enum class use : unsigned char {
@@ -77,11 +81,11 @@ private:
     };
 
     /// Takes the lock. Whether as the thread that has it for itself.
-    [[nodiscard]] bool take() const noexcept {
-        if (first_.load(std::memory_order_relaxed) == &detail::locks_held) {
+    [[nodiscard, gnu::always_inline]] bool take() const noexcept {
+        if (first_.load(std::memory_order_relaxed) == &detail::locks_held) [[likely]] {
             inside_.store(true, std::memory_order_relaxed);
             std::atomic_signal_fence(std::memory_order_seq_cst); // `share` makes it a real one
-            if (use_.load(std::memory_order_relaxed) == use::alone) { return true; }
+            if (use_.load(std::memory_order_relaxed) == use::alone) [[likely]] { return true; }
             inside_.store(false, std::memory_order_release);
         }
         return take_with_others();

@@ -12,8 +12,9 @@
 
 namespace vram {
 
-/// A hash table from numbers to pointers: open addressing with linear probes, never more than half
-/// full, and without tombstones, so that it does not age.
+/// A hash table from numbers to pointers: open addressing with linear probes, and without
+/// tombstones, so that it does not age. A quarter full at most, where probes hardly ever meet;
+/// half full where it is so large that the cache counts more.
 ///
 /// Failure   `std::bad_alloc` from `reserve`, with nothing changed; nothing else fails
 /// Threads   one at a time
@@ -33,7 +34,7 @@ public:
     /// Makes room for `more` further entries.
     void reserve(std::size_t more) {
         std::size_t cells = mask_ + 1;
-        while (2 * (size_ + more) > cells) { cells *= 2; }
+        while (size_ + more > room(cells)) { cells *= 2; }
         if (cells_ != nullptr && cells == mask_ + 1) { return; }
         address_map fresh;
         fresh.cells_ = static_cast<cell*>(::operator new(cells * sizeof(cell)));
@@ -45,6 +46,11 @@ public:
             if (cells_[i].value != nullptr) { fresh.insert(cells_[i].key, cells_[i].value); }
         }
         swap(fresh);
+    }
+
+    /// Whether there is room for one more.
+    [[nodiscard]] bool has_room() const noexcept {
+        return cells_ != nullptr && size_ < room(mask_ + 1);
     }
 
     /// Adds a key that is not there yet; room was made by `reserve`. `value` is not null.
@@ -87,6 +93,10 @@ private:
         Value*        value; ///< null: the cell is free
     };
 
+    /// How many entries so many cells are for.
+    [[nodiscard]] static constexpr std::size_t room(std::size_t cells) noexcept {
+        return cells <= 32'768 ? cells / 4 : cells / 2;
+    }
     /// Fibonacci hashing (Knuth, volume 3, section 6.4): the high bits of the product are well
     /// mixed.
     [[nodiscard]] std::size_t home(std::uint64_t key) const noexcept {
@@ -101,8 +111,8 @@ private:
 
     cell*       cells_ = nullptr;
     std::size_t size_  = 0;
-    std::size_t mask_  = 63; ///< one less than the number of cells, a power of two
-    unsigned    shift_ = 58;
+    std::size_t mask_  = 127; ///< one less than the number of cells, a power of two
+    unsigned    shift_ = 57;
 };
 
 } // namespace vram

@@ -65,6 +65,18 @@ public:
         map_ &= ~(all_gone << level);
     }
 
+    /// The block, which is in a bin, has `bytes` now. Where that is the same bin it stays in its
+    /// place there.
+    void resize(block* b, std::size_t bytes) noexcept {
+        if (of(b->bytes) == of(bytes)) {
+            b->bytes = bytes;
+            return;
+        }
+        remove(b);
+        b->bytes = bytes;
+        insert(b);
+    }
+
     /// The first bin from `from` on that holds something, or `count`.
     [[nodiscard]] std::size_t next(std::size_t from) const noexcept {
         if (from >= count) { return count; }

@@ -66,6 +66,12 @@ public:
 
     /// Makes sure that one `take` cannot fail.
     void reserve() {
+        if (!ready()) { reserve_more(); }
+    }
+    [[nodiscard]] bool ready() const noexcept {
+        return blocks_.has(3) && notes_.has(3) && live_.has_room();
+    }
+    [[gnu::noinline]] void reserve_more() {
         blocks_.reserve(3); // two for `take`, one for a chunk that is added in between
         notes_.reserve(3);
         live_.reserve(1);
@@ -82,15 +88,26 @@ public:
     /// `reserve`.
     block* take(fit const& place, std::size_t bytes) noexcept {
         block* b = place.where;
+        if (b->slot == block::several) { return take_part(place, bytes); }
+        bool const front = place.start == b->address;
+        if (front && b->before != nullptr && b->bytes - bytes != 0) { return take_front(b, bytes); }
         free_.remove(b);
-        if (b->slot == block::several) { return take_part(b, place.start, bytes); }
-        if (place.start != b->address) {
-            block* const front = b;
-            b                  = cut(front, place.start - front->address);
-            free_.insert(front);
+        if (!front) {
+            block* const rest = b;
+            b                 = cut(rest, place.start - rest->address);
+            free_.insert(rest);
         }
         if (b->bytes != bytes || free_.is_tail(b)) { free_.insert(cut(b, bytes)); }
         return hand_out(b);
+    }
+
+    /// Takes a block that costs the stream in `slot` nothing out of the front of one that is found
+    /// without a search; null where there is none, or `reserve` has more to do.
+    [[gnu::noinline]] block* take_quick(std::size_t bytes, std::size_t slot) noexcept {
+        block* const b = ready() ? free_.quick(bytes, slot) : nullptr;
+        if (b == nullptr) { return nullptr; }
+        if (b->bytes != bytes && b->before != nullptr) { return take_front(b, bytes); }
+        return take({b, b->address, 0}, bytes);
     }
 
     /// The block handed out at `p`, or null.
@@ -128,19 +145,23 @@ public:
     template <class Settled>
     block* give_again(block* b, Settled const& settled) noexcept {
         free_bytes_ += b->bytes;
-        b->now = block::state::free;
-        join_after(b, settled);
-        block* const front = b->before;
-        if (front == nullptr || front->now != block::state::free) {
+        b->now             = block::state::free;
+        block* const front = free_one(b->before);
+        block* const after = free_one(b->after);
+        bool const   up    = front != nullptr && alike(*front, *b);
+        bool const   down  = after != nullptr && alike(*after, *b) && b->before != nullptr;
+        if (front == nullptr && after == nullptr) {
             free_.insert(b);
             return b;
         }
-        free_.remove(front);
-        bool const joined = absorb(front, settled);
-        free_.insert(front);
-        if (joined) { return front; }
-        free_.insert(b);
-        return b;
+        if (up && after == nullptr) { return join_up(front, b); }
+        if (down && front == nullptr) { return join_down(b, after); }
+        if (up && down && !free_.is_tail(after)) {
+            free_.remove(after);
+            join_up(front, b);
+            return join_up(front, after);
+        }
+        return join(b, settled);
     }
 
     /// Adds a chunk, free as a whole, that waits for `held`.
@@ -360,8 +381,27 @@ private:
         free_bytes_ -= b->bytes;
         return b;
     }
+    /// Hands out the first bytes of a free block that is not all of it, nor the first of its chunk.
+    /// The rest keeps the note, and nearly always the bin.
+    block* take_front(block* rest, std::size_t bytes) noexcept {
+        block* const b     = blocks_.make();
+        b->address         = rest->address;
+        b->bytes           = bytes;
+        b->before          = rest->before;
+        b->after           = rest;
+        b->bare            = rest->bare;
+        b->apart           = apart_;
+        rest->before->after = b;
+        rest->before        = b;
+        free_.resize(rest, rest->bytes - bytes);
+        rest->address += bytes;
+        return hand_out(b);
+    }
     /// `take` where parts of the block wait for different things.
-    block* take_part(block* b, std::uintptr_t start, std::size_t bytes) noexcept {
+    block* take_part(fit const& place, std::size_t bytes) noexcept {
+        block*               b     = place.where;
+        std::uintptr_t const start = place.start;
+        free_.remove(b);
         tags const held = b->note->what;
         release(b);
         if (start != b->address) {
@@ -395,6 +435,54 @@ private:
         b->after = rest;
         b->bytes = bytes;
         return rest;
+    }
+
+    /// A neighbour, if it is free.
+    [[nodiscard]] static block* free_one(block* b) noexcept {
+        return b != nullptr && b->now == block::state::free ? b : nullptr;
+    }
+    /// Whether one stream, or nobody, holds all of both.
+    [[nodiscard]] static bool alike(block const& a, block const& b) noexcept {
+        return a.slot == b.slot && a.slot != block::several;
+    }
+    /// Joins `b`, in no bin, to the block before it, which is in one and alike.
+    block* join_up(block* front, block* b) noexcept {
+        front->epoch = front->epoch > b->epoch ? front->epoch : b->epoch;
+        front->bare  = front->bare || b->bare;
+        free_.resize(front, front->bytes + b->bytes);
+        front->after = b->after;
+        if (front->after != nullptr) { front->after->before = front; }
+        blocks_.put_back(b);
+        return front;
+    }
+    /// Joins `b`, in no bin and not the first of its chunk, to the block after it, which is in one
+    /// and alike.
+    block* join_down(block* b, block* after) noexcept {
+        after->epoch = after->epoch > b->epoch ? after->epoch : b->epoch;
+        after->bare  = after->bare || b->bare;
+        free_.resize(after, after->bytes + b->bytes);
+        after->address   = b->address;
+        after->before    = b->before;
+        b->before->after = after;
+        blocks_.put_back(b);
+        return after;
+    }
+    /// Joins `b`, in no bin, with what is free beside it, where there is room for what they wait
+    /// for.
+    template <class Settled>
+    block* join(block* b, Settled const& settled) noexcept {
+        join_after(b, settled);
+        block* const front = free_one(b->before);
+        if (front == nullptr) {
+            free_.insert(b);
+            return b;
+        }
+        free_.remove(front);
+        bool const joined = absorb(front, settled);
+        free_.insert(front);
+        if (joined) { return front; }
+        free_.insert(b);
+        return b;
     }
 
     /// Joins the block after `b` to `b`, both in no bin, if what both wait for can be noted.
@@ -446,8 +534,8 @@ private:
     /// `absorb` where the block after `b`, if there is one, may be handed out, or is in its bin.
     template <class Settled>
     bool join_after(block* b, Settled const& settled) noexcept {
-        block* const after = b->after;
-        if (after == nullptr || after->now != block::state::free) { return false; }
+        block* const after = free_one(b->after);
+        if (after == nullptr) { return false; }
         free_.remove(after);
         if (absorb(b, settled)) { return true; }
         free_.insert(after);

@@ -44,8 +44,9 @@ public:
 
     /// The block handed out at `p`, for `bytes` as its client says, or null.
     [[nodiscard]] block* live(void const* p, std::size_t bytes) const noexcept {
-        block* b = of(bytes).live(p);
-        return b != nullptr ? b : all_[1 - index(bytes)].live(p);
+        block* const b = of(bytes).live(p);
+        if (b != nullptr) [[likely]] { return b; }
+        return live_elsewhere(p, bytes);
     }
 
     /// An idle chunk; `heap` is null where there is none that can be had.
@@ -132,6 +133,10 @@ public:
 
 private:
     static constexpr std::size_t count = 2; ///< small, large
+
+    [[gnu::noinline]] block* live_elsewhere(void const* p, std::size_t bytes) const noexcept {
+        return all_[1 - index(bytes)].live(p);
+    }
 
     [[nodiscard]] std::size_t index(std::size_t bytes) const noexcept {
         return bytes > small_ ? 1 : 0;

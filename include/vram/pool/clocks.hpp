@@ -54,6 +54,11 @@ public:
         return recent_ != nullptr && recent_->key() == key ? *recent_ : find(s, key);
     }
 
+    /// The clock of the stream that was asked for last, if it is that one, or null.
+    [[nodiscard]] clock* known(stream s) const {
+        return recent_ != nullptr && recent_->key() == key_of(s) ? recent_ : nullptr;
+    }
+
     [[nodiscard]] bool settled(tag const& t) const noexcept {
         return slots_[t.slot]->done(t.epoch);
     }
@@ -225,7 +230,7 @@ private:
     [[nodiscard]] std::uint64_t key_of(stream s) const {
         return by_name_ ? stream_key<Platform>::named(s) : stream_key<Platform>::lasting(s);
     }
-    clock& find(stream s, std::uint64_t key) {
+    [[gnu::noinline]] clock& find(stream s, std::uint64_t key) {
         clock* found = by_key_.find(key);
         if (found == nullptr) { found = &meet(s, key); }
         recent_ = found;

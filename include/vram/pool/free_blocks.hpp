@@ -56,6 +56,15 @@ public:
         bins_.remove(b);
     }
 
+    /// The block, which was inserted, has `bytes` now.
+    void resize(block* b, std::size_t bytes) noexcept {
+        if (is_tail(b)) {
+            b->bytes = bytes;
+        } else {
+            bins_.resize(b, bytes);
+        }
+    }
+
     /// A place for `bytes` (a multiple of `granule`) at `alignment`, or none: a tight one of few
     /// candidates that cost nothing, else the first that costs least. `all` looks at every free
     /// block that could do.
@@ -69,6 +78,27 @@ public:
             if (place.cost < best.cost) { best = place; }
         }
         return best;
+    }
+
+    /// As `find`, at `granule`, for the stream in `slot`, where that is plain: a block of which it
+    /// may have all, in the bin of the size or the next that holds something, or the end of the
+    /// chunk that came last. Else null, and `find` may know more.
+    [[nodiscard]] block* quick(std::size_t bytes, std::size_t slot) const {
+        std::size_t const own = bins::of(bytes);
+        std::size_t       i   = bins_.next(own);
+        if (i == own) {
+            block*   best = nullptr;
+            unsigned seen = 0;
+            for (block* b = bins_.front(i); b != nullptr && seen < 4; b = bins_.after(i, b), ++seen) {
+                if (b->bytes < bytes || (best != nullptr && b->bytes >= best->bytes)) { continue; }
+                if (b->slot == block::several) { return nullptr; } // perhaps that one
+                if (free_for(*b, slot)) { best = b; }
+            }
+            if (best != nullptr) { return best; }
+            i = bins_.next(own + 1);
+        }
+        block* const b = i != bins::count ? bins_.front(i) : tails_.front();
+        return b != nullptr && b->bytes >= bytes && free_for(*b, slot) ? b : nullptr;
     }
 
     /// Among few blocks that are large enough, small ones first, the place for which `judge(block,
@@ -131,6 +161,11 @@ public:
     }
 
 private:
+    /// Whether the stream in `slot` may have all of a block, and there is memory behind it.
+    [[nodiscard]] static bool free_for(block const& b, std::size_t slot) noexcept {
+        bool const own = b.slot == slot && b.epoch != tag::captured;
+        return (own || b.slot == block::nobody) && !b.bare;
+    }
     template <class Price>
     [[nodiscard]] fit find_in_bins(std::size_t bytes, std::size_t alignment, Price const& price,
                                    bool all) const {

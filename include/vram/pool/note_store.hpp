@@ -43,7 +43,7 @@ public:
 
     /// Makes sure that `count` (at most `per_slab`) notes can be had.
     void reserve(std::size_t count) {
-        if (count_ >= count) { return; }
+        if (has(count)) { return; }
         static_assert(std::is_trivially_destructible_v<Note>);
         void* const fresh = ::operator new(sizeof(slab) + per_slab * sizeof(Note) + line);
         slabs_            = ::new (fresh) slab{slabs_};
@@ -52,6 +52,7 @@ public:
             put_back(::new (reinterpret_cast<void*>(first + i * sizeof(Note))) Note{});
         }
     }
+    [[nodiscard]] bool has(std::size_t count) const noexcept { return count_ >= count; }
     [[nodiscard]] bool empty() const noexcept { return unused_ == nullptr; }
 
     /// A fresh note; room was made by `reserve`.

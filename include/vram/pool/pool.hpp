@@ -99,37 +99,47 @@ public:
 
     [[nodiscard]] void* allocate(stream s, std::size_t bytes,
                                  std::size_t alignment = default_alignment) {
-        return get<true>({.asked = bytes, .alignment = alignment, .on = &s});
+        auto held = this->lock_.hold();
+        if (void* const p = heap_.take_quick(s, bytes, alignment)) [[likely]] { return p; }
+        return get<true>({.asked = bytes, .alignment = alignment, .on = &s}, std::move(held));
     }
     /// Memory that anybody may use at once: where it is still in use, the host waits.
     [[nodiscard]] void* allocate_sync(std::size_t bytes,
                                       std::size_t alignment = default_alignment) {
-        return get<true>({.asked = bytes, .alignment = alignment});
+        return get<true>({.asked = bytes, .alignment = alignment}, this->lock_.hold());
     }
 
     [[nodiscard]] void* try_allocate(stream s, std::size_t bytes,
                                      std::size_t alignment = default_alignment) noexcept
         requires fallible_resource<Upstream>
     {
-        return this->or_null(
-            bytes, [&] { return get<false>({.asked = bytes, .alignment = alignment, .on = &s}); });
+        return this->or_null(bytes, [&] {
+            return get<false>({.asked = bytes, .alignment = alignment, .on = &s},
+                              this->lock_.hold());
+        });
     }
     [[nodiscard]] void* try_allocate_sync(std::size_t bytes,
                                           std::size_t alignment = default_alignment) noexcept
         requires fallible_resource<Upstream>
     {
-        return this->or_null(bytes,
-                             [&] { return get<false>({.asked = bytes, .alignment = alignment}); });
+        return this->or_null(bytes, [&] {
+            return get<false>({.asked = bytes, .alignment = alignment}, this->lock_.hold());
+        });
     }
 
     void deallocate(stream s, void* p, std::size_t bytes,
                     std::size_t alignment = default_alignment) noexcept {
-        put(p, bytes, alignment, &s);
+        auto         held = this->lock_.hold();
+        block* const b    = heap_.live(p, bytes);
+        if (heap_.give_quick(b, bytes, alignment, s)) [[likely]] { return; }
+        put(b, p, bytes, alignment, &s, std::move(held));
     }
     /// The memory is in use by nobody.
     void deallocate_sync(void* p, std::size_t bytes,
                          std::size_t alignment = default_alignment) noexcept {
-        put(p, bytes, alignment, nullptr);
+        auto         held = this->lock_.hold();
+        block* const b    = heap_.live(p, bytes);
+        put(b, p, bytes, alignment, nullptr, std::move(held));
     }
 
     /// As `deallocate`, but where no block is out at `p` nothing is reported: the answer is false.
@@ -226,24 +236,26 @@ private:
     using base::options_;
 
     template <bool Throwing>
-    void* get(request const& r) {
-        expects(valid_alignment(r.alignment), "pool: the alignment is a power of two");
-        if (r.asked == 0) { return nullptr; }
-        if (r.possible()) {
-            auto held = this->lock_.hold();
-            if (void* const p = heap_.take_warm(r)) { return p; }
+    [[gnu::noinline]] void* get(request const& r, guard held) {
+        if (r.asked != 0 && r.possible() && valid_alignment(r.alignment)) {
             if (void* const p = heap_.take(r, held, false)) { return p; }
             if (void* const p = make_room(r, held)) { return p; }
         }
+        if (held.owns_lock()) { held.unlock(); }
+        expects(valid_alignment(r.alignment), "pool: the alignment is a power of two");
+        if (r.asked == 0) { return nullptr; }
         if constexpr (Throwing) {
             return must_grow(r);
         } else {
             return nullptr;
         }
     }
-    void put(void* p, std::size_t bytes, std::size_t alignment, stream const* on) noexcept {
-        if (p == nullptr || try_put(p, bytes, alignment, on)) { return; }
-        report_error({.kind = mishap::foreign_pointer, .pointer = p, .bytes = bytes});
+    /// Takes back what is out at `p`, if it is the block `b`.
+    [[gnu::noinline]] void put(block* b, void* p, std::size_t bytes, std::size_t alignment,
+                               stream const* on, guard held) noexcept {
+        if (p == nullptr || heap_.give(b, bytes, alignment, on)) { return; }
+        held.unlock();
+        refuse(b, p, bytes);
     }
     /// False, with nothing done, where no block is out at `p`.
     bool try_put(void* p, std::size_t bytes, std::size_t alignment, stream const* on) noexcept {
@@ -251,9 +263,13 @@ private:
         block* const b    = heap_.live(p, bytes);
         if (heap_.give(b, bytes, alignment, on)) { return true; }
         held.unlock();
-        if (b == nullptr) { return false; }
-        report_error({.kind = mishap::wrong_size, .pointer = p, .bytes = bytes});
-        return true;
+        if (b != nullptr) { refuse(b, p, bytes); }
+        return b != nullptr;
+    }
+    /// What cannot be taken back: no block is out there, or one of another size or alignment.
+    static void refuse(block const* b, void* p, std::size_t bytes) noexcept {
+        mishap const what = b == nullptr ? mishap::foreign_pointer : mishap::wrong_size;
+        report_error({.kind = what, .pointer = p, .bytes = bytes});
     }
 
     /// What is tried, in this order, before the answer is no: asking the streams how far they are,

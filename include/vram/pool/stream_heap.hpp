@@ -57,13 +57,36 @@ public:
         return *this;
     }
 
-    /// A block that rests for just this request, or null.
-    void* take_warm(request const& r) {
-        if (r.on == nullptr) { return nullptr; }
-        block* const b = warm_.take(clocks_.of(*r.on).slot(), r.bytes, r.alignment);
-        if (b == nullptr) { return nullptr; }
-        b->now = block::state::live;
-        return handed_out(r, b)->pointer();
+    /// A block that rests for just this request, or one that is free, costs its stream nothing and
+    /// is found without a search; or null.
+    void* take_quick(stream s, std::size_t asked, std::size_t alignment) {
+        if (asked - 1 >= bins::largest || !valid_alignment(alignment)) { return nullptr; }
+        std::size_t const bytes = align(asked, bins::granule);
+        std::size_t const slot  = clocks_.of(s).slot();
+        block*            b     = nullptr;
+        if (bytes <= warm_blocks::largest) { b = warm_.take(slot, bytes, alignment); }
+        if (b != nullptr) [[likely]] {
+            b->now = block::state::live;
+        } else {
+            if (alignment > bins::granule || graphs_) { return nullptr; }
+            b = heaps_.of(bytes).take_quick(bytes, slot);
+            if (b == nullptr) { return nullptr; }
+        }
+        return handed_out(asked, alignment, b)->pointer();
+    }
+    /// Takes a block back where that is soon done. False, with nothing done, where it is not so.
+    [[nodiscard]] bool give_quick(block* b, std::size_t bytes, std::size_t alignment,
+                                  stream s) noexcept {
+        if (!handed_out_as(b, bytes, alignment) || !plain()) { return false; }
+        clock* c = nullptr;
+        try {
+            c = clocks_.known(s);
+        } catch (...) {} // `give` says what is wrong
+        if (c == nullptr) { return false; }
+        retract(*b);
+        block_heap::hold(b, {0, 0, c->mark(), c->slot()});
+        rest(b);
+        return true;
     }
     /// A block out of what is held, or null. `all`: look at every free block.
     void* take(request const& r, guard& held, bool all) {
@@ -78,16 +101,12 @@ public:
     /// done, where there is no such block, or where it was taken with another size or alignment.
     [[nodiscard]] bool give(block* b, std::size_t bytes, std::size_t alignment,
                             stream const* on) noexcept {
-        if (b == nullptr || b->bytes - b->slack != bytes || alignment_of(*b) != alignment) {
-            return false;
-        }
+        if (!handed_out_as(b, bytes, alignment)) { return false; }
         retract(*b);
-        bool const may_rest =
-            on != nullptr && freed_on(*on, b) && plain() && b->bytes <= warm_blocks::largest;
-        if (may_rest) {
-            warm_.put(b);
+        if (on != nullptr && freed_on(*on, b) && plain()) {
+            rest(b);
         } else {
-            heaps_.of(*b).give(b, settled());
+            join(b);
         }
         return true;
     }
@@ -357,13 +376,13 @@ private:
     }
 
     block* hand_out(request const& r, block_heap::fit const& place) noexcept {
-        return handed_out(r, heaps_.of(*place.where).take(place, r.bytes));
+        return handed_out(r.asked, r.alignment, heaps_.of(*place.where).take(place, r.bytes));
     }
-    block* handed_out(request const& r, block* b) noexcept {
-        b->slack     = static_cast<std::uint16_t>(b->bytes - r.asked);
-        b->alignment = std::countr_zero(r.alignment) & 63;
+    block* handed_out(std::size_t asked, std::size_t alignment, block* b) noexcept {
+        b->slack     = static_cast<std::uint16_t>(b->bytes - asked);
+        b->alignment = std::countr_zero(alignment) & 63;
         ++allocations_;
-        requested_ += r.asked;
+        requested_ += asked;
         live_ += b->bytes;
         if (live_ > peak_live_) { peak_live_ = live_; }
         return b;
@@ -374,18 +393,29 @@ private:
     }
     block* take_back(block* b) noexcept {
         retract(*b);
-        return heaps_.of(*b).give(b, settled());
+        return join(b);
     }
+    /// A block that its stream has given back, and nothing more is to be done for: it rests, or is
+    /// joined.
+    void rest(block* b) noexcept {
+        if (b->bytes <= warm_blocks::largest) [[likely]] { return warm_.put(b); }
+        join(b);
+    }
+    /// Gives a block to the heap, which is not out any more.
+    [[gnu::noinline]] block* join(block* b) noexcept { return heaps_.of(*b).give(b, settled()); }
     void tidy() noexcept {
         cool();
         heaps_.tidy(settled());
     }
     /// Gives what rests to the heap. Whether there was anything.
     bool cool() noexcept {
-        return warm_.drain([&](block* b) { heaps_.of(*b).give(b, settled()); });
+        return warm_.drain([&](block* b) { join(b); });
     }
-    [[nodiscard]] static std::size_t alignment_of(block const& b) noexcept {
-        return std::size_t{1} << b.alignment;
+    /// Whether a block is out, for these bytes at that alignment.
+    [[nodiscard]] static bool handed_out_as(block const* b, std::size_t bytes,
+                                            std::size_t alignment) noexcept {
+        return b != nullptr && b->bytes - b->slack == bytes &&
+               std::size_t{1} << b->alignment == alignment;
     }
     /// Whether a stream that frees something has nothing more to do than to remember it.
     [[nodiscard]] bool plain() const noexcept { return events_ == event_policy::lazy && !graphs_; }

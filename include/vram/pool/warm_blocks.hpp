@@ -38,34 +38,20 @@ public:
         return *this;
     }
 
-    /// A block of this size, or up to an eighth more, that the stream in `slot` has given back, or
-    /// null.
+    /// A block of this size, at most `largest`, or up to an eighth more, that the stream in `slot`
+    /// has given back, or null.
     [[nodiscard]] block* take(std::size_t slot, std::size_t bytes, std::size_t alignment) noexcept {
-        if (bytes > largest) { return nullptr; }
-        way&        mine = ways_[slot % ways];
-        std::size_t i    = bins::of(bytes);
-        block*      b    = mine.first[i];
-        if (b == nullptr || b->bytes != bytes) { // not just what is asked
-            if (b == nullptr || b->bytes < bytes) { i = mine.next(i + 1); }
-            if (i == lists) { return nullptr; }
-            b                       = mine.first[i];
-            std::size_t const extra = bytes / 8 < slack ? bytes / 8 : slack;
-            if (b->bytes - bytes > extra) { return nullptr; }
-        }
-        if (b->slot != slot || b->epoch == tag::captured || (b->address & (alignment - 1)) != 0) {
-            return nullptr;
-        }
-        mine.pop(i);
-        return b;
+        way&              mine = ways_[slot % ways];
+        std::size_t const i    = bins::of(bytes);
+        block* const      b    = mine.first[i];
+        if (b == nullptr || b->bytes != bytes) { return larger(mine, i, slot, bytes, alignment); }
+        return usable(*b, slot, alignment) ? mine.pop(i) : nullptr;
     }
     /// Keeps a block, of at most `largest` bytes, that its `slot` has given back.
     void put(block* b) noexcept {
-        b->now                = block::state::resting;
-        std::size_t const i   = bins::of(b->bytes);
-        way&              its = ways_[b->slot % ways];
-        b->next               = its.first[i];
-        if (its.first[i] == nullptr) { its.map[i / 64] |= std::uint64_t{1} << (i % 64); }
-        its.first[i] = b;
+        b->now              = block::state::resting;
+        std::size_t const i = bins::of(b->bytes);
+        ways_[b->slot % ways].push(i, b);
     }
     /// Calls `give(block)` with each, and keeps none. Whether there were any.
     template <class Give>
@@ -73,9 +59,7 @@ public:
         bool any = false;
         for (way& each : ways_) {
             for (std::size_t i = each.next(0); i != lists; i = each.next(i)) {
-                block* const b = each.first[i];
-                each.pop(i);
-                give(b);
+                give(each.pop(i));
                 any = true;
             }
         }
@@ -101,11 +85,32 @@ private:
             }
             return word * 64 + static_cast<std::size_t>(std::countr_zero(bits));
         }
-        void pop(std::size_t i) noexcept {
-            first[i] = static_cast<block*>(first[i]->next);
+        void push(std::size_t i, block* b) noexcept {
+            b->next  = first[i];
+            first[i] = b;
+            map[i / 64] |= std::uint64_t{1} << (i % 64);
+        }
+        block* pop(std::size_t i) noexcept {
+            block* const b = first[i];
+            first[i]       = static_cast<block*>(b->next);
             if (first[i] == nullptr) { map[i / 64] &= ~(std::uint64_t{1} << (i % 64)); }
+            return b;
         }
     };
+
+    [[nodiscard]] static bool usable(block const& b, std::size_t slot,
+                                     std::size_t alignment) noexcept {
+        return b.slot == slot && b.epoch != tag::captured && (b.address & (alignment - 1)) == 0;
+    }
+    /// `take` where the block that came last to the list `i` is not just what is asked.
+    static block* larger(way& mine, std::size_t i, std::size_t slot, std::size_t bytes,
+                         std::size_t alignment) noexcept {
+        if (mine.first[i] == nullptr || mine.first[i]->bytes < bytes) { i = mine.next(i + 1); }
+        if (i == lists) { return nullptr; }
+        block const&      b     = *mine.first[i];
+        std::size_t const extra = bytes / 8 < slack ? bytes / 8 : slack;
+        return b.bytes - bytes <= extra && usable(b, slot, alignment) ? mine.pop(i) : nullptr;
+    }
 
     way ways_[ways];
 };
