@@ -27,12 +27,12 @@ using namespace vram;
 
 namespace {
 
-using plain = stream_ordered<cuda_resource>;
+using soak_upstream = stream_ordered<cuda_resource>;
 
 __global__ void soak_write(std::uint64_t* to, std::size_t words, std::uint64_t number) {
     std::size_t const step = std::size_t{gridDim.x} * blockDim.x;
     for (std::size_t i = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x; i < words; i += step) {
-        to[i] = number << 32 | i;
+        to[i] = number << 32 | i; // laws::soak_word, which is the host's
     }
 }
 
@@ -168,7 +168,8 @@ void soak_notices(char const* flaw, laws::soak_flaw what) {
     o.most               = std::min(o.most, 4_MiB);
     o.live               = std::min(o.live, 512_MiB);
     o.flaw               = what;
-    pool       memory{plain{cuda_resource{}}, {.initial_size = 2 * o.live, .max_size = 2 * o.live}};
+    pool       memory{soak_upstream{cuda_resource{}},
+                      {.initial_size = 2 * o.live, .max_size = 2 * o.live}};
     auto const words = soak_through(flaw, memory, o).words;
     if (soak_seconds() < 1) { // a tool may let kernels run one after the other only
         WARN(words != 0);
@@ -177,7 +178,7 @@ void soak_notices(char const* flaw, laws::soak_flaw what) {
     }
 }
 
-laws::soak_options with_threads(unsigned threads) {
+laws::soak_options soak_with_threads(unsigned threads) {
     laws::soak_options o = soak_load();
     o.threads            = threads;
     return o;
@@ -187,14 +188,14 @@ laws::soak_options with_threads(unsigned threads) {
 
 TEST_CASE("soak on a GPU: pool") {
     tests::machine const here;
-    soaks_well("pool", pool<plain>{});
-    soaks_well("pool, four threads", pool<plain>{}, with_threads(4));
+    soaks_well("pool", pool<soak_upstream>{});
+    soaks_well("pool, four threads", pool<soak_upstream>{}, soak_with_threads(4));
 }
 
 TEST_CASE("soak on a GPU: pool in place") {
     tests::machine const here;
     soaks_well("pool in place", pool<virtual_resource>{});
-    soaks_well("pool in place, four threads", pool<virtual_resource>{}, with_threads(4));
+    soaks_well("pool in place, four threads", pool<virtual_resource>{}, soak_with_threads(4));
 }
 
 TEST_CASE("soak on a GPU: pool that moves pages") {
@@ -205,26 +206,26 @@ TEST_CASE("soak on a GPU: pool that moves pages") {
 
 TEST_CASE("soak on a GPU: arena") {
     tests::machine const here;
-    soaks_well("arena by thread, four threads", arena<pool<plain>>{}, with_threads(4));
-    soaks_well("arena by stream, four threads", arena<pool<plain>>{{.key = arena_key::stream}},
-               with_threads(4));
+    soaks_well("arena by thread, four threads", arena<pool<soak_upstream>>{}, soak_with_threads(4));
+    soaks_well("arena by stream, four threads",
+               arena<pool<soak_upstream>>{{.key = arena_key::stream}}, soak_with_threads(4));
 }
 
 TEST_CASE("soak on a GPU: slab") {
     tests::machine const here;
     laws::soak_options   o = soak_load();
     o.most                 = std::min(o.most, 1_MiB);
-    soaks_well("slab", slab<plain>{1_MiB}, o);
+    soaks_well("slab", slab<soak_upstream>{1_MiB}, o);
 }
 
 TEST_CASE("soak on a GPU: binned") {
     tests::machine const here;
-    soaks_well("binned over a pool", binned<pool<plain>>{{.largest = 8_MiB}});
+    soaks_well("binned over a pool", binned<pool<soak_upstream>>{{.largest = 8_MiB}});
 }
 
 TEST_CASE("soak on a GPU: monotonic") {
     tests::machine const here;
-    soaks_well("monotonic", monotonic<plain>{});
+    soaks_well("monotonic", monotonic<soak_upstream>{});
 }
 
 TEST_CASE("soak on a GPU: it notices memory that is handed out too early") {

@@ -165,9 +165,9 @@ private:
     void disturb(hand& h) {
         if (h.one_in(100)) { painter_.dawdle(at(h.below(o_.streams)), 1 + h.below(8)); }
         if (o_.flaw != soak_flaw::none) { return; } // it would be no flaw of the memory any more
-        if (h.one_in(2000)) { (void)memory_.trim(h.below(o_.live)); }
+        if (h.one_in(1000)) { (void)memory_.trim(h.below(o_.live)); }
         if (h.one_in(500)) { trim_ready(); }
-        if (h.one_in(500) && o_.threads == 1 && (!step_by_step || h.out.empty())) {
+        if (h.one_in(100) && o_.threads == 1 && (!step_by_step || h.out.empty())) {
             renew(h.below(o_.streams));
         }
     }

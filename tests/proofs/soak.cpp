@@ -24,7 +24,7 @@ using laws::soak_flaw;
 
 namespace {
 
-using plain = stream_ordered<sim_resource>;
+using soak_upstream = stream_ordered<sim_resource>;
 
 /// Writes and reads blocks of the simulated device, in kernels that say so.
 class sim_painter {
@@ -54,7 +54,7 @@ private:
     std::atomic<std::uint64_t> wrong_ = 0;
 };
 
-struct soaked {
+struct soak_end {
     std::uint64_t      wrong;
     std::size_t        reports;
     laws::soak_figures did;
@@ -62,13 +62,13 @@ struct soaked {
 
 /// A load through the memory that `make` makes.
 template <class Make>
-soaked soak_on_sim(laws::soak_options o, Make make) {
+soak_end soak_on_sim(laws::soak_options o, Make make) {
     o.most = 64_KiB;
     o.live = 1_MiB;
     sim_node               node{{.checks    = {.uninitialised = o.flaw == soak_flaw::none},
                                  .on_report = sim_on_report::collect}};
     doubles::mishaps const told;
-    soaked                 end{};
+    soak_end               end{};
     {
         auto        memory = make();
         sim_painter painter;
@@ -87,44 +87,46 @@ soaked soak_on_sim(laws::soak_options o, Make make) {
 
 template <class Make>
 void soaks_well(laws::soak_options o, Make make) {
-    soaked const end = soak_on_sim(o, make);
+    soak_end const end = soak_on_sim(o, make);
     CHECK(end.wrong == 0);
     CHECK(end.reports == 0);
 }
 
-auto in_pages(bool remap) {
+auto soak_in_pages(bool remap) {
     return pool{sim_virtual_resource{{.reserve = 1_GiB, .handle_size = doubles::small_page}},
                 {.remap = remap}};
 }
-auto one_chunk() { return pool{plain{sim_resource{}}, {.initial_size = 2_MiB, .max_size = 2_MiB}}; }
+auto soak_in_one_chunk() {
+    return pool{soak_upstream{sim_resource{}}, {.initial_size = 2_MiB, .max_size = 2_MiB}};
+}
 
 } // namespace
 
 TEST_CASE("soak: through every pool of the simulated device, blocks keep what was written") {
     laws::soak_options const o{.operations = laws::of_many(3000)};
-    soaks_well(o, [] { return pool<plain>{}; });
+    soaks_well(o, [] { return pool<soak_upstream>{}; });
     for (bool const remap : {false, true}) {
-        soaks_well(o, [&] { return in_pages(remap); });
+        soaks_well(o, [&] { return soak_in_pages(remap); });
     }
-    soaks_well(o, [] { return slab<plain>{64_KiB}; });
-    soaks_well(o, [] { return binned<plain>{{.largest = 16_KiB}}; });
-    soaks_well(o, [] { return binned<pool<plain>>{{.largest = 16_KiB}}; });
-    soaks_well({.operations = laws::of_many(60)}, [] { return monotonic<plain>{}; });
+    soaks_well(o, [] { return slab<soak_upstream>{64_KiB}; });
+    soaks_well(o, [] { return binned<soak_upstream>{{.largest = 16_KiB}}; });
+    soaks_well(o, [] { return binned<pool<soak_upstream>>{{.largest = 16_KiB}}; });
+    soaks_well({.operations = laws::of_many(60)}, [] { return monotonic<soak_upstream>{}; });
 }
 
 TEST_CASE("soak: threads hand blocks to each other, through an arena and a pool") {
     laws::soak_options const o{.operations = 1000, .threads = 3};
-    soaks_well(o, [] { return pool<plain>{}; });
-    soaks_well(o, [] { return in_pages(false); });
+    soaks_well(o, [] { return pool<soak_upstream>{}; });
+    soaks_well(o, [] { return soak_in_pages(false); });
     for (arena_key const key : {arena_key::thread, arena_key::stream}) {
-        soaks_well(o, [&] { return arena<pool<plain>>{{.count = 2, .key = key}}; });
+        soaks_well(o, [&] { return arena<pool<soak_upstream>>{{.count = 2, .key = key}}; });
     }
 }
 
 TEST_CASE("soak: memory that is handed out too early is noticed in what blocks hold") {
     for (std::uint64_t const seed : {1, 2, 3}) {
         laws::soak_options const o{.operations = 3000, .seed = seed, .flaw = soak_flaw::one_stream};
-        soaked const             end = soak_on_sim(o, one_chunk);
+        soak_end const           end = soak_on_sim(o, soak_in_one_chunk);
         CHECK(end.wrong != 0);
         CHECK(end.reports != 0);
     }
@@ -132,7 +134,7 @@ TEST_CASE("soak: memory that is handed out too early is noticed in what blocks h
 
 TEST_CASE("soak: a block that is handed to another stream without a wait is noticed") {
     laws::soak_options const o{.operations = 3000, .flaw = soak_flaw::no_wait};
-    CHECK(soak_on_sim(o, one_chunk).wrong != 0);
+    CHECK(soak_on_sim(o, soak_in_one_chunk).wrong != 0);
     laws::soak_options const steps{.operations = 60, .flaw = soak_flaw::no_wait};
-    CHECK(soak_on_sim(steps, [] { return monotonic<plain>{}; }).wrong != 0);
+    CHECK(soak_on_sim(steps, [] { return monotonic<soak_upstream>{}; }).wrong != 0);
 }
