@@ -57,7 +57,6 @@ void plain(sim_stream const& stream) {
     // [ready]
     // The kernel still runs, so nothing is ready, and nobody waits for it.
     expects(memory.trim_ready() == 0, "a stream is busy with it");
-    stream.synchronize();
     // [/ready]
 
     // [library]
@@ -65,7 +64,7 @@ void plain(sim_stream const& stream) {
     try {
         library.start();
     } catch (out_of_memory const&) {
-        memory.trim(); // waits for what was given back, and lets go of all that is idle
+        memory.trim(); // waits for the kernel, and lets go of all that is idle
         library.start();
     }
     // [/library]
