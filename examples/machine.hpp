@@ -37,9 +37,10 @@ struct kernel_time {
 /// A simulated node for the length of a program.
 class on_sim {
 public:
-    using platform       = vram::sim_platform;
-    using resource       = vram::sim_resource;
-    using async_resource = vram::sim_async_resource;
+    using platform         = vram::sim_platform;
+    using resource         = vram::sim_resource;
+    using async_resource   = vram::sim_async_resource;
+    using virtual_resource = vram::sim_virtual_resource;
 
     explicit on_sim(machine_options const& options)
         : capacity_{options.capacity},
@@ -75,9 +76,10 @@ private:
 /// The current GPU.
 class on_cuda {
 public:
-    using platform       = vram::cuda_platform;
-    using resource       = vram::cuda_resource;
-    using async_resource = vram::cuda_async_resource;
+    using platform         = vram::cuda_platform;
+    using resource         = vram::cuda_resource;
+    using async_resource   = vram::cuda_async_resource;
+    using virtual_resource = vram::virtual_resource;
 
     explicit on_cuda(machine_options const&) {}
 

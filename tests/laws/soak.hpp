@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `soak` runs a random load through a pool for as long as one likes: every block is written when
+/// it comes, and read before it goes.
+
+#include "soak_options.hpp" // soak_options, soak_figures, soak_flaw
+#include "stream_set.hpp"   // stream_set, for its order
+
+#include <algorithm> // min
+#include <chrono>    // steady_clock
+#include <cstddef>   // size_t
+#include <cstdint>   // uint64_t
+#include <future>    // async, future
+#include <mutex>     // mutex, lock_guard
+#include <random>    // mt19937_64
+#include <utility>   // exchange
+#include <vector>    // vector
+
+namespace laws {
+
+/// `painter` puts the work on streams: `write(stream, p, bytes, number)` fills a block with what
+/// nobody else writes, `check` of the same counts what is not there any more, and `dawdle(stream,
+/// length)` keeps the stream busy. Blocks are handed from stream to stream with events, and from
+/// thread to thread through a box; streams are retired and made anew; memory is trimmed meanwhile.
+/// A memory that goes all at once (`monotonic`) is used in steps.
+template <class Memory, class Painter>
+class soak {
+    using platform                     = typename Memory::platform;
+    using stream                       = typename platform::stream;
+    using own_stream                   = typename platform::own_stream;
+    static constexpr bool step_by_step = requires(Memory& m) { m.unwind(m.mark()); };
+
+    struct block {
+        void*         p;
+        std::size_t   bytes;
+        std::uint64_t number; ///< no other block has it
+        std::size_t   on;     ///< the stream that used it last
+        std::size_t   from;   ///< the stream that took it
+    };
+    /// What one thread has.
+    struct hand {
+        std::mt19937_64    random;
+        std::uint64_t      next; ///< number of a block
+        std::vector<block> out{};
+        std::size_t        live = 0;
+        soak_figures       did{};
+
+        [[nodiscard]] std::size_t below(std::size_t n) { return random() % n; }
+        [[nodiscard]] bool        one_in(std::size_t n) { return below(n) == 0; }
+    };
+
+public:
+    soak(Memory& memory, Painter& painter, soak_options const& options)
+        : memory_{memory}, painter_{painter}, o_{options} {
+        for (unsigned i = 0; i < o_.streams; ++i) { owners_.emplace_back(); }
+        for (unsigned i = 0; i < o_.threads; ++i) {
+            hands_.push_back({std::mt19937_64{o_.seed + i}, i + 1U});
+        }
+    }
+
+    /// All of it; then nothing is out, and the streams are done and retired.
+    soak_figures run() {
+        {
+            std::vector<std::future<void>> others;
+            for (unsigned i = 1; i < o_.threads; ++i) {
+                others.push_back(std::async(std::launch::async, [this, i] { work(hands_[i]); }));
+            }
+            work(hands_[0]);
+            for (auto& each : others) { each.get(); } // throws what it threw
+        }
+        hand& last = hands_[0];
+        last.out.insert(last.out.end(), box_.begin(), box_.end());
+        soak_figures all{};
+        for (hand& h : hands_) {
+            while (!h.out.empty()) { give(h, 0); }
+            all += h.did;
+        }
+        for (auto const& owner : owners_) {
+            platform::synchronize(owner.view());
+            memory_.retire(owner.view());
+        }
+        if constexpr (step_by_step) { memory_.reset(); } // marks keep chunks
+        return all;
+    }
+
+private:
+    void work(hand& h) {
+        using clock      = std::chrono::steady_clock;
+        auto const until = clock::now() + o_.time;
+        for (std::size_t i = 0; i < o_.operations || clock::now() < until; ++i) {
+            if constexpr (step_by_step) {
+                step(h);
+            } else {
+                act(h);
+            }
+        }
+    }
+
+    /// One operation of a load that takes and gives in any order.
+    void act(hand& h) {
+        disturb(h);
+        std::size_t const what = h.below(100);
+        bool const        full = h.live >= o_.live / o_.threads || h.out.size() >= most_out;
+        if (what < 20 && !h.out.empty()) {
+            hand_over(h, h.out[h.below(h.out.size())]);
+        } else if (what < 25 && !h.out.empty() && o_.threads > 1) {
+            pass_on(h);
+        } else if (full || (what < 55 && !h.out.empty())) {
+            give(h, h.below(h.out.size()));
+        } else {
+            take(h);
+        }
+    }
+    /// Takes until there is no room, hands over and gives some back, and ends with all going at
+    /// once: unwound in two parts or in one, or given back one by one.
+    void step(hand& h)
+        requires step_by_step
+    {
+        disturb(h);
+        auto const        start = memory_.mark();
+        std::size_t const half  = load(h, o_.live / 2);
+        auto const        inner = memory_.mark();
+        auto const        first = h.next;
+        std::size_t const all   = half + load(h, o_.live / 2);
+        if (all == 0 || h.one_in(3)) {
+            while (!h.out.empty()) { give(h, 0); }
+            return;
+        }
+        if (h.one_in(2)) {
+            forget(h, first);
+            memory_.unwind(inner);
+            load(h, o_.live / 2);
+        }
+        forget(h, 0);
+        if (h.one_in(2)) {
+            memory_.unwind(start);
+        } else {
+            memory_.reset();
+        }
+    }
+    /// Takes `bytes` at least, and does all that is done to blocks. Returns how many it took.
+    std::size_t load(hand& h, std::size_t bytes) {
+        std::uint64_t const before = h.did.bytes;
+        while (h.did.bytes - before < bytes) {
+            take(h);
+            if (h.one_in(4)) { hand_over(h, h.out[h.below(h.out.size())]); }
+            if (h.one_in(4)) { give(h, h.below(h.out.size())); }
+        }
+        return h.did.bytes - before;
+    }
+    /// Blocks from `first` on are to be unwound: whoever took them is done with them last.
+    void forget(hand& h, std::uint64_t first) {
+        std::erase_if(h.out, [&](block const& b) {
+            if (b.number < first) { return false; }
+            painter_.check(at(b.on), b.p, b.bytes, b.number);
+            order(b.on, b.from);
+            h.live -= b.bytes;
+            return true;
+        });
+    }
+
+    /// What happens now and then, and makes the rest harder.
+    void disturb(hand& h) {
+        if (h.one_in(100)) { painter_.dawdle(at(h.below(o_.streams)), 1 + h.below(8)); }
+        if (o_.flaw != soak_flaw::none) { return; } // it would be no flaw of the memory any more
+        if (h.one_in(1000)) { (void)memory_.trim(h.below(o_.live)); }
+        if (h.one_in(500)) { trim_ready(); }
+        if (h.one_in(100) && o_.threads == 1 && (!step_by_step || h.out.empty())) {
+            renew(h.below(o_.streams));
+        }
+    }
+    void trim_ready() {
+        if constexpr (requires { memory_.trim_ready(); }) { (void)memory_.trim_ready(); }
+    }
+    /// The stream ends, and another goes on where it was.
+    void renew(std::size_t which) {
+        own_stream fresh;
+        stream_set<platform>::order(at(which), fresh.view());
+        memory_.retire(at(which));
+        owners_[which] = std::move(fresh);
+    }
+
+    void take(hand& h) {
+        std::size_t const   on      = h.below(o_.streams);
+        std::size_t const   bytes   = some_size(h);
+        std::uint64_t const number  = std::exchange(h.next, h.next + o_.threads);
+        bool const          at_once = !step_by_step && h.one_in(50);
+        void* const p = at_once ? memory_.allocate_sync(bytes) : memory_.allocate(told(on), bytes);
+        painter_.write(at(on), p, bytes, number);
+        h.out.push_back({p, bytes, number, on, on});
+        h.live += bytes;
+        ++h.did.blocks;
+        h.did.bytes += bytes;
+    }
+    void give(hand& h, std::size_t which) {
+        block const b = std::exchange(h.out[which], h.out.back());
+        h.out.pop_back();
+        h.live -= b.bytes;
+        painter_.check(at(b.on), b.p, b.bytes, b.number);
+        if (!step_by_step && o_.flaw == soak_flaw::none && h.one_in(200)) {
+            platform::synchronize(at(b.on));
+            return memory_.deallocate_sync(b.p, b.bytes);
+        }
+        memory_.deallocate(told(b.on), b.p, b.bytes);
+    }
+    void hand_over(hand& h, block& b) {
+        std::size_t const to = h.below(o_.streams);
+        if (o_.flaw != soak_flaw::no_wait) { order(b.on, to); }
+        b.on = to;
+        painter_.check(at(to), b.p, b.bytes, b.number);
+        ++h.did.handed;
+    }
+    /// A block goes to whichever thread comes next, and one that lay there is ours.
+    void pass_on(hand& h) {
+        std::size_t const which = h.below(h.out.size());
+        block             b     = h.out[which];
+        {
+            std::lock_guard const held{mutex_};
+            h.live -= b.bytes;
+            if (box_.size() < o_.threads) {
+                box_.push_back(b);
+                h.out[which] = h.out.back();
+                return h.out.pop_back();
+            }
+            std::swap(b, box_[h.below(box_.size())]);
+        }
+        h.live += b.bytes;
+        h.out[which] = b;
+        hand_over(h, h.out[which]);
+    }
+
+    /// From `least` to `most`, as many of each power of two, in whole words.
+    [[nodiscard]] std::size_t some_size(hand& h) const {
+        std::size_t least = o_.least;
+        while (least < o_.most && !h.one_in(steps(least) + 1)) { least *= 2; }
+        return std::min(least + h.below(least), o_.most) / 8 * 8;
+    }
+    /// How often `least` can be doubled.
+    [[nodiscard]] std::size_t steps(std::size_t least) const {
+        std::size_t n = 0;
+        for (; least < o_.most; least *= 2) { ++n; }
+        return n;
+    }
+    [[nodiscard]] stream at(std::size_t which) const { return owners_[which].view(); }
+    /// The stream that the memory is told.
+    [[nodiscard]] stream told(std::size_t which) const {
+        return at(o_.flaw == soak_flaw::one_stream ? 0 : which);
+    }
+    void order(std::size_t first, std::size_t second) const {
+        stream_set<platform>::order(at(first), at(second));
+    }
+
+    static constexpr std::size_t most_out = 4000; ///< blocks of a thread
+
+    Memory&                 memory_;
+    Painter&                painter_;
+    soak_options            o_;
+    std::vector<own_stream> owners_;
+    std::vector<hand>       hands_;
+    std::mutex              mutex_;
+    std::vector<block>      box_; ///< under the mutex: on its way between threads
+};
+
+} // namespace laws

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// The soak that the pools go through on a GPU (cuda/soak.cu), small and on the simulated device: it
+// finds nothing where all is well, and what it is there for where it is not.
+#include "../laws/soak.hpp"
+
+#include <vram/layer/stream_ordered.hpp>
+#include <vram/pool/arena.hpp>
+#include <vram/pool/binned.hpp>
+#include <vram/pool/monotonic.hpp>
+#include <vram/pool/pool.hpp>
+#include <vram/pool/slab.hpp>
+#include <vram/sim/sim.hpp>
+
+#include "../doubles/mishaps.hpp"
+#include "../doubles/small_pages.hpp"
+#include "../laws/effort.hpp"
+
+#include <doctest/doctest.h>
+
+#include <atomic> // atomic
+
+using namespace vram;
+using laws::soak_flaw;
+
+namespace {
+
+using soak_upstream = stream_ordered<sim_resource>;
+
+/// Writes and reads blocks of the simulated device, in kernels that say so.
+class sim_painter {
+public:
+    void write(sim_stream_view s, void* p, std::size_t bytes, std::uint64_t number) {
+        auto* const at = static_cast<std::uint64_t*>(p);
+        sim_launch(s, {.name = "write", .writes = {{p, bytes}}}, [=] {
+            auto* const words = sim_view(at);
+            for (std::size_t i = 0; i < bytes / 8; ++i) { words[i] = laws::soak_word(number, i); }
+        });
+    }
+    void check(sim_stream_view s, void const* p, std::size_t bytes, std::uint64_t number) {
+        auto* const at = static_cast<std::uint64_t const*>(p);
+        sim_launch(s, {.name = "check", .reads = {{p, bytes}}}, [=, this] {
+            auto const* const words = sim_view(at);
+            for (std::size_t i = 0; i < bytes / 8; ++i) {
+                if (words[i] != laws::soak_word(number, i)) { ++wrong_; }
+            }
+        });
+    }
+    void dawdle(sim_stream_view s, std::size_t length) {
+        sim_launch(s, {.name = "dawdle", .duration = sim_time{length * 10'000}});
+    }
+    [[nodiscard]] std::uint64_t wrong() const { return wrong_; }
+
+private:
+    std::atomic<std::uint64_t> wrong_ = 0;
+};
+
+struct soak_end {
+    std::uint64_t      wrong;
+    std::size_t        reports;
+    laws::soak_figures did;
+};
+
+/// A load through the memory that `make` makes.
+template <class Make>
+soak_end soak_on_sim(laws::soak_options o, Make make) {
+    o.most = 64_KiB;
+    o.live = 1_MiB;
+    sim_node               node{{.checks    = {.uninitialised = o.flaw == soak_flaw::none},
+                                 .on_report = sim_on_report::collect}};
+    doubles::mishaps const told;
+    soak_end               end{};
+    {
+        auto        memory = make();
+        sim_painter painter;
+        end.did   = laws::soak{memory, painter, o}.run();
+        end.wrong = painter.wrong();
+        CHECK(memory.usage().live == 0);
+        memory.trim();
+        CHECK(memory.usage().reserved == 0);
+    }
+    end.reports = node.reports().size();
+    CHECK(told.count() == 0);
+    CHECK(end.did.blocks != 0);
+    CHECK(end.did.handed != 0);
+    return end;
+}
+
+template <class Make>
+void soaks_well(laws::soak_options o, Make make) {
+    soak_end const end = soak_on_sim(o, make);
+    CHECK(end.wrong == 0);
+    CHECK(end.reports == 0);
+}
+
+auto soak_in_pages(bool remap) {
+    return pool{sim_virtual_resource{{.reserve = 1_GiB, .handle_size = doubles::small_page}},
+                {.remap = remap}};
+}
+auto soak_in_one_chunk() {
+    return pool{soak_upstream{sim_resource{}}, {.initial_size = 2_MiB, .max_size = 2_MiB}};
+}
+
+} // namespace
+
+TEST_CASE("soak: through every pool of the simulated device, blocks keep what was written") {
+    laws::soak_options const o{.operations = laws::of_many(3000)};
+    soaks_well(o, [] { return pool<soak_upstream>{}; });
+    for (bool const remap : {false, true}) {
+        soaks_well(o, [&] { return soak_in_pages(remap); });
+    }
+    soaks_well(o, [] { return slab<soak_upstream>{64_KiB}; });
+    soaks_well(o, [] { return binned<soak_upstream>{{.largest = 16_KiB}}; });
+    soaks_well(o, [] { return binned<pool<soak_upstream>>{{.largest = 16_KiB}}; });
+    soaks_well({.operations = laws::of_many(60)}, [] { return monotonic<soak_upstream>{}; });
+}
+
+TEST_CASE("soak: threads hand blocks to each other, through an arena and a pool") {
+    laws::soak_options const o{.operations = 1000, .threads = 3};
+    soaks_well(o, [] { return pool<soak_upstream>{}; });
+    soaks_well(o, [] { return soak_in_pages(false); });
+    for (arena_key const key : {arena_key::thread, arena_key::stream}) {
+        soaks_well(o, [&] { return arena<pool<soak_upstream>>{{.count = 2, .key = key}}; });
+    }
+}
+
+TEST_CASE("soak: memory that is handed out too early is noticed in what blocks hold") {
+    for (std::uint64_t const seed : {1, 2, 3}) {
+        laws::soak_options const o{.operations = 3000, .seed = seed, .flaw = soak_flaw::one_stream};
+        soak_end const           end = soak_on_sim(o, soak_in_one_chunk);
+        CHECK(end.wrong != 0);
+        CHECK(end.reports != 0);
+    }
+}
+
+TEST_CASE("soak: a block that is handed to another stream without a wait is noticed") {
+    laws::soak_options const o{.operations = 3000, .flaw = soak_flaw::no_wait};
+    CHECK(soak_on_sim(o, soak_in_one_chunk).wrong != 0);
+    laws::soak_options const steps{.operations = 60, .flaw = soak_flaw::no_wait};
+    CHECK(soak_on_sim(steps, [] { return monotonic<soak_upstream>{}; }).wrong != 0);
+}
