@@ -62,7 +62,7 @@ public:
     }
 
     /// What belongs to `key`, or null.
-    [[nodiscard]] Value* find(std::uint64_t key) const noexcept {
+    [[nodiscard, gnu::always_inline]] Value* find(std::uint64_t key) const noexcept {
         if (cells_ == nullptr) { return nullptr; }
         std::size_t i = home(key);
         while (cells_[i].value != nullptr && cells_[i].key != key) { i = (i + 1) & mask_; }

@@ -100,6 +100,9 @@ public:
 
     [[nodiscard]] void* allocate(stream s, std::size_t bytes,
                                  std::size_t alignment = default_alignment) {
+        if (private_pool* const mine = pools_.find(place_of(s))) [[likely]] {
+            if (void* const p = mine->try_reuse(s, bytes, alignment)) [[likely]] { return p; }
+        }
         return get<true>({&s, bytes, alignment});
     }
     /// Memory that anybody may use at once: where it is still in use, the host waits.
@@ -123,12 +126,16 @@ public:
 
     void deallocate(stream s, void* p, std::size_t bytes,
                     std::size_t alignment = default_alignment) noexcept {
-        put(p, {&s, bytes, alignment});
+        private_pool* const mine = pools_.find(place_of(s));
+        if (mine != nullptr && mine->try_deallocate(s, p, bytes, alignment)) [[likely]] { return; }
+        put_elsewhere(p, {&s, bytes, alignment});
     }
     /// The memory is in use by nobody.
     void deallocate_sync(void* p, std::size_t bytes,
                          std::size_t alignment = default_alignment) noexcept {
-        put(p, {nullptr, bytes, alignment});
+        private_pool* const mine = pools_.find(own_place());
+        if (mine != nullptr && mine->try_deallocate_sync(p, bytes, alignment)) { return; }
+        put_elsewhere(p, {nullptr, bytes, alignment});
     }
 
     /// Whether `p` lies in a chunk of a private pool, handed out or not.
@@ -207,8 +214,10 @@ private:
     }
 
     /// Which private pool is for the caller.
-    [[nodiscard]] std::size_t place_of(stream const* on) noexcept {
-        if (options_.key == arena_key::stream && on != nullptr) { return seat_of(*on); }
+    [[nodiscard]] std::size_t place_of(stream s) noexcept {
+        return options_.key == arena_key::stream ? seat_of(s) : own_place();
+    }
+    [[nodiscard]] std::size_t own_place() const noexcept {
         return thread_number() & (options_.count - 1);
     }
     [[nodiscard]] std::size_t seat_of(stream s) noexcept {
@@ -217,7 +226,7 @@ private:
         } catch (...) { return 0; } // a stream that cannot say who it is: any will do
     }
     [[nodiscard]] private_pool& pool_for(stream const* on) {
-        std::size_t const   place = place_of(on);
+        std::size_t const   place = on != nullptr ? place_of(*on) : own_place();
         private_pool* const found = pools_.find(place);
         return found != nullptr ? *found : make_pool(place);
     }
@@ -304,12 +313,9 @@ private:
         return r.on != nullptr && platform::capturing(*r.on);
     }
 
-    void put(void* p, request const& r) noexcept {
-        if (p == nullptr) { return; }
-        private_pool* const mine = pools_.find(place_of(r.on));
-        if (mine == nullptr || !give(*mine, p, r)) { put_elsewhere(p, r); }
-    }
+    /// Gives back what is none of the caller's own private pool.
     [[gnu::noinline]] void put_elsewhere(void* p, request const& r) noexcept {
+        if (p == nullptr) { return; }
         unsigned const owner = chunks_.owner_of(p);
         if (owner != chunk_map::nobody && give(*pools_.find(owner), p, r)) { return; }
         report_error({.kind = mishap::foreign_pointer, .pointer = p, .bytes = r.bytes});

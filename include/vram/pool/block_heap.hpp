@@ -384,13 +384,13 @@ private:
     /// Hands out the first bytes of a free block that is not all of it, nor the first of its chunk.
     /// The rest keeps the note, and nearly always the bin.
     block* take_front(block* rest, std::size_t bytes) noexcept {
-        block* const b     = blocks_.make();
-        b->address         = rest->address;
-        b->bytes           = bytes;
-        b->before          = rest->before;
-        b->after           = rest;
-        b->bare            = rest->bare;
-        b->apart           = apart_;
+        block* const b      = blocks_.make();
+        b->address          = rest->address;
+        b->bytes            = bytes;
+        b->before           = rest->before;
+        b->after            = rest;
+        b->bare             = rest->bare;
+        b->apart            = apart_;
         rest->before->after = b;
         rest->before        = b;
         free_.resize(rest, rest->bytes - bytes);

@@ -43,7 +43,7 @@ public:
     [[nodiscard]] auto        end() noexcept { return all_ + count; }
 
     /// The block handed out at `p`, for `bytes` as its client says, or null.
-    [[nodiscard]] block* live(void const* p, std::size_t bytes) const noexcept {
+    [[nodiscard, gnu::always_inline]] block* live(void const* p, std::size_t bytes) const noexcept {
         block* const b = of(bytes).live(p);
         if (b != nullptr) [[likely]] { return b; }
         return live_elsewhere(p, bytes);

@@ -89,7 +89,8 @@ public:
         if (i == own) {
             block*   best = nullptr;
             unsigned seen = 0;
-            for (block* b = bins_.front(i); b != nullptr && seen < 4; b = bins_.after(i, b), ++seen) {
+            for (block* b = bins_.front(i); b != nullptr && seen < 4;
+                 b        = bins_.after(i, b), ++seen) {
                 if (b->bytes < bytes || (best != nullptr && b->bytes >= best->bytes)) { continue; }
                 if (b->slot == block::several) { return nullptr; } // perhaps that one
                 if (free_for(*b, slot)) { best = b; }

@@ -103,6 +103,12 @@ public:
         if (void* const p = heap_.take_quick(s, bytes, alignment)) [[likely]] { return p; }
         return get<true>({.asked = bytes, .alignment = alignment, .on = &s}, std::move(held));
     }
+    /// The same where memory that is held is found at once; else null, and nothing was done.
+    [[nodiscard]] void* try_reuse(stream s, std::size_t bytes,
+                                  std::size_t alignment = default_alignment) {
+        auto const held = this->lock_.hold();
+        return heap_.take_quick(s, bytes, alignment);
+    }
     /// Memory that anybody may use at once: where it is still in use, the host waits.
     [[nodiscard]] void* allocate_sync(std::size_t bytes,
                                       std::size_t alignment = default_alignment) {
@@ -129,27 +135,27 @@ public:
 
     void deallocate(stream s, void* p, std::size_t bytes,
                     std::size_t alignment = default_alignment) noexcept {
-        auto         held = this->lock_.hold();
-        block* const b    = heap_.live(p, bytes);
-        if (heap_.give_quick(b, bytes, alignment, s)) [[likely]] { return; }
-        put(b, p, bytes, alignment, &s, std::move(held));
+        if (!try_deallocate(s, p, bytes, alignment)) { refuse(p, bytes); }
     }
     /// The memory is in use by nobody.
     void deallocate_sync(void* p, std::size_t bytes,
                          std::size_t alignment = default_alignment) noexcept {
-        auto         held = this->lock_.hold();
-        block* const b    = heap_.live(p, bytes);
-        put(b, p, bytes, alignment, nullptr, std::move(held));
+        if (!try_deallocate_sync(p, bytes, alignment)) { refuse(p, bytes); }
     }
 
     /// As `deallocate`, but where no block is out at `p` nothing is reported: the answer is false.
     [[nodiscard]] bool try_deallocate(stream s, void* p, std::size_t bytes,
                                       std::size_t alignment = default_alignment) noexcept {
-        return try_put(p, bytes, alignment, &s);
+        auto         held = this->lock_.hold();
+        block* const b    = heap_.live(p, bytes);
+        if (heap_.give_quick(b, bytes, alignment, s)) [[likely]] { return true; }
+        return put(b, p, bytes, alignment, &s, std::move(held));
     }
     [[nodiscard]] bool try_deallocate_sync(void* p, std::size_t bytes,
                                            std::size_t alignment = default_alignment) noexcept {
-        return try_put(p, bytes, alignment, nullptr);
+        auto         held = this->lock_.hold();
+        block* const b    = heap_.live(p, bytes);
+        return put(b, p, bytes, alignment, nullptr, std::move(held));
     }
 
     /// Whether `p` lies in one of the chunks, handed out or not.
@@ -250,26 +256,19 @@ private:
             return nullptr;
         }
     }
-    /// Takes back what is out at `p`, if it is the block `b`.
-    [[gnu::noinline]] void put(block* b, void* p, std::size_t bytes, std::size_t alignment,
+    /// Takes back what is out at `p`, the block `b`; null: nothing is, and the answer is false.
+    [[gnu::noinline]] bool put(block* b, void* p, std::size_t bytes, std::size_t alignment,
                                stream const* on, guard held) noexcept {
-        if (p == nullptr || heap_.give(b, bytes, alignment, on)) { return; }
-        held.unlock();
-        refuse(b, p, bytes);
+        if (b == nullptr) { return false; }
+        if (!heap_.give(b, bytes, alignment, on)) {
+            held.unlock();
+            report_error({.kind = mishap::wrong_size, .pointer = p, .bytes = bytes});
+        }
+        return true;
     }
-    /// False, with nothing done, where no block is out at `p`.
-    bool try_put(void* p, std::size_t bytes, std::size_t alignment, stream const* on) noexcept {
-        auto         held = this->lock_.hold();
-        block* const b    = heap_.live(p, bytes);
-        if (heap_.give(b, bytes, alignment, on)) { return true; }
-        held.unlock();
-        if (b != nullptr) { refuse(b, p, bytes); }
-        return b != nullptr;
-    }
-    /// What cannot be taken back: no block is out there, or one of another size or alignment.
-    static void refuse(block const* b, void* p, std::size_t bytes) noexcept {
-        mishap const what = b == nullptr ? mishap::foreign_pointer : mishap::wrong_size;
-        report_error({.kind = what, .pointer = p, .bytes = bytes});
+    [[gnu::cold]] static void refuse(void* p, std::size_t bytes) noexcept {
+        if (p == nullptr) { return; }
+        report_error({.kind = mishap::foreign_pointer, .pointer = p, .bytes = bytes});
     }
 
     /// What is tried, in this order, before the answer is no: asking the streams how far they are,

@@ -59,7 +59,7 @@ public:
 
     /// A block that rests for just this request, or one that is free, costs its stream nothing and
     /// is found without a search; or null.
-    void* take_quick(stream s, std::size_t asked, std::size_t alignment) {
+    [[gnu::always_inline]] void* take_quick(stream s, std::size_t asked, std::size_t alignment) {
         if (asked - 1 >= bins::largest || !valid_alignment(alignment)) { return nullptr; }
         std::size_t const bytes = align(asked, bins::granule);
         std::size_t const slot  = clocks_.of(s).slot();
@@ -75,8 +75,8 @@ public:
         return handed_out(asked, alignment, b)->pointer();
     }
     /// Takes a block back where that is soon done. False, with nothing done, where it is not so.
-    [[nodiscard]] bool give_quick(block* b, std::size_t bytes, std::size_t alignment,
-                                  stream s) noexcept {
+    [[nodiscard, gnu::always_inline]] bool give_quick(block* b, std::size_t bytes,
+                                                      std::size_t alignment, stream s) noexcept {
         if (!handed_out_as(b, bytes, alignment) || !plain()) { return false; }
         clock* c = nullptr;
         try {
@@ -111,7 +111,7 @@ public:
         return true;
     }
     /// The block handed out at `p`, for `bytes` as its client says, or null.
-    [[nodiscard]] block* live(void const* p, std::size_t bytes) const noexcept {
+    [[nodiscard, gnu::always_inline]] block* live(void const* p, std::size_t bytes) const noexcept {
         block* const b = heaps_.live(p, bytes);
         return b != nullptr && b->now == block::state::live ? b : nullptr;
     }
@@ -403,7 +403,7 @@ private:
     }
     /// Gives a block to the heap, which is not out any more.
     [[gnu::noinline]] block* join(block* b) noexcept { return heaps_.of(*b).give(b, settled()); }
-    void tidy() noexcept {
+    void                     tidy() noexcept {
         cool();
         heaps_.tidy(settled());
     }

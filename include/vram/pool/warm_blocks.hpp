@@ -40,7 +40,8 @@ public:
 
     /// A block of this size, at most `largest`, or up to an eighth more, that the stream in `slot`
     /// has given back, or null.
-    [[nodiscard]] block* take(std::size_t slot, std::size_t bytes, std::size_t alignment) noexcept {
+    [[nodiscard, gnu::always_inline]] block* take(std::size_t slot, std::size_t bytes,
+                                                  std::size_t alignment) noexcept {
         way&              mine = ways_[slot % ways];
         std::size_t const i    = bins::of(bytes);
         block* const      b    = mine.first[i];
@@ -48,7 +49,7 @@ public:
         return usable(*b, slot, alignment) ? mine.pop(i) : nullptr;
     }
     /// Keeps a block, of at most `largest` bytes, that its `slot` has given back.
-    void put(block* b) noexcept {
+    [[gnu::always_inline]] void put(block* b) noexcept {
         b->now              = block::state::resting;
         std::size_t const i = bins::of(b->bytes);
         ways_[b->slot % ways].push(i, b);
@@ -103,8 +104,8 @@ private:
         return b.slot == slot && b.epoch != tag::captured && (b.address & (alignment - 1)) == 0;
     }
     /// `take` where the block that came last to the list `i` is not just what is asked.
-    static block* larger(way& mine, std::size_t i, std::size_t slot, std::size_t bytes,
-                         std::size_t alignment) noexcept {
+    [[gnu::noinline]] static block* larger(way& mine, std::size_t i, std::size_t slot,
+                                           std::size_t bytes, std::size_t alignment) noexcept {
         if (mine.first[i] == nullptr || mine.first[i]->bytes < bytes) { i = mine.next(i + 1); }
         if (i == lists) { return nullptr; }
         block const&      b     = *mine.first[i];
