@@ -65,11 +65,11 @@ private:
         std::uintptr_t       first = p / granule;
         std::uintptr_t const end   = (p + bytes - 1) / granule + 1;
         while (first < end) {
-            page&             bits   = page_of(first / (64 * words));
-            std::size_t const bit    = first % 64;
-            std::size_t const count  = end - first < 64 - bit ? end - first : 64 - bit;
-            std::uint64_t const mask = (count == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << count) - 1)
-                                       << bit;
+            page&               bits  = page_of(first / (64 * words));
+            std::size_t const   bit   = first % 64;
+            std::size_t const   count = end - first < 64 - bit ? end - first : 64 - bit;
+            std::uint64_t const mask =
+                (count == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << count) - 1) << bit;
             well = act(bits[first / 64 % words], mask) && well;
             first += count;
         }

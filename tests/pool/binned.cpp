@@ -258,8 +258,5 @@ TEST_CASE("binned: a hundred thousand random operations on sixteen streams") {
 TEST_CASE("binned: two streams with six operations each, in every order") {
     laws::every_interleaving(
         [] { return sim_resource{} | with::stream_ordered | with::binned({.largest = 8_MiB}); },
-        8_MiB,
-        [](auto& mr, sim_stream_view s, void* p, std::size_t bytes) {
-            mr.deallocate(s, p, bytes);
-        });
+        8_MiB);
 }

@@ -8,6 +8,7 @@
 #include "../doubles/mishaps.hpp"
 #include "../doubles/small_pages.hpp"
 #include "../doubles/streams_at_work.hpp"
+#include "../laws/every_interleaving.hpp"
 #include "../laws/platform_faults.hpp"
 #include "../laws/random_streams.hpp"
 #include "../laws/resource.hpp"
@@ -408,5 +409,16 @@ TEST_CASE("a pool of pages: several threads move pages at once, and one of them 
         }
         CHECK(node.figures().used == 0);
         expect_no_report(node);
+    }
+}
+
+TEST_CASE("a pool of pages: two streams with six operations each, in every order") {
+    for (bool const remap : {false, true}) {
+        laws::every_interleaving(
+            [=] {
+                return paged_pool{sim_virtual_resource{{.handle_size = 2_MiB}},
+                                  {.max_size = 12_MiB, .remap = remap}};
+            },
+            8_MiB);
     }
 }

@@ -12,6 +12,7 @@
 #include <vram/source/region_resource.hpp>
 
 #include "../doubles/minimal_resource.hpp"
+#include "../laws/every_interleaving.hpp"
 #include "../laws/platform_faults.hpp"
 #include "../laws/random_streams.hpp"
 #include "../laws/resource.hpp"
@@ -741,4 +742,12 @@ TEST_CASE("pool: chunks in more pieces than could be joined go back once the str
     use(last, p, 18_MiB);
     mr.deallocate(last, p, 18_MiB);
     CHECK(node.reports().empty());
+}
+
+TEST_CASE("pool: two streams with six operations each, in every order") {
+    for (event_policy const events : {event_policy::lazy, event_policy::eager}) {
+        laws::every_interleaving(
+            [=] { return pool{sim_resource{}, {.max_size = 12_MiB, .events = events}}; }, 8_MiB);
+    }
+    laws::every_interleaving([] { return pool{sim_resource{}, {.graphs = true}}; }, 8_MiB);
 }

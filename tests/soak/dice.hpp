@@ -28,7 +28,8 @@ public:
     bool one_in(std::size_t n) noexcept { return below(n) == 0; }
     /// 1 to `most`, each power of two as often as the next.
     std::size_t size(std::size_t most) noexcept {
-        std::size_t const n = std::size_t{1} << (1 + below(static_cast<std::size_t>(std::bit_width(most))));
+        std::size_t const n = std::size_t{1}
+                              << (1 + below(static_cast<std::size_t>(std::bit_width(most))));
         std::size_t const s = n / 2 + below(n / 2 + 1);
         return s < most ? s : most;
     }

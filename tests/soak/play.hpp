@@ -63,7 +63,9 @@ std::string play(round const& plan, Make make) {
         auto                          pool = make(plan);
         dice                          d{plan.seed ^ 0x5EED};
         std::deque<player<pool_type>> players;
-        for (unsigned i = 0; i < plan.threads; ++i) { players.emplace_back(pool, shared, d.next()); }
+        for (unsigned i = 0; i < plan.threads; ++i) {
+            players.emplace_back(pool, shared, d.next());
+        }
         auto const go = [&](player<pool_type>& who, std::size_t operations) {
             try {
                 who.play(operations);

@@ -8,10 +8,10 @@
 #include "../laws/stream_set.hpp" // stream_set
 #include "round.hpp"              // round, dice
 
-#include <vram/base/align.hpp>         // is_aligned, align
-#include <vram/concepts/powers.hpp>    // the powers that decide what is done
+#include <vram/base/align.hpp>          // is_aligned, align
+#include <vram/concepts/powers.hpp>     // the powers that decide what is done
 #include <vram/pool/monotonic_mark.hpp> // monotonic_mark
-#include <vram/sim/sim.hpp>            // sim_launch, sim_lock
+#include <vram/sim/sim.hpp>             // sim_launch, sim_lock
 
 #include <array>   // array
 #include <atomic>  // atomic
@@ -31,9 +31,9 @@ struct block {
     std::uintptr_t at        = 0;
     std::size_t    bytes     = 0;
     std::size_t    alignment = 0;
-    unsigned       taker     = 0; ///< the stream that it was asked for on
-    unsigned       user      = 0; ///< the stream that it was last used on
-    std::uint64_t  number    = 0; ///< what is written into it, where it is used at all
+    unsigned       taker     = 0;     ///< the stream that it was asked for on
+    unsigned       user      = 0;     ///< the stream that it was last used on
+    std::uint64_t  number    = 0;     ///< what is written into it, where it is used at all
     std::uint64_t  born      = 0;     ///< how many blocks its player had taken before
     bool           sync      = false; ///< it was asked for without a stream
 
@@ -54,7 +54,7 @@ struct table {
     round const&                         plan;
     laws::stream_set<vram::sim_platform> streams;
     laws::claims                         taken;
-    vram::sim_lock                       door;     ///< of `passed`; the machine sees who passes what
+    vram::sim_lock                       door; ///< of `passed`; the machine sees who passes what
     std::vector<block>                   passed{}; ///< blocks that any thread may pick up
     std::atomic<std::size_t>             stale{0}; ///< reads that found what another had written
     std::atomic<bool>                    stop{false};
@@ -77,7 +77,8 @@ public:
     void play(std::size_t operations) {
         std::size_t const room   = plan_.room / plan_.threads;
         std::size_t const blocks = plan_.blocks / plan_.threads + 1;
-        for (std::size_t i = 0; i < operations && !shared_.stop.load(std::memory_order_relaxed); ++i) {
+        for (std::size_t i = 0; i < operations && !shared_.stop.load(std::memory_order_relaxed);
+             ++i) {
             if (i % 256 == 0) { aim_ = dice_.below(blocks + 1); } // now many are out, now few
             bool const wants = blocks_.size() < aim_;
             auto const side  = dice_.below(64);
@@ -99,8 +100,8 @@ public:
         blocks_.push_back(b);
         out_ += b.bytes;
     }
-    [[nodiscard]] std::size_t         out() const noexcept { return out_; }
-    [[nodiscard]] std::size_t         refused() const noexcept { return refused_; }
+    [[nodiscard]] std::size_t out() const noexcept { return out_; }
+    [[nodiscard]] std::size_t refused() const noexcept { return refused_; }
 
 private:
     using platform = vram::sim_platform;
@@ -152,7 +153,9 @@ private:
         blocks_.pop_back();
         out_ -= b.bytes;
         if (watched(b)) { read(b); }
-        if (!shared_.taken.give(b.at, b.bytes)) { shared_.wrong("a block's bytes are not its own"); }
+        if (!shared_.taken.give(b.at, b.bytes)) {
+            shared_.wrong("a block's bytes are not its own");
+        }
         if (dice_.one_in(64)) {
             platform::synchronize(shared_.streams[b.user]);
             return pool_.deallocate_sync(b.pointer(), b.bytes, b.alignment);
@@ -209,7 +212,9 @@ private:
             } else {
                 hand_over(b, b.taker);
             }
-            if (!shared_.taken.give(b.at, b.bytes)) { shared_.wrong("a block's bytes are not its own"); }
+            if (!shared_.taken.give(b.at, b.bytes)) {
+                shared_.wrong("a block's bytes are not its own");
+            }
             out_ -= b.bytes;
             blocks_[i] = blocks_.back();
             blocks_.pop_back();
@@ -244,23 +249,27 @@ private:
     [[nodiscard]] bool watched(block const& b) const noexcept {
         return vram::align(b.at, plan_.watched) < b.at + b.bytes;
     }
-    vram::sim_time a_while() noexcept { return vram::sim_time{static_cast<int>(dice_.below(4'000))}; }
+    vram::sim_time a_while() noexcept {
+        return vram::sim_time{static_cast<int>(dice_.below(4'000))};
+    }
 
     void write(block const& b) {
-        vram::sim_launch(shared_.streams[b.user],
-                         {.name = "write", .writes = {{b.pointer(), b.bytes}}, .duration = a_while()},
-                         [b] {
-                             for (std::byte* const end : ends(b)) {
-                                 std::memcpy(vram::sim_view(end), &b.number, length(b));
-                             }
-                         });
+        vram::sim_launch(
+            shared_.streams[b.user],
+            {.name = "write", .writes = {{b.pointer(), b.bytes}}, .duration = a_while()}, [b] {
+                for (std::byte* const end : ends(b)) {
+                    std::memcpy(vram::sim_view(end), &b.number, length(b));
+                }
+            });
     }
     void read(block const& b) {
         vram::sim_launch(shared_.streams[b.user],
                          {.name = "read", .reads = {{b.pointer(), b.bytes}}, .duration = a_while()},
                          [b, &stale = shared_.stale] {
                              for (std::byte* const end : ends(b)) {
-                                 if (std::memcmp(vram::sim_view(end), &b.number, length(b)) != 0) { ++stale; }
+                                 if (std::memcmp(vram::sim_view(end), &b.number, length(b)) != 0) {
+                                     ++stale;
+                                 }
                              }
                          });
     }
@@ -278,11 +287,12 @@ private:
     round const&       plan_;
     dice               dice_;
     std::vector<block> blocks_;
-    std::vector<std::pair<vram::monotonic_mark, std::uint64_t>> marks_; ///< and what was taken before
-    std::uint64_t taken_ = 0;
-    std::size_t        out_     = 0;
-    std::size_t        aim_     = 0;
-    std::size_t        refused_ = 0;
+    std::vector<std::pair<vram::monotonic_mark, std::uint64_t>>
+                  marks_; ///< and what was taken before
+    std::uint64_t taken_   = 0;
+    std::size_t   out_     = 0;
+    std::size_t   aim_     = 0;
+    std::size_t   refused_ = 0;
 };
 
 } // namespace soak

@@ -54,13 +54,15 @@ std::string again(soak::subject const& s, soak::round const& r, soak::wishes con
 /// A round in one line.
 void describe(soak::round const& r, std::clock_t took) {
     char const* const kinds[] = {"any", "small", "few", "large"};
-    fmt::print("  seed {}: {} operations, {} streams, {} threads{}, {} sizes to {}, {} of {} out in {} "
-               "blocks, watched every {}, {}{}: {:.2f} us each\n",
-               r.seed, r.operations, r.streams, r.threads, r.by_seed ? " in turns" : "",
-               kinds[static_cast<int>(r.kind)], vram::bytes{r.largest}.text().c_str(), vram::bytes{r.room}.text().c_str(),
-               vram::bytes{r.max_size}.text().c_str(), r.blocks, vram::bytes{r.watched}.text().c_str(),
-               r.events == vram::event_policy::eager ? "eager" : "lazy", r.graphs ? ", graphs" : "",
-               static_cast<double>(took) * 1e6 / CLOCKS_PER_SEC / static_cast<double>(r.operations));
+    fmt::print(
+        "  seed {}: {} operations, {} streams, {} threads{}, {} sizes to {}, {} of {} out in {} "
+        "blocks, watched every {}, {}{}: {:.2f} us each\n",
+        r.seed, r.operations, r.streams, r.threads, r.by_seed ? " in turns" : "",
+        kinds[static_cast<int>(r.kind)], vram::bytes{r.largest}.text().c_str(),
+        vram::bytes{r.room}.text().c_str(), vram::bytes{r.max_size}.text().c_str(), r.blocks,
+        vram::bytes{r.watched}.text().c_str(),
+        r.events == vram::event_policy::eager ? "eager" : "lazy", r.graphs ? ", graphs" : "",
+        static_cast<double>(took) * 1e6 / CLOCKS_PER_SEC / static_cast<double>(r.operations));
 }
 
 void run(soak::subject const& subject, choice const& c) {
@@ -84,7 +86,8 @@ void run(soak::subject const& subject, choice const& c) {
         bar.update(done);
     }
     double const took = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
-    fmt::print("{}: nothing wrong in {} rounds, seeds {} to {}, {:.1f} s of CPU time, {:.2f} us an operation\n",
+    fmt::print("{}: nothing wrong in {} rounds, seeds {} to {}, {:.1f} s of CPU time, {:.2f} us an "
+               "operation\n",
                subject.name, seed - c.seed, c.seed, seed - 1, took,
                took * 1e6 / static_cast<double>(c.operations));
 }
@@ -97,10 +100,13 @@ int main(int argc, char** argv) {
     CLI::App app{"Random operations on vram's pools, on the simulated device", "random_operations"};
     app.add_option("--pool", c.pool, "One of --list; all of them otherwise");
     app.add_option("--operations", c.operations, "On each pool")->capture_default_str();
-    app.add_option("--seed", c.seed, "Of the first round; each has the next")->capture_default_str();
-    app.add_option("--streams", c.fixed.streams, "1 to 64 in every round; 1 to 16 as it comes otherwise")
+    app.add_option("--seed", c.seed, "Of the first round; each has the next")
+        ->capture_default_str();
+    app.add_option("--streams", c.fixed.streams,
+                   "1 to 64 in every round; 1 to 16 as it comes otherwise")
         ->check(CLI::Range(1, 64));
-    app.add_option("--threads", c.fixed.threads, "1 to 64 in every round; 1 to 8 as it comes otherwise")
+    app.add_option("--threads", c.fixed.threads,
+                   "1 to 64 in every round; 1 to 8 as it comes otherwise")
         ->check(CLI::Range(1, 64));
     app.add_flag("--verbose", c.verbose, "A line for each round");
     app.add_flag("--list", c.list, "Names the pools");

@@ -64,22 +64,22 @@ struct round {
         }
     }
 
-    std::uint64_t seed;
-    unsigned      streams;
-    unsigned      threads;
-    sizes         kind;
-    std::size_t   max_size;   ///< of the pool
-    std::size_t   largest;    ///< block
-    bool          scarce;     ///< all that the pool may hold may be asked for
-    std::size_t   room;       ///< bytes that are out at most
-    std::size_t   blocks;     ///< that are out at most
-    std::size_t   watched;    ///< a block is used where a multiple of this lies in it
-    std::size_t   operations; ///< of all threads together
-    bool          graphs;
-    bool          by_seed; ///< threads take turns as the seed says; else they run as they will
-    vram::event_policy          events;
-    std::array<std::size_t, 8>  some{};
-    vram::sim_options           node;
+    std::uint64_t      seed;
+    unsigned           streams;
+    unsigned           threads;
+    sizes              kind;
+    std::size_t        max_size;   ///< of the pool
+    std::size_t        largest;    ///< block
+    bool               scarce;     ///< all that the pool may hold may be asked for
+    std::size_t        room;       ///< bytes that are out at most
+    std::size_t        blocks;     ///< that are out at most
+    std::size_t        watched;    ///< a block is used where a multiple of this lies in it
+    std::size_t        operations; ///< of all threads together
+    bool               graphs;
+    bool               by_seed; ///< threads take turns as the seed says; else they run as they will
+    vram::event_policy events;
+    std::array<std::size_t, 8> some{};
+    vram::sim_options          node;
 };
 
 } // namespace soak

@@ -4,9 +4,9 @@
 /// \file
 /// `subjects` are the pools that random operations are run on, by name.
 
-#include "play.hpp" // play, round
+#include "../doubles/growing_resource.hpp" // growing_resource
+#include "play.hpp"                        // play, round
 
-#include <vram/layer/layer_base.hpp>     // layer_base
 #include <vram/layer/stream_ordered.hpp> // stream_ordered
 #include <vram/pool/arena.hpp>           // arena
 #include <vram/pool/binned.hpp>          // binned
@@ -17,35 +17,8 @@
 
 #include <cstddef> // size_t
 #include <string>  // string
-#include <utility> // move
 
 namespace soak {
-
-/// Virtual memory whose blocks grow where they lie, and that can do no more.
-class growing_resource : public vram::layer_base<vram::sim_virtual_resource> {
-public:
-    explicit growing_resource(vram::sim_virtual_resource up) : layer_base{std::move(up)} {}
-
-    [[nodiscard]] void* allocate_sync(std::size_t n, std::size_t a = vram::default_alignment) {
-        return upstream_.allocate_sync(n, a);
-    }
-    [[nodiscard]] void* try_allocate_sync(std::size_t n,
-                                          std::size_t a = vram::default_alignment) noexcept {
-        return upstream_.try_allocate_sync(n, a);
-    }
-    void deallocate_sync(void* p, std::size_t n, std::size_t a = vram::default_alignment) noexcept {
-        upstream_.deallocate_sync(p, n, a);
-    }
-    [[nodiscard]] std::size_t page_size() const noexcept { return upstream_.page_size(); }
-    [[nodiscard]] bool        extend(void* p, std::size_t n, std::size_t more) noexcept {
-        return upstream_.extend(p, n, more);
-    }
-    std::size_t shrink(void* p, std::size_t n, std::size_t less) noexcept {
-        return upstream_.shrink(p, n, less);
-    }
-};
-static_assert(vram::expandable_resource<growing_resource> &&
-              !vram::remappable_resource<growing_resource>);
 
 using ordered = vram::stream_ordered<vram::sim_resource>;
 
@@ -60,8 +33,9 @@ inline std::string pool(round const& plan) {
     return play(plan, [](round const& r) { return vram::pool{ordered{}, options(r)}; });
 }
 inline std::string pool_in_place(round const& plan) {
-    return play(plan,
-                [](round const& r) { return vram::pool{growing_resource{pages(r)}, options(r)}; });
+    return play(plan, [](round const& r) {
+        return vram::pool{doubles::growing_resource{pages(r)}, options(r)};
+    });
 }
 inline std::string pool_paged(round const& plan) {
     return play(plan, [](round const& r) { return vram::pool{pages(r), options(r)}; });
@@ -75,19 +49,18 @@ inline std::string pool_remap(round const& plan) {
 }
 inline std::string arena(round const& plan) {
     return play(plan, [](round const& r) {
-        return vram::arena{ordered{},
-                           {.max_size = r.max_size,
-                            .count    = 1 + r.streams / 2,
-                            .key      = r.seed % 2 == 0 ? vram::arena_key::stream : vram::arena_key::thread,
-                            .events     = r.events,
-                            .graphs     = r.graphs,
-                            .tidy_above = r.max_size / 2}};
+        return vram::arena{
+            ordered{},
+            {.max_size   = r.max_size,
+             .count      = 1 + r.streams / 2,
+             .key        = r.seed % 2 == 0 ? vram::arena_key::stream : vram::arena_key::thread,
+             .events     = r.events,
+             .graphs     = r.graphs,
+             .tidy_above = r.max_size / 2}};
     });
 }
 inline std::string slab(round const& plan) {
-    return play(plan, [](round const& r) {
-        return vram::slab{ordered{}, r.largest, options(r)};
-    });
+    return play(plan, [](round const& r) { return vram::slab{ordered{}, r.largest, options(r)}; });
 }
 inline std::string binned(round const& plan) {
     return play(plan, [](round const& r) {
