@@ -14,7 +14,7 @@
 #include <cstddef>   // size_t
 #include <cstdint>   // uint64_t
 
-namespace soak {
+namespace trial {
 
 using namespace vram::literals;
 
@@ -82,4 +82,4 @@ struct round {
     vram::sim_options          node;
 };
 
-} // namespace soak
+} // namespace trial

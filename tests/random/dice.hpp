@@ -8,7 +8,7 @@
 #include <cstddef> // size_t
 #include <cstdint> // uint64_t
 
-namespace soak {
+namespace trial {
 
 /// SplitMix64 (Steele, Lea and Flood 2014). The standard's distributions differ between libraries;
 /// these do not.
@@ -38,4 +38,4 @@ private:
     std::uint64_t state_;
 };
 
-} // namespace soak
+} // namespace trial

@@ -15,7 +15,7 @@
 #include <string>    // string
 #include <vector>    // vector
 
-namespace soak {
+namespace trial {
 
 /// The pool has what the players have out, and not a byte more or less.
 template <class R>
@@ -32,7 +32,10 @@ void settle(R& pool, table& shared, std::deque<player<R>>& players) {
 /// there to be had.
 template <class R>
 void empty(R& pool, vram::sim_node& node, table& shared, std::deque<player<R>>& players) {
-    for (auto& each : players) { each.give_all_back(); }
+    for (auto& each : players) {
+        each.forget_graphs();
+        each.give_all_back();
+    }
     for (block const& b : shared.passed) { players.front().adopt(b); }
     shared.passed.clear();
     players.front().give_all_back();
@@ -99,4 +102,4 @@ std::string play(round const& plan, Make make) {
     return mistake;
 }
 
-} // namespace soak
+} // namespace trial

@@ -18,7 +18,7 @@
 #include <cstddef> // size_t
 #include <string>  // string
 
-namespace soak {
+namespace trial {
 
 using ordered = vram::stream_ordered<vram::sim_resource>;
 
@@ -93,4 +93,4 @@ inline constexpr subject subjects[] = {
     {"monotonic", "monotonic<stream_ordered<sim_resource>>, with marks", monotonic},
 };
 
-} // namespace soak
+} // namespace trial

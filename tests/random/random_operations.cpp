@@ -17,9 +17,11 @@
 #include <unistd.h>          // execv
 
 #include <algorithm>
+#include <csignal>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <cstring>
 #include <ctime>
 #include <string>
 
@@ -29,7 +31,7 @@ struct choice {
     std::string   pool;
     std::uint64_t operations = 100'000;
     std::uint64_t seed       = 1;
-    soak::wishes  fixed;
+    trial::wishes  fixed;
     bool          list    = false;
     bool          verbose = false;
 };
@@ -43,7 +45,7 @@ void fix_addresses(char** argv) {
     ::execv("/proc/self/exe", argv);
 }
 
-std::string again(soak::subject const& s, soak::round const& r, soak::wishes const& fixed) {
+std::string again(trial::subject const& s, trial::round const& r, trial::wishes const& fixed) {
     std::string line = fmt::format("random_operations --pool {} --seed {} --operations {}", s.name,
                                    r.seed, r.operations);
     if (fixed.streams != 0) { line += fmt::format(" --streams {}", fixed.streams); }
@@ -52,7 +54,7 @@ std::string again(soak::subject const& s, soak::round const& r, soak::wishes con
 }
 
 /// A round in one line.
-void describe(soak::round const& r, std::clock_t took) {
+void describe(trial::round const& r, std::clock_t took) {
     char const* const kinds[] = {"any", "small", "few", "large"};
     fmt::print(
         "  seed {}: {} operations, {} streams, {} threads{}, {} sizes to {}, {} of {} out in {} "
@@ -63,18 +65,32 @@ void describe(soak::round const& r, std::clock_t took) {
         vram::bytes{r.watched}.text().c_str(),
         r.events == vram::event_policy::eager ? "eager" : "lazy", r.graphs ? ", graphs" : "",
         static_cast<double>(took) * 1e6 / CLOCKS_PER_SEC / static_cast<double>(r.operations));
+    std::fflush(stdout);
 }
 
-void run(soak::subject const& subject, choice const& c) {
+char running[256] = ""; ///< how to run the round that is under way again
+using handler     = void (*)(int);
+handler before[64]{};
+
+/// A round that ends the process is named all the same; whoever was to hear of it does next.
+void name_it(int signal) {
+    [[maybe_unused]] auto const written = ::write(STDERR_FILENO, running, std::strlen(running));
+    std::signal(signal, before[signal]);
+    if (signal == SIGABRT) { std::raise(signal); }
+}
+
+void run(trial::subject const& subject, choice const& c) {
     auto const begin = std::clock();
     fmt::print("{}: {} operations, seed {}\n", subject.name, c.operations, c.seed);
     std::fflush(stdout);
     cli::progress bar{subject.name, c.operations};
     std::uint64_t seed = c.seed;
     for (std::uint64_t done = 0; done < c.operations; ++seed) {
-        soak::round r{seed, c.fixed};
-        r.operations              = std::min<std::size_t>(r.operations, c.operations - done);
-        auto const        started = std::clock();
+        trial::round r{seed, c.fixed};
+        r.operations       = std::min<std::size_t>(r.operations, c.operations - done);
+        auto const started = std::clock();
+        *fmt::format_to_n(running, sizeof running - 2, "again: {}\n", again(subject, r, c.fixed))
+             .out                 = '\0';
         std::string const mistake = subject.run(r);
         if (c.verbose) { describe(r, std::clock() - started); }
         if (!mistake.empty()) {
@@ -96,6 +112,9 @@ void run(soak::subject const& subject, choice const& c) {
 
 int main(int argc, char** argv) {
     fix_addresses(argv);
+    for (int const deadly : {SIGSEGV, SIGBUS, SIGFPE, SIGABRT}) {
+        before[deadly] = std::signal(deadly, name_it);
+    }
     choice   c;
     CLI::App app{"Random operations on vram's pools, on the simulated device", "random_operations"};
     app.add_option("--pool", c.pool, "One of --list; all of them otherwise");
@@ -112,7 +131,7 @@ int main(int argc, char** argv) {
     app.add_flag("--list", c.list, "Names the pools");
     return cli::run(app, argc, argv, [&] {
         bool found = false;
-        for (soak::subject const& each : soak::subjects) {
+        for (trial::subject const& each : trial::subjects) {
             if (c.list) {
                 fmt::print("{:<14} {}\n", each.name, each.what);
             } else if (c.pool.empty() || c.pool == each.name) {

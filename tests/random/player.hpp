@@ -18,13 +18,14 @@
 #include <cstddef> // size_t, byte
 #include <cstdint> // uint64_t, uintptr_t
 #include <cstring> // memcpy
+#include <memory>  // unique_ptr
 #include <mutex>   // mutex
 #include <new>     // bad_alloc
 #include <string>  // string
-#include <utility> // move
+#include <utility> // move, pair, swap
 #include <vector>  // vector
 
-namespace soak {
+namespace trial {
 
 /// A block that is out.
 struct block {
@@ -95,6 +96,17 @@ public:
         while (!blocks_.empty()) { give(blocks_.size() - 1); }
     }
     void forget_marks() noexcept { marks_.clear(); }
+    /// No captured graph will run again.
+    void forget_graphs() {
+        if (graphs_.empty()) { return; }
+        platform::synchronize(captured());
+        graphs_.clear();
+        kept_ = std::make_unique<laws::claims>();
+        pool_.forget_captures();
+        if constexpr (requires { pool_.upstream().release_captured(); }) {
+            pool_.upstream().release_captured();
+        }
+    }
     /// A block of another player is this one's.
     void adopt(block const& b) {
         blocks_.push_back(b);
@@ -130,6 +142,9 @@ private:
         b.at = reinterpret_cast<std::uintptr_t>(p);
         if (!vram::is_aligned(p, b.alignment)) { shared_.wrong("a block is not aligned"); }
         if (!shared_.taken.take(b.at, b.bytes)) { shared_.wrong("a byte was handed out twice"); }
+        if (kept_ && !kept_->free(b.at, b.bytes)) {
+            shared_.wrong("a graph's memory is another's");
+        }
         out_ += b.bytes;
         b.number = dice_.next();
         b.born   = taken_++;
@@ -168,10 +183,15 @@ private:
     void aside() {
         switch (dice_.below(8)) {
         case 0:
-            if constexpr (unwinds) {
+            if constexpr (unwinds) { // all that is out has to be known to be unwound
                 if (plan_.threads == 1) { return mark_or_unwind(); }
             }
             return pass();
+        case 1:
+            if constexpr (!unwinds) { // where what a capture gives back is not given back yet
+                if (plan_.graphs && plan_.threads == 1) { capture(); }
+            }
+            return;
         case 2: vram::sim_work(vram::sim_time{static_cast<int>(dice_.below(20'000))}); return;
         case 3:
             if (dice_.one_in(8)) { platform::synchronize(shared_.streams[any_stream()]); }
@@ -199,6 +219,48 @@ private:
             adopt(shared_.passed.back());
             shared_.passed.pop_back();
         }
+    }
+    /// The one that is captured in this round.
+    [[nodiscard]] vram::sim_stream_view captured() const { return shared_.streams[0]; }
+
+    /// Blocks that live and die while a stream is captured: their memory is the graph's until it is
+    /// forgotten. The graph runs, now and later.
+    void capture() {
+        if (!graphs_.empty() && dice_.one_in(4)) { return forget_graphs(); }
+        if (!graphs_.empty() && dice_.one_in(2)) {
+            return graphs_[dice_.below(graphs_.size())].launch(captured());
+        }
+        if (!kept_) { kept_ = std::make_unique<laws::claims>(); }
+        std::vector<block> own;
+        vram::sim_graph::begin(captured(), vram::sim_capture_mode::relaxed);
+        for (int left = static_cast<int>(dice_.below(24)); left > 0 || !own.empty(); --left) {
+            if (left > 0 && dice_.one_in(2)) {
+                take_captured(own);
+            } else if (!own.empty()) {
+                std::swap(own[dice_.below(own.size())], own.back());
+                give_captured(own.back());
+                own.pop_back();
+            }
+        }
+        graphs_.push_back(vram::sim_graph::end(captured()));
+        graphs_.back().launch(captured());
+    }
+    void take_captured(std::vector<block>& own) {
+        block       b{.bytes = plan_.size(dice_), .alignment = 256, .number = dice_.next()};
+        void* const p = pool_.try_allocate(captured(), b.bytes);
+        if (p == nullptr) { return; }
+        b.at = reinterpret_cast<std::uintptr_t>(p);
+        if (!shared_.taken.take(b.at, b.bytes)) { shared_.wrong("a byte was handed out twice"); }
+        if (watched(b)) { write(b); }
+        own.push_back(b);
+    }
+    void give_captured(block const& b) {
+        if (watched(b)) { read(b); }
+        if (!shared_.taken.give(b.at, b.bytes)) {
+            shared_.wrong("a block's bytes are not its own");
+        }
+        kept_->take(b.at, b.bytes);
+        pool_.deallocate(captured(), b.pointer(), b.bytes, b.alignment);
     }
     /// A block that is unwound is given back on the stream that took it: all use of it comes before.
     void mark_or_unwind() {
@@ -288,11 +350,13 @@ private:
     dice               dice_;
     std::vector<block> blocks_;
     std::vector<std::pair<vram::monotonic_mark, std::uint64_t>>
-                  marks_; ///< and what was taken before
-    std::uint64_t taken_   = 0;
-    std::size_t   out_     = 0;
-    std::size_t   aim_     = 0;
-    std::size_t   refused_ = 0;
+                                  marks_; ///< and what was taken before
+    std::vector<vram::sim_graph>  graphs_;
+    std::unique_ptr<laws::claims> kept_; ///< what the graphs use; null: there never were any
+    std::uint64_t                 taken_   = 0;
+    std::size_t                   out_     = 0;
+    std::size_t                   aim_     = 0;
+    std::size_t                   refused_ = 0;
 };
 
-} // namespace soak
+} // namespace trial
