@@ -582,7 +582,7 @@ TEST_CASE("arena: random operations on sixteen streams, with little to have") {
             laws::model_heap<decltype(mr)>{mr,
                                            {.room       = 48_MiB,
                                             .largest    = 1_MiB,
-                                            .operations = 20'000,
+                                            .operations = 2'000,
                                             .streams    = 16,
                                             .seed       = 77,
                                             .may_refuse = true}}

@@ -246,9 +246,9 @@ TEST_CASE(
         work);
 }
 
-TEST_CASE("binned: a hundred thousand random operations on sixteen streams") {
+TEST_CASE("binned: ten thousand random operations on sixteen streams") {
     laws::random_streams(
-        {301, 302}, {.room = 24_MiB, .largest = 512_KiB, .operations = 50000, .may_refuse = true},
+        {301, 302}, {.room = 24_MiB, .largest = 512_KiB, .operations = 5000, .may_refuse = true},
         [] {
             return sim_resource{} | with::stream_ordered |
                    with::binned({.largest = 128_KiB, .max_size = 32_MiB});
