@@ -749,5 +749,4 @@ TEST_CASE("pool: two streams with six operations each, in every order") {
         laws::every_interleaving(
             [=] { return pool{sim_resource{}, {.max_size = 12_MiB, .events = events}}; }, 8_MiB);
     }
-    laws::every_interleaving([] { return pool{sim_resource{}, {.graphs = true}}; }, 8_MiB);
 }
