@@ -93,8 +93,7 @@ TEST_CASE("a pool of pages keeps the laws of a resource") {
 TEST_CASE("a pool of pages: random blocks on sixteen streams, with pages that move and without") {
     for (bool const remap : {false, true}) {
         laws::random_streams(
-            {1, 2}, {.room = 256_MiB, .largest = 24_MiB, .operations = 500, .touch = false},
-            [&] {
+            {1, 2}, {.room = 256_MiB, .largest = 24_MiB, .operations = 500, .touch = false}, [&] {
                 return paged_pool{sim_virtual_resource{{.handle_size = 2_MiB}}, {.remap = remap}};
             });
     }

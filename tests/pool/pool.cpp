@@ -533,9 +533,9 @@ TEST_CASE("pool: whatever call of the platform fails, nothing is lost and nobody
 }
 
 TEST_CASE("pool: ten thousand random operations on sixteen streams") {
-    laws::random_streams(
-        {101, 102}, {.room = 48_MiB, .largest = 1_MiB, .operations = 5000, .may_refuse = true},
-        [] { return pool{sim_resource{}, {.max_size = 64_MiB}}; });
+    laws::random_streams({101, 102},
+                         {.room = 48_MiB, .largest = 1_MiB, .operations = 5000, .may_refuse = true},
+                         [] { return pool{sim_resource{}, {.max_size = 64_MiB}}; });
 }
 
 TEST_CASE("pool: an initial size that cannot be is refused when the pool is made") {

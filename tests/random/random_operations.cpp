@@ -31,7 +31,7 @@ struct choice {
     std::string   pool;
     std::uint64_t operations = 100'000;
     std::uint64_t seed       = 1;
-    trial::wishes  fixed;
+    trial::wishes fixed;
     bool          list    = false;
     bool          verbose = false;
 };
