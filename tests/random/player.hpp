@@ -2,66 +2,23 @@
 #pragma once
 
 /// \file
-/// `player` is one thread's random operations on a pool, and `table` what the players share.
+/// `player` is one thread's random operations on a pool.
 
-#include "../laws/claims.hpp"     // claims
-#include "../laws/stream_set.hpp" // stream_set
-#include "round.hpp"              // round, dice
+#include "table.hpp" // table, block, round, dice
 
 #include <vram/base/align.hpp>          // is_aligned, align
 #include <vram/concepts/powers.hpp>     // the powers that decide what is done
 #include <vram/pool/monotonic_mark.hpp> // monotonic_mark
-#include <vram/sim/sim.hpp>             // sim_launch, sim_lock
+#include <vram/sim/sim.hpp>             // sim_graph, sim_work
 
-#include <array>   // array
-#include <atomic>  // atomic
-#include <cstddef> // size_t, byte
+#include <cstddef> // size_t
 #include <cstdint> // uint64_t, uintptr_t
-#include <cstring> // memcpy
 #include <memory>  // unique_ptr
-#include <mutex>   // mutex
 #include <new>     // bad_alloc
-#include <string>  // string
-#include <utility> // move, pair, swap
+#include <utility> // pair, swap
 #include <vector>  // vector
 
 namespace trial {
-
-/// A block that is out.
-struct block {
-    std::uintptr_t at        = 0;
-    std::size_t    bytes     = 0;
-    std::size_t    alignment = 0;
-    unsigned       taker     = 0;     ///< the stream that it was asked for on
-    unsigned       user      = 0;     ///< the stream that it was last used on
-    std::uint64_t  number    = 0;     ///< what is written into it, where it is used at all
-    std::uint64_t  born      = 0;     ///< how many blocks its player had taken before
-    bool           sync      = false; ///< it was asked for without a stream
-
-    [[nodiscard]] void* pointer() const noexcept { return reinterpret_cast<void*>(at); }
-};
-
-/// What the players of a round share: streams, who has which bytes, blocks on their way from one
-/// thread to another, and what went wrong first.
-struct table {
-    explicit table(round const& r) : plan{r}, streams{r.streams} {}
-
-    /// Takes note of a mistake; only the first is kept.
-    void wrong(std::string what) {
-        std::lock_guard const held{first};
-        if (!stop.exchange(true)) { mistake = std::move(what); }
-    }
-
-    round const&                         plan;
-    laws::stream_set<vram::sim_platform> streams;
-    laws::claims                         taken;
-    vram::sim_lock                       door; ///< of `passed`; the machine sees who passes what
-    std::vector<block>                   passed{}; ///< blocks that any thread may pick up
-    std::atomic<std::size_t>             stale{0}; ///< reads that found what another had written
-    std::atomic<bool>                    stop{false};
-    std::mutex                           first;
-    std::string                          mistake{};
-};
 
 /// Takes, uses, hands over and gives back. Where `plan.watched` says so a block is written on its
 /// stream when it is taken and read when it is given back: the device's checker sees every pair of
@@ -315,34 +272,8 @@ private:
         return vram::sim_time{static_cast<int>(dice_.below(4'000))};
     }
 
-    void write(block const& b) {
-        vram::sim_launch(
-            shared_.streams[b.user],
-            {.name = "write", .writes = {{b.pointer(), b.bytes}}, .duration = a_while()}, [b] {
-                for (std::byte* const end : ends(b)) {
-                    std::memcpy(vram::sim_view(end), &b.number, length(b));
-                }
-            });
-    }
-    void read(block const& b) {
-        vram::sim_launch(shared_.streams[b.user],
-                         {.name = "read", .reads = {{b.pointer(), b.bytes}}, .duration = a_while()},
-                         [b, &stale = shared_.stale] {
-                             for (std::byte* const end : ends(b)) {
-                                 if (std::memcmp(vram::sim_view(end), &b.number, length(b)) != 0) {
-                                     ++stale;
-                                 }
-                             }
-                         });
-    }
-    /// Where the number of a block stands: at its beginning and before its end.
-    static std::array<std::byte*, 2> ends(block const& b) noexcept {
-        auto* const p = static_cast<std::byte*>(b.pointer());
-        return {p, p + b.bytes - length(b)};
-    }
-    static std::size_t length(block const& b) noexcept {
-        return b.bytes >= 16 ? sizeof b.number : b.bytes > 1 ? b.bytes / 2 : 1;
-    }
+    void write(block const& b) { b.write(shared_.streams[b.user], a_while()); }
+    void read(block const& b) { b.read(shared_.streams[b.user], a_while(), shared_.stale); }
 
     R&                 pool_;
     table&             shared_;
