@@ -48,6 +48,7 @@ void fix_addresses(char** argv) {
 std::string again(trial::subject const& s, trial::round const& r, trial::wishes const& fixed) {
     std::string line = fmt::format("random_operations --pool {} --seed {} --operations {}", s.name,
                                    r.seed, r.operations);
+    line += fmt::format(" --round {}", fixed.length);
     if (fixed.streams != 0) { line += fmt::format(" --streams {}", fixed.streams); }
     if (fixed.threads != 0) { line += fmt::format(" --threads {}", fixed.threads); }
     return line;
@@ -127,6 +128,8 @@ int main(int argc, char** argv) {
     app.add_option("--threads", c.fixed.threads,
                    "1 to 64 in every round; 1 to 8 as it comes otherwise")
         ->check(CLI::Range(1, 64));
+    app.add_option("--round", c.fixed.length, "Operations of a round, about, but for the dear ones")
+        ->capture_default_str();
     app.add_flag("--verbose", c.verbose, "A line for each round");
     app.add_flag("--list", c.list, "Names the pools");
     return cli::run(app, argc, argv, [&] {

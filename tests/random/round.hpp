@@ -22,6 +22,7 @@ using namespace vram::literals;
 struct wishes {
     unsigned streams = 0;
     unsigned threads = 0;
+    unsigned length  = 120'000; ///< operations of a round that is not dear
 };
 
 /// What sizes are asked for.
@@ -46,7 +47,7 @@ struct round {
         // Where all is watched, memory is scarce or threads take turns, an operation costs many
         // times as much.
         bool const dear = watched == 256 || scarce || kind == sizes::large || by_seed;
-        operations      = (dear ? 2'000 : 120'000) + d.below(2'000);
+        operations      = (dear ? 2'000 : fixed.length) + d.below(2'000);
         for (auto& each : some) { each = d.size(largest); }
         node = {.capacity      = 1_GiB,
                 .page          = 256_KiB << d.below(4),
