@@ -10,6 +10,7 @@
 
 #include "../doubles/minimal_resource.hpp"
 #include "../doubles/streams_at_work.hpp"
+#include "../laws/every_interleaving.hpp"
 #include "../laws/resource.hpp"
 
 #include <chrono>
@@ -581,7 +582,7 @@ TEST_CASE("arena: random operations on sixteen streams, with little to have") {
             laws::model_heap<decltype(mr)>{mr,
                                            {.room       = 48_MiB,
                                             .largest    = 1_MiB,
-                                            .operations = 20'000,
+                                            .operations = 2'000,
                                             .streams    = 16,
                                             .seed       = 77,
                                             .may_refuse = true}}
@@ -594,5 +595,13 @@ TEST_CASE("arena: random operations on sixteen streams, with little to have") {
         for (auto const& r : node.reports()) { MESSAGE(r.text()); }
         CHECK(node.reports().empty());
         CHECK(node.figures().used == 0);
+    }
+}
+
+TEST_CASE("arena: two streams with six operations each, in every order") {
+    for (arena_key const key : {arena_key::thread, arena_key::stream}) {
+        laws::every_interleaving(
+            [=] { return arena{sim_resource{}, {.max_size = 20_MiB, .count = 2, .key = key}}; },
+            8_MiB);
     }
 }

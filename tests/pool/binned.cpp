@@ -246,9 +246,9 @@ TEST_CASE(
         work);
 }
 
-TEST_CASE("binned: a hundred thousand random operations on sixteen streams") {
+TEST_CASE("binned: ten thousand random operations on sixteen streams") {
     laws::random_streams(
-        {301, 302}, {.room = 24_MiB, .largest = 512_KiB, .operations = 50000, .may_refuse = true},
+        {301, 302}, {.room = 24_MiB, .largest = 512_KiB, .operations = 5000, .may_refuse = true},
         [] {
             return sim_resource{} | with::stream_ordered |
                    with::binned({.largest = 128_KiB, .max_size = 32_MiB});
@@ -258,8 +258,5 @@ TEST_CASE("binned: a hundred thousand random operations on sixteen streams") {
 TEST_CASE("binned: two streams with six operations each, in every order") {
     laws::every_interleaving(
         [] { return sim_resource{} | with::stream_ordered | with::binned({.largest = 8_MiB}); },
-        8_MiB,
-        [](auto& mr, sim_stream_view s, void* p, std::size_t bytes) {
-            mr.deallocate(s, p, bytes);
-        });
+        8_MiB);
 }

@@ -3,9 +3,11 @@
 // A pool whose upstream lets blocks grow where they lie. What else a pool does is in pool.cpp.
 
 #include "../doubles/bombing.hpp"
+#include "../doubles/growing_resource.hpp"
 #include "../doubles/small_pages.hpp"
 #include "../doubles/streams_at_work.hpp"
 #include "../doubles/watched_blocks.hpp"
+#include "../laws/every_interleaving.hpp"
 #include "../laws/resource.hpp"
 
 #include <vram/pool/fixed_growth.hpp>
@@ -504,4 +506,13 @@ TEST_CASE("a pool in place: a growth policy that throws leaves the chunk as it w
     give_piece(mr, p);
     give_piece(mr, q);
     CHECK(mr.trim() == 4_MiB);
+}
+
+TEST_CASE("a pool in place: two streams with six operations each, in every order") {
+    laws::every_interleaving(
+        [] {
+            return pool{doubles::growing_resource{sim_virtual_resource{{.handle_size = 2_MiB}}},
+                        {.max_size = 12_MiB}};
+        },
+        8_MiB);
 }

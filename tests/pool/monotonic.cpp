@@ -444,7 +444,7 @@ TEST_CASE("monotonic: whatever call of the platform fails, nothing is lost") {
         });
 }
 
-TEST_CASE("monotonic: a hundred thousand random steps with marks on sixteen streams") {
+TEST_CASE("monotonic: ten thousand random steps with marks on sixteen streams") {
     struct piece {
         void*       p;
         std::size_t bytes;
@@ -463,7 +463,7 @@ TEST_CASE("monotonic: a hundred thousand random steps with marks on sixteen stre
             std::vector<piece>                                  out;
             std::vector<std::pair<monotonic_mark, std::size_t>> marks;
             std::size_t                                         live = 0;
-            for (unsigned i = 0; i < laws::of_many(25000); ++i) {
+            for (unsigned i = 0; i < laws::of_many(2500); ++i) {
                 auto const dice = random() % 32;
                 if (dice < 20) {
                     std::size_t const bytes = 1 + random() % (random() % 16 == 0 ? 65536 : 2048);
@@ -525,8 +525,5 @@ TEST_CASE("monotonic: a hundred thousand random steps with marks on sixteen stre
 }
 
 TEST_CASE("monotonic: two streams with six operations each, in every order") {
-    laws::every_interleaving([] { return exactly(sim_resource{}); }, 8_MiB,
-                             [](auto& mr, sim_stream_view s, void* p, std::size_t bytes) {
-                                 mr.deallocate(s, p, bytes);
-                             });
+    laws::every_interleaving([] { return exactly(sim_resource{}); }, 8_MiB);
 }

@@ -8,6 +8,7 @@
 #include "../doubles/mishaps.hpp"
 #include "../doubles/small_pages.hpp"
 #include "../doubles/streams_at_work.hpp"
+#include "../laws/every_interleaving.hpp"
 #include "../laws/platform_faults.hpp"
 #include "../laws/random_streams.hpp"
 #include "../laws/resource.hpp"
@@ -92,8 +93,7 @@ TEST_CASE("a pool of pages keeps the laws of a resource") {
 TEST_CASE("a pool of pages: random blocks on sixteen streams, with pages that move and without") {
     for (bool const remap : {false, true}) {
         laws::random_streams(
-            {1, 2, 3}, {.room = 256_MiB, .largest = 24_MiB, .operations = 3000, .touch = false},
-            [&] {
+            {1, 2}, {.room = 256_MiB, .largest = 24_MiB, .operations = 500, .touch = false}, [&] {
                 return paged_pool{sim_virtual_resource{{.handle_size = 2_MiB}}, {.remap = remap}};
             });
     }
@@ -408,5 +408,16 @@ TEST_CASE("a pool of pages: several threads move pages at once, and one of them 
         }
         CHECK(node.figures().used == 0);
         expect_no_report(node);
+    }
+}
+
+TEST_CASE("a pool of pages: two streams with six operations each, in every order") {
+    for (bool const remap : {false, true}) {
+        laws::every_interleaving(
+            [=] {
+                return paged_pool{sim_virtual_resource{{.handle_size = 2_MiB}},
+                                  {.max_size = 12_MiB, .remap = remap}};
+            },
+            8_MiB);
     }
 }

@@ -12,6 +12,7 @@
 #include <vram/source/region_resource.hpp>
 
 #include "../doubles/minimal_resource.hpp"
+#include "../laws/every_interleaving.hpp"
 #include "../laws/platform_faults.hpp"
 #include "../laws/random_streams.hpp"
 #include "../laws/resource.hpp"
@@ -531,10 +532,10 @@ TEST_CASE("pool: whatever call of the platform fails, nothing is lost and nobody
         });
 }
 
-TEST_CASE("pool: a hundred thousand random operations on sixteen streams") {
-    laws::random_streams(
-        {101, 102}, {.room = 48_MiB, .largest = 1_MiB, .operations = 50000, .may_refuse = true},
-        [] { return pool{sim_resource{}, {.max_size = 64_MiB}}; });
+TEST_CASE("pool: ten thousand random operations on sixteen streams") {
+    laws::random_streams({101, 102},
+                         {.room = 48_MiB, .largest = 1_MiB, .operations = 5000, .may_refuse = true},
+                         [] { return pool{sim_resource{}, {.max_size = 64_MiB}}; });
 }
 
 TEST_CASE("pool: an initial size that cannot be is refused when the pool is made") {
@@ -741,4 +742,11 @@ TEST_CASE("pool: chunks in more pieces than could be joined go back once the str
     use(last, p, 18_MiB);
     mr.deallocate(last, p, 18_MiB);
     CHECK(node.reports().empty());
+}
+
+TEST_CASE("pool: two streams with six operations each, in every order") {
+    for (event_policy const events : {event_policy::lazy, event_policy::eager}) {
+        laws::every_interleaving(
+            [=] { return pool{sim_resource{}, {.max_size = 12_MiB, .events = events}}; }, 8_MiB);
+    }
 }

@@ -380,19 +380,16 @@ TEST_CASE("slab: whatever call of the platform fails, nothing is lost and nobody
         });
 }
 
-TEST_CASE("slab: a hundred thousand random operations on sixteen streams") {
+TEST_CASE("slab: ten thousand random operations on sixteen streams") {
     laws::random_streams({201, 202},
                          {.room              = 4_MiB,
                           .largest           = 64_KiB,
                           .largest_alignment = 64_KiB,
-                          .operations        = 50000,
+                          .operations        = 5000,
                           .may_refuse        = true},
                          [] { return slab{sim_resource{}, 64_KiB, {.max_size = 6_MiB}}; });
 }
 
 TEST_CASE("slab: two streams with six operations each, in every order") {
-    laws::every_interleaving([] { return slab{sim_resource{}, 8_MiB}; }, 8_MiB,
-                             [](auto& mr, sim_stream_view s, void* p, std::size_t bytes) {
-                                 mr.deallocate(s, p, bytes);
-                             });
+    laws::every_interleaving([] { return slab{sim_resource{}, 8_MiB}; }, 8_MiB);
 }

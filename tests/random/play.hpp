@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `play` runs one round on one pool, and says what was wrong with it.
+
+#include "../doubles/mishaps.hpp" // mishaps
+#include "player.hpp"             // player, table, round
+
+#include <vram/sim/sim.hpp> // sim_node, sim_thread
+
+#include <cstddef>   // size_t
+#include <deque>     // deque
+#include <exception> // exception
+#include <string>    // string
+#include <vector>    // vector
+
+namespace trial {
+
+/// The pool has what the players have out, and not a byte more or less.
+template <class R>
+void settle(R& pool, table& shared, std::deque<player<R>>& players) {
+    std::size_t out = 0;
+    for (block const& b : shared.passed) { out += b.bytes; }
+    for (auto const& each : players) { out += each.out(); }
+    vram::memory_usage const now = pool.usage();
+    if (now.requested != out) { shared.wrong("what is out is not what was asked for"); }
+    if (now.live < out || (out == 0 && now.live != 0)) { shared.wrong("live is not what is out"); }
+}
+
+/// Everything comes back: then nothing is held after a trim, and the largest block there can be is
+/// there to be had.
+template <class R>
+void empty(R& pool, vram::sim_node& node, table& shared, std::deque<player<R>>& players) {
+    for (auto& each : players) {
+        each.forget_graphs();
+        each.give_all_back();
+    }
+    for (block const& b : shared.passed) { players.front().adopt(b); }
+    shared.passed.clear();
+    players.front().give_all_back();
+    settle(pool, shared, players);
+    if constexpr (requires { pool.reset(); }) { // as long as there are marks, nothing starts again
+        pool.reset();
+        for (auto& each : players) { each.forget_marks(); }
+    }
+    shared.streams.synchronize();
+    pool.trim();
+    if (pool.usage().reserved != 0) { shared.wrong("trim leaves something that nobody has"); }
+    if (node.figures().used != 0) { shared.wrong("the device is not empty after a trim"); }
+    if constexpr (requires { pool.block_bytes(); }) { return; }
+    void* const all = pool.try_allocate_sync(shared.plan.max_size);
+    if (all == nullptr) { shared.wrong("an empty pool does not have what it may hold"); }
+    pool.deallocate_sync(all, shared.plan.max_size);
+}
+
+/// `make(round)` makes the pool. Returns the first thing that was wrong, in words; empty: nothing.
+template <class Make>
+std::string play(round const& plan, Make make) {
+    using pool_type = decltype(make(plan));
+    doubles::mishaps const told;
+    std::string            mistake;
+    vram::sim_node         node{plan.node};
+    {
+        table                         shared{plan};
+        auto                          pool = make(plan);
+        dice                          d{plan.seed ^ 0x5EED};
+        std::deque<player<pool_type>> players;
+        for (unsigned i = 0; i < plan.threads; ++i) {
+            players.emplace_back(pool, shared, d.next());
+        }
+        auto const go = [&](player<pool_type>& who, std::size_t operations) {
+            try {
+                who.play(operations);
+            } catch (std::exception const& e) { shared.wrong(std::string{"thrown: "} + e.what()); }
+        };
+        std::size_t const phases = 1 + d.below(4);
+        for (std::size_t i = 0; i < phases && !shared.stop; ++i) {
+            std::size_t const each = plan.operations / phases / plan.threads;
+            if (plan.threads == 1) {
+                go(players[0], each);
+            } else {
+                std::vector<vram::sim_thread> threads;
+                for (auto& who : players) {
+                    threads.emplace_back(vram::sim_device{}, [&] { go(who, each); });
+                }
+            }
+            settle(pool, shared, players);
+            if (i + 1 == phases || d.one_in(2)) { empty(pool, node, shared, players); }
+        }
+        shared.streams.synchronize();
+        shared.streams.retire_from(pool);
+        if (shared.stale != 0) { shared.wrong("what was written into a block is not there"); }
+        mistake = shared.mistake;
+    }
+    node.finish();
+    if (mistake.empty() && told.count() != 0) { mistake = "the error sink was told of something"; }
+    if (mistake.empty() && node.figures().used != 0) { mistake = "memory is out at the end"; }
+    for (auto const& report : node.reports()) {
+        return mistake + (mistake.empty() ? "" : "\n") + report.text();
+    }
+    return mistake;
+}
+
+} // namespace trial

@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `player` is one thread's random operations on a pool.
+
+#include "table.hpp" // table, block, round, dice
+
+#include <vram/base/align.hpp>          // is_aligned, align
+#include <vram/concepts/powers.hpp>     // the powers that decide what is done
+#include <vram/pool/monotonic_mark.hpp> // monotonic_mark
+#include <vram/sim/sim.hpp>             // sim_graph, sim_work
+
+#include <cstddef> // size_t
+#include <cstdint> // uint64_t, uintptr_t
+#include <memory>  // unique_ptr
+#include <new>     // bad_alloc
+#include <utility> // pair, swap
+#include <vector>  // vector
+
+namespace trial {
+
+/// Takes, uses, hands over and gives back. Where `plan.watched` says so a block is written on its
+/// stream when it is taken and read when it is given back: the device's checker sees every pair of
+/// accesses that nothing orders, and what was written must still be there.
+template <class R>
+class player {
+public:
+    player(R& pool, table& shared, std::uint64_t seed)
+        : pool_{pool}, shared_{shared}, plan_{shared.plan}, dice_{seed} {
+        blocks_.reserve(plan_.blocks);
+    }
+
+    /// `operations` random steps, or as many as there are before the first mistake.
+    void play(std::size_t operations) {
+        std::size_t const room   = plan_.room / plan_.threads;
+        std::size_t const blocks = plan_.blocks / plan_.threads + 1;
+        for (std::size_t i = 0; i < operations && !shared_.stop.load(std::memory_order_relaxed);
+             ++i) {
+            if (i % 256 == 0) { aim_ = dice_.below(blocks + 1); } // now many are out, now few
+            bool const wants = blocks_.size() < aim_;
+            auto const side  = dice_.below(64);
+            if (side == 0) {
+                aside();
+            } else if ((wants ? side < 48 : side < 16) || blocks_.empty()) {
+                take(room, blocks);
+            } else {
+                give(dice_.below(blocks_.size()));
+            }
+        }
+    }
+    void give_all_back() {
+        while (!blocks_.empty()) { give(blocks_.size() - 1); }
+    }
+    void forget_marks() noexcept { marks_.clear(); }
+    /// No captured graph will run again.
+    void forget_graphs() {
+        if (graphs_.empty()) { return; }
+        platform::synchronize(captured());
+        graphs_.clear();
+        kept_ = std::make_unique<laws::claims>();
+        pool_.forget_captures();
+        if constexpr (requires { pool_.upstream().release_captured(); }) {
+            pool_.upstream().release_captured();
+        }
+    }
+    /// A block of another player is this one's.
+    void adopt(block const& b) {
+        blocks_.push_back(b);
+        out_ += b.bytes;
+    }
+    [[nodiscard]] std::size_t out() const noexcept { return out_; }
+    [[nodiscard]] std::size_t refused() const noexcept { return refused_; }
+
+private:
+    using platform = vram::sim_platform;
+
+    static constexpr bool unwinds = requires(R& r) { r.unwind(r.mark()); };
+
+    unsigned any_stream() noexcept { return static_cast<unsigned>(dice_.below(plan_.streams)); }
+
+    void take(std::size_t room, std::size_t most) {
+        block b{.bytes = plan_.size(dice_), .alignment = 256, .user = any_stream()};
+        b.taker = b.user;
+        if (dice_.one_in(8)) { b.alignment = std::size_t{1} << dice_.below(17); }
+        if constexpr (unwinds) { // only there blocks follow each other byte by byte otherwise
+            if (b.alignment < laws::claims::granule) { b.alignment = laws::claims::granule; }
+        }
+        if (out_ + b.bytes > room || blocks_.size() >= most) {
+            if (!blocks_.empty()) { give(dice_.below(blocks_.size())); }
+            return;
+        }
+        void* const p = ask(b);
+        if (p == nullptr) {
+            ++refused_;
+            if constexpr (unwinds) { give_all_back(); } // nothing less helps it
+            return;
+        }
+        b.at = reinterpret_cast<std::uintptr_t>(p);
+        if (!vram::is_aligned(p, b.alignment)) { shared_.wrong("a block is not aligned"); }
+        if (!shared_.taken.take(b.at, b.bytes)) { shared_.wrong("a byte was handed out twice"); }
+        if (kept_ && !kept_->free(b.at, b.bytes)) {
+            shared_.wrong("a graph's memory is another's");
+        }
+        out_ += b.bytes;
+        b.number = dice_.next();
+        b.born   = taken_++;
+        if (watched(b)) { write(b); }
+        blocks_.push_back(b);
+    }
+    void* ask(block& b) {
+        auto const how = dice_.below(16);
+        b.sync         = how == 0 || how == 8;
+        if (how == 0) { return pool_.try_allocate_sync(b.bytes, b.alignment); }
+        if (how < 8) { return pool_.try_allocate(shared_.streams[b.user], b.bytes, b.alignment); }
+        try {
+            return how == 8 ? pool_.allocate_sync(b.bytes, b.alignment)
+                            : pool_.allocate(shared_.streams[b.user], b.bytes, b.alignment);
+        } catch (std::bad_alloc const&) { return nullptr; }
+    }
+
+    void give(std::size_t which) {
+        block b        = blocks_[which];
+        blocks_[which] = blocks_.back();
+        blocks_.pop_back();
+        out_ -= b.bytes;
+        if (watched(b)) { read(b); }
+        if (!shared_.taken.give(b.at, b.bytes)) {
+            shared_.wrong("a block's bytes are not its own");
+        }
+        if (dice_.one_in(64)) {
+            platform::synchronize(shared_.streams[b.user]);
+            return pool_.deallocate_sync(b.pointer(), b.bytes, b.alignment);
+        }
+        if (dice_.one_in(8)) { hand_over(b, any_stream()); }
+        pool_.deallocate(shared_.streams[b.user], b.pointer(), b.bytes, b.alignment);
+    }
+
+    /// What is done now and then.
+    void aside() {
+        switch (dice_.below(8)) {
+        case 0:
+            if constexpr (unwinds) { // all that is out has to be known to be unwound
+                if (plan_.threads == 1) { return mark_or_unwind(); }
+            }
+            return pass();
+        case 1:
+            if constexpr (!unwinds) { // where what a capture gives back is not given back yet
+                if (plan_.graphs && plan_.threads == 1) { capture(); }
+            }
+            return;
+        case 2: vram::sim_work(vram::sim_time{static_cast<int>(dice_.below(20'000))}); return;
+        case 3:
+            if (dice_.one_in(8)) { platform::synchronize(shared_.streams[any_stream()]); }
+            return;
+        case 4:
+            if (dice_.one_in(8)) { (void)pool_.trim(dice_.below(plan_.max_size)); }
+            return;
+        case 5: return look();
+        default:
+            if (blocks_.empty()) { return; }
+            block& b = blocks_[dice_.below(blocks_.size())];
+            if (watched(b)) { read(b); }
+            hand_over(b, any_stream());
+            if (watched(b)) { write(b); }
+        }
+    }
+    /// A block goes to another thread, or comes from one.
+    void pass() {
+        auto const held = shared_.door.hold();
+        if (shared_.passed.size() < 8 && dice_.one_in(2) && !blocks_.empty()) {
+            shared_.passed.push_back(blocks_.back());
+            out_ -= blocks_.back().bytes;
+            blocks_.pop_back();
+        } else if (!shared_.passed.empty()) {
+            adopt(shared_.passed.back());
+            shared_.passed.pop_back();
+        }
+    }
+    /// The one that is captured in this round.
+    [[nodiscard]] vram::sim_stream_view captured() const { return shared_.streams[0]; }
+
+    /// Blocks that live and die while a stream is captured: their memory is the graph's until it is
+    /// forgotten. The graph runs, now and later.
+    void capture() {
+        if (!graphs_.empty() && dice_.one_in(4)) { return forget_graphs(); }
+        if (!graphs_.empty() && dice_.one_in(2)) {
+            return graphs_[dice_.below(graphs_.size())].launch(captured());
+        }
+        if (!kept_) { kept_ = std::make_unique<laws::claims>(); }
+        std::vector<block> own;
+        vram::sim_graph::begin(captured(), vram::sim_capture_mode::relaxed);
+        for (int left = static_cast<int>(dice_.below(24)); left > 0 || !own.empty(); --left) {
+            if (left > 0 && dice_.one_in(2)) {
+                take_captured(own);
+            } else if (!own.empty()) {
+                std::swap(own[dice_.below(own.size())], own.back());
+                give_captured(own.back());
+                own.pop_back();
+            }
+        }
+        graphs_.push_back(vram::sim_graph::end(captured()));
+        graphs_.back().launch(captured());
+    }
+    void take_captured(std::vector<block>& own) {
+        block       b{.bytes = plan_.size(dice_), .alignment = 256, .number = dice_.next()};
+        void* const p = pool_.try_allocate(captured(), b.bytes);
+        if (p == nullptr) { return; }
+        b.at = reinterpret_cast<std::uintptr_t>(p);
+        if (!shared_.taken.take(b.at, b.bytes)) { shared_.wrong("a byte was handed out twice"); }
+        if (watched(b)) { write(b); }
+        own.push_back(b);
+    }
+    void give_captured(block const& b) {
+        if (watched(b)) { read(b); }
+        if (!shared_.taken.give(b.at, b.bytes)) {
+            shared_.wrong("a block's bytes are not its own");
+        }
+        kept_->take(b.at, b.bytes);
+        pool_.deallocate(captured(), b.pointer(), b.bytes, b.alignment);
+    }
+    /// A block that is unwound is given back on the stream that took it: all use of it comes before.
+    void mark_or_unwind() {
+        if (marks_.empty() || dice_.one_in(2)) { return marks_.push_back({pool_.mark(), taken_}); }
+        auto const to = dice_.below(marks_.size());
+        for (std::size_t i = blocks_.size(); i-- > 0;) {
+            block b = blocks_[i];
+            if (b.born < marks_[to].second) { continue; }
+            if (b.sync) {
+                platform::synchronize(shared_.streams[b.user]);
+            } else {
+                hand_over(b, b.taker);
+            }
+            if (!shared_.taken.give(b.at, b.bytes)) {
+                shared_.wrong("a block's bytes are not its own");
+            }
+            out_ -= b.bytes;
+            blocks_[i] = blocks_.back();
+            blocks_.pop_back();
+        }
+        pool_.unwind(marks_[to].first);
+        marks_.resize(to + 1, marks_[to]);
+    }
+    /// What the pool says of itself.
+    void look() {
+        for (block const& b : blocks_) {
+            if constexpr (vram::owning_resource<R>) {
+                if (!pool_.owns(b.pointer())) { shared_.wrong("a block that is out is not owned"); }
+            }
+            if (dice_.one_in(4)) { break; }
+        }
+        vram::memory_usage const now = pool_.usage();
+        if (now.requested < out_ || now.live < now.requested) {
+            shared_.wrong("less is out than there is");
+        }
+        if (now.peak_live < now.live || now.peak_reserved < now.reserved) {
+            shared_.wrong("a peak is below what it is the peak of");
+        }
+        if (now.reserved > plan_.max_size) { shared_.wrong("more is held than may be"); }
+    }
+
+    /// The stream `to` may use the block from here on.
+    void hand_over(block& b, unsigned to) {
+        shared_.streams.order(shared_.streams[b.user], shared_.streams[to]);
+        b.user = to;
+    }
+
+    [[nodiscard]] bool watched(block const& b) const noexcept {
+        return vram::align(b.at, plan_.watched) < b.at + b.bytes;
+    }
+    vram::sim_time a_while() noexcept {
+        return vram::sim_time{static_cast<int>(dice_.below(4'000))};
+    }
+
+    void write(block const& b) { b.write(shared_.streams[b.user], a_while()); }
+    void read(block const& b) { b.read(shared_.streams[b.user], a_while(), shared_.stale); }
+
+    R&                 pool_;
+    table&             shared_;
+    round const&       plan_;
+    dice               dice_;
+    std::vector<block> blocks_;
+    std::vector<std::pair<vram::monotonic_mark, std::uint64_t>>
+                                  marks_; ///< and what was taken before
+    std::vector<vram::sim_graph>  graphs_;
+    std::unique_ptr<laws::claims> kept_; ///< what the graphs use; null: there never were any
+    std::uint64_t                 taken_   = 0;
+    std::size_t                   out_     = 0;
+    std::size_t                   aim_     = 0;
+    std::size_t                   refused_ = 0;
+};
+
+} // namespace trial

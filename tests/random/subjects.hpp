@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `subjects` are the pools that random operations are run on, by name.
+
+#include "../doubles/growing_resource.hpp" // growing_resource
+#include "play.hpp"                        // play, round
+
+#include <vram/layer/stream_ordered.hpp> // stream_ordered
+#include <vram/pool/arena.hpp>           // arena
+#include <vram/pool/binned.hpp>          // binned
+#include <vram/pool/monotonic.hpp>       // monotonic
+#include <vram/pool/pool.hpp>            // pool
+#include <vram/pool/slab.hpp>            // slab
+#include <vram/sim/sim.hpp>              // sim_resource, sim_virtual_resource
+
+#include <cstddef> // size_t
+#include <string>  // string
+
+namespace trial {
+
+using ordered = vram::stream_ordered<vram::sim_resource>;
+
+inline vram::sim_virtual_resource pages(round const& r) {
+    return vram::sim_virtual_resource{{.handle_size = r.node.page}};
+}
+inline vram::pool_options options(round const& r) {
+    return {.max_size = r.max_size, .events = r.events, .graphs = r.graphs};
+}
+
+inline std::string pool(round const& plan) {
+    return play(plan, [](round const& r) { return vram::pool{ordered{}, options(r)}; });
+}
+inline std::string pool_in_place(round const& plan) {
+    return play(plan, [](round const& r) {
+        return vram::pool{doubles::growing_resource{pages(r)}, options(r)};
+    });
+}
+inline std::string pool_paged(round const& plan) {
+    return play(plan, [](round const& r) { return vram::pool{pages(r), options(r)}; });
+}
+inline std::string pool_remap(round const& plan) {
+    return play(plan, [](round const& r) {
+        vram::pool_options remapping = options(r);
+        remapping.remap              = true;
+        return vram::pool{pages(r), remapping};
+    });
+}
+inline std::string arena(round const& plan) {
+    return play(plan, [](round const& r) {
+        return vram::arena{
+            ordered{},
+            {.max_size   = r.max_size,
+             .count      = 1 + r.streams / 2,
+             .key        = r.seed % 2 == 0 ? vram::arena_key::stream : vram::arena_key::thread,
+             .events     = r.events,
+             .graphs     = r.graphs,
+             .tidy_above = r.max_size / 2}};
+    });
+}
+inline std::string slab(round const& plan) {
+    return play(plan, [](round const& r) { return vram::slab{ordered{}, r.largest, options(r)}; });
+}
+inline std::string binned(round const& plan) {
+    return play(plan, [](round const& r) {
+        return vram::binned{ordered{},
+                            {.largest  = r.largest / 4,
+                             .max_size = r.max_size,
+                             .events   = r.events,
+                             .graphs   = r.graphs}};
+    });
+}
+inline std::string monotonic(round const& plan) {
+    return play(plan, [](round const& r) { return vram::monotonic{ordered{}, options(r)}; });
+}
+
+/// A pool, and how a round of it is run.
+struct subject {
+    char const* name;
+    char const* what;
+    std::string (*run)(round const&);
+};
+
+inline constexpr subject subjects[] = {
+    {"pool", "pool<stream_ordered<sim_resource>>", pool},
+    {"pool_in_place", "pool over virtual memory whose blocks grow where they lie", pool_in_place},
+    {"pool_paged", "pool<sim_virtual_resource>", pool_paged},
+    {"pool_remap", "pool<sim_virtual_resource>, pages move under large requests", pool_remap},
+    {"arena", "arena<stream_ordered<sim_resource>>, by thread and by stream", arena},
+    {"slab", "slab<stream_ordered<sim_resource>>", slab},
+    {"binned", "binned<stream_ordered<sim_resource>>", binned},
+    {"monotonic", "monotonic<stream_ordered<sim_resource>>, with marks", monotonic},
+};
+
+} // namespace trial
