@@ -79,3 +79,17 @@ TEST_CASE("address_map: when there is no host memory nothing has changed") {
     CHECK(map.size() == 32);
     CHECK(map.find(31) == &value);
 }
+
+TEST_CASE("address_map: where it says that there is room nothing is allocated") {
+    address_map<int> map;
+    int              value = 0;
+    CHECK_FALSE(map.has_room());
+    for (std::uint64_t i = 0; i < 100'000; ++i) {
+        if (!map.has_room()) { map.reserve(1); }
+        CHECK_UNARY(map.has_room());
+        doubles::bombing armed{1};
+        map.insert(i * 256, &value);
+        armed.defuse();
+    }
+    for (std::uint64_t i = 0; i < 100'000; ++i) { CHECK_UNARY(map.find(i * 256) == &value); }
+}

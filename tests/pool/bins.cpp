@@ -75,3 +75,25 @@ TEST_CASE("bins: the largest block is known, and moves along") {
     b.remove(&larger);
     CHECK(b.largest_block() == large.bytes);
 }
+
+TEST_CASE(
+    "bins: a block that changes its size is found where it belongs, and the largest are last") {
+    bins  all;
+    block small, large;
+    small.bytes = 512;
+    large.bytes = 1 << 20;
+    all.insert(&small);
+    CHECK(all.last() == bins::of(512));
+    all.insert(&large);
+    CHECK(all.last() == bins::of(1 << 20));
+    all.resize(&large, (1 << 20) + 256); // the same bin
+    CHECK(large.bytes == (1 << 20) + 256);
+    CHECK(all.front(bins::of(1 << 20)) == &large);
+    all.resize(&large, 4096);
+    CHECK(all.last() == bins::of(4096));
+    CHECK(all.front(bins::of(4096)) == &large);
+    CHECK(all.largest_block() == 4096);
+    all.resize(&small, 8192);
+    CHECK(all.next(0) == bins::of(4096));
+    CHECK(all.last() == bins::of(8192));
+}

@@ -110,17 +110,18 @@ TEST_CASE("block_heap: the tightest hole is taken, and the part of a block that 
 }
 
 TEST_CASE("block_heap: neighbours whose tags have no room for each other join when they are done") {
-    block_heap heap;
-    heap.add(at(0x100000), 6 * 256, 256, {});
-    block* blocks[6];
+    block_heap            heap;
+    constexpr std::size_t count = tags::most + 2;
+    heap.add(at(0x100000), count * 256, 256, {});
+    block* blocks[count];
     for (auto& b : blocks) { b = take(heap, 256); }
-    for (std::size_t i = 0; i < 6; ++i) {
+    for (std::size_t i = 0; i < count; ++i) {
         give(heap, blocks[i], tags{{blocks[i]->address, blocks[i]->end(), 1, i}}, never);
     }
-    CHECK(heap.largest_free() < 6 * 256);
+    CHECK(heap.largest_free() < count * 256);
     CHECK(sound(heap));
     heap.tidy(always);
-    CHECK(heap.largest_free() == 6 * 256);
+    CHECK(heap.largest_free() == count * 256);
     CHECK(sound(heap));
 }
 
@@ -396,4 +397,60 @@ TEST_CASE("block_heap: random blocks in chunks whose ends move are what a model 
     heap.tidy(always);
     for (auto const& c : heap.chunks()) { CHECK(c.idle()); }
     CHECK(sound(heap));
+}
+
+TEST_CASE("block_heap: what is found without a search is cut from the front, and the rest stays") {
+    block_heap heap;
+    CHECK(heap.take_quick(256, 0) == nullptr); // nothing is there, nor has room been made
+    heap.add(at(0x100000), 16 * 256, 256, {});
+    heap.reserve();
+    block* const first = heap.take_quick(256, 0); // the first of its chunk keeps its note
+    REQUIRE(first != nullptr);
+    CHECK(heap.chunks()[0].first == first);
+    block* const second = heap.take_quick(2 * 256, 0);
+    CHECK(second->address == 0x100000 + 256);
+    CHECK(second->before == first);
+    CHECK(second->after->before == second);
+    CHECK(heap.largest_free() == 13 * 256);
+    CHECK(heap.take_quick(14 * 256, 0) == nullptr);
+    CHECK(heap.take_quick(13 * 256, 0)->address == 0x100000 + 3 * 256);
+    CHECK(heap.take_quick(256, 0) == nullptr);
+    CHECK(sound(heap));
+}
+
+TEST_CASE("block_heap: without a search a stream gets what is its own or nobody's") {
+    block_heap heap;
+    heap.add(at(0x100000), 16 * 256, 256, tags{{0x100000, 0x101000, 3, 1}});
+    heap.reserve();
+    CHECK(heap.take_quick(256, 2) == nullptr);
+    CHECK(heap.take_quick(256, 1) != nullptr);
+    block* rest = heap.chunks()[0].first->after;
+    block_heap::keep_for_capture(rest, 1);
+    CHECK(heap.take_quick(256, 1) == nullptr); // a graph may be using it
+}
+
+TEST_CASE(
+    "block_heap: what comes back joins its neighbours on both sides, whoever keeps the note") {
+    for (unsigned order = 0; order < 6; ++order) {
+        CAPTURE(order);
+        block_heap heap;
+        heap.add(at(0x100000), 64 * 256, 256, {});
+        block* const first = take(heap, 256);
+        block*       three[3];
+        for (auto& b : three) { b = take(heap, 5 * 256); }
+        take(heap, 256);
+        unsigned const orders[6][3]{{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
+                                    {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
+        for (unsigned const i : orders[order]) {
+            give(heap, three[i], tags{{three[i]->address, three[i]->end(), i + 1, 0}}, never);
+            CHECK(sound(heap));
+        }
+        block const* const joined = first->after;
+        CHECK(joined->bytes == 15 * 256);
+        CHECK(joined->epoch == 3);                                     // the latest
+        CHECK(heap.find(15 * 256, 256, clean, true).where != nullptr); // and it is in its bin
+        give(heap, first, tags{{first->address, first->end(), 1, 0}}, never);
+        CHECK(heap.chunks()[0].first == first);
+        CHECK(sound(heap));
+    }
 }

@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include <vector>
+
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -194,4 +196,49 @@ TEST_CASE("free_blocks: what it holds moves along, bins and ends") {
     b.remove(&end);
     b.remove(&hole);
     CHECK(b.find(256, 256, one_wait, true).where == nullptr);
+}
+
+TEST_CASE("free_blocks: without a search the tightest of few in the bin is found, or the next") {
+    free_blocks all{true};
+    block       a = free_piece(0x100000, 1 << 20), b = free_piece(0x300000, (1 << 20) + 256),
+          c = free_piece(0x500000, 8 << 20), end = free_piece(0x900000, 64 << 20);
+    block behind;
+    for (block* each : {&a, &b, &c}) {
+        each->after = &behind;
+        all.insert(each);
+    }
+    all.insert(&end);
+    CHECK(all.quick(1 << 20, 0) == &a);
+    CHECK(all.quick((1 << 20) + 256, 0) == &b);
+    CHECK(all.quick((1 << 20) + 512, 0) == &c);
+    CHECK(all.quick(9 << 20, 0) == &end); // the end of a chunk comes last
+    CHECK(all.quick(65 << 20, 0) == nullptr);
+    a.slot = 4; // somebody else's
+    CHECK(all.quick(1 << 20, 0) == &b);
+    CHECK(all.quick(1 << 20, 4) == &a);
+    a.epoch = tag::captured;
+    CHECK(all.quick(1 << 20, 4) == &b);
+    tag_note note;
+    wait_in_parts(a, note, {a.address, a.address + 256, 1, 4}, {a.address + 256, a.end(), 1, 5});
+    CHECK(all.quick(1 << 20, 4) == nullptr); // that takes a closer look
+    c.bare = true;
+    CHECK(all.quick(2 << 20, 0) == nullptr);
+}
+
+TEST_CASE("free_blocks: rather than wait, the largest block is asked for a part that is free") {
+    free_blocks        all;
+    std::vector<block> small(64, free_piece(0x100000, 4096));
+    for (std::size_t i = 0; i < small.size(); ++i) {
+        small[i].bytes += i * 4096;
+        small[i].slot = 1;
+        all.insert(&small[i]);
+    }
+    block    ample = free_piece(0x40000000, 1 << 30);
+    tag_note note;
+    wait_in_parts(ample, note, {ample.address, ample.address + 4096, 1, 1},
+                  {ample.end() - 8192, ample.end() - 4096, 1, 2});
+    all.insert(&ample);
+    auto const place = all.find(4096, 256, one_wait, false);
+    CHECK(place.where == &ample);
+    CHECK(place.cost == 0);
 }

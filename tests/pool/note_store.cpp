@@ -60,3 +60,13 @@ TEST_CASE("note_store: when there is no host memory nothing has changed") {
     store.reserve(1);
     CHECK(store.make() != nullptr);
 }
+
+TEST_CASE("note_store: it says how many notes are at hand") {
+    note_store<block> store;
+    CHECK(store.has(0));
+    CHECK_FALSE(store.has(1));
+    store.reserve(3);
+    CHECK(store.has(3));
+    CHECK(store.has(note_store<block>::per_slab));
+    CHECK_FALSE(store.has(note_store<block>::per_slab + 1));
+}

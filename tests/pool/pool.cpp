@@ -750,3 +750,32 @@ TEST_CASE("pool: two streams with six operations each, in every order") {
             [=] { return pool{sim_resource{}, {.max_size = 12_MiB, .events = events}}; }, 8_MiB);
     }
 }
+
+TEST_CASE("a pool gives what it has at once, or nothing, when it is asked to reuse") {
+    sim_node                           node;
+    sim_stream const                   s;
+    pool<stream_ordered<sim_resource>> mr;
+    CHECK(mr.try_reuse(s, 4096) == nullptr);
+    CHECK(mr.usage().upstream == 0);
+    void* const p = mr.allocate(s, 4096);
+    mr.deallocate(s, p, 4096);
+    CHECK(mr.try_reuse(s, 4096) == p);
+    CHECK(mr.usage().live == 4096);
+    mr.deallocate(s, p, 4096);
+}
+
+TEST_CASE("small blocks that came to rest lose no room for notes when they join") {
+    sim_node                           node;
+    sim_stream                         a, b;
+    pool<stream_ordered<sim_resource>> mr{{.initial_size = 64_MiB}};
+    for (int round = 0; round < 40; ++round) { // notes of parts run out at different moments
+        std::vector<void*> out;
+        for (int i = 0; i < 100 + round; ++i) { out.push_back(mr.allocate(a, 4096)); }
+        for (std::size_t i = 0; i < out.size(); ++i) {
+            mr.deallocate(i % 2 == 0 ? sim_stream_view{a} : sim_stream_view{b}, out[i], 4096);
+        }
+        void* const all = mr.allocate(b, 60_MiB); // joins what rests, and takes a part of that
+        mr.deallocate(b, all, 60_MiB);
+    }
+    CHECK(mr.usage().live == 0);
+}

@@ -19,6 +19,8 @@ template class vram::stream_heap<sim_platform>;
 
 namespace {
 
+constexpr auto all_of = [](block const& b) { return b.bytes; };
+
 /// A heap over memory of a device, with the lock that its owner would have.
 struct fixture {
     explicit fixture(event_policy events = event_policy::lazy) : heap{events, false} {
@@ -48,13 +50,13 @@ TEST_CASE("stream_heap: what a request takes is what it asked for, rounded, and 
     fixture     f;
     sim_stream  s;
     void* const p = f.take(s, 1000);
-    CHECK(f.heap.usage().live == 1024);
-    CHECK(f.heap.usage().requested == 1000);
+    CHECK(f.heap.usage(all_of).live == 1024);
+    CHECK(f.heap.usage(all_of).requested == 1000);
     CHECK_FALSE(f.heap.give(f.heap.live(p, 1001), 1001, 256, nullptr));
     CHECK_FALSE(f.heap.give(f.heap.live(p, 1000), 1000, 512, nullptr));
     CHECK(f.heap.give(f.heap.live(p, 1000), 1000, 256, nullptr));
     CHECK_FALSE(f.heap.give(f.heap.live(p, 1000), 1000, 256, nullptr));
-    CHECK(f.heap.usage().live == 0);
+    CHECK(f.heap.usage(all_of).live == 0);
     CHECK(f.take(s, 2 << 20) == nullptr);
 }
 
@@ -75,7 +77,7 @@ TEST_CASE("stream_heap: a chunk in the order of one stream is another's after a 
         sim_stream_view const other = b;
         void* const           q     = heap.take({.asked = 1 << 19, .on = &other}, held, false);
         CHECK(q != nullptr);
-        CHECK(heap.usage().waits == 1);
+        CHECK(heap.usage(all_of).waits == 1);
         CHECK(heap.give(heap.live(p, 1 << 19), 1 << 19, 256, &on));
         CHECK(heap.give(heap.live(q, 1 << 19), 1 << 19, 256, &other));
         heap.finish(held);
@@ -92,11 +94,11 @@ TEST_CASE("stream_heap: the figures say what is pending until the streams are as
     void* const p = f.take(s, 4096);
     sim_launch(s, {.name = "use", .writes = {{p, 4096}}, .duration = 1ms});
     f.give(s, p, 4096);
-    CHECK(f.heap.usage().pending == 4096);
+    CHECK(f.heap.usage(all_of).pending == 4096);
     auto held = f.lock.hold();
     f.heap.finish(held);
-    CHECK(f.heap.usage().pending == 0);
-    CHECK(f.heap.usage().events == 1);
+    CHECK(f.heap.usage(all_of).pending == 0);
+    CHECK(f.heap.usage(all_of).events == 1);
 }
 
 TEST_CASE("stream_heap: a place in use by a stream that is being captured is passed over") {
@@ -131,7 +133,7 @@ TEST_CASE(
         CHECK(heap.blocks().largest_free() == 3_MiB);
         CHECK(heap.take_quick(on, 1_MiB, 256) == p);
         CHECK(heap.give(heap.live(p, 1_MiB), 1_MiB, 256, &on));
-        CHECK(heap.usage().largest_free == 4_MiB); // joined first
+        CHECK(heap.usage(all_of).largest_free == 4_MiB); // joined first
         p = heap.take({.asked = 1_MiB + 256, .on = &on}, held, false);
         CHECK(heap.give(heap.live(p, 1_MiB + 256), 1_MiB + 256, 256, &on));
         CHECK(heap.blocks().largest_free() == 4_MiB);
@@ -162,4 +164,27 @@ TEST_CASE("stream_heap: a wait on the host for parts of a block leaves no note o
         CHECK(f.heap.give(f.heap.live(both, all.asked), all.asked, 256, &on));
     }
     CHECK(most == usual);
+}
+
+TEST_CASE(
+    "stream_heap: what is at hand is found by its stream alone, and only as it was asked for") {
+    fixture               f;
+    sim_stream            a, b;
+    constexpr std::size_t all  = 1 << 20;
+    void*                 p    = f.take(a, all);
+    auto                  held = f.lock.hold();
+    CHECK(f.heap.give_quick(f.heap.live(p, all), all, 256, a));
+    CHECK(f.heap.take_quick(b, all, 256) == nullptr);
+    CHECK(f.heap.take_quick(a, 0, 256) == nullptr);
+    CHECK(f.heap.take_quick(a, 512, 3) == nullptr); // no alignment
+    CHECK(f.heap.take_quick(a, ~std::size_t{0}, 256) == nullptr);
+    CHECK(f.heap.take_quick(a, all, 256) == p);
+    block* const out = f.heap.live(p, all);
+    CHECK_FALSE(f.heap.give_quick(out, 256, 256, a));
+    CHECK_FALSE(f.heap.give_quick(out, all, 512, a));
+    CHECK_FALSE(f.heap.give_quick(nullptr, all, 256, a));
+    CHECK_FALSE(f.heap.give_quick(out, all, 256, b)); // not the stream that came last
+    CHECK(f.heap.live_bytes() == all);
+    CHECK(f.heap.give_quick(out, all, 256, a));
+    CHECK(f.heap.live_bytes() == 0);
 }

@@ -43,13 +43,22 @@ TEST_CASE("tags: pieces apart keep their own ranges, so what lies between waits 
     CHECK(t.within(50, 250).begin()->begin == 50);
 }
 
-TEST_CASE("tags: when there is no room, pieces of one stream span what is between them") {
+TEST_CASE("tags: when there is no room, pieces of one stream span a small gap between them") {
     tags t;
-    for (std::uintptr_t i = 0; i < 5; ++i) {
-        CHECK(t.merge(tags{{i * 100, i * 100 + 10, i + 1, 7}}, none));
+    for (std::uintptr_t i = 0; i <= tags::most; ++i) {
+        CHECK(t.merge(tags{{i * 100, i * 100 + 60, i + 1, 7}}, none));
     }
     CHECK(count(t) == 1);
-    CHECK(*t.begin() == tag{0, 410, 5, 7});
+    CHECK(*t.begin() == tag{0, tags::most * 100 + 60, tags::most + 1, 7});
+}
+
+TEST_CASE("tags: pieces of one stream do not span much that nobody waits for") {
+    tags t;
+    for (std::uintptr_t i = 0; i < tags::most; ++i) {
+        CHECK(t.merge(tags{{i * 100, i * 100 + 10, 1, 7}}, none));
+    }
+    CHECK_FALSE(t.merge(tags{{tags::most * 100, tags::most * 100 + 10, 1, 7}}, none));
+    CHECK(count(t) == tags::most);
 }
 
 TEST_CASE("tags: more streams than there is room for are refused, and nothing has changed") {

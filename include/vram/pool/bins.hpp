@@ -94,13 +94,16 @@ public:
         return lists_[bin].after(b);
     }
 
+    /// The bin of the largest blocks, where there are any.
+    [[nodiscard]] std::size_t last() const noexcept {
+        auto const level = static_cast<std::size_t>(std::bit_width(map_)) - 1;
+        return level * per_level + static_cast<std::size_t>(std::bit_width(maps_[level])) - 1;
+    }
     /// The size of the largest block, or 0.
     [[nodiscard]] std::size_t largest_block() const noexcept {
         if (map_ == 0) { return 0; }
-        auto const  level = static_cast<std::size_t>(std::bit_width(map_)) - 1;
-        auto const  sub   = static_cast<std::size_t>(std::bit_width(maps_[level])) - 1;
-        std::size_t most  = 0;
-        auto const  bin   = level * per_level + sub;
+        std::size_t       most = 0;
+        std::size_t const bin  = last();
         for (block const* b = front(bin); b != nullptr; b = after(bin, b)) {
             most = b->bytes > most ? b->bytes : most;
         }

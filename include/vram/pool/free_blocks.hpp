@@ -192,7 +192,10 @@ private:
             left = left > seen ? left - seen : 0;
             if (left == 0 && dear.where != nullptr) { break; }
         }
-        return dear;
+        if (all || dear.where == nullptr) { return dear; }
+        // The largest is most likely to have a part that nobody waits for.
+        fit const ample = placed(bins_.front(bins_.last()), bytes, alignment, price);
+        return ample.cost == 0 ? ample : dear;
     }
 
     template <class Price>

@@ -166,7 +166,7 @@ public:
     /// `pending` counts free bytes that some stream may still use. Cost: a walk over all blocks.
     [[nodiscard]] memory_usage usage() const {
         auto const   held = this->lock_.hold();
-        memory_usage now  = heap_.usage();
+        memory_usage now  = heap_.usage([&](block const& b) { return this->behind(b); });
         now.reserved      = this->figures_.reserved;
         now.peak_reserved = this->figures_.peak_reserved;
         now.upstream      = this->figures_.upstream;
@@ -175,7 +175,7 @@ public:
     /// What is free, piece by piece. Cost: a walk over all blocks.
     [[nodiscard]] free_pieces free_memory() const {
         auto const held = this->lock_.hold();
-        return heap_.free_memory();
+        return heap_.free_memory([&](block const& b) { return this->behind(b); });
     }
     /// Peaks start again from what is out and held now. Returns the figures from before.
     memory_usage reset_peaks() noexcept {
@@ -200,6 +200,7 @@ public:
         {
             auto held = this->lock_.hold();
             heap_.poll();
+            if (keep != 0) { back += this->give_parts_back(keep, held); } // not all of a chunk
             for (bool waited = false; this->unused() > keep;) {
                 if (this->give_chunk_back(heap_.remove_idle(held), held, back)) { continue; }
                 if (std::exchange(waited, true)) { break; }
@@ -278,6 +279,7 @@ private:
         if (void* const p = this->take_beside(r, held)) { return p; }
         if (!captured) { heap_.poll(); }
         if (void* const p = heap_.take(r, held, true)) { return p; }
+        if (void* const p = heap_.take_between(r)) { return p; }
         held.unlock();
         if (void* const p = enlarge(r, captured)) { return p; }
         held.lock();

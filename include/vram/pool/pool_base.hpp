@@ -110,6 +110,8 @@ protected:
         this->give_back(gone.base, gone.bytes, gone.alignment, held);
         return true;
     }
+    /// How many bytes of memory a free block has.
+    static std::size_t behind(block const& b) noexcept { return b.bytes; }
     /// Bytes that are held and not out. The lock is held.
     [[nodiscard]] std::size_t unused() const noexcept {
         return this->figures_.reserved - heap_.live_bytes();

@@ -97,6 +97,18 @@ public:
         return take_from(heaps_.other_than(heaps_.of(r.bytes)), r, held, true);
     }
 
+    /// For a small request, where there are many: a block between large ones that costs nothing and
+    /// is found without a search, or null.
+    void* take_between(request const& r) {
+        bool const plainly = r.on != nullptr && r.alignment <= bins::granule && !graphs_;
+        if (!plainly || !heaps_.small_spread(r.bytes)) { return nullptr; }
+        std::size_t const slot  = clocks_.of(*r.on).slot();
+        block_heap&       large = heaps_.other_than(heaps_.of(r.bytes));
+        large.reserve();
+        block* const b = large.take_quick(r.bytes, slot);
+        return b != nullptr ? handed_out(r.asked, r.alignment, b)->pointer() : nullptr;
+    }
+
     /// Takes a block back, which `on` may still be using; null: nobody is. False, with nothing
     /// done, where there is no such block, or where it was taken with another size or alignment.
     [[nodiscard]] bool give(block* b, std::size_t bytes, std::size_t alignment,
@@ -279,19 +291,22 @@ public:
         heaps_.tidy([&](tag const& t) { return t.epoch == tag::captured || clocks_.settled(t); });
     }
 
-    /// Joins what rests first, so that the figures are those of the memory.
-    [[nodiscard]] memory_usage usage() {
+    /// Joins what rests first, so that the figures are those of the memory. `behind(block)` says how
+    /// much of that a free block has.
+    template <class Behind>
+    [[nodiscard]] memory_usage usage(Behind const& behind) {
         cool();
         memory_usage now{.live        = live_,
                          .requested   = requested_,
                          .peak_live   = peak_live_,
                          .allocations = allocations_};
-        now.reserved     = heaps_.reserved();
-        now.largest_free = heaps_.largest_free();
-        now.events       = clocks_.events();
-        now.waits        = clocks_.waits();
+        now.reserved = heaps_.reserved();
+        now.events   = clocks_.events();
+        now.waits    = clocks_.waits();
         heaps_.for_each([&](block const& b) {
             if (b.now == block::state::live) { return; }
+            std::size_t const there = behind(b);
+            if (there > now.largest_free) { now.largest_free = there; }
             std::size_t pending = 0;
             tags const  held    = b.waits_for();
             for (tag const& t : held) {
@@ -301,14 +316,16 @@ public:
         });
         return now;
     }
-    /// What is free, in pieces; what rests is joined first.
-    [[nodiscard]] free_pieces free_memory() {
+    /// What is free, in pieces; what rests is joined first. `behind` as in `usage`.
+    template <class Behind>
+    [[nodiscard]] free_pieces free_memory(Behind const& behind) {
         cool();
         free_pieces now;
         heaps_.for_each([&](block const& b) {
-            if (b.now != block::state::live) { now.add(b.bytes); }
+            if (b.now != block::state::live) { now.add(behind(b)); }
         });
-        heaps_.for_each_chunk([&](chunk const& c) { now.releasable += c.idle() ? c.bytes : 0; });
+        heaps_.for_each_chunk(
+            [&](chunk const& c) { now.releasable += c.idle() ? behind(*c.first) : 0; });
         return now;
     }
     /// The peak of live bytes starts again from here. Returns the one from before.
@@ -334,7 +351,10 @@ private:
             auto const price = clocks_.for_asker(mine, captured);
             auto const place = heap.find(r.bytes, r.alignment, price, all);
             if (place.where != nullptr && place.cost == 0) { return hand_out(r, place)->pointer(); }
-            if (cool()) { continue; } // what rests may do, alone or joined to something
+            if (cool()) {       // what rests may do, alone or joined to something
+                heap.reserve(); // which may have used up notes
+                continue;
+            }
             if (place.where == nullptr) { return nullptr; }
             if (mine != nullptr && !captured && Platform::capturing(*r.on)) {
                 captured = true; // it can wait for nobody now

@@ -20,7 +20,7 @@ namespace vram {
 /// Cost      constant: at most `most` tags are looked at; nothing is allocated
 class tags {
 public:
-    static constexpr std::size_t most = 4;
+    static constexpr std::size_t most = 8;
 
     constexpr tags() = default;
     constexpr explicit tags(tag const& only) noexcept : size_{1} { items_[0] = only; }
@@ -109,9 +109,12 @@ private:
         for (std::size_t i = 0; i < count; ++i) {
             tag& a = all[i];
             if (a.slot != t.slot) { continue; }
-            if (!spanning && (a.end < t.begin || t.end < a.begin)) { continue; }
-            a.begin = a.begin < t.begin ? a.begin : t.begin;
-            a.end   = a.end > t.end ? a.end : t.end;
+            std::uintptr_t const begin = a.begin < t.begin ? a.begin : t.begin;
+            std::uintptr_t const end   = a.end > t.end ? a.end : t.end;
+            std::size_t const    both  = (a.end - a.begin) + (t.end - t.begin);
+            if (end - begin > (spanning ? 2 * both : both)) { continue; }
+            a.begin = begin;
+            a.end   = end;
             a.epoch = a.epoch > t.epoch ? a.epoch : t.epoch;
             return count;
         }
