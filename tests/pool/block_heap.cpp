@@ -454,3 +454,28 @@ TEST_CASE(
         CHECK(sound(heap));
     }
 }
+
+TEST_CASE("block_heap: the end of a chunk, set aside and given again, joins what comes before it") {
+    block_heap heap{true};
+    heap.add(at(0x10000000), 128 * 4096, 256, {});
+    block* const hole = take(heap, 100 * 4096);
+    take(heap, 28 * 4096);
+    heap.add(at(0x100000), 64 * 4096, 256, {});
+    take(heap, 4096);
+    block* const middle = take(heap, 8 * 4096);
+    REQUIRE(middle->address == 0x100000 + 4096);
+    block* end = nullptr;
+    heap.set_aside([](block const& b) { return b.bytes != 55 * 4096; },
+                   [&](block* b) {
+                       end = b;
+                       return false;
+                   });
+    REQUIRE(end != nullptr);
+    give(heap, middle, {}, never); // into a bin
+    CHECK(heap.give_again(end, never)->bytes == 63 * 4096);
+    give(heap, hole, {}, never);
+    CHECK(heap.find(8 * 4096, 256, clean, true).start == 0x10000000); // ends come after holes
+    CHECK(take(heap, 100 * 4096) != nullptr);
+    CHECK(take(heap, 8 * 4096)->address == 0x100000 + 4096);
+    CHECK(sound(heap));
+}
