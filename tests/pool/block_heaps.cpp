@@ -162,15 +162,3 @@ TEST_CASE("block_heaps: they move with their chunks, and which of them a block i
     d.of(*b).give(b, all_settled);
     CHECK(d.largest_free() == 2_MiB);
 }
-
-TEST_CASE("block_heaps: once small blocks hold very much, the next lie between large ones") {
-    block_heaps<false> heaps;
-    heaps.of(512).add(at(0x10000000), block_heaps<false>::small_most - 256, 256, {});
-    CHECK_FALSE(heaps.small_spread(512));
-    heaps.of(512).add(at(0x90000000), 256, 256, {});
-    CHECK(heaps.small_spread(512));
-    CHECK_FALSE(heaps.small_spread(2_MiB));
-    block_heaps<false> one{false}; // all in one
-    one.of(512).add(at(0x10000000), 2 * block_heaps<false>::small_most, 256, {});
-    CHECK_FALSE(one.small_spread(512));
-}

@@ -154,7 +154,9 @@ public:
             free_.insert(b);
             return b;
         }
-        if (free_.is_tail(b)) { return join(b, settled); } // who joins that is the tail from then on
+        if (free_.is_tail(b)) {
+            return join(b, settled);
+        } // who joins that is the tail from then on
         if (up && after == nullptr) { return join_up(front, b); }
         if (down && front == nullptr) { return join_down(b, after); }
         if (up && down && !free_.is_tail(after)) {

@@ -24,8 +24,7 @@ public:
     using chunk       = block_heap::chunk;
     using move_of_end = block_heap::move_of_end;
 
-    static constexpr std::size_t small_size = 1_MiB;  ///< blocks up to this size are kept apart
-    static constexpr std::size_t small_most = 96_MiB; ///< in chunks of so much, if need not be
+    static constexpr std::size_t small_size = 1_MiB; ///< blocks up to this size are kept apart
 
     /// `apart`: whether small blocks are. A request may be met from the other heap all the same.
     explicit block_heaps(bool apart = true) noexcept : small_{apart ? small_size : 0} {}
@@ -43,11 +42,6 @@ public:
     [[nodiscard]] auto        begin() noexcept { return all_; }
     [[nodiscard]] auto        end() noexcept { return all_ + count; }
 
-    /// Whether a request is for a small block, and so much is held for those that it should rather
-    /// lie between large ones than have more taken.
-    [[nodiscard]] bool small_spread(std::size_t bytes) const noexcept {
-        return bytes <= small_ && all_[0].reserved() >= small_most;
-    }
     /// The block handed out at `p`, for `bytes` as its client says, or null.
     [[nodiscard, gnu::always_inline]] block* live(void const* p, std::size_t bytes) const noexcept {
         block* const b = of(bytes).live(p);

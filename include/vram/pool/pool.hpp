@@ -279,7 +279,6 @@ private:
         if (void* const p = this->take_beside(r, held)) { return p; }
         if (!captured) { heap_.poll(); }
         if (void* const p = heap_.take(r, held, true)) { return p; }
-        if (void* const p = heap_.take_between(r)) { return p; }
         held.unlock();
         if (void* const p = enlarge(r, captured)) { return p; }
         held.lock();

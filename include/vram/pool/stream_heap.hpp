@@ -97,18 +97,6 @@ public:
         return take_from(heaps_.other_than(heaps_.of(r.bytes)), r, held, true);
     }
 
-    /// For a small request, where there are many: a block between large ones that costs nothing and
-    /// is found without a search, or null.
-    void* take_between(request const& r) {
-        bool const plainly = r.on != nullptr && r.alignment <= bins::granule && !graphs_;
-        if (!plainly || !heaps_.small_spread(r.bytes)) { return nullptr; }
-        std::size_t const slot  = clocks_.of(*r.on).slot();
-        block_heap&       large = heaps_.other_than(heaps_.of(r.bytes));
-        large.reserve();
-        block* const b = large.take_quick(r.bytes, slot);
-        return b != nullptr ? handed_out(r.asked, r.alignment, b)->pointer() : nullptr;
-    }
-
     /// Takes a block back, which `on` may still be using; null: nobody is. False, with nothing
     /// done, where there is no such block, or where it was taken with another size or alignment.
     [[nodiscard]] bool give(block* b, std::size_t bytes, std::size_t alignment,
