@@ -100,7 +100,7 @@ public:
     }
 
 private:
-    static constexpr std::size_t    page  = 2_MiB;
+    static constexpr std::size_t    page  = 4_MiB;
     static constexpr std::uintptr_t apart = 1_TiB;
 
     /// Pages of a block; those who ask take care that ranges begin and end with pages where that
