@@ -9,6 +9,7 @@
 #include <doctest/doctest.h>
 
 #include <cstddef>
+#include <functional>
 #include <new>
 #include <stdexcept>
 #include <utility>
@@ -43,6 +44,15 @@ struct growing_pool : growing_base<Upstream> {
     }
     using base::or_null;
     [[nodiscard]] memory_usage const& held() const { return this->figures_; }
+};
+
+/// Lets somebody in while it is asked for memory.
+struct interrupted_resource : doubles::minimal_resource<> {
+    [[nodiscard]] void* allocate_sync(std::size_t bytes, std::size_t alignment = 256) {
+        if (meanwhile) { std::exchange(meanwhile, nullptr)(); }
+        return minimal_resource::allocate_sync(bytes, alignment);
+    }
+    std::function<void()> meanwhile;
 };
 
 } // namespace
@@ -85,5 +95,13 @@ TEST_CASE("growing_base: a refusal has the resource's own numbers, and the limit
     }
     CHECK(mr.or_null(1, []() -> void* { throw std::bad_alloc{}; }) == nullptr);
     CHECK(mr.or_null(1, [&] { return p; }) == p);
+    mr.return_chunk(p, 600);
+}
+
+TEST_CASE("growing_base: what is on its way from the upstream counts against the limit") {
+    growing_pool<interrupted_resource> mr{1000};
+    mr.upstream().meanwhile = [&] { CHECK(mr.chunk_of<true>(401) == nullptr); };
+    void* const p           = mr.chunk_of<true>(600);
+    CHECK(mr.held().reserved == 600);
     mr.return_chunk(p, 600);
 }
