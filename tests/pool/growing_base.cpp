@@ -4,12 +4,12 @@
 #include <vram/source/host_resource.hpp>
 
 #include "../doubles/archetype.hpp"
+#include "../doubles/interrupted_resource.hpp"
 #include "../doubles/minimal_resource.hpp"
 
 #include <doctest/doctest.h>
 
 #include <cstddef>
-#include <functional>
 #include <new>
 #include <stdexcept>
 #include <utility>
@@ -44,15 +44,6 @@ struct growing_pool : growing_base<Upstream> {
     }
     using base::or_null;
     [[nodiscard]] memory_usage const& held() const { return this->figures_; }
-};
-
-/// Lets somebody in while it is asked for memory.
-struct interrupted_resource : doubles::minimal_resource<> {
-    [[nodiscard]] void* allocate_sync(std::size_t bytes, std::size_t alignment = 256) {
-        if (meanwhile) { std::exchange(meanwhile, nullptr)(); }
-        return minimal_resource::allocate_sync(bytes, alignment);
-    }
-    std::function<void()> meanwhile;
 };
 
 } // namespace
@@ -99,7 +90,7 @@ TEST_CASE("growing_base: a refusal has the resource's own numbers, and the limit
 }
 
 TEST_CASE("growing_base: what is on its way from the upstream counts against the limit") {
-    growing_pool<interrupted_resource> mr{1000};
+    growing_pool<doubles::interrupted_resource> mr{1000};
     mr.upstream().meanwhile = [&] { CHECK(mr.chunk_of<true>(401) == nullptr); };
     void* const p           = mr.chunk_of<true>(600);
     CHECK(mr.held().reserved == 600);
