@@ -2,6 +2,7 @@
 #include <vram/pool/block_heap.hpp> // first: the header stands alone
 
 #include "../doubles/at.hpp"
+#include "../doubles/bombing.hpp"
 
 #include <doctest/doctest.h>
 
@@ -495,4 +496,16 @@ TEST_CASE("block_heap: a part is taken from the middle of a block, though all no
     };
     CHECK(who(middle->before) == std::vector<std::size_t>{0, 1});
     CHECK(who(middle->after) == std::vector<std::size_t>{3, 4});
+}
+
+TEST_CASE("block_heap: chunks that come and go use the same notes again") {
+    block_heap    heap;
+    std::uint64_t before = 0;
+    for (int i = 0; i < 500; ++i) { // more often than notes are made at a time
+        if (i == 10) { before = doubles::host_allocations(); }
+        block* const b = heap.add(at(0x100000), 512, 256, tags{{0x100000, 0x100100, 1, 0}});
+        CHECK(b->slot == block::several); // a part of it
+        heap.remove(heap.idle_chunk([](auto const&...) { return 0U; }));
+    }
+    CHECK(doubles::host_allocations() == before);
 }

@@ -562,6 +562,21 @@ TEST_CASE("pool: a stream that is captured neither asks how far others are nor w
     sim_graph const graph = sim_graph::end(s);
 }
 
+TEST_CASE("pool: a stream that is captured waits for nobody, also where graphs were not expected") {
+    sim_node   node;
+    pool       mr{sim_resource{}, {.max_size = 4_MiB}, fixed_growth{.step = 2_MiB}};
+    sim_stream s, other;
+    void*      p = mr.allocate(other, 2_MiB);
+    use(other, p, 2_MiB);
+    mr.deallocate(other, p, 2_MiB);
+    sim_graph::begin(s, sim_capture_mode::relaxed);
+    void* const q = mr.allocate(s, 2_MiB);
+    CHECK(q != p);
+    CHECK(mr.usage().waits == 0);
+    sim_graph const graph = sim_graph::end(s);
+    mr.deallocate(s, q, 2_MiB);
+}
+
 TEST_CASE("pool: whatever call of the platform fails, nothing is lost and nobody is let in early") {
     laws::survives_platform_faults(
         [](event_policy events) { return tight(sim_resource{}, {.events = events}); },
