@@ -5,9 +5,14 @@
 
 #include <doctest/doctest.h>
 
+#include <atomic>
+#include <chrono>
+#include <thread>
 #include <type_traits>
+#include <utility>
 
 using namespace vram;
+using namespace std::chrono_literals;
 
 TEST_CASE("brief_lock: one at a time, however many want it") {
     brief_lock one;
@@ -53,4 +58,23 @@ TEST_CASE("brief_lock: whoever has it first gives it up to the others, whenever 
         }
         CHECK(sum == (round % 2 == 0 ? 600 : 400));
     }
+}
+
+TEST_CASE("brief_lock: a guard that has moved lets the next thread in, though the first rests") {
+    brief_lock lock;
+    {
+        auto first = lock.hold();
+        auto moved = std::move(first);
+        CHECK(moved.owns_lock());
+        CHECK_FALSE(first.owns_lock());
+    }
+    std::atomic<bool> in = false;
+    std::thread       next{[&] {
+        auto const held = lock.hold();
+        in              = true;
+    }};
+    for (int i = 0; i < 5000 && !in; ++i) { std::this_thread::sleep_for(1ms); }
+    CHECK(in);
+    { auto const again = lock.hold(); } // which lets it in if it was not
+    next.join();
 }

@@ -260,3 +260,23 @@ TEST_CASE("binned: two streams with six operations each, in every order") {
         [] { return sim_resource{} | with::stream_ordered | with::binned({.largest = 8_MiB}); },
         8_MiB);
 }
+
+TEST_CASE("binned: an alignment beyond that of any chunk is the upstream's") {
+    sim_node                             node;
+    binned<stream_ordered<sim_resource>> mr{{.largest = 8_MiB}};
+    void* const                          p = mr.allocate_sync(4_MiB, 4_MiB);
+    CHECK(reinterpret_cast<std::uintptr_t>(p) % 4_MiB == 0);
+    mr.deallocate_sync(p, 4_MiB, 4_MiB);
+    CHECK(mr.usage().reserved == 0); // no chunk of it is kept
+}
+
+TEST_CASE("binned: idle chunks go back before a large request is refused") {
+    sim_node                             node;
+    binned<stream_ordered<sim_resource>> mr{{.largest = 1_MiB, .max_size = 4_MiB}};
+    void* const                          p = mr.allocate_sync(1_MiB);
+    mr.deallocate_sync(p, 1_MiB);
+    CHECK(mr.usage().reserved == 1_MiB);
+    void* const q = mr.try_allocate_sync(4_MiB);
+    CHECK(q != nullptr);
+    mr.deallocate_sync(q, 4_MiB);
+}

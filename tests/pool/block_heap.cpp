@@ -2,6 +2,7 @@
 #include <vram/pool/block_heap.hpp> // first: the header stands alone
 
 #include "../doubles/at.hpp"
+#include "../doubles/bombing.hpp"
 
 #include <doctest/doctest.h>
 
@@ -478,4 +479,58 @@ TEST_CASE("block_heap: the end of a chunk, set aside and given again, joins what
     CHECK(take(heap, 100 * 4096) != nullptr);
     CHECK(take(heap, 8 * 4096)->address == 0x100000 + 4096);
     CHECK(sound(heap));
+}
+
+TEST_CASE(
+    "block_heap: the first block of a chunk that joins what is behind it keeps the later epoch") {
+    block_heap heap;
+    heap.add(at(0x100000), 8 * 256, 256, {});
+    block* const first  = take(heap, 256);
+    block* const second = take(heap, 256);
+    take(heap, 6 * 256);
+    give(heap, second, tags{{second->address, second->end(), 5, 1}}, never);
+    give(heap, first, tags{{first->address, first->end(), 3, 1}}, never); // it had rested
+    CHECK(first->bytes == 2 * 256);
+    CHECK(first->epoch == 5);
+}
+
+TEST_CASE("block_heap: a part is taken from the middle of a block, though all notes were in use") {
+    block_heap heap;
+    heap.add(at(0x100000), 1 << 20, 256, {});
+    std::vector<block*> pieces;
+    for (std::size_t i = 0; i < 2000; ++i) { pieces.push_back(take(heap, 256)); }
+    for (std::size_t i = 0; i + 5 < pieces.size();
+         i += 6) { // five of six join, where there is room
+        for (std::size_t j = 0; j < 5; ++j) {
+            block* const b = pieces[i + j];
+            if (j != 2) { block_heap::hold(b, {b->address, b->end(), 1, j}); }
+            heap.give(b, never);
+        }
+    }
+    block* const five = heap.chunks()[0].first;
+    REQUIRE(five->bytes == 5 * 256);
+    heap.reserve();
+    block* const middle =
+        heap.take({five, five->address + 2 * 256, 0}, 256); // two tags either side
+    CHECK(sound(heap));
+    auto const who = [](block const* b) {
+        std::vector<std::size_t> slots;
+        tags const               held = b->waits_for();
+        for (tag const& t : held) { slots.push_back(t.slot); }
+        return slots;
+    };
+    CHECK(who(middle->before) == std::vector<std::size_t>{0, 1});
+    CHECK(who(middle->after) == std::vector<std::size_t>{3, 4});
+}
+
+TEST_CASE("block_heap: chunks that come and go use the same notes again") {
+    block_heap    heap;
+    std::uint64_t before = 0;
+    for (int i = 0; i < 500; ++i) { // more often than notes are made at a time
+        if (i == 10) { before = doubles::host_allocations(); }
+        block* const b = heap.add(at(0x100000), 512, 256, tags{{0x100000, 0x100100, 1, 0}});
+        CHECK(b->slot == block::several); // a part of it
+        heap.remove(heap.idle_chunk([](auto const&...) { return 0U; }));
+    }
+    CHECK(doubles::host_allocations() == before);
 }

@@ -162,3 +162,12 @@ TEST_CASE("block_heaps: they move with their chunks, and which of them a block i
     d.of(*b).give(b, all_settled);
     CHECK(d.largest_free() == 2_MiB);
 }
+
+TEST_CASE("block_heaps: an idle chunk that is ready goes before a larger one that is not") {
+    block_heaps<false> heaps;
+    heaps.of(512).add(at(0x10000000), 1_MiB, 256, {});
+    heaps.of(2_MiB).add(at(0x20000000), 4_MiB, 256, tags{{0x20000000, 0x20000100, 1, 0}});
+    auto const found = heaps.idle_chunk(waiting_costs);
+    CHECK(found.cost == 0);
+    CHECK(found.what().base == at(0x10000000));
+}

@@ -161,3 +161,19 @@ TEST_CASE("bump_chunk: what is over is dropped, and what a capture uses is kept"
     c.drop([](tag const& t) { return t.epoch == tag::captured; });
     CHECK(c.waits().size() == 0);
 }
+
+TEST_CASE("bump_chunk: what another stream gave back is waited for up to the last of it") {
+    chunk_of_ints c{at(0x1000), 0x1000, 256};
+    take_for(c, 1, 0x200);
+    for (std::uint64_t epoch = 2; epoch < 4; ++epoch) {
+        auto* const r = c.find(at(0x1000), 0x100);
+        REQUIRE(r != nullptr);
+        r->back += 0x100;
+        r->freed += 0x100;
+        c.reserve_other();
+        c.hand_over({0x1000, 0x1200, epoch, 7});
+    }
+    CHECK(c.unwind(0x1000, until(5)) == 0);
+    REQUIRE(c.waits().size() == 1);
+    CHECK(c.waits()[0].epoch == 3);
+}

@@ -9,10 +9,13 @@
 #include "../doubles/bombing.hpp"
 #include "../doubles/counting_resource.hpp"
 #include "../doubles/failing_resource.hpp"
+#include "../doubles/interrupted_resource.hpp"
 #include "../doubles/minimal_resource.hpp"
 
 #include <doctest/doctest.h>
 
+#include <cstdint>
+#include <functional>
 #include <utility>
 
 using namespace vram;
@@ -164,4 +167,45 @@ TEST_CASE(
     };
     { worker const a{0, some(0)}, b{0, some(1)}, c{0, some(2)}, d{0, some(3)}; }
     CHECK(all.reserved() == 0);
+}
+
+TEST_CASE("chunk_registry: a chunk is nobody's by the time that another may get its address") {
+    doubles::interrupted_resource up;
+    chunk_registry                all{up, unsatisfiable, unsatisfiable};
+    void* const                   p     = all.take<true>(3, nullptr, 1000, 256);
+    bool                          known = true;
+    up.meanwhile                        = [&] { known = all.owner_of(p) != chunk_map::nobody; };
+    all.give(p, 1000, 256);
+    CHECK_FALSE(known);
+}
+
+TEST_CASE("chunk_registry: what is on its way counts against the limit") {
+    doubles::interrupted_resource up;
+    chunk_registry                all{up, 1000, unsatisfiable};
+    up.meanwhile  = [&] { CHECK(all.take<false>(1, nullptr, 401, 256) == nullptr); };
+    void* const p = all.take<true>(0, nullptr, 600, 256);
+    CHECK(all.reserved() == 600);
+    all.give(p, 600, 256);
+}
+
+TEST_CASE("chunk_registry: chunks that come at once have places in the map, which needs no more") {
+    doubles::interrupted_resource up;
+    chunk_registry                all{up, unsatisfiable, unsatisfiable};
+    constexpr unsigned            most = 9;
+    void*                         out[most]{};
+    unsigned                      coming = 0;
+    std::uint64_t                 before = 0;
+    std::function<void()> const   next   = [&] {
+        if (coming == most) {
+            before = doubles::host_allocations();
+            return;
+        }
+        unsigned const mine = coming++;
+        up.meanwhile        = next;
+        out[mine]           = all.take<true>(mine, nullptr, 512, 256);
+    };
+    next();
+    CHECK(doubles::host_allocations() == before);
+    for (unsigned i = 0; i < most; ++i) { CHECK(all.owner_of(out[i]) == i); }
+    for (void* const p : out) { all.give(p, 512, 256); }
 }

@@ -73,6 +73,38 @@ TEST_CASE("clocks: the host waits with the lock open, and for what it must") {
     CHECK(all.settled(*late.begin()));
 }
 
+TEST_CASE("clocks: an event that the host waits for is pinned for as long as the lock is open") {
+    sim_node   node;
+    sim_clocks all;
+    sim_stream a;
+    work(a);
+    tags const held = freed(all, a);
+    CHECK(all.of(a).cover(held.begin()->epoch));
+    auto& e = all.of(a).covering(held.begin()->epoch);
+    struct {
+        unsigned const& pins;
+        unsigned        meanwhile = 0;
+
+        void unlock() noexcept { meanwhile = pins; }
+        void lock() noexcept {}
+    } open{e.pins};
+    CHECK(all.finish(held, open) == nullptr);
+    CHECK(open.meanwhile == 1);
+    CHECK(e.pins == 0);
+}
+
+TEST_CASE("clocks: at the end the device of a captured graph is waited for") {
+    sim_node                    node;
+    sim_clocks                  all;
+    platform_lock<sim_platform> lock;
+    sim_stream                  a;
+    (void)all.of(a).mark_captured();
+    work(a, 5ms); // the graph, which may run on any stream
+    auto open = lock.hold();
+    all.settle_all(open);
+    CHECK(node.now() >= 5ms);
+}
+
 TEST_CASE("clocks: a captured stream has what its capture freed and what nobody waits for") {
     sim_node   node;
     sim_clocks all;

@@ -4,6 +4,7 @@
 #include <vram/source/host_resource.hpp>
 
 #include "../doubles/archetype.hpp"
+#include "../doubles/interrupted_resource.hpp"
 #include "../doubles/minimal_resource.hpp"
 
 #include <doctest/doctest.h>
@@ -85,5 +86,13 @@ TEST_CASE("growing_base: a refusal has the resource's own numbers, and the limit
     }
     CHECK(mr.or_null(1, []() -> void* { throw std::bad_alloc{}; }) == nullptr);
     CHECK(mr.or_null(1, [&] { return p; }) == p);
+    mr.return_chunk(p, 600);
+}
+
+TEST_CASE("growing_base: what is on its way from the upstream counts against the limit") {
+    growing_pool<doubles::interrupted_resource> mr{1000};
+    mr.upstream().meanwhile = [&] { CHECK(mr.chunk_of<true>(401) == nullptr); };
+    void* const p           = mr.chunk_of<true>(600);
+    CHECK(mr.held().reserved == 600);
     mr.return_chunk(p, 600);
 }

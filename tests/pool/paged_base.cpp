@@ -421,3 +421,49 @@ TEST_CASE("a pool of pages: two streams with six operations each, in every order
             8_MiB);
     }
 }
+
+TEST_CASE("a pool of pages counts as free the memory that is there, and not the addresses") {
+    sim_node        node{doubles::small_pages(4096)};
+    paged_pool      mr = pool_of_pages();
+    two_holes const holes{mr};
+    for (std::size_t const keep : {several + several / 2, several / 2, std::size_t{0}}) {
+        mr.trim(keep);
+        memory_usage const now = mr.usage();
+        CHECK(now.reserved - now.live == keep);
+        CHECK(mr.free_memory().bytes == keep);
+        CHECK(now.largest_free == (keep > several ? several : keep));
+    }
+    holes.give_back(mr);
+}
+
+TEST_CASE("a pool of pages finds at once what has memory, though it was cut from what had not") {
+    sim_node    node{doubles::small_pages(4096)};
+    sim_stream  s;
+    paged_pool  mr     = pool_of_pages();
+    void* const first  = mr.allocate_sync(several);
+    void* const second = mr.allocate_sync(several);
+    void* const last   = mr.allocate_sync(several);
+    mr.deallocate_sync(first, several);
+    CHECK(mr.trim() == several);
+    mr.deallocate_sync(second, several); // one block now, and the first half has no memory
+    void* const filled = mr.allocate(s, several);
+    CHECK(filled == first);
+    CHECK(mr.try_reuse(s, several) == second);
+    mr.deallocate(s, filled, several);
+    mr.deallocate(s, second, several);
+    mr.deallocate_sync(last, several);
+}
+
+TEST_CASE("a pool of pages owns no addresses that it was refused") {
+    sim_node              node{doubles::small_pages(4096)};
+    bool                  full = false;
+    pool<narrow_resource> mr{narrow_resource{full}};
+    void* const           p     = mr.allocate_sync(several);
+    std::size_t const     chunk = mr.usage().reserved;
+    full                        = true;
+    void* const q               = mr.allocate_sync(chunk);
+    CHECK(mr.owns(q));
+    CHECK_FALSE(mr.owns(static_cast<std::byte*>(p) + chunk));
+    mr.deallocate_sync(p, several);
+    mr.deallocate_sync(q, chunk);
+}

@@ -18,6 +18,7 @@
 #include "../laws/resource.hpp"
 
 #include <chrono>
+#include <cstdint>
 #include <utility>
 #include <vector>
 
@@ -524,6 +525,58 @@ TEST_CASE("pool: what a capture frees is not another's until the graphs are forg
     mr.deallocate(other, r, 2_MiB);
 }
 
+TEST_CASE("pool: a capture has nothing that its stream freed before it began") {
+    sim_node   node;
+    pool       mr{sim_resource{}, {.initial_size = 6_MiB, .max_size = 6_MiB, .graphs = true}};
+    sim_stream s;
+    void*      p    = mr.allocate(s, 2_MiB);
+    void*      next = mr.allocate(s, 1_MiB);
+    use(s, p, 2_MiB);
+    mr.deallocate(s, p, 2_MiB);
+    sim_graph::begin(s);
+    void* const q = mr.allocate(s, 2_MiB); // a graph may run before that is done
+    CHECK(q != p);
+    mr.deallocate(s, q, 2_MiB);
+    sim_graph const graph = sim_graph::end(s);
+    mr.deallocate(s, next, 1_MiB);
+}
+
+TEST_CASE("pool: a stream that is captured neither asks how far others are nor waits for them") {
+    sim_node   node;
+    pool       mr{sim_resource{},
+                  {.max_size = 4_MiB, .events = event_policy::eager, .graphs = true},
+            fixed_growth{.step = 2_MiB}};
+    sim_stream s, other;
+    void*      p = mr.allocate(other, 2_MiB);
+    use(other, p, 2_MiB);
+    mr.deallocate(other, p, 2_MiB);
+    sim_graph::begin(s, sim_capture_mode::relaxed); // in which it could ask
+    auto const          before = node.now();
+    std::uint64_t const asked  = node.faults().calls(sim_call_kind::query);
+    void* const         q      = mr.allocate(s, 2_MiB);
+    CHECK(q != p);
+    CHECK(mr.try_allocate(s, 2_MiB) == nullptr);
+    CHECK(node.faults().calls(sim_call_kind::query) == asked);
+    CHECK(node.now() == before);
+    mr.deallocate(s, q, 2_MiB);
+    sim_graph const graph = sim_graph::end(s);
+}
+
+TEST_CASE("pool: a stream that is captured waits for nobody, also where graphs were not expected") {
+    sim_node   node;
+    pool       mr{sim_resource{}, {.max_size = 4_MiB}, fixed_growth{.step = 2_MiB}};
+    sim_stream s, other;
+    void*      p = mr.allocate(other, 2_MiB);
+    use(other, p, 2_MiB);
+    mr.deallocate(other, p, 2_MiB);
+    sim_graph::begin(s, sim_capture_mode::relaxed);
+    void* const q = mr.allocate(s, 2_MiB);
+    CHECK(q != p);
+    CHECK(mr.usage().waits == 0);
+    sim_graph const graph = sim_graph::end(s);
+    mr.deallocate(s, q, 2_MiB);
+}
+
 TEST_CASE("pool: whatever call of the platform fails, nothing is lost and nobody is let in early") {
     laws::survives_platform_faults(
         [](event_policy events) { return tight(sim_resource{}, {.events = events}); },
@@ -594,6 +647,36 @@ TEST_CASE("pool: to grow past what it ever held, nobody is waited for") {
     mr.deallocate(b, r, 4_MiB);
     mr.deallocate(b, q, 3_MiB);
     CHECK(node.reports().empty());
+}
+
+TEST_CASE("pool: to hold no more than it ever did, no more idle chunks go back than must") {
+    sim_node   node;
+    auto       mr = tight(sim_resource{});
+    sim_stream s;
+    void*      out[3];
+    for (auto& p : out) { p = mr.allocate(s, 4_MiB); }
+    for (void* const p : out) { mr.deallocate(s, p, 4_MiB); }
+    s.synchronize();
+    void* const large = mr.allocate(s, 8_MiB); // no chunk is that large
+    CHECK(mr.usage().reserved == 12_MiB);
+    mr.deallocate(s, large, 8_MiB);
+}
+
+TEST_CASE("pool: before it says no it looks among the pieces of small blocks, joined when done") {
+    sim_node    node;
+    pool        mr{sim_resource{}, {.max_size = 4_MiB}, fixed_growth{.step = 4_MiB}};
+    void* const small = mr.allocate_sync(256);
+    sim_stream  streams[24], last;
+    void*       pieces[24];
+    for (int i = 0; i < 24; ++i) {
+        pieces[i] = mr.allocate(streams[i], 128_KiB);
+        use(streams[i], pieces[i], 128_KiB);
+    }
+    for (int i = 0; i < 24; ++i) { mr.deallocate(streams[i], pieces[i], 128_KiB); }
+    void* const large = mr.try_allocate(last, 3_MiB);
+    CHECK(large != nullptr);
+    mr.deallocate(last, large, 3_MiB);
+    mr.deallocate_sync(small, 256);
 }
 
 TEST_CASE("pool: small blocks and large ones lie in chunks of their own, until there is no more") {
@@ -703,6 +786,7 @@ TEST_CASE("pool: a wait that fails loses no memory, though others used up the no
     CHECK((failed || !sim_ordered_threads));
     node.faults().clear();
     CHECK(mr.usage().live == 200 * 256);
+    CHECK((mr.usage().allocations == 802 || !sim_ordered_threads));
     void* const q = mr.allocate(a, 3_MiB); // what it did not get is waited for by the next
     use(a, q, 3_MiB);
     mr.deallocate(a, q, 3_MiB);
@@ -762,20 +846,4 @@ TEST_CASE("a pool gives what it has at once, or nothing, when it is asked to reu
     CHECK(mr.try_reuse(s, 4096) == p);
     CHECK(mr.usage().live == 4096);
     mr.deallocate(s, p, 4096);
-}
-
-TEST_CASE("small blocks that came to rest lose no room for notes when they join") {
-    sim_node                           node;
-    sim_stream                         a, b;
-    pool<stream_ordered<sim_resource>> mr{{.initial_size = 64_MiB}};
-    for (int round = 0; round < 40; ++round) { // notes of parts run out at different moments
-        std::vector<void*> out;
-        for (int i = 0; i < 100 + round; ++i) { out.push_back(mr.allocate(a, 4096)); }
-        for (std::size_t i = 0; i < out.size(); ++i) {
-            mr.deallocate(i % 2 == 0 ? sim_stream_view{a} : sim_stream_view{b}, out[i], 4096);
-        }
-        void* const all = mr.allocate(b, 60_MiB); // joins what rests, and takes a part of that
-        mr.deallocate(b, all, 60_MiB);
-    }
-    CHECK(mr.usage().live == 0);
 }

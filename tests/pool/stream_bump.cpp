@@ -122,3 +122,17 @@ TEST_CASE("stream_bump: when there is no host memory for a chunk nothing has cha
     CHECK(desk.books.chunks().size() == 1);
     CHECK(desk.books.free_memory().bytes == 0x300);
 }
+
+TEST_CASE("stream_bump: no more is given back of what a stream took in a row than that") {
+    sim_node   node;
+    bump_desk  desk;
+    sim_stream s, other;
+    desk.books.add({at(0x1000), 0x1000, 256});
+    CHECK(desk.take(s, 0x200) == at(0x1000));
+    CHECK(desk.take(other, 0x100) == at(0x1200));
+    sim_stream_view const on   = s;
+    auto const            held = desk.lock.hold();
+    CHECK(desk.books.give(at(0x1000), 0x100, &on));
+    CHECK(desk.books.give(at(0x1100), 0x100, &on));
+    CHECK_FALSE(desk.books.give(at(0x1000), 0x100, &on));
+}

@@ -102,6 +102,24 @@ TEST_CASE("stream_clock: an event that somebody waits for is not used again mean
     --pinned.pins;
 }
 
+TEST_CASE("stream_clock: an event that is over is not used again while somebody is at it") {
+    sim_node     node;
+    sim_stream   s;
+    clock_of_sim c{s, s.id(), 0};
+    (void)c.mark();
+    c.record();
+    auto& pinned = c.covering(1);
+    ++pinned.pins;
+    s.synchronize();
+    c.poll();
+    CHECK(c.done(1));
+    hold(s);
+    auto const next = c.mark();
+    c.record();
+    CHECK(&c.covering(next) != &pinned);
+    --pinned.pins;
+}
+
 TEST_CASE("stream_clock: a stream that is gone is reported, and its device waited for") {
     sim_node               node{{.on_report = sim_on_report::collect}};
     doubles::mishaps const told;

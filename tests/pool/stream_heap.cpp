@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <vram/pool/stream_heap.hpp> // first: the header stands alone
 
+#include "../doubles/at.hpp"
 #include "../doubles/bombing.hpp"
 
 #include <vram/sim/sim.hpp>
@@ -10,9 +11,11 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 using namespace vram;
 using namespace std::chrono_literals;
+using doubles::at;
 
 using heap_of_sim = stream_heap<sim_platform>;
 template class vram::stream_heap<sim_platform>;
@@ -187,4 +190,55 @@ TEST_CASE(
     CHECK(f.heap.live_bytes() == all);
     CHECK(f.heap.give_quick(out, all, 256, a));
     CHECK(f.heap.live_bytes() == 0);
+}
+
+TEST_CASE("stream_heap: room for notes is there though all were used up by what had rested") {
+    sim_node                          node;
+    sim_stream                        a, b, c;
+    heap_of_sim                       heap{event_policy::lazy, false};
+    platform_lock<sim_platform> const lock;
+    auto                              held = lock.hold();
+    std::vector<block*>               pieces;
+    {
+        sim_stream_view const      on = a;
+        heap_of_sim::request const piece{.asked = 256, .on = &on};
+        void*                      p = heap.add(at(0x10000000), 1_MiB, 256, nullptr, &piece);
+        for (; p != nullptr; p = heap.take(piece, held, false)) {
+            pieces.push_back(heap.live(p, 256));
+        }
+    }
+    REQUIRE(pieces.size() == 4096); // nothing is left
+    auto const rest = [&](std::size_t first, sim_stream_view left, sim_stream_view right) {
+        CHECK(heap.give(pieces[first], 256, 256, &left));
+        CHECK(heap.give(pieces[first + 1], 256, 256, &right));
+    };
+    // What rests is joined stream by stream, the last first: the two pairs around piece 1600, other
+    // pairs while there are notes; then that piece, which has a note to spare, and who takes that.
+    for (std::size_t i = 0; i < 200; ++i) { rest(3 * i, a, b); }
+    for (std::size_t i = 0; i < 4; ++i) { rest(2000 + 3 * i, a, c); }
+    rest(1598, a, b);
+    rest(1601, a, b);
+    sim_stream_view const on = c;
+    CHECK(heap.give(pieces[1600], 256, 256, &on));
+    heap_of_sim::request const page{.asked = 256, .alignment = 4096, .on = &on};
+    CHECK(heap.take(page, held, false) == at(0x10000000 + 1600 * 256)); // two notes for the rest
+    CHECK(heap.blocks().largest_free() == 512);
+}
+
+TEST_CASE("stream_heap: a byte that two streams may still use is pending once") {
+    sim_node                   node;
+    sim_stream                 s[2];
+    heap_of_sim                heap{event_policy::lazy, false};
+    sim_stream_view            on = s[0];
+    std::vector<block*>        out;
+    heap_of_sim::request const piece{.asked = 4096, .on = &on};
+    void*                      p = heap.add(at(0x10000000), 10 * 4096, 256, nullptr, &piece);
+    for (; p != nullptr; p = heap.take_quick(on, 4096, 256)) { out.push_back(heap.live(p, 4096)); }
+    REQUIRE(out.size() == 10);
+    for (std::size_t i = 0; i < 10; ++i) { // more pieces than a block has tags: they span others
+        on = s[i % 2];
+        CHECK(heap.give(out[i], 4096, 256, &on));
+    }
+    CHECK(heap.usage(all_of).pending == 10 * 4096);
+    CHECK(heap.usage(all_of).largest_free == 10 * 4096);
 }

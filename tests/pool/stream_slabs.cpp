@@ -130,3 +130,32 @@ TEST_CASE(
     CHECK(node.now() >= 1ms);
     CHECK(desk.heap.take_clean() == n);
 }
+
+TEST_CASE("stream_slabs: a block that the host could not wait for is its stream's, as before") {
+    sim_node   node;
+    sim_stream a;
+    slab_desk  desk{1};
+    desk.give(desk.take(&a), &a);
+    spend(a, 5ms);
+    node.faults().at(sim_call_kind::synchronize, 1);
+    CHECK_THROWS((void)desk.take(nullptr));
+    CHECK(desk.heap.blocks_free() == 1);
+    auto* const n = desk.take(nullptr);
+    REQUIRE(n != nullptr);
+    desk.give(n, nullptr);
+}
+
+TEST_CASE("stream_slabs: a chunk that a captured graph uses is not waited for") {
+    sim_node    node;
+    sim_stream  a, b;
+    slab_desk   desk{2, event_policy::eager};
+    auto* const other = desk.take(&b);
+    sim_graph::begin(a);
+    desk.give(desk.take(&a), &a);
+    sim_graph const graph = sim_graph::end(a);
+    spend(b, 5ms);
+    desk.give(other, &b);
+    auto held = desk.lock.hold();
+    CHECK(desk.streams.idle(desk.heap, held) == nullptr);
+    CHECK(node.now() < 5ms);
+}
