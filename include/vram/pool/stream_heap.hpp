@@ -279,7 +279,7 @@ public:
         heaps_.tidy([&](tag const& t) { return t.epoch == tag::captured || clocks_.settled(t); });
     }
 
-    /// Joins what rests first, so that the figures are those of the memory. `behind(block)` says how
+    /// Joins what rests first, so that the figures are those of the memory. `behind(block)` is how
     /// much of that a free block has.
     template <class Behind>
     [[nodiscard]] memory_usage usage(Behind const& behind) {
