@@ -411,7 +411,8 @@ private:
     }
     /// Gives a block to the heap, which is not out any more.
     [[gnu::noinline]] block* join(block* b) noexcept { return heaps_.of(*b).give(b, settled()); }
-    void                     tidy() noexcept {
+
+    void tidy() noexcept {
         cool();
         heaps_.tidy(settled());
     }

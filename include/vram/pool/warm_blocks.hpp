@@ -25,7 +25,7 @@ namespace vram {
 class warm_blocks {
 public:
     static constexpr std::size_t largest = 1_MiB;  ///< larger ones are joined at once
-    static constexpr std::size_t slack   = 28_KiB; ///< no block is that much too large
+    static constexpr std::size_t slack   = 28_KiB; ///< no block is more too large
 
     warm_blocks() = default;
     warm_blocks(warm_blocks&& other) noexcept { *this = static_cast<warm_blocks&&>(other); }
