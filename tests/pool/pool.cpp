@@ -847,3 +847,13 @@ TEST_CASE("a pool gives what it has at once, or nothing, when it is asked to reu
     CHECK(mr.usage().live == 4096);
     mr.deallocate(s, p, 4096);
 }
+
+TEST_CASE("a pool that is asked, and may refuse, reuses what rests as one that must not refuse") {
+    sim_node                           node;
+    sim_stream const                   s;
+    pool<stream_ordered<sim_resource>> mr;
+    void* const                        p = mr.allocate(s, 4096);
+    mr.deallocate(s, p, 4096);
+    CHECK(mr.try_allocate(s, 4096) == p);
+    mr.deallocate(s, p, 4096);
+}

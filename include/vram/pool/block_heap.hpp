@@ -90,7 +90,7 @@ public:
         block* b = place.where;
         if (b->slot == block::several) { return take_part(place, bytes); }
         bool const front = place.start == b->address;
-        if (front && b->before != nullptr && b->bytes - bytes != 0) { return take_front(b, bytes); }
+        if (front && b->before != nullptr && b->bytes != bytes) { return take_front(b, bytes); }
         free_.remove(b);
         if (!front) {
             block* const rest = b;
@@ -154,9 +154,7 @@ public:
             free_.insert(b);
             return b;
         }
-        if (free_.is_tail(b)) {
-            return join(b, settled);
-        } // who joins that is the tail from then on
+        if (free_.is_tail(b)) { return join(b, settled); } // who takes it in is the tail then
         if (up && after == nullptr) { return join_up(front, b); }
         if (down && front == nullptr) { return join_down(b, after); }
         if (up && down && !free_.is_tail(after)) {

@@ -99,9 +99,7 @@ public:
 
     [[nodiscard]] void* allocate(stream s, std::size_t bytes,
                                  std::size_t alignment = default_alignment) {
-        auto held = this->lock_.hold();
-        if (void* const p = heap_.take_quick(s, bytes, alignment)) [[likely]] { return p; }
-        return get<true>({.asked = bytes, .alignment = alignment, .on = &s}, std::move(held));
+        return get_on<true>(s, bytes, alignment);
     }
     /// The same where memory that is held is found at once; else null, and nothing was done.
     [[nodiscard]] void* try_reuse(stream s, std::size_t bytes,
@@ -119,10 +117,7 @@ public:
                                      std::size_t alignment = default_alignment) noexcept
         requires fallible_resource<Upstream>
     {
-        return this->or_null(bytes, [&] {
-            return get<false>({.asked = bytes, .alignment = alignment, .on = &s},
-                              this->lock_.hold());
-        });
+        return this->or_null(bytes, [&] { return get_on<false>(s, bytes, alignment); });
     }
     [[nodiscard]] void* try_allocate_sync(std::size_t bytes,
                                           std::size_t alignment = default_alignment) noexcept
@@ -242,6 +237,12 @@ private:
     using base::heap_;
     using base::options_;
 
+    template <bool Throwing>
+    [[gnu::always_inline]] void* get_on(stream s, std::size_t bytes, std::size_t alignment) {
+        auto held = this->lock_.hold();
+        if (void* const p = heap_.take_quick(s, bytes, alignment)) [[likely]] { return p; }
+        return get<Throwing>({.asked = bytes, .alignment = alignment, .on = &s}, std::move(held));
+    }
     template <bool Throwing>
     [[gnu::noinline]] void* get(request const& r, guard held) {
         if (r.asked != 0 && r.possible() && valid_alignment(r.alignment)) {
