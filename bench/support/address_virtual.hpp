@@ -7,15 +7,16 @@
 
 #include "address_resource.hpp" // address_platform
 
-#include <vram/base/bytes.hpp>          // literals
-#include <vram/base/lock.hpp>           // lock
-#include <vram/concepts/expandable.hpp> // the concept that the proof below checks
+#include <vram/base/bytes.hpp>             // literals
+#include <vram/base/lock.hpp>              // lock
+#include <vram/concepts/expandable.hpp>    // the concept that the proof below checks
+#include <vram/source/virtual_options.hpp> // handle_size
 
 #include <atomic>  // atomic
 #include <cstddef> // size_t
 #include <cstdint> // uintptr_t
 #include <map>
-#include <utility> // exchange, swap
+#include <utility> // exchange
 #include <vector>
 
 namespace bench {
@@ -63,13 +64,19 @@ public:
         auto const  held = lock_.hold();
         std::size_t sum  = 0;
         range const r{q, n};
-        for (std::size_t i = r.first; i < r.last; ++i) { sum += const_has(r.block, i) ? page : 0; }
+        for (std::size_t i = r.first; i < r.last; ++i) {
+            sum += const_at(r.block, i).mapped ? page : 0;
+        }
         return sum;
     }
     bool fill(void* q, std::size_t n) noexcept {
         auto const  held = lock_.hold();
         range const r{q, n};
-        for (std::size_t i = r.first; i < r.last; ++i) { has(r.block, i) = 1; }
+        for (std::size_t i = r.first; i < r.last; ++i) {
+            if (at(r.block, i).mapped) { continue; }
+            at(r.block, i) = {now_at_.size(), true};
+            now_at_.push_back(r.block * apart + i * page);
+        }
         return true;
     }
     std::size_t drop(void* q, std::size_t n) noexcept {
@@ -77,7 +84,7 @@ public:
         std::size_t gone = 0;
         range const r{q, n};
         for (std::size_t i = r.first; i < r.last; ++i) {
-            gone += std::exchange(has(r.block, i), char{0}) != 0 ? page : 0;
+            gone += std::exchange(at(r.block, i), {}).mapped ? page : 0;
         }
         return gone;
     }
@@ -86,13 +93,23 @@ public:
         range const source{from, n}, taker{to, m};
         std::size_t moved = 0, i = source.first;
         for (std::size_t j = taker.first; j < taker.last; ++j) {
-            if (has(taker.block, j) != 0) { continue; }
-            while (i < source.last && has(source.block, i) == 0) { ++i; }
+            if (at(taker.block, j).mapped) { continue; }
+            while (i < source.last && !at(source.block, i).mapped) { ++i; }
             if (i == source.last) { break; }
-            std::swap(has(source.block, i), has(taker.block, j));
+            at(source.block, i).mapped = false;
+            std::size_t const piece    = at(source.block, i).piece;
+            at(taker.block, j)         = {piece, true};
+            now_at_[piece]             = taker.block * apart + j * page;
             moved += page;
         }
         return moved;
+    }
+    [[nodiscard]] void* moved_to(void const* q) const noexcept {
+        auto const held = lock_.hold();
+        auto const here = reinterpret_cast<std::uintptr_t>(q) / page * page;
+        auto const p    = const_at(here / apart, here % apart / page);
+        auto const now  = now_at_[p.piece];
+        return now == here ? nullptr : reinterpret_cast<void*>(now);
     }
 
     friend bool operator==(address_virtual const& a, address_virtual const& b) noexcept {
@@ -100,7 +117,7 @@ public:
     }
 
 private:
-    static constexpr std::size_t    page  = 4_MiB;
+    static constexpr std::size_t    page  = vram::virtual_options{}.handle_size;
     static constexpr std::uintptr_t apart = 1_TiB;
 
     /// Pages of a block; those who ask take care that ranges begin and end with pages where that
@@ -113,18 +130,24 @@ private:
               first{reinterpret_cast<std::uintptr_t>(q) % apart / page},
               last{(reinterpret_cast<std::uintptr_t>(q) % apart + n + page - 1) / page} {}
     };
-    char& has(std::uintptr_t block, std::size_t i) noexcept {
-        std::vector<char>& all = pages_[block];
+    /// A page: the piece of memory that it has, or had last (0: none).
+    struct slot {
+        std::size_t piece  = 0;
+        bool        mapped = false;
+    };
+    slot& at(std::uintptr_t block, std::size_t i) noexcept {
+        std::vector<slot>& all = pages_[block];
         if (all.size() <= i) { all.resize(2 * i + 1); }
         return all[i];
     }
-    [[nodiscard]] bool const_has(std::uintptr_t block, std::size_t i) const {
+    [[nodiscard]] slot const_at(std::uintptr_t block, std::size_t i) const {
         auto const found = pages_.find(block);
-        return found != pages_.end() && i < found->second.size() && found->second[i] != 0;
+        return found != pages_.end() && i < found->second.size() ? found->second[i] : slot{};
     }
 
     static inline std::atomic<std::uintptr_t>   next_{apart};
-    std::map<std::uintptr_t, std::vector<char>> pages_;
+    std::map<std::uintptr_t, std::vector<slot>> pages_;
+    std::vector<std::uintptr_t>                 now_at_{0}; ///< where each piece of memory is
     vram::lock                                  lock_;
 };
 

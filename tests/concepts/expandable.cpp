@@ -15,12 +15,16 @@ struct growing : null_resource<> {
     static std::size_t shrink(void*, std::size_t, std::size_t) noexcept { return 0; }
 };
 
-struct stitching : growing {
+struct forgetful : growing {
     static bool        widen(void*, std::size_t, std::size_t) noexcept { return false; }
     static std::size_t mapped(void const*, std::size_t) noexcept { return 0; }
     static bool        fill(void*, std::size_t) noexcept { return false; }
     static std::size_t drop(void*, std::size_t) noexcept { return 0; }
     static std::size_t remap(void*, std::size_t, void*, std::size_t) noexcept { return 0; }
+};
+
+struct stitching : forgetful {
+    static void* moved_to(void const*) noexcept { return nullptr; }
 };
 
 struct throwing_growth : growing {
@@ -32,6 +36,7 @@ struct throwing_growth : growing {
 TEST_CASE("expandable: growing is one power, moving memory another on top of it") {
     static_assert(!expandable_resource<null_resource<>>);
     static_assert(expandable_resource<growing> && !remappable_resource<growing>);
+    static_assert(!remappable_resource<forgetful>);
     static_assert(remappable_resource<stitching>);
     static_assert(!expandable_resource<throwing_growth> || !detail::sees_noexcept);
 }

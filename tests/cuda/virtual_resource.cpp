@@ -4,6 +4,8 @@
 #include "../laws/resource.hpp"
 #include "machine.hpp"
 
+#include <vram/cuda/cuda_copy.hpp>
+#include <vram/cuda/cuda_fill.hpp>
 #include <vram/cuda/cuda_thread.hpp>
 #include <vram/layer/limiting.hpp>
 #include <vram/layer/stream_ordered.hpp>
@@ -110,6 +112,31 @@ TEST_CASE("virtual_resource: free pages are put under a request that no run coul
     mr.deallocate_sync(p, 11 * unit);
 }
 
+TEST_CASE("virtual_resource: memory goes and comes back with what was written to it") {
+    machine const     here;
+    virtual_resource  mr{small_handles()};
+    std::size_t const unit = mr.page_size();
+    std::byte* const  p    = take_virtual(mr, 4);
+    cuda_stream const s;
+    cuda_fill(s, p, std::byte{1}, 4 * unit);
+    s.synchronize();
+    CHECK(mr.widen(p, 4 * unit, 4 * unit));
+    CHECK(mr.remap(p, 4 * unit, p + 4 * unit, 4 * unit) == 4 * unit);
+    CHECK(mr.moved_to(p + unit) == p + 5 * unit);
+    cuda_fill(s, p + 4 * unit, std::byte{2}, 2 * unit); // all of it in the order of one stream
+    CHECK(mr.remap(p + 4 * unit, 4 * unit, p, 4 * unit) == 4 * unit);
+    cuda_fill(s, p + 3 * unit, std::byte{3}, unit);
+    std::byte seen[4]{};
+    for (std::size_t i = 0; i < 4; ++i) { cuda_copy(s, seen + i, p + (i + 1) * unit - 1, 1); }
+    s.synchronize();
+    CHECK(seen[0] == std::byte{2});
+    CHECK(seen[1] == std::byte{2});
+    CHECK(seen[2] == std::byte{1});
+    CHECK(seen[3] == std::byte{3});
+    mr.deallocate_sync(p, 8 * unit);
+    CHECK(mr.usage().reserved == 0);
+}
+
 TEST_CASE("virtual_resource: what it keeps is for the next block, and is trimmed") {
     machine const     here;
     virtual_resource  mr{{.handle_size = 2_MiB, .keep = 8_MiB}};
@@ -202,7 +229,10 @@ TEST_CASE("virtual_resource: a failure at any call leaves all as it was") {
     CHECK(tests::walk_failures([&] { (void)mr.fill(p, 3 * unit); },
                                [&] { mr.drop(p + unit, unit); }) == 0);
     CHECK(tests::walk_failures([&] { mr.remap(p, unit, p + unit, unit); },
-                               [&] { mr.remap(p + unit, unit, p, unit); }) == 0);
+                               [&] { // it would stay mapped at both
+                                   mr.drop(p + unit, unit);
+                                   (void)mr.fill(p, unit);
+                               }) == 0);
     CHECK(mr.mapped(p, 3 * unit) == 2 * unit);
     mr.deallocate_sync(p, 3 * unit);
     CHECK(mr.usage().reserved == 0);

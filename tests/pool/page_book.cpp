@@ -67,3 +67,30 @@ TEST_CASE(
     book.set(front, false);
     CHECK(book.mapped(front) == 0);
 }
+
+TEST_CASE("page_book: of the pages that are wanted, those with memory are given, run by run") {
+    page_book book{leaf};
+    book.add(address_of(near_base), 130 * leaf); // more than two words of bits
+    auto const page = [](std::size_t i) { return address_of(near_base + i * leaf); };
+    auto const all  = book.touched(near_base, near_base + 130 * leaf);
+    book.set({all.chunk, 63, 66}, false);
+    CHECK(book.missing(all) == 3 * leaf);
+    CHECK_FALSE(book.wanted(all));
+    for (std::size_t const i : {62, 63, 128}) { book.want(page(i), true); }
+    book.want(address_of(far_base), true); // none of ours: nothing happens
+    CHECK_FALSE(book.given(address_of(far_base)));
+    CHECK(book.wanted({all.chunk, 0, 63}));
+    CHECK_FALSE(book.wanted({all.chunk, 0, 62}));
+    CHECK_FALSE(book.wanted({all.chunk, 63, 128})); // that one has no memory
+    book.give({all.chunk, 60, 66});
+    CHECK(book.given(page(62)));
+    CHECK_FALSE(book.given(page(61)));
+    CHECK_FALSE(book.given(page(63)));
+    CHECK_FALSE(book.given(page(128)));
+    book.give(all);
+    CHECK(book.given(page(128)));
+    book.want(page(62), false);
+    CHECK_FALSE(book.given(page(62)));
+    book.want(page(128), false);
+    CHECK_FALSE(book.wanted(all));
+}

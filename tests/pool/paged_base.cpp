@@ -19,6 +19,8 @@
 #include <chrono>
 #include <cstddef>
 #include <new>
+#include <random>
+#include <utility>
 #include <vector>
 
 using namespace vram;
@@ -153,6 +155,79 @@ TEST_CASE("a pool of pages moves none that a stream may still use") {
         mr.deallocate(worker, wall, several);
     }
     expect_no_report(node);
+}
+
+namespace {
+
+/// Blocks of one to twelve pages come and go, the same ones each time, on streams that are at work
+/// when a block is freed.
+void same_again(paged_pool& mr, std::vector<sim_stream> const& streams, unsigned seed) {
+    struct out {
+        void*       p;
+        std::size_t bytes;
+        std::size_t stream;
+    };
+    std::minstd_rand random{seed};
+    std::vector<out> live;
+    for (int step = 0; step < 300; ++step) {
+        if (live.size() == 12 || (!live.empty() && random() % 2 == 0)) {
+            std::swap(live[random() % live.size()], live.back());
+            mr.deallocate(streams[live.back().stream], live.back().p, live.back().bytes);
+            live.pop_back();
+        } else {
+            std::size_t const at    = random() % streams.size();
+            std::size_t const bytes = several + random() % 12 * small_page;
+            live.push_back({mr.allocate(streams[at], bytes), bytes, at});
+            busy(streams[at], live.back().p, bytes);
+        }
+    }
+    for (out const& o : live) { mr.deallocate(streams[o.stream], o.p, o.bytes); }
+}
+
+} // namespace
+
+TEST_CASE("a pool of pages that sees the same again maps nothing any more, and waits for nobody") {
+    sim_node node{doubles::small_pages(4096)};
+    {
+        paged_pool mr = pool_of_pages(remapping);
+        sim_stream s;
+        auto const step = [&] { // a block from the pages of every other one
+            void* p[8];
+            for (void*& each : p) { busy(s, each = mr.allocate(s, several), several); }
+            for (int i = 1; i < 8; i += 2) { mr.deallocate(s, p[i], several); }
+            void* const wide = mr.allocate(s, 4 * several);
+            busy(s, wide, 4 * several);
+            mr.deallocate(s, wide, 4 * several);
+            for (int i = 0; i < 8; i += 2) { mr.deallocate(s, p[i], several); }
+        };
+        step();
+        step();
+        std::uint64_t const mapped   = doubles::page_calls(node);
+        std::uint64_t const waits    = node.faults().calls(sim_call_kind::synchronize);
+        std::uint64_t const upstream = mr.usage().upstream;
+        for (int i = 0; i < 5; ++i) { step(); }
+        CHECK(doubles::page_calls(node) == mapped);
+        CHECK(node.faults().calls(sim_call_kind::synchronize) == waits);
+        CHECK(mr.usage().upstream > upstream); // pages went to and fro
+        CHECK(mr.usage().reserved == 8 * several);
+    }
+    CHECK(node.figures().used == 0);
+    expect_no_report(node);
+}
+
+TEST_CASE("a pool of pages moves them between streams that are at work, and nobody meets") {
+    for (unsigned const seed : {1U, 2U, 3U}) {
+        CAPTURE(seed);
+        sim_node node{doubles::small_pages(4096)};
+        {
+            paged_pool              mr = pool_of_pages(remapping);
+            std::vector<sim_stream> streams(3);
+            for (int round = 0; round < 4; ++round) { same_again(mr, streams, seed); }
+            mr.trim();
+        }
+        CHECK(node.figures().used == 0);
+        expect_no_report(node);
+    }
 }
 
 TEST_CASE("a pool of pages gives back every page that nothing is out of, and takes it again") {

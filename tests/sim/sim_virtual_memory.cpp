@@ -267,3 +267,38 @@ TEST_CASE("sim_virtual_memory: an unbacked node has addresses for any size, and 
     memory.destroy(page, 79_GiB);
     memory.release(p, 320_GiB);
 }
+
+TEST_CASE("sim_virtual_memory: two accesses through different addresses of one memory meet") {
+    for (bool const ordered : {false, true}) {
+        mapped_scene t;
+        sim_stream   other;
+        auto const   page = t.make();
+        t.put(0, page);
+        t.put(3, page);
+        sim_fill(t.s, t.at(0), std::byte{1}, small_page);
+        if (ordered) {
+            sim_event e;
+            sim_platform::record(e, t.s);
+            sim_platform::wait(other, e);
+        }
+        sim_fill(other, t.at(3) + small_page / 2, std::byte{2}, 256);
+        if (!ordered) { CHECK(t.one() == sim_mistake::race); }
+        CHECK(t.node.take_reports().empty());
+        other.synchronize();
+        t.s.synchronize();
+        sim_fill(other, t.at(0), std::byte{3}, small_page); // the host has heard of both
+        CHECK(t.node.take_reports().empty());
+    }
+}
+
+TEST_CASE("sim_virtual_memory: an address is unmapped while its memory is in use at another") {
+    mapped_scene t;
+    auto const   page = t.make();
+    t.put(0, page);
+    t.put(3, page);
+    sim_fill(t.s, t.at(0), std::byte{1}, small_page);
+    t.memory.unmap(t.at(3), small_page);
+    CHECK(t.node.take_reports().empty());
+    t.memory.unmap(t.at(0), small_page);
+    CHECK(t.one() == sim_mistake::free_before_last_use);
+}

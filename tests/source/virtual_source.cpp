@@ -167,9 +167,17 @@ TEST_CASE("virtual_source: pages move from one block to another") {
     std::byte* const p  = take_pages(mr, 3);
     std::byte* const q  = take_pages(mr, 1);
     CHECK(mr.widen(q, one_page, 2 * one_page));
+    CHECK(mr.moved_to(p + one_page) == nullptr); // it is there
     CHECK(mr.remap(p + one_page, 2 * one_page, q, 3 * one_page) == 2 * one_page);
     use_all(q, 3 * one_page);
     use_all(p, one_page);
+    CHECK(mr.moved_to(p + 2 * one_page + 1) == q + 2 * one_page);
+    CHECK(mr.moved_to(q + one_page) == nullptr);
+    CHECK(mr.moved_to(nullptr) == nullptr);
+    auto const calls = doubles::page_calls(node);
+    CHECK(mr.remap(q + 2 * one_page, one_page, p + 2 * one_page, one_page) == one_page);
+    CHECK(mr.remap(p + 2 * one_page, one_page, q + 2 * one_page, one_page) == one_page);
+    CHECK(doubles::page_calls(node) == calls); // it was mapped at both
     mr.deallocate_sync(q, 3 * one_page);
     mr.deallocate_sync(p, 3 * one_page);
     CHECK(node.reports().empty());

@@ -7,6 +7,9 @@
 #include <vram/sim/sim.hpp>
 #include <vram/sim/sim_virtual_memory.hpp>
 
+#include <algorithm> // min
+#include <random>    // minstd_rand
+
 using namespace vram;
 using doubles::small_page;
 
@@ -190,24 +193,113 @@ TEST_CASE(
     CHECK(node.figures().used == 2 * small_page);
 }
 
-TEST_CASE(
-    "virtual_span: a page that is back at its place, but of no use there, is taken away later") {
+TEST_CASE("virtual_span: memory that comes back to where it was costs no call of the driver") {
+    sim_node node{doubles::small_pages()};
+    sim_span span = sixteen_pages();
+    span.fill(0, 4);
+    check_usable(span);
+    CHECK(span.move(0, 4, 8, 12) == 4);
+    CHECK(node.faults().calls(sim_call_kind::unmap) == 0);
+    CHECK(span.moved_to(0) == 8);
+    CHECK(span.moved_to(3) == 11);
+    CHECK(span.moved_to(8) == span.nowhere); // it is there
+    CHECK(span.moved_to(5) == span.nowhere); // it never was
+    std::uint64_t const before = doubles::page_calls(node);
+    CHECK(span.move(10, 12, 2, 4) == 2);
+    CHECK(span.move(8, 9, 0, 1) == 1);
+    CHECK(doubles::page_calls(node) == before);
+    CHECK(mapped_pattern(span, 12) == "x-xx-----x--");
+    CHECK(span.moved_to(11) == 3);
+    CHECK(*sim_view(static_cast<std::byte*>(span.address(2))) == std::byte{3});
+    check_usable(span);
+    CHECK(span.move(3, 4, 8, 9) == 1); // other memory than page 8 had last
+    CHECK(node.faults().calls(sim_call_kind::unmap) == 1);
+    CHECK(span.moved_to(3) == 8);
+    check_usable(span);
+    span.drop(8, 9, 0); // which unmaps it at both places
+    CHECK(span.moved_to(3) == span.nowhere);
+    CHECK(span.held() == 3);
+    CHECK(node.figures().used == 3 * small_page);
+    span.fill(0, 16);
+    check_usable(span);
+    CHECK(node.reports().empty());
+}
+
+TEST_CASE("virtual_span: a page that gets back what it had, of the spares, costs no call either") {
+    sim_node node{doubles::small_pages()};
+    sim_span span = sixteen_pages();
+    span.fill(0, 4);
+    CHECK(span.drop(0, 3, 3) == 3);
+    CHECK(span.spares() == 3);
+    CHECK(span.moved_to(0) == span.nowhere);
+    std::uint64_t const before = doubles::page_calls(node);
+    span.fill(1, 3);
+    CHECK(doubles::page_calls(node) == before);
+    CHECK(mapped_pattern(span, 4) == "-xxx");
+    check_usable(span);
+    span.fill(8, 9); // takes the one that is left, from which page 0 is told
+    CHECK(span.moved_to(0) == 8);
+    CHECK(node.faults().calls(sim_call_kind::create) == 4);
+    span.fill(0, 1);
+    CHECK(node.faults().calls(sim_call_kind::create) == 5);
+    check_usable(span);
+}
+
+TEST_CASE("virtual_span: what could not be given access is not taken for memory that came back") {
+    sim_node node{doubles::small_pages()};
+    sim_span span = sixteen_pages();
+    span.fill(0, 2);
+    node.faults().at(sim_call_kind::set_access, 1);
+    node.faults().at(sim_call_kind::unmap, 1); // the second is unmapped again
+    CHECK(span.move(0, 2, 8, 10) == 0);
+    CHECK(mapped_pattern(span, 10) == "xx--------");
+    CHECK(span.moved_to(8) == 0); // mapped to it, and of no use
+    CHECK(span.moved_to(9) == span.nowhere);
+    CHECK(span.move(0, 2, 8, 10) == 2);
+    CHECK(mapped_pattern(span, 10) == "--------xx");
+    check_usable(span);
+    CHECK(node.reports().empty());
+}
+
+TEST_CASE("virtual_span: memory that cannot be unmapped somewhere is told, and goes later") {
     doubles::mishaps const told;
     sim_node               node{doubles::small_pages()};
     sim_span               span = sixteen_pages();
     span.fill(0, 2);
-    node.faults().at(sim_call_kind::map, 1);        // at its new place;
-    node.faults().at(sim_call_kind::set_access, 1); // and this at its old one
-    CHECK(span.move(0, 2, 8, 10) == 0);
-    CHECK(mapped_pattern(span, 10) == "-x--------");
+    span.move(0, 2, 8, 10);
+    node.faults().at(sim_call_kind::unmap, 1);
+    CHECK(span.drop(8, 10, 0) == 1);
     CHECK(told.count(mishap::platform_error) == 1);
-    CHECK(told.pointer() == span.address(0));
-    CHECK(span.spares() == 0);
-    CHECK(span.held() == 2);
+    CHECK(mapped_pattern(span, 10) == "----------");
+    CHECK(span.held() == 1);
+    CHECK(span.spares() == 1);
     CHECK(span.trim(0) == 1);
-    CHECK(node.figures().used == small_page);
+    CHECK(node.figures().used == 0);
     span.fill(0, 2);
     check_usable(span);
+}
+
+TEST_CASE("virtual_span: whatever moves where, each page keeps what was written to it") {
+    std::minstd_rand random{7};
+    sim_node         node{doubles::small_pages()};
+    sim_span         span = sixteen_pages();
+    for (int step = 0; step < 2000; ++step) {
+        std::size_t const from = random() % 16, to = random() % 16, n = random() % 5;
+        std::size_t const from_end = std::min<std::size_t>(from + n, 16);
+        std::size_t const to_end   = std::min<std::size_t>(to + n, 16);
+        std::size_t const held     = span.held();
+        switch (random() % 4) {
+        case 0: span.fill(to, to_end); break;
+        case 1: span.drop(from, from_end, random() % 3); break;
+        default: span.move(from, from_end, to, to_end); CHECK(span.held() == held);
+        }
+        for (std::size_t i = 0; i < 16; ++i) {
+            if (span.moved_to(i) != span.nowhere) { CHECK(span.mapped(span.moved_to(i))); }
+        }
+        if (step % 16 == 0) { check_usable(span); }
+        CHECK(span.held() * small_page == node.figures().used);
+    }
+    CHECK(node.reports().empty());
 }
 
 TEST_CASE("virtual_span: a failing host allocation loses nothing") {

@@ -38,24 +38,28 @@ concept expandable_resource = synchronous_resource<R> && requires(R& r, R const&
 ///     bool        fill(void* q, std::size_t n) noexcept;
 ///     std::size_t drop(void* q, std::size_t n) noexcept;
 ///     std::size_t remap(void* from, std::size_t n, void* to, std::size_t m) noexcept;
+///     void*       moved_to(void const* q) const noexcept;
 ///
 /// `widen` is `extend` by addresses alone. `mapped` says how much of a range has memory. `fill`
 /// gives memory to each page that the range touches and that has none, or to none of them. `drop`
 /// gives the memory of the pages that lie wholly in a range back; `remap` moves it instead, to the
 /// pages that the range `to` touches and that have none, until either runs out; both return the
 /// bytes that went, and lose what was written there. All that is dropped or moved away must be out
-/// of use: nothing here waits for a stream.
+/// of use: nothing here waits for a stream. `moved_to` is the page that has the memory now which
+/// `q` had last, or null: when `remap` moves that page back, it is enough that whatever used it is
+/// ordered before whatever will, and it should cost nothing.
 template <class R>
-concept remappable_resource =
-    expandable_resource<R> && requires(R& r, R const& c, void* p, void const* q, std::size_t n) {
-        { r.widen(p, n, n) } -> std::same_as<bool>;
-        { c.mapped(q, n) } -> std::same_as<std::size_t>;
-        { r.fill(p, n) } -> std::same_as<bool>;
-        { r.drop(p, n) } -> std::same_as<std::size_t>;
-        { r.remap(p, n, p, n) } -> std::same_as<std::size_t>;
-        requires(noexcept(r.widen(p, n, n)) && noexcept(c.mapped(q, n)) && noexcept(r.fill(p, n)) &&
-                 noexcept(r.drop(p, n)) && noexcept(r.remap(p, n, p, n))) ||
-                    !detail::sees_noexcept;
-    };
+concept remappable_resource = expandable_resource<R> && requires(R& r, R const& c, void* p,
+                                                                 void const* q, std::size_t n) {
+    { r.widen(p, n, n) } -> std::same_as<bool>;
+    { c.mapped(q, n) } -> std::same_as<std::size_t>;
+    { r.fill(p, n) } -> std::same_as<bool>;
+    { r.drop(p, n) } -> std::same_as<std::size_t>;
+    { r.remap(p, n, p, n) } -> std::same_as<std::size_t>;
+    { c.moved_to(q) } -> std::same_as<void*>;
+    requires(noexcept(r.widen(p, n, n)) && noexcept(c.mapped(q, n)) && noexcept(r.fill(p, n)) &&
+             noexcept(r.drop(p, n)) && noexcept(r.remap(p, n, p, n)) && noexcept(c.moved_to(q))) ||
+                !detail::sees_noexcept;
+};
 
 } // namespace vram

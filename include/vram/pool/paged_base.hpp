@@ -65,7 +65,7 @@ protected:
         auto const target = [&] { return pages_.touched(b->address, b->end()); };
         bool       filled = false;
         try {
-            if (move) { move_pages(r, target, held); }
+            if (move) { find_pages(r, target, held); }
             filled = fill(target(), held);
         } catch (...) {
             stitching_ = false;
@@ -119,17 +119,89 @@ protected:
         heap_.end_move(m, by, true);
         return by == 0 ? nullptr : heap_.take_bare(r, held, missing);
     }
-    /// Moves pages that nobody uses to the ones of `target()` that have none.
+    /// Moves pages of free blocks to the ones of `target()` that have none. Those that were there
+    /// last come first, of blocks that the stream may have at once: then nothing is mapped, and
+    /// nobody waits.
+    template <class Target>
+    void find_pages(request const& r, Target const& target, guard& held) {
+        auto const lack = [&] { return pages_.missing(target()) != 0; };
+        if (lack()) { recall_pages(r, r.on, target, held); }
+        if (!lack()) { return; }
+        heap_.finish(held);
+        recall_pages(r, nullptr, target, held);
+        if (lack()) { move_pages(r, target, held); }
+    }
+    /// Takes pages back that were at those of `target()` last, where `on` may use them at once.
+    template <class Target>
+    void recall_pages(request const& r, stream const* on, Target const& target, guard& held) {
+        std::size_t const page  = pages_.page();
+        auto const        whole = target();
+        auto* const       first = static_cast<std::byte*>(pages_.address(whole));
+        recalled_.clear();
+        recalled_.reserve(whole.last - whole.first);
+        held.unlock(); // these pages are ours
+        for (std::size_t i = 0; i != whole.last - whole.first; ++i) {
+            if (this->upstream_.mapped(first + i * page, page) != 0) { continue; }
+            void* const from = this->upstream_.moved_to(first + i * page);
+            if (from != nullptr) {
+                recalled_.push(recall{static_cast<std::byte*>(from), first + i * page});
+            }
+        }
+        held.lock();
+        if (recalled_.size() == 0) { return; }
+        for (recall const& each : recalled_) { pages_.want(each.from, true); }
+        block_list aside;
+        heap_.set_aside(
+            r.bytes, on,
+            [&](block const& b) { return pages_.wanted(pages_.whole(b.address, b.end())); },
+            [&](block* b) {
+                pages_.give(pages_.whole(b->address, b->end()));
+                aside.insert(b);
+                return true;
+            });
+        for (std::size_t i = 0, end = 0; i != recalled_.size(); i = end) {
+            recall const one = recalled_[i];
+            for (end = i + 1; end != recalled_.size(); ++end) { // neighbours go together
+                std::size_t const by = (end - i) * page;
+                if (!pages_.given(one.from) || recalled_[end].from != one.from + by ||
+                    recalled_[end].to != one.to + by || !pages_.given(recalled_[end].from)) {
+                    break;
+                }
+            }
+            if (pages_.given(one.from)) { carry(one.from, one.to, (end - i) * page, held); }
+        }
+        for (recall const& each : recalled_) { pages_.want(each.from, false); }
+        while (block* const b = aside.front()) {
+            block_list::remove(b);
+            heap_.give_again(b, lacks(*b));
+        }
+    }
+    /// Moves the memory of `bytes` at `from`, where each page has some, to `to`, where none has.
+    void carry(void* from, void* to, std::size_t bytes, guard& held) {
+        held.unlock();
+        std::size_t const went = this->upstream_.remap(from, bytes, to, bytes);
+        held.lock();
+        ++this->figures_.upstream;
+        auto const run_at = [&](void* p) {
+            auto const at = reinterpret_cast<std::uintptr_t>(p);
+            return pages_.touched(at, at + bytes);
+        };
+        if (went == bytes) {
+            pages_.move(run_at(from), run_at(to), went);
+        } else {
+            look_again(from, bytes, held);
+            look_again(to, bytes, held);
+        }
+    }
+    /// Moves any pages that nobody uses.
     template <class Target>
     void move_pages(request const& r, Target const& target, guard& held) {
-        std::size_t const need = pages_.missing(target());
-        if (need == 0) { return; }
-        heap_.finish(held);
-        std::size_t found = 0;
-        block_list  aside;
-        auto const  own = [&](block const& b) { return pages_.whole(b.address, b.end()); };
+        std::size_t const need  = pages_.missing(target());
+        std::size_t       found = 0;
+        block_list        aside;
+        auto const        own = [&](block const& b) { return pages_.whole(b.address, b.end()); };
         heap_.set_aside(
-            r.bytes, [&](block const& b) { return pages_.mapped(own(b)) != 0; },
+            r.bytes, nullptr, [&](block const& b) { return pages_.mapped(own(b)) != 0; },
             [&](block* b) {
                 aside.insert(b);
                 found += pages_.mapped(own(*b));
@@ -212,7 +284,7 @@ protected:
                     return pages_.whole(one.address, one.end());
                 };
                 heap_.set_aside(
-                    bytes, [&](block const& one) { return pages_.mapped(own(one)) != 0; },
+                    bytes, nullptr, [&](block const& one) { return pages_.mapped(own(one)) != 0; },
                     [&](block* one) {
                         b = one;
                         return false;
@@ -261,8 +333,13 @@ protected:
     }
 
 private:
-    page_book pages_;
-    bool      stitching_ = false; ///< somebody is about pages
+    struct recall {
+        std::byte *from, *to;
+    };
+
+    page_book          pages_;
+    heap_array<recall> recalled_;          ///< by whoever is about pages
+    bool               stitching_ = false; ///< somebody is
 };
 
 } // namespace vram

@@ -175,15 +175,17 @@ public:
         cool();
         clock* const mine     = r.on != nullptr ? &clocks_.of(*r.on) : nullptr;
         bool const   captured = mine != nullptr && Platform::capturing(*r.on);
-        auto const   price    = clocks_.for_asker(mine, captured);
-        auto const   part     = [&](block const& b, auto start) {
+        // Other memory may be mapped there, which only the host can know to be out of use.
+        auto const price = clocks_.for_asker(captured ? nullptr : mine, false);
+        auto const part  = [&](block const& b, auto start) {
             return b.waits_for().within(start, start + r.bytes);
         };
         for (unsigned most : {0U, 1U}) {
             auto place = heap.least(r.bytes, r.alignment, [&](block const& b, auto start) {
                 return price(part(b, start)) <= most ? missing(start, start + r.bytes) : unusable;
             });
-            if (place.where == nullptr) { continue; }
+            if (place.where == nullptr && !captured) { continue; }
+            if (place.where == nullptr) { break; } // which must not wait
             tags const        before = part(*place.where, place.start);
             bool const        ready  = price(before) == 0;
             std::size_t const peak   = peak_live_;
@@ -212,14 +214,15 @@ public:
         b->bare = true;
         heaps_.of(*b).give(b, settled());
     }
-    /// Takes free blocks among those of `bytes` that nobody uses any more, from the ends of chunks
-    /// on, for as long as `taken(block)` says so, and only those that are `wanted(block)`.
+    /// Takes free blocks among those of `bytes` that `on` may have at once (null: that nobody uses
+    /// any more), from the ends of chunks on, for as long as `taken(block)` says so, and only those
+    /// that are `wanted(block)`.
     template <class Wanted, class Taken>
-    void set_aside(std::size_t bytes, Wanted const& wanted, Taken const& taken) {
-        auto const price = clocks_.for_asker(nullptr, false);
+    void set_aside(std::size_t bytes, stream const* on, Wanted const& wanted, Taken const& taken) {
+        auto const price = clocks_.for_asker(on != nullptr ? &clocks_.of(*on) : nullptr, false);
         cool();
         heaps_.of(bytes).set_aside(
-            [&](block const& b) { return free_blocks::priced(b, price) != 0 || !wanted(b); },
+            [&](block const& b) { return !wanted(b) || free_blocks::priced(b, price) != 0; },
             taken);
     }
     /// One of those is free again; `bare`: with less memory than it has addresses.

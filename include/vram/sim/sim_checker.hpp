@@ -72,6 +72,11 @@ public:
         if (on_.races || on_.uninitialised) { block.history = {block.bytes, {who, {}}}; }
     }
 
+    /// Physical memory, which nobody has touched.
+    void made(sim_physical& memory) {
+        if (on_.races) { memory.history = {memory.bytes, {}}; }
+    }
+
     /// A block ends by `who`, who should know of every access.
     void released(sim_block& block, sim_event_of who, vector_clock const& clock) {
         who.what       = sim_event_of::kind::release;
@@ -102,11 +107,16 @@ private:
     /// Touches a part of one block, up to its end. Says whether all was well.
     bool touch(sim_block& block, sim_event_of const& who, vector_clock const& clock,
                sim_range range, sim_access access) {
-        if (block.history.size() == 0) { return true; }
+        return touch(block, block.history, who, clock, range, access);
+    }
+    /// `history` is that of the block, or of the memory that is mapped there.
+    bool touch(sim_block const& block, interval_map<sim_history>& history, sim_event_of const& who,
+               vector_clock const& clock, sim_range range, sim_access access) {
+        if (history.size() == 0) { return true; }
         std::size_t const first = range.begin() - block.begin;
         std::size_t const last  = std::min(range.end(), block.end()) - block.begin;
         bool              told  = false;
-        block.history.change(first, last, [&](std::size_t from, std::size_t to, sim_history& h) {
+        history.change(first, last, [&](std::size_t from, std::size_t to, sim_history& h) {
             if (!told && on_.races) { told = conflict(who, clock, block, from, to, h); }
             bool const fresh = h.write.what == sim_event_of::kind::allocation;
             if (on_.uninitialised && access == sim_access::read && fresh && !told) {
@@ -116,7 +126,7 @@ private:
             }
             if (access == sim_access::read) { note_read(h, who); }
         });
-        if (access == sim_access::write) { block.history.assign(first, last, {who, {}}); }
+        if (access == sim_access::write) { history.assign(first, last, {who, {}}); }
         return !told;
     }
 
@@ -135,9 +145,11 @@ private:
                 }
                 return;
             }
+            sim_range const rest{reinterpret_cast<void const*>(at), range.end() - at};
             well = reaches(who, *page, range, copy, false) &&
-                   touch(*page, who, clock, {reinterpret_cast<void const*>(at), range.end() - at},
-                         access);
+                   touch(*page, who, clock, rest, access) &&
+                   touch(*page, memory_.physical.at(page->physical).history, who, clock, rest,
+                         access); // it may be mapped elsewhere as well
             at = page->end();
         }
     }

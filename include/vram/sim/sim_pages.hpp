@@ -21,11 +21,11 @@ namespace vram {
 /// of physical memory, it is of no use before access was granted, only whole mappings are unmapped,
 /// and nothing waits for the work that still uses them. Contents stay with the physical memory.
 ///
-/// Of memory that is mapped twice, each address is checked for itself: that two accesses through
-/// different addresses meet is not seen.
+/// Memory may be mapped at several addresses: accesses through any two of them are held against
+/// each other, while what is read must have been written through the address that it is read by.
 ///
 /// Failure   `sim_error{invalid_value}` for what breaks a rule; `std::bad_alloc`; nothing has
-/// changed
+///           changed
 /// Threads   through `sim_call`
 class sim_pages {
 public:
@@ -65,11 +65,17 @@ public:
             ++f.refused;
             return 0;
         }
-        std::uint64_t const place  = m_.options.backed ? m_.memory.frames.take(bytes) : 0;
         sim_event_of const  who    = call_.host_step("create");
         std::uint64_t const handle = who.number;
-        m_.memory.physical.emplace(
-            handle, sim_physical{.bytes = bytes, .device = device, .place = place, .created = who});
+        sim_physical        memory{.bytes = bytes, .device = device, .created = who};
+        m_.checker.made(memory);
+        auto const made = m_.memory.physical.emplace(handle, std::move(memory)).first;
+        try {
+            if (m_.options.backed) { made->second.place = m_.memory.frames.take(bytes); }
+        } catch (...) {
+            m_.memory.physical.erase(made);
+            throw;
+        }
         d.used += bytes;
         ++f.allocations;
         f.used      = d.used;

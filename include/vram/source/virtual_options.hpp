@@ -15,7 +15,7 @@ namespace vram {
 /// grow by, and small ones waste less and fit into more holes.
 struct virtual_options {
     std::size_t reserve     = 0;     ///< bytes of addresses; 0: four times the device's memory
-    std::size_t handle_size = 4_MiB; ///< of one piece: rounded up to what the device maps in
+    std::size_t handle_size = 2_MiB; ///< of one piece: rounded up to what the device maps in
     std::size_t keep        = 0;     ///< bytes of unused memory that stay here for the next block
 };
 

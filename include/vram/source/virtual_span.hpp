@@ -4,90 +4,104 @@
 /// \file
 /// `virtual_span` is a reserved range cut into pages, each with memory behind it or without.
 
-#include <vram/base/align.hpp>           // unsatisfiable
+#include <vram/base/contract.hpp>        // expects
 #include <vram/base/error.hpp>           // report_error
 #include <vram/source/address_range.hpp> // address_range
 
 #include <cstddef>      // size_t, byte
-#include <cstdint>      // uint64_t
+#include <cstdint>      // uint32_t, uint64_t
 #include <system_error> // system_error
 #include <utility>      // move, exchange
 #include <vector>       // vector
 
 namespace vram {
 
-/// Pages are numbered from the front of the range. Memory that was taken from one page and could
-/// not be put elsewhere is kept as a spare: nothing is lost when a call of the driver fails.
+/// Pages are numbered from the front of the range. A page whose memory goes elsewhere stays mapped
+/// to it, unused: when just that memory comes back no call of the driver is made, and one that
+/// repeats itself, as a training loop does, soon makes none at all (after the stitched blocks of
+/// GMLake, 2024). Memory that was taken from one page and is behind no other is a spare.
 ///
 ///     virtual_span span{memory, 1_GiB, 2_MiB};
-///     span.fill(0, 10);       // the first ten pages have memory
+///     span.fill(0, 10);        // the first ten pages have memory
 ///     span.move(0, 5, 20, 25); // five of them are pages 20 to 24 now
+///     span.move(20, 25, 0, 5); // and back, at no cost
 ///
-/// Failure   `fill` throws, with all as it was. What cannot be taken away is told to the error
-/// sink,
-///           and tried again by `trim` and at the end
+/// Failure   `fill` throws, with all as it was. What cannot be unmapped is told to the error sink,
+///           and its memory is a spare until it can
 /// Threads   one at a time
-/// Streams   none: what is dropped or moved is out of use
+/// Streams   none: what is dropped is out of use, and so are addresses that get memory other than
+///           they had last
 /// Cost      one call of the driver to create, map, unmap and destroy each page; one for each run
-/// of
-///           pages to give access
+///           of pages to give access; none for memory that comes back
 template <virtual_memory Memory>
 class virtual_span {
 public:
     using handle = typename Memory::handle;
 
+    static constexpr std::uint32_t nowhere = ~std::uint32_t{0}; ///< no page
+
     /// `page` is a multiple of the memory's granularity, `bytes` one of `page`.
     virtual_span(Memory memory, std::size_t bytes, std::size_t page)
-        : page_{page}, slots_(bytes / page), range_{memory, bytes, memory.granularity()} {}
+        : page_{page}, slots_(counted(bytes / page)), range_{memory, bytes, memory.granularity()} {}
     virtual_span(virtual_span&& other) noexcept
         : page_{other.page_},
-          held_{std::exchange(other.held_, 0)},
           calls_{std::exchange(other.calls_, 0)},
-          stuck_{std::exchange(other.stuck_, false)},
           slots_{std::exchange(other.slots_, {})},
+          pieces_{std::exchange(other.pieces_, {})},
           spares_{std::exchange(other.spares_, {})},
+          unused_{std::exchange(other.unused_, {})},
           range_{std::move(other.range_)} {}
     virtual_span& operator=(virtual_span&&) = delete;
     ~virtual_span() {
-        drop(0, pages(), 0);
-        for (slot& each : slots_) { // what stays mapped: its memory goes with the mapping
-            if (each.now != state::none) { destroy(each.page); }
-            each.now = state::none;
-        }
         trim(0);
+        drop(0, pages(), 0);
+        for (std::uint32_t const k : spares_) { // what stays mapped goes with its mappings
+            memory().destroy(pieces_[k].memory, page_);
+        }
     }
 
-    /// Gives memory to each of the pages [first, last) that has none: spares, then new. All or
-    /// none.
+    /// Gives memory to each of the pages [first, last) that has none: what it had last where that
+    /// is a spare, other spares, then new. All or none.
     void fill(std::size_t first, std::size_t last) {
         std::size_t const had  = spares_.size();
         std::size_t       bare = 0;
-        for (std::size_t i = first; i < last; ++i) { bare += slots_[i].now == state::none ? 1 : 0; }
+        for (std::size_t i = first; i < last; ++i) { bare += mapped(i) ? 0 : 1; }
+        numbers done;
+        done.reserve(bare);
         try {
             while (spares_.size() < bare) { make(); } // before anything is mapped in vain
-            for (std::size_t i = first; i < last; ++i) {
-                if (slots_[i].now == state::none) { put(i, take()); }
+            for (number i = to_number(first); i < last; ++i) {
+                number const k = slots_[i].piece;
+                if (k == nowhere || pieces_[k].at != nowhere || !slots_[i].granted) { continue; }
+                occupy(i);
+                done.push_back(i);
             }
-            grant(first, last);
+            for (number i = to_number(first); i < last; ++i) {
+                if (mapped(i)) { continue; }
+                put(i, spares_.back());
+                occupy(i);
+                done.push_back(i);
+            }
+            grant(done);
         } catch (...) {
-            for (std::size_t i = last; i-- > first;) {
-                bool const made = slots_[i].now == state::fresh || slots_[i].now == state::closed;
-                if (made && unmap(i)) { spares_.push_back(slots_[i].page); }
+            for (number const i : done) {
+                vacate(i);
+                forget_closed(i);
             }
-            keep(had);
+            trim(had);
             throw;
         }
     }
 
     /// Takes the memory of the pages [first, last) away: it is the device's again, but for as much
-    /// as makes `spare` spares. Returns how many pages had some and have none now.
+    /// as makes `spare` spares. Returns how many pages had some, but for those of which the device
+    /// could not have it.
     std::size_t drop(std::size_t first, std::size_t last, std::size_t spare) noexcept {
         std::size_t gone = 0;
-        for (std::size_t i = first; i < last; ++i) {
-            if (slots_[i].now == state::none || !unmap(i)) { continue; }
-            ++gone;
-            spares_.push_back(slots_[i].page);
-            if (spares_.size() > spare) { keep(spares_.size() - 1); }
+        for (number i = to_number(first); i < last; ++i) {
+            if (!mapped(i)) { continue; }
+            vacate(i);
+            if (spares_.size() <= spare || destroy(slots_[i].piece)) { ++gone; }
         }
         return gone;
     }
@@ -96,176 +110,214 @@ public:
     /// order, until either runs out. Returns how many pages moved; what could not is where it was.
     std::size_t move(std::size_t from, std::size_t from_end, std::size_t to,
                      std::size_t to_end) noexcept {
-        std::vector<step> steps;
+        numbers done; // these are mapped to the memory, which is in use where it was until the end
         try {
-            steps.reserve(to_end - to);
-        } catch (...) { return 0; } // no room for the notes
-        for (std::size_t i = to; i < to_end; ++i) {
-            if (slots_[i].now != state::none) { continue; }
-            while (from < from_end && slots_[from].now != state::open) { ++from; }
-            if (from == from_end || !carry(from, i)) { break; }
-            steps.push_back({from, i});
-        }
+            done.reserve(to_end - to);
+            for (number i = to_number(to); i < to_end; ++i) {
+                if (mapped(i)) { continue; }
+                while (from < from_end && !mapped(from)) { ++from; }
+                if (from == from_end) { break; }
+                number const k = slots_[from++].piece;
+                if (slots_[i].piece != k || !slots_[i].granted) { put(i, k); }
+                done.push_back(i);
+            }
+        } catch (...) {} // those before are as good as any
         try {
-            if (!steps.empty()) { grant(to, steps.back().to + 1); }
-        } catch (...) {
-            for (; !steps.empty() && slots_[steps.back().to].now == state::closed;
-                 steps.pop_back()) {
-                handle const page = slots_[steps.back().to].page;
-                if (unmap(steps.back().to)) { restore(steps.back().from, page); }
+            grant(done);
+        } catch (...) {}
+        std::size_t moved = 0;
+        for (number const i : done) {
+            if (slots_[i].granted) {
+                occupy(i);
+                ++moved;
+            } else {
+                forget_closed(i);
             }
         }
-        return steps.size();
+        return moved;
     }
 
     /// Gives spares back to the device until at most `spare` are left. Returns how many went.
     std::size_t trim(std::size_t spare) noexcept {
-        if (std::exchange(stuck_, false)) {
-            for (std::size_t i = 0; i < slots_.size(); ++i) {
-                if (slots_[i].now == state::closed && unmap(i)) {
-                    spares_.push_back(slots_[i].page);
-                }
-            }
+        std::size_t gone = 0;
+        for (std::size_t i = spares_.size(); i-- > 0 && spares_.size() > spare;) {
+            gone += destroy(spares_[i]) ? 1 : 0;
         }
-        return keep(spare);
+        return gone;
     }
 
-    /// Whether page `i` has memory that can be used, and which.
-    [[nodiscard]] bool mapped(std::size_t i) const noexcept { return slots_[i].now == state::open; }
-    [[nodiscard]] handle physical(std::size_t i) const noexcept { return slots_[i].page; }
-    [[nodiscard]] void*  address(std::size_t i) const noexcept {
+    /// Whether page `i` has memory, and which.
+    [[nodiscard]] bool mapped(std::size_t i) const noexcept {
+        number const k = slots_[i].piece;
+        return k != nowhere && pieces_[k].at == i;
+    }
+    [[nodiscard]] handle physical(std::size_t i) const noexcept {
+        return pieces_[slots_[i].piece].memory;
+    }
+    /// The page that has the memory that page `i` had last; `nowhere` where there is no such.
+    [[nodiscard]] std::uint32_t moved_to(std::size_t i) const noexcept {
+        number const k = slots_[i].piece;
+        return k != nowhere && pieces_[k].at != i ? pieces_[k].at : nowhere;
+    }
+    [[nodiscard]] void* address(std::size_t i) const noexcept {
         return static_cast<std::byte*>(range_.base()) + i * page_;
     }
 
     [[nodiscard]] std::size_t page() const noexcept { return page_; } ///< its size
     [[nodiscard]] std::size_t pages() const noexcept { return slots_.size(); }
-    [[nodiscard]] std::size_t held() const noexcept {
-        return held_;
-    } ///< with an address or without
-    [[nodiscard]] std::size_t   spares() const noexcept { return spares_.size(); }
-    [[nodiscard]] std::uint64_t calls() const noexcept {
-        return calls_;
-    } ///< that made or ended some
+    /// Pieces of memory, with an address or without.
+    [[nodiscard]] std::size_t held() const noexcept { return pieces_.size() - unused_.size(); }
+    [[nodiscard]] std::size_t spares() const noexcept { return spares_.size(); }
+    /// Calls that made or ended some.
+    [[nodiscard]] std::uint64_t                calls() const noexcept { return calls_; }
     [[nodiscard]] address_range<Memory> const& range() const noexcept { return range_; }
     [[nodiscard]] Memory const&                memory() const noexcept { return range_.memory(); }
 
 private:
-    /// `closed` is mapped and of no use: not yet, or because it could not be unmapped. `fresh` is
-    /// usable, in an operation that may yet fail.
-    enum class state : unsigned char { none, closed, fresh, open };
+    using number  = std::uint32_t; ///< of a page, or of a piece of memory
+    using numbers = std::vector<number>;
 
+    /// A page, and what is mapped there: its memory, or memory that is elsewhere, or a spare.
     struct slot {
-        handle page{};
-        state  now = state::none;
+        number piece   = nowhere;
+        number next    = nowhere; ///< of the pages that are mapped to that piece in vain
+        number before  = nowhere;
+        bool   granted = false; ///< what is mapped may be used
     };
-    struct step {
-        std::size_t from, to;
+    /// A piece of memory as large as a page.
+    struct piece {
+        handle memory{};
+        number at     = nowhere; ///< whose it is; `nowhere`: it is a spare
+        number vain   = nowhere; ///< the first of the other pages that are mapped to it
+        number spared = 0;       ///< of a spare: where it is noted
     };
 
+    static std::size_t counted(std::size_t pages) {
+        expects(pages < nowhere, "virtual_span: a span has less than 2^32 - 1 pages");
+        return pages;
+    }
+    static number to_number(auto i) noexcept { return static_cast<number>(i); }
+
+    /// A new spare.
     void make() {
-        // Every page may become a spare: that must not fail then.
-        if (spares_.capacity() <= held_) { spares_.reserve(2 * held_ + 8); }
-        spares_.push_back(memory().create(page_));
-        ++held_;
+        if (unused_.empty()) {
+            if (pieces_.size() == pieces_.capacity()) {
+                std::size_t const room = 2 * pieces_.size() + 8;
+                spares_.reserve(room); // each may become a spare, and be gone: that must not fail
+                unused_.reserve(room);
+                pieces_.reserve(room);
+            }
+            unused_.push_back(to_number(pieces_.size()));
+            pieces_.emplace_back();
+        }
+        number const k = unused_.back();
+        pieces_[k]     = {.memory = memory().create(page_)};
+        unused_.pop_back();
+        spare(k);
         ++calls_;
     }
-    handle take() noexcept {
-        handle const page = spares_.back();
+    /// Unmaps a spare wherever it is, and gives it back. What will not go is told, and stays.
+    bool destroy(number k) noexcept {
+        piece& p = pieces_[k];
+        while (p.vain != nowhere) {
+            int code = 0;
+            try {
+                unmap(p.vain);
+                continue;
+            } catch (std::system_error const& e) { code = e.code().value(); } catch (...) {
+            }
+            report_error({mishap::platform_error, address(p.vain), page_, code});
+            return false;
+        }
+        memory().destroy(p.memory, page_);
+        no_spare(k);
+        unused_.push_back(k);
+        ++calls_;
+        return true;
+    }
+    void spare(number k) noexcept {
+        pieces_[k].spared = to_number(spares_.size());
+        spares_.push_back(k);
+    }
+    void no_spare(number k) noexcept {
+        number const last    = spares_.back();
+        number const at      = pieces_[k].spared;
+        pieces_[last].spared = at;
+        spares_[at]          = last;
         spares_.pop_back();
-        return page;
-    }
-    void destroy(handle page) noexcept {
-        memory().destroy(page, page_);
-        --held_;
-        ++calls_;
-    }
-    /// Lets the spares beyond `count` go.
-    std::size_t keep(std::size_t count) noexcept {
-        std::size_t gone = 0;
-        for (; spares_.size() > count; ++gone) {
-            destroy(spares_.back());
-            spares_.pop_back();
-        }
-        return gone;
     }
 
-    void put(std::size_t i, handle page) {
+    /// Page `i`, which is mapped to a piece in vain, has it now.
+    void occupy(number i) noexcept {
+        number const k = slots_[i].piece;
+        unlink(i);
+        number const other = std::exchange(pieces_[k].at, i);
+        if (other != nowhere) { return link(other); }
+        no_spare(k);
+    }
+    /// What page `i` has is a spare now. It stays mapped.
+    void vacate(number i) noexcept {
+        number const k = slots_[i].piece;
+        pieces_[k].at  = nowhere;
+        link(i);
+        spare(k);
+    }
+
+    /// Maps a page that has no memory to a piece: in vain as yet, and without access.
+    void put(number i, number k) {
+        if (slots_[i].piece != nowhere) { unmap(i); }
+        memory().map(address(i), pieces_[k].memory, page_);
+        slots_[i] = {.piece = k};
+        link(i);
+    }
+    void unmap(number i) {
+        memory().unmap(address(i), page_);
+        unlink(i);
+        slots_[i] = {};
+    }
+    /// Unmaps a page, mapped in vain, to which access could not be had; if it will not go it stays.
+    void forget_closed(number i) noexcept {
         try {
-            memory().map(address(i), page, page_);
-        } catch (...) {
-            spares_.push_back(page);
-            throw;
-        }
-        slots_[i] = {page, state::closed};
+            if (!slots_[i].granted) { unmap(i); }
+        } catch (...) {}
     }
-
-    /// Makes the closed pages of [first, last) usable, each run of them with one call: open when
-    /// all are.
-    void grant(std::size_t first, std::size_t last) {
-        for (std::size_t i = first; i < last;) {
-            std::size_t end = i;
-            while (end < last && slots_[end].now == state::closed) { ++end; }
+    /// Makes pages usable, each run of them with one call.
+    void grant(numbers const& which) {
+        for (auto i = which.begin(); i != which.end();) {
+            auto end = i;
+            while (end != which.end() && !slots_[*end].granted && *end == *i + to_number(end - i)) {
+                ++end;
+            }
             if (end == i) {
                 ++i;
                 continue;
             }
-            memory().set_access(address(i), (end - i) * page_);
-            for (; i < end; ++i) { slots_[i].now = state::fresh; }
-        }
-        for (std::size_t i = first; i < last; ++i) {
-            if (slots_[i].now == state::fresh) { slots_[i].now = state::open; }
+            memory().set_access(address(*i), static_cast<std::size_t>(end - i) * page_);
+            for (; i != end; ++i) { slots_[*i].granted = true; }
         }
     }
 
-    /// Page `i` is nowhere then; what will not go is told, and is of no use from here on.
-    bool unmap(std::size_t i) noexcept {
-        int code = 0;
-        try {
-            memory().unmap(address(i), page_);
-            slots_[i].now = state::none;
-            return true;
-        } catch (std::system_error const& e) { code = e.code().value(); } catch (...) {
-        }
-        slots_[i].now = state::closed;
-        stuck_        = true;
-        report_error({mishap::platform_error, address(i), page_, code});
-        return false;
-    }
+    // The pages that are mapped to a piece in vain
 
-    /// From one address to another, without access there; or all stays as it is.
-    bool carry(std::size_t from, std::size_t to) noexcept {
-        handle const page = slots_[from].page;
-        try {
-            memory().unmap(address(from), page_);
-        } catch (...) { return false; }
-        slots_[from].now = state::none;
-        try {
-            memory().map(address(to), page, page_);
-        } catch (...) {
-            restore(from, page);
-            return false;
-        }
-        slots_[to] = {page, state::closed};
-        return true;
+    void link(number i) noexcept {
+        piece& p         = pieces_[slots_[i].piece];
+        slots_[i].next   = p.vain;
+        slots_[i].before = nowhere;
+        if (p.vain != nowhere) { slots_[p.vain].before = i; }
+        p.vain = i;
     }
-    /// Back to where it was. Where not even that is possible, it is a spare.
-    void restore(std::size_t i, handle page) noexcept {
-        try {
-            put(i, page);
-            memory().set_access(address(i), page_);
-            slots_[i].now = state::open;
-        } catch (...) {
-            stuck_ = stuck_ || slots_[i].now == state::closed;
-            report_error({mishap::platform_error, address(i), page_, 0});
-        }
+    void unlink(number i) noexcept {
+        slot const& s = slots_[i];
+        if (s.next != nowhere) { slots_[s.next].before = s.before; }
+        (s.before != nowhere ? slots_[s.before].next : pieces_[s.piece].vain) = s.next;
     }
 
     std::size_t           page_;
-    std::size_t           held_  = 0;
     std::uint64_t         calls_ = 0;
-    bool                  stuck_ = false; ///< some page is closed that no operation is about
     std::vector<slot>     slots_;
-    std::vector<handle>   spares_; ///< memory without an address; has room for all that is held
+    std::vector<piece>    pieces_;
+    numbers               spares_; ///< these and the next have room for every piece
+    numbers               unused_; ///< pieces that are gone
     address_range<Memory> range_;  ///< last to be made and first to end
 };
 
