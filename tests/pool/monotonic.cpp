@@ -406,6 +406,101 @@ TEST_CASE("monotonic: what a capture used is not another's until the graphs are 
     mr.reset();
 }
 
+TEST_CASE("monotonic: what a capture gave back before others is kept when those come back later") {
+    sim_node node{{.on_report = sim_on_report::collect}};
+    auto mr = exactly(sim_resource{}, {.initial_size = 4_MiB, .max_size = 4_MiB, .graphs = true});
+    sim_stream  s, other;
+    void* const before = mr.allocate(s, 1_MiB);
+    sim_graph::begin(s);
+    void* const p = mr.allocate(s, 1_MiB);
+    void* const q = mr.allocate(s, 1_MiB);
+    mr.deallocate(s, p, 1_MiB); // with another above it
+    mr.deallocate(s, q, 1_MiB);
+    sim_graph const graph = sim_graph::end(s);
+    mr.deallocate(s, before, 1_MiB); // now nothing is out
+    CHECK(mr.allocate(s, 1_MiB) == before);
+    CHECK(mr.try_allocate(s, 1_MiB) == nullptr);
+    CHECK(mr.try_allocate(other, 1_MiB) == nullptr);
+    mr.forget_captures();
+    CHECK(mr.allocate(other, 1_MiB) == p);
+    mr.reset();
+    CHECK(node.reports().empty());
+}
+
+TEST_CASE("monotonic: what a capture gave back is kept, unwound before the graph is forgotten or "
+          "after") {
+    for (bool const unwound_first : {true, false}) {
+        sim_node node{{.on_report = sim_on_report::collect}};
+        auto     mr =
+            exactly(sim_resource{}, {.initial_size = 2_MiB, .max_size = 2_MiB, .graphs = true});
+        sim_stream  s, other;
+        auto const  start = mr.mark();
+        void* const p     = mr.allocate(s, 1_MiB);
+        (void)mr.allocate(s, 1_MiB);
+        sim_graph::begin(s);
+        mr.deallocate(s, p, 1_MiB);
+        sim_graph const graph = sim_graph::end(s);
+        if (unwound_first) {
+            mr.unwind(start);
+            CHECK(mr.try_allocate(other, 1_MiB) == nullptr);
+        }
+        mr.forget_captures();
+        mr.unwind(start);
+        CHECK(mr.allocate(other, 1_MiB) == p);
+        mr.reset();
+    }
+}
+
+TEST_CASE("monotonic: what a graph uses stays its own when a later capture had it, or passed it") {
+    for (std::size_t const alignment : {std::size_t{256}, std::size_t{1_MiB}}) {
+        sim_node node{{.on_report = sim_on_report::collect}};
+        auto     mr =
+            exactly(sim_resource{}, {.initial_size = 2_MiB, .max_size = 2_MiB, .graphs = true});
+        sim_stream s, other;
+        (void)mr.allocate(s, 1_KiB);
+        sim_graph::begin(s);
+        void* const p = mr.allocate(s, 1_KiB);
+        mr.deallocate(s, p, 1_KiB);
+        sim_graph const first = sim_graph::end(s);
+        sim_graph::begin(s);
+        void* const q = mr.allocate(s, 1_KiB, alignment);
+        CHECK((q == p) == (alignment == 256));
+        sim_graph const second = sim_graph::end(s);
+        mr.deallocate(s, q, 1_KiB); // by who knows nothing of the first graph
+        mr.reset();
+        CHECK(mr.allocate(other, 1_KiB) != nullptr);
+        CHECK(mr.try_allocate(other, 1_KiB) == nullptr);
+        mr.forget_captures();
+        CHECK(mr.allocate(other, 1_KiB) == p);
+        mr.reset();
+    }
+}
+
+TEST_CASE("monotonic: what a stream uses beside its graphs is waited for when they are forgotten") {
+    for (bool const lent : {true, false}) { // lent to `s`, or taken by it
+        sim_node node{{.on_report = sim_on_report::collect}};
+        auto     mr =
+            exactly(sim_resource{}, {.initial_size = 3_MiB, .max_size = 3_MiB, .graphs = true});
+        sim_stream  s, other;
+        void* const a = mr.allocate(lent ? other : s, 1_MiB);
+        void* const b = mr.allocate(lent ? other : s, 1_MiB);
+        (void)mr.allocate(other, 1_MiB);
+        sim_graph::begin(s);
+        mr.deallocate(s, b, 1_MiB);
+        sim_graph const graph = sim_graph::end(s);
+        busy(s, a, 1_MiB);
+        mr.deallocate(s, a, 1_MiB);
+        mr.reset();
+        mr.forget_captures();
+        void* const p = mr.allocate(other, 1_MiB);
+        CHECK(p == a);
+        busy(other, p, 1_MiB);
+        mr.reset();
+        other.synchronize();
+        CHECK(node.reports().empty());
+    }
+}
+
 TEST_CASE("monotonic: what waits for a stream that is being captured is not to be had meanwhile") {
     for (bool const graphs : {true, false}) {
         sim_node node{{.on_report = sim_on_report::collect}};

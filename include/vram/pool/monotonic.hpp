@@ -44,8 +44,9 @@ namespace vram {
 /// Streams   unwinding counts as giving back every block on the stream that took it (one taken for
 ///           everybody: as in use by nobody). Memory is then another stream's once the former one
 ///           is done or after an event. Blocks given back on another stream than took them are
-///           waited for up to the last of that stream's in the chunk. A stream outlives what it
-///           took, or is retired
+///           waited for up to the last of that stream's in the chunk, and those given back in
+///           captures are kept from the first to the last of them. A stream outlives what it took,
+///           or is retired
 /// Cost      taking is an addition and a comparison or two, without event, call of the platform
 ///           (but for the stream's id) or host allocation while one stream follows itself;
 ///           unwinding is linear in the number of times that the stream changed

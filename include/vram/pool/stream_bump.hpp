@@ -67,6 +67,7 @@ public:
                 });
                 if (price == clocks<Platform>::nothing) {
                     c.reserve();
+                    if (captured) { c.reserve_other(); }
                     return hand_out(c, start, r, mine);
                 }
             }
@@ -210,9 +211,11 @@ private:
     /// The block is in use no longer than by `on`, and stays where it is.
     void note_return(chunk& c, run& r, void* p, std::size_t bytes, stream const* on) noexcept {
         r.back += bytes;
+        bool own = false;
         try {
-            if (on != nullptr && r.named && Platform::id(*on) == r.id) { return; }
-            if (on != nullptr) {
+            own = on != nullptr && r.named && Platform::id(*on) == r.id;
+            // The run's end, which may come after the capture's, says nothing of a graph's use.
+            if (on != nullptr && (!own || (graphs_ && Platform::capturing(*on)))) {
                 tag t   = used_by(*on);
                 t.begin = reinterpret_cast<std::uintptr_t>(p);
                 t.end   = t.begin + bytes;
@@ -223,7 +226,7 @@ private:
             report_error({.kind = mishap::platform_error, .pointer = p, .bytes = bytes});
             clocks<Platform>::settle(*on);
         }
-        r.freed += bytes;
+        if (!own) { r.freed += bytes; }
     }
 
     /// The tag, without its place, of what `s` has used up to now.
