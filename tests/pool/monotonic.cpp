@@ -191,6 +191,32 @@ TEST_CASE("monotonic: a mark from before the first chunk unwinds to the beginnin
     CHECK(mr.trim() != 0);
 }
 
+TEST_CASE("monotonic: two marks with nothing between them are one") {
+    auto       mr    = exactly(host_resource{}, {.initial_size = 4_KiB});
+    auto const start = mr.mark();
+    CHECK(mr.mark() == start);
+    mr.deallocate_sync(mr.allocate_sync(1_KiB), 1_KiB); // it was on top
+    CHECK(mr.mark() == start);
+    (void)mr.allocate_sync(1_KiB);
+    auto const later = mr.mark();
+    CHECK(later != start);
+    mr.unwind(start);
+    CHECK(mr.mark() == start);
+    mr.reset();
+    CHECK(mr.mark() != start);
+}
+
+TEST_CASE("monotonic: a mark keeps the chunks used so far from trim, though nothing is out") {
+    auto       mr    = exactly(host_resource{});
+    auto const start = mr.mark();
+    for (int i = 0; i < 3; ++i) { (void)mr.allocate_sync(1_KiB); }
+    CHECK(mr.trim() == 0);
+    mr.unwind(start);
+    CHECK(mr.trim() == 2_KiB); // the mark stands in the first
+    mr.reset();
+    CHECK(mr.trim() == 1_KiB);
+}
+
 TEST_CASE("monotonic: unwinding a mark that was unwound, or another's, is a broken contract") {
     monotonic                      mr{host_resource{}};
     monotonic                      other{host_resource{}};

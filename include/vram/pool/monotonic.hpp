@@ -126,12 +126,11 @@ public:
         put(p, bytes, nullptr);
     }
 
-    /// This moment, for `unwind`. It is good until something earlier is unwound.
+    /// This moment, for `unwind`; the last mark again, where nothing lies between the two. It is good
+    /// until something earlier is unwound, and as long keeps all chunks used so far from `trim`.
     [[nodiscard]] monotonic_mark mark() {
         auto const held = this->lock_.hold();
-        auto const here = monotonic_mark::next();
-        books_.mark(here.serial_);
-        return here;
+        return monotonic_mark{books_.mark(monotonic_mark::next().serial_)};
     }
     /// Takes back everything that was handed out since. The mark stays good.
     void unwind(monotonic_mark to) {

@@ -119,8 +119,9 @@ public:
         return true;
     }
 
-    /// Makes this moment one that can be come back to.
-    void mark(std::uint64_t serial) { row_.mark(serial); }
+    /// Makes this moment one that can be come back to. Returns its serial number: that of the last
+    /// mark, where nothing lies between the two.
+    std::uint64_t mark(std::uint64_t serial) { return row_.mark(serial); }
     /// Whether a mark is there, and was not unwound itself.
     [[nodiscard]] bool has(std::uint64_t serial) const noexcept { return row_.has(serial); }
     /// Takes back what was handed out since a mark that is there. Returns the bytes that had not
