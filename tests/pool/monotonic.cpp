@@ -527,6 +527,12 @@ TEST_CASE("monotonic: what a stream uses beside its graphs is waited for when th
     }
 }
 
+TEST_CASE("monotonic: that captures are forgotten is told to the upstream") {
+    monotonic mr{doubles::archetype<>{}};
+    mr.forget_captures();
+    CHECK(mr.upstream().forgotten() == 1);
+}
+
 TEST_CASE("monotonic: what waits for a stream that is being captured is not to be had meanwhile") {
     for (bool const graphs : {true, false}) {
         sim_node node{{.on_report = sim_on_report::collect}};

@@ -60,9 +60,6 @@ public:
         graphs_.clear();
         kept_ = std::make_unique<laws::claims>();
         pool_.forget_captures();
-        if constexpr (requires { pool_.upstream().release_captured(); }) {
-            pool_.upstream().release_captured();
-        }
     }
     /// A block of another player is this one's.
     void adopt(block const& b) {

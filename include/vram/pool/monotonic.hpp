@@ -199,8 +199,11 @@ public:
     }
     /// No captured graph that used this resource will run again: what was kept for them is free.
     void forget_captures() {
-        auto const held = this->lock_.hold();
-        books_.forget_captures();
+        {
+            auto const held = this->lock_.hold();
+            books_.forget_captures();
+        }
+        if constexpr (forgetting_resource<Upstream>) { this->upstream_.forget_captures(); }
     }
 
 private:
