@@ -140,7 +140,7 @@ public:
         return r.begin <= at && bytes <= r.end - at ? &r : nullptr;
     }
     /// Another stream than the one that took it is the last to use a part of a run, or a graph is.
-    /// There is one such note for a stream, over all that it gave back here, and one for its graphs.
+    /// There is one such note for a stream, over all that it gave back here, and one for graphs.
     void hand_over(tag const& t) noexcept {
         for (tag& o : others_) {
             if (!of_one_kind(o, t)) { continue; }
@@ -213,7 +213,7 @@ public:
 
 private:
     /// As many tags as there can be before the next call of a `reserve`: every run becomes one, and
-    /// every note one for each mark that the top goes down to, and one more when a block is cut off.
+    /// every note one for each mark that the top goes down to, and one more when a block is cut.
     [[nodiscard]] std::size_t most_waits() const noexcept {
         return waits_.size() + runs_.size() + others_.size() * (marks_ + 2);
     }
@@ -231,7 +231,7 @@ private:
         }
         top_ = to;
     }
-    /// Whether two tags may become one: what a graph keeps is not what its stream will be done with.
+    /// Whether two tags may become one: what a graph keeps is not what a stream is done with.
     [[nodiscard]] static bool of_one_kind(tag const& a, tag const& b) noexcept {
         return a.slot == b.slot && (a.epoch == tag::captured) == (b.epoch == tag::captured);
     }

@@ -126,7 +126,7 @@ public:
         put(p, bytes, nullptr);
     }
 
-    /// This moment, for `unwind`; the last mark again, where nothing lies between the two. It is good
+    /// This moment, for `unwind`; the last mark again, where nothing lies between them. It is good
     /// until something earlier is unwound, and as long keeps all chunks used so far from `trim`.
     [[nodiscard]] monotonic_mark mark() {
         auto const held = this->lock_.hold();
