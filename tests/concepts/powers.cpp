@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <vram/concepts/powers.hpp> // first: the header stands alone
 
+#include <vram/handle/any_resource.hpp>
+#include <vram/handle/resource_ref.hpp>
+#include <vram/handle/shared.hpp>
+
 #include "../doubles/archetype.hpp"
 #include "../doubles/minimal_resource.hpp"
 
@@ -30,6 +34,14 @@ TEST_CASE("powers: including is having at least as many") {
     static_assert(powers<doubles::archetype<>>::include<doubles::minimal_resource<>>);
     static_assert(!powers<doubles::minimal_resource<>>::include<doubles::archetype<>>);
     static_assert(powers<doubles::archetype<>>::include<doubles::archetype<>>);
+}
+
+TEST_CASE("powers: captures are not forgotten through a handle, which may not be the only one") {
+    static_assert(forgetting_resource<doubles::archetype<>>);
+    static_assert(!forgetting_resource<doubles::minimal_resource<>>);
+    static_assert(!forgetting_resource<shared<doubles::archetype<>>>);
+    static_assert(!forgetting_resource<resource_ref<host_platform>>);
+    static_assert(!forgetting_resource<any_resource<host_platform>>);
 }
 
 TEST_CASE("powers: a member of the right name and the wrong promise is none") {

@@ -52,5 +52,5 @@ TEST_CASE("cuda_resource: stream_ordered over it gives and takes while a graph i
     memory.deallocate(s, memory.try_allocate(s, 100), 100);
     cuda_check(cudaStreamEndCapture(s.get(), &graph));
     cuda_check(cudaGraphDestroy(graph));
-    memory.release_captured();
+    memory.forget_captures();
 }

@@ -192,7 +192,7 @@ TEST_CASE("virtual_resource: stream_ordered over it gives and takes while a grap
     memory.deallocate(s, memory.allocate(s, 100), 100);
     cuda_check(cudaStreamEndCapture(s.get(), &graph));
     cuda_check(cudaGraphDestroy(graph));
-    memory.release_captured();
+    memory.forget_captures();
 }
 
 #ifdef VRAM_CUDART_DOUBLE

@@ -105,9 +105,14 @@ public:
         auto const held = lock_.hold();
         ++retired_;
     }
+    void forget_captures() noexcept {
+        auto const held = lock_.hold();
+        ++forgotten_;
+    }
 
     [[nodiscard]] std::size_t trims() const noexcept { return trims_; }
     [[nodiscard]] std::size_t retired() const noexcept { return retired_; }
+    [[nodiscard]] std::size_t forgotten() const noexcept { return forgotten_; }
 
     friend bool operator==(archetype const& a, archetype const& b) noexcept { return &a == &b; }
 
@@ -143,13 +148,15 @@ private:
     vram::lock                       lock_;
     quiet_map<std::uintptr_t, block> blocks_;
     vram::memory_usage               usage_{};
-    std::size_t                      capacity_ = vram::unsatisfiable;
-    std::size_t                      trims_    = 0;
-    std::size_t                      retired_  = 0;
+    std::size_t                      capacity_  = vram::unsatisfiable;
+    std::size_t                      trims_     = 0;
+    std::size_t                      retired_   = 0;
+    std::size_t                      forgotten_ = 0;
 };
 
 static_assert(vram::resource<archetype<>> && vram::fallible_resource<archetype<>>);
 static_assert(vram::owning_resource<archetype<>> && vram::measured_resource<archetype<>>);
 static_assert(vram::trimmable_resource<archetype<>> && vram::retiring_resource<archetype<>>);
+static_assert(vram::forgetting_resource<archetype<>>);
 
 } // namespace doubles

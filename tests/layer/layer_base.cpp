@@ -28,10 +28,12 @@ TEST_CASE("layer_base forwards the powers that the upstream has, and no other") 
     static_assert(measured_resource<bare<doubles::archetype<>>>);
     static_assert(trimmable_resource<bare<doubles::archetype<>>>);
     static_assert(retiring_resource<bare<doubles::archetype<>>>);
+    static_assert(forgetting_resource<bare<doubles::archetype<>>>);
     static_assert(!owning_resource<bare<doubles::minimal_resource<>>>);
     static_assert(!measured_resource<bare<doubles::minimal_resource<>>>);
     static_assert(!trimmable_resource<bare<doubles::minimal_resource<>>>);
     static_assert(!retiring_resource<bare<doubles::minimal_resource<>>>);
+    static_assert(!forgetting_resource<bare<doubles::minimal_resource<>>>);
 
     bare        layer{doubles::archetype<>{}};
     void* const p = layer.upstream().allocate_sync(10);
@@ -41,6 +43,8 @@ TEST_CASE("layer_base forwards the powers that the upstream has, and no other") 
     layer.retire({});
     CHECK(layer.upstream().trims() == 1);
     CHECK(layer.upstream().retired() == 1);
+    layer.forget_captures();
+    CHECK(layer.upstream().forgotten() == 1);
     layer.upstream().deallocate_sync(p, 10);
 }
 

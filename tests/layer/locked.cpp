@@ -16,6 +16,8 @@ using namespace std::chrono_literals;
 template class vram::locked<doubles::archetype<>>;
 template class vram::locked<doubles::minimal_resource<>>;
 
+static_assert(!forgetting_resource<locked<doubles::minimal_resource<>>>);
+
 namespace {
 
 alignas(4096) std::byte shared_region[1_MiB];
@@ -26,6 +28,12 @@ TEST_CASE("locked keeps the laws of a resource") {
     laws::resource([](auto up) { return locked{std::move(up)}; });
     laws::resource<doubles::minimal_resource<>>(
         [](auto up) { return std::move(up) | with::locked; });
+}
+
+TEST_CASE("locked passes on that captures are forgotten") {
+    locked mr{doubles::archetype<>{}};
+    mr.forget_captures();
+    CHECK(mr.upstream().forgotten() == 1);
 }
 
 TEST_CASE("locked: whatever fails, nothing is lost") {

@@ -50,6 +50,12 @@ TEST_CASE("pair_base: what both can do the pair can do, and trimming needs only 
     CHECK(mixed.first().trims() == 1);
     mixed.retire({});
     CHECK(mixed.first().retired() == 1);
+    static_assert(!forgetting_resource<both<least, least>>);
+    mixed.forget_captures();
+    CHECK(mixed.first().forgotten() == 1);
+    both turned{least{}, whole{}};
+    turned.forget_captures();
+    CHECK(turned.second().forgotten() == 1);
 }
 
 TEST_CASE("pair_base: what may be kept is kept once") {

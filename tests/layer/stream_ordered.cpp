@@ -230,6 +230,26 @@ TEST_CASE("stream_ordered: trim gives back what is done, trims the upstream, and
     CHECK(mr.upstream().retired() == 1);
 }
 
+TEST_CASE(
+    "stream_ordered: what a capture freed is held until it is forgotten, and beneath as well") {
+    {
+        sim_node       node;
+        stream_ordered mr{sim_resource{}};
+        sim_stream     s;
+        sim_graph::begin(s, sim_capture_mode::relaxed);
+        mr.deallocate(s, mr.allocate(s, 1_MiB), 1_MiB);
+        sim_graph const graph = sim_graph::end(s);
+        s.synchronize();
+        CHECK(mr.trim() == 0);
+        CHECK(node.figures().used == 1_MiB);
+        mr.forget_captures();
+        CHECK(node.figures().used == 0);
+    }
+    stream_ordered over{doubles::archetype<>{}};
+    over.forget_captures();
+    CHECK(over.upstream().forgotten() == 1);
+}
+
 TEST_CASE("stream_ordered: the end waits for everything") {
     sim_node   node{{.on_report = sim_on_report::collect}};
     sim_stream s;

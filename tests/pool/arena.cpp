@@ -513,6 +513,12 @@ TEST_CASE("arena: the private pool of a stream that was retired is the next one'
     mr.deallocate(first, p, 1_MiB);
 }
 
+TEST_CASE("arena: that captures are forgotten is told to the upstream") {
+    arena mr{doubles::archetype<>{}};
+    mr.forget_captures();
+    CHECK(mr.upstream().forgotten() == 1);
+}
+
 TEST_CASE("arena: what a capture frees is not another's until the graphs are forgotten") {
     sim_node   node{{.on_report = sim_on_report::collect}};
     auto       mr = lean(sim_resource{},

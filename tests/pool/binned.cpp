@@ -246,6 +246,18 @@ TEST_CASE(
         work);
 }
 
+TEST_CASE("binned: a large block that a capture freed goes back when captures are forgotten") {
+    sim_node   node;
+    binned     mr{sim_resource{} | with::stream_ordered, {.graphs = true}};
+    sim_stream s;
+    sim_graph::begin(s, sim_capture_mode::relaxed);
+    mr.deallocate(s, mr.allocate(s, 8_MiB), 8_MiB);
+    sim_graph const graph = sim_graph::end(s);
+    CHECK(node.figures().used == 8_MiB);
+    mr.forget_captures();
+    CHECK(node.figures().used == 0);
+}
+
 TEST_CASE("binned: ten thousand random operations on sixteen streams") {
     laws::random_streams(
         {301, 302}, {.room = 24_MiB, .largest = 512_KiB, .operations = 5000, .may_refuse = true},

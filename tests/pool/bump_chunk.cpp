@@ -162,6 +162,25 @@ TEST_CASE("bump_chunk: what is over is dropped, and what a capture uses is kept"
     CHECK(c.waits().size() == 0);
 }
 
+TEST_CASE("bump_chunk: what a graph keeps it keeps where its stream takes it and gives it back") {
+    chunk_of_ints c{at(0x1000), 0x1000, 256};
+    c.wait_for({0x1000, 0x1400, tag::captured, 1});
+    c.reserve_other();
+    take_for(c, 1, 0x100);
+    take_for(c, 1, 0x100, 0x200);             // past a gap
+    CHECK(waited_for(c, 0x1400) == slots{1}); // above it
+    c.reserve();
+    auto const capacity = c.waits().capacity();
+    c.cut(at(0x1200), 0x100);
+    c.wait_for({0x1200, 0x1300, 5, 1});
+    CHECK(waited_for(c, 0x1201) == slots{1, 1}); // the graph, and the stream
+    c.drop([](tag const& t) { return t.epoch == tag::captured; });
+    CHECK(waited_for(c, 0x2000) == slots{1});
+    (void)c.unwind(c.begin(), until(6));
+    for (tag const& t : c.waits()) { CHECK(t.epoch != tag::captured); }
+    CHECK(c.waits().capacity() == capacity);
+}
+
 TEST_CASE("bump_chunk: what another stream gave back is waited for up to the last of it") {
     chunk_of_ints c{at(0x1000), 0x1000, 256};
     take_for(c, 1, 0x200);

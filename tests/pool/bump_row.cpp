@@ -78,6 +78,24 @@ TEST_CASE("bump_row: what was handed out since a mark comes back, over chunks an
     CHECK_FALSE(row.marked());
 }
 
+TEST_CASE("bump_row: a mark with nothing after the last one is that one") {
+    int_row row;
+    CHECK(row.mark(1) == 1);
+    CHECK(row.mark(2) == 1);
+    row.add({at(0x1000), 0x400, 256});
+    row.add({at(0x8000), 0x400, 256});
+    CHECK(row.mark(3) == 3);
+    (void)row_take(row, 0x400);
+    CHECK(row.mark(4) == 4);
+    CHECK(row.mark(5) == 4);
+    CHECK_FALSE(row.has(5));
+    CHECK(row.go_on(0x400, 256));
+    CHECK(row.mark(6) == 6);
+    CHECK(row.unwind(4, in_use_by_nobody) == 0);
+    CHECK(row.mark(7) == 4);
+    CHECK(row.unwind(1, in_use_by_nobody) == 0x400);
+}
+
 TEST_CASE("bump_row: the chunks behind the current one may go, and the first when nothing is out") {
     int_row row;
     CHECK(row.releasable() == 0);

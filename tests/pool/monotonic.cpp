@@ -191,6 +191,32 @@ TEST_CASE("monotonic: a mark from before the first chunk unwinds to the beginnin
     CHECK(mr.trim() != 0);
 }
 
+TEST_CASE("monotonic: two marks with nothing between them are one") {
+    auto       mr    = exactly(host_resource{}, {.initial_size = 4_KiB});
+    auto const start = mr.mark();
+    CHECK(mr.mark() == start);
+    mr.deallocate_sync(mr.allocate_sync(1_KiB), 1_KiB); // it was on top
+    CHECK(mr.mark() == start);
+    (void)mr.allocate_sync(1_KiB);
+    auto const later = mr.mark();
+    CHECK(later != start);
+    mr.unwind(start);
+    CHECK(mr.mark() == start);
+    mr.reset();
+    CHECK(mr.mark() != start);
+}
+
+TEST_CASE("monotonic: a mark keeps the chunks used so far from trim, though nothing is out") {
+    auto       mr    = exactly(host_resource{});
+    auto const start = mr.mark();
+    for (int i = 0; i < 3; ++i) { (void)mr.allocate_sync(1_KiB); }
+    CHECK(mr.trim() == 0);
+    mr.unwind(start);
+    CHECK(mr.trim() == 2_KiB); // the mark stands in the first
+    mr.reset();
+    CHECK(mr.trim() == 1_KiB);
+}
+
 TEST_CASE("monotonic: unwinding a mark that was unwound, or another's, is a broken contract") {
     monotonic                      mr{host_resource{}};
     monotonic                      other{host_resource{}};
@@ -404,6 +430,107 @@ TEST_CASE("monotonic: what a capture used is not another's until the graphs are 
     mr.forget_captures();
     CHECK(mr.allocate(other, 1_MiB) == p);
     mr.reset();
+}
+
+TEST_CASE("monotonic: what a capture gave back before others is kept when those come back later") {
+    sim_node node{{.on_report = sim_on_report::collect}};
+    auto mr = exactly(sim_resource{}, {.initial_size = 4_MiB, .max_size = 4_MiB, .graphs = true});
+    sim_stream  s, other;
+    void* const before = mr.allocate(s, 1_MiB);
+    sim_graph::begin(s);
+    void* const p = mr.allocate(s, 1_MiB);
+    void* const q = mr.allocate(s, 1_MiB);
+    mr.deallocate(s, p, 1_MiB); // with another above it
+    mr.deallocate(s, q, 1_MiB);
+    sim_graph const graph = sim_graph::end(s);
+    mr.deallocate(s, before, 1_MiB); // now nothing is out
+    CHECK(mr.allocate(s, 1_MiB) == before);
+    CHECK(mr.try_allocate(s, 1_MiB) == nullptr);
+    CHECK(mr.try_allocate(other, 1_MiB) == nullptr);
+    mr.forget_captures();
+    CHECK(mr.allocate(other, 1_MiB) == p);
+    mr.reset();
+    CHECK(node.reports().empty());
+}
+
+TEST_CASE("monotonic: what a capture gave back is kept, unwound before the graph is forgotten or "
+          "after") {
+    for (bool const unwound_first : {true, false}) {
+        sim_node node{{.on_report = sim_on_report::collect}};
+        auto     mr =
+            exactly(sim_resource{}, {.initial_size = 2_MiB, .max_size = 2_MiB, .graphs = true});
+        sim_stream  s, other;
+        auto const  start = mr.mark();
+        void* const p     = mr.allocate(s, 1_MiB);
+        (void)mr.allocate(s, 1_MiB);
+        sim_graph::begin(s);
+        mr.deallocate(s, p, 1_MiB);
+        sim_graph const graph = sim_graph::end(s);
+        if (unwound_first) {
+            mr.unwind(start);
+            CHECK(mr.try_allocate(other, 1_MiB) == nullptr);
+        }
+        mr.forget_captures();
+        mr.unwind(start);
+        CHECK(mr.allocate(other, 1_MiB) == p);
+        mr.reset();
+    }
+}
+
+TEST_CASE("monotonic: what a graph uses stays its own when a later capture had it, or passed it") {
+    for (std::size_t const alignment : {std::size_t{256}, std::size_t{1_MiB}}) {
+        sim_node node{{.on_report = sim_on_report::collect}};
+        auto     mr =
+            exactly(sim_resource{}, {.initial_size = 2_MiB, .max_size = 2_MiB, .graphs = true});
+        sim_stream s, other;
+        (void)mr.allocate(s, 1_KiB);
+        sim_graph::begin(s);
+        void* const p = mr.allocate(s, 1_KiB);
+        mr.deallocate(s, p, 1_KiB);
+        sim_graph const first = sim_graph::end(s);
+        sim_graph::begin(s);
+        void* const q = mr.allocate(s, 1_KiB, alignment);
+        CHECK((q == p) == (alignment == 256));
+        sim_graph const second = sim_graph::end(s);
+        mr.deallocate(s, q, 1_KiB); // by who knows nothing of the first graph
+        mr.reset();
+        CHECK(mr.allocate(other, 1_KiB) != nullptr);
+        CHECK(mr.try_allocate(other, 1_KiB) == nullptr);
+        mr.forget_captures();
+        CHECK(mr.allocate(other, 1_KiB) == p);
+        mr.reset();
+    }
+}
+
+TEST_CASE("monotonic: what a stream uses beside its graphs is waited for when they are forgotten") {
+    for (bool const lent : {true, false}) { // lent to `s`, or taken by it
+        sim_node node{{.on_report = sim_on_report::collect}};
+        auto     mr =
+            exactly(sim_resource{}, {.initial_size = 3_MiB, .max_size = 3_MiB, .graphs = true});
+        sim_stream  s, other;
+        void* const a = mr.allocate(lent ? other : s, 1_MiB);
+        void* const b = mr.allocate(lent ? other : s, 1_MiB);
+        (void)mr.allocate(other, 1_MiB);
+        sim_graph::begin(s);
+        mr.deallocate(s, b, 1_MiB);
+        sim_graph const graph = sim_graph::end(s);
+        busy(s, a, 1_MiB);
+        mr.deallocate(s, a, 1_MiB);
+        mr.reset();
+        mr.forget_captures();
+        void* const p = mr.allocate(other, 1_MiB);
+        CHECK(p == a);
+        busy(other, p, 1_MiB);
+        mr.reset();
+        other.synchronize();
+        CHECK(node.reports().empty());
+    }
+}
+
+TEST_CASE("monotonic: that captures are forgotten is told to the upstream") {
+    monotonic mr{doubles::archetype<>{}};
+    mr.forget_captures();
+    CHECK(mr.upstream().forgotten() == 1);
 }
 
 TEST_CASE("monotonic: what waits for a stream that is being captured is not to be had meanwhile") {

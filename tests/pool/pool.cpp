@@ -525,6 +525,12 @@ TEST_CASE("pool: what a capture frees is not another's until the graphs are forg
     mr.deallocate(other, r, 2_MiB);
 }
 
+TEST_CASE("pool: that captures are forgotten is told to the upstream") {
+    pool mr{doubles::archetype<>{}};
+    mr.forget_captures();
+    CHECK(mr.upstream().forgotten() == 1);
+}
+
 TEST_CASE("pool: a capture has nothing that its stream freed before it began") {
     sim_node   node;
     pool       mr{sim_resource{}, {.initial_size = 6_MiB, .max_size = 6_MiB, .graphs = true}};

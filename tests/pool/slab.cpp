@@ -351,6 +351,12 @@ TEST_CASE("slab: what a capture frees is not another's until the graphs are forg
     }
 }
 
+TEST_CASE("slab: that captures are forgotten is told to the upstream") {
+    slab mr{doubles::archetype<>{}, 1_KiB};
+    mr.forget_captures();
+    CHECK(mr.upstream().forgotten() == 1);
+}
+
 TEST_CASE("slab: what waits for a stream that is being captured is not to be had meanwhile") {
     for (bool const graphs : {true, false}) {
         sim_node node{{.on_report = sim_on_report::collect}};

@@ -29,6 +29,7 @@ consteval bool is_a_pool() {
     static_assert(resource<Pool>, "a pool gives the order of streams to an upstream without");
     static_assert(owning_resource<Pool> && measured_resource<Pool>);
     static_assert(trimmable_resource<Pool> && retiring_resource<Pool>);
+    static_assert(forgetting_resource<Pool>);
     static_assert(fallible_resource<Pool> == fallible_resource<Upstream>);
     static_assert(std::is_nothrow_move_constructible_v<Pool>, "a stack moves without failing");
     static_assert(std::is_move_assignable_v<Pool> == std::is_move_assignable_v<Upstream>);

@@ -60,9 +60,6 @@ public:
         graphs_.clear();
         kept_ = std::make_unique<laws::claims>();
         pool_.forget_captures();
-        if constexpr (requires { pool_.upstream().release_captured(); }) {
-            pool_.upstream().release_captured();
-        }
     }
     /// A block of another player is this one's.
     void adopt(block const& b) {
@@ -145,9 +142,7 @@ private:
             }
             return pass();
         case 1:
-            if constexpr (!unwinds) { // where what a capture gives back is not given back yet
-                if (plan_.graphs && plan_.threads == 1) { capture(); }
-            }
+            if (plan_.graphs && plan_.threads == 1) { capture(); }
             return;
         case 2: vram::sim_work(vram::sim_time{static_cast<int>(dice_.below(20'000))}); return;
         case 3:

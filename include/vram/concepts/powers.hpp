@@ -55,6 +55,12 @@ concept measured_resource = requires(R const& r) {
 template <class R>
 concept retiring_resource = requires(R& r, typename R::platform::stream s) { r.retire(s); };
 
+/// `forget_captures()`: no graph that was captured over this resource will run again; what was kept
+/// for them is free. Whoever shares a resource cannot say so for the others: handles do not pass it
+/// on, and it is none of the `powers` below.
+template <class R>
+concept forgetting_resource = requires(R& r) { r.forget_captures(); };
+
 /// Every power of `R` as a constant, for parts that choose by them and for tests that nothing was
 /// lost.
 template <class R>

@@ -47,6 +47,11 @@ public:
     {
         upstream_.retire(s);
     }
+    void forget_captures()
+        requires forgetting_resource<Upstream>
+    {
+        upstream_.forget_captures();
+    }
 
     [[nodiscard]] Upstream&       upstream() noexcept { return upstream_; }
     [[nodiscard]] Upstream const& upstream() const noexcept { return upstream_; }

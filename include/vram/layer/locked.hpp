@@ -102,6 +102,12 @@ public:
         auto const held = lock_.hold();
         base::retire(s);
     }
+    void forget_captures()
+        requires forgetting_resource<Upstream>
+    {
+        auto const held = lock_.hold();
+        base::forget_captures();
+    }
 
 private:
     /// A gate, not a `lock`: the platform must know who waits while the upstream works.

@@ -88,6 +88,12 @@ public:
         if constexpr (retiring_resource<First>) { first_.retire(s); }
         if constexpr (retiring_resource<Second>) { second_.retire(s); }
     }
+    void forget_captures()
+        requires forgetting_resource<First> || forgetting_resource<Second>
+    {
+        if constexpr (forgetting_resource<First>) { first_.forget_captures(); }
+        if constexpr (forgetting_resource<Second>) { second_.forget_captures(); }
+    }
 
     [[nodiscard]] First&        first() noexcept { return first_; }
     [[nodiscard]] First const&  first() const noexcept { return first_; }

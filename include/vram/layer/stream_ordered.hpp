@@ -37,7 +37,7 @@ struct stream_ordered_options {
 ///
 /// What is done goes back in batches when somebody allocates. When the upstream refuses, the host
 /// waits for the oldest until the request fits, and only then is the answer no. A block freed on a
-/// stream that is being captured belongs to the graph: it is held until `release_captured` or the
+/// stream that is being captured belongs to the graph: it is held until `forget_captures` or the
 /// end of the layer.
 ///
 /// Failure   as the upstream. Where no event can be had the stream is waited for, where that fails
@@ -128,7 +128,10 @@ public:
     }
 
     /// The graphs that were captured are gone: what was freed in them waits no longer.
-    void release_captured() { books_.release_captured(giving()); }
+    void forget_captures() {
+        books_.release_captured(giving());
+        if constexpr (forgetting_resource<Upstream>) { this->upstream_.forget_captures(); }
+    }
 
     /// This layer's own figures; `waits` counts how often the host had to wait for a stream.
     [[nodiscard]] memory_usage usage() const { return books_.usage(); }
@@ -196,5 +199,6 @@ inline constexpr word<vram::stream_ordered, stream_ordered_options> stream_order
 // A layer adds behaviour, never removes capability.
 static_assert(powers<stream_ordered<null_resource<>>>::include<null_resource<>>);
 static_assert(resource<stream_ordered<null_resource<>>>);
+static_assert(forgetting_resource<stream_ordered<null_resource<>>>);
 
 } // namespace vram

@@ -190,6 +190,7 @@ public:
     /// No captured graph that used this arena will run again: what was kept for them is free.
     void forget_captures() {
         pools_.for_each([](private_pool& each) { each.forget_captures(); });
+        if constexpr (forgetting_resource<Upstream>) { this->upstream_.forget_captures(); }
     }
     /// As it was made, with the number of private pools that there may be.
     [[nodiscard]] arena_options const& options() const noexcept { return options_; }

@@ -67,11 +67,13 @@ public:
     /// Drops the tags that `done(tag)` calls over.
     template <class Done>
     void drop(Done const& done) noexcept {
-        std::size_t left = 0;
-        for (tag const& t : waits_) {
-            if (!done(t)) { waits_[left++] = t; }
+        for (heap_array<tag>* const tags : {&waits_, &others_}) {
+            std::size_t left = 0;
+            for (tag const& t : *tags) {
+                if (!done(t)) { (*tags)[left++] = t; }
+            }
+            while (tags->size() != left) { tags->pop(); }
         }
-        while (waits_.size() != left) { waits_.pop(); }
     }
 
     /// Makes sure that `take` and `cut` cannot fail once, and `unwind` never.
@@ -79,10 +81,10 @@ public:
         runs_.reserve(runs_.size() + 1);
         waits_.reserve(most_waits() + 2);
     }
-    /// Makes sure that `hand_over` cannot fail once, and `unwind` never.
+    /// Makes sure that `hand_over`, or `take` in a capture, cannot fail once, and `unwind` never.
     void reserve_other() {
         others_.reserve(others_.size() + 1);
-        waits_.reserve(most_waits() + 2 + marks_);
+        waits_.reserve(most_waits() + 2 + marks_ + 2);
     }
     /// The next block, at `start`; what it had to wait for is waited for. `user` null: everybody.
     void take(std::uintptr_t start, std::size_t bytes, Stream const* user,
@@ -107,7 +109,7 @@ public:
     void wait_for(tag const& t) noexcept {
         if (waits_.size() != 0) {
             tag& lowest = waits_[waits_.size() - 1];
-            if (lowest.slot == t.slot && t.begin <= lowest.begin && lowest.begin <= t.end) {
+            if (of_one_kind(lowest, t) && t.begin <= lowest.begin && lowest.begin <= t.end) {
                 lowest.begin = t.begin;
                 lowest.end   = t.end > lowest.end ? t.end : lowest.end;
                 lowest.epoch = t.epoch > lowest.epoch ? t.epoch : lowest.epoch;
@@ -137,11 +139,11 @@ public:
         run& r = runs_[low];
         return r.begin <= at && bytes <= r.end - at ? &r : nullptr;
     }
-    /// Another stream than the one that took it is the last to use a part of a run. There is one
-    /// such note for a stream, over all that it gave back here.
+    /// Another stream than the one that took it is the last to use a part of a run, or a graph is.
+    /// There is one such note for a stream, over all that it gave back here, and one for graphs.
     void hand_over(tag const& t) noexcept {
         for (tag& o : others_) {
-            if (o.slot != t.slot) { continue; }
+            if (!of_one_kind(o, t)) { continue; }
             o.begin = t.begin < o.begin ? t.begin : o.begin;
             o.end   = t.end > o.end ? t.end : o.end;
             o.epoch = t.epoch > o.epoch ? t.epoch : o.epoch;
@@ -159,7 +161,8 @@ public:
     void cut(void const* p, std::size_t bytes) noexcept {
         run& r = runs_[runs_.size() - 1];
         r.bytes -= bytes;
-        r.end = top_ = reinterpret_cast<std::uintptr_t>(p);
+        r.end = reinterpret_cast<std::uintptr_t>(p);
+        lower_top(r.end);
     }
     /// Whether the last run is all given back, and no mark stands above its beginning.
     [[nodiscard]] bool last_is_back() const noexcept {
@@ -184,17 +187,7 @@ public:
             if ((r.freed == r.bytes && !gaps) || !tag_of(r, t)) { continue; }
             wait_for({r.begin, r.end, t.epoch, t.slot});
         }
-        for (std::size_t i = others_.size(); i-- != 0;) {
-            tag& o = others_[i];
-            if (o.end <= to) { continue; }
-            wait_for({o.begin > to ? o.begin : to, o.end, o.epoch, o.slot});
-            if (o.begin >= to) {
-                (void)others_.take(i);
-            } else {
-                o.end = to;
-            }
-        }
-        top_ = to;
+        lower_top(to);
         return out;
     }
     /// Of `marks` marks in this chunk the last stands at the top: no run goes across it, and no
@@ -220,19 +213,40 @@ public:
 
 private:
     /// As many tags as there can be before the next call of a `reserve`: every run becomes one, and
-    /// every note of another stream one for each mark that the top goes down to.
+    /// every note one for each mark that the top goes down to, and one more when a block is cut.
     [[nodiscard]] std::size_t most_waits() const noexcept {
-        return waits_.size() + runs_.size() + others_.size() * (marks_ + 1);
+        return waits_.size() + runs_.size() + others_.size() * (marks_ + 2);
     }
-    /// What is waited for below `until` is so no longer.
+    /// The top goes down, and the notes above it become tags.
+    void lower_top(std::uintptr_t to) noexcept {
+        for (std::size_t i = others_.size(); i-- != 0;) {
+            tag& o = others_[i];
+            if (o.end <= to) { continue; }
+            wait_for({o.begin > to ? o.begin : to, o.end, o.epoch, o.slot});
+            if (o.begin >= to) {
+                (void)others_.take(i);
+            } else {
+                o.end = to;
+            }
+        }
+        top_ = to;
+    }
+    /// Whether two tags may become one: what a graph keeps is not what a stream is done with.
+    [[nodiscard]] static bool of_one_kind(tag const& a, tag const& b) noexcept {
+        return a.slot == b.slot && (a.epoch == tag::captured) == (b.epoch == tag::captured);
+    }
+    /// What is waited for below `until` is so no longer. What a graph keeps it keeps: the next user
+    /// is captured on the same stream, and may give it back when the capture is over.
     void use_up(std::uintptr_t until) noexcept {
         std::size_t first = waits_.size();
         while (first != 0 && waits_[first - 1].begin < until) { --first; }
         std::size_t left = first;
         for (std::size_t i = first; i != waits_.size(); ++i) {
-            if (waits_[i].end <= until) { continue; }
-            waits_[left]         = waits_[i];
-            waits_[left++].begin = until;
+            tag const t = waits_[i];
+            if (t.epoch == tag::captured) {
+                hand_over({t.begin, t.end < until ? t.end : until, t.epoch, t.slot});
+            }
+            if (t.end > until) { waits_[left++] = {until, t.end, t.epoch, t.slot}; }
         }
         while (waits_.size() != left) { waits_.pop(); }
     }

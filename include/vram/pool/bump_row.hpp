@@ -70,12 +70,18 @@ public:
         return nullptr;
     }
 
-    /// Makes this moment one that can be come back to.
-    void mark(std::uint64_t serial) {
+    /// Makes this moment one that can be come back to. Returns its serial number: that of the last
+    /// mark, where nothing lies between the two.
+    std::uint64_t mark(std::uint64_t serial) {
+        std::uintptr_t const top = empty() ? 0 : current().top();
+        if (marked() && marks_[marks_.size() - 1].is_at(current_, top)) {
+            return marks_[marks_.size() - 1].serial;
+        }
         std::size_t const marks = marks_in(current_) + 1;
         if (!empty()) { current().reserve_marks(marks); }
-        marks_.push(place{serial, current_, empty() ? 0 : current().top()});
+        marks_.push(place{serial, current_, top, marks});
         if (!empty()) { current().seal(marks); }
+        return serial;
     }
     /// Whether a mark is there, and was not unwound itself.
     [[nodiscard]] bool has(std::uint64_t serial) const noexcept {
@@ -87,7 +93,7 @@ public:
     /// Returns the bytes that had not been given back.
     template <class TagOf>
     std::size_t unwind(std::uint64_t serial, TagOf const& tag_of) noexcept {
-        while (marks_.size() != marks_up_to(serial)) { marks_.pop(); }
+        for (std::size_t const left = marks_up_to(serial); marks_.size() != left;) { marks_.pop(); }
         place const to = marks_[marks_.size() - 1];
         return unwind_to(to.chunk, to.top, tag_of);
     }
@@ -129,6 +135,11 @@ private:
         std::uint64_t  serial;
         std::size_t    chunk;
         std::uintptr_t top; ///< 0: there was no chunk yet
+        std::size_t    nth; ///< in its chunk, from 1
+
+        [[nodiscard]] bool is_at(std::size_t index, std::uintptr_t height) const noexcept {
+            return chunk == index && top == height;
+        }
     };
 
     template <class TagOf>
@@ -143,12 +154,11 @@ private:
         current_ = index;
         return out;
     }
+    /// No mark stands behind that chunk.
     [[nodiscard]] std::size_t marks_in(std::size_t index) const noexcept {
-        std::size_t count = 0;
-        while (count < marks_.size() && marks_[marks_.size() - 1 - count].chunk == index) {
-            ++count;
-        }
-        return count;
+        if (!marked()) { return 0; }
+        place const& last = marks_[marks_.size() - 1];
+        return last.chunk == index ? last.nth : 0;
     }
     [[nodiscard]] std::size_t marks_up_to(std::uint64_t serial) const noexcept {
         std::size_t left = marks_.size();

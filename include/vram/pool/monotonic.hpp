@@ -44,8 +44,9 @@ namespace vram {
 /// Streams   unwinding counts as giving back every block on the stream that took it (one taken for
 ///           everybody: as in use by nobody). Memory is then another stream's once the former one
 ///           is done or after an event. Blocks given back on another stream than took them are
-///           waited for up to the last of that stream's in the chunk. A stream outlives what it
-///           took, or is retired
+///           waited for up to the last of that stream's in the chunk, and those given back in
+///           captures are kept from the first to the last of them. A stream outlives what it took,
+///           or is retired
 /// Cost      taking is an addition and a comparison or two, without event, call of the platform
 ///           (but for the stream's id) or host allocation while one stream follows itself;
 ///           unwinding is linear in the number of times that the stream changed
@@ -125,12 +126,11 @@ public:
         put(p, bytes, nullptr);
     }
 
-    /// This moment, for `unwind`. It is good until something earlier is unwound.
+    /// This moment, for `unwind`; the last mark again, where nothing lies between them. It is good
+    /// until something earlier is unwound, and as long keeps all chunks used so far from `trim`.
     [[nodiscard]] monotonic_mark mark() {
         auto const held = this->lock_.hold();
-        auto const here = monotonic_mark::next();
-        books_.mark(here.serial_);
-        return here;
+        return monotonic_mark{books_.mark(monotonic_mark::next().serial_)};
     }
     /// Takes back everything that was handed out since. The mark stays good.
     void unwind(monotonic_mark to) {
@@ -199,8 +199,11 @@ public:
     }
     /// No captured graph that used this resource will run again: what was kept for them is free.
     void forget_captures() {
-        auto const held = this->lock_.hold();
-        books_.forget_captures();
+        {
+            auto const held = this->lock_.hold();
+            books_.forget_captures();
+        }
+        if constexpr (forgetting_resource<Upstream>) { this->upstream_.forget_captures(); }
     }
 
 private:

@@ -224,8 +224,11 @@ public:
     }
     /// No captured graph that used this pool will run again: what was kept for them is free.
     void forget_captures() {
-        auto const held = this->lock_.hold();
-        heap_.forget_captures();
+        {
+            auto const held = this->lock_.hold();
+            heap_.forget_captures();
+        }
+        if constexpr (forgetting_resource<Upstream>) { this->upstream_.forget_captures(); }
     }
     [[nodiscard]] pool_options const& options() const noexcept { return options_; }
 

@@ -83,9 +83,12 @@ public:
     }
     /// No captured graph that used this resource will run again: what was kept for them is free.
     void forget_captures() {
-        auto const held = this->lock_.hold();
-        streams_.forget_captures();
-        for (slab_heap& heap : heaps_) { heap.forget_captures(); }
+        {
+            auto const held = this->lock_.hold();
+            streams_.forget_captures();
+            for (slab_heap& heap : heaps_) { heap.forget_captures(); }
+        }
+        if constexpr (forgetting_resource<Upstream>) { this->upstream_.forget_captures(); }
     }
 
 protected:

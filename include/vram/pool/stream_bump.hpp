@@ -67,6 +67,7 @@ public:
                 });
                 if (price == clocks<Platform>::nothing) {
                     c.reserve();
+                    if (captured) { c.reserve_other(); }
                     return hand_out(c, start, r, mine);
                 }
             }
@@ -118,8 +119,9 @@ public:
         return true;
     }
 
-    /// Makes this moment one that can be come back to.
-    void mark(std::uint64_t serial) { row_.mark(serial); }
+    /// Makes this moment one that can be come back to. Returns its serial number: that of the last
+    /// mark, where nothing lies between the two.
+    std::uint64_t mark(std::uint64_t serial) { return row_.mark(serial); }
     /// Whether a mark is there, and was not unwound itself.
     [[nodiscard]] bool has(std::uint64_t serial) const noexcept { return row_.has(serial); }
     /// Takes back what was handed out since a mark that is there. Returns the bytes that had not
@@ -210,9 +212,11 @@ private:
     /// The block is in use no longer than by `on`, and stays where it is.
     void note_return(chunk& c, run& r, void* p, std::size_t bytes, stream const* on) noexcept {
         r.back += bytes;
+        bool own = false;
         try {
-            if (on != nullptr && r.named && Platform::id(*on) == r.id) { return; }
-            if (on != nullptr) {
+            own = on != nullptr && r.named && Platform::id(*on) == r.id;
+            // The run's end, which may come after the capture's, says nothing of a graph's use.
+            if (on != nullptr && (!own || (graphs_ && Platform::capturing(*on)))) {
                 tag t   = used_by(*on);
                 t.begin = reinterpret_cast<std::uintptr_t>(p);
                 t.end   = t.begin + bytes;
@@ -223,7 +227,7 @@ private:
             report_error({.kind = mishap::platform_error, .pointer = p, .bytes = bytes});
             clocks<Platform>::settle(*on);
         }
-        r.freed += bytes;
+        if (!own) { r.freed += bytes; }
     }
 
     /// The tag, without its place, of what `s` has used up to now.
