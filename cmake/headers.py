@@ -3,6 +3,7 @@
 """Compiles public headers alone, after macros that a user's other headers may have left behind.
 
     headers.py --compiler C++ [--toolkit DIR[:DIR]] [--wheels DIR] [ROOM...]    each header of the rooms (all rooms)
+    headers.py --compiler C++ [...] --by-room                                   those of a room in one unit: quicker
     headers.py --compiler C++ [...] --together                                  all of them in two linked units
 
 A header outside cuda/ and interop/ never sees the Toolkit's include path. A header whose library is not
@@ -38,6 +39,7 @@ def arguments():
     parser.add_argument("--toolkit", default="", help="include directories of the CUDA Toolkit")
     parser.add_argument("--wheels", default="", help="the folder that holds nvidia/, librmm/ and rapids_logger/")
     parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--by-room", action="store_true")
     parser.add_argument("--together", action="store_true")
     parser.add_argument("rooms", nargs="*")
     return parser.parse_args()
@@ -46,6 +48,7 @@ def arguments():
 class checker:
     def __init__(self, args):
         self.compiler = args.compiler
+        self.jobs = args.jobs
         self.nvcc = "nvcc" in pathlib.Path(args.compiler).name
         self.toolkit = [d for d in args.toolkit.split(":") if d]
         self.wheels = pathlib.Path(args.wheels) if args.wheels else None
@@ -93,12 +96,30 @@ class checker:
         libraries = self.libraries(header)
         if isinstance(libraries, str):
             return "skipped", libraries
+        return self.unit([header, header], libraries)
+
+    def by_room(self, headers):
+        """The same for units of headers that need the same libraries, by their rooms."""
+        units, results = {}, {}
+        for header in headers:
+            libraries = self.libraries(header)
+            if isinstance(libraries, str):
+                results[header] = "skipped", libraries
+            else:
+                units.setdefault((header.parts[0], tuple(libraries)), []).append(header)
+        with concurrent.futures.ThreadPoolExecutor(self.jobs) as pool:
+            outcomes = pool.map(lambda key: self.unit(units[key], key[1]), units)
+            results.update((f"{room} ({len(units[room, libraries])})", outcome)
+                           for (room, libraries), outcome in zip(units, outcomes))
+        return results
+
+    def unit(self, headers, libraries):
         # Other libraries are not asked to survive the macros.
-        macros = HOSTILE if header.parts[0] not in ("cuda", "interop") else ""
+        macros = HOSTILE if headers[0].parts[0] not in ("cuda", "interop") else ""
         if self.nvcc:  # it has read standard headers before the first line, so nothing takes these two back
             macros += "#undef min\n#undef max\n"
-        twice = f"#include <vram/{header}>\n" * 2
-        errors = self.run(macros + twice + "int main() {}\n", libraries)
+        includes = "".join(f"#include <vram/{header}>\n" for header in headers)
+        errors = self.run(macros + includes + "int main() {}\n", libraries)
         return ("failed", errors) if errors else ("passed", "")
 
     def together(self, headers):
@@ -120,6 +141,8 @@ def main():
     headers = sorted(h.relative_to(INCLUDE / "vram") for h in (INCLUDE / "vram").rglob("*.hpp"))
     if args.together:
         results = {"all headers in two units": check.together(headers)}
+    elif args.by_room:
+        results = check.by_room(headers)
     else:
         chosen = [h for h in headers if not args.rooms or h.parts[0] in args.rooms]
         with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:

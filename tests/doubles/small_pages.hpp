@@ -50,13 +50,14 @@ inline void fail_page_call(vram::sim_node& node, std::uint64_t nth, std::uint64_
     return sum;
 }
 
-/// For n = 1, 2, 3...: fails the n-th call of `act(mr)`, and (for `times`) those that follow, so
+/// For every `step`-th n: fails the n-th call of `act(mr)`, and (for `times`) those that follow, so
 /// that what should undo it fails as well. `check(mr, failed)` looks at what is left. In the end no
 /// memory and no address is out, and no mistake was seen. Returns how often `act` threw.
 template <class Make, class Act, class Look>
-unsigned walk_page_calls(Make make, Act act, Look look, std::uint64_t times = 1) {
+unsigned walk_page_calls(Make make, Act act, Look look, std::uint64_t times = 1,
+                         unsigned step = 1) {
     unsigned thrown = 0;
-    for (std::uint64_t n = 1;; ++n) {
+    for (std::uint64_t n = 1;; n += step) {
         REQUIRE(n < 1000);
         mishaps const  told;
         vram::sim_node node{small_pages()};

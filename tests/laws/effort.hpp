@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `of_many` says how much of a long random run is made where every access is watched.
+/// `of_many` and `stride` say how much of a long run is made where every access is watched.
 
 #if defined(__SANITIZE_THREAD__)
 #define VRAM_TESTS_TSAN 1
@@ -24,5 +24,8 @@ namespace laws {
     return steps;
 #endif
 }
+
+/// And of a long list of cases every tenth is tried.
+inline constexpr unsigned stride = of_many(10) == 10 ? 1 : 10;
 
 } // namespace laws

@@ -5,6 +5,7 @@
 /// `every_interleaving` runs two streams with six operations each in every order that there is.
 
 #include "../doubles/streams_at_work.hpp" // busy
+#include "effort.hpp"                     // stride
 
 #include <vram/base/out_of_memory.hpp> // out_of_memory
 #include <vram/sim/sim.hpp>            // sim_node, sim_stream, sim_event
@@ -118,8 +119,7 @@ void every_interleaving(Make make, std::size_t bytes) {
     std::size_t orders = 0, mistakes = 0;
     for (auto const& [first, second] : scripts) {
         for (unsigned order = 0; order < 1U << 12; ++order) {
-            if (std::popcount(order) != 6) { continue; }
-            ++orders;
+            if (std::popcount(order) != 6 || ++orders % stride != 0) { continue; }
             vram::sim_node node{{.capacity      = 8 * bytes,
                                  .compute_slots = 2,
                                  .on_report     = vram::sim_on_report::collect}};

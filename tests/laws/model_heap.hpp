@@ -4,6 +4,7 @@
 /// \file
 /// `model_heap` is the heap that a resource ought to be: what is out, and what was written into it.
 
+#include "effort.hpp"     // of_many
 #include "options.hpp"    // options
 #include "stream_set.hpp" // stream_set
 
@@ -49,7 +50,8 @@ public:
 
     /// All of it: `options.operations` random steps, then everything goes back and the streams end.
     void run() {
-        for (unsigned i = 0; i < options_.operations; ++i) { step(); }
+        unsigned const steps = alone_ ? of_many(options_.operations) : options_.operations;
+        for (unsigned i = 0; i < steps; ++i) { step(); }
         CHECK((options_.may_refuse || refused_ == 0));
         clear();
     }

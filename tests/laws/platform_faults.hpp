@@ -7,6 +7,7 @@
 
 #include "../doubles/mishaps.hpp"         // mishaps
 #include "../doubles/streams_at_work.hpp" // busy
+#include "effort.hpp"                     // of_many
 
 #include <vram/pool/event_policy.hpp> // event_policy
 #include <vram/sim/sim.hpp>           // sim_node, sim_faults
@@ -52,7 +53,7 @@ void survives_platform_faults(Make make, Work work) {
     using enum vram::sim_call_kind;
     for (auto const events : {vram::event_policy::lazy, vram::event_policy::eager}) {
         for (auto const failing : {allocate, create_event, record, wait, query, synchronize}) {
-            for (std::uint64_t n = 1; n <= 8; ++n) {
+            for (std::uint64_t n = 1; n <= of_many(8); ++n) {
                 CAPTURE(n);
                 CAPTURE(static_cast<unsigned>(failing));
                 doubles::mishaps const told;

@@ -4,7 +4,6 @@
 /// \file
 /// `random_streams` runs random operations on a pool of the simulated device, from sixteen streams.
 
-#include "effort.hpp"     // of_many
 #include "model_heap.hpp" // model_heap
 
 #include <vram/sim/sim.hpp> // sim_node
@@ -21,8 +20,7 @@ namespace laws {
 /// heap, and then everything that the pool holds goes home. The device's checker sees every use.
 template <class Make>
 void random_streams(std::initializer_list<std::uint64_t> seeds, options o, Make make) {
-    o.streams    = 16;
-    o.operations = of_many(o.operations);
+    o.streams = 16;
     for (std::uint64_t const seed : seeds) {
         CAPTURE(seed);
         vram::sim_node node{{.on_report = vram::sim_on_report::collect}};
