@@ -17,13 +17,14 @@ block given_back(std::uintptr_t address, std::size_t bytes, std::uint32_t slot) 
     b.slot    = slot;
     return b;
 }
+void put(warm_blocks& warm, block& b) { warm.put(&b, b.bytes, b.slot); }
 
 } // namespace
 
 TEST_CASE("warm_blocks: the stream that gave a block has it back, for its size and an alignment") {
     warm_blocks warm;
     block       b = given_back(0x1200, 512, 4);
-    warm.put(&b);
+    put(warm, b);
     CHECK(b.now == block::state::resting);
     CHECK(warm.take(5, 512, 256) == nullptr);
     CHECK(warm.take(8, 512, 256) == nullptr); // the same way as 4
@@ -36,8 +37,8 @@ TEST_CASE("warm_blocks: the stream that gave a block has it back, for its size a
 TEST_CASE("warm_blocks: of blocks of one size, the last that was given back is the first to go") {
     warm_blocks warm;
     block       first = given_back(0x1000, 512, 0), second = given_back(0x2000, 512, 0);
-    warm.put(&first);
-    warm.put(&second);
+    put(warm, first);
+    put(warm, second);
     CHECK(warm.take(0, 512, 256) == &second);
     CHECK(warm.take(0, 512, 256) == &first);
     CHECK(warm.take(0, 512, 256) == nullptr);
@@ -46,8 +47,8 @@ TEST_CASE("warm_blocks: of blocks of one size, the last that was given back is t
 TEST_CASE("warm_blocks: a block may be an eighth larger than what is asked, and never 32 KiB") {
     warm_blocks warm;
     block       b = given_back(0x100000, 9 * 1024, 0), c = given_back(0x200000, 1 << 20, 0);
-    warm.put(&b);
-    warm.put(&c);
+    put(warm, b);
+    put(warm, c);
     CHECK(warm.take(0, 8 * 1024 - 256, 256) == nullptr); // more than an eighth
     CHECK(warm.take(0, 9 * 1024 + 256, 256) == nullptr); // too small
     CHECK(warm.take(0, 8 * 1024, 256) == &b);
@@ -58,17 +59,32 @@ TEST_CASE("warm_blocks: a block may be an eighth larger than what is asked, and 
 TEST_CASE("warm_blocks: one that is too small for its list hides none in the next") {
     warm_blocks warm;
     block       low = given_back(0x100000, 64 * 1024, 0), high = given_back(0x200000, 66 * 1024, 0);
-    warm.put(&high);
-    warm.put(&low);
+    put(warm, high);
+    put(warm, low);
     CHECK(warm.take(0, 65 * 1024, 256) == &high); // 64 and 65 KiB have one list
     CHECK(warm.take(0, 65 * 1024, 256) == nullptr);
     CHECK(warm.take(0, 64 * 1024, 256) == &low);
 }
 
+TEST_CASE("warm_blocks: a list that ran out is passed over, and used again") {
+    warm_blocks warm;
+    block       low = given_back(0x100000, 66 * 1024, 0), high = given_back(0x200000, 68 * 1024, 0);
+    for (int i = 0; i < 3; ++i) {
+        put(warm, low);
+        put(warm, high);
+        CHECK(warm.take(0, 66 * 1024, 256) == &low); // and its list is empty
+        CHECK(warm.take(0, 65 * 1024, 256) == &high);
+        CHECK(warm.take(0, 65 * 1024, 256) == nullptr);
+    }
+    CHECK_FALSE(warm.drain([](block*) {}));
+    put(warm, low);
+    CHECK(warm.drain([&](block* b) { CHECK(b == &low); }));
+}
+
 TEST_CASE("warm_blocks: what a capture used does not rest for its stream") {
     warm_blocks warm;
     block       b = given_back(0x1000, 512, 0);
-    warm.put(&b);
+    put(warm, b);
     b.epoch = tag::captured;
     CHECK(warm.take(0, 512, 256) == nullptr);
 }
@@ -80,7 +96,7 @@ TEST_CASE("warm_blocks: drained, all of them come once, and moved from, none") {
         std::size_t const bytes = i < 300 ? 256 * (i % 40 + 1) : std::size_t{1} << 20;
         all.push_back(given_back(0x200000 * i, bytes, static_cast<std::uint32_t>(i % 7)));
     }
-    for (block& b : all) { warm.put(&b); }
+    for (block& b : all) { put(warm, b); }
     warm_blocks moved   = std::move(warm);
     std::size_t drained = 0;
     CHECK_FALSE(warm.drain([&](block*) { ++drained; }));

@@ -40,7 +40,11 @@ public:
 
     /// `apart`: small blocks have chunks of their own.
     stream_heap(event_policy events, bool graphs, bool apart = true) noexcept
-        : heaps_{apart}, clocks_{events == event_policy::lazy}, events_{events}, graphs_{graphs} {}
+        : heaps_{apart},
+          clocks_{events == event_policy::lazy},
+          events_{events},
+          graphs_{graphs},
+          plain_{events == event_policy::lazy && !graphs} {}
     stream_heap(stream_heap&& other) noexcept : stream_heap{other.events_, other.graphs_} {
         *this = std::move(other);
     }
@@ -54,6 +58,7 @@ public:
         peak_live_   = std::exchange(other.peak_live_, 0);
         events_      = other.events_;
         graphs_      = other.graphs_;
+        plain_       = other.plain_;
         return *this;
     }
 
@@ -77,7 +82,7 @@ public:
     /// Takes a block back where that is soon done. False, with nothing done, where it is not so.
     [[nodiscard, gnu::always_inline]] bool give_quick(block* b, std::size_t bytes,
                                                       std::size_t alignment, stream s) noexcept {
-        if (!handed_out_as(b, bytes, alignment) || !plain()) { return false; }
+        if (!handed_out_as(b, bytes, alignment) || !plain_) { return false; }
         clock* c = nullptr;
         try {
             c = clocks_.known(s);
@@ -85,7 +90,13 @@ public:
         if (c == nullptr) { return false; }
         retract(*b);
         block_heap::hold(b, {0, 0, c->mark(), c->slot()});
-        rest(b);
+        // As large as was asked, rounded: known without a look at the block, for what comes next.
+        std::size_t const exact = align(bytes, bins::granule);
+        if (b->slack >= bins::granule || exact > warm_blocks::largest) [[unlikely]] {
+            rest(b);
+        } else {
+            warm_.put(b, exact, c->slot());
+        }
         return true;
     }
     /// A block out of what is held, or null. `all`: look at every free block.
@@ -103,7 +114,7 @@ public:
                             stream const* on) noexcept {
         if (!handed_out_as(b, bytes, alignment)) { return false; }
         retract(*b);
-        if (on != nullptr && freed_on(*on, b) && plain()) {
+        if (on != nullptr && freed_on(*on, b) && plain_) {
             rest(b);
         } else {
             join(b);
@@ -409,7 +420,7 @@ private:
     /// A block that its stream has given back, and nothing more is to be done for: it rests, or is
     /// joined.
     void rest(block* b) noexcept {
-        if (b->bytes <= warm_blocks::largest) [[likely]] { return warm_.put(b); }
+        if (b->bytes <= warm_blocks::largest) { return warm_.put(b, b->bytes, b->slot); }
         join(b);
     }
     /// Gives a block to the heap, which is not out any more.
@@ -429,15 +440,12 @@ private:
         return b != nullptr && b->bytes - b->slack == bytes &&
                std::size_t{1} << b->alignment == alignment;
     }
-    /// Whether a stream that frees something has nothing more to do than to remember it.
-    [[nodiscard]] bool plain() const noexcept { return events_ == event_policy::lazy && !graphs_; }
-
     /// Notes who holds a block that is freed on `s`. Where it can be nobody, the stream is waited
     /// for, and the answer is false.
     bool freed_on(stream s, block* b) noexcept {
         try {
             clock& c = clocks_.of(s);
-            if (!plain() && Platform::capturing(s)) {
+            if (!plain_ && Platform::capturing(s)) {
                 block_heap::hold(b, {0, 0, c.mark_captured(), c.slot()});
                 return true;
             }
@@ -458,6 +466,7 @@ private:
     std::size_t          peak_live_   = 0;
     event_policy         events_;
     bool                 graphs_;
+    bool                 plain_; ///< who frees something has nothing to do but to remember it
 };
 
 } // namespace vram

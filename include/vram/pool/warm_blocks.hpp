@@ -48,11 +48,11 @@ public:
         if (b == nullptr || b->bytes != bytes) { return larger(mine, i, slot, bytes, alignment); }
         return usable(*b, slot, alignment) ? mine.pop(i) : nullptr;
     }
-    /// Keeps a block, of at most `largest` bytes, that its `slot` has given back.
-    [[gnu::always_inline]] void put(block* b) noexcept {
-        b->now              = block::state::resting;
-        std::size_t const i = bins::of(b->bytes);
-        ways_[b->slot % ways].push(i, b);
+    /// Keeps a block, of at most `largest` bytes, that its `slot` has given back. Both are the
+    /// block's own: who knows them without looking spares the next `take` a wait for them.
+    [[gnu::always_inline]] void put(block* b, std::size_t bytes, std::size_t slot) noexcept {
+        b->now = block::state::resting;
+        ways_[slot % ways].push(bins::of(bytes), b);
     }
     /// Calls `give(block)` with each, and keeps none. Whether there were any.
     template <class Give>
@@ -71,20 +71,25 @@ private:
     static constexpr std::size_t lists = bins::of(largest) + 1; ///< also: "no list"
     static constexpr std::size_t ways  = 4;                     ///< for streams that take turns
 
-    /// Lists by size, linked in one direction, and which of them hold something.
+    /// Lists by size, linked in one direction, and which of them may hold something.
     struct way {
         std::uint64_t map[lists / 64 + 1]{}; // one bit more than there are lists: never set
         block*        first[lists]{};
 
         /// The first list from `from` on that holds something, or `lists`.
-        [[nodiscard]] std::size_t next(std::size_t from) const noexcept {
+        [[nodiscard]] std::size_t next(std::size_t from) noexcept {
             std::size_t   word = from / 64;
             std::uint64_t bits = map[word] >> (from % 64) << (from % 64);
-            while (bits == 0) {
-                if (++word == lists / 64 + 1) { return lists; }
-                bits = map[word];
+            for (;;) {
+                while (bits == 0) {
+                    if (++word == lists / 64 + 1) { return lists; }
+                    bits = map[word];
+                }
+                std::size_t const i = word * 64 + static_cast<std::size_t>(std::countr_zero(bits));
+                if (first[i] != nullptr) { return i; }
+                map[word] &= ~(bits & -bits); // `pop` leaves that to us
+                bits &= bits - 1;
             }
-            return word * 64 + static_cast<std::size_t>(std::countr_zero(bits));
         }
         void push(std::size_t i, block* b) noexcept {
             b->next  = first[i];
@@ -94,7 +99,6 @@ private:
         block* pop(std::size_t i) noexcept {
             block* const b = first[i];
             first[i]       = static_cast<block*>(b->next);
-            if (first[i] == nullptr) { map[i / 64] &= ~(std::uint64_t{1} << (i % 64)); }
             return b;
         }
     };
