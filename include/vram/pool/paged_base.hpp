@@ -22,7 +22,8 @@ namespace vram {
 /// Failure   as the upstream; what the driver does half is taken for not done, so that a page
 ///           without memory is never handed out
 /// Threads   any; one at a time is about pages, and others make a chunk of their own meanwhile
-/// Cost      that of the upstream; where pages move, the host waits for all that was freed
+/// Cost      that of the upstream, and a walk over all blocks; where pages move that were not there
+///           last, the host waits for all that was freed
 template <remappable_resource Upstream, growth Growth>
 class paged_base : public in_place_base<Upstream, Growth> {
     using base = in_place_base<Upstream, Growth>;

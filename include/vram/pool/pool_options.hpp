@@ -20,9 +20,9 @@ struct pool_options {
     /// captured, and what is freed during a capture is kept for that stream's captures until
     /// `forget_captures`.
     bool graphs = false;
-    /// Over virtual memory: free pages are moved under a request, once nobody uses them, before the
-    /// device is asked for more. The least is held; each move costs microseconds, and waits on the
-    /// host for what was freed.
+    /// Over virtual memory: free pages are moved under a request before the device is asked for
+    /// more. The least is held. Pages that come back to where they were last cost next to nothing;
+    /// each other costs microseconds, and the host waits for what was freed.
     bool remap = false;
 };
 
