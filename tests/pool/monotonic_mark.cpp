@@ -17,10 +17,12 @@ TEST_CASE("monotonic_mark: a plain value, which nobody but a monotonic can make"
     static_assert(!std::is_constructible_v<monotonic_mark, std::uint64_t>);
 }
 
-TEST_CASE("monotonic_mark: no two marks are the same, whoever made them") {
-    monotonic  a{host_resource{}}, b{host_resource{}};
-    auto const first = a.mark(), second = a.mark(), other = b.mark();
-    auto const copy = first;
+TEST_CASE("monotonic_mark: no two places have the same mark, whoever made them") {
+    monotonic   a{host_resource{}}, b{host_resource{}};
+    auto const  first = a.mark(), other = b.mark(), copy = a.mark();
+    void* const p      = a.allocate_sync(100);
+    auto const  second = a.mark();
+    a.deallocate_sync(p, 100);
     CHECK(copy == first);
     CHECK(first != second);
     CHECK(first != other);
