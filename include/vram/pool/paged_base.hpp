@@ -135,21 +135,17 @@ protected:
     /// Takes pages back that were at those of `target()` last, where `on` may use them at once.
     template <class Target>
     void recall_pages(request const& r, stream const* on, Target const& target, guard& held) {
-        std::size_t const page  = pages_.page();
-        auto const        whole = target();
-        auto* const       first = static_cast<std::byte*>(pages_.address(whole));
+        std::size_t const page = pages_.page();
+        auto const        all  = target();
         recalled_.clear();
-        recalled_.reserve(whole.last - whole.first);
-        held.unlock(); // these pages are ours
-        for (std::size_t i = 0; i != whole.last - whole.first; ++i) {
-            if (this->upstream_.mapped(first + i * page, page) != 0) { continue; }
-            void* const from = this->upstream_.moved_to(first + i * page);
-            if (from != nullptr) {
-                recalled_.push(recall{static_cast<std::byte*>(from), first + i * page});
-            }
+        recalled_.reserve(all.last - all.first);
+        for (std::size_t i = all.first; i != all.last; ++i) {
+            page_book::run const one{all.chunk, i, i + 1};
+            if (pages_.mapped(one) == 0) { recalled_.push(recall{nullptr, pages_.address(one)}); }
         }
+        held.unlock(); // these pages are ours
+        for (recall& each : recalled_) { each.from = this->upstream_.moved_to(each.to); }
         held.lock();
-        if (recalled_.size() == 0) { return; }
         for (recall const& each : recalled_) { pages_.want(each.from, true); }
         block_list aside;
         heap_.set_aside(
@@ -162,14 +158,13 @@ protected:
             });
         for (std::size_t i = 0, end = 0; i != recalled_.size(); i = end) {
             recall const one = recalled_[i];
-            for (end = i + 1; end != recalled_.size(); ++end) { // neighbours go together
-                std::size_t const by = (end - i) * page;
-                if (!pages_.given(one.from) || recalled_[end].from != one.from + by ||
-                    recalled_[end].to != one.to + by || !pages_.given(recalled_[end].from)) {
-                    break;
-                }
+            end              = i + 1;
+            if (!pages_.given(one.from)) { continue; }
+            while (end != recalled_.size() && pages_.given(recalled_[end].from) &&
+                   recalled_[end].follows(one, (end - i) * page)) {
+                ++end; // neighbours go together
             }
-            if (pages_.given(one.from)) { carry(one.from, one.to, (end - i) * page, held); }
+            carry(one.from, one.to, (end - i) * page, held);
         }
         for (recall const& each : recalled_) { pages_.want(each.from, false); }
         while (block* const b = aside.front()) {
@@ -335,7 +330,13 @@ protected:
 
 private:
     struct recall {
-        std::byte *from, *to;
+        void *from, *to;
+
+        /// Whether it lies `by` bytes behind `other`, here and there.
+        [[nodiscard]] bool follows(recall const& other, std::size_t by) const noexcept {
+            return from == static_cast<std::byte*>(other.from) + by &&
+                   to == static_cast<std::byte*>(other.to) + by;
+        }
     };
 
     page_book          pages_;
