@@ -525,6 +525,32 @@ TEST_CASE("pool: what a capture frees is not another's until the graphs are forg
     mr.deallocate(other, r, 2_MiB);
 }
 
+TEST_CASE("pool: what is used beside memory of a graph is waited for when that is forgotten") {
+    for (bool const graph_first : {true, false}) {
+        sim_node    node{{.on_report = sim_on_report::collect}};
+        pool        mr{sim_resource{}, {.initial_size = 2_MiB, .max_size = 2_MiB, .graphs = true}};
+        sim_stream  s, other;
+        void* const a = mr.allocate(s, 1_MiB);
+        void* const b = mr.allocate(s, 1_MiB); // its neighbour
+        use(s, a, 1_MiB);
+        if (!graph_first) { mr.deallocate(s, a, 1_MiB); }
+        sim_graph::begin(s);
+        mr.deallocate(s, b, 1_MiB);
+        sim_graph const graph = sim_graph::end(s);
+        if (graph_first) { mr.deallocate(s, a, 1_MiB); }
+        mr.forget_captures();
+        void* const c = mr.allocate(other, 1_MiB);
+        void* const d = mr.allocate(other, 1_MiB);
+        use(other, c, 1_MiB);
+        use(other, d, 1_MiB);
+        mr.deallocate(other, c, 1_MiB);
+        mr.deallocate(other, d, 1_MiB);
+        s.synchronize();
+        other.synchronize();
+        CHECK(node.reports().empty());
+    }
+}
+
 TEST_CASE("pool: that captures are forgotten is told to the upstream") {
     pool mr{doubles::archetype<>{}};
     mr.forget_captures();

@@ -442,9 +442,10 @@ private:
     [[nodiscard]] static block* free_one(block* b) noexcept {
         return b != nullptr && b->now == block::state::free ? b : nullptr;
     }
-    /// Whether one stream, or nobody, holds all of both.
+    /// Whether one stream, or nobody, holds all of both. What a graph keeps is of another kind.
     [[nodiscard]] static bool alike(block const& a, block const& b) noexcept {
-        return a.slot == b.slot && a.slot != block::several;
+        if (a.slot != b.slot || a.slot == block::several) { return false; }
+        return (a.epoch == tag::captured) == (b.epoch == tag::captured) || a.slot == block::nobody;
     }
     /// Joins `b`, in no bin, to the block before it, which is in one and alike.
     block* join_up(block* front, block* b) noexcept {
@@ -490,7 +491,7 @@ private:
     template <class Settled>
     bool absorb(block* b, Settled const& settled) noexcept {
         block* const gone = b->after;
-        if (b->slot == gone->slot && b->slot != block::several) { // nearly always
+        if (alike(*b, *gone)) { // nearly always
             b->epoch = b->epoch > gone->epoch ? b->epoch : gone->epoch;
         } else if (gone->bytes != 0 && !join_tags(b, gone, settled)) {
             return false;
