@@ -551,6 +551,29 @@ TEST_CASE("pool: what is used beside memory of a graph is waited for when that i
     }
 }
 
+TEST_CASE("pool: what a stream used before a capture can be had when it ends, after a wait") {
+    for (bool const forgets : {false, true}) {
+        sim_node   node{{.on_report = sim_on_report::collect}};
+        pool       mr{sim_resource{}, {.initial_size = 2_MiB, .max_size = 2_MiB, .graphs = true}};
+        sim_stream s, other;
+        void*      p = mr.allocate(s, 2_MiB);
+        use(s, p, 2_MiB);
+        mr.deallocate(s, p, 2_MiB);
+        sim_graph::begin(s);
+        CHECK(mr.try_allocate(other, 2_MiB) == nullptr); // nothing says how far that stream is
+        CHECK(mr.try_allocate_sync(2_MiB) == nullptr);
+        CHECK(mr.trim() == 0);
+        sim_graph const graph = sim_graph::end(s);
+        if (forgets) { mr.forget_captures(); } // of which it is none
+        p = mr.allocate(other, 2_MiB);
+        use(other, p, 2_MiB);
+        mr.deallocate(other, p, 2_MiB);
+        s.synchronize();
+        other.synchronize();
+        CHECK(node.reports().empty());
+    }
+}
+
 TEST_CASE("pool: that captures are forgotten is told to the upstream") {
     pool mr{doubles::archetype<>{}};
     mr.forget_captures();

@@ -135,6 +135,7 @@ public:
     /// is none. Waits on the host for the one that is easiest to have.
     [[nodiscard]] chunk remove_idle(guard& held) {
         auto const price = clocks_.for_asker(nullptr, false);
+        clocks_.look_again();
         for (;;) {
             cool();
             auto const found = heaps_.idle_chunk(price);
@@ -142,7 +143,12 @@ public:
             tags const pending = found.what().first->waits_for();
             if (price(pending) == 0) { return found.heap->remove(found.index); }
             clock const* const held_up = clocks_.finish(pending, held);
-            if (held_up != nullptr) { heaps_.keep_for_capture(held_up->slot()); }
+            if (held_up == nullptr) { continue; }
+            if (plain()) {
+                heaps_.keep_for_capture(held_up->slot());
+            } else {
+                clocks_.pass_over(held_up->slot());
+            }
         } // others went on meanwhile: look again
     }
 
@@ -338,6 +344,7 @@ private:
         heap.reserve();
         clock* const mine     = r.on != nullptr ? &clocks_.of(*r.on) : nullptr;
         bool         captured = mine != nullptr && graphs_ && Platform::capturing(*r.on);
+        clocks_.look_again();
         for (;;) {
             auto const price = clocks_.for_asker(mine, captured);
             auto const place = heap.find(r.bytes, r.alignment, price, all);
@@ -355,8 +362,9 @@ private:
         }
     }
 
-    /// Hands out a place that must be waited for. Null: it is being used by a captured stream, and
-    /// is kept for that from now on.
+    /// Hands out a place that must be waited for. Null: it is in use by a stream that is being
+    /// captured. Where captures are looked for, it was given back before this one, and can be had
+    /// when that is over; else it may be the graph's, and is kept from now on.
     block* ordered(request const& r, block_heap::fit const& place, clock* mine, guard& held) {
         tags const   part = place.where->waits_for().within(place.start, place.start + r.bytes);
         block*       b    = place.where;
@@ -382,7 +390,11 @@ private:
             b = take_back(b);
             --allocations_;
         }
-        block_heap::keep_for_capture(b, held_up->slot());
+        if (plain()) {
+            block_heap::keep_for_capture(b, held_up->slot());
+        } else {
+            clocks_.pass_over(held_up->slot());
+        }
         return nullptr;
     }
 
