@@ -212,6 +212,25 @@ TEST_CASE("block_heap: what a stream may still use is not joined to what its gra
     } while (std::next_permutation(order.begin(), order.end()));
 }
 
+TEST_CASE("block_heap: what graphs keep of a block that is out is noted until it is dropped") {
+    block_heap heap;
+    heap.add(at(0x100000), 1 << 12, 256, {});
+    block* const b = take(heap, 512);
+    heap.keep(b, {});
+    CHECK(b->waits_for().empty());
+    heap.keep(b, tags{{0x100000, 0x100100, tag::captured, 2}});
+    CHECK(*b->waits_for().begin() == tag{0x100000, 0x100100, tag::captured, 2});
+    heap.drop(never);
+    CHECK_FALSE(b->waits_for().empty());
+    heap.drop(always);
+    CHECK(b->waits_for().empty());
+    heap.keep(b, tags{{0x100000, 0x100100, tag::captured, 2}});
+    heap.give(b, never);
+    block const* const all = heap.chunks()[0].first;
+    CHECK(all->after == nullptr);
+    CHECK(*all->waits_for().begin() == tag{0x100000, 0x100100, tag::captured, 2});
+}
+
 TEST_CASE("block_heap: a chunk that can grow always ends with a free block, which is taken last") {
     block_heap heap{true};
     heap.add(at(0x100000), 4096, 256, {});

@@ -103,6 +103,16 @@ TEST_CASE("tags: what a graph keeps and what its stream may still use stay two p
     CHECK(*t.begin() == tag{0, 100, 4, 7});
 }
 
+TEST_CASE("tags: what graphs keep is one piece over all of it") {
+    tags t{{200, 300, tag::captured, 7}};
+    CHECK(t.merge(tags{{0, 50, tag::captured, 7}}, none));
+    CHECK(t.merge(tags{{50, 200, 4, 7}}, none));
+    CHECK(t.merge(tags{{300, 400, 4, 7}}, none));
+    REQUIRE(count(t.kept()) == 1);
+    CHECK(*t.kept().begin() == tag{0, 300, tag::captured, 7});
+    CHECK(tags{{0, 50, 4, 7}}.kept().empty());
+}
+
 TEST_CASE("tags: where there is no room, pieces span a gap between those of their own kind") {
     tags t;
     for (std::uintptr_t i = 0; i <= tags::most; ++i) {

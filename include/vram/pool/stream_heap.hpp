@@ -283,9 +283,9 @@ public:
         clocks_.retire(s);
     }
     void forget_captures() noexcept {
-        cool();
         clocks_.forget_captures();
-        heaps_.tidy([&](tag const& t) { return t.epoch == tag::captured || clocks_.settled(t); });
+        heaps_.drop([](tag const& t) { return t.epoch == tag::captured; });
+        tidy();
     }
 
     /// Joins what rests first, so that the figures are those of the memory. `behind(block)` is how
@@ -348,7 +348,9 @@ private:
         for (;;) {
             auto const price = clocks_.for_asker(mine, captured);
             auto const place = heap.find(r.bytes, r.alignment, price, all);
-            if (place.where != nullptr && place.cost == 0) { return hand_out(r, place)->pointer(); }
+            if (place.where != nullptr && place.cost == 0) {
+                return (captured ? hand_out_kept(r, place) : hand_out(r, place))->pointer();
+            }
             if (cool()) {       // what rests may do, alone or joined to something
                 heap.reserve(); // which may have used up notes
                 continue;
@@ -401,6 +403,14 @@ private:
     block* hand_out(request const& r, block_heap::fit const& place) noexcept {
         return handed_out(r.asked, r.alignment, heaps_.of(*place.where).take(place, r.bytes));
     }
+    /// The same for a stream that is being captured: what earlier graphs keep of the place they do,
+    /// also when the block comes back outside of a capture.
+    block* hand_out_kept(request const& r, block_heap::fit const& place) noexcept {
+        tags const   before = place.where->waits_for().within(place.start, place.start + r.bytes);
+        block* const b      = hand_out(r, place);
+        heaps_.of(*b).keep(b, before.kept());
+        return b;
+    }
     block* handed_out(std::size_t asked, std::size_t alignment, block* b) noexcept {
         b->slack     = static_cast<std::uint16_t>(b->bytes - asked);
         b->alignment = std::countr_zero(alignment) & 63;
@@ -444,16 +454,23 @@ private:
     /// Whether a stream that frees something has nothing more to do than to remember it.
     [[nodiscard]] bool plain() const noexcept { return events_ == event_policy::lazy && !graphs_; }
 
+    /// The stream in `slot` holds a block that comes back; so do graphs that kept it meanwhile.
+    void hold(block* b, std::uint64_t epoch, std::size_t slot) noexcept {
+        if (b->slot != block::several) { return block_heap::hold(b, {0, 0, epoch, slot}); }
+        tags all = b->waits_for();
+        (void)all.merge(tags{{b->address, b->end(), epoch, slot}}, settled()); // two have room
+        heaps_.of(*b).hold(b, all);
+    }
     /// Notes who holds a block that is freed on `s`. Where it can be nobody, the stream is waited
     /// for, and the answer is false.
     bool freed_on(stream s, block* b) noexcept {
         try {
             clock& c = clocks_.of(s);
             if (!plain() && Platform::capturing(s)) {
-                block_heap::hold(b, {0, 0, c.mark_captured(), c.slot()});
+                hold(b, c.mark_captured(), c.slot());
                 return true;
             }
-            block_heap::hold(b, {0, 0, c.mark(), c.slot()});
+            hold(b, c.mark(), c.slot());
             if (events_ == event_policy::eager) { c.try_record(); }
             return true;
         } catch (...) { report_error({.kind = mishap::platform_error, .pointer = b->pointer()}); }

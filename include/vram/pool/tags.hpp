@@ -88,6 +88,19 @@ public:
         }
     }
 
+    /// What graphs keep, all for one stream: at most one piece, from the first of it to the last.
+    [[nodiscard]] tags kept() const noexcept {
+        tags all;
+        for (tag const& t : *this) {
+            if (t.epoch != tag::captured) { continue; }
+            if (all.size_ == 0) { all = tags{t}; }
+            tag& a  = all.items_[0];
+            a.begin = t.begin < a.begin ? t.begin : a.begin;
+            a.end   = t.end > a.end ? t.end : a.end;
+        }
+        return all;
+    }
+
     /// Nothing that `slot` may still be using ends by itself: a graph is being captured there.
     void keep_for_capture(std::size_t slot) noexcept {
         for (std::size_t i = 0; i < size_; ++i) {
