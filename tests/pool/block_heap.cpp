@@ -6,6 +6,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <random>
@@ -179,6 +180,55 @@ TEST_CASE("block_heap: what is kept for a capture is not joined away") {
     } const price;
     CHECK(heap.find(1 << 16, 256, price, true).where == nullptr);
     CHECK(heap.find(256, 256, price, true).start != 0x100000);
+}
+
+TEST_CASE("block_heap: what a stream may still use is not joined to what its graph keeps") {
+    std::vector<std::size_t> order{0, 1, 2, 3};
+    do {
+        for (bool const in_place : {false, true}) {
+            block_heap heap{in_place};
+            heap.add(at(0x100000), 4 * 512, 256, {});
+            std::vector<block*> blocks;
+            for (std::size_t i = 0; i < 4; ++i) { blocks.push_back(take(heap, 512)); }
+            for (std::size_t const i : order) { // every second one is a graph's
+                std::uint64_t const epoch = i % 2 == 0 ? 3 : tag::captured;
+                give(heap, blocks[i], tags{{blocks[i]->address, blocks[i]->end(), epoch, 2}},
+                     never);
+            }
+            heap.tidy([](tag const& t) { return t.epoch == tag::captured; }); // all is forgotten
+            bool waits[4]{};
+            heap.for_each([&](block const& b) {
+                for (tag const& t : b.waits_for()) {
+                    CHECK(t.epoch == 3);
+                    for (std::size_t i = 0; i < 4; ++i) {
+                        auto const from = 0x100000 + i * 512;
+                        waits[i]        = waits[i] || (t.begin <= from && t.end >= from + 512);
+                    }
+                }
+            });
+            CHECK((waits[0] && waits[2]));
+            CHECK_FALSE((waits[1] || waits[3]));
+        }
+    } while (std::next_permutation(order.begin(), order.end()));
+}
+
+TEST_CASE("block_heap: what graphs keep of a block that is out is noted until it is dropped") {
+    block_heap heap;
+    heap.add(at(0x100000), 1 << 12, 256, {});
+    block* const b = take(heap, 512);
+    heap.keep(b, {});
+    CHECK(b->waits_for().empty());
+    heap.keep(b, tags{{0x100000, 0x100100, tag::captured, 2}});
+    CHECK(*b->waits_for().begin() == tag{0x100000, 0x100100, tag::captured, 2});
+    heap.drop(never);
+    CHECK_FALSE(b->waits_for().empty());
+    heap.drop(always);
+    CHECK(b->waits_for().empty());
+    heap.keep(b, tags{{0x100000, 0x100100, tag::captured, 2}});
+    heap.give(b, never);
+    block const* const all = heap.chunks()[0].first;
+    CHECK(all->after == nullptr);
+    CHECK(*all->waits_for().begin() == tag{0x100000, 0x100100, tag::captured, 2});
 }
 
 TEST_CASE("block_heap: a chunk that can grow always ends with a free block, which is taken last") {

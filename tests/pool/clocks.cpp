@@ -192,3 +192,19 @@ TEST_CASE("clocks: what is covered is found done when somebody asks, and nobody 
     CHECK(all.events() == 1);
     CHECK(all.waits() == 0);
 }
+
+TEST_CASE("clocks: a stream that is passed over has nothing to be had until somebody looks again") {
+    sim_node   node;
+    sim_clocks all;
+    sim_stream a, b;
+    work(a);
+    auto const covered = freed(all, a);
+    all.cover(covered);
+    auto const held = freed(all, a);
+    all.pass_over(all.of(a).slot());
+    CHECK(all.of(held, &all.of(b), false) == sim_clocks::not_to_be_had);
+    CHECK(all.of(held, &all.of(a), false) == sim_clocks::nothing);   // its own
+    CHECK(all.of(covered, &all.of(b), false) == sim_clocks::a_wait); // there is an event for that
+    all.look_again();
+    CHECK(all.of(held, &all.of(b), false) == sim_clocks::a_wait);
+}

@@ -525,6 +525,122 @@ TEST_CASE("pool: what a capture frees is not another's until the graphs are forg
     mr.deallocate(other, r, 2_MiB);
 }
 
+TEST_CASE("pool: what is used beside memory of a graph is waited for when that is forgotten") {
+    for (bool const graph_first : {true, false}) {
+        sim_node    node{{.on_report = sim_on_report::collect}};
+        pool        mr{sim_resource{}, {.initial_size = 2_MiB, .max_size = 2_MiB, .graphs = true}};
+        sim_stream  s, other;
+        void* const a = mr.allocate(s, 1_MiB);
+        void* const b = mr.allocate(s, 1_MiB); // its neighbour
+        use(s, a, 1_MiB);
+        if (!graph_first) { mr.deallocate(s, a, 1_MiB); }
+        sim_graph::begin(s);
+        mr.deallocate(s, b, 1_MiB);
+        sim_graph const graph = sim_graph::end(s);
+        if (graph_first) { mr.deallocate(s, a, 1_MiB); }
+        mr.forget_captures();
+        void* const c = mr.allocate(other, 1_MiB);
+        void* const d = mr.allocate(other, 1_MiB);
+        use(other, c, 1_MiB);
+        use(other, d, 1_MiB);
+        mr.deallocate(other, c, 1_MiB);
+        mr.deallocate(other, d, 1_MiB);
+        s.synchronize();
+        other.synchronize();
+        CHECK(node.reports().empty());
+    }
+}
+
+TEST_CASE("pool: what a stream used before a capture can be had when it ends, after a wait") {
+    for (bool const forgets : {false, true}) {
+        sim_node   node{{.on_report = sim_on_report::collect}};
+        pool       mr{sim_resource{}, {.initial_size = 2_MiB, .max_size = 2_MiB, .graphs = true}};
+        sim_stream s, other;
+        void*      p = mr.allocate(s, 2_MiB);
+        use(s, p, 2_MiB);
+        mr.deallocate(s, p, 2_MiB);
+        sim_graph::begin(s);
+        CHECK(mr.try_allocate(other, 2_MiB) == nullptr); // nothing says how far that stream is
+        CHECK(mr.try_allocate_sync(2_MiB) == nullptr);
+        CHECK(mr.trim() == 0);
+        sim_graph const graph = sim_graph::end(s);
+        if (forgets) { mr.forget_captures(); } // of which it is none
+        p = mr.allocate(other, 2_MiB);
+        use(other, p, 2_MiB);
+        mr.deallocate(other, p, 2_MiB);
+        s.synchronize();
+        other.synchronize();
+        CHECK(node.reports().empty());
+    }
+}
+
+TEST_CASE("pool: what a graph keeps it keeps when a later capture's block comes back outside") {
+    for (int const how : {0, 1, 2, 3}) {
+        sim_node   node{{.on_report = sim_on_report::collect}};
+        pool       mr{sim_resource{}, {.initial_size = 4_MiB, .max_size = 4_MiB, .graphs = true}};
+        sim_stream s, other, third;
+        sim_graph::begin(s);
+        void* p = mr.allocate(s, 2_MiB);
+        mr.deallocate(s, p, 2_MiB);
+        sim_graph const first = sim_graph::end(s);
+        sim_graph::begin(s);
+        p = mr.allocate(s, 3_MiB); // also of memory that no graph uses
+        use(s, p, 3_MiB);
+        sim_graph second = sim_graph::end(s);
+        second.launch(s);
+        s.synchronize();
+        auto const usual = mr.usage().allocations;
+        switch (how) {
+        case 0: mr.deallocate(s, p, 3_MiB); break;
+        case 1: mr.deallocate(other, p, 3_MiB); break;
+        case 2: mr.deallocate_sync(p, 3_MiB); break;
+        default: break;
+        }
+        if (how != 3) {
+            CHECK(mr.try_allocate(third, 2_MiB + 256) == nullptr); // the first may run again
+            CHECK(mr.try_allocate(s, 2_MiB + 256) == nullptr);     // so has its own stream to wait
+            CHECK(mr.try_allocate_sync(2_MiB + 256) == nullptr);
+            void* const rest = mr.allocate(third, 2_MiB);
+            mr.deallocate(third, rest, 2_MiB);
+            sim_graph::begin(s);
+            CHECK(mr.try_allocate(s, 2_MiB) == p); // but for its captures
+            mr.deallocate(s, p, 2_MiB);
+            (void)sim_graph::end(s);
+            CHECK(mr.usage().allocations == usual + 2);
+        }
+        mr.forget_captures();
+        if (how == 3) { mr.deallocate(s, p, 3_MiB); }
+        p = mr.allocate(third, 4_MiB);
+        mr.deallocate(third, p, 4_MiB);
+        CHECK(mr.trim() == 4_MiB);
+        CHECK(node.reports().empty());
+    }
+}
+
+TEST_CASE("pool: who uses a graph's memory outside of captures is waited for when that ends") {
+    sim_node   node{{.on_report = sim_on_report::collect}};
+    pool       mr{sim_resource{}, {.initial_size = 2_MiB, .max_size = 2_MiB, .graphs = true}};
+    sim_stream s, other, third;
+    sim_graph::begin(s);
+    void* p = mr.allocate(s, 2_MiB);
+    mr.deallocate(s, p, 2_MiB);
+    sim_graph const first = sim_graph::end(s);
+    sim_graph::begin(s);
+    p                      = mr.allocate(s, 2_MiB);
+    sim_graph const second = sim_graph::end(s);
+    use(other, p, 2_MiB);
+    mr.deallocate(other, p, 2_MiB);
+    sim_graph::begin(s);
+    CHECK(mr.try_allocate(s, 1_MiB) == nullptr); // a graph may run before that is done
+    (void)sim_graph::end(s);
+    mr.forget_captures();
+    p = mr.allocate(third, 2_MiB);
+    use(third, p, 2_MiB);
+    mr.deallocate(third, p, 2_MiB);
+    third.synchronize();
+    CHECK(node.reports().empty());
+}
+
 TEST_CASE("pool: that captures are forgotten is told to the upstream") {
     pool mr{doubles::archetype<>{}};
     mr.forget_captures();

@@ -109,6 +109,51 @@ TEST_CASE("slab_heap: what is kept for a capture is that capture's, until it is 
     CHECK(counts_agree(heap));
 }
 
+TEST_CASE("slab_heap: what was laid aside is nobody's until captures are forgotten") {
+    slab_heap heap{256};
+    heap.reserve_slot(1);
+    heap.add(at(0x1000), 4 * 256, nullptr);
+    slab_heap::note* n[4]{};
+    for (auto& each : n) { each = heap.take_clean(); }
+    for (std::size_t const i : {1, 3}) {
+        heap.keep(n[i], 0);
+        CHECK(heap.take_kept(0) == n[i]);
+        CHECK(n[i]->lent);
+    }
+    heap.give(n[0], 1, 6);
+    heap.lay_aside(n[1], 1, 7);
+    heap.give(n[2], 1, 8);
+    heap.lay_aside(n[3], 0, 0); // no stream uses it
+    CHECK_FALSE(n[1]->lent);
+    CHECK(heap.take_kept(0) == nullptr);
+    CHECK(heap.take_kept(1) == nullptr);
+    CHECK(heap.take_clean() == nullptr);
+    CHECK(heap.take_own(1) == n[2]);
+    heap.give(n[2], 1, 8);
+    slab_heap moved{std::move(heap)};
+    moved.forget_captures();
+    CHECK(moved.take_clean() == n[3]);
+    for (std::size_t const i : {0, 1, 2}) { // by their epochs, however they came
+        CHECK(moved.oldest(1) == n[i]);
+        CHECK(moved.take(n[i]) == n[i]);
+    }
+    CHECK(moved.oldest(1) == nullptr);
+    CHECK(counts_agree(moved));
+}
+
+TEST_CASE("slab_heap: what is out when captures are forgotten is lent no more") {
+    slab_heap heap{256};
+    heap.reserve_slot(0);
+    heap.add(at(0x1000), 256, nullptr);
+    auto* const n = heap.take_clean();
+    CHECK_FALSE(n->lent);
+    heap.keep(n, 0);
+    CHECK(heap.take_kept(0) == n);
+    CHECK(n->lent);
+    heap.forget_captures();
+    CHECK_FALSE(n->lent);
+}
+
 TEST_CASE("slab_heap: chunks of any number of blocks, side by side, are told apart") {
     slab_heap      heap{256 * 5};
     std::uintptr_t where = 0x7000100;

@@ -48,6 +48,29 @@ TEST_CASE("slab_shelves: each stream's blocks by age, and any can be taken out")
     CHECK(shelves.oldest(1) == &other);
 }
 
+TEST_CASE("slab_shelves: a note that comes late is put where its epoch says") {
+    for (std::uint64_t const epoch : {1U, 3U, 5U}) { // the oldest, in the middle, the newest
+        slab_shelves shelves;
+        shelves.reserve(0);
+        auto a = shelf_note(0), b = shelf_note(0), late = shelf_note(0);
+        a.epoch    = 2;
+        b.epoch    = 4;
+        late.epoch = epoch;
+        shelves.add(&a);
+        shelves.add(&b);
+        shelves.add_in_order(&late);
+        std::uint64_t last = 0;
+        for (int i = 0; i < 3; ++i) {
+            auto* const n = shelves.oldest(0);
+            CHECK(n->epoch > last);
+            last = n->epoch;
+            shelves.remove(*n);
+        }
+        CHECK(shelves.oldest(0) == nullptr);
+        CHECK(shelves.take_newest(0) == nullptr);
+    }
+}
+
 TEST_CASE("slab_shelves: what is kept for graphs is apart from what waits") {
     slab_shelves shelves;
     shelves.reserve(0);

@@ -92,6 +92,38 @@ TEST_CASE("tags: a piece kept for a capture stays kept when it is joined") {
     CHECK(at(t, 1, 1) == 1);
 }
 
+TEST_CASE("tags: what a graph keeps and what its stream may still use stay two pieces") {
+    tags t{{0, 100, 4, 7}};
+    CHECK(t.merge(tags{{100, 200, tag::captured, 7}}, none));
+    CHECK(count(t) == 2);
+    CHECK(t.merge(tags{{200, 300, tag::captured, 7}}, none));
+    CHECK(count(t) == 2);
+    t.drop([](tag const& each) { return each.epoch == tag::captured; }); // captures are forgotten
+    REQUIRE(count(t) == 1);
+    CHECK(*t.begin() == tag{0, 100, 4, 7});
+}
+
+TEST_CASE("tags: what graphs keep is one piece over all of it") {
+    tags t{{200, 300, tag::captured, 7}};
+    CHECK(t.merge(tags{{0, 50, tag::captured, 7}}, none));
+    CHECK(t.merge(tags{{50, 200, 4, 7}}, none));
+    CHECK(t.merge(tags{{300, 400, 4, 7}}, none));
+    REQUIRE(count(t.kept()) == 1);
+    CHECK(*t.kept().begin() == tag{0, 300, tag::captured, 7});
+    CHECK(tags{{0, 50, 4, 7}}.kept().empty());
+}
+
+TEST_CASE("tags: where there is no room, pieces span a gap between those of their own kind") {
+    tags t;
+    for (std::uintptr_t i = 0; i <= tags::most; ++i) {
+        std::uint64_t const epoch = i % 2 == 0 ? tag::captured : 5;
+        CHECK(t.merge(tags{{i * 100, i * 100 + 80, epoch, 7}}, none));
+    }
+    t.drop([](tag const& each) { return each.epoch == tag::captured; });
+    for (std::uintptr_t i = 1; i < tags::most; i += 2) { CHECK(at(t, i * 100, 7) == 5); }
+    CHECK(at(t, 0, 7) == 0);
+}
+
 TEST_CASE("tags: however they are joined, no place waits for less than it must") {
     std::mt19937 random{1};
     for (int round = 0; round < 2000; ++round) {

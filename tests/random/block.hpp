@@ -24,6 +24,7 @@ struct block {
     std::uint64_t  number    = 0;     ///< what is written into it, where it is used at all
     std::uint64_t  born      = 0;     ///< how many blocks its player had taken before
     bool           sync      = false; ///< it was asked for without a stream
+    bool           captured  = false; ///< in a capture, and graphs may still use the memory
 
     [[nodiscard]] void* pointer() const noexcept { return reinterpret_cast<void*>(at); }
 

@@ -53,12 +53,14 @@ public:
         while (!blocks_.empty()) { give(blocks_.size() - 1); }
     }
     void forget_marks() noexcept { marks_.clear(); }
-    /// No captured graph will run again.
+    /// No captured graph will run again. Its stream goes on meanwhile with what is no graph's.
     void forget_graphs() {
-        if (graphs_.empty()) { return; }
+        if (!kept_) { return; }
         platform::synchronize(captured());
         graphs_.clear();
-        kept_ = std::make_unique<laws::claims>();
+        for (int i = 0; i < 4; ++i) { give_one_of_captured(); }
+        for (block& b : blocks_) { b.captured = false; }
+        kept_.reset();
         pool_.forget_captures();
     }
     /// A block of another player is this one's.
@@ -131,6 +133,7 @@ private:
         }
         if (dice_.one_in(8)) { hand_over(b, any_stream()); }
         pool_.deallocate(shared_.streams[b.user], b.pointer(), b.bytes, b.alignment);
+        if (b.captured) { hand_over(b, 0); } // before other graphs use the memory
     }
 
     /// What is done now and then.
@@ -176,38 +179,76 @@ private:
     [[nodiscard]] vram::sim_stream_view captured() const { return shared_.streams[0]; }
 
     /// Blocks that live and die while a stream is captured: their memory is the graph's until it is
-    /// forgotten. The graph runs, now and later.
+    /// forgotten. The graph runs, now and later. Some blocks of a graph that runs once stay, and
+    /// come back outside of the capture; while one is out, no graph runs that may have its memory.
     void capture() {
-        if (!graphs_.empty() && dice_.one_in(4)) { return forget_graphs(); }
+        if (kept_ && dice_.one_in(4)) { return forget_graphs(); }
         if (!graphs_.empty() && dice_.one_in(2)) {
+            for (block const& b : blocks_) {
+                if (b.captured) { return; }
+            }
             return graphs_[dice_.below(graphs_.size())].launch(captured());
         }
         if (!kept_) { kept_ = std::make_unique<laws::claims>(); }
         std::vector<block> own;
+        bool const         once = dice_.one_in(4);
         vram::sim_graph::begin(captured(), vram::sim_capture_mode::relaxed);
         for (int left = static_cast<int>(dice_.below(24)); left > 0 || !own.empty(); --left) {
             if (left > 0 && dice_.one_in(2)) {
                 take_captured(own);
             } else if (!own.empty()) {
                 std::swap(own[dice_.below(own.size())], own.back());
-                give_captured(own.back());
+                if (once && out_ + own.back().bytes <= plan_.room && dice_.one_in(2)) {
+                    out_ += own.back().bytes;
+                    blocks_.push_back(own.back());
+                } else {
+                    give_captured(own.back());
+                }
                 own.pop_back();
+            } else {
+                give_any_to_graph();
             }
         }
         graphs_.push_back(vram::sim_graph::end(captured()));
         graphs_.back().launch(captured());
+        if (once) { graphs_.pop_back(); }
+    }
+    /// The place of a block that the captured stream used last, or how many there are.
+    [[nodiscard]] std::size_t one_of_captured() noexcept {
+        std::size_t const first = blocks_.empty() ? 0 : dice_.below(blocks_.size());
+        for (std::size_t i = first; i < blocks_.size(); ++i) {
+            if (blocks_[i].user == 0) { return i; }
+        }
+        return blocks_.size();
+    }
+    void give_one_of_captured() {
+        if (auto const i = one_of_captured(); i != blocks_.size()) { give(i); }
+    }
+    /// An ordinary block comes back in the capture.
+    void give_any_to_graph() {
+        auto const i = one_of_captured();
+        if (i == blocks_.size()) { return; }
+        std::swap(blocks_[i], blocks_.back());
+        out_ -= blocks_.back().bytes;
+        give_to_graph(blocks_.back());
+        blocks_.pop_back();
     }
     void take_captured(std::vector<block>& own) {
-        block       b{.bytes = plan_.size(dice_), .alignment = 256, .number = dice_.next()};
+        block b{.bytes = plan_.size(dice_), .alignment = 256, .number = dice_.next()};
+        b.captured    = true;
         void* const p = pool_.try_allocate(captured(), b.bytes);
         if (p == nullptr) { return; }
-        b.at = reinterpret_cast<std::uintptr_t>(p);
+        b.at   = reinterpret_cast<std::uintptr_t>(p);
+        b.born = taken_++;
         if (!shared_.taken.take(b.at, b.bytes)) { shared_.wrong("a byte was handed out twice"); }
         if (watched(b)) { write(b); }
         own.push_back(b);
     }
     void give_captured(block const& b) {
         if (watched(b)) { read(b); }
+        give_to_graph(b);
+    }
+    void give_to_graph(block const& b) {
         if (!shared_.taken.give(b.at, b.bytes)) {
             shared_.wrong("a block's bytes are not its own");
         }

@@ -34,6 +34,7 @@ struct block : links { // in its bin
     };
     static constexpr std::uint32_t nobody  = ~std::uint32_t{0};     ///< uses it: it is clean
     static constexpr std::uint32_t several = ~std::uint32_t{0} - 1; ///< use parts of it: `note`
+    // While it is handed out only `several` says something: `note` is what graphs keep of it.
 
     std::uintptr_t address = 0;
     std::size_t    bytes   = 0;

@@ -124,13 +124,17 @@ public:
         if (only + 1 == held.end() && only->begin <= b->address && only->end >= b->end()) {
             return hold(b, *only);
         }
-        b->slot       = block::several;
-        b->note       = notes_.make();
-        b->note->what = held;
+        note(b, held);
     }
     static void hold(block* b, tag const& whole) noexcept {
         b->slot  = static_cast<std::uint32_t>(whole.slot);
         b->epoch = whole.epoch;
+    }
+
+    /// A block was handed out, and graphs keep this of it meanwhile. After `reserve`: the note is
+    /// made now, so that there is one when the block comes back.
+    void keep(block* b, tags const& kept) noexcept {
+        if (!kept.empty()) { note(b, kept); }
     }
 
     /// Takes back a block that was handed out and says who holds it, and joins it with its free
@@ -300,6 +304,14 @@ public:
         }
     }
 
+    /// Drops the tags that `settled(tag)` calls done, also where a block is out; joins nothing.
+    template <class Settled>
+    void drop(Settled const& settled) noexcept {
+        for (chunk const& c : chunks_) {
+            for (block* b = c.first; b != nullptr; b = b->after) { refresh(b, settled); }
+        }
+    }
+
     /// Whatever the stream in `slot` may still be using is kept for a graph that is captured on it.
     void keep_for_capture(std::size_t slot) noexcept {
         for (chunk const& c : chunks_) {
@@ -370,6 +382,12 @@ private:
         if (left.empty() || tail->slot == block::several || !notes_.empty()) { hold(tail, left); }
     }
 
+    /// Who may still be using a block of which nothing is noted: in a note of its own.
+    void note(block* b, tags const& held) noexcept {
+        b->slot       = block::several;
+        b->note       = notes_.make();
+        b->note->what = held;
+    }
     /// Nobody uses the block any more.
     void release(block* b) noexcept {
         if (b->slot == block::several) { notes_.put_back(b->note); }
@@ -442,9 +460,10 @@ private:
     [[nodiscard]] static block* free_one(block* b) noexcept {
         return b != nullptr && b->now == block::state::free ? b : nullptr;
     }
-    /// Whether one stream, or nobody, holds all of both.
+    /// Whether one stream, or nobody, holds all of both. What a graph keeps is of another kind.
     [[nodiscard]] static bool alike(block const& a, block const& b) noexcept {
-        return a.slot == b.slot && a.slot != block::several;
+        if (a.slot != b.slot || a.slot == block::several) { return false; }
+        return (a.epoch == tag::captured) == (b.epoch == tag::captured) || a.slot == block::nobody;
     }
     /// Joins `b`, in no bin, to the block before it, which is in one and alike.
     block* join_up(block* front, block* b) noexcept {
@@ -490,7 +509,7 @@ private:
     template <class Settled>
     bool absorb(block* b, Settled const& settled) noexcept {
         block* const gone = b->after;
-        if (b->slot == gone->slot && b->slot != block::several) { // nearly always
+        if (alike(*b, *gone)) { // nearly always
             b->epoch = b->epoch > gone->epoch ? b->epoch : gone->epoch;
         } else if (gone->bytes != 0 && !join_tags(b, gone, settled)) {
             return false;

@@ -91,6 +91,10 @@ public:
     void tidy(Settled const& settled) noexcept {
         for (block_heap& heap : *this) { heap.tidy(settled); }
     }
+    template <class Settled>
+    void drop(Settled const& settled) noexcept {
+        for (block_heap& heap : *this) { heap.drop(settled); }
+    }
     void keep_for_capture(std::size_t slot) noexcept {
         for (block_heap& heap : *this) { heap.keep_for_capture(slot); }
     }

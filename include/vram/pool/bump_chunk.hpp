@@ -109,7 +109,7 @@ public:
     void wait_for(tag const& t) noexcept {
         if (waits_.size() != 0) {
             tag& lowest = waits_[waits_.size() - 1];
-            if (of_one_kind(lowest, t) && t.begin <= lowest.begin && lowest.begin <= t.end) {
+            if (tag::of_one_kind(lowest, t) && t.begin <= lowest.begin && lowest.begin <= t.end) {
                 lowest.begin = t.begin;
                 lowest.end   = t.end > lowest.end ? t.end : lowest.end;
                 lowest.epoch = t.epoch > lowest.epoch ? t.epoch : lowest.epoch;
@@ -143,7 +143,7 @@ public:
     /// There is one such note for a stream, over all that it gave back here, and one for graphs.
     void hand_over(tag const& t) noexcept {
         for (tag& o : others_) {
-            if (!of_one_kind(o, t)) { continue; }
+            if (!tag::of_one_kind(o, t)) { continue; }
             o.begin = t.begin < o.begin ? t.begin : o.begin;
             o.end   = t.end > o.end ? t.end : o.end;
             o.epoch = t.epoch > o.epoch ? t.epoch : o.epoch;
@@ -230,10 +230,6 @@ private:
             }
         }
         top_ = to;
-    }
-    /// Whether two tags may become one: what a graph keeps is not what a stream is done with.
-    [[nodiscard]] static bool of_one_kind(tag const& a, tag const& b) noexcept {
-        return a.slot == b.slot && (a.epoch == tag::captured) == (b.epoch == tag::captured);
     }
     /// What is waited for below `until` is so no longer. What a graph keeps it keeps: the next user
     /// is captured on the same stream, and may give it back when the capture is over.

@@ -44,6 +44,7 @@ public:
         by_name_ = other.by_name_;
         recent_  = std::exchange(other.recent_, nullptr);
         crowd_   = std::exchange(other.crowd_, 16);
+        closed_  = std::exchange(other.closed_, false);
         return *this;
     }
     ~clocks() { drop(); }
@@ -72,7 +73,7 @@ public:
         bool const kept = epoch == tag::captured;
         if (own && captured == kept) { return nothing; }
         if (slots_[slot]->done(epoch)) { return nothing; }
-        if (captured || kept) { return not_to_be_had; }
+        if (captured || kept || slots_[slot]->closed(epoch)) { return not_to_be_had; }
         return asker != nullptr && asker->waited(slot) >= epoch ? nothing : a_wait;
     }
     [[nodiscard]] price of(tags const& held, clock const* asker, bool captured) const noexcept {
@@ -98,6 +99,17 @@ public:
     };
     [[nodiscard]] pricing for_asker(clock const* asker, bool captured) const noexcept {
         return {*this, asker, captured};
+    }
+
+    /// The stream in `slot` cannot be waited for, because it is being captured: what it may still
+    /// use is not to be had until `look_again`.
+    void pass_over(std::size_t slot) noexcept {
+        slots_[slot]->close();
+        closed_ = true;
+    }
+    void look_again() noexcept {
+        if (!std::exchange(closed_, false)) { return; }
+        for (clock* each : slots_) { each->open(); }
     }
 
     /// Makes `asker` wait, on its stream, for all that `held` waits for and that is not done.
@@ -270,6 +282,7 @@ private:
     address_map<clock> by_key_;
     bool               by_name_;
     clock*             recent_ = nullptr;
+    bool               closed_ = false; ///< some streams are passed over
     std::size_t crowd_ = 16; ///< so many clocks, and a free one is looked for before one is made
 };
 

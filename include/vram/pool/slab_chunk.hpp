@@ -39,6 +39,7 @@ struct slab_chunk {
         std::uint32_t slot  = 0; ///< while it waits: for whom
         unsigned char shift = 0; ///< while it is out: the alignment asked for, as a power of two
         place         at    = place::clean;
+        bool          lent  = false; ///< while it is out: a graph keeps it, the one of `slot`
     };
 
     /// `size` bytes at `at`, blocks of `stride`; all of them are out.

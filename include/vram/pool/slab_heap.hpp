@@ -52,6 +52,7 @@ public:
           chunks_{std::move(other.chunks_)},
           shelves_{std::move(other.shelves_)},
           with_clean_{std::exchange(other.with_clean_, nullptr)},
+          aside_{std::exchange(other.aside_, nullptr)},
           total_{std::exchange(other.total_, 0)},
           out_{std::exchange(other.out_, 0)} {}
     slab_heap& operator=(slab_heap&& other) noexcept {
@@ -64,6 +65,7 @@ public:
         chunks_     = std::move(other.chunks_);
         shelves_    = std::move(other.shelves_);
         with_clean_ = std::exchange(other.with_clean_, nullptr);
+        aside_      = std::exchange(other.aside_, nullptr);
         total_      = std::exchange(other.total_, 0);
         out_        = std::exchange(other.out_, 0);
         return *this;
@@ -99,7 +101,11 @@ public:
         note* const n = shelves_.take_newest(slot);
         return n != nullptr ? hand_out(n) : nullptr;
     }
-    [[nodiscard]] note* take_kept(std::size_t slot) noexcept { return take(shelves_.kept(slot)); }
+    [[nodiscard]] note* take_kept(std::size_t slot) noexcept {
+        note* const n = take(shelves_.kept(slot));
+        if (n != nullptr) { n->lent = true; }
+        return n;
+    }
     [[nodiscard]] note* take_clean() noexcept {
         chunk* const c = with_clean_;
         if (c == nullptr) { return nullptr; }
@@ -155,7 +161,16 @@ public:
     void keep(note* n, std::size_t slot) noexcept {
         --out_;
         n->home->make_wait(*n, slot, 0, place::kept);
+        n->lent = false;
         shelves_.add_kept(n);
+    }
+    /// The same: a graph keeps it for one stream, and the one in `slot` may use it up to `epoch`
+    /// (0: nobody does). Nobody has it until captures are forgotten.
+    void lay_aside(note* n, std::size_t slot, std::uint64_t epoch) noexcept {
+        --out_;
+        n->home->make_wait(*n, slot, epoch, place::kept);
+        n->lent  = false;
+        n->older = std::exchange(aside_, n);
     }
 
     /// Whatever waits for what `done(slot, epoch)` calls over is clean.
@@ -167,10 +182,22 @@ public:
             }
         }
     }
-    /// No captured graph will run again.
+    /// No captured graph will run again. What was laid aside waits for who used it last.
     void forget_captures() noexcept {
+        for (chunk* c : chunks_) {
+            for (note& n : c->notes) { n.lent = false; }
+        }
         for (std::size_t slot = 0; slot < shelves_.size(); ++slot) {
-            while (note* const n = take_kept(slot)) { give_clean(n); }
+            while (note* const n = take(shelves_.kept(slot))) { give_clean(n); }
+        }
+        while (note* const n = aside_) {
+            aside_ = n->older;
+            if (n->epoch == 0) {
+                give_clean(hand_out(n));
+            } else {
+                n->at = place::waiting;
+                shelves_.add_in_order(n);
+            }
         }
     }
 
@@ -240,6 +267,7 @@ private:
     heap_array<chunk*>  chunks_;
     slab_shelves        shelves_;
     chunk*              with_clean_ = nullptr;
+    note*               aside_      = nullptr; ///< the first of what was laid aside
     std::size_t         total_      = 0;
     std::size_t         out_        = 0;
 };

@@ -56,6 +56,17 @@ public:
         n->older                                           = nullptr;
         (n->newer != nullptr ? n->newer->older : s.newest) = n;
     }
+    /// The same, between the older and the newer by its epoch. Cost: the number of the newer.
+    void add_in_order(note* n) noexcept {
+        shelf& s = shelves_[n->slot];
+        n->newer = nullptr;
+        n->older = s.newest;
+        while (n->older != nullptr && n->older->epoch > n->epoch) {
+            n->newer = std::exchange(n->older, n->older->older);
+        }
+        (n->newer != nullptr ? n->newer->older : s.newest) = n;
+        (n->older != nullptr ? n->older->newer : s.oldest) = n;
+    }
     /// Adds a note that is kept.
     void add_kept(note* n) noexcept {
         n->older = std::exchange(shelves_[n->slot].kept, n);

@@ -100,6 +100,12 @@ public:
         return true;
     }
 
+    /// Nothing that no event covers yet is to be had while the stream is being captured.
+    void close() noexcept { closed_ = epoch_; }
+    /// The capture may be over.
+    void               open() noexcept { closed_ = tag::captured; }
+    [[nodiscard]] bool closed(std::uint64_t epoch) const noexcept { return epoch >= closed_; }
+
     /// Ends the epoch with an event, or where there can be none by waiting for the stream.
     void record() {
         try {
@@ -227,7 +233,8 @@ private:
     std::uint64_t             waits_  = 0;
     bool                      marked_ = false; ///< something was freed in this epoch
     bool                      alive_  = true;
-    bool                      keeps_  = false; ///< a captured graph uses memory freed here
+    bool                      keeps_  = false;         ///< a captured graph uses memory freed here
+    std::uint64_t             closed_ = tag::captured; ///< what is freed from then on, for now
     std::size_t               count_  = 0;
     std::size_t               order_[most]{}; ///< events by age
     heap_array<entry>         entries_;

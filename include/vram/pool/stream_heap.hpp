@@ -146,6 +146,7 @@ public:
     /// is none. Waits on the host for the one that is easiest to have.
     [[nodiscard]] chunk remove_idle(guard& held) {
         auto const price = clocks_.for_asker(nullptr, false);
+        clocks_.look_again();
         for (;;) {
             cool();
             auto const found = heaps_.idle_chunk(price);
@@ -153,7 +154,12 @@ public:
             tags const pending = found.what().first->waits_for();
             if (price(pending) == 0) { return found.heap->remove(found.index); }
             clock const* const held_up = clocks_.finish(pending, held);
-            if (held_up != nullptr) { heaps_.keep_for_capture(held_up->slot()); }
+            if (held_up == nullptr) { continue; }
+            if (plain_) {
+                heaps_.keep_for_capture(held_up->slot());
+            } else {
+                clocks_.pass_over(held_up->slot());
+            }
         } // others went on meanwhile: look again
     }
 
@@ -288,9 +294,9 @@ public:
         clocks_.retire(s);
     }
     void forget_captures() noexcept {
-        cool();
         clocks_.forget_captures();
-        heaps_.tidy([&](tag const& t) { return t.epoch == tag::captured || clocks_.settled(t); });
+        heaps_.drop([](tag const& t) { return t.epoch == tag::captured; });
+        tidy();
     }
 
     /// Joins what rests first, so that the figures are those of the memory. `behind(block)` is how
@@ -349,10 +355,13 @@ private:
         heap.reserve();
         clock* const mine     = r.on != nullptr ? &clocks_.of(*r.on) : nullptr;
         bool         captured = mine != nullptr && graphs_ && Platform::capturing(*r.on);
+        clocks_.look_again();
         for (;;) {
             auto const price = clocks_.for_asker(mine, captured);
             auto const place = heap.find(r.bytes, r.alignment, price, all);
-            if (place.where != nullptr && place.cost == 0) { return hand_out(r, place)->pointer(); }
+            if (place.where != nullptr && place.cost == 0) {
+                return (captured ? hand_out_kept(r, place) : hand_out(r, place))->pointer();
+            }
             if (cool()) {       // what rests may do, alone or joined to something
                 heap.reserve(); // which may have used up notes
                 continue;
@@ -366,8 +375,9 @@ private:
         }
     }
 
-    /// Hands out a place that must be waited for. Null: it is being used by a captured stream, and
-    /// is kept for that from now on.
+    /// Hands out a place that must be waited for. Null: it is in use by a stream that is being
+    /// captured. Where captures are looked for, it was given back before this one, and can be had
+    /// when that is over; else it may be the graph's, and is kept from now on.
     block* ordered(request const& r, block_heap::fit const& place, clock* mine, guard& held) {
         tags const   part = place.where->waits_for().within(place.start, place.start + r.bytes);
         block*       b    = place.where;
@@ -393,12 +403,24 @@ private:
             b = take_back(b);
             --allocations_;
         }
-        block_heap::keep_for_capture(b, held_up->slot());
+        if (plain_) {
+            block_heap::keep_for_capture(b, held_up->slot());
+        } else {
+            clocks_.pass_over(held_up->slot());
+        }
         return nullptr;
     }
 
     block* hand_out(request const& r, block_heap::fit const& place) noexcept {
         return handed_out(r.asked, r.alignment, heaps_.of(*place.where).take(place, r.bytes));
+    }
+    /// The same for a stream that is being captured: what earlier graphs keep of the place they do,
+    /// also when the block comes back outside of a capture.
+    block* hand_out_kept(request const& r, block_heap::fit const& place) noexcept {
+        tags const   before = place.where->waits_for().within(place.start, place.start + r.bytes);
+        block* const b      = hand_out(r, place);
+        heaps_.of(*b).keep(b, before.kept());
+        return b;
     }
     block* handed_out(std::size_t asked, std::size_t alignment, block* b) noexcept {
         b->slack     = static_cast<std::uint16_t>(b->bytes - asked);
@@ -440,16 +462,23 @@ private:
         return b != nullptr && b->bytes - b->slack == bytes &&
                std::size_t{1} << b->alignment == alignment;
     }
+    /// The stream in `slot` holds a block that comes back; so do graphs that kept it meanwhile.
+    void hold(block* b, std::uint64_t epoch, std::size_t slot) noexcept {
+        if (b->slot != block::several) { return block_heap::hold(b, {0, 0, epoch, slot}); }
+        tags all = b->waits_for();
+        (void)all.merge(tags{{b->address, b->end(), epoch, slot}}, settled()); // two have room
+        heaps_.of(*b).hold(b, all);
+    }
     /// Notes who holds a block that is freed on `s`. Where it can be nobody, the stream is waited
     /// for, and the answer is false.
     bool freed_on(stream s, block* b) noexcept {
         try {
             clock& c = clocks_.of(s);
             if (!plain_ && Platform::capturing(s)) {
-                block_heap::hold(b, {0, 0, c.mark_captured(), c.slot()});
+                hold(b, c.mark_captured(), c.slot());
                 return true;
             }
-            block_heap::hold(b, {0, 0, c.mark(), c.slot()});
+            hold(b, c.mark(), c.slot());
             if (events_ == event_policy::eager) { c.try_record(); }
             return true;
         } catch (...) { report_error({.kind = mishap::platform_error, .pointer = b->pointer()}); }

@@ -55,21 +55,27 @@ public:
 
     /// Takes a block back, which `on` may still be using; null: nobody is.
     void give(slab_heap& heap, note* n, stream const* on) noexcept {
-        if (on == nullptr) { return heap.give_clean(n); }
+        if (on == nullptr) { return give_unused(heap, n); }
         try {
             clock& c = clocks_.of(*on);
             heap.reserve_slot(c.slot());
             bool const eager = events_ == event_policy::eager;
-            if ((eager || graphs_) && Platform::capturing(*on)) {
+            bool const looks = eager || graphs_;
+            if (looks && Platform::capturing(*on)) {
                 (void)c.mark_captured();
-                return heap.keep(n, c.slot());
+                bool const others = n->lent && n->slot != c.slot(); // two graphs, of two streams
+                return others ? give_unused(heap, n) : heap.keep(n, c.slot());
             }
-            heap.give(n, c.slot(), c.mark());
+            if (looks && n->lent) {
+                heap.lay_aside(n, c.slot(), c.mark());
+            } else {
+                heap.give(n, c.slot(), c.mark());
+            }
             if (eager) { c.try_record(); }
             return;
         } catch (...) { report_error({.kind = mishap::platform_error, .pointer = n->address}); }
         clocks<Platform>::settle(*on);
-        heap.give_clean(n);
+        give_unused(heap, n);
     }
 
     /// Adds a chunk, which the stream `order` may use at once (null: anybody), and takes a block of
@@ -141,6 +147,11 @@ private:
 
     [[nodiscard]] static tags tag_of(note const& n) noexcept {
         return tags{{0, 0, n.epoch, n.slot}};
+    }
+
+    /// Takes a block back that no stream uses; perhaps a graph still does.
+    static void give_unused(slab_heap& heap, note* n) noexcept {
+        return n->lent ? heap.lay_aside(n, n->slot, 0) : heap.give_clean(n);
     }
 
     /// A block that another stream gave back: one that is done with, or waited for already, and

@@ -26,6 +26,11 @@ struct tag {
     [[nodiscard]] constexpr bool overlaps(std::uintptr_t from, std::uintptr_t to) const noexcept {
         return begin < to && from < end;
     }
+    /// Whether two tags may become one. What a graph keeps is not what its stream is done with: the
+    /// one ends when captures are forgotten, the other when the stream has passed it.
+    [[nodiscard]] static constexpr bool of_one_kind(tag const& a, tag const& b) noexcept {
+        return a.slot == b.slot && (a.epoch == captured) == (b.epoch == captured);
+    }
     friend bool operator==(tag const&, tag const&) = default;
 };
 

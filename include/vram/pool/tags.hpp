@@ -88,6 +88,19 @@ public:
         }
     }
 
+    /// What graphs keep, all for one stream: at most one piece, from the first of it to the last.
+    [[nodiscard]] tags kept() const noexcept {
+        tags all;
+        for (tag const& t : *this) {
+            if (t.epoch != tag::captured) { continue; }
+            if (all.size_ == 0) { all = tags{t}; }
+            tag& a  = all.items_[0];
+            a.begin = t.begin < a.begin ? t.begin : a.begin;
+            a.end   = t.end > a.end ? t.end : a.end;
+        }
+        return all;
+    }
+
     /// Nothing that `slot` may still be using ends by itself: a graph is being captured there.
     void keep_for_capture(std::size_t slot) noexcept {
         for (std::size_t i = 0; i < size_; ++i) {
@@ -103,12 +116,11 @@ private:
     constexpr void copy(tags const& other) noexcept {
         for (std::size_t i = 0; i < size_; ++i) { items_[i] = other.items_[i]; }
     }
-    /// Adds `t` to `all`: to a tag of the same stream, where they touch or where `spanning` allows
-    /// a gap.
+    /// Adds `t` to `all`: to a tag of its kind, where they touch or where `spanning` allows a gap.
     static std::size_t join(tag* all, std::size_t count, tag const& t, bool spanning) noexcept {
         for (std::size_t i = 0; i < count; ++i) {
             tag& a = all[i];
-            if (a.slot != t.slot) { continue; }
+            if (!tag::of_one_kind(a, t)) { continue; }
             std::uintptr_t const begin = a.begin < t.begin ? a.begin : t.begin;
             std::uintptr_t const end   = a.end > t.end ? a.end : t.end;
             std::size_t const    both  = (a.end - a.begin) + (t.end - t.begin);
