@@ -159,8 +159,8 @@ TEST_CASE("a pool of pages moves none that a stream may still use") {
 
 namespace {
 
-/// Blocks of one to twelve pages come and go, the same ones each time, on streams that are at work
-/// when a block is freed.
+/// Blocks that begin and end within pages come and go, the same ones each time, on streams that are
+/// at work when a block is freed.
 void same_again(paged_pool& mr, std::vector<sim_stream> const& streams, unsigned seed) {
     struct out {
         void*       p;
@@ -176,7 +176,7 @@ void same_again(paged_pool& mr, std::vector<sim_stream> const& streams, unsigned
             live.pop_back();
         } else {
             std::size_t const at    = random() % streams.size();
-            std::size_t const bytes = several + random() % 12 * small_page;
+            std::size_t const bytes = several + random() % (12 * small_page);
             live.push_back({mr.allocate(streams[at], bytes), bytes, at});
             busy(streams[at], live.back().p, bytes);
         }

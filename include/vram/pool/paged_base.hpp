@@ -59,23 +59,24 @@ protected:
         bool const   move = this->options_.remap && !captured;
         block* const b    = bare_block(r, held);
         if (b == nullptr || stitching_) {
-            if (b != nullptr) { heap_.give_bare(b); }
+            if (b != nullptr) { heap_.give_bare(b, nullptr); }
             return nullptr;
         }
-        stitching_        = true;
-        auto const target = [&] { return pages_.touched(b->address, b->end()); };
-        bool       filled = false;
+        stitching_                 = true;
+        auto const          target = [&] { return pages_.touched(b->address, b->end()); };
+        stream const* const mover  = move ? r.on : nullptr;
+        bool                filled = false;
         try {
-            if (move) { find_pages(r, target, held); }
+            if (move) { find_pages(r, b, target, held); }
             filled = fill(target(), held);
         } catch (...) {
             stitching_ = false;
-            heap_.give_bare(b);
+            heap_.give_bare(b, mover);
             throw;
         }
         stitching_ = false;
         if (!filled) {
-            heap_.give_bare(b);
+            heap_.give_bare(b, mover);
             return nullptr;
         }
         return hand_over(b);
@@ -124,15 +125,26 @@ protected:
     /// last come first, of blocks that the stream may have at once: then nothing is mapped, and
     /// nobody waits.
     template <class Target>
-    void find_pages(request const& r, Target const& target, guard& held) {
+    void find_pages(request const& r, block* b, Target const& target, guard& held) {
         auto const lack = [&] { return pages_.missing(target()) != 0; };
-        if (lack()) { recall_pages(r, r.on, target, held); }
+        if (lack() && r.on != nullptr && shared(b, *r.on)) { recall_pages(r, r.on, target, held); }
         if (!lack()) { return; }
         heap_.finish(held);
         recall_pages(r, nullptr, target, held);
         if (lack()) { move_pages(r, target, held); }
     }
-    /// Takes pages back that were at those of `target()` last, where `on` may use them at once.
+    /// Whether the pages at the ends of `b` that are to have memory may have what only `s` may use:
+    /// free blocks may have a part of them.
+    bool shared(block* b, stream s) {
+        auto const all   = pages_.touched(b->address, b->end());
+        auto const first = reinterpret_cast<std::uintptr_t>(pages_.address(all));
+        auto const bare  = [&](std::size_t i) { return pages_.mapped({all.chunk, i, i + 1}) == 0; };
+        std::uintptr_t const from = bare(all.first) ? first : b->address;
+        std::uintptr_t const to   = bare(all.last - 1) ? first + pages_.bytes(all) : b->end();
+        return heap_.share(b, from, to, s);
+    }
+    /// Takes pages back that were at those of `target()` last, where `on` may use them at once
+    /// (null: where nobody uses them any more).
     template <class Target>
     void recall_pages(request const& r, stream const* on, Target const& target, guard& held) {
         std::size_t const page = pages_.page();

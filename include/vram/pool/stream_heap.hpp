@@ -226,10 +226,38 @@ public:
         raise_peak(live_);
         return b->pointer();
     }
-    /// Such a block goes back: its memory could not be had.
-    void give_bare(block* b) noexcept {
+    /// Such a block goes back: its memory could not be had. Where it has some that only `on` may use
+    /// (null: anybody), that stream gives it back.
+    void give_bare(block* b, stream const* on) noexcept {
         b->bare = true;
+        if (on != nullptr) {
+            heaps_.of(*b).hold(b, tags{}); // the stream is behind those
+            (void)freed_on(*on, b);
+        }
         heaps_.of(*b).give(b, settled());
+    }
+    /// Memory that `s` may use at once comes to [from, to), where such a block lies: whoever takes
+    /// a free block beside it there comes after that stream. False: of one of them that cannot be
+    /// noted.
+    [[nodiscard]] bool share(block* b, std::uintptr_t from, std::uintptr_t to, stream s) {
+        clock&      c    = clocks_.of(s);
+        block_heap& heap = heaps_.of(*b);
+        auto const  note = [&](block* beside) {
+            heap.reserve();
+            std::uintptr_t const first = beside->address > from ? beside->address : from;
+            std::uintptr_t const last  = beside->end() < to ? beside->end() : to;
+            tags                 held  = beside->waits_for();
+            if (!held.merge(tags{{first, last, c.mark(), c.slot()}}, settled())) { return false; }
+            heap.hold(beside, held);
+            return true;
+        };
+        for (block* n = b->before; n != nullptr && n->end() > from; n = n->before) {
+            if (!note(n)) { return false; }
+        }
+        for (block* n = b->after; n != nullptr && n->address < to && n->bytes != 0; n = n->after) {
+            if (!note(n)) { return false; }
+        }
+        return true;
     }
     /// Takes free blocks among those of `bytes` that `on` may have at once (null: that nobody uses
     /// any more), from the ends of chunks on, for as long as `taken(block)` says so, and only those
