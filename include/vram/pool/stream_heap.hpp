@@ -226,8 +226,8 @@ public:
         raise_peak(live_);
         return b->pointer();
     }
-    /// Such a block goes back: its memory could not be had. Where it has some that only `on` may use
-    /// (null: anybody), that stream gives it back.
+    /// Such a block goes back: its memory could not be had. Where it has some that only `on` may
+    /// use (null: anybody), that stream gives it back.
     void give_bare(block* b, stream const* on) noexcept {
         b->bare = true;
         if (on != nullptr) {

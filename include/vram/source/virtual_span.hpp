@@ -72,7 +72,7 @@ public:
             while (spares_.size() < bare) { make(); } // before anything is mapped in vain
             for (number i = to_number(first); i < last; ++i) {
                 number const k = slots_[i].piece;
-                if (k == nowhere || pieces_[k].at != nowhere || !slots_[i].granted) { continue; }
+                if (k == nowhere || pieces_[k].at != nowhere) { continue; }
                 occupy(i);
                 done.push_back(i);
             }
@@ -118,7 +118,7 @@ public:
                 while (from < from_end && !mapped(from)) { ++from; }
                 if (from == from_end) { break; }
                 number const k = slots_[from++].piece;
-                if (slots_[i].piece != k || !slots_[i].granted) { put(i, k); }
+                if (slots_[i].piece != k) { put(i, k); }
                 done.push_back(i);
             }
         } catch (...) {} // those before are as good as any
