@@ -50,7 +50,8 @@ public:
 
     /// All of it: `options.operations` random steps, then everything goes back and the streams end.
     void run() {
-        unsigned const steps = alone_ ? of_many(options_.operations) : options_.operations;
+        unsigned const all   = options_.operations;
+        unsigned const steps = alone_ ? of_many(all, 700) : all; // so many fill most of the room
         for (unsigned i = 0; i < steps; ++i) { step(); }
         CHECK((options_.may_refuse || refused_ == 0));
         clear();
