@@ -10,6 +10,7 @@
 #include "../doubles/minimal_resource.hpp"
 #include "../doubles/streams_at_work.hpp"
 #include "../laws/every_interleaving.hpp"
+#include "../laws/graphs_keep.hpp"
 #include "../laws/platform_faults.hpp"
 #include "../laws/random_streams.hpp"
 #include "../laws/resource.hpp"
@@ -374,48 +375,10 @@ TEST_CASE("slab: what is used beside memory of a graph is waited for when that i
 }
 
 TEST_CASE("slab: what a graph keeps it keeps when a later capture's block comes back outside") {
-    for (int const how : {0, 1, 2, 3, 4}) {
-        sim_node node{{.on_report = sim_on_report::collect}};
-        slab mr{sim_resource{}, 1_MiB, {.initial_size = 1_MiB, .max_size = 1_MiB, .graphs = true}};
-        sim_stream s, other, third;
-        sim_graph::begin(s);
-        void* p = mr.allocate(s, 1_MiB);
-        mr.deallocate(s, p, 1_MiB);
-        sim_graph const first = sim_graph::end(s);
-        sim_graph::begin(s);
-        p = mr.allocate(s, 1_MiB);
-        busy(s, p, 1_MiB);
-        sim_graph second = sim_graph::end(s);
-        second.launch(s);
-        s.synchronize();
-        if (how == 0) { mr.deallocate(s, p, 1_MiB); }
-        if (how == 1) {
-            busy(other, p, 1_MiB);
-            mr.deallocate(other, p, 1_MiB);
-        }
-        if (how == 2) { mr.deallocate_sync(p, 1_MiB); }
-        if (how == 3) {
-            sim_graph::begin(other);
-            mr.deallocate(other, p, 1_MiB); // two graphs have it now
-            CHECK(mr.try_allocate(other, 1_MiB) == nullptr);
-            (void)sim_graph::end(other);
-        }
-        if (how != 4) {
-            CHECK(mr.try_allocate(third, 1_MiB) == nullptr); // the first may run again
-            CHECK(mr.try_allocate(s, 1_MiB) == nullptr);
-            CHECK(mr.try_allocate(other, 1_MiB) == nullptr);
-            CHECK(mr.try_allocate_sync(1_MiB) == nullptr);
-            CHECK(mr.trim() == 0);
-        }
-        mr.forget_captures();
-        if (how == 4) { mr.deallocate(s, p, 1_MiB); }
-        p = mr.allocate(third, 1_MiB);
-        busy(third, p, 1_MiB);
-        mr.deallocate(third, p, 1_MiB);
-        third.synchronize();
-        CHECK(mr.trim() == 1_MiB);
-        CHECK(node.reports().empty());
-    }
+    laws::graphs_keep([] {
+        return slab{
+            sim_resource{}, 1_MiB, {.initial_size = 1_MiB, .max_size = 1_MiB, .graphs = true}};
+    });
 }
 
 TEST_CASE("slab: that captures are forgotten is told to the upstream") {
