@@ -784,6 +784,25 @@ TEST_CASE("pool: to hold no more than it ever did, no more idle chunks go back t
     mr.deallocate(s, large, 8_MiB);
 }
 
+TEST_CASE("pool: up to an eighth more than was ever out no chunk goes back for another") {
+    sim_node   node;
+    auto       mr = tight(sim_resource{});
+    sim_stream s;
+    void*      out[12];
+    for (auto& p : out) { p = mr.allocate(s, 4_MiB); }
+    mr.deallocate(s, out[0], 4_MiB);
+    s.synchronize();
+    void* const five = mr.allocate(s, 5_MiB);
+    CHECK(mr.usage().reserved == 53_MiB); // of 54
+    mr.deallocate(s, out[1], 4_MiB);
+    s.synchronize();
+    void* const six = mr.allocate(s, 6_MiB);
+    CHECK(mr.usage().reserved == 51_MiB); // 53 were held before: both idle chunks went back
+    mr.deallocate(s, five, 5_MiB);
+    mr.deallocate(s, six, 6_MiB);
+    for (int i = 2; i < 12; ++i) { mr.deallocate(s, out[i], 4_MiB); }
+}
+
 TEST_CASE("pool: before it says no it looks among the pieces of small blocks, joined when done") {
     sim_node    node;
     pool        mr{sim_resource{}, {.max_size = 4_MiB}, fixed_growth{.step = 4_MiB}};

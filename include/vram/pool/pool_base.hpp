@@ -85,11 +85,15 @@ protected:
         });
     }
 
-    /// Before more is held than ever, what is idle goes back: chunks of sizes that a program needed
-    /// once would else pile up. Not what a stream is still busy with: nobody waits for that here.
+    /// Before more is held than ever, and an eighth more than was ever out, what is idle goes back:
+    /// chunks of sizes that a program needed once would else pile up. (Without the eighth, a
+    /// program that repeats itself gives chunks back and takes them again each time.) Not what a
+    /// stream is still busy with: nobody waits for that here.
     void make_way(std::size_t size) {
         auto held = this->lock_.hold();
-        if (saturating_add(this->figures_.reserved, size) <= most_) { return; }
+        std::size_t const eighth = saturating_add(heap_.peak_live(), heap_.peak_live() / 8);
+        std::size_t const then   = saturating_add(this->figures_.reserved, size);
+        if (then <= most_ || then <= eighth) { return; }
         std::size_t back = 0;
         heap_.poll_idle();
         for (int tries = 0; tries < 64 && heap_.has_idle(); ++tries) { // some microseconds

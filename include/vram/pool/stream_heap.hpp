@@ -370,6 +370,7 @@ public:
 
     [[nodiscard]] block_heaps<InPlace> const& blocks() const noexcept { return heaps_; }
     [[nodiscard]] std::size_t                 live_bytes() const noexcept { return live_; }
+    [[nodiscard]] std::size_t                 peak_live() const noexcept { return peak_live_; }
 
 private:
     using clock = typename clocks<Platform>::clock;
