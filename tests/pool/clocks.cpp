@@ -193,6 +193,40 @@ TEST_CASE("clocks: what is covered is found done when somebody asks, and nobody 
     CHECK(all.waits() == 0);
 }
 
+TEST_CASE("clocks: who asks learns what is done, and makes nobody wait") {
+    sim_node   node;
+    sim_clocks all;
+    sim_stream a, b;
+    work(a);
+    tags const held = freed(all, a);
+    (void)all.of(b);
+    all.ask(held); // an event, since there is none
+    CHECK(all.events() == 1);
+    CHECK_FALSE(all.settled(*held.begin()));
+    a.synchronize();
+    all.ask(held);
+    CHECK(all.settled(*held.begin()));
+    all.ask(held);
+    CHECK(all.events() == 1);
+    CHECK(all.waits() == 0);
+    tags const graph{{0, 256, all.of(a).mark_captured(), all.of(a).slot()}};
+    all.ask(graph);
+    CHECK(all.events() == 1);
+    all.forget_captures();
+}
+
+TEST_CASE("clocks: where streams are several all are covered, and one that is alone is not") {
+    sim_node   node;
+    sim_clocks all;
+    sim_stream a, b;
+    (void)freed(all, a);
+    all.cover_all();
+    CHECK(all.events() == 0);
+    (void)freed(all, b);
+    all.cover_all();
+    CHECK(all.events() == 2);
+}
+
 TEST_CASE("clocks: a stream that is passed over has nothing to be had until somebody looks again") {
     sim_node   node;
     sim_clocks all;

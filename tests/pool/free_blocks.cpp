@@ -99,6 +99,38 @@ TEST_CASE(
     CHECK(all.find(4096, 256, one_wait, true).where == nullptr);
 }
 
+TEST_CASE("free_blocks: a tighter block that costs a wait is named beside one that costs nothing") {
+    free_blocks all;
+    block       tight = free_piece(0x100000, 4096), large = free_piece(0x200000, 1 << 20);
+    tight.slot = 1;
+    all.insert(&tight);
+    all.insert(&large);
+    auto const place = all.find(4096, 256, one_wait, false);
+    CHECK(place.where == &large);
+    CHECK(place.tighter == &tight);
+    tight.slot = used_by_graph; // which cannot be had
+    CHECK(all.find(4096, 256, one_wait, false).tighter == nullptr);
+    tight.slot = 1;
+    all.resize(&large, 4096);
+    CHECK(all.find(4096, 256, one_wait, false).where == &large);
+    CHECK(all.find(4096, 256, one_wait, false).tighter == nullptr); // it is no tighter
+}
+
+TEST_CASE(
+    "free_blocks: for a large request none is taken quickly where another stream's would do") {
+    std::size_t const worth = free_blocks::worth_asking;
+    for (std::size_t const bytes : {worth, 2 * worth}) {
+        free_blocks all;
+        block       other = free_piece(0x1000000, bytes), own = free_piece(0x2000000, 4 * bytes);
+        other.slot = 1;
+        own.slot   = 2;
+        all.insert(&other);
+        all.insert(&own);
+        CHECK(all.quick(bytes, 2) == (bytes > worth ? nullptr : &own));
+        CHECK(all.quick(bytes, 1) == &other);
+    }
+}
+
 TEST_CASE("free_blocks: an end without bytes is an end, and no place for anything") {
     free_blocks all{true};
     block       empty = free_piece(0x100000, 0), end = free_piece(0x200000, 512);

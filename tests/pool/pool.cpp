@@ -784,6 +784,59 @@ TEST_CASE("pool: to hold no more than it ever did, no more idle chunks go back t
     mr.deallocate(s, large, 8_MiB);
 }
 
+TEST_CASE("pool: a large block is not cut while a tighter one of another stream may be done") {
+    sim_node    node{{.on_report = sim_on_report::collect}};
+    auto        mr = tight(sim_resource{});
+    sim_stream  a, b;
+    void* const tighter = mr.allocate(a, 4_MiB);
+    void* const large   = mr.allocate(b, 16_MiB);
+    mr.deallocate(a, tighter, 4_MiB);
+    mr.deallocate(b, large, 16_MiB);
+    void* const first = mr.allocate(b, 3_MiB);
+    CHECK(first == tighter); // nobody knew that it is done
+    CHECK(mr.usage().waits == 0);
+    mr.deallocate(b, first, 3_MiB);
+    void* const again = mr.allocate(a, 3_MiB);
+    CHECK(again == tighter);
+    use(a, again, 3_MiB);
+    mr.deallocate(a, again, 3_MiB);
+    void* const cut = mr.allocate(b, 3_MiB);
+    CHECK(cut == large); // which waits for nobody
+    use(b, cut, 3_MiB);
+    CHECK(mr.usage().waits == 0);
+    mr.deallocate(b, cut, 3_MiB);
+    CHECK(node.reports().empty());
+}
+
+TEST_CASE("pool: a captured stream does not ask about a tighter block") {
+    sim_node    node;
+    auto        mr = tight(sim_resource{});
+    sim_stream  a, b;
+    void* const tighter = mr.allocate(a, 4_MiB);
+    void* const large   = mr.allocate(b, 16_MiB);
+    mr.deallocate(a, tighter, 4_MiB);
+    mr.deallocate(b, large, 16_MiB);
+    sim_graph::begin(b);
+    void* const p = mr.allocate(b, 3_MiB);
+    CHECK(p == large);
+    CHECK(mr.usage().events == 0);
+    CHECK(sim_graph::end(b).size() == 0);
+    mr.deallocate(b, p, 3_MiB);
+}
+
+TEST_CASE("pool: before it grows, several streams are asked how far they are") {
+    sim_node   node;
+    auto       mr = tight(sim_resource{}, {.initial_size = 4_MiB});
+    sim_stream streams[16], last;
+    void*      pieces[16];
+    for (int i = 0; i < 16; ++i) { pieces[i] = mr.allocate(streams[i], 256_KiB); }
+    for (int i = 0; i < 16; ++i) { mr.deallocate(streams[i], pieces[i], 256_KiB); }
+    void* const all = mr.allocate(last, 4_MiB); // more streams than one block could wait for
+    CHECK(mr.usage().reserved == 4_MiB);
+    CHECK(mr.usage().waits == 0);
+    mr.deallocate(last, all, 4_MiB);
+}
+
 TEST_CASE("pool: up to an eighth more than was ever out no chunk goes back for another") {
     sim_node   node;
     auto       mr = tight(sim_resource{});

@@ -165,6 +165,39 @@ TEST_CASE("stream_clock: nothing can cover a stream that is being captured") {
     CHECK(c.keeps());
 }
 
+TEST_CASE("stream_clock: what is covered quickly costs an event, and nothing where there is none") {
+    sim_node     node;
+    sim_stream   s;
+    clock_of_sim c{s, s.id(), 0};
+    c.cover_quickly(); // nothing was freed
+    CHECK(c.events() == 0);
+    auto const epoch = c.mark();
+    CHECK_FALSE(c.covered(epoch));
+    sim_graph::begin(s);
+    c.cover_quickly();
+    CHECK_FALSE(c.covered(epoch));
+    CHECK_FALSE(c.keeps()); // nothing is the graph's by being asked about
+    CHECK(sim_graph::end(s).size() == 0);
+    c.cover_quickly();
+    CHECK(c.covered(epoch));
+    CHECK(c.events() == 1);
+    c.cover_quickly();
+    CHECK(c.events() == 1);
+}
+
+TEST_CASE("stream_clock: a stream that died is not waited for by who only asks") {
+    sim_node     node{{.on_report = sim_on_report::collect}};
+    auto         gone = std::make_unique<sim_stream>();
+    clock_of_sim c{*gone, gone->id(), 0};
+    hold(*gone, 9ms);
+    auto const epoch = c.mark();
+    gone.reset();
+    sim_stream const heir; // of the handle
+    c.cover_quickly();
+    CHECK_FALSE(c.covered(epoch));
+    CHECK(node.now() < 9ms);
+}
+
 TEST_CASE("stream_clock: another stream in the same place goes on counting") {
     sim_node     node;
     sim_stream   a, b;

@@ -135,6 +135,23 @@ public:
         }
     }
 
+    /// Asks what `held` waits for whether it is done; where no event covers it yet one does, if
+    /// that is soon done.
+    void ask(tags const& held) {
+        for (tag const& t : held) {
+            clock& other = *slots_[t.slot];
+            if (t.epoch == tag::captured || other.done(t.epoch)) { continue; }
+            if (!other.covered(t.epoch)) { other.cover_quickly(); }
+            other.poll();
+        }
+    }
+    /// Has events cover all that was freed, where that is soon done, so that `poll` may find it
+    /// over; a stream that is alone needs none.
+    void cover_all() noexcept {
+        if (slots_.size() < 2) { return; }
+        for (clock* each : slots_) { each->cover_quickly(); }
+    }
+
     /// Waits on the host for all that `held` waits for, letting `guard` go meanwhile. Returns as
     /// `order`.
     template <class Guard>

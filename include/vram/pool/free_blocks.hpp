@@ -26,11 +26,14 @@ class free_blocks {
 public:
     /// A place for a request. `cost` is what `price` said: 0 is nothing, the larger the worse.
     struct fit {
-        block*         where = nullptr;
-        std::uintptr_t start = 0;
-        unsigned       cost  = 0;
+        block*         where   = nullptr;
+        std::uintptr_t start   = 0;
+        unsigned       cost    = 0;
+        block*         tighter = nullptr; ///< costs a wait, where this costs nothing
     };
-    static constexpr unsigned unusable = 2; ///< the price of a place that cannot be had
+    /// Above so many bytes a tighter block is worth an event and a question.
+    static constexpr std::size_t worth_asking = std::size_t{1} << 20;
+    static constexpr unsigned    unusable     = 2; ///< the price of a place that cannot be had
 
     /// `in_place`: chunks grow at their ends.
     explicit free_blocks(bool in_place = false) noexcept : in_place_{in_place} {}
@@ -93,7 +96,11 @@ public:
                  b        = bins_.after(i, b), ++seen) {
                 if (b->bytes < bytes || (best != nullptr && b->bytes >= best->bytes)) { continue; }
                 if (b->slot == block::several) { return nullptr; } // perhaps that one
-                if (free_for(*b, slot)) { best = b; }
+                if (free_for(*b, slot)) {
+                    best = b;
+                } else if (bytes > worth_asking) {
+                    return nullptr;
+                }
             }
             if (best != nullptr) { return best; }
             i = bins_.next(own + 1);
@@ -182,13 +189,14 @@ private:
                 if (best.where != nullptr && b->bytes >= best.where->bytes) { continue; }
                 fit const place = placed(b, bytes, alignment, price);
                 if (place.cost == 0) {
-                    if (i != own || b->bytes == bytes) { return place; } // as tight as the bin
+                    if (i != own) { return beside(place, dear); } // as tight as the bin
+                    if (b->bytes == bytes) { return place; }
                     best = place;
                 } else if (place.cost < dear.cost) {
                     dear = place;
                 }
             }
-            if (best.where != nullptr) { return best; }
+            if (best.where != nullptr) { return beside(best, dear); }
             left = left > seen ? left - seen : 0;
             if (left == 0 && dear.where != nullptr) { break; }
         }
@@ -198,6 +206,12 @@ private:
         return ample.cost == 0 ? ample : dear;
     }
 
+    /// What was found, and what would be tighter for a wait.
+    static fit beside(fit found, fit const& dear) noexcept {
+        bool const tighter = dear.where != nullptr && dear.where->bytes < found.where->bytes;
+        found.tighter      = tighter && dear.cost < unusable ? dear.where : nullptr;
+        return found;
+    }
     template <class Price>
     static fit at_front(block* b, std::size_t bytes, std::size_t alignment, Price const& price) {
         return behind(b, b->address, bytes, alignment, price);

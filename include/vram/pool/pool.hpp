@@ -281,7 +281,7 @@ private:
     void* make_room(request const& r, guard& held) {
         bool const captured = r.on != nullptr && platform::capturing(*r.on); // must not wait or ask
         if (void* const p = this->take_beside(r, held)) { return p; }
-        if (!captured) { heap_.poll(); }
+        if (!captured) { heap_.poll_all(); }
         if (void* const p = heap_.take(r, held, true)) { return p; }
         held.unlock();
         if (void* const p = enlarge(r, captured)) { return p; }

@@ -90,7 +90,7 @@ protected:
     /// program that repeats itself gives chunks back and takes them again each time.) Not what a
     /// stream is still busy with: nobody waits for that here.
     void make_way(std::size_t size) {
-        auto held = this->lock_.hold();
+        auto              held   = this->lock_.hold();
         std::size_t const eighth = saturating_add(heap_.peak_live(), heap_.peak_live() / 8);
         std::size_t const then   = saturating_add(this->figures_.reserved, size);
         if (then <= most_ || then <= eighth) { return; }

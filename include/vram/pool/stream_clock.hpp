@@ -100,6 +100,18 @@ public:
         return true;
     }
 
+    /// Whether an event covers `epoch`, or covered it.
+    [[nodiscard]] bool covered(std::uint64_t epoch) const noexcept { return epoch < epoch_; }
+    /// Has an event cover all that was freed, but where that would take a wait, or more than an
+    /// event: while a graph is captured, for a name that may be another stream's, for one that
+    /// died.
+    void cover_quickly() noexcept {
+        try {
+            if (!marked_ || !still_named() || Platform::capturing(stream_)) { return; }
+        } catch (...) { return; }
+        try_record();
+    }
+
     /// Nothing that no event covers yet is to be had while the stream is being captured.
     void close() noexcept { closed_ = epoch_; }
     /// The capture may be over.

@@ -307,6 +307,11 @@ public:
         clocks_.poll();
         tidy();
     }
+    /// The same, also about what no event covers yet.
+    void poll_all() {
+        clocks_.cover_all();
+        poll();
+    }
     /// Waits on the host for everything that was freed.
     void finish(guard& held) {
         clocks_.finish_all(held);
@@ -385,9 +390,14 @@ private:
         clock* const mine     = r.on != nullptr ? &clocks_.of(*r.on) : nullptr;
         bool         captured = mine != nullptr && graphs_ && Platform::capturing(*r.on);
         clocks_.look_again();
+        bool asked = mine == nullptr || captured || r.bytes <= free_blocks::worth_asking;
         for (;;) {
             auto const price = clocks_.for_asker(mine, captured);
             auto const place = heap.find(r.bytes, r.alignment, price, all);
+            if (place.tighter != nullptr && !asked) {
+                asked = true; // a larger block is cut only where the tighter one is in use
+                if (ask_about(*place.tighter, *r.on)) { continue; }
+            }
             if (place.where != nullptr && place.cost == 0) {
                 return (captured ? hand_out_kept(r, place) : hand_out(r, place))->pointer();
             }
@@ -402,6 +412,14 @@ private:
             }
             if (block* const b = ordered(r, place, mine, held)) { return b->pointer(); }
         }
+    }
+
+    /// Asks the streams that a block waits for whether they are done, if `s` may ask. Whether it
+    /// did.
+    bool ask_about(block const& b, stream s) {
+        if (Platform::capturing(s)) { return false; }
+        clocks_.ask(b.waits_for());
+        return true;
     }
 
     /// Hands out a place that must be waited for. Null: it is in use by a stream that is being
