@@ -29,7 +29,7 @@ public:
         block*         where   = nullptr;
         std::uintptr_t start   = 0;
         unsigned       cost    = 0;
-        block*         tighter = nullptr; ///< costs a wait, where this costs nothing
+        block*         tighter = nullptr; ///< a better one but for a wait, which this does not cost
     };
     /// Above so many bytes a tighter block is worth an event and a question.
     static constexpr std::size_t worth_asking = std::size_t{1} << 20;
@@ -77,8 +77,10 @@ public:
         fit best = find_in_bins(bytes, alignment, price, all);
         if (!in_place_ || (best.where != nullptr && best.cost == 0)) { return best; }
         for (block* b = tails_.front(); b != nullptr; b = tails_.after(b)) {
-            fit const place = in_tail(b, bytes, alignment, price);
-            if (place.cost < best.cost) { best = place; }
+            fit place = in_tail(b, bytes, alignment, price);
+            if (place.cost >= best.cost) { continue; }
+            if (place.cost == 0) { place.tighter = best.where; }
+            best = place;
         }
         return best;
     }
