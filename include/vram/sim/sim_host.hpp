@@ -33,7 +33,8 @@ struct sim_host {
     bool        giving_up      = false; ///< blocked for good: its wait throws
     bool        may_be_outside = false; ///< what it waits for may come from an ordinary thread
     sim_moment  operation{};            ///< what it waits for, one of the three
-    void const* gate = nullptr;
+    void const* gate       = nullptr;
+    bool        locked_out = false;                  ///< the gate is a lock
     std::vector<sim_host const*> threads;            ///< all of them
     sim_host*                    maker    = nullptr; ///< the thread that started it
     int                          children = 0;       ///< threads it started that are not joined

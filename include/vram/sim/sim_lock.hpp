@@ -5,46 +5,52 @@
 /// `sim_lock` is a lock whose hand-overs the simulated machine sees.
 
 #include <vram/base/error.hpp>   // report_error
-#include <vram/base/lock.hpp>    // lock
-#include <vram/sim/sim_node.hpp> // sim_node
+#include <vram/base/lock.hpp>    // locks_held
+#include <vram/sim/sim_node.hpp> // sim_node, sim_host
 
-#include <mutex>   // unique_lock
-#include <utility> // exchange
+#include <condition_variable> // condition_variable
+#include <mutex>              // unique_lock
+#include <utility>            // exchange
 
 namespace vram {
 
 /// As `vram::lock`, and what was done before it was let go happened before what is done by the next
 /// who holds it. It belongs to the node that was current when it was made.
 ///
-/// Threads   any; nobody who holds it waits in virtual time
-/// Cost      two locks of the node per hold
+/// Failure   `sim_error{deadlock}` where every participating thread waits for another, and none of
+///           them at a gate
+/// Threads   any; participating threads wait in virtual time, so that whoever holds it may wait for
+///           a stream meanwhile; ordinary ones wait really. Who holds it is not stopped to let
+///           another go on
+/// Cost      a lock of the node to take it, and one to give it back
 class sim_lock {
 public:
     /// Holds the lock until it ends.
     class [[nodiscard]] guard {
     public:
-        explicit guard(sim_lock const& owner) : owner_{&owner}, held_{owner.lock_.hold()} {
-            owner.hear();
-        }
+        explicit guard(sim_lock const& owner) : owner_{&owner} { lock(); }
         guard(guard&& other) noexcept
-            : owner_{std::exchange(other.owner_, nullptr)}, held_{std::move(other.held_)} {}
+            : owner_{other.owner_}, held_{std::exchange(other.held_, false)} {}
+        guard& operator=(guard&&) = delete;
         ~guard() {
-            if (owner_ != nullptr && held_.owns_lock()) { owner_->tell(); }
+            if (held_) { unlock(); }
         }
 
         void lock() {
-            held_.lock();
-            owner_->hear();
+            owner_->take();
+            held_ = true;
+            ++detail::locks_held;
         }
         void unlock() noexcept {
-            owner_->tell();
-            held_.unlock();
+            --detail::locks_held;
+            held_ = false;
+            owner_->let_go();
         }
-        [[nodiscard]] bool owns_lock() const noexcept { return held_.owns_lock(); }
+        [[nodiscard]] bool owns_lock() const noexcept { return held_; }
 
     private:
-        sim_lock const*   owner_;
-        vram::lock::guard held_;
+        sim_lock const* owner_;
+        bool            held_ = false;
     };
 
     sim_lock() : machine_{&sim_node::current().machine()} {}
@@ -54,29 +60,78 @@ public:
     [[nodiscard]] guard hold() const { return guard{*this}; }
 
 private:
-    /// The calling thread, or all the ordinary ones together. Code inside an operation is nobody's.
-    sim_host& me() const {
-        sim_host* const self = detail::inside_effect ? nullptr : detail::self(machine_->id).host;
+    using node_lock = std::unique_lock<std::mutex>;
+
+    /// Counts one more who waits.
+    struct waiter {
+        explicit waiter(unsigned& n) : count{++n} {}
+        waiter(waiter const&)            = delete;
+        waiter& operator=(waiter const&) = delete;
+        ~waiter() { --count; }
+
+        unsigned& count;
+    };
+
+    /// The calling thread, where it participates. Code inside an operation is nobody's.
+    [[nodiscard]] sim_host* me() const {
+        return detail::inside_effect ? nullptr : detail::self(machine_->id).host;
+    }
+    /// All the ordinary threads are one.
+    [[nodiscard]] sim_host& books_of(sim_host* self) const noexcept {
         return self != nullptr ? *self : machine_->turns.outside;
     }
-    void hear() const {
-        if (detail::inside_effect) { return; }
-        std::unique_lock const held{machine_->mutex};
-        machine_->hear(me(), knows_);
-    }
-    void tell() const noexcept {
-        std::unique_lock const held{machine_->mutex};
+
+    void take() const {
+        sim_host* const self = me();
+        node_lock       held{machine_->mutex};
+        if (taken_) { await(held, self); }
         try {
-            knows_.join(me().knows);
-            me().advance();
+            if (!detail::inside_effect) { machine_->hear(books_of(self), knows_); }
+        } catch (...) { // no memory for what it hears: the next one has the lock instead
+            wake(machine_->schedule.now());
+            throw;
+        }
+        taken_   = true;
+        outside_ = self == nullptr;
+    }
+    void await(node_lock& held, sim_host* self) const {
+        waiter const one{waiting_};
+        if (self == nullptr) {
+            return free_.wait(held, [&] { return !taken_; });
+        }
+        machine_->turns.block(held, *self, [&] {
+            self->gate           = this;
+            self->locked_out     = true;
+            self->may_be_outside = outside_;
+            return !taken_;
+        });
+    }
+
+    /// What may fail comes last: the lock is let go in any case.
+    void let_go() const noexcept {
+        node_lock const held{machine_->mutex};
+        sim_host* const self = me();
+        taken_               = false;
+        wake(self != nullptr ? self->clock : machine_->schedule.now());
+        try {
+            knows_.join(books_of(self).knows);
+            books_of(self).advance();
         } catch (...) { // no memory for what the next holder should hear
             report_error({.kind = mishap::platform_error, .pointer = this});
         }
     }
+    void wake(sim_time when) const noexcept {
+        if (waiting_ == 0) { return; }
+        machine_->turns.wake_waiters(this, when);
+        free_.notify_one();
+    }
 
-    vram::lock           lock_;
-    sim_machine*         machine_;
-    mutable vector_clock knows_;
+    sim_machine*                    machine_;
+    mutable bool                    taken_   = false;
+    mutable bool                    outside_ = false; ///< by an ordinary thread
+    mutable unsigned                waiting_ = 0;
+    mutable std::condition_variable free_; ///< for ordinary threads
+    mutable vector_clock            knows_;
 };
 
 } // namespace vram

@@ -153,6 +153,7 @@ private:
         self.operation = {};
         self.threads.clear();
         self.gate           = nullptr;
+        self.locked_out     = false;
         self.may_be_outside = false;
     }
 
@@ -233,12 +234,14 @@ private:
                            [](sim_host* h) { return h->may_be_outside; });
     }
 
-    /// Every thread waits for another: those at gates are told so, and unwind.
+    /// Every thread waits for another: those at gates are told so, and unwind. Who waits for a lock
+    /// is told last: it may be where nothing can be thrown, and the others let locks go.
     void give_up() {
         if (on_deadlock) { on_deadlock(who_waits()); }
         sim_host* victim = nullptr;
         for (sim_host* const h : hosts_) {
-            if (h->gate != nullptr) { victim = h; }
+            if (h->gate == nullptr || (h->locked_out && victim != nullptr)) { continue; }
+            victim = h;
         }
         if (victim == nullptr) { victim = hosts_.back(); }
         wake(*victim, schedule_.now());
@@ -249,7 +252,9 @@ private:
         std::string text;
         for (sim_host const* const h : hosts_) {
             text += (text.empty() ? "host thread " : ", host thread ") + std::to_string(h->number) +
-                    (h->gate != nullptr ? " waits at a gate" : " waits for others to end");
+                    (h->locked_out        ? " waits for a lock"
+                     : h->gate != nullptr ? " waits at a gate"
+                                          : " waits for others to end");
         }
         return text;
     }
