@@ -215,6 +215,25 @@ TEST_CASE("a pool of pages that sees the same again maps nothing any more, and w
     expect_no_report(node);
 }
 
+TEST_CASE("a pool of pages does not wait for a stream that only asks") {
+    sim_node node{doubles::small_pages(4096)};
+    {
+        paged_pool        mr = pool_of_pages(remapping);
+        two_holes const   holes{mr};
+        std::size_t const bytes = 2 * several - 1024; // a free block has the rest of the last page
+        sim_stream        s;
+        busy(s, nullptr, 0, 5ms);
+        void* const p = mr.allocate(s, bytes);
+        CHECK(mr.usage().reserved == 4 * several); // pages moved that never were there,
+        CHECK(node.now() < 5ms);                   // and none that the stream had given back
+        busy(s, p, bytes);
+        mr.deallocate(s, p, bytes);
+        holes.give_back(mr);
+    }
+    CHECK(node.figures().used == 0);
+    expect_no_report(node);
+}
+
 TEST_CASE("a pool of pages moves them between streams that are at work, and nobody meets") {
     for (unsigned const seed : {1U, 2U, 3U}) {
         CAPTURE(seed);

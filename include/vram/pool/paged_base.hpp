@@ -121,32 +121,23 @@ protected:
         heap_.end_move(m, by, true);
         return by == 0 ? nullptr : heap_.take_bare(r, held, missing);
     }
-    /// Moves pages of free blocks to the ones of `target()` that have none. Those that were there
-    /// last come first, of blocks that the stream may have at once: then nothing is mapped, and
-    /// nobody waits.
+    /// Moves pages of free blocks to the ones of `target()`, which are those of `b`, that have none.
+    /// Those that were there last come first, of blocks that the stream may have at once: then
+    /// nothing is mapped, and nobody waits.
     template <class Target>
     void find_pages(request const& r, block* b, Target const& target, guard& held) {
         auto const lack = [&] { return pages_.missing(target()) != 0; };
-        if (lack() && r.on != nullptr && shared(b, *r.on)) { recall_pages(r, r.on, target, held); }
+        if (lack() && r.on != nullptr) { recall_pages(r, r.on, b, target, held); }
         if (!lack()) { return; }
         heap_.finish(held);
-        recall_pages(r, nullptr, target, held);
+        recall_pages(r, nullptr, b, target, held);
         if (lack()) { move_pages(r, target, held); }
-    }
-    /// Whether the pages at the ends of `b` that are to have memory may have what only `s` may use:
-    /// free blocks may have a part of them.
-    bool shared(block* b, stream s) {
-        auto const all   = pages_.touched(b->address, b->end());
-        auto const first = reinterpret_cast<std::uintptr_t>(pages_.address(all));
-        auto const bare  = [&](std::size_t i) { return pages_.mapped({all.chunk, i, i + 1}) == 0; };
-        std::uintptr_t const from = bare(all.first) ? first : b->address;
-        std::uintptr_t const to   = bare(all.last - 1) ? first + pages_.bytes(all) : b->end();
-        return heap_.share(b, from, to, s);
     }
     /// Takes pages back that were at those of `target()` last, where `on` may use them at once
     /// (null: where nobody uses them any more).
     template <class Target>
-    void recall_pages(request const& r, stream const* on, Target const& target, guard& held) {
+    void recall_pages(request const& r, stream const* on, block* b, Target const& target,
+                      guard& held) {
         std::size_t const page = pages_.page();
         auto const        all  = target();
         recalled_.clear();
@@ -162,12 +153,16 @@ protected:
         block_list aside;
         heap_.set_aside(
             r.bytes, on,
-            [&](block const& b) { return pages_.wanted(pages_.whole(b.address, b.end())); },
-            [&](block* b) {
-                pages_.give(pages_.whole(b->address, b->end()));
-                aside.insert(b);
+            [&](block const& one) { return pages_.wanted(pages_.whole(one.address, one.end())); },
+            [&](block* one) {
+                pages_.give(pages_.whole(one->address, one->end()));
+                aside.insert(one);
                 return true;
             });
+        for (recall const& each : recalled_) {
+            if (on == nullptr || !pages_.given(each.from)) { continue; }
+            if (!share(b, each.to, *on)) { pages_.want(each.from, false); } // it stays there
+        }
         for (std::size_t i = 0, end = 0; i != recalled_.size(); i = end) {
             recall const one = recalled_[i];
             end              = i + 1;
@@ -179,10 +174,21 @@ protected:
             carry(one.from, one.to, (end - i) * page, held);
         }
         for (recall const& each : recalled_) { pages_.want(each.from, false); }
-        while (block* const b = aside.front()) {
-            block_list::remove(b);
-            heap_.give_again(b, lacks(*b));
+        while (block* const one = aside.front()) {
+            block_list::remove(one);
+            heap_.give_again(one, lacks(*one));
         }
+    }
+    /// What only `s` may use comes to a page of `b`: free blocks beside it may have a part of the
+    /// first and of the last one, and it is noted with them. False: there is no room for that.
+    bool share(block* b, void const* page, stream s) noexcept {
+        auto const           at   = reinterpret_cast<std::uintptr_t>(page);
+        std::uintptr_t const from = at < b->address ? at : b->address;
+        std::uintptr_t const to   = at + pages_.page() > b->end() ? at + pages_.page() : b->end();
+        if (from == b->address && to == b->end()) { return true; }
+        try {
+            return heap_.share(b, from, to, s);
+        } catch (...) { return false; } // no memory for it
     }
     /// Moves the memory of `bytes` at `from`, where each page has some, to `to`, where none has.
     void carry(void* from, void* to, std::size_t bytes, guard& held) {
