@@ -39,6 +39,7 @@
 #include <vram/source/host_platform.hpp>
 #include <vram/source/host_resource.hpp>
 #include <vram/source/null_resource.hpp>
+#include <vram/source/page_pieces.hpp>
 #include <vram/source/physical_page.hpp>
 #include <vram/source/region_resource.hpp>
 #include <vram/source/span_blocks.hpp>

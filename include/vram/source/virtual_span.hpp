@@ -4,9 +4,9 @@
 /// \file
 /// `virtual_span` is a reserved range cut into pages, each with memory behind it or without.
 
-#include <vram/base/contract.hpp>        // expects
 #include <vram/base/error.hpp>           // report_error
 #include <vram/source/address_range.hpp> // address_range
+#include <vram/source/page_pieces.hpp>   // page_pieces
 
 #include <cstddef>      // size_t, byte
 #include <cstdint>      // uint32_t, uint64_t
@@ -38,54 +38,52 @@ class virtual_span {
 public:
     using handle = typename Memory::handle;
 
-    static constexpr std::uint32_t nowhere = ~std::uint32_t{0}; ///< no page
+    static constexpr std::uint32_t nowhere = page_pieces<handle>::nowhere; ///< no page
 
     /// `page` is a multiple of the memory's granularity, `bytes` one of `page`.
     virtual_span(Memory memory, std::size_t bytes, std::size_t page)
-        : page_{page}, slots_(counted(bytes / page)), range_{memory, bytes, memory.granularity()} {}
+        : page_{page}, pieces_{bytes / page}, range_{memory, bytes, memory.granularity()} {}
     virtual_span(virtual_span&& other) noexcept
         : page_{other.page_},
           calls_{std::exchange(other.calls_, 0)},
-          slots_{std::exchange(other.slots_, {})},
-          pieces_{std::exchange(other.pieces_, {})},
-          spares_{std::exchange(other.spares_, {})},
-          unused_{std::exchange(other.unused_, {})},
+          pieces_{std::move(other.pieces_)},
           range_{std::move(other.range_)} {}
     virtual_span& operator=(virtual_span&&) = delete;
     ~virtual_span() {
         trim(0);
         drop(0, pages(), 0);
-        for (std::uint32_t const k : spares_) { // what stays mapped goes with its mappings
-            memory().destroy(pieces_[k].memory, page_);
+        for (std::size_t i = 0; i < spares(); ++i) { // what stays mapped goes with its mappings
+            memory().destroy(pieces_.memory(pieces_.spare_at(i)), page_);
         }
     }
 
     /// Gives memory to each of the pages [first, last) that has none: what it had last where that
     /// is a spare, other spares, then new. All or none.
     void fill(std::size_t first, std::size_t last) {
-        std::size_t const had  = spares_.size();
+        std::size_t const had  = spares();
         std::size_t       bare = 0;
         for (std::size_t i = first; i < last; ++i) { bare += mapped(i) ? 0 : 1; }
         numbers done;
         done.reserve(bare);
         try {
-            while (spares_.size() < bare) { make(); } // before anything is mapped in vain
+            while (spares() < bare) { make(); } // before anything is mapped in vain
             for (number i = to_number(first); i < last; ++i) {
-                number const k = slots_[i].piece;
-                if (k == nowhere || pieces_[k].at != nowhere) { continue; }
-                occupy(i);
+                if (pieces_.piece(i) == nowhere || mapped(i) || moved_to(i) != nowhere) {
+                    continue;
+                }
+                pieces_.occupy(i); // the spare that it had last
                 done.push_back(i);
             }
             for (number i = to_number(first); i < last; ++i) {
                 if (mapped(i)) { continue; }
-                put(i, spares_.back());
-                occupy(i);
+                put(i, pieces_.spare_at(spares() - 1));
+                pieces_.occupy(i);
                 done.push_back(i);
             }
             grant(done);
         } catch (...) {
             for (number const i : done) {
-                vacate(i);
+                pieces_.vacate(i);
                 forget_closed(i);
             }
             trim(had);
@@ -100,8 +98,8 @@ public:
         std::size_t gone = 0;
         for (number i = to_number(first); i < last; ++i) {
             if (!mapped(i)) { continue; }
-            vacate(i);
-            if (spares_.size() <= spare || destroy(slots_[i].piece)) { ++gone; }
+            pieces_.vacate(i);
+            if (spares() <= spare || destroy(pieces_.piece(i))) { ++gone; }
         }
         return gone;
     }
@@ -117,8 +115,8 @@ public:
                 if (mapped(i)) { continue; }
                 while (from < from_end && !mapped(from)) { ++from; }
                 if (from == from_end) { break; }
-                number const k = slots_[from++].piece;
-                if (slots_[i].piece != k) { put(i, k); }
+                number const k = pieces_.piece(to_number(from++));
+                if (pieces_.piece(i) != k) { put(i, k); }
                 done.push_back(i);
             }
         } catch (...) {} // those before are as good as any
@@ -127,8 +125,8 @@ public:
         } catch (...) {}
         std::size_t moved = 0;
         for (number const i : done) {
-            if (slots_[i].granted) {
-                occupy(i);
+            if (pieces_.granted(i)) {
+                pieces_.occupy(i);
                 ++moved;
             } else {
                 forget_closed(i);
@@ -140,34 +138,30 @@ public:
     /// Gives spares back to the device until at most `spare` are left. Returns how many went.
     std::size_t trim(std::size_t spare) noexcept {
         std::size_t gone = 0;
-        for (std::size_t i = spares_.size(); i-- > 0 && spares_.size() > spare;) {
-            gone += destroy(spares_[i]) ? 1 : 0;
+        for (std::size_t i = spares(); i-- > 0 && spares() > spare;) {
+            gone += destroy(pieces_.spare_at(i)) ? 1 : 0;
         }
         return gone;
     }
 
     /// Whether page `i` has memory, and which.
-    [[nodiscard]] bool mapped(std::size_t i) const noexcept {
-        number const k = slots_[i].piece;
-        return k != nowhere && pieces_[k].at == i;
-    }
+    [[nodiscard]] bool   mapped(std::size_t i) const noexcept { return pieces_.has(to_number(i)); }
     [[nodiscard]] handle physical(std::size_t i) const noexcept {
-        return pieces_[slots_[i].piece].memory;
+        return pieces_.memory(pieces_.piece(to_number(i)));
     }
     /// The page that has the memory that page `i` had last; `nowhere` where there is no such.
     [[nodiscard]] std::uint32_t moved_to(std::size_t i) const noexcept {
-        number const k = slots_[i].piece;
-        return k != nowhere && pieces_[k].at != i ? pieces_[k].at : nowhere;
+        return pieces_.went_to(to_number(i));
     }
     [[nodiscard]] void* address(std::size_t i) const noexcept {
         return static_cast<std::byte*>(range_.base()) + i * page_;
     }
 
     [[nodiscard]] std::size_t page() const noexcept { return page_; } ///< its size
-    [[nodiscard]] std::size_t pages() const noexcept { return slots_.size(); }
+    [[nodiscard]] std::size_t pages() const noexcept { return pieces_.pages(); }
     /// Pieces of memory, with an address or without.
-    [[nodiscard]] std::size_t held() const noexcept { return pieces_.size() - unused_.size(); }
-    [[nodiscard]] std::size_t spares() const noexcept { return spares_.size(); }
+    [[nodiscard]] std::size_t held() const noexcept { return pieces_.held(); }
+    [[nodiscard]] std::size_t spares() const noexcept { return pieces_.spares(); }
     /// Calls that made or ended some.
     [[nodiscard]] std::uint64_t                calls() const noexcept { return calls_; }
     [[nodiscard]] address_range<Memory> const& range() const noexcept { return range_; }
@@ -177,115 +171,54 @@ private:
     using number  = std::uint32_t; ///< of a page, or of a piece of memory
     using numbers = std::vector<number>;
 
-    /// A page, and what is mapped there: its memory, or memory that is elsewhere, or a spare.
-    struct slot {
-        number piece   = nowhere;
-        number next    = nowhere; ///< of the pages that are mapped to that piece in vain
-        number before  = nowhere;
-        bool   granted = false; ///< what is mapped may be used
-    };
-    /// A piece of memory as large as a page.
-    struct piece {
-        handle memory{};
-        number at     = nowhere; ///< whose it is; `nowhere`: it is a spare
-        number vain   = nowhere; ///< the first of the other pages that are mapped to it
-        number spared = 0;       ///< of a spare: where it is noted
-    };
-
-    static std::size_t counted(std::size_t pages) {
-        expects(pages < nowhere, "virtual_span: a span has less than 2^32 - 1 pages");
-        return pages;
-    }
     static number to_number(auto i) noexcept { return static_cast<number>(i); }
 
     /// A new spare.
     void make() {
-        if (unused_.empty()) {
-            if (pieces_.size() == pieces_.capacity()) {
-                std::size_t const room = 2 * pieces_.size() + 8;
-                spares_.reserve(room); // each may become a spare, and be gone: that must not fail
-                unused_.reserve(room);
-                pieces_.reserve(room);
-            }
-            unused_.push_back(to_number(pieces_.size()));
-            pieces_.emplace_back();
-        }
-        number const k = unused_.back();
-        pieces_[k]     = {.memory = memory().create(page_)};
-        unused_.pop_back();
-        spare(k);
+        pieces_.reserve();
+        pieces_.add(memory().create(page_));
         ++calls_;
     }
     /// Unmaps a spare wherever it is, and gives it back. What will not go is told, and stays.
     bool destroy(number k) noexcept {
-        piece& p = pieces_[k];
-        while (p.vain != nowhere) {
+        for (number i = pieces_.in_vain(k); i != nowhere; i = pieces_.in_vain(k)) {
             int code = 0;
             try {
-                unmap(p.vain);
+                unmap(i);
                 continue;
             } catch (std::system_error const& e) { code = e.code().value(); } catch (...) {
             }
-            report_error({mishap::platform_error, address(p.vain), page_, code});
+            report_error({mishap::platform_error, address(i), page_, code});
             return false;
         }
-        memory().destroy(p.memory, page_);
-        no_spare(k);
-        unused_.push_back(k);
+        memory().destroy(pieces_.memory(k), page_);
+        pieces_.remove(k);
         ++calls_;
         return true;
-    }
-    void spare(number k) noexcept {
-        pieces_[k].spared = to_number(spares_.size());
-        spares_.push_back(k);
-    }
-    void no_spare(number k) noexcept {
-        number const last    = spares_.back();
-        number const at      = pieces_[k].spared;
-        pieces_[last].spared = at;
-        spares_[at]          = last;
-        spares_.pop_back();
-    }
-
-    /// Page `i`, which is mapped to a piece in vain, has it now.
-    void occupy(number i) noexcept {
-        number const k = slots_[i].piece;
-        unlink(i);
-        number const other = std::exchange(pieces_[k].at, i);
-        if (other != nowhere) { return link(other); }
-        no_spare(k);
-    }
-    /// What page `i` has is a spare now. It stays mapped.
-    void vacate(number i) noexcept {
-        number const k = slots_[i].piece;
-        pieces_[k].at  = nowhere;
-        link(i);
-        spare(k);
     }
 
     /// Maps a page that has no memory to a piece: in vain as yet, and without access.
     void put(number i, number k) {
-        if (slots_[i].piece != nowhere) { unmap(i); }
-        memory().map(address(i), pieces_[k].memory, page_);
-        slots_[i] = {.piece = k};
-        link(i);
+        if (pieces_.piece(i) != nowhere) { unmap(i); }
+        memory().map(address(i), pieces_.memory(k), page_);
+        pieces_.map(i, k);
     }
     void unmap(number i) {
         memory().unmap(address(i), page_);
-        unlink(i);
-        slots_[i] = {};
+        pieces_.unmap(i);
     }
     /// Unmaps a page, mapped in vain, to which access could not be had; if it will not go it stays.
     void forget_closed(number i) noexcept {
         try {
-            if (!slots_[i].granted) { unmap(i); }
+            if (!pieces_.granted(i)) { unmap(i); }
         } catch (...) {}
     }
     /// Makes pages usable, each run of them with one call.
     void grant(numbers const& which) {
         for (auto i = which.begin(); i != which.end();) {
             auto end = i;
-            while (end != which.end() && !slots_[*end].granted && *end == *i + to_number(end - i)) {
+            while (end != which.end() && !pieces_.granted(*end) &&
+                   *end == *i + to_number(end - i)) {
                 ++end;
             }
             if (end == i) {
@@ -293,32 +226,14 @@ private:
                 continue;
             }
             memory().set_access(address(*i), static_cast<std::size_t>(end - i) * page_);
-            for (; i != end; ++i) { slots_[*i].granted = true; }
+            for (; i != end; ++i) { pieces_.grant(*i); }
         }
-    }
-
-    // The pages that are mapped to a piece in vain
-
-    void link(number i) noexcept {
-        piece& p         = pieces_[slots_[i].piece];
-        slots_[i].next   = p.vain;
-        slots_[i].before = nowhere;
-        if (p.vain != nowhere) { slots_[p.vain].before = i; }
-        p.vain = i;
-    }
-    void unlink(number i) noexcept {
-        slot const& s = slots_[i];
-        if (s.next != nowhere) { slots_[s.next].before = s.before; }
-        (s.before != nowhere ? slots_[s.before].next : pieces_[s.piece].vain) = s.next;
     }
 
     std::size_t           page_;
     std::uint64_t         calls_ = 0;
-    std::vector<slot>     slots_;
-    std::vector<piece>    pieces_;
-    numbers               spares_; ///< these and the next have room for every piece
-    numbers               unused_; ///< pieces that are gone
-    address_range<Memory> range_;  ///< last to be made and first to end
+    page_pieces<handle>   pieces_;
+    address_range<Memory> range_; ///< last to be made and first to end
 };
 
 } // namespace vram
