@@ -7,10 +7,22 @@ set(warnings -Wall -Wextra -Wconversion -Wno-sign-conversion $<$<BOOL:${VRAM_WER
 if(NOT CMAKE_UNITY_BUILD) # where files are compiled together, a local name of one may be a global one of another
   list(APPEND warnings -Wshadow)
 endif()
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_FLAGS MATCHES "-fsanitize=thread")
+  list(APPEND warnings -Wno-tsan) # of fences, which it does not see
+endif()
 list(JOIN warnings "," warnings_for_nvcc)
 target_compile_options(vram_warnings INTERFACE
   "$<$<COMPILE_LANGUAGE:CXX>:${warnings};-Wpedantic>"
   "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=${warnings_for_nvcc}>")
+
+# Clang's sanitizers as a library: only so do the operators of tests/doubles/bombing.hpp come before theirs.
+if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang" AND CMAKE_CXX_FLAGS MATCHES "-fsanitize=(address|thread)")
+  string(REGEX REPLACE ".*-fsanitize=(a|t)(ddress|hread).*" "\\1san" sanitizer "${CMAKE_CXX_FLAGS}")
+  execute_process(OUTPUT_STRIP_TRAILING_WHITESPACE OUTPUT_VARIABLE sanitizer_library COMMAND
+    ${CMAKE_CXX_COMPILER} -print-file-name=libclang_rt.${sanitizer}-${CMAKE_SYSTEM_PROCESSOR}.so)
+  get_filename_component(sanitizer_folder "${sanitizer_library}" DIRECTORY)
+  target_link_options(vram_warnings INTERFACE -shared-libsan -Wl,-rpath,${sanitizer_folder})
+endif()
 
 # nvcc, for the .cu files. The lookup follows the Toolkit that vram::cuda uses, so both are the same one.
 if(VRAM_ON_DEVICE AND TARGET vram::cuda AND NOT CMAKE_CUDA_COMPILER)

@@ -1,21 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 // The main of every test executable. ctest calls it once for each test file
 // (--file=layer/limiting.cpp), and the last line it prints says how many cases that file has:
-// cmake/tally.py adds them up.
+// cmake/tally.py adds them up. With --no-threads the run fails where a thread was started.
 
 #define DOCTEST_CONFIG_IMPLEMENT
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <cstdio>
 #include <string>
 #include <string_view>
+
+// Threads are counted where no sanitizer has put itself in the place of what starts them.
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define VRAM_TESTS_SANITIZED
+#endif
+#endif
+#if defined(__linux__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) &&       \
+    !defined(VRAM_TESTS_SANITIZED)
+#include <dlfcn.h>   // dlsym
+#include <pthread.h> // pthread_create
+#define VRAM_TESTS_COUNT_THREADS
+#endif
 
 /// Says why no test of this executable can run here, or nothing. hardware.cpp fills it in.
 std::string (*vram_tests_unavailable)() = nullptr;
 
 namespace {
 
-std::string file; // the test file asked for; empty: all of them
+std::string                file;       // the test file asked for; empty: all of them
+std::atomic<unsigned long> threads{0}; // started so far
 
 bool asked_for(doctest::TestCaseData const& test) {
     return std::string_view{test.m_file.c_str()}.ends_with(file);
@@ -62,11 +77,23 @@ REGISTER_LISTENER("tally", 1, tally);
 
 } // namespace
 
+#ifdef VRAM_TESTS_COUNT_THREADS
+extern "C" int pthread_create(pthread_t* made, pthread_attr_t const* how, void* (*run)(void*),
+                              void* argument) noexcept {
+    using function       = int (*)(pthread_t*, pthread_attr_t const*, void* (*)(void*), void*);
+    static auto const to = reinterpret_cast<function>(::dlsym(RTLD_NEXT, "pthread_create"));
+    ++threads;
+    return to(made, how, run, argument);
+}
+#endif
+
 int main(int argc, char** argv) {
     doctest::Context context{argc, argv};
+    bool             alone = false;
     for (int i = 1; i < argc; ++i) {
         std::string_view const argument{argv[i]};
         if (argument.starts_with("--file=")) { file = argument.substr(7); }
+        if (argument == "--no-threads") { alone = true; }
     }
     if (!file.empty()) { context.addFilter("source-file", ("*" + file).c_str()); }
 
@@ -77,5 +104,11 @@ int main(int argc, char** argv) {
         context.addFilter("test-case-exclude", "*");
     }
     int const result = context.run();
+    if (alone && threads != 0) {
+        std::printf("%s starts threads, and tests/CMakeLists.txt (starts_threads) does not see it: "
+                    "nothing in it would be run under ThreadSanitizer\n",
+                    file.c_str());
+        return 1;
+    }
     return here ? result : 77; // what ctest takes for skipped
 }

@@ -5,6 +5,7 @@
 #include <vram/sim/sim.hpp>
 
 #include "../doubles/minimal_resource.hpp"
+#include "../doubles/streams_at_work.hpp"
 #include "../laws/resource.hpp"
 
 #include <atomic>
@@ -17,15 +18,6 @@ template class vram::stream_ordered<doubles::archetype<>>;
 template class vram::stream_ordered<doubles::minimal_resource<>>;
 template class vram::stream_ordered<sim_resource>;
 template class vram::stream_ordered<doubles::archetype<sim_platform>>;
-
-namespace {
-
-/// Keeps a stream busy for a while; `memory` is what it writes.
-void use(sim_stream const& s, void* memory, std::size_t bytes, sim_time how_long = 1ms) {
-    sim_launch(s, {.name = "use", .writes = {{memory, bytes}}, .duration = how_long});
-}
-
-} // namespace
 
 TEST_CASE("stream_ordered keeps the laws of a resource") {
     laws::resource([](auto up) { return stream_ordered{std::move(up)}; });
@@ -63,7 +55,7 @@ TEST_CASE("stream_ordered: a freed block waits for its stream, and the host does
     stream_ordered mr{sim_resource{}};
     sim_stream     s;
     void* const    p = mr.allocate(s, 1_MiB);
-    use(s, p, 1_MiB);
+    doubles::busy(s, p, 1_MiB);
     auto const before = node.now();
     mr.deallocate(s, p, 1_MiB);
     CHECK(node.now() == before);
@@ -88,8 +80,8 @@ TEST_CASE("stream_ordered: before it says no it waits for what is pending, oldes
     sim_stream     quick, slow;
     void* const    a = mr.allocate(quick, 2_MiB);
     void* const    b = mr.allocate(slow, 2_MiB);
-    use(quick, a, 2_MiB, 1ms);
-    use(slow, b, 2_MiB, 100ms);
+    doubles::busy(quick, a, 2_MiB, 1ms);
+    doubles::busy(slow, b, 2_MiB, 100ms);
     mr.deallocate(quick, a, 2_MiB);
     mr.deallocate(slow, b, 2_MiB);
     auto const  before = node.now();
@@ -128,7 +120,7 @@ TEST_CASE("stream_ordered: what nobody will ever have is refused without waiting
     stream_ordered mr{sim_resource{}};
     sim_stream     s;
     void* const    p = mr.allocate(s, 1_MiB);
-    use(s, p, 1_MiB);
+    doubles::busy(s, p, 1_MiB);
     mr.deallocate(s, p, 1_MiB);
     CHECK_THROWS_AS((void)mr.allocate(s, unsatisfiable), out_of_memory);
     CHECK(mr.try_allocate(s, unsatisfiable - 1) == nullptr);
@@ -186,7 +178,7 @@ TEST_CASE("stream_ordered: a stream may end as soon as its memory is back") {
     {
         sim_stream s;
         p = mr.allocate(s, 1_MiB);
-        use(s, p, 1_MiB);
+        doubles::busy(s, p, 1_MiB);
         mr.deallocate(s, p, 1_MiB);
     }
     sim_stream  other;
@@ -218,7 +210,7 @@ TEST_CASE("stream_ordered: trim gives back what is done, trims the upstream, and
     stream_ordered<doubles::archetype<sim_platform>> mr{doubles::archetype<sim_platform>{}};
     sim_stream                                       s;
     void* const                                      p = mr.allocate(s, 1_MiB);
-    use(s, p, 1_MiB);
+    doubles::busy(s, p, 1_MiB);
     mr.deallocate(s, p, 1_MiB);
     auto const before = node.now();
     CHECK(mr.trim() == 0);
@@ -256,7 +248,7 @@ TEST_CASE("stream_ordered: the end waits for everything") {
     {
         stream_ordered mr{sim_resource{}, {.frees_per_event = 5}};
         void* const    p = mr.allocate(s, 1_MiB);
-        use(s, p, 1_MiB, 5ms);
+        doubles::busy(s, p, 1_MiB, 5ms);
         mr.deallocate(s, p, 1_MiB);
     }
     CHECK(node.now() >= 5ms);
@@ -271,7 +263,7 @@ TEST_CASE("stream_ordered: without an event the stream is waited for, and the si
         stream_ordered   mr{sim_resource{}};
         sim_stream       s;
         void* const      p = mr.allocate(s, 1_MiB);
-        use(s, p, 1_MiB, 5ms);
+        doubles::busy(s, p, 1_MiB, 5ms);
         node.faults().at(call, 1);
         mr.deallocate(s, p, 1_MiB);
         CHECK(told.count(mishap::platform_error) == 1);
@@ -296,7 +288,7 @@ TEST_CASE("stream_ordered: memory goes back only when some wait has said that it
             {
                 stream_ordered mr{sim_resource{}};
                 void* const    p = mr.allocate(s, 1_MiB);
-                use(s, p, 1_MiB, 5ms);
+                doubles::busy(s, p, 1_MiB, 5ms);
                 node.faults().at(sim_call_kind::synchronize, 1, {}, refusals);
                 if (fails == when::without_event) { node.faults().at(sim_call_kind::record, 1); }
                 mr.deallocate(s, p, 1_MiB);
@@ -315,7 +307,7 @@ TEST_CASE("stream_ordered: a batch that cannot be closed is waited for through i
     stream_ordered   mr{sim_resource{}, {.frees_per_event = 2}};
     sim_stream       s;
     void* const      p = mr.allocate(s, 2_MiB);
-    use(s, p, 2_MiB, 5ms);
+    doubles::busy(s, p, 2_MiB, 5ms);
     mr.deallocate(s, p, 2_MiB); // the batch is open
     node.faults().at(sim_call_kind::record, 1);
     void* const q = mr.allocate(s, 2_MiB);
@@ -332,7 +324,7 @@ TEST_CASE("stream_ordered: an error while it waits goes on, and nothing is lost 
         stream_ordered mr{sim_resource{}};
         sim_stream     s;
         void* const    p = mr.allocate(s, 2_MiB);
-        use(s, p, 2_MiB, 5ms);
+        doubles::busy(s, p, 2_MiB, 5ms);
         mr.deallocate(s, p, 2_MiB);
         node.faults().at(sim_call_kind::query, 1);
         CHECK_THROWS_AS((void)mr.allocate(s, 2_MiB), sim_error);

@@ -29,7 +29,7 @@ freed_blocks collected(auto& waiting) {
     waiting.collect(free);
     return free;
 }
-void busy(sim_stream const& s, sim_time how_long = 1ms) {
+void keep_at_work(sim_stream const& s, sim_time how_long = 1ms) {
     sim_launch(s, {.name = "busy", .duration = how_long});
 }
 
@@ -39,11 +39,11 @@ TEST_CASE("waiting_frees: what a stream is not past stays, and every stream goes
     sim_node                    node{{.compute_slots = 2}};
     waiting_frees<sim_platform> waiting;
     sim_stream                  quick, slow;
-    busy(quick, 1ms);
-    busy(slow, 5ms);
+    keep_at_work(quick, 1ms);
+    keep_at_work(slow, 5ms);
     waiting.add(slow, link_at(256, 10), 1);
     waiting.add(quick, link_at(512, 20), 1);
-    busy(quick, 10ms);
+    keep_at_work(quick, 10ms);
     waiting.add(quick, link_at(768, 30), 1);
     CHECK(waiting.bytes() == 60);
     CHECK(waiting.events() == 3);
@@ -72,8 +72,8 @@ TEST_CASE("waiting_frees: the oldest can be waited for, and others may collect i
     sim_node                    node{{.compute_slots = 2}};
     waiting_frees<sim_platform> waiting;
     sim_stream                  first, second;
-    busy(first, 3ms);
-    busy(second, 1ms);
+    keep_at_work(first, 3ms);
+    keep_at_work(second, 1ms);
     waiting.add(first, link_at(256, 10), 1);
     waiting.add(second, link_at(512, 20), 1);
     auto const oldest = waiting.pin_oldest();
@@ -94,7 +94,7 @@ TEST_CASE("waiting_frees: a wait that failed leaves everything as it was") {
     sim_node                    node{{.on_report = sim_on_report::collect}};
     waiting_frees<sim_platform> waiting;
     sim_stream                  s;
-    busy(s, 3ms);
+    keep_at_work(s, 3ms);
     waiting.add(s, link_at(256, 10), 1);
     node.faults().at(sim_call_kind::synchronize, 1);
     auto const oldest = waiting.pin_oldest();
@@ -137,7 +137,7 @@ TEST_CASE("waiting_frees: settling waits for everything, and tells what fails") 
     doubles::mishaps            told;
     waiting_frees<sim_platform> first;
     sim_stream                  s;
-    busy(s, 2ms);
+    keep_at_work(s, 2ms);
     first.add(s, link_at(256, 10), 2); // still open
     waiting_frees<sim_platform> waiting = std::move(first);
     CHECK(first.empty());

@@ -16,7 +16,7 @@ constexpr auto none = [](tag const&) { return false; };
 std::size_t count(tags const& t) { return static_cast<std::size_t>(t.end() - t.begin()); }
 
 /// What waits at one place, by slot: 0 is nothing.
-std::uint64_t at(tags const& t, std::uintptr_t place, std::size_t slot) {
+std::uint64_t epoch_at(tags const& t, std::uintptr_t place, std::size_t slot) {
     std::uint64_t latest = 0;
     for (tag const& each : t) {
         if (each.slot == slot && each.overlaps(place, place + 1) && each.epoch > latest) {
@@ -88,8 +88,8 @@ TEST_CASE("tags: a piece kept for a capture stays kept when it is joined") {
     CHECK(t.merge(tags{{1, 2, 1, 1}}, none));
     t.keep_for_capture(0);
     CHECK(t.merge(tags{{2, 3, 5, 0}}, none));
-    CHECK(at(t, 0, 0) == tag::captured);
-    CHECK(at(t, 1, 1) == 1);
+    CHECK(epoch_at(t, 0, 0) == tag::captured);
+    CHECK(epoch_at(t, 1, 1) == 1);
 }
 
 TEST_CASE("tags: what a graph keeps and what its stream may still use stay two pieces") {
@@ -120,8 +120,8 @@ TEST_CASE("tags: where there is no room, pieces span a gap between those of thei
         CHECK(t.merge(tags{{i * 100, i * 100 + 80, epoch, 7}}, none));
     }
     t.drop([](tag const& each) { return each.epoch == tag::captured; });
-    for (std::uintptr_t i = 1; i < tags::most; i += 2) { CHECK(at(t, i * 100, 7) == 5); }
-    CHECK(at(t, 0, 7) == 0);
+    for (std::uintptr_t i = 1; i < tags::most; i += 2) { CHECK(epoch_at(t, i * 100, 7) == 5); }
+    CHECK(epoch_at(t, 0, 7) == 0);
 }
 
 TEST_CASE("tags: however they are joined, no place waits for less than it must") {
@@ -142,7 +142,7 @@ TEST_CASE("tags: however they are joined, no place waits for less than it must")
         bool enough = true;
         for (std::uintptr_t place = 0; place < 64; ++place) {
             for (std::size_t slot = 0; slot < 6; ++slot) {
-                enough = enough && at(t, place, slot) >= must[place][slot];
+                enough = enough && epoch_at(t, place, slot) >= must[place][slot];
             }
         }
         CHECK(enough);

@@ -201,6 +201,11 @@ TEST_CASE("page_pieces: whatever is done, it agrees with a list of who has what"
         for (auto const k : alive) { spares += owner(k) == nowhere ? 1 : 0; }
         REQUIRE(all.held() == alive.size());
         REQUIRE(all.spares() == spares);
+        for (std::size_t k = 0; k < spares; ++k) { // each is there once
+            REQUIRE(owner(all.spare_at(k)) == nowhere);
+            REQUIRE(std::count(alive.begin(), alive.end(), all.spare_at(k)) == 1);
+            for (std::size_t j = 0; j < k; ++j) { REQUIRE(all.spare_at(j) != all.spare_at(k)); }
+        }
         for (int_pieces::number p = 0; p < pages; ++p) {
             REQUIRE(all.piece(p) == mapped[p]);
             REQUIRE(all.has(p) == (owner_of[p] != nowhere));

@@ -10,6 +10,7 @@
 #include <vram/sim/sim_graph.hpp>
 #include <vram/source/host_resource.hpp>
 
+#include "../laws/effort.hpp" // VRAM_TESTS_TSAN
 #include "feeding.hpp"
 
 #include <doctest/doctest.h>
@@ -359,7 +360,7 @@ TEST_CASE("loader: nothing is allocated and nothing waited for once it runs") {
     CHECK(load.statistics().host_waits == 0);
 }
 
-#if !defined __SANITIZE_THREAD__ // there, threads run freely and virtual time means little
+#ifndef VRAM_TESTS_TSAN // there, threads run freely and virtual time means little
 namespace {
 /// The time that `batches` batches take from the first fill to the end of the last kernel.
 sim_time loop(std::size_t batches, sim_time fill_time, std::size_t bytes, sim_time kernel,
