@@ -16,7 +16,8 @@ namespace laws {
 
 /// ThreadSanitizer looks for races, which one thread does not have, and makes each of its steps
 /// many times as dear: there, a run of one thread goes a tenth of the way, and `enough` steps at
-/// least. It goes all of it in every other build.
+/// least. It goes all of it in every other build. Several threads need `enough` steps to meet in all
+/// that they share.
 [[nodiscard]] constexpr unsigned of_many(unsigned steps, unsigned enough = 1) noexcept {
 #ifdef VRAM_TESTS_TSAN
     return steps / 10 > enough ? steps / 10 : steps < enough ? steps : enough;

@@ -7,6 +7,7 @@
 #include "../doubles/small_pages.hpp"
 #include "../doubles/streams_at_work.hpp"
 #include "../doubles/watched_blocks.hpp"
+#include "../laws/effort.hpp"
 #include "../laws/every_interleaving.hpp"
 #include "../laws/resource.hpp"
 
@@ -267,15 +268,15 @@ TEST_CASE("a pool in place: whatever call of virtual memory fails, nothing is lo
         mr.deallocate_sync(mr.allocate_sync(18 * small_page), 18 * small_page);
         CHECK(mr.usage().reserved <= 24 * small_page);
     };
-    doubles::walk_page_calls(make, act, look);
+    doubles::walk_page_calls(make, act, look, 1, laws::stride);
     for (std::uint64_t const times : {2U, 3U, 100U}) {
-        CHECK(doubles::walk_page_calls(make, act, look, times) != 0);
+        CHECK(doubles::walk_page_calls(make, act, look, times, laws::stride) != 0);
     }
 }
 
 TEST_CASE("a pool in place: whatever host memory is refused, nothing is lost") {
     bool hit = true;
-    for (std::uint64_t n = 1; hit; ++n) {
+    for (std::uint64_t n = 1; hit; n += laws::stride) {
         REQUIRE(n < 1000);
         sim_node       node{doubles::small_pages(4096)};
         doubles::watch seen;
@@ -348,7 +349,7 @@ TEST_CASE("a pool in place: several threads grow at once, and one of them trims"
                     laws::model_heap<pool_in_place>{mr,
                                                     {.room       = 8_MiB,
                                                      .largest    = 2_MiB,
-                                                     .operations = 400,
+                                                     .operations = laws::of_many(400, 150),
                                                      .streams    = 2,
                                                      .seed       = i + 1},
                                                     false}

@@ -8,6 +8,7 @@
 #include "../doubles/mishaps.hpp"
 #include "../doubles/small_pages.hpp"
 #include "../doubles/streams_at_work.hpp"
+#include "../laws/effort.hpp"
 #include "../laws/every_interleaving.hpp"
 #include "../laws/platform_faults.hpp"
 #include "../laws/random_streams.hpp"
@@ -483,7 +484,7 @@ TEST_CASE("a pool of pages: several threads move pages at once, and one of them 
                         laws::model_heap<paged_pool>{mr,
                                                      {.room       = 12_MiB,
                                                       .largest    = 4_MiB,
-                                                      .operations = 300,
+                                                      .operations = laws::of_many(300, 120),
                                                       .streams    = 2,
                                                       .seed       = i + 1},
                                                      false}
