@@ -121,9 +121,9 @@ protected:
         heap_.end_move(m, by, true);
         return by == 0 ? nullptr : heap_.take_bare(r, held, missing);
     }
-    /// Moves pages of free blocks to the ones of `target()`, which are those of `b`, that have none.
-    /// Those that were there last come first, of blocks that the stream may have at once: then
-    /// nothing is mapped, and nobody waits.
+    /// Moves pages of free blocks to the ones of `b`, which are `target()`, that have none. Those
+    /// that were there last come first, of blocks that the stream may have at once: then nothing is
+    /// mapped, and nobody waits.
     template <class Target>
     void find_pages(request const& r, block* b, Target const& target, guard& held) {
         auto const lack = [&] { return pages_.missing(target()) != 0; };
