@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `chunking` says where each piece of a run of bytes begins, and how long it is.
+
+#include <vram/base/contract.hpp>         // expects
+#include <vram/transfer/layout_error.hpp> // layout_error
+
+#include <algorithm> // max, min
+#include <cstddef>   // size_t
+
+namespace vram {
+
+/// How bytes are cut.
+struct chunking_options {
+    /// Bytes before the first chunk that belong to none: a header.
+    std::size_t first = 0;
+    /// Bytes of a chunk that its neighbour has as well; fewer than a chunk.
+    std::size_t overlap = 0;
+    /// Whether a last chunk that is shorter than the others is left out.
+    bool drop_partial = false;
+};
+
+/// `total` bytes in chunks of `chunk`: chunk i begins where chunk i - 1 ends, less the overlap. The
+/// last one ends where the bytes do. No chunk is made of overlap alone.
+///
+///     chunking const cut{1000, 400, {.overlap = 100}};   // [0, 400), [300, 700), [600, 1000)
+///
+/// Failure   `layout_error` where chunks are empty, or overlap by no less than they are long
+/// Cost      constant; nothing overflows
+class chunking {
+public:
+    /// A range of bytes.
+    struct piece {
+        std::size_t offset = 0;
+        std::size_t bytes  = 0;
+
+        friend bool operator==(piece const&, piece const&) = default;
+    };
+
+    chunking(std::size_t total, std::size_t chunk, chunking_options options = {})
+        : chunk_{chunk},
+          overlap_{options.overlap},
+          first_{std::min(options.first, total)},
+          bytes_{total - first_} {
+        using why = layout_error::reason;
+        if (chunk == 0) { throw layout_error{why::empty}; }
+        if (overlap_ >= chunk) { throw layout_error{why::overlap, overlap_, chunk}; }
+        if (bytes_ == 0) { return; }
+        std::size_t const beyond = bytes_ <= chunk ? 0 : bytes_ - chunk; // the first chunk
+        size_                    = 1 + beyond / step() + (beyond % step() != 0 ? 1 : 0);
+        if (options.drop_partial && (*this)[size_ - 1].bytes < chunk) { --size_; }
+    }
+
+    /// Chunks.
+    [[nodiscard]] std::size_t size() const noexcept { return size_; }
+    /// Bytes of the longest chunk; at least 1.
+    [[nodiscard]] std::size_t batch_bytes() const noexcept {
+        return std::min(chunk_, std::max<std::size_t>(bytes_, 1));
+    }
+    /// Chunk `index`, which there is.
+    [[nodiscard]] piece operator[](std::size_t index) const {
+        expects(index < size_, "chunking: there is no such chunk");
+        std::size_t const past = index * step();
+        return {first_ + past, std::min(chunk_, bytes_ - past)};
+    }
+
+private:
+    [[nodiscard]] std::size_t step() const noexcept { return chunk_ - overlap_; }
+
+    std::size_t chunk_;
+    std::size_t overlap_;
+    std::size_t first_;
+    std::size_t bytes_;
+    std::size_t size_ = 0;
+};
+
+} // namespace vram

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `concat` is sources one after the other, as one.
+
+#include <algorithm>  // max, upper_bound
+#include <concepts>   // convertible_to
+#include <cstddef>    // size_t, byte
+#include <span>       // span
+#include <stop_token> // stop_token
+#include <utility>    // move
+#include <vector>     // vector
+
+namespace vram {
+
+/// The batches of the first source, then those of the second, ... None is made of two sources: where
+/// a file ends, a batch does.
+///
+///     std::vector<file_chunks<file>> shards;
+///     for (auto const& path : paths) { shards.emplace_back(file{path}, 64_MiB); }
+///     loader{concat{std::move(shards)}, stream};
+///
+/// A loader that shuffles, shuffles batches of all of them.
+///
+/// Failure   what the sources throw
+/// Threads   as the sources
+/// Cost      finding the source is O(log sources); sizes are asked for once
+template <class Source>
+    requires requires(Source const& s) {
+        { s.size() } -> std::convertible_to<std::size_t>;
+        { s.batch_bytes() } -> std::convertible_to<std::size_t>;
+    }
+class concat {
+public:
+    explicit concat(std::vector<Source> sources) : sources_{std::move(sources)} {
+        ends_.reserve(sources_.size());
+        for (Source const& s : sources_) {
+            size_ += s.size();
+            bytes_ = std::max<std::size_t>(bytes_, s.batch_bytes());
+            ends_.push_back(size_);
+        }
+    }
+
+    [[nodiscard]] std::size_t size() const noexcept { return size_; }
+    [[nodiscard]] std::size_t batch_bytes() const noexcept { return bytes_; }
+
+    /// Which source a batch is of, and which of its batches it is.
+    struct place {
+        std::size_t source = 0;
+        std::size_t index  = 0;
+
+        friend bool operator==(place const&, place const&) = default;
+    };
+    /// Batch `index`, which there is.
+    [[nodiscard]] place operator[](std::size_t index) const noexcept {
+        auto const which = std::upper_bound(ends_.begin(), ends_.end(), index) - ends_.begin();
+        auto const s     = static_cast<std::size_t>(which);
+        return {s, s == 0 ? index : index - ends_[s - 1]};
+    }
+    [[nodiscard]] std::vector<Source> const& sources() const noexcept { return sources_; }
+
+    std::size_t fill(std::span<std::byte> to, std::size_t index, std::stop_token const& stop = {})
+        requires requires(Source& s) { s.fill(to, index, stop); }
+    {
+        if (index >= size_) { return 0; }
+        auto const [source, at] = (*this)[index];
+        return sources_[source].fill(to, at, stop);
+    }
+
+    template <class Stream>
+    std::size_t enqueue(std::span<std::byte> device, std::size_t index, Stream copies)
+        requires requires(Source& s) { s.enqueue(device, index, copies); }
+    {
+        if (index >= size_) { return 0; }
+        auto const [source, at] = (*this)[index];
+        return sources_[source].enqueue(device, at, copies);
+    }
+
+private:
+    std::vector<Source>      sources_;
+    std::vector<std::size_t> ends_; ///< of each source: the index after its last batch
+    std::size_t              size_  = 0;
+    std::size_t              bytes_ = 1;
+};
+
+} // namespace vram

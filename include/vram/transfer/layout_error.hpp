@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `layout_error` says why data cannot be cut, or laid out, as asked.
+
+#include <cstddef>   // size_t
+#include <exception> // exception
+
+namespace vram {
+
+/// What does not fit together: `value` against `limit`, in dimension (or field) `dimension`.
+class layout_error : public std::exception {
+public:
+    enum class reason {
+        too_large,  ///< `value` times what is in the dimensions after it has no number: `limit`
+        empty,      ///< a piece of nothing: the data would never end
+        overlap,    ///< pieces overlap by `value`, and are no longer than that themselves: `limit`
+        wrong_size, ///< there are `value` bytes, and `limit` are needed
+        not_whole,  ///< `value` bytes are no whole number of samples; `limit` would be the most
+        no_pattern, ///< memory on the device can be filled with a byte, not with such an element
+    };
+
+    explicit layout_error(reason why, std::size_t value = 0, std::size_t limit = 0,
+                          std::size_t dimension = 0) noexcept
+        : why_{why}, value_{value}, limit_{limit}, dimension_{dimension} {}
+
+    [[nodiscard]] reason      why() const noexcept { return why_; }
+    [[nodiscard]] std::size_t value() const noexcept { return value_; }
+    [[nodiscard]] std::size_t limit() const noexcept { return limit_; }
+    [[nodiscard]] std::size_t dimension() const noexcept { return dimension_; }
+
+    [[nodiscard]] char const* what() const noexcept override {
+        switch (why_) {
+        case reason::too_large: return "vram: a layout is larger than memory can be";
+        case reason::empty: return "vram: a layout is made of pieces of nothing";
+        case reason::overlap: return "vram: pieces overlap by no less than they are long";
+        case reason::wrong_size: return "vram: memory has not the size of its layout";
+        case reason::not_whole: return "vram: a batch is no whole number of samples";
+        case reason::no_pattern: return "vram: no byte repeated makes this element";
+        }
+        return "vram: layout";
+    }
+
+private:
+    reason      why_;
+    std::size_t value_;
+    std::size_t limit_;
+    std::size_t dimension_;
+};
+
+} // namespace vram

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `mapped_file` is a file as memory: what is looked at is read, and nothing else.
+
+#if __has_include(<sys/mman.h>)
+
+#include <vram/base/align.hpp>          // align_down
+#include <vram/base/contract.hpp>       // expects
+#include <vram/transfer/file.hpp>       // file
+#include <vram/transfer/file_error.hpp> // file_error
+
+#include <cerrno>       // errno
+#include <cstddef>      // size_t, byte
+#include <span>         // span
+#include <string>       // string
+#include <sys/mman.h>   // mmap, munmap, madvise, msync
+#include <system_error> // generic_category
+#include <type_traits>  // is_trivially_copyable_v, is_const_v
+#include <utility>      // exchange, move, swap
+
+namespace vram {
+
+/// How a file is mapped.
+struct mapped_file_options {
+    /// Bytes that a new file gets, all zero, to be written through the mapping; 0: the file is
+    /// there and is only read.
+    std::size_t create = 0;
+    /// Whether everything is read now and not when it is looked at.
+    bool populate = false;
+};
+
+/// The bytes of a file in the address space: for data that is larger than memory, and is looked at
+/// in parts.
+///
+///     mapped_file const scan{"scan.raw"};
+///     tile_source patches{shape, scan.span<std::uint16_t const>()};
+///     mapped_file result{"out.raw", {.create = bytes}};     // and its pages are written in time
+///
+/// Failure   `file_error` where the file or the mapping is refused, and where it is no whole number
+///           of elements. What happens when somebody cuts the file meanwhile is the system's to
+///           say: it kills (SIGBUS). A file that others write is better read: `file_chunks`
+/// Threads   any may look; opening, moving and ending are one thread's
+/// Cost      a page fault for each run of pages that is looked at first; `will_need` before, where
+///           it is known what comes. Read in order, `file_chunks` is faster
+class mapped_file {
+public:
+    explicit mapped_file(std::string path, mapped_file_options options = {})
+        : file_{std::move(path),
+                {.use =
+                     options.create != 0 ? file_options::mode::create : file_options::mode::read}},
+          writable_{options.create != 0} {
+        if (writable_) { file_.resize(options.create); }
+        std::size_t const bytes = file_.size();
+        if (bytes == 0) { return; } // there is no mapping of nothing
+        int flags = MAP_SHARED;
+#if defined MAP_POPULATE
+        if (options.populate) { flags |= MAP_POPULATE; }
+#endif
+        void* const p = ::mmap(nullptr, bytes, writable_ ? PROT_READ | PROT_WRITE : PROT_READ,
+                               flags, file_.descriptor(), 0);
+        if (p == MAP_FAILED) { fail(errno, bytes); }
+        bytes_ = {static_cast<std::byte*>(p), bytes};
+    }
+    mapped_file(mapped_file&& other) noexcept
+        : file_{std::move(other.file_)},
+          bytes_{std::exchange(other.bytes_, {})},
+          writable_{other.writable_} {}
+    mapped_file& operator=(mapped_file&& other) noexcept {
+        mapped_file gone{std::move(other)}; // what this one had ends with it
+        std::swap(file_, gone.file_);
+        std::swap(bytes_, gone.bytes_);
+        std::swap(writable_, gone.writable_);
+        return *this;
+    }
+    ~mapped_file() {
+        if (!bytes_.empty()) { ::munmap(bytes_.data(), bytes_.size()); }
+    }
+
+    [[nodiscard]] std::span<std::byte const> bytes() const noexcept { return bytes_; }
+    [[nodiscard]] std::size_t                size() const noexcept { return bytes_.size(); }
+    [[nodiscard]] std::string const&         path() const noexcept { return file_.path(); }
+
+    /// The bytes from `header` on as elements: constant ones, or any where the file was created.
+    template <class Element>
+        requires std::is_trivially_copyable_v<Element>
+    [[nodiscard]] std::span<Element> span(std::size_t header = 0) const {
+        expects(writable_ || std::is_const_v<Element>, "mapped_file: the file is only read");
+        expects(header % alignof(Element) == 0, "mapped_file: elements are aligned");
+        if (header > size()) {
+            throw file_error{file_error::reason::ends_early, path(), 0, header, size()};
+        }
+        std::size_t const rest = (size() - header) % sizeof(Element);
+        if (rest != 0) {
+            throw file_error{file_error::reason::partial_record, path(), size() - rest,
+                             sizeof(Element), rest};
+        }
+        return {reinterpret_cast<Element*>(bytes_.data() + header),
+                (size() - header) / sizeof(Element)};
+    }
+
+    /// These bytes are looked at soon: the system may begin to read them. Whether it does, it does
+    /// not say.
+    void will_need(std::size_t offset, std::size_t bytes) const noexcept {
+        if (offset >= size()) { return; }
+        std::size_t const begin = align_down(offset, page);
+        std::size_t const end   = bytes < size() - offset ? offset + bytes : size();
+        (void)::madvise(bytes_.data() + begin, end - begin, MADV_WILLNEED);
+    }
+
+    /// What was written is on the device when this returns; late errors of writing show here.
+    void flush() {
+        if (!bytes_.empty() && ::msync(bytes_.data(), bytes_.size(), MS_SYNC) != 0) {
+            fail(errno, bytes_.size());
+        }
+    }
+
+private:
+    static constexpr std::size_t page = std::size_t{1} << 16; // of 4, 16 and 64 KiB a multiple
+
+    [[noreturn]] void fail(int code, std::size_t bytes) const {
+        throw file_error{{code, std::generic_category()}, path(), 0, bytes, 0};
+    }
+
+    file                 file_;
+    std::span<std::byte> bytes_;
+    bool                 writable_;
+};
+
+} // namespace vram
+
+#endif

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `pinned_tile_source` is a pinned volume as a source: the copy engine cuts the tiles out.
+
+#include <vram/concepts/platform_of.hpp> // platform_of
+#include <vram/transfer/tile_source.hpp> // tile_source
+
+#include <algorithm> // all_of
+#include <array>     // array
+#include <bit>       // bit_cast
+#include <cstddef>   // size_t, byte
+#include <ranges>    // borrowed_range, contiguous_range
+#include <span>      // span
+
+namespace vram {
+
+/// As `tile_source`, of a volume that is pinned or was registered: no thread gathers, and nothing
+/// lies between.
+///
+///     pinned_tile_source source{cut, std::span<float const>{pinned, cut.volume()}};
+///     source.enqueue({device, source.batch_bytes()}, 17, stream);       // what a loader does
+///
+/// Failure   that of `tile_source`; `layout_error{no_pattern}` where `boundary::constant` stands
+///           for an element whose bytes are not all the same: a device is filled with a byte. What
+///           the platform says of a copy; those before it are on the stream
+/// Threads   any number may enqueue, each on a stream of its own
+/// Streams   the copies are on `copies` when it returns; the volume must not change until they are
+///           over. A volume that is not pinned works as well, slowly
+/// Cost      one copy for each tile inside the volume; at the border as `tile_copies` says. Rows
+///           should be 512 bytes long and more: a copy engine takes short ones hardly faster
+template <class Element, std::size_t N>
+class pinned_tile_source {
+public:
+    pinned_tile_source(tiles<N> const& cut, std::span<Element const> volume, Element outside = {})
+        : source_{cut, volume, outside}, pattern_{std::bit_cast<bytes_of>(outside)[0]} {
+        auto const all = std::bit_cast<bytes_of>(outside);
+        bool const same =
+            std::all_of(all.begin(), all.end(), [&](std::byte b) { return b == pattern_; });
+        if (!same && cut.options().outside == boundary::constant) {
+            throw layout_error{layout_error::reason::no_pattern, sizeof(Element)};
+        }
+    }
+
+    [[nodiscard]] std::size_t     size() const noexcept { return source_.size(); }
+    [[nodiscard]] std::size_t     batch_bytes() const noexcept { return source_.batch_bytes(); }
+    [[nodiscard]] tiles<N> const& cut() const noexcept { return source_.cut(); }
+
+    /// Puts the copies of tile `index` and its halo to `device` on `copies`. Their bytes; 0 after
+    /// the last. Where they are more than `device` has room for, nothing is copied.
+    template <class Stream>
+    std::size_t enqueue(std::span<std::byte> device, std::size_t index, Stream copies) const {
+        using platform = platform_of<Stream>;
+        if (index >= size()) { return 0; }
+        tile_copies<N> const& plan  = source_.copies();
+        std::size_t const     bytes = plan.bytes(index);
+        if (bytes > device.size()) { return bytes; }
+        if (cut().options().outside == boundary::constant && !plan.inside(index)) {
+            platform::fill(copies, device.data(), pattern_, bytes);
+        }
+        plan.gather(index, device.data(), source_.volume().data(),
+                    [&](pitched_copy const& c) { platform::copy(copies, c); });
+        return bytes;
+    }
+
+private:
+    using bytes_of = std::array<std::byte, sizeof(Element)>;
+
+    tile_source<Element, N> source_;
+    std::byte               pattern_; ///< every byte of what is outside
+};
+
+template <std::size_t N, std::ranges::contiguous_range Volume>
+    requires std::ranges::borrowed_range<Volume>
+pinned_tile_source(tiles<N>, Volume&&) -> pinned_tile_source<std::ranges::range_value_t<Volume>, N>;
+template <std::size_t N, std::ranges::contiguous_range Volume, class Outside>
+    requires std::ranges::borrowed_range<Volume>
+pinned_tile_source(tiles<N>, Volume&&, Outside)
+    -> pinned_tile_source<std::ranges::range_value_t<Volume>, N>;
+
+} // namespace vram

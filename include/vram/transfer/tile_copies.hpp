@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `tile_copies` says which copies bring a tile out of its volume, and back.
+
+#include <vram/transfer/box_copies.hpp> // box_copies
+#include <vram/transfer/tiles.hpp>      // tiles, tile_box
+
+#include <cstddef> // size_t, ptrdiff_t
+
+namespace vram {
+
+/// What of a tile is in memory.
+enum class tile_part {
+    whole, ///< the tile and its halo, as in a batch
+    inner, ///< the tile alone, row by row with no gaps
+};
+
+/// The copies, each as a `pitched_copy`, for whoever does them: the host, a stream, a printer.
+///
+///     tile_copies<3> const copies{cut, sizeof(float)};
+///     copies.gather(7, device, volume, [&](pitched_copy const& c) { Platform::copy(stream, c); });
+///
+/// Failure   none of its own
+/// Threads   any; it is a value
+/// Cost      a tile inside the volume is one copy (four dimensions: one for each element of the
+///           first, where it does not lie together). At the border, `wrap` has one more for each
+///           side that it sees; `edge`, `mirror` and `symmetric` one for each element of halo that
+///           is beyond, and their product at corners. Beyond the border, `clip` and `constant` have
+///           none
+template <std::size_t N>
+class tile_copies {
+public:
+    /// `element` bytes each.
+    tile_copies(tiles<N> const& cut, std::size_t element) : cut_{cut}, element_{element} {}
+
+    [[nodiscard]] tiles<N> const& cut() const noexcept { return cut_; }
+
+    /// Bytes of the batch of tile `index`, or of the tile alone.
+    [[nodiscard]] std::size_t bytes(std::size_t index, tile_part part = tile_part::whole) const {
+        tile_box<N> const box = cut_[index];
+        bool const        all = part == tile_part::whole;
+        return (all ? tiles<N>::elements(box) : tiles<N>::inner_elements(box)) * element_;
+    }
+    /// Whether tile `index` and its halo are elements of the volume, all of them.
+    [[nodiscard]] bool inside(std::size_t index) const {
+        tile_box<N> const box = cut_[index];
+        for (std::size_t d = 0; d < N; ++d) {
+            std::size_t const past = box.extent[d] - box.before[d]; // from the tile's first on
+            if (box.before[d] > box.origin[d]) { return false; }
+            if (past > cut_.options().extent[d] - box.origin[d]) { return false; }
+        }
+        return true;
+    }
+
+    /// From the volume to the batch of tile `index` at `to`.
+    template <class Visit>
+    void gather(std::size_t index, void* to, void const* volume, Visit visit) const {
+        runs<Visit> all{*this, cut_[index], to, volume, visit};
+        all.template walk<0>();
+    }
+    /// From `from`, where `part` of tile `index` is, to the tile's place in the volume.
+    template <class Visit>
+    void scatter(std::size_t index, void const* from, tile_part part, void* volume,
+                 Visit visit) const {
+        tile_box<N> const box     = cut_[index];
+        std::size_t const zero[N] = {};
+        if (part == tile_part::whole) {
+            box_copies<N>(volume, {cut_.options().extent, box.origin}, from,
+                          {box.extent, box.before}, box.inner, element_, visit);
+        } else {
+            box_copies<N>(volume, {cut_.options().extent, box.origin}, from, {box.inner, zero},
+                          box.inner, element_, visit);
+        }
+    }
+
+private:
+    /// The runs of each dimension with those of the others.
+    template <class Visit>
+    struct runs {
+        tile_copies const& of;
+        tile_box<N> const  box;
+        void* const        to;
+        void const* const  volume;
+        Visit&             visit;
+        std::size_t        to_origin[N]{}, from_origin[N]{}, count[N]{};
+
+        template <std::size_t D>
+        void walk() {
+            tile_options<N> const& how = of.cut_.options();
+            if constexpr (D == N) {
+                box_copies<N>(to, {box.extent, to_origin}, volume, {how.extent, from_origin}, count,
+                              of.element_, [this](pitched_copy const& c) { visit(c); });
+            } else {
+                auto const begin = static_cast<std::ptrdiff_t>(box.origin[D]) -
+                                   static_cast<std::ptrdiff_t>(box.before[D]);
+                for_each_run(how.outside, begin, box.extent[D], how.extent[D],
+                             [this](std::size_t offset, std::size_t place, std::size_t n) {
+                                 to_origin[D]   = offset;
+                                 from_origin[D] = place;
+                                 count[D]       = n;
+                                 walk<D + 1>();
+                             });
+            }
+        }
+    };
+
+    tiles<N>    cut_;
+    std::size_t element_;
+};
+
+} // namespace vram

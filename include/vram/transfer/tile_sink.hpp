@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `tile_sink` puts what was computed tile by tile together to a volume.
+
+#include <vram/concepts/platform_of.hpp>  // platform_of
+#include <vram/transfer/layout_error.hpp> // layout_error
+#include <vram/transfer/tile_copies.hpp>  // tile_copies, tile_part
+
+#include <cstddef>     // size_t
+#include <ranges>      // borrowed_range, contiguous_range
+#include <span>        // span
+#include <type_traits> // is_trivially_copyable_v, type_identity_t
+
+namespace vram {
+
+/// The way back of a `tile_source`. Halos are left out, so that each element of the volume is
+/// written once, whatever order the tiles come in.
+///
+///     tile_sink results{cut, result};                      // batches of tile and halo
+///     tile_sink results{cut, result, tile_part::inner};    // of the tile alone
+///     results.enqueue(batch.span<float>(), batch.index(), stream);   // from the device
+///     results.put(patch, index);                                     // from the host
+///
+/// Failure   `layout_error{wrong_size}` where the volume, or what is put, has not as many elements
+///           as is said; what the platform says of a copy
+/// Threads   any number, different tiles
+/// Streams   `enqueue` puts the copy on the stream; the volume is whole when that is past it. A
+///           volume that is not pinned works as well: then the host waits for each tile
+/// Cost      one copy, or a memcpy for each row (four dimensions: as `tile_copies` says)
+template <class Element, std::size_t N>
+    requires std::is_trivially_copyable_v<Element>
+class tile_sink {
+public:
+    tile_sink(tiles<N> const& cut, std::span<Element> volume, tile_part part = tile_part::whole)
+        : copies_{cut, sizeof(Element)}, volume_{volume}, part_{part} {
+        if (volume.size() != cut.volume()) {
+            throw layout_error{layout_error::reason::wrong_size, volume.size_bytes(),
+                               cut.volume() * sizeof(Element)};
+        }
+    }
+
+    [[nodiscard]] std::size_t     size() const noexcept { return cut().size(); }
+    [[nodiscard]] tiles<N> const& cut() const noexcept { return copies_.cut(); }
+
+    /// Writes tile `index` to the volume, on the host and now.
+    void put(std::span<std::type_identity_t<Element> const> from, std::size_t index) const {
+        check(from, index);
+        copies_.scatter(index, from.data(), part_, volume_.data(), copy_box);
+    }
+    /// Puts the copies of tile `index` from the device to the volume on `stream`.
+    template <class Stream>
+    void enqueue(std::span<std::type_identity_t<Element> const> device, std::size_t index,
+                 Stream stream) const {
+        check(device, index);
+        copies_.scatter(index, device.data(), part_, volume_.data(),
+                        [&](pitched_copy const& c) { platform_of<Stream>::copy(stream, c); });
+    }
+
+private:
+    void check(std::span<Element const> from, std::size_t index) const {
+        std::size_t const bytes = copies_.bytes(index, part_);
+        if (from.size_bytes() != bytes) {
+            throw layout_error{layout_error::reason::wrong_size, from.size_bytes(), bytes};
+        }
+    }
+
+    tile_copies<N>     copies_;
+    std::span<Element> volume_;
+    tile_part          part_;
+};
+
+template <std::size_t N, std::ranges::contiguous_range Volume, class... Part>
+    requires std::ranges::borrowed_range<Volume>
+tile_sink(tiles<N>, Volume&&, Part...) -> tile_sink<std::ranges::range_value_t<Volume>, N>;
+
+} // namespace vram

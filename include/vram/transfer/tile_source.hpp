@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `tile_source` is a volume in memory as a source: a tile with its halo in each batch.
+
+#include <vram/transfer/layout_error.hpp> // layout_error
+#include <vram/transfer/tile_copies.hpp>  // tile_copies
+
+#include <cstddef>     // size_t, byte
+#include <cstring>     // memcpy
+#include <limits>      // numeric_limits
+#include <ranges>      // borrowed_range, contiguous_range
+#include <span>        // span
+#include <stop_token>  // stop_token
+#include <type_traits> // is_trivially_copyable_v, remove_const_t
+
+namespace vram {
+
+/// Work on a volume, patch by patch, that the device has no room for. A batch is what the kernel of
+/// one tile reads, row by row with no gaps; `cut[index]` says how it lies.
+///
+///     tiles<3> const cut{{.extent = {900, 512, 512}, .tile = {64, 64, 64}, .halo = {2, 2, 2}}};
+///     tile_source source{cut, volume};                   // a vector, a span, a mapped file's span
+///     for (auto& b : loader{source, stream}) { blur(stream, b.span<float>(), cut[b.index()]); }
+///
+/// Failure   `layout_error{wrong_size}` where the volume has not as many elements as its extents
+///           say, `{too_large}` where a batch has more bytes than can be counted
+/// Threads   any number may fill; the volume must not change meanwhile where they read
+/// Cost      a memcpy for each row of the tile; beyond the border as `tile_copies` says
+template <class Element, std::size_t N>
+    requires std::is_trivially_copyable_v<Element>
+class tile_source {
+public:
+    /// `outside` is what `boundary::constant` stands for.
+    tile_source(tiles<N> const& cut, std::span<Element const> volume, Element outside = {})
+        : copies_{cut, sizeof(Element)}, volume_{volume}, outside_{outside} {
+        using why                  = layout_error::reason;
+        constexpr std::size_t most = std::numeric_limits<std::size_t>::max() / sizeof(Element);
+        if (volume.size() != cut.volume()) {
+            throw layout_error{why::wrong_size, volume.size_bytes(),
+                               cut.volume() * sizeof(Element)};
+        }
+        if (cut.elements() > most) { throw layout_error{why::too_large, cut.elements(), most}; }
+    }
+
+    [[nodiscard]] std::size_t size() const noexcept { return cut().size(); }
+    [[nodiscard]] std::size_t batch_bytes() const noexcept {
+        return cut().elements() * sizeof(Element);
+    }
+    [[nodiscard]] tiles<N> const&          cut() const noexcept { return copies_.cut(); }
+    [[nodiscard]] tile_copies<N> const&    copies() const noexcept { return copies_; }
+    [[nodiscard]] std::span<Element const> volume() const noexcept { return volume_; }
+    [[nodiscard]] Element const&           outside() const noexcept { return outside_; }
+
+    /// Gathers tile `index` and its halo. Its bytes; 0 after the last. Where they are more than
+    /// `to` has room for, nothing is written.
+    std::size_t fill(std::span<std::byte> to, std::size_t index,
+                     std::stop_token const& = {}) const {
+        if (index >= size()) { return 0; }
+        std::size_t const bytes = copies_.bytes(index);
+        if (bytes > to.size()) { return bytes; }
+        if (cut().options().outside == boundary::constant && !copies_.inside(index)) {
+            for (std::size_t at = 0; at < bytes; at += sizeof(Element)) {
+                std::memcpy(to.data() + at, &outside_, sizeof(Element));
+            }
+        }
+        copies_.gather(index, to.data(), volume_.data(), copy_box);
+        return bytes;
+    }
+
+private:
+    tile_copies<N>           copies_;
+    std::span<Element const> volume_;
+    Element                  outside_;
+};
+
+template <std::size_t N, std::ranges::contiguous_range Volume>
+    requires std::ranges::borrowed_range<Volume>
+tile_source(tiles<N>, Volume&&) -> tile_source<std::ranges::range_value_t<Volume>, N>;
+template <std::size_t N, std::ranges::contiguous_range Volume, class Outside>
+    requires std::ranges::borrowed_range<Volume>
+tile_source(tiles<N>, Volume&&, Outside) -> tile_source<std::ranges::range_value_t<Volume>, N>;
+
+} // namespace vram
