@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/transfer/layout_error.hpp> // first: the header stands alone
+
+#include <doctest/doctest.h>
+
+#include <cstring>
+
+using vram::layout_error;
+
+TEST_CASE("layout_error: every reason has words of its own, and the numbers are those given") {
+    using r       = layout_error::reason;
+    r const all[] = {r::too_large,  r::empty,     r::overlap,
+                     r::wrong_size, r::not_whole, r::no_pattern};
+    for (r a : all) {
+        for (r b : all) {
+            CHECK((std::strcmp(layout_error{a}.what(), layout_error{b}.what()) == 0) == (a == b));
+        }
+    }
+    layout_error const e{r::overlap, 7, 5, 2};
+    CHECK(e.why() == r::overlap);
+    CHECK(e.value() == 7);
+    CHECK(e.limit() == 5);
+    CHECK(e.dimension() == 2);
+}
