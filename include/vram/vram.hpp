@@ -138,15 +138,34 @@
 
 #include <vram/transfer/batch.hpp>
 #include <vram/transfer/batch_source.hpp>
+#include <vram/transfer/boundary.hpp>
+#include <vram/transfer/box_copies.hpp>
+#include <vram/transfer/chunking.hpp>
+#include <vram/transfer/concat.hpp>
+#include <vram/transfer/fields.hpp>
+#include <vram/transfer/file.hpp>
+#include <vram/transfer/file_calls.hpp>
+#include <vram/transfer/file_chunks.hpp>
+#include <vram/transfer/file_error.hpp>
+#include <vram/transfer/file_records.hpp>
+#include <vram/transfer/layout_error.hpp>
 #include <vram/transfer/loader.hpp>
 #include <vram/transfer/loader_core.hpp>
 #include <vram/transfer/loader_error.hpp>
 #include <vram/transfer/loader_options.hpp>
 #include <vram/transfer/loader_statistics.hpp>
+#include <vram/transfer/mapped_file.hpp>
+#include <vram/transfer/memory_chunks.hpp>
+#include <vram/transfer/pinned_chunks.hpp>
+#include <vram/transfer/pinned_tile_source.hpp>
 #include <vram/transfer/platform_clock.hpp>
 #include <vram/transfer/slot.hpp>
 #include <vram/transfer/slot_queue.hpp>
 #include <vram/transfer/slot_ring.hpp>
+#include <vram/transfer/tile_copies.hpp>
+#include <vram/transfer/tile_sink.hpp>
+#include <vram/transfer/tile_source.hpp>
+#include <vram/transfer/tiles.hpp>
 
 #include <vram/pressure/calling.hpp>
 #include <vram/pressure/drain.hpp>

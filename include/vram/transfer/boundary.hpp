@@ -19,18 +19,20 @@ enum class boundary {
     constant,  ///< `x x|a b c d|x x`: a value of the user's, 0 where none is named
 };
 
+/// The place of what is no element of the volume.
+inline constexpr std::size_t nowhere = static_cast<std::size_t>(-1);
+
 /// Where the element is taken from that stands at `at` of `extent`; `nowhere` where it is none of
 /// the volume's. Reflections and turns go on for ever, however far `at` is outside. Cost: constant.
-inline constexpr std::size_t        nowhere = static_cast<std::size_t>(-1);
 [[nodiscard]] constexpr std::size_t boundary_place(boundary how, std::ptrdiff_t at,
                                                    std::size_t extent) noexcept {
     if (at >= 0 && static_cast<std::size_t>(at) < extent) { return static_cast<std::size_t>(at); }
     if (extent == 0) { return nowhere; }
     // at modulo a period, from 0
     auto const within = [at](std::size_t period) {
-        std::size_t const far =
+        std::size_t const away =
             at < 0 ? std::size_t{0} - static_cast<std::size_t>(at) : static_cast<std::size_t>(at);
-        std::size_t const rest = far % period;
+        std::size_t const rest = away % period;
         return at < 0 && rest != 0 ? period - rest : rest;
     };
     switch (how) {

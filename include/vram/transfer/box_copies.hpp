@@ -12,16 +12,16 @@
 namespace vram {
 
 /// Where a box lies in an array that is stored row by row, the last dimension together.
-template <std::size_t N>
+template <std::size_t Rank>
 struct box_side {
-    std::size_t const (&extent)[N]; ///< elements of the array
-    std::size_t const (&origin)[N]; ///< of the box: its first element
+    std::size_t const (&extent)[Rank]; ///< elements of the array
+    std::size_t const (&origin)[Rank]; ///< of the box: its first element
 };
 
 namespace detail {
 
 /// The dimensions of a box that are left when those that lie together on both sides are one.
-template <std::size_t N>
+template <std::size_t Rank>
 struct box_plan {
     struct step { // one dimension: how many, and how far apart in bytes
         std::size_t count = 1;
@@ -30,11 +30,11 @@ struct box_plan {
     };
     static constexpr std::size_t most_pitch = 0x7fffffff; ///< bytes, what CUDA has
 
-    box_plan(box_side<N> const& to, box_side<N> const& from, std::size_t const (&box)[N],
+    box_plan(box_side<Rank> const& to, box_side<Rank> const& from, std::size_t const (&box)[Rank],
              std::size_t element) noexcept
         : width{element} {
         std::size_t to_stride = element, from_stride = element;
-        for (std::size_t d = N; d-- > 0;) {
+        for (std::size_t d = Rank; d-- > 0;) {
             to_begin += to.origin[d] * to_stride;
             from_begin += from.origin[d] * from_stride;
             empty = empty || box[d] == 0;
@@ -46,13 +46,13 @@ struct box_plan {
             to_stride *= to.extent[d];
             from_stride *= from.extent[d];
         }
-        far = steps[0].to > most_pitch || steps[0].from > most_pitch;
+        apart = steps[0].to > most_pitch || steps[0].from > most_pitch;
     }
 
     /// The copies of the `left` nearest dimensions.
     template <class Visit>
     void walk(std::byte* to, std::byte const* from, std::size_t left, Visit& visit) const {
-        if (left <= (far ? 0 : 2)) { return visit(copy(to, from, left)); }
+        if (left <= (apart ? 0 : 2)) { return visit(copy(to, from, left)); }
         step const& outer = steps[left - 1];
         for (std::size_t i = 0; i < outer.count; ++i) {
             walk(to + i * outer.to, from + i * outer.from, left - 1, visit);
@@ -76,10 +76,10 @@ struct box_plan {
     std::size_t to_begin   = 0; ///< bytes
     std::size_t from_begin = 0; ///< bytes
     std::size_t width;          ///< bytes that lie together
-    step        steps[N];       ///< from the nearest to the farthest
+    step        steps[Rank];    ///< from the nearest to the farthest
     std::size_t rank  = 0;      ///< of those that are used
     bool        empty = false;
-    bool        far   = false; ///< rows are farther apart than a pitch can be
+    bool        apart = false; ///< rows are farther from each other than a pitch can be
 };
 
 } // namespace detail
@@ -97,11 +97,11 @@ struct box_plan {
 /// Cost      one visit up to three dimensions, or where enough lies together; else one for each
 ///           element of the first. Rows more than 2 GiB apart, which CUDA has no pitch for, are
 ///           visited one by one
-template <std::size_t N, class Visit>
-    requires(N >= 1 && N <= 4)
-void box_copies(void* to, box_side<N> to_side, void const* from, box_side<N> from_side,
-                std::size_t const (&box)[N], std::size_t element, Visit visit) {
-    detail::box_plan<N> const plan{to_side, from_side, box, element};
+template <std::size_t Rank, class Visit>
+    requires(Rank >= 1 && Rank <= 4)
+void box_copies(void* to, box_side<Rank> to_side, void const* from, box_side<Rank> from_side,
+                std::size_t const (&box)[Rank], std::size_t element, Visit visit) {
+    detail::box_plan<Rank> const plan{to_side, from_side, box, element};
     if (plan.empty) { return; }
     plan.walk(static_cast<std::byte*>(to) + plan.to_begin,
               static_cast<std::byte const*>(from) + plan.from_begin, plan.rank, visit);

@@ -14,8 +14,8 @@
 
 namespace vram {
 
-/// The batches of the first source, then those of the second, ... None is made of two sources: where
-/// a file ends, a batch does.
+/// The batches of the first source, then those of the second, ... None is made of two: where a file
+/// ends, a batch does.
 ///
 ///     std::vector<file_chunks<file>> shards;
 ///     for (auto const& path : paths) { shards.emplace_back(file{path}, 64_MiB); }

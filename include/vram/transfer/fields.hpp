@@ -41,18 +41,18 @@ namespace vram {
 template <class... Field>
     requires(sizeof...(Field) > 0 && (std::is_trivially_copyable_v<Field> && ...))
 class fields {
-    template <std::size_t I>
-    using field = std::tuple_element_t<I, std::tuple<std::type_identity<Field>...>>::type;
+    template <std::size_t Index>
+    using field = std::tuple_element_t<Index, std::tuple<std::type_identity<Field>...>>::type;
 
 public:
     static constexpr std::size_t count = sizeof...(Field); ///< of fields
 
-    /// What a span of field `I` has: the field, or its elements where it is an array.
-    template <std::size_t I>
-    using element = std::remove_all_extents_t<field<I>>;
+    /// What a span of field `Index` has: the field, or its elements where it is an array.
+    template <std::size_t Index>
+    using element = std::remove_all_extents_t<field<Index>>;
     /// How many of those a sample has.
-    template <std::size_t I>
-    static constexpr std::size_t per_sample = sizeof(field<I>) / sizeof(element<I>);
+    template <std::size_t Index>
+    static constexpr std::size_t per_sample = sizeof(field<Index>) / sizeof(element<Index>);
 
     explicit fields(std::size_t samples, std::size_t alignment = default_alignment)
         : samples_{samples} {
@@ -80,10 +80,10 @@ public:
         return n == 0 ? 0 : offsets_[count - 1] + n * sizeof(field<count - 1>);
     }
     [[nodiscard]] std::size_t batch_bytes() const { return bytes(samples_); }
-    /// Where field `I` begins, in bytes from the begin of a batch.
-    template <std::size_t I>
+    /// Where field `Index` begins, in bytes from the begin of a batch.
+    template <std::size_t Index>
     [[nodiscard]] std::size_t offset() const noexcept {
-        return offsets_[I];
+        return offsets_[Index];
     }
     /// Samples of a batch of so many bytes.
     [[nodiscard]] std::size_t samples_in(std::size_t bytes) const {
@@ -96,24 +96,25 @@ public:
         return past / last;
     }
 
-    /// Field `I` of `n` samples in memory of that much or more.
-    template <std::size_t I>
-    [[nodiscard]] std::span<element<I>> in(std::span<std::byte> to, std::size_t n) const {
+    /// Field `Index` of `n` samples in memory of that much or more.
+    template <std::size_t Index>
+    [[nodiscard]] std::span<element<Index>> in(std::span<std::byte> to, std::size_t n) const {
         if (to.size() < bytes(n)) {
-            throw layout_error{layout_error::reason::wrong_size, to.size(), bytes(n), I};
+            throw layout_error{layout_error::reason::wrong_size, to.size(), bytes(n), Index};
         }
-        return {reinterpret_cast<element<I>*>(to.data() + offsets_[I]), n * per_sample<I>};
+        return {reinterpret_cast<element<Index>*>(to.data() + offsets_[Index]),
+                n * per_sample<Index>};
     }
     /// All fields, to be bound to names.
     [[nodiscard]] auto in(std::span<std::byte> to, std::size_t n) const {
-        return all([&]<std::size_t I>() { return in<I>(to, n); });
+        return all([&]<std::size_t Index>() { return in<Index>(to, n); });
     }
 
-    /// Field `I` of a batch: of anything that has `data()` and `size()`, in bytes.
-    template <std::size_t I, class Batch>
-    [[nodiscard]] std::span<element<I>> get(Batch const& batch) const {
+    /// Field `Index` of a batch: of anything that has `data()` and `size()`, in bytes.
+    template <std::size_t Index, class Batch>
+    [[nodiscard]] std::span<element<Index>> get(Batch const& batch) const {
         std::span<std::byte> const bytes{batch.data(), batch.size()};
-        return in<I>(bytes, samples_in(bytes.size()));
+        return in<Index>(bytes, samples_in(bytes.size()));
     }
     /// The field of this type, which one field has.
     template <class F, class Batch>
@@ -123,7 +124,7 @@ public:
     /// All fields of a batch, to be bound to names.
     template <class Batch>
     [[nodiscard]] auto of(Batch const& batch) const {
-        return all([&]<std::size_t I>() { return get<I>(batch); });
+        return all([&]<std::size_t Index>() { return get<Index>(batch); });
     }
 
     /// The number of the field of a type.
@@ -138,8 +139,8 @@ public:
 private:
     template <class Get>
     static auto all(Get get) {
-        return [&]<std::size_t... I>(std::index_sequence<I...>) {
-            return std::tuple { get.template operator()<I>()... };
+        return [&]<std::size_t... Index>(std::index_sequence<Index...>) {
+            return std::tuple { get.template operator()<Index>()... };
         }(std::make_index_sequence<count>{});
     }
 

@@ -30,10 +30,11 @@ namespace vram {
 ///           over. A volume that is not pinned works as well, slowly
 /// Cost      one copy for each tile inside the volume; at the border as `tile_copies` says. Rows
 ///           should be 512 bytes long and more: a copy engine takes short ones hardly faster
-template <class Element, std::size_t N>
+template <class Element, std::size_t Rank>
 class pinned_tile_source {
 public:
-    pinned_tile_source(tiles<N> const& cut, std::span<Element const> volume, Element outside = {})
+    pinned_tile_source(tiles<Rank> const& cut, std::span<Element const> volume,
+                       Element outside = {})
         : source_{cut, volume, outside}, pattern_{std::bit_cast<bytes_of>(outside)[0]} {
         auto const all = std::bit_cast<bytes_of>(outside);
         bool const same =
@@ -43,9 +44,9 @@ public:
         }
     }
 
-    [[nodiscard]] std::size_t     size() const noexcept { return source_.size(); }
-    [[nodiscard]] std::size_t     batch_bytes() const noexcept { return source_.batch_bytes(); }
-    [[nodiscard]] tiles<N> const& cut() const noexcept { return source_.cut(); }
+    [[nodiscard]] std::size_t        size() const noexcept { return source_.size(); }
+    [[nodiscard]] std::size_t        batch_bytes() const noexcept { return source_.batch_bytes(); }
+    [[nodiscard]] tiles<Rank> const& cut() const noexcept { return source_.cut(); }
 
     /// Puts the copies of tile `index` and its halo to `device` on `copies`. Their bytes; 0 after
     /// the last. Where they are more than `device` has room for, nothing is copied.
@@ -53,8 +54,8 @@ public:
     std::size_t enqueue(std::span<std::byte> device, std::size_t index, Stream copies) const {
         using platform = platform_of<Stream>;
         if (index >= size()) { return 0; }
-        tile_copies<N> const& plan  = source_.copies();
-        std::size_t const     bytes = plan.bytes(index);
+        tile_copies<Rank> const& plan  = source_.copies();
+        std::size_t const        bytes = plan.bytes(index);
         if (bytes > device.size()) { return bytes; }
         if (cut().options().outside == boundary::constant && !plan.inside(index)) {
             platform::fill(copies, device.data(), pattern_, bytes);
@@ -67,16 +68,17 @@ public:
 private:
     using bytes_of = std::array<std::byte, sizeof(Element)>;
 
-    tile_source<Element, N> source_;
-    std::byte               pattern_; ///< every byte of what is outside
+    tile_source<Element, Rank> source_;
+    std::byte                  pattern_; ///< every byte of what is outside
 };
 
-template <std::size_t N, std::ranges::contiguous_range Volume>
+template <std::size_t Rank, std::ranges::contiguous_range Volume>
     requires std::ranges::borrowed_range<Volume>
-pinned_tile_source(tiles<N>, Volume&&) -> pinned_tile_source<std::ranges::range_value_t<Volume>, N>;
-template <std::size_t N, std::ranges::contiguous_range Volume, class Outside>
+pinned_tile_source(tiles<Rank>, Volume&&)
+    -> pinned_tile_source<std::ranges::range_value_t<Volume>, Rank>;
+template <std::size_t Rank, std::ranges::contiguous_range Volume, class Outside>
     requires std::ranges::borrowed_range<Volume>
-pinned_tile_source(tiles<N>, Volume&&, Outside)
-    -> pinned_tile_source<std::ranges::range_value_t<Volume>, N>;
+pinned_tile_source(tiles<Rank>, Volume&&, Outside)
+    -> pinned_tile_source<std::ranges::range_value_t<Volume>, Rank>;
 
 } // namespace vram

@@ -29,24 +29,24 @@ enum class tile_part {
 ///           side that it sees; `edge`, `mirror` and `symmetric` one for each element of halo that
 ///           is beyond, and their product at corners. Beyond the border, `clip` and `constant` have
 ///           none
-template <std::size_t N>
+template <std::size_t Rank>
 class tile_copies {
 public:
     /// `element` bytes each.
-    tile_copies(tiles<N> const& cut, std::size_t element) : cut_{cut}, element_{element} {}
+    tile_copies(tiles<Rank> const& cut, std::size_t element) : cut_{cut}, element_{element} {}
 
-    [[nodiscard]] tiles<N> const& cut() const noexcept { return cut_; }
+    [[nodiscard]] tiles<Rank> const& cut() const noexcept { return cut_; }
 
     /// Bytes of the batch of tile `index`, or of the tile alone.
     [[nodiscard]] std::size_t bytes(std::size_t index, tile_part part = tile_part::whole) const {
-        tile_box<N> const box = cut_[index];
-        bool const        all = part == tile_part::whole;
-        return (all ? tiles<N>::elements(box) : tiles<N>::inner_elements(box)) * element_;
+        tile_box<Rank> const box = cut_[index];
+        bool const           all = part == tile_part::whole;
+        return (all ? tiles<Rank>::elements(box) : tiles<Rank>::inner_elements(box)) * element_;
     }
     /// Whether tile `index` and its halo are elements of the volume, all of them.
     [[nodiscard]] bool inside(std::size_t index) const {
-        tile_box<N> const box = cut_[index];
-        for (std::size_t d = 0; d < N; ++d) {
+        tile_box<Rank> const box = cut_[index];
+        for (std::size_t d = 0; d < Rank; ++d) {
             std::size_t const past = box.extent[d] - box.before[d]; // from the tile's first on
             if (box.before[d] > box.origin[d]) { return false; }
             if (past > cut_.options().extent[d] - box.origin[d]) { return false; }
@@ -64,14 +64,14 @@ public:
     template <class Visit>
     void scatter(std::size_t index, void const* from, tile_part part, void* volume,
                  Visit visit) const {
-        tile_box<N> const box     = cut_[index];
-        std::size_t const zero[N] = {};
+        tile_box<Rank> const box        = cut_[index];
+        std::size_t const    zero[Rank] = {};
         if (part == tile_part::whole) {
-            box_copies<N>(volume, {cut_.options().extent, box.origin}, from,
-                          {box.extent, box.before}, box.inner, element_, visit);
+            box_copies<Rank>(volume, {cut_.options().extent, box.origin}, from,
+                             {box.extent, box.before}, box.inner, element_, visit);
         } else {
-            box_copies<N>(volume, {cut_.options().extent, box.origin}, from, {box.inner, zero},
-                          box.inner, element_, visit);
+            box_copies<Rank>(volume, {cut_.options().extent, box.origin}, from, {box.inner, zero},
+                             box.inner, element_, visit);
         }
     }
 
@@ -79,19 +79,19 @@ private:
     /// The runs of each dimension with those of the others.
     template <class Visit>
     struct runs {
-        tile_copies const& of;
-        tile_box<N> const  box;
-        void* const        to;
-        void const* const  volume;
-        Visit&             visit;
-        std::size_t        to_origin[N]{}, from_origin[N]{}, count[N]{};
+        tile_copies const&   of;
+        tile_box<Rank> const box;
+        void* const          to;
+        void const* const    volume;
+        Visit&               visit;
+        std::size_t          to_origin[Rank]{}, from_origin[Rank]{}, count[Rank]{};
 
         template <std::size_t D>
         void walk() {
-            tile_options<N> const& how = of.cut_.options();
-            if constexpr (D == N) {
-                box_copies<N>(to, {box.extent, to_origin}, volume, {how.extent, from_origin}, count,
-                              of.element_, [this](pitched_copy const& c) { visit(c); });
+            tile_options<Rank> const& how = of.cut_.options();
+            if constexpr (D == Rank) {
+                box_copies<Rank>(to, {box.extent, to_origin}, volume, {how.extent, from_origin},
+                                 count, of.element_, [this](pitched_copy const& c) { visit(c); });
             } else {
                 auto const begin = static_cast<std::ptrdiff_t>(box.origin[D]) -
                                    static_cast<std::ptrdiff_t>(box.before[D]);
@@ -106,7 +106,7 @@ private:
         }
     };
 
-    tiles<N>    cut_;
+    tiles<Rank> cut_;
     std::size_t element_;
 };
 

@@ -29,11 +29,11 @@ namespace vram {
 /// Streams   `enqueue` puts the copy on the stream; the volume is whole when that is past it. A
 ///           volume that is not pinned works as well: then the host waits for each tile
 /// Cost      one copy, or a memcpy for each row (four dimensions: as `tile_copies` says)
-template <class Element, std::size_t N>
+template <class Element, std::size_t Rank>
     requires std::is_trivially_copyable_v<Element>
 class tile_sink {
 public:
-    tile_sink(tiles<N> const& cut, std::span<Element> volume, tile_part part = tile_part::whole)
+    tile_sink(tiles<Rank> const& cut, std::span<Element> volume, tile_part part = tile_part::whole)
         : copies_{cut, sizeof(Element)}, volume_{volume}, part_{part} {
         if (volume.size() != cut.volume()) {
             throw layout_error{layout_error::reason::wrong_size, volume.size_bytes(),
@@ -41,38 +41,38 @@ public:
         }
     }
 
-    [[nodiscard]] std::size_t     size() const noexcept { return cut().size(); }
-    [[nodiscard]] tiles<N> const& cut() const noexcept { return copies_.cut(); }
+    [[nodiscard]] std::size_t        size() const noexcept { return cut().size(); }
+    [[nodiscard]] tiles<Rank> const& cut() const noexcept { return copies_.cut(); }
 
     /// Writes tile `index` to the volume, on the host and now.
     void put(std::span<std::type_identity_t<Element> const> from, std::size_t index) const {
-        check(from, index);
+        demand(from, index);
         copies_.scatter(index, from.data(), part_, volume_.data(), copy_box);
     }
     /// Puts the copies of tile `index` from the device to the volume on `stream`.
     template <class Stream>
     void enqueue(std::span<std::type_identity_t<Element> const> device, std::size_t index,
                  Stream stream) const {
-        check(device, index);
+        demand(device, index);
         copies_.scatter(index, device.data(), part_, volume_.data(),
                         [&](pitched_copy const& c) { platform_of<Stream>::copy(stream, c); });
     }
 
 private:
-    void check(std::span<Element const> from, std::size_t index) const {
+    void demand(std::span<Element const> from, std::size_t index) const {
         std::size_t const bytes = copies_.bytes(index, part_);
         if (from.size_bytes() != bytes) {
             throw layout_error{layout_error::reason::wrong_size, from.size_bytes(), bytes};
         }
     }
 
-    tile_copies<N>     copies_;
+    tile_copies<Rank>  copies_;
     std::span<Element> volume_;
     tile_part          part_;
 };
 
-template <std::size_t N, std::ranges::contiguous_range Volume, class... Part>
+template <std::size_t Rank, std::ranges::contiguous_range Volume, class... Part>
     requires std::ranges::borrowed_range<Volume>
-tile_sink(tiles<N>, Volume&&, Part...) -> tile_sink<std::ranges::range_value_t<Volume>, N>;
+tile_sink(tiles<Rank>, Volume&&, Part...) -> tile_sink<std::ranges::range_value_t<Volume>, Rank>;
 
 } // namespace vram

@@ -28,12 +28,12 @@ namespace vram {
 ///           say, `{too_large}` where a batch has more bytes than can be counted
 /// Threads   any number may fill; the volume must not change meanwhile where they read
 /// Cost      a memcpy for each row of the tile; beyond the border as `tile_copies` says
-template <class Element, std::size_t N>
+template <class Element, std::size_t Rank>
     requires std::is_trivially_copyable_v<Element>
 class tile_source {
 public:
     /// `outside` is what `boundary::constant` stands for.
-    tile_source(tiles<N> const& cut, std::span<Element const> volume, Element outside = {})
+    tile_source(tiles<Rank> const& cut, std::span<Element const> volume, Element outside = {})
         : copies_{cut, sizeof(Element)}, volume_{volume}, outside_{outside} {
         using why                  = layout_error::reason;
         constexpr std::size_t most = std::numeric_limits<std::size_t>::max() / sizeof(Element);
@@ -48,8 +48,8 @@ public:
     [[nodiscard]] std::size_t batch_bytes() const noexcept {
         return cut().elements() * sizeof(Element);
     }
-    [[nodiscard]] tiles<N> const&          cut() const noexcept { return copies_.cut(); }
-    [[nodiscard]] tile_copies<N> const&    copies() const noexcept { return copies_; }
+    [[nodiscard]] tiles<Rank> const&       cut() const noexcept { return copies_.cut(); }
+    [[nodiscard]] tile_copies<Rank> const& copies() const noexcept { return copies_; }
     [[nodiscard]] std::span<Element const> volume() const noexcept { return volume_; }
     [[nodiscard]] Element const&           outside() const noexcept { return outside_; }
 
@@ -70,16 +70,17 @@ public:
     }
 
 private:
-    tile_copies<N>           copies_;
+    tile_copies<Rank>        copies_;
     std::span<Element const> volume_;
     Element                  outside_;
 };
 
-template <std::size_t N, std::ranges::contiguous_range Volume>
+template <std::size_t Rank, std::ranges::contiguous_range Volume>
     requires std::ranges::borrowed_range<Volume>
-tile_source(tiles<N>, Volume&&) -> tile_source<std::ranges::range_value_t<Volume>, N>;
-template <std::size_t N, std::ranges::contiguous_range Volume, class Outside>
+tile_source(tiles<Rank>, Volume&&) -> tile_source<std::ranges::range_value_t<Volume>, Rank>;
+template <std::size_t Rank, std::ranges::contiguous_range Volume, class Outside>
     requires std::ranges::borrowed_range<Volume>
-tile_source(tiles<N>, Volume&&, Outside) -> tile_source<std::ranges::range_value_t<Volume>, N>;
+tile_source(tiles<Rank>, Volume&&, Outside)
+    -> tile_source<std::ranges::range_value_t<Volume>, Rank>;
 
 } // namespace vram

@@ -22,22 +22,22 @@ enum class tile_order {
 };
 
 /// How a volume is cut. Dimensions stand as in C arrays: the last one lies together in memory.
-template <std::size_t N>
+template <std::size_t Rank>
 struct tile_options {
-    std::size_t extent[N]{};              ///< elements of the volume
-    std::size_t tile[N]{};                ///< elements of a tile; those at the far border are cut
-    std::size_t halo[N]{};                ///< elements that a tile sees beyond itself, at each side
+    std::size_t extent[Rank]{};           ///< elements of the volume
+    std::size_t tile[Rank]{};             ///< elements of a tile; those at the far border are cut
+    std::size_t halo[Rank]{};             ///< elements that a tile sees beyond itself, at each side
     boundary    outside = boundary::clip; ///< what a halo sees beyond the volume
     tile_order  order   = tile_order::last_fastest;
 };
 
 /// One tile: where it lies, and how its batch is made. A plain value, for kernels as well.
-template <std::size_t N>
+template <std::size_t Rank>
 struct tile_box {
-    std::size_t origin[N]; ///< of the tile in the volume, without its halo
-    std::size_t inner[N];  ///< elements of the tile
-    std::size_t before[N]; ///< elements of halo in the batch, before the tile
-    std::size_t extent[N]; ///< elements of the batch: tile and halo
+    std::size_t origin[Rank]; ///< of the tile in the volume, without its halo
+    std::size_t inner[Rank];  ///< elements of the tile
+    std::size_t before[Rank]; ///< elements of halo in the batch, before the tile
+    std::size_t extent[Rank]; ///< elements of the batch: tile and halo
 
     friend bool operator==(tile_box const&, tile_box const&) = default;
 };
@@ -57,17 +57,17 @@ struct tile_box {
 ///           volume with no elements has no tiles
 /// Threads   any; it is a value
 /// Cost      a division for each dimension
-template <std::size_t N>
-    requires(N >= 1 && N <= 4)
+template <std::size_t Rank>
+    requires(Rank >= 1 && Rank <= 4)
 class tiles {
 public:
-    using box_type = tile_box<N>;
+    using box_type = tile_box<Rank>;
 
-    explicit tiles(tile_options<N> options) : options_{options} {
+    explicit tiles(tile_options<Rank> options) : options_{options} {
         using why                  = layout_error::reason;
         constexpr std::size_t most = std::numeric_limits<std::ptrdiff_t>::max() / 4;
         std::size_t           all  = 1;
-        for (std::size_t d = N; d-- > 0;) {
+        for (std::size_t d = Rank; d-- > 0;) {
             auto const [extent, tile, halo] = at(d);
             if (tile == 0) { throw layout_error{why::empty, 0, 0, d}; }
             if (extent != 0 && extent > most / all) {
@@ -93,7 +93,7 @@ public:
     /// Elements of the volume.
     [[nodiscard]] std::size_t volume() const noexcept { return product(options_.extent); }
     /// How it is cut.
-    [[nodiscard]] tile_options<N> const& options() const noexcept { return options_; }
+    [[nodiscard]] tile_options<Rank> const& options() const noexcept { return options_; }
 
     /// Elements of the batch of `box`, and of its tile alone.
     [[nodiscard]] static constexpr std::size_t elements(box_type const& box) noexcept {
@@ -109,8 +109,8 @@ public:
         box_type    box{};
         std::size_t left = index;
         bool const  last = options_.order != tile_order::first_fastest;
-        for (std::size_t i = 0; i < N; ++i) { // the fastest dimension first
-            std::size_t const d     = last ? N - 1 - i : i;
+        for (std::size_t i = 0; i < Rank; ++i) { // the fastest dimension first
+            std::size_t const d     = last ? Rank - 1 - i : i;
             std::size_t       place = left % count_[d];
             left /= count_[d];
             if (options_.order == tile_order::snake && left % 2 != 0) {
@@ -122,11 +122,11 @@ public:
     }
 
     /// The batch whose tile has the element at `place`, which the volume has.
-    [[nodiscard]] std::size_t index_of(std::size_t const (&place)[N]) const {
+    [[nodiscard]] std::size_t index_of(std::size_t const (&place)[Rank]) const {
         std::size_t index = 0;
         bool const  last  = options_.order != tile_order::first_fastest;
-        for (std::size_t i = 0; i < N; ++i) { // the slowest dimension first
-            std::size_t const d = last ? i : N - 1 - i;
+        for (std::size_t i = 0; i < Rank; ++i) { // the slowest dimension first
+            std::size_t const d = last ? i : Rank - 1 - i;
             expects(place[d] < options_.extent[d], "tiles: the volume has no such element");
             std::size_t tile = place[d] / options_.tile[d];
             if (options_.order == tile_order::snake && index % 2 != 0) {
@@ -144,7 +144,7 @@ private:
     [[nodiscard]] dimension at(std::size_t d) const noexcept {
         return {options_.extent[d], options_.tile[d], options_.halo[d]};
     }
-    [[nodiscard]] static constexpr std::size_t product(std::size_t const (&of)[N]) noexcept {
+    [[nodiscard]] static constexpr std::size_t product(std::size_t const (&of)[Rank]) noexcept {
         std::size_t all = 1;
         for (std::size_t const n : of) { all *= n; }
         return all;
@@ -170,10 +170,10 @@ private:
         box.extent[d]                   = before + inner + after;
     }
 
-    tile_options<N> options_;
-    std::size_t     count_[N]{};
-    std::size_t     size_     = 1;
-    std::size_t     elements_ = 1;
+    tile_options<Rank> options_;
+    std::size_t        count_[Rank]{};
+    std::size_t        size_     = 1;
+    std::size_t        elements_ = 1;
 };
 
 } // namespace vram
