@@ -43,7 +43,7 @@ struct mapped_file_options {
 ///           say: it kills (SIGBUS). A file that others write is better read: `file_chunks`
 /// Threads   any may look; opening, moving and ending are one thread's
 /// Cost      a page fault for each run of pages that is looked at first; `will_need` before, where
-///           it is known what comes. Read in order, `file_chunks` is faster
+///           it is known what comes. Read in order, little is gained over `file_chunks`
 class mapped_file {
 public:
     explicit mapped_file(std::string path, mapped_file_options options = {})

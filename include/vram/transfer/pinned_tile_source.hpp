@@ -28,8 +28,7 @@ namespace vram {
 /// Threads   any number may enqueue, each on a stream of its own
 /// Streams   the copies are on `copies` when it returns; the volume must not change until they are
 ///           over. A volume that is not pinned works as well, slowly
-/// Cost      one copy for each tile inside the volume; at the border as `tile_copies` says. Rows
-///           should be 512 bytes long and more: a copy engine takes short ones hardly faster
+/// Cost      one copy for each tile inside the volume; at the border as `tile_copies` says
 template <class Element, std::size_t Rank>
 class pinned_tile_source {
 public:

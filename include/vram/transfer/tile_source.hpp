@@ -61,8 +61,9 @@ public:
         std::size_t const bytes = copies_.bytes(index);
         if (bytes > to.size()) { return bytes; }
         if (cut().options().outside == boundary::constant && !copies_.inside(index)) {
+            Element const value = outside_; // a local: bytes that are written are not its
             for (std::size_t at = 0; at < bytes; at += sizeof(Element)) {
-                std::memcpy(to.data() + at, &outside_, sizeof(Element));
+                std::memcpy(to.data() + at, &value, sizeof(Element));
             }
         }
         copies_.gather(index, to.data(), volume_.data(), copy_box);
