@@ -14,7 +14,7 @@ using vram::pitched_copy;
 namespace box_copies_tests {
 
 /// Any box, copied and compared element by element; what is beside it stays as it is.
-template <std::size_t N>
+template <std::size_t N, class Element>
 void round(std::mt19937& random) {
     auto const up_to = [&](std::size_t most) {
         return std::uniform_int_distribution<std::size_t>{0, most}(random);
@@ -32,8 +32,8 @@ void round(std::mt19937& random) {
         from_all *= from_extent[d];
         elements *= box[d];
     }
-    std::vector<short> from(from_all), to(to_all, -1), wanted(to_all, -1);
-    for (std::size_t i = 0; i < from_all; ++i) { from[i] = static_cast<short>(i); }
+    std::vector<Element> from(from_all), to(to_all, Element{0}), wanted(to_all, Element{0});
+    for (std::size_t i = 0; i < from_all; ++i) { from[i] = static_cast<Element>(i + 1); }
     std::size_t at[N] = {};
     for (std::size_t n = 0; n < elements; ++n) {
         std::size_t t = 0, f = 0;
@@ -46,7 +46,7 @@ void round(std::mt19937& random) {
     }
     std::size_t copies = 0, bytes = 0;
     box_copies<N>(to.data(), {to_extent, to_origin}, from.data(), {from_extent, from_origin}, box,
-                  sizeof(short), [&](pitched_copy const& c) {
+                  sizeof(Element), [&](pitched_copy const& c) {
                       REQUIRE(c.to_pitch >= c.width);
                       REQUIRE(c.from_pitch >= c.width);
                       REQUIRE(c.to_slice % c.to_pitch == 0); // CUDA wants whole rows
@@ -57,7 +57,7 @@ void round(std::mt19937& random) {
                       vram::copy_box(c);
                   });
     REQUIRE(to == wanted);
-    REQUIRE(bytes == elements * sizeof(short));
+    REQUIRE(bytes == elements * sizeof(Element));
     if (elements == 0) {
         REQUIRE(copies == 0);
     } else if (N <= 3) {
@@ -73,10 +73,14 @@ TEST_CASE(
     "box_copies: any box arrives, in one copy up to three dimensions, and nothing beside it") {
     std::mt19937 random{3};
     for (int i = 0; i < 3000; ++i) {
-        box_copies_tests::round<1>(random);
-        box_copies_tests::round<2>(random);
-        box_copies_tests::round<3>(random);
-        box_copies_tests::round<4>(random);
+        box_copies_tests::round<1, char>(random);
+        box_copies_tests::round<1, double>(random);
+        box_copies_tests::round<2, short>(random);
+        box_copies_tests::round<2, char>(random);
+        box_copies_tests::round<3, int>(random);
+        box_copies_tests::round<3, short>(random);
+        box_copies_tests::round<4, double>(random);
+        box_copies_tests::round<4, int>(random);
     }
 }
 

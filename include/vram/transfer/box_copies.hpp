@@ -107,14 +107,29 @@ void box_copies(void* to, box_side<Rank> to_side, void const* from, box_side<Ran
               static_cast<std::byte const*>(from) + plan.from_begin, plan.rank, visit);
 }
 
-/// Does such a copy, on the host and now.
-inline void copy_box(pitched_copy const& c) noexcept {
+namespace detail {
+/// Rows of `Width` bytes each: as many moves, where it is little.
+template <std::size_t Width>
+void copy_rows(pitched_copy const& c) noexcept {
     for (std::size_t z = 0; z < c.depth; ++z) {
         for (std::size_t y = 0; y < c.height; ++y) {
             std::memcpy(static_cast<std::byte*>(c.to) + z * c.to_slice + y * c.to_pitch,
                         static_cast<std::byte const*>(c.from) + z * c.from_slice + y * c.from_pitch,
-                        c.width);
+                        Width != 0 ? Width : c.width);
         }
+    }
+}
+} // namespace detail
+
+/// Does such a copy, on the host and now. Single elements, as halos beyond a border are made of,
+/// cost no call each.
+inline void copy_box(pitched_copy const& c) noexcept {
+    switch (c.width) {
+    case 1: return detail::copy_rows<1>(c);
+    case 2: return detail::copy_rows<2>(c);
+    case 4: return detail::copy_rows<4>(c);
+    case 8: return detail::copy_rows<8>(c);
+    default: return detail::copy_rows<0>(c);
     }
 }
 
