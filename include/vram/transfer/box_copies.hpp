@@ -73,11 +73,11 @@ struct box_plan {
                 .depth      = slices.count};
     }
 
-    std::size_t to_begin   = 0; ///< bytes
-    std::size_t from_begin = 0; ///< bytes
-    std::size_t width;          ///< bytes that lie together
-    step        steps[Rank];    ///< from the nearest to the farthest
-    std::size_t rank  = 0;      ///< of those that are used
+    std::size_t to_begin   = 0;  ///< bytes
+    std::size_t from_begin = 0;  ///< bytes
+    std::size_t width;           ///< bytes that lie together
+    step        steps[Rank + 1]; ///< from the nearest to the farthest, and one not used
+    std::size_t rank  = 0;       ///< of those that are used
     bool        empty = false;
     bool        apart = false; ///< rows are farther from each other than a pitch can be
 };
