@@ -26,10 +26,7 @@ std::string around(boundary how, std::ptrdiff_t n) {
     return text;
 }
 
-} // namespace boundary_tests
-
 TEST_CASE("boundary: a row goes on as its name says") {
-    using boundary_tests::around;
     CHECK(around(boundary::clip, 2) == "xxabcdxx");
     CHECK(around(boundary::constant, 2) == "xxabcdxx");
     CHECK(around(boundary::edge, 5) == "aaaaaabcdddddd");
@@ -39,7 +36,7 @@ TEST_CASE("boundary: a row goes on as its name says") {
 }
 
 TEST_CASE("boundary: it goes on for ever, as if walked there") {
-    for (boundary const how : boundary_tests::all) {
+    for (boundary const how : all) {
         for (std::size_t extent = 1; extent < 7; ++extent) {
             for (std::ptrdiff_t at = -40; at < 40; ++at) {
                 auto const wanted = volumes::walked(how, at, static_cast<std::ptrdiff_t>(extent));
@@ -54,7 +51,7 @@ TEST_CASE("boundary: it goes on for ever, as if walked there") {
 
 TEST_CASE("boundary: a row of nothing has nothing around it, and no place is too far") {
     using limits = std::numeric_limits<std::ptrdiff_t>;
-    for (boundary const how : boundary_tests::all) {
+    for (boundary const how : all) {
         CHECK(vram::boundary_place(how, 0, 0) == vram::nowhere);
         CHECK(vram::boundary_place(how, -3, 0) == vram::nowhere);
         for (std::ptrdiff_t const at : {limits::min(), limits::max()}) {
@@ -66,7 +63,7 @@ TEST_CASE("boundary: a row of nothing has nothing around it, and no place is too
 }
 
 TEST_CASE("boundary: runs are what lies together, each element once, in order") {
-    for (boundary const how : boundary_tests::all) {
+    for (boundary const how : all) {
         for (std::size_t extent = 1; extent < 6; ++extent) {
             for (std::ptrdiff_t begin = -9; begin < 9; ++begin) {
                 for (std::size_t length = 0; length < 14; ++length) {
@@ -98,3 +95,5 @@ TEST_CASE("boundary: runs are what lies together, each element once, in order") 
         }
     }
 }
+
+} // namespace boundary_tests

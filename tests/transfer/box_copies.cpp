@@ -67,20 +67,18 @@ void round(std::mt19937& random) {
     }
 }
 
-} // namespace box_copies_tests
-
 TEST_CASE(
     "box_copies: any box arrives, in one copy up to three dimensions, and nothing beside it") {
     std::mt19937 random{3};
     for (int i = 0; i < 3000; ++i) {
-        box_copies_tests::round<1, char>(random);
-        box_copies_tests::round<1, double>(random);
-        box_copies_tests::round<2, short>(random);
-        box_copies_tests::round<2, char>(random);
-        box_copies_tests::round<3, int>(random);
-        box_copies_tests::round<3, short>(random);
-        box_copies_tests::round<4, double>(random);
-        box_copies_tests::round<4, int>(random);
+        round<1, char>(random);
+        round<1, double>(random);
+        round<2, short>(random);
+        round<2, char>(random);
+        round<3, int>(random);
+        round<3, short>(random);
+        round<4, double>(random);
+        round<4, int>(random);
     }
 }
 
@@ -127,3 +125,5 @@ TEST_CASE(
                   keep);
     CHECK(all.size() == 1);
 }
+
+} // namespace box_copies_tests

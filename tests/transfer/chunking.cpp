@@ -27,8 +27,6 @@ std::vector<chunking::piece> one_by_one(std::size_t total, std::size_t chunk,
     return all;
 }
 
-} // namespace chunking_tests
-
 TEST_CASE("chunking: chunks follow each other, overlap as asked, and the last one ends it") {
     chunking const cut{1000, 400, {.overlap = 100}};
     REQUIRE(cut.size() == 3);
@@ -51,7 +49,7 @@ TEST_CASE("chunking: any cut is the one that is made step by step") {
         vram::chunking_options const how{
             .first = up_to(30), .overlap = up_to(chunk - 1), .drop_partial = up_to(1) == 0};
         chunking const               cut{total, chunk, how};
-        auto const                   all = chunking_tests::one_by_one(total, chunk, how);
+        auto const                   all = one_by_one(total, chunk, how);
         std::vector<chunking::piece> got;
         std::size_t                  longest = 1;
         for (std::size_t i = 0; i < cut.size(); ++i) {
@@ -105,3 +103,5 @@ TEST_CASE("chunking: chunks of nothing or of overlap alone are refused with thei
     doubles::contracts_throw const throws;
     CHECK_THROWS_AS((void)chunking(100, 10)[10], doubles::broken_contract);
 }
+
+} // namespace chunking_tests

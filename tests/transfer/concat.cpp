@@ -11,11 +11,14 @@
 #include <doctest/doctest.h>
 
 using namespace vram;
-using files::content;
-using files::same;
 
 template class vram::concat<file_chunks<file>>;
 template class vram::concat<memory_chunks>;
+
+namespace concat_tests {
+
+using files::content;
+using files::same;
 
 TEST_CASE("concat: files one after the other, and no batch is made of two") {
     files::folder const            here;
@@ -71,3 +74,5 @@ TEST_CASE("concat: what fills is filled from, what enqueues enqueues, and neithe
     CHECK_FALSE(fills(pinned));
     CHECK(goes(pinned));
 }
+
+} // namespace concat_tests

@@ -37,12 +37,6 @@ struct block {
     std::size_t       size_;
 };
 
-} // namespace fields_tests
-using namespace fields_tests;
-
-template class vram::fields<float[3][2], label, double>;
-template class vram::fields<char>;
-
 TEST_CASE("fields: each begins where it is aligned, and has room for all samples") {
     sample const layout{10};
     CHECK(layout.samples() == 10);
@@ -187,3 +181,8 @@ TEST_CASE("fields: no sample is a broken layout, and neither are more than can b
     doubles::contracts_throw const throws;
     CHECK_THROWS_AS((void)(fields<int>{1, 3}), doubles::broken_contract);
 }
+
+} // namespace fields_tests
+
+template class vram::fields<float[3][2], fields_tests::label, double>;
+template class vram::fields<char>;

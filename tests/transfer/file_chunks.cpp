@@ -13,12 +13,13 @@
 #include <vector>
 
 using namespace vram;
-using files::content;
-using files::same;
 
 template class vram::file_chunks<file>;
 
 namespace file_chunks_tests {
+
+using files::content;
+using files::same;
 
 /// Everything that a loader brings to the device from a source, batch by batch, and from where.
 template <class Source>
@@ -38,9 +39,6 @@ std::vector<std::vector<std::byte>> through_a_loader(Source const& source, std::
     CHECK(node.reports().empty());
     return all;
 }
-
-} // namespace file_chunks_tests
-using file_chunks_tests::through_a_loader;
 
 TEST_CASE("file_chunks: a loader brings the file piece by piece, the last one short") {
     files::folder const here;
@@ -171,3 +169,5 @@ TEST_CASE("file_chunks: many threads fill at once, and past the page cache") {
     }
     for (int r : right) { CHECK(r == 1); }
 }
+
+} // namespace file_chunks_tests

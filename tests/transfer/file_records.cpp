@@ -8,10 +8,13 @@
 #include <vector>
 
 using namespace vram;
-using files::content;
-using files::same;
 
 template class vram::file_records<file>;
+
+namespace file_records_tests {
+
+using files::content;
+using files::same;
 
 TEST_CASE("file_records: so many records in each batch, and the rest in the last") {
     files::folder const here;
@@ -82,3 +85,5 @@ TEST_CASE("file_records: a file that is no whole number of records is refused, w
     CHECK_THROWS_AS((file_records{file{path}, 0, 10}), layout_error);
     CHECK_THROWS_AS((file_records{file{path}, 10, 0}), layout_error);
 }
+
+} // namespace file_records_tests

@@ -7,6 +7,8 @@
 
 using vram::layout_error;
 
+namespace layout_error_tests {
+
 TEST_CASE("layout_error: every reason has words of its own, and the numbers are those given") {
     using r       = layout_error::reason;
     r const all[] = {r::too_large,  r::empty,     r::overlap,
@@ -22,3 +24,5 @@ TEST_CASE("layout_error: every reason has words of its own, and the numbers are 
     CHECK(e.limit() == 5);
     CHECK(e.dimension() == 2);
 }
+
+} // namespace layout_error_tests

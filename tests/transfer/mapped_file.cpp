@@ -10,11 +10,14 @@
 #include <type_traits>
 
 using namespace vram;
-using files::content;
-using files::same;
 
 static_assert(std::is_nothrow_move_constructible_v<mapped_file> &&
               std::is_nothrow_move_assignable_v<mapped_file>);
+
+namespace mapped_file_tests {
+
+using files::content;
+using files::same;
 
 TEST_CASE("mapped_file: its bytes are those of the file, and are read when they are looked at") {
     files::folder const here;
@@ -114,3 +117,5 @@ TEST_CASE("mapped_file: moved, it takes its bytes along") {
     CHECK(same(c.bytes(), content(20)));
     CHECK(a.size() == 0); // NOLINT(bugprone-use-after-move)
 }
+
+} // namespace mapped_file_tests

@@ -8,6 +8,9 @@
 #include <doctest/doctest.h>
 
 using namespace vram;
+
+namespace memory_chunks_tests {
+
 using files::content;
 using files::same;
 
@@ -40,3 +43,5 @@ TEST_CASE("memory_chunks: what has no room is not copied, and nothing has no bat
     CHECK(none.size() == 0);
     CHECK(none.fill(small, 0) == 0);
 }
+
+} // namespace memory_chunks_tests

@@ -9,6 +9,9 @@
 #include <doctest/doctest.h>
 
 using namespace vram;
+
+namespace pinned_chunks_tests {
+
 using files::content;
 using files::same;
 
@@ -64,3 +67,5 @@ TEST_CASE("pinned_chunks: without a device it is a memcpy") {
     CHECK(pinned_chunks{all, 60}.enqueue(to, 1, host_platform::stream{}) == 40);
     CHECK(same(std::span{to}.first(40), std::span{all}.last(40)));
 }
+
+} // namespace pinned_chunks_tests

@@ -43,15 +43,13 @@ void round(std::mt19937& random) {
     REQUIRE(node.reports().empty());
 }
 
-} // namespace pinned_tile_source_tests
-
 TEST_CASE("pinned_tile_source: with any border, what comes is what it is element by element") {
     std::mt19937 random{29};
     for (int i = 0; i < 40; ++i) {
-        pinned_tile_source_tests::round<1>(random);
-        pinned_tile_source_tests::round<2>(random);
-        pinned_tile_source_tests::round<3>(random);
-        pinned_tile_source_tests::round<4>(random);
+        round<1>(random);
+        round<2>(random);
+        round<3>(random);
+        round<4>(random);
     }
 }
 
@@ -117,3 +115,5 @@ TEST_CASE(
     CHECK(source.enqueue(bytes, 1, host_platform::stream{}) == 24);
     CHECK(to == std::vector{4, 5, 6, 7, 8, 9});
 }
+
+} // namespace pinned_tile_source_tests

@@ -27,10 +27,7 @@ std::size_t copies_of(tile_options<N> const& how, std::size_t const (&place)[N])
     return n;
 }
 
-} // namespace tile_copies_tests
-
 TEST_CASE("tile_copies: a tile inside is one copy, at the border it is what is documented") {
-    using tile_copies_tests::copies_of;
     tile_options<3> how{.extent = {12, 12, 12}, .tile = {4, 4, 4}, .halo = {1, 2, 1}};
     for (boundary const b : {boundary::clip, boundary::edge, boundary::mirror, boundary::symmetric,
                              boundary::wrap, boundary::constant}) {
@@ -96,3 +93,5 @@ TEST_CASE(
         REQUIRE(inner == volume);
     }
 }
+
+} // namespace tile_copies_tests

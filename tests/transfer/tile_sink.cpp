@@ -55,15 +55,13 @@ void round(std::mt19937& random) {
     REQUIRE(node.reports().empty());
 }
 
-} // namespace tile_sink_tests
-
 TEST_CASE("tile_sink: any volume comes back as it went, whatever the order of its tiles") {
     std::mt19937 random{31};
     for (int i = 0; i < 40; ++i) {
-        tile_sink_tests::round<1>(random);
-        tile_sink_tests::round<2>(random);
-        tile_sink_tests::round<3>(random);
-        tile_sink_tests::round<4>(random);
+        round<1>(random);
+        round<2>(random);
+        round<3>(random);
+        round<4>(random);
     }
 }
 
@@ -124,3 +122,5 @@ TEST_CASE("tile_sink: many threads put different tiles at once") {
     }
     CHECK(result == volume);
 }
+
+} // namespace tile_sink_tests

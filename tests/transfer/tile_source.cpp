@@ -42,15 +42,13 @@ void round(std::mt19937& random) {
     REQUIRE(source.fill(std::as_writable_bytes(std::span{to}), cut.size()) == 0);
 }
 
-} // namespace tile_source_tests
-
 TEST_CASE("tile_source: with any border, a batch is what it is element by element") {
     std::mt19937 random{23};
     for (int i = 0; i < 300; ++i) {
-        tile_source_tests::round<1>(random);
-        tile_source_tests::round<2>(random);
-        tile_source_tests::round<3>(random);
-        tile_source_tests::round<4>(random);
+        round<1>(random);
+        round<2>(random);
+        round<3>(random);
+        round<4>(random);
     }
 }
 
@@ -146,3 +144,5 @@ TEST_CASE("tile_source: many threads gather at once") {
     }
     CHECK(std::ranges::count(right, 1) == static_cast<std::ptrdiff_t>(cut.size()));
 }
+
+} // namespace tile_source_tests

@@ -88,15 +88,13 @@ layout_error why(tile_options<N> const& how) {
     return layout_error{layout_error::reason::not_whole};
 }
 
-} // namespace tiles_tests
-
 TEST_CASE("tiles: any cut covers each element once, in its order, and finds elements again") {
     std::mt19937 random{11};
     for (int i = 0; i < 400; ++i) {
-        tiles_tests::round<1>(random);
-        tiles_tests::round<2>(random);
-        tiles_tests::round<3>(random);
-        tiles_tests::round<4>(random);
+        round<1>(random);
+        round<2>(random);
+        round<3>(random);
+        round<4>(random);
     }
 }
 
@@ -137,7 +135,6 @@ TEST_CASE("tiles: a volume of nothing has no tiles") {
 TEST_CASE("tiles: an empty tile and numbers too large are refused, with the dimension") {
     using r                    = layout_error::reason;
     constexpr std::size_t most = std::numeric_limits<std::size_t>::max();
-    using tiles_tests::why;
     CHECK(why<2>({.extent = {5, 5}, .tile = {0, 1}}).why() == r::empty);
     CHECK(why<2>({.extent = {5, 5}, .tile = {0, 1}}).dimension() == 0);
     CHECK(why<2>({.extent = {5, 5}, .tile = {1, 0}}).dimension() == 1);
@@ -170,3 +167,5 @@ TEST_CASE("tiles: who asks for a tile or an element that there is not breaks a c
     CHECK_THROWS_AS((void)cut.index_of({4, 5}), doubles::broken_contract);
     CHECK(cut.index_of({4, 4}) == 8);
 }
+
+} // namespace tiles_tests
