@@ -38,7 +38,7 @@ struct box_plan {
             to_begin += to.origin[d] * to_stride;
             from_begin += from.origin[d] * from_stride;
             empty = empty || box[d] == 0;
-            if (rank == 0 && to_stride == width && from_stride == width) {
+            if (to_stride == width && from_stride == width) { // and so have all before it
                 width *= box[d];
             } else if (box[d] > 1) {
                 steps[rank++] = {box[d], to_stride, from_stride};

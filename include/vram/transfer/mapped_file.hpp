@@ -39,8 +39,9 @@ struct mapped_file_options {
 ///     mapped_file result{"out.raw", {.create = bytes}};     // and its pages are written in time
 ///
 /// Failure   `file_error` where the file or the mapping is refused, and where it is no whole number
-///           of elements. What happens when somebody cuts the file meanwhile is the system's to
-///           say: it kills (SIGBUS). A file that others write is better read: `file_chunks`
+///           of elements. What happens when somebody cuts the file meanwhile, or when the disk has
+///           no room for what is written, is the system's to say: it kills (SIGBUS). A file that
+///           others write is better read: `file_chunks`
 /// Threads   any may look; opening, moving and ending are one thread's
 /// Cost      a page fault for each run of pages that is looked at first; `will_need` before, where
 ///           it is known what comes. Read in order, little is gained over `file_chunks`
