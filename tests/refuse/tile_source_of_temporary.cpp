@@ -5,6 +5,4 @@
 
 #include <vector>
 
-auto cut_out(vram::tiles<1> const& cut) {
-    return vram::tile_source{cut, std::vector<float>(100)};
-}
+auto cut_out(vram::tiles<1> const& cut) { return vram::tile_source{cut, std::vector<float>(100)}; }
