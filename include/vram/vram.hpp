@@ -25,7 +25,9 @@
 
 #include <vram/concepts/expandable.hpp>
 #include <vram/concepts/growth.hpp>
+#include <vram/concepts/host_work.hpp>
 #include <vram/concepts/memory_info.hpp>
+#include <vram/concepts/memory_kind.hpp>
 #include <vram/concepts/pitched_copy.hpp>
 #include <vram/concepts/platform.hpp>
 #include <vram/concepts/platform_of.hpp>
@@ -138,15 +140,26 @@
 
 #include <vram/transfer/batch.hpp>
 #include <vram/transfer/batch_source.hpp>
+#include <vram/transfer/crew.hpp>
+#include <vram/transfer/host_end.hpp>
 #include <vram/transfer/loader.hpp>
 #include <vram/transfer/loader_core.hpp>
 #include <vram/transfer/loader_error.hpp>
 #include <vram/transfer/loader_options.hpp>
 #include <vram/transfer/loader_statistics.hpp>
+#include <vram/transfer/piece_plan.hpp>
 #include <vram/transfer/platform_clock.hpp>
+#include <vram/transfer/ring.hpp>
+#include <vram/transfer/ring_transfer.hpp>
 #include <vram/transfer/slot.hpp>
 #include <vram/transfer/slot_queue.hpp>
 #include <vram/transfer/slot_ring.hpp>
+#include <vram/transfer/staging.hpp>
+#include <vram/transfer/staging_choice.hpp>
+#include <vram/transfer/staging_error.hpp>
+#include <vram/transfer/staging_options.hpp>
+#include <vram/transfer/staging_result.hpp>
+#include <vram/transfer/stream_copy.hpp>
 
 #include <vram/pressure/calling.hpp>
 #include <vram/pressure/drain.hpp>

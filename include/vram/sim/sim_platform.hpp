@@ -4,14 +4,17 @@
 /// \file
 /// `sim_platform` is the simulated machine as everything above a platform sees it.
 
+#include <vram/concepts/memory_kind.hpp> // knows_memory
 #include <vram/concepts/platform.hpp>    // platform
 #include <vram/sim/sim_copy.hpp>         // sim_copy, sim_fill
 #include <vram/sim/sim_device.hpp>       // sim_device
 #include <vram/sim/sim_device_guard.hpp> // sim_device_guard
 #include <vram/sim/sim_event.hpp>        // sim_event
 #include <vram/sim/sim_gate.hpp>         // sim_gate
+#include <vram/sim/sim_host_copies.hpp>  // sim_host_copies
 #include <vram/sim/sim_launch.hpp>       // sim_call_host
 #include <vram/sim/sim_lock.hpp>         // sim_lock
+#include <vram/sim/sim_memory_kind.hpp>  // sim_memory_kind
 #include <vram/sim/sim_stream.hpp>       // sim_stream, sim_stream_view
 #include <vram/sim/sim_thread.hpp>       // sim_thread
 
@@ -56,6 +59,15 @@ struct sim_platform {
     [[nodiscard]] static memory_info   memory(device d) { return d.memory(); }
     [[nodiscard]] static sim_time      now() { return sim_node::current().now(); }
 
+    [[nodiscard]] static memory_kind memory_kind_of(void const* p) { return sim_memory_kind(p); }
+    [[nodiscard]] static bool        uses_host_page_tables(device d) {
+        return d.machine().options.host_page_tables;
+    }
+    /// The calling thread is about to copy memory; either end may be null.
+    static void host_copies(void* to, void const* from, std::size_t bytes, at w = at::current()) {
+        sim_host_copies(to, from, bytes, w);
+    }
+
     static void               record(event& e, stream s, at w = at::current()) { e.record(s, w); }
     static void               wait(stream s, event const& e, at w = at::current()) { e.wait(s, w); }
     [[nodiscard]] static bool done(event const& e, at w = at::current()) { return e.done(w); }
@@ -86,5 +98,6 @@ struct sim_platform {
 };
 
 static_assert(platform<sim_platform>);
+static_assert(knows_memory<sim_platform> && knows_page_tables<sim_platform>);
 
 } // namespace vram

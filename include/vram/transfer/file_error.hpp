@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `file_error` says which file, at which place, and how much of what was wanted was there.
+
+#include <cstddef>      // size_t
+#include <memory>       // shared_ptr, make_shared
+#include <string>       // string
+#include <system_error> // system_error, error_category, error_code
+#include <utility>      // move
+
+namespace vram {
+
+/// A file that could not be opened, read or written as asked. The code is the system's (`errno`,
+/// of the generic category), or one of `file_error::category()` where the system saw nothing wrong.
+///
+///     catch (file_error const& e) { if (e.ends_early()) { restart_from(e.offset() + e.got()); } }
+///
+/// Threads   copies share their path, and copying throws nothing
+class file_error : public std::system_error {
+public:
+    /// What the system does not call an error.
+    enum class reason {
+        ends_early = 1, ///< the file has fewer bytes than were wanted at `offset`
+        not_a_file,     ///< a pipe, a terminal, a socket: nothing that can be read at any place
+        partial_record, ///< the file's bytes, `got`, are no whole number of `wanted`
+    };
+
+    file_error(std::error_code code, std::string path, std::size_t offset = 0,
+               std::size_t wanted = 0, std::size_t got = 0)
+        : std::system_error{code, "vram: " + path},
+          path_{std::make_shared<std::string const>(std::move(path))},
+          offset_{offset},
+          wanted_{wanted},
+          got_{got} {}
+    file_error(reason why, std::string path, std::size_t offset = 0, std::size_t wanted = 0,
+               std::size_t got = 0)
+        : file_error{std::error_code{static_cast<int>(why), category()}, std::move(path), offset,
+                     wanted, got} {}
+
+    [[nodiscard]] std::string const& path() const noexcept { return *path_; }
+    [[nodiscard]] std::size_t        offset() const noexcept { return offset_; } ///< bytes
+    [[nodiscard]] std::size_t        wanted() const noexcept { return wanted_; } ///< bytes
+    [[nodiscard]] std::size_t        got() const noexcept { return got_; }       ///< bytes
+
+    /// Whether it is that and nothing else.
+    [[nodiscard]] bool is(reason why) const noexcept {
+        return code().category() == category() && code().value() == static_cast<int>(why);
+    }
+    [[nodiscard]] bool ends_early() const noexcept { return is(reason::ends_early); }
+
+    /// The category "file": values are those of `reason`.
+    [[nodiscard]] static std::error_category const& category() noexcept {
+        class file_category final : public std::error_category {
+            [[nodiscard]] char const* name() const noexcept override { return "file"; }
+            [[nodiscard]] std::string message(int value) const override {
+                switch (static_cast<reason>(value)) {
+                case reason::ends_early: return "the file ends before the bytes that were wanted";
+                case reason::not_a_file: return "not a file that can be read at any place";
+                case reason::partial_record: return "the file is no whole number of records";
+                }
+                return "unknown";
+            }
+        };
+        static file_category const only;
+        return only;
+    }
+
+private:
+    std::shared_ptr<std::string const> path_;
+    std::size_t                        offset_;
+    std::size_t                        wanted_;
+    std::size_t                        got_;
+};
+
+} // namespace vram

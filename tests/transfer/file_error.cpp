@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/transfer/file_error.hpp> // first: the header stands alone
+
+#include <doctest/doctest.h>
+
+#include <string>
+#include <type_traits>
+
+using vram::file_error;
+
+TEST_CASE("file_error: it says which file, where, and how much of what was wanted") {
+    file_error const e{std::make_error_code(std::errc::io_error), "a/b.bin", 4096, 100, 3};
+    CHECK(e.path() == "a/b.bin");
+    CHECK(e.offset() == 4096);
+    CHECK(e.wanted() == 100);
+    CHECK(e.got() == 3);
+    CHECK(e.code() == std::errc::io_error);
+    CHECK_FALSE(e.ends_early());
+    CHECK(std::string{e.what()}.find("a/b.bin") != std::string::npos);
+    CHECK(std::string{e.what()}.find(e.code().message()) != std::string::npos);
+}
+
+TEST_CASE("file_error: every reason of its own has words of its own, and is no other's number") {
+    using r       = file_error::reason;
+    r const all[] = {r::ends_early, r::not_a_file, r::partial_record};
+    for (r a : all) {
+        file_error const e{a, "x"};
+        CHECK(e.code().category() == file_error::category());
+        CHECK(e.code().message() != file_error::category().message(99));
+        for (r b : all) {
+            CHECK(e.is(b) == (a == b));
+            CHECK((e.code().message() == file_error{b, "x"}.code().message()) == (a == b));
+        }
+    }
+    CHECK(file_error{r::ends_early, "x"}.ends_early());
+    CHECK_FALSE(file_error{{1, std::generic_category()}, "x"}.ends_early()); // EPERM is 1 as well
+    CHECK(std::string{file_error::category().name()} == "file");
+}
+
+TEST_CASE("file_error: a copy throws nothing") {
+    static_assert(std::is_nothrow_copy_constructible_v<file_error>);
+    file_error const e{file_error::reason::ends_early, std::string(100, 'p'), 1, 2, 3};
+    file_error const copy{e};
+    CHECK(&copy.path() == &e.path());
+    CHECK(copy.got() == 3);
+}
