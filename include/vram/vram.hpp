@@ -45,6 +45,7 @@
 #include <vram/source/physical_page.hpp>
 #include <vram/source/region_resource.hpp>
 #include <vram/source/span_blocks.hpp>
+#include <vram/source/touched_pages.hpp>
 #include <vram/source/virtual_options.hpp>
 #include <vram/source/virtual_source.hpp>
 #include <vram/source/virtual_span.hpp>

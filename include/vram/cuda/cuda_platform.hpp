@@ -9,6 +9,7 @@
 #include <vram/cuda/cuda_event.hpp>       // cuda_event
 #include <vram/cuda/cuda_fill.hpp>        // cuda_fill
 #include <vram/cuda/cuda_memory_info.hpp> // cuda_memory_info
+#include <vram/cuda/cuda_memory_kind.hpp> // cuda_memory_kind
 #include <vram/cuda/cuda_stream.hpp>      // cuda_stream
 
 #include <cuda_runtime_api.h> // cudaLaunchHostFunc
@@ -44,6 +45,11 @@ struct cuda_platform {
     // Devices.
     [[nodiscard]] static device      current_device() { return device::current(); }
     [[nodiscard]] static memory_info memory(device d) { return cuda_memory_info(d); }
+
+    [[nodiscard]] static memory_kind memory_kind_of(void const* p) { return cuda_memory_kind(p); }
+    [[nodiscard]] static bool        uses_host_page_tables(device d) {
+        return d.attribute(cudaDevAttrPageableMemoryAccessUsesHostPageTables) != 0;
+    }
 
     /// The host waits for everything that the device was given. It ends a capture, as CUDA's own
     /// call does.
@@ -97,5 +103,6 @@ struct cuda_platform {
 };
 
 static_assert(platform<cuda_platform>);
+static_assert(knows_memory<cuda_platform> && knows_page_tables<cuda_platform>);
 
 } // namespace vram
