@@ -23,6 +23,7 @@
 #include <vram/base/thread_number.hpp>
 #include <vram/base/worker.hpp>
 
+#include <vram/concepts/batched_copies.hpp>
 #include <vram/concepts/expandable.hpp>
 #include <vram/concepts/growth.hpp>
 #include <vram/concepts/host_work.hpp>
@@ -141,6 +142,7 @@
 
 #include <vram/transfer/batch.hpp>
 #include <vram/transfer/batch_source.hpp>
+#include <vram/transfer/copy_batch.hpp>
 #include <vram/transfer/crew.hpp>
 #include <vram/transfer/host_end.hpp>
 #include <vram/transfer/loader.hpp>

@@ -6,6 +6,7 @@
 
 #include <vram/cuda/cuda_async_resource.hpp> // cudaMallocAsync, from a pool of its own
 #include <vram/cuda/cuda_copy.hpp>           // copies in one, two and three dimensions
+#include <vram/cuda/cuda_copy_batch.hpp>     // many copies with one call
 #include <vram/cuda/cuda_device.hpp>         // a device's number
 #include <vram/cuda/cuda_device_guard.hpp>   // another device for a scope
 #include <vram/cuda/cuda_error.hpp>          // what the parts throw

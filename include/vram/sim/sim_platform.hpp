@@ -4,23 +4,26 @@
 /// \file
 /// `sim_platform` is the simulated machine as everything above a platform sees it.
 
-#include <vram/concepts/memory_kind.hpp> // knows_memory
-#include <vram/concepts/platform.hpp>    // platform
-#include <vram/sim/sim_copy.hpp>         // sim_copy, sim_fill
-#include <vram/sim/sim_device.hpp>       // sim_device
-#include <vram/sim/sim_device_guard.hpp> // sim_device_guard
-#include <vram/sim/sim_event.hpp>        // sim_event
-#include <vram/sim/sim_gate.hpp>         // sim_gate
-#include <vram/sim/sim_host_copies.hpp>  // sim_host_copies
-#include <vram/sim/sim_launch.hpp>       // sim_call_host
-#include <vram/sim/sim_lock.hpp>         // sim_lock
-#include <vram/sim/sim_memory_kind.hpp>  // sim_memory_kind
-#include <vram/sim/sim_stream.hpp>       // sim_stream, sim_stream_view
-#include <vram/sim/sim_thread.hpp>       // sim_thread
+#include <vram/concepts/batched_copies.hpp> // batched_copies
+#include <vram/concepts/memory_kind.hpp>    // knows_memory
+#include <vram/concepts/platform.hpp>       // platform
+#include <vram/sim/sim_copy.hpp>            // sim_copy, sim_fill
+#include <vram/sim/sim_copy_batch.hpp>      // sim_copy_batch
+#include <vram/sim/sim_device.hpp>          // sim_device
+#include <vram/sim/sim_device_guard.hpp>    // sim_device_guard
+#include <vram/sim/sim_event.hpp>           // sim_event
+#include <vram/sim/sim_gate.hpp>            // sim_gate
+#include <vram/sim/sim_host_copies.hpp>     // sim_host_copies
+#include <vram/sim/sim_launch.hpp>          // sim_call_host
+#include <vram/sim/sim_lock.hpp>            // sim_lock
+#include <vram/sim/sim_memory_kind.hpp>     // sim_memory_kind
+#include <vram/sim/sim_stream.hpp>          // sim_stream, sim_stream_view
+#include <vram/sim/sim_thread.hpp>          // sim_thread
 
 #include <cstddef>         // size_t, byte
 #include <cstdint>         // uint64_t
 #include <source_location> // source_location
+#include <span>            // span
 
 namespace vram {
 
@@ -92,12 +95,16 @@ struct sim_platform {
     static void copy(stream s, pitched_copy const& box, at w = at::current()) {
         sim_copy(s, box, w);
     }
+    static bool copy_batch(stream s, std::span<void* const> to, std::span<void const* const> from,
+                           std::span<std::size_t const> bytes, at w = at::current()) {
+        return sim_copy_batch(s, to, from, bytes, w);
+    }
     static void fill(stream s, void* to, std::byte value, std::size_t bytes, at w = at::current()) {
         sim_fill(s, to, value, bytes, w);
     }
 };
 
-static_assert(platform<sim_platform>);
+static_assert(platform<sim_platform> && batched_copies<sim_platform>);
 static_assert(knows_memory<sim_platform> && knows_page_tables<sim_platform>);
 
 } // namespace vram

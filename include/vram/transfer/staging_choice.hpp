@@ -15,6 +15,7 @@ enum class staging_choice : unsigned char {
     direct_small,
     one_thread,
     ring,
+    batched,
     gds,
 };
 
@@ -28,6 +29,7 @@ enum class staging_choice : unsigned char {
     case staging_choice::direct_small: return "direct_small";
     case staging_choice::one_thread: return "one_thread";
     case staging_choice::ring: return "ring";
+    case staging_choice::batched: return "batched";
     case staging_choice::gds: return "gds";
     }
     return "unknown";
@@ -44,6 +46,7 @@ enum class staging_choice : unsigned char {
     case staging_choice::direct_small: return "so few bytes are copied as fast by the platform";
     case staging_choice::one_thread: return "for so few bytes other threads would wake too late";
     case staging_choice::ring: return "many bytes of pageable memory or a file";
+    case staging_choice::batched: return "many small copies begin with one call";
     case staging_choice::gds: return "the file system gives the file to the device directly";
     }
     return "unknown";
