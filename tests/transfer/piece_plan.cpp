@@ -73,3 +73,19 @@ TEST_CASE("piece_plan: of little there are few pieces, of nothing none") {
     CHECK(piece_plan{256_KiB + 1, 4_MiB, 256_KiB}.pieces() == 2);
     CHECK(piece_plan{10_MiB, 1_MiB, 1_MiB}.pieces() == 10);
 }
+
+TEST_CASE("piece_plan: the less there is, the smaller are the pieces") {
+    static_assert(piece_plan::fitting(1_GiB, 4_MiB) == 4_MiB);
+    CHECK(piece_plan::fitting(512_MiB, 4_MiB) == 4_MiB);
+    CHECK(piece_plan::fitting(64_MiB, 4_MiB) == 1_MiB);
+    CHECK(piece_plan::fitting(16_MiB, 4_MiB) == 512_KiB);
+    std::size_t before = 4_MiB;
+    for (std::size_t bytes = 1_GiB; bytes != 0; bytes /= 2) {
+        std::size_t const now = piece_plan::fitting(bytes, 4_MiB);
+        CHECK(now <= before);
+        CHECK(now >= 4096);
+        before = now;
+    }
+    CHECK(piece_plan::fitting(1, 4096) == 4096);
+    CHECK(piece_plan::fitting(10_GiB, 64_KiB) == 64_KiB);
+}

@@ -51,6 +51,17 @@ public:
         all_    = all;
     }
 
+    /// The largest piece that suits `bytes` bytes: a half, a quarter, ... of `largest`. Each copy
+    /// costs the link some 2 us, and as long as the threads fill their first large pieces it has
+    /// nothing to do; for eight threads and 55 GB/s the two are even where the square of a piece is
+    /// 32 KiB times the whole.
+    [[nodiscard]] static constexpr std::size_t fitting(std::size_t bytes,
+                                                       std::size_t largest) noexcept {
+        constexpr std::size_t even = std::size_t{32} << 10;
+        while (largest > 2 * unit && largest / even > bytes / largest) { largest /= 2; }
+        return largest;
+    }
+
     [[nodiscard]] constexpr std::size_t bytes() const noexcept { return bytes_; }
     [[nodiscard]] constexpr std::size_t pieces() const noexcept { return pieces_; }
 

@@ -264,8 +264,9 @@ private:
         typename Platform::device_guard const on{where()};
         Platform::record(before_, s);
         Platform::wait(ring_.copies(), before_);
-        std::size_t const largest = alone ? bytes / 4 : ring_.chunk_bytes();
-        piece_plan const  plan{bytes, std::min(largest, ring_.chunk_bytes()), options_.first_bytes};
+        std::size_t const largest = alone ? std::min(bytes / 4, ring_.chunk_bytes())
+                                          : piece_plan::fitting(bytes, ring_.chunk_bytes());
+        piece_plan const  plan{bytes, largest, options_.first_bytes};
         ring_transfer<pinning, Platform, End const> all{ring_, plan,
                                                         static_cast<std::byte*>(device_end), end};
         if (alone) {
