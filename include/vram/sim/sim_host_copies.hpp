@@ -13,8 +13,7 @@
 namespace vram {
 
 /// Declares that the calling thread reads `bytes` bytes at `from` and writes them to `to`; either
-/// is null where it is not memory. Then it is busy for as long as `sim_options::host_copy_bandwidth`
-/// says.
+/// is null where it is not memory. Then it is busy, as `sim_options::host_copy_bandwidth` says.
 ///
 /// Threads   any
 /// Cost      as two declared ranges of an operation

@@ -38,8 +38,7 @@ struct touched_pages_options {
 /// Failure   none: null. Where the system has no huge pages or does not know the node, it goes on
 ///           without
 /// Threads   any
-/// Cost      on 16 cores 30 GiB/s and more, with one 5; begins at a multiple of 2 MiB where it is as
-///           large
+/// Cost      on 16 cores about 30 GiB/s, on one 5; what is as large begins at a multiple of 2 MiB
 class touched_pages {
 public:
     static constexpr std::size_t page      = 4096;

@@ -16,9 +16,8 @@
 
 namespace vram {
 
-/// Moves the pieces of a plan between the device and the host's end, which `Host` is: upward it has
-/// `fill(std::byte* chunk, offset, bytes)`, downward `empty(std::byte const* chunk, offset, bytes)`,
-/// called by any thread of the ring.
+/// Moves the pieces of a plan between the device and the host's end, which `Host` is. Upward it has
+/// `fill(chunk, offset, bytes)`, downward `empty(chunk, offset, bytes)`; any thread calls them.
 ///
 /// A thread takes the next piece when one of its chunks is free, so pieces are begun in order. When
 /// something fails, no further piece is begun, and those under way are finished.
