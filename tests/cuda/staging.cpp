@@ -51,9 +51,6 @@ std::vector<std::byte> fetched(void const* p, std::size_t bytes) {
     return all;
 }
 
-} // namespace cuda_staging_tests
-using namespace cuda_staging_tests;
-
 TEST_CASE("staging on CUDA: every size goes up and comes back, with any number of threads") {
     machine const     here;
     cuda_stream const stream;
@@ -331,3 +328,5 @@ TEST_CASE("staging on CUDA: where the device uses the host's page tables it copi
     CHECK(files::same(fetched(device.p, 1_MiB), host));
 }
 #endif
+
+} // namespace cuda_staging_tests

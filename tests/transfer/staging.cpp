@@ -55,9 +55,6 @@ constexpr staging_options small(unsigned threads) {
             .alone_bytes  = 128};
 }
 
-} // namespace staging_tests
-using namespace staging_tests;
-
 TEST_CASE("staging: every size and alignment goes up and comes back, with any number of threads") {
     for (unsigned threads = 1; threads <= 16; threads += threads < 4 ? 1 : 6) {
         sim_node         node{{.on_report = sim_on_report::collect}};
@@ -337,8 +334,6 @@ TEST_CASE("staging: pointers that cannot be right are named") {
     CHECK(node.reports().empty());
 }
 
-namespace staging_tests {
-
 /// One upload and one download under a fault; everything must be as it was, and usable. Returns
 /// whether one of them threw.
 bool survives(sim_node& node, sim_stream const& stream, auto plant, std::size_t bytes) {
@@ -380,8 +375,6 @@ bool survives(sim_node& node, sim_stream const& stream, auto plant, std::size_t 
     stream.synchronize();
     return threw;
 }
-
-} // namespace staging_tests
 
 TEST_CASE(
     "staging: whatever call fails, the prefix is whole, nothing is under way, and it goes on") {
@@ -565,3 +558,5 @@ TEST_CASE("staging: the pinned memory may come from anywhere") {
     }
     CHECK(files::same(contents(device.p, host.size()), host));
 }
+
+} // namespace staging_tests

@@ -38,7 +38,8 @@ namespace vram {
 /// are few bytes (`choice`).
 ///
 /// Failure   `staging_error` with the bytes that are whole and what was thrown; then nothing is on
-///           its way. The constructor throws what memory, threads and streams throw, and keeps nothing
+///           its way. The constructor throws what memory, threads and streams throw, and keeps
+///           nothing
 /// Threads   any; calls take turns. The caller is one of the threads that copy
 /// Streams   after what the stream has got before, and before what it gets afterwards. The host's
 ///           memory is used from the call to its return, also what it holds
