@@ -65,8 +65,8 @@ TEST_CASE("staging: every size and alignment goes up and comes back, with any nu
             on_device   device{most + 8};
             auto const  from = files::content(most + 8);
             for (std::size_t const chunks : {0U, 1U, 2U, 3U, 10U, 40U}) {
-                for (std::size_t const more : {-1, 0, 1, 2}) {
-                    std::size_t const bytes = chunks * 16_KiB + more;
+                for (int const more : {-1, 0, 1, 2}) {
+                    std::size_t const bytes = chunks * 16_KiB + static_cast<std::size_t>(more);
                     if (bytes > most) { continue; }
                     for (std::size_t const shift : {0U, 1U, 7U}) {
                         CAPTURE(bytes);

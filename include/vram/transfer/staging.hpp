@@ -198,19 +198,19 @@ private:
         return way >= staging_choice::direct_pinned && way <= staging_choice::direct_small;
     }
 
-    void admit(stream s, void const* far, void const* host, std::size_t bytes) const {
+    void admit(stream s, void const* there, void const* host, std::size_t bytes) const {
         if (bytes == 0) { return; }
         bool const is_host = host != nullptr && kind_of(host, bytes) != memory_kind::device;
         if (!is_host) { throw staging_error{problem::not_host_memory, bytes, host}; }
-        admit(s, far, bytes);
+        admit(s, there, bytes);
     }
-    void admit(stream s, void const* far, std::size_t bytes) const {
+    void admit(stream s, void const* there, std::size_t bytes) const {
         if (bytes == 0) { return; }
-        bool known = far != nullptr;
+        bool known = there != nullptr;
         if constexpr (knows_memory<Platform>) {
-            known = known && kind_of(far, bytes) != memory_kind::pageable;
+            known = known && kind_of(there, bytes) != memory_kind::pageable;
         }
-        if (!known) { throw staging_error{problem::not_device_memory, bytes, far}; }
+        if (!known) { throw staging_error{problem::not_device_memory, bytes, there}; }
         if (Platform::capturing(s)) { throw staging_error{problem::capturing, bytes}; }
         if (!(Platform::device_of(s) == where())) {
             throw staging_error{problem::other_device, bytes};
