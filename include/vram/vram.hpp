@@ -144,6 +144,7 @@
 #include <vram/transfer/batch_source.hpp>
 #include <vram/transfer/copy_batch.hpp>
 #include <vram/transfer/crew.hpp>
+#include <vram/transfer/direct_transfer.hpp>
 #include <vram/transfer/host_end.hpp>
 #include <vram/transfer/loader.hpp>
 #include <vram/transfer/loader_core.hpp>
@@ -159,6 +160,7 @@
 #include <vram/transfer/slot_ring.hpp>
 #include <vram/transfer/staging.hpp>
 #include <vram/transfer/staging_choice.hpp>
+#include <vram/transfer/staging_core.hpp>
 #include <vram/transfer/staging_error.hpp>
 #include <vram/transfer/staging_options.hpp>
 #include <vram/transfer/staging_result.hpp>

@@ -12,10 +12,11 @@
 #include <vector>
 
 using namespace vram;
-using files::content;
-using files::same;
 
 namespace file_tests {
+
+using files::content;
+using files::same;
 
 /// Calls that go to the system, less what the test takes away from them.
 struct poor_calls : file_calls {
@@ -108,11 +109,6 @@ file_error refusal(Call call) {
     return {file_error::reason::not_a_file, ""};
 }
 
-} // namespace file_tests
-using namespace file_tests;
-
-template class vram::basic_file<file_calls>;
-template class vram::basic_file<poor_calls>;
 static_assert(std::is_nothrow_move_constructible_v<file> &&
               std::is_nothrow_move_assignable_v<file>);
 static_assert(!std::is_copy_constructible_v<file>);
@@ -405,3 +401,8 @@ TEST_CASE("file: many threads read and write at once") {
     f.read(whole, 0);
     CHECK(same(whole, content(whole.size())));
 }
+
+} // namespace file_tests
+
+template class vram::basic_file<file_calls>;
+template class vram::basic_file<file_tests::poor_calls>;

@@ -9,6 +9,8 @@
 
 using vram::file_calls;
 
+namespace file_calls_tests {
+
 TEST_CASE("file_calls: a file, a folder, a pipe and nothing are told apart") {
     files::folder const here;
     int const           fd = file_calls::open((here / "new").c_str(), O_RDWR | O_CREAT);
@@ -45,3 +47,5 @@ TEST_CASE("file_calls: a file, a folder, a pipe and nothing are told apart") {
     CHECK(errno == EBADF);
     CHECK(file_calls::size(-1) == -1);
 }
+
+} // namespace file_calls_tests

@@ -8,6 +8,8 @@
 
 using vram::file_error;
 
+namespace file_error_tests {
+
 TEST_CASE("file_error: it says which file, where, and how much of what was wanted") {
     file_error const e{std::make_error_code(std::errc::io_error), "a/b.bin", 4096, 100, 3};
     CHECK(e.path() == "a/b.bin");
@@ -44,3 +46,5 @@ TEST_CASE("file_error: a copy throws nothing") {
     CHECK(&copy.path() == &e.path());
     CHECK(copy.got() == 3);
 }
+
+} // namespace file_error_tests

@@ -110,11 +110,11 @@ public:
 
     /// A file descriptor that the caller closes; another process imports it.
     [[nodiscard]] int export_handle(handle h) const {
-        int file = -1;
+        int fd = -1;
         demand(attempt([&](cuda_virtual_calls const& driver) {
-            return driver.export_handle(&file, h, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+            return driver.export_handle(&fd, h, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
         }));
-        return file;
+        return fd;
     }
 
     [[nodiscard]] cuda_device device() const noexcept { return device_; }

@@ -62,18 +62,18 @@ private:
     static constexpr std::uint64_t most = std::uint64_t{1} << 62;
 
     void open() {
-        int const file = ::memfd_create("vram sim", MFD_CLOEXEC);
-        if (file < 0) { throw std::bad_alloc{}; }
-        if (::ftruncate(file, static_cast<off_t>(most)) != 0) {
-            ::close(file);
+        int const fd = ::memfd_create("vram sim", MFD_CLOEXEC);
+        if (fd < 0) { throw std::bad_alloc{}; }
+        if (::ftruncate(fd, static_cast<off_t>(most)) != 0) {
+            ::close(fd);
             throw std::bad_alloc{};
         }
-        file_ = file;
+        file_ = fd;
     }
 
-    static void map(std::uintptr_t at, std::size_t bytes, int how, int file, off_t place) {
+    static void map(std::uintptr_t at, std::size_t bytes, int how, int fd, off_t place) {
         if (::mmap(reinterpret_cast<void*>(at), bytes, PROT_READ | PROT_WRITE, MAP_FIXED | how,
-                   file, place) == MAP_FAILED) {
+                   fd, place) == MAP_FAILED) {
             throw std::bad_alloc{};
         }
     }

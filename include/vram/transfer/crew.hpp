@@ -103,12 +103,8 @@ private:
                 call = call_;
             }
             call(job, thread);
-            bool last = false;
-            {
-                auto const held = gate_.hold();
-                last            = --busy_ == 0;
-                if (last) { gate_.notify(); } // while held: afterwards the crew may be gone
-            }
+            auto const held = gate_.hold();
+            if (--busy_ == 0) { gate_.notify(); } // while held: afterwards the crew may be gone
         }
     }
 

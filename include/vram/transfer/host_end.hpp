@@ -7,9 +7,10 @@
 #include <vram/concepts/host_work.hpp>   // host_work
 #include <vram/transfer/stream_copy.hpp> // stream_copy
 
-#include <cstddef> // size_t, byte
-#include <cstring> // memcpy
-#include <span>    // span
+#include <concepts> // same_as
+#include <cstddef>  // size_t, byte
+#include <cstring>  // memcpy
+#include <span>     // span
 
 namespace vram {
 
@@ -23,6 +24,21 @@ concept readable_at =
 template <class F>
 concept writable_at =
     requires(F& f, std::span<std::byte const> from, std::size_t offset) { f.write(from, offset); };
+
+/// A file that may fill the device's memory with no host between: `vram::cufile`. Whether it does,
+/// it says (`reaches_device`).
+template <class F>
+concept fills_device = requires(F const& f, void* to, std::size_t n) {
+    { f.reaches_device() } -> std::same_as<bool>;
+    f.read_device(to, n, n);
+};
+
+/// The same for the other way.
+template <class F>
+concept empties_device = requires(F& f, void const* from, std::size_t n) {
+    { f.reaches_device() } -> std::same_as<bool>;
+    f.write_device(from, n, n);
+};
 
 /// The ends that a transfer of `Platform` may have. Each fills chunks or empties them, from any
 /// thread.
