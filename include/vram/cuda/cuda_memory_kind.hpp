@@ -18,6 +18,7 @@ namespace vram {
 /// Threads   any
 /// Cost      about 0.1 us
 [[nodiscard]] inline memory_kind cuda_memory_kind(void const* p) {
+    if (p == nullptr) { return memory_kind::pageable; }
     cudaPointerAttributes found{};
     found.type = cudaMemoryTypeUnregistered; // what is not asked any more at the end of the process
     cuda_check(cuda_exit::or_done([&] { return cudaPointerGetAttributes(&found, p); }));
