@@ -72,8 +72,8 @@ private:
     }
 
     static void map(std::uintptr_t at, std::size_t bytes, int how, int fd, off_t place) {
-        if (::mmap(reinterpret_cast<void*>(at), bytes, PROT_READ | PROT_WRITE, MAP_FIXED | how,
-                   fd, place) == MAP_FAILED) {
+        if (::mmap(reinterpret_cast<void*>(at), bytes, PROT_READ | PROT_WRITE, MAP_FIXED | how, fd,
+                   place) == MAP_FAILED) {
             throw std::bad_alloc{};
         }
     }
