@@ -5,6 +5,7 @@
 /// What the two programs share: the command line, the turns, and the tables.
 
 #include "../subjects/found.hpp" // found
+#include "options.hpp"           // options, chosen
 #include "results.hpp"           // results
 #include "verdicts.hpp"          // verdicts
 
@@ -22,64 +23,6 @@
 #include <vector>
 
 namespace bench {
-
-struct options {
-    std::string              device = "auto";
-    std::string              json   = {};
-    std::vector<std::string> subjects;
-    std::vector<std::string> cases;
-    unsigned                 repeat = 0; ///< turns of each subject; 0: as many as the mode says
-    bool                     list   = false;
-    bool                     quick  = false;
-    bool                     check  = false;
-
-    [[nodiscard]] unsigned turns() const { return repeat != 0 ? repeat : quick ? 1U : 5U; }
-};
-
-inline void add_options(CLI::App& app, options& o) {
-    app.add_option("--subject", o.subjects, "only these subjects, or those whose name holds this")
-        ->type_name("NAME");
-    app.add_option("--case", o.cases, "only these cases, or those whose name holds this")
-        ->type_name("NAME");
-    app.add_option("--json", o.json, "also write the figures to this file, as an array of rows")
-        ->type_name("FILE");
-    app.add_option("--repeat", o.repeat, "turns of each subject (5 unless told)")
-        ->check(CLI::Range(1U, 1000U));
-    app.add_flag("--quick", o.quick, "one short turn each, to see that everything runs");
-    app.add_flag("--list", o.list, "list the subjects and the cases, and end");
-    app.add_flag("--check", o.check, "end with 1 when a bar is missed");
-    app.add_option("--device", o.device, "auto (the GPU if there is one), sim or cuda")
-        ->check(CLI::IsMember({"auto", "sim", "cuda"}))
-        ->capture_default_str();
-}
-
-/// Those that were asked for: by the whole name where one has it, else by a part of it.
-template <class Named>
-std::vector<Named> chosen(std::vector<Named> all, std::vector<std::string> const& wanted,
-                          char const* kind) {
-    if (wanted.empty()) { return all; }
-    std::vector<bool> in(all.size(), false);
-    for (std::string const& name : wanted) {
-        auto const mark = [&](auto matches) {
-            bool some = false;
-            for (std::size_t i = 0; i < all.size(); ++i) {
-                if (!matches(all[i].name)) { continue; }
-                in[i] = some = true;
-            }
-            return some;
-        };
-        if (!mark([&](std::string const& n) { return n == name; }) &&
-            !mark([&](std::string const& n) { return n.find(name) != n.npos; })) {
-            throw cli::failure{cli::bad_usage,
-                               fmt::format("no {} '{}'; --list names them", kind, name)};
-        }
-    }
-    std::vector<Named> out;
-    for (std::size_t i = 0; i < all.size(); ++i) {
-        if (in[i]) { out.push_back(std::move(all[i])); }
-    }
-    return out;
-}
 
 /// One case: every subject in turn, again and again, so that a slow moment of the machine meets all
 /// of them. A subject that fails is out of this case, with a line that says why.

@@ -33,12 +33,12 @@ public:
             fmt::print("\nno bar is set for what was run here\n");
             return;
         }
-        fmt::print("\n{:<18}{:<42}{:>12}{:>12}{:>8}  verdict\n", "case", "subject", "value", "bar",
+        fmt::print("\n{:<28}{:<42}{:>12}{:>12}{:>8}  verdict\n", "case", "subject", "value", "bar",
                    "ratio");
         for (line const& l : lines_) {
             std::string const ratio =
                 l.bar == 0 ? std::string{"-"} : fmt::format("{:.2f}", l.value / l.bar);
-            fmt::print("{:<18}{:<42}{:>12.4g}{:>12.4g}{:>8}  {}  {}\n", l.in_case, l.subject,
+            fmt::print("{:<28}{:<42}{:>12.4g}{:>12.4g}{:>8}  {}  {}\n", l.in_case, l.subject,
                        l.value, l.bar, ratio, l.met ? "met   " : "MISSED", l.what);
         }
         fmt::print("{} met, {} MISSED\n", lines_.size() - missed_, missed_);

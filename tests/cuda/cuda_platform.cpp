@@ -89,6 +89,16 @@ TEST_CASE("cuda_platform: a device that was waited for has done everything") {
     CHECK(second.view().done());
 }
 
+TEST_CASE("cuda_platform: it says what an address is, and whose page tables the device uses") {
+    machine const here;
+    unsigned char plain = 0;
+    CHECK(P::memory_kind_of(&plain) == memory_kind::pageable);
+    int tables = -1;
+    cuda_check(
+        cudaDeviceGetAttribute(&tables, cudaDevAttrPageableMemoryAccessUsesHostPageTables, 0));
+    CHECK(P::uses_host_page_tables(cuda_device{0}) == (tables != 0));
+}
+
 #ifdef VRAM_CUDART_DOUBLE
 TEST_CASE("cuda_platform: every refusal of the runtime is thrown") {
     machine const here;

@@ -5,6 +5,10 @@
 #include "machine.hpp"
 
 #include <vram/cuda/cuda_thread.hpp>
+#include <vram/layer/limiting.hpp>
+#include <vram/pool/pool.hpp>
+
+#include <vector> // vector
 
 using namespace vram;
 using tests::machine;
@@ -31,3 +35,33 @@ TEST_CASE("pinned_resource: what it is made for is asked of CUDA") {
         mr.deallocate_sync(p, 100);
     }
 }
+
+TEST_CASE("pinned_resource: a pool takes it in large blocks, rounds to no power of two, and has a "
+          "limit") {
+    machine const                   here;
+    pool<limiting<pinned_resource>> mr{limiting{pinned_resource{}, 40_MiB}};
+    void* const                     large = mr.allocate_sync(17_MiB); // not 32
+    CHECK(mr.usage().reserved <= 20_MiB);
+    std::vector<void*> small;
+    for (int i = 0; i < 100; ++i) { small.push_back(mr.allocate_sync(10'000)); }
+    CHECK(mr.upstream().used() < 24_MiB); // a hundred blocks are one of its blocks more
+    for (void* const each : small) { mr.deallocate_sync(each, 10'000); }
+    CHECK_THROWS_AS((void)mr.allocate_sync(33_MiB), std::bad_alloc);
+    mr.deallocate_sync(large, 17_MiB);
+    void* const again = mr.allocate_sync(33_MiB); // what is idle goes back first
+    CHECK(mr.upstream().used() <= 40_MiB);
+    mr.deallocate_sync(again, 33_MiB);
+    CHECK(mr.usage().live == 0);
+}
+
+#ifdef VRAM_CUDART_DOUBLE
+TEST_CASE("pinned_resource: what a pool has is not pinned again") {
+    machine const         here;
+    pool<pinned_resource> mr{pinned_resource{}};
+    mr.deallocate_sync(mr.allocate_sync(5_MiB), 5_MiB);
+    auto const before = doubles::cudart::calls("cudaHostAlloc");
+    for (int i = 0; i < 100; ++i) { mr.deallocate_sync(mr.allocate_sync(5_MiB), 5_MiB); }
+    CHECK(doubles::cudart::calls("cudaHostAlloc") == before);
+    CHECK(doubles::cudart::calls("cudaFreeHost") == 0);
+}
+#endif

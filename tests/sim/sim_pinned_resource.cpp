@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <vram/sim/sim_pinned_resource.hpp> // first: the header must stand alone
 
+#include <vram/layer/limiting.hpp>
+#include <vram/pool/pool.hpp>
 #include <vram/sim/sim.hpp>
 
 #include <doctest/doctest.h>
 
 #include <cstring>
+#include <vector>
 
 using namespace vram;
 
@@ -53,4 +56,25 @@ TEST_CASE("sim_pinned_resource: the limit is for all that is out, of each kind")
     managed.deallocate_sync(r, 1_MiB);
     void* const all = pinned.allocate_sync(1_MiB);
     pinned.deallocate_sync(all, 1_MiB);
+}
+
+TEST_CASE("sim_pinned_resource: a pool takes it in large blocks, rounds to no power of two, has a "
+          "limit") {
+    sim_node node;
+    {
+        pool<limiting<sim_pinned_resource>> mr{limiting{sim_pinned_resource{}, 40_MiB}};
+        void* const                         large = mr.allocate_sync(17_MiB); // not 32
+        CHECK(mr.usage().reserved <= 20_MiB);
+        auto const         pinned = node.faults().calls(sim_call_kind::allocate_host);
+        std::vector<void*> blocks;
+        for (int i = 0; i < 100; ++i) { blocks.push_back(mr.allocate_sync(10'000)); }
+        CHECK(node.faults().calls(sim_call_kind::allocate_host) <= pinned + 1);
+        for (void* const each : blocks) { mr.deallocate_sync(each, 10'000); }
+        CHECK_THROWS_AS((void)mr.allocate_sync(33_MiB), std::bad_alloc);
+        mr.deallocate_sync(large, 17_MiB);
+        mr.deallocate_sync(mr.allocate_sync(33_MiB), 33_MiB); // what is idle goes back first
+        CHECK(mr.usage().live == 0);
+    }
+    node.finish();
+    CHECK(node.reports().empty());
 }

@@ -95,3 +95,18 @@ TEST_CASE("sim_platform: ordinary threads use it at one time with real locks") {
     CHECK(wrong == 0);
     CHECK(node.reports().empty());
 }
+
+TEST_CASE("sim_platform: it says what an address is, and hears what the host copies") {
+    for (bool const tables : {false, true}) {
+        sim_node      node{{.host_copy_bandwidth = 1_GB, .host_page_tables = tables}};
+        sim_resource  memory;
+        void* const   p = memory.allocate_sync(100);
+        unsigned char plain[100];
+        CHECK(sim_platform::memory_kind_of(p) == memory_kind::device);
+        CHECK(sim_platform::memory_kind_of(plain) == memory_kind::pageable);
+        CHECK(sim_platform::uses_host_page_tables(sim_device{}) == tables);
+        sim_platform::host_copies(plain, nullptr, 100);
+        CHECK(node.now() == sim_time{100});
+        memory.deallocate_sync(p, 100);
+    }
+}

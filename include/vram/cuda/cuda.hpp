@@ -6,12 +6,14 @@
 
 #include <vram/cuda/cuda_async_resource.hpp> // cudaMallocAsync, from a pool of its own
 #include <vram/cuda/cuda_copy.hpp>           // copies in one, two and three dimensions
+#include <vram/cuda/cuda_copy_batch.hpp>     // many copies with one call
 #include <vram/cuda/cuda_device.hpp>         // a device's number
 #include <vram/cuda/cuda_device_guard.hpp>   // another device for a scope
 #include <vram/cuda/cuda_error.hpp>          // what the parts throw
 #include <vram/cuda/cuda_event.hpp>          // a place in a stream's order
 #include <vram/cuda/cuda_fill.hpp>           // one byte everywhere
 #include <vram/cuda/cuda_memory_info.hpp>    // free and total memory
+#include <vram/cuda/cuda_memory_kind.hpp>    // what an address is
 #include <vram/cuda/cuda_platform.hpp>       // CUDA as the rest of vram sees it
 #include <vram/cuda/cuda_pool.hpp>           // a memory pool of the driver
 #include <vram/cuda/cuda_resource.hpp>       // cudaMalloc
@@ -21,4 +23,5 @@
 #include <vram/cuda/cuda_virtual_memory.hpp> // addresses and memory apart
 #include <vram/cuda/managed_resource.hpp>    // cudaMallocManaged
 #include <vram/cuda/pinned_resource.hpp>     // cudaHostAlloc
+#include <vram/cuda/registered_resource.hpp> // pages found by many threads, and pinned
 #include <vram/cuda/virtual_resource.hpp>    // blocks that grow where they lie

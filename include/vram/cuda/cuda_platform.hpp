@@ -4,17 +4,21 @@
 /// \file
 /// `cuda_platform` is CUDA as the rest of vram sees it.
 
-#include <vram/concepts/platform.hpp>     // the concept that the proof below checks
-#include <vram/cuda/cuda_copy.hpp>        // cuda_copy
-#include <vram/cuda/cuda_event.hpp>       // cuda_event
-#include <vram/cuda/cuda_fill.hpp>        // cuda_fill
-#include <vram/cuda/cuda_memory_info.hpp> // cuda_memory_info
-#include <vram/cuda/cuda_stream.hpp>      // cuda_stream
+#include <vram/concepts/batched_copies.hpp> // the concepts that the proofs below check
+#include <vram/concepts/platform.hpp>       // platform
+#include <vram/cuda/cuda_copy.hpp>          // cuda_copy
+#include <vram/cuda/cuda_copy_batch.hpp>    // cuda_copy_batch
+#include <vram/cuda/cuda_event.hpp>         // cuda_event
+#include <vram/cuda/cuda_fill.hpp>          // cuda_fill
+#include <vram/cuda/cuda_memory_info.hpp>   // cuda_memory_info
+#include <vram/cuda/cuda_memory_kind.hpp>   // cuda_memory_kind
+#include <vram/cuda/cuda_stream.hpp>        // cuda_stream
 
 #include <cuda_runtime_api.h> // cudaLaunchHostFunc
 
 #include <cstddef> // size_t, byte
 #include <cstdint> // uint64_t, uintptr_t
+#include <span>    // span
 
 namespace vram {
 
@@ -44,6 +48,11 @@ struct cuda_platform {
     // Devices.
     [[nodiscard]] static device      current_device() { return device::current(); }
     [[nodiscard]] static memory_info memory(device d) { return cuda_memory_info(d); }
+
+    [[nodiscard]] static memory_kind memory_kind_of(void const* p) { return cuda_memory_kind(p); }
+    [[nodiscard]] static bool        uses_host_page_tables(device d) {
+        return d.attribute(cudaDevAttrPageableMemoryAccessUsesHostPageTables) != 0;
+    }
 
     /// The host waits for everything that the device was given. It ends a capture, as CUDA's own
     /// call does.
@@ -91,11 +100,17 @@ struct cuda_platform {
         cuda_copy(s, to, from, bytes);
     }
     static void copy(stream s, pitched_copy const& box) { cuda_copy(s, box); }
+    /// False where CUDA has no batches for `s`; then nothing was begun.
+    static bool copy_batch(stream s, std::span<void* const> to, std::span<void const* const> from,
+                           std::span<std::size_t const> bytes) {
+        return cuda_copy_batch(s, to, from, bytes);
+    }
     static void fill(stream s, void* to, std::byte value, std::size_t bytes) {
         cuda_fill(s, to, value, bytes);
     }
 };
 
-static_assert(platform<cuda_platform>);
+static_assert(platform<cuda_platform> && batched_copies<cuda_platform>);
+static_assert(knows_memory<cuda_platform> && knows_page_tables<cuda_platform>);
 
 } // namespace vram

@@ -65,7 +65,13 @@ struct sim_options {
     std::size_t host_bandwidth = 25_GB;    ///< pinned memory and device, each way; bytes per second
     std::size_t pageable_bandwidth = 5_GB; ///< pageable memory and device
     std::size_t device_bandwidth   = 1000_GB;
-    sim_time    copy_latency{1000};
+    /// What one thread of the host copies, in bytes per second, where it says that it does
+    /// (`sim_host_copies`); 0: in no time.
+    std::size_t host_copy_bandwidth = 0;
+    /// Whether devices read pageable memory through the host's page tables, as they say of
+    /// themselves; how fast, `pageable_bandwidth` says.
+    bool                  host_page_tables = false;
+    sim_time              copy_latency{1000};
     std::vector<sim_link> links = {};   ///< empty: every pair, with the defaults of `sim_link`
     bool peer_access            = true; ///< whether kernels may use other devices' memory at first
 

@@ -4,20 +4,26 @@
 /// \file
 /// `sim_platform` is the simulated machine as everything above a platform sees it.
 
-#include <vram/concepts/platform.hpp>    // platform
-#include <vram/sim/sim_copy.hpp>         // sim_copy, sim_fill
-#include <vram/sim/sim_device.hpp>       // sim_device
-#include <vram/sim/sim_device_guard.hpp> // sim_device_guard
-#include <vram/sim/sim_event.hpp>        // sim_event
-#include <vram/sim/sim_gate.hpp>         // sim_gate
-#include <vram/sim/sim_launch.hpp>       // sim_call_host
-#include <vram/sim/sim_lock.hpp>         // sim_lock
-#include <vram/sim/sim_stream.hpp>       // sim_stream, sim_stream_view
-#include <vram/sim/sim_thread.hpp>       // sim_thread
+#include <vram/concepts/batched_copies.hpp> // batched_copies
+#include <vram/concepts/memory_kind.hpp>    // knows_memory
+#include <vram/concepts/platform.hpp>       // platform
+#include <vram/sim/sim_copy.hpp>            // sim_copy, sim_fill
+#include <vram/sim/sim_copy_batch.hpp>      // sim_copy_batch
+#include <vram/sim/sim_device.hpp>          // sim_device
+#include <vram/sim/sim_device_guard.hpp>    // sim_device_guard
+#include <vram/sim/sim_event.hpp>           // sim_event
+#include <vram/sim/sim_gate.hpp>            // sim_gate
+#include <vram/sim/sim_host_copies.hpp>     // sim_host_copies
+#include <vram/sim/sim_launch.hpp>          // sim_call_host
+#include <vram/sim/sim_lock.hpp>            // sim_lock
+#include <vram/sim/sim_memory_kind.hpp>     // sim_memory_kind
+#include <vram/sim/sim_stream.hpp>          // sim_stream, sim_stream_view
+#include <vram/sim/sim_thread.hpp>          // sim_thread
 
 #include <cstddef>         // size_t, byte
 #include <cstdint>         // uint64_t
 #include <source_location> // source_location
+#include <span>            // span
 
 namespace vram {
 
@@ -56,6 +62,15 @@ struct sim_platform {
     [[nodiscard]] static memory_info   memory(device d) { return d.memory(); }
     [[nodiscard]] static sim_time      now() { return sim_node::current().now(); }
 
+    [[nodiscard]] static memory_kind memory_kind_of(void const* p) { return sim_memory_kind(p); }
+    [[nodiscard]] static bool        uses_host_page_tables(device d) {
+        return d.machine().options.host_page_tables;
+    }
+    /// The calling thread is about to copy memory; either end may be null.
+    static void host_copies(void* to, void const* from, std::size_t bytes, at w = at::current()) {
+        sim_host_copies(to, from, bytes, w);
+    }
+
     static void               record(event& e, stream s, at w = at::current()) { e.record(s, w); }
     static void               wait(stream s, event const& e, at w = at::current()) { e.wait(s, w); }
     [[nodiscard]] static bool done(event const& e, at w = at::current()) { return e.done(w); }
@@ -80,11 +95,16 @@ struct sim_platform {
     static void copy(stream s, pitched_copy const& box, at w = at::current()) {
         sim_copy(s, box, w);
     }
+    static bool copy_batch(stream s, std::span<void* const> to, std::span<void const* const> from,
+                           std::span<std::size_t const> bytes, at w = at::current()) {
+        return sim_copy_batch(s, to, from, bytes, w);
+    }
     static void fill(stream s, void* to, std::byte value, std::size_t bytes, at w = at::current()) {
         sim_fill(s, to, value, bytes, w);
     }
 };
 
-static_assert(platform<sim_platform>);
+static_assert(platform<sim_platform> && batched_copies<sim_platform>);
+static_assert(knows_memory<sim_platform> && knows_page_tables<sim_platform>);
 
 } // namespace vram

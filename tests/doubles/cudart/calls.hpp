@@ -35,15 +35,18 @@ public:
         if (broken_ != cudaSuccess) { return broken_; }
         if (planned_ == 0 || (!function_.empty() && function_ != function)) { return cudaSuccess; }
         if (--planned_ != 0) { return cudaSuccess; }
+        if (--times_ != 0) { planned_ = 1; }
         struck_ = true;
         return status_;
     }
 
-    void plan(char const* function, cudaError_t status, std::uint64_t nth) {
+    void plan(char const* function, cudaError_t status, std::uint64_t nth,
+              std::uint64_t times = 1) {
         std::scoped_lock const held{mutex_};
         function_ = function;
         status_   = status;
         planned_  = nth;
+        times_    = times;
         struck_   = false;
     }
     bool forgive() {
@@ -97,6 +100,7 @@ private:
     std::string_view                          function_; ///< planned to fail; empty: any
     std::uint64_t                             total_    = 0;
     std::uint64_t                             planned_  = 0; ///< calls until then; 0: no plan
+    std::uint64_t                             times_    = 1; ///< calls that fail from then on
     cudaError_t                               status_   = cudaSuccess;
     cudaError_t                               broken_   = cudaSuccess;
     bool                                      struck_   = false;
@@ -139,7 +143,8 @@ private:
 /// what it returns is the error of something earlier, as CUDA's documentation says of it.
 inline bool ends_something(std::string_view function) noexcept {
     return function.starts_with("cudaFree") || function.ends_with("Destroy") ||
-           function == "cuMemRelease" || function == "cuMemAddressFree";
+           function == "cudaHostUnregister" || function == "cuMemRelease" ||
+           function == "cuMemAddressFree";
 }
 
 /// One call: counted, failed if so planned, else `body()`, whose status it latches.

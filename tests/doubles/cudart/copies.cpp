@@ -3,7 +3,8 @@
 
 #include "machine.hpp"
 
-#include <vram/sim/sim_copy.hpp> // sim_copy, sim_fill
+#include <vram/sim/sim_copy.hpp>       // sim_copy, sim_fill
+#include <vram/sim/sim_copy_batch.hpp> // sim_copy_batch
 
 using namespace doubles::cudart;
 
@@ -31,6 +32,34 @@ cudaError_t CUDARTAPI cudaMemcpyAsync(void* to, void const* from, std::size_t by
                                       cudaStream_t stream) {
     return enqueue("cudaMemcpyAsync", stream,
                    [&](vram::sim_stream_view s) { vram::sim_copy(s, to, from, bytes); });
+}
+
+/// No batches on the default streams, none in a capture, and no empty copies.
+#if CUDART_VERSION >= 13000
+cudaError_t CUDARTAPI cudaMemcpyBatchAsync(void* const* to, void const* const* from,
+                                           std::size_t const* bytes, std::size_t count,
+                                           cudaMemcpyAttributes* how, std::size_t* firsts,
+                                           std::size_t kinds, cudaStream_t stream) {
+#else
+cudaError_t CUDARTAPI cudaMemcpyBatchAsync(void** to, void** from, std::size_t* bytes,
+                                           std::size_t count, cudaMemcpyAttributes* how,
+                                           std::size_t* firsts, std::size_t kinds, std::size_t*,
+                                           cudaStream_t stream) {
+#endif
+    return stream_call("cudaMemcpyBatchAsync", stream, [&](machine&, auto& held, CUstream_st& s) {
+        if (!s.own) { return cudaErrorInvalidValue; }
+        if (s.captured != nullptr) { return spoil(*s.captured); }
+        bool const known = kinds == 1 && firsts[0] == 0 && count != 0 &&
+                           how->srcAccessOrder == cudaMemcpySrcAccessOrderStream;
+        if (!known) { return cudaErrorInvalidValue; }
+        for (std::size_t i = 0; i < count; ++i) {
+            if (bytes[i] == 0) { return cudaErrorInvalidValue; }
+        }
+        vram::sim_stream_view const view = s.view;
+        held.unlock();
+        vram::sim_copy_batch(view, {to, count}, {from, count}, {bytes, count});
+        return cudaSuccess;
+    });
 }
 
 cudaError_t CUDARTAPI cudaMemcpyPeerAsync(void* to, int to_device, void const* from,

@@ -30,9 +30,10 @@ census out() {
         }
     }
     for (auto const& [handle, pool] : m.pools) { now.pools += pool->destroyed ? 0 : 1; }
-    now.streams = m.streams.size();
-    now.events  = m.events.size();
-    now.graphs  = m.graphs.size();
+    now.registered = m.registered.size();
+    now.streams    = m.streams.size();
+    now.events     = m.events.size();
+    now.graphs     = m.graphs.size();
     count_virtual(m, now);
     return now;
 }
@@ -48,8 +49,8 @@ std::uint64_t calls(char const* function) { return calls_book::here().count(func
 std::uint64_t calls() { return calls_book::here().total(); }
 int           device_of_last(char const* function) { return calls_book::here().device(function); }
 
-void fail(char const* function, cudaError_t status, std::uint64_t nth) {
-    calls_book::here().plan(function, status, nth);
+void fail(char const* function, cudaError_t status, std::uint64_t nth, std::uint64_t times) {
+    calls_book::here().plan(function, status, nth, times);
 }
 void fail_nth(std::uint64_t nth, cudaError_t status) { calls_book::here().plan("", status, nth); }
 bool forgive() { return calls_book::here().forgive(); }

@@ -23,6 +23,7 @@ struct machine_options {
     std::size_t capacity       = std::size_t{1} << 30; ///< of each device, in bytes
     bool        pools          = true;                 ///< whether the devices have memory pools
     bool        virtual_memory = true;                 ///< whether the driver has it
+    bool        page_tables    = false;                ///< whether devices use those of the host
     bool        old_driver = false; ///< of before 10.2: it knows the names, and has no such calls
 };
 
@@ -31,6 +32,7 @@ struct census {
     std::size_t device_blocks  = 0; ///< cudaMalloc
     std::size_t pinned_blocks  = 0;
     std::size_t managed_blocks = 0;
+    std::size_t registered     = 0; ///< ranges of the host's memory: cudaHostRegister
     std::size_t pool_blocks    = 0; ///< cudaMallocAsync
     std::size_t pools          = 0;
     std::size_t streams        = 0;
@@ -64,7 +66,8 @@ void reset(machine_options const& options = {});
 /// call returns `status`, latches it, and does nothing else, unless it is one that frees or
 /// destroys: that does its work all the same, since what it returns is the error of something
 /// earlier. Asking for errors and their names never fails.
-void fail(char const* function, cudaError_t status, std::uint64_t nth = 1);
+/// With `times`, the calls after it fail as well.
+void fail(char const* function, cudaError_t status, std::uint64_t nth = 1, std::uint64_t times = 1);
 void fail_nth(std::uint64_t nth, cudaError_t status);
 /// Takes a plan back. Returns whether it has struck.
 bool forgive();

@@ -70,6 +70,10 @@ cudaError_t CUDARTAPI cudaDeviceGetAttribute(int* value, cudaDeviceAttr which, i
         switch (which) {
         case cudaDevAttrMultiProcessorCount: *value = 132; return cudaSuccess;
         case cudaDevAttrMemoryPoolsSupported: *value = m.chosen.pools ? 1 : 0; return cudaSuccess;
+        case cudaDevAttrHostNumaId: *value = 0; return cudaSuccess;
+        case cudaDevAttrPageableMemoryAccessUsesHostPageTables:
+            *value = m.chosen.page_tables ? 1 : 0;
+            return cudaSuccess;
         default: return cudaErrorInvalidValue;
         }
     });

@@ -12,6 +12,7 @@
 #include <vram/sim/sim_managed_resource.hpp> // sim_managed_resource
 #include <vram/sim/sim_node.hpp>             // sim_node
 #include <vram/sim/sim_pinned_resource.hpp>  // sim_pinned_resource
+#include <vram/sim/sim_register.hpp>         // sim_register
 #include <vram/sim/sim_resource.hpp>         // sim_resource
 #include <vram/sim/sim_stream.hpp>           // sim_stream
 
@@ -99,6 +100,7 @@ public:
         defaults.clear();
         events.clear();
         blocks.clear();
+        registered.clear();
         pools.clear();
         graphs.clear();
         captures.clear();
@@ -136,6 +138,7 @@ public:
     std::vector<std::unique_ptr<CUstream_st>> spare_streams; ///< handles are used again at once
     std::map<cudaEvent_t, std::unique_ptr<CUevent_st>>           events;
     std::map<void*, block>                                       blocks;
+    std::map<void*, std::pair<std::size_t, vram::sim_register>>  registered; ///< with its size
     std::map<cudaMemPool_t, std::unique_ptr<CUmemPoolHandle_st>> pools;
     std::set<std::unique_ptr<CUgraph_st>>                        graphs;
     std::vector<std::weak_ptr<capture>>                          captures;

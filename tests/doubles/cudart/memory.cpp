@@ -46,6 +46,35 @@ bool managed(machine& m, void const* p, std::size_t bytes) {
     return b.what == block::kind::managed && offset <= b.bytes && bytes <= b.bytes - offset;
 }
 
+/// What an address is, to which device, and where each side finds it.
+void describe(machine& m, cudaPointerAttributes& found, void const* p) {
+    found                       = {};
+    auto* const          here   = const_cast<void*>(p);
+    auto&                memory = m.node->machine().memory;
+    int                  device = 0;
+    vram::sim_kind const kind   = [&] {
+        std::scoped_lock const held{m.node->machine().mutex};
+        return memory.kind_of(reinterpret_cast<std::uintptr_t>(p), device);
+    }();
+    found.device = device;
+    switch (kind) {
+    case vram::sim_kind::device:
+    case vram::sim_kind::device_async:
+        found.type          = cudaMemoryTypeDevice;
+        found.devicePointer = here;
+        return;
+    case vram::sim_kind::managed: found.type = cudaMemoryTypeManaged; break;
+    case vram::sim_kind::pinned:
+    case vram::sim_kind::registered: found.type = cudaMemoryTypeHost; break;
+    case vram::sim_kind::pageable:
+        found.type        = cudaMemoryTypeUnregistered;
+        found.device      = cudaInvalidDeviceId;
+        found.hostPointer = here;
+        return;
+    }
+    found.devicePointer = found.hostPointer = here;
+}
+
 bool is_place(machine& m, cudaMemLocation where) {
     return where.type == cudaMemLocationTypeHost ||
            (where.type == cudaMemLocationTypeDevice && m.is_device(where.id));
@@ -115,6 +144,40 @@ cudaError_t CUDARTAPI cudaHostGetFlags(unsigned* flags, void* p) {
             return cudaErrorInvalidValue;
         }
         *flags = at->second.flags;
+        return cudaSuccess;
+    });
+}
+
+cudaError_t CUDARTAPI cudaHostRegister(void* p, std::size_t bytes, unsigned) {
+    return machine_call("cudaHostRegister", [&](machine& m, auto&) {
+        if (p == nullptr || bytes == 0) { return cudaErrorInvalidValue; }
+        if (cudaError_t const refused = unsafe(m); refused != cudaSuccess) { return refused; }
+        auto const* const end  = static_cast<std::byte*>(p) + bytes;
+        auto const        last = m.registered.lower_bound(const_cast<std::byte*>(end));
+        if (last != m.registered.begin()) {
+            auto const& [at, what] = *std::prev(last);
+            if (static_cast<std::byte*>(at) + what.first > p) {
+                return cudaErrorHostMemoryAlreadyRegistered;
+            }
+        }
+        m.registered.emplace(p, std::pair{bytes, vram::sim_register{{p, bytes}}});
+        return cudaSuccess;
+    });
+}
+
+cudaError_t CUDARTAPI cudaHostUnregister(void* p) {
+    return machine_call("cudaHostUnregister", [&](machine& m, auto& held) {
+        if (cudaError_t const refused = unsafe(m); refused != cudaSuccess) { return refused; }
+        auto node = m.registered.extract(p);
+        if (node.empty()) { return cudaErrorHostMemoryNotRegistered; }
+        held.unlock(); // it waits for the device
+        return cudaSuccess;
+    });
+}
+
+cudaError_t CUDARTAPI cudaPointerGetAttributes(cudaPointerAttributes* found, void const* p) {
+    return machine_call("cudaPointerGetAttributes", [&](machine& m, auto&) {
+        describe(m, *found, p);
         return cudaSuccess;
     });
 }

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plain host memory and a file go to the device and come back as fast as pinned memory would. Times
+// are virtual, so they can be asserted.
+
+#include <vram/handle/buffer.hpp>
+#include <vram/sim/sim.hpp>
+#include <vram/transfer/file.hpp>
+#include <vram/transfer/staging.hpp>
+
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <numeric>
+#include <span>
+#include <vector>
+
+using namespace vram;
+
+int main() {
+    // A host whose threads copy 7.1 GB/s each, and a link of 55.5 GB/s.
+    sim_node node{{.host_bandwidth = 55'500'000'000, .host_copy_bandwidth = 7'100'000'000}};
+    sim_async_resource memory;
+    sim_stream         stream;
+
+    std::vector<float> weights(128_MiB / sizeof(float));
+    std::iota(weights.begin(), weights.end(), 1.0F);
+    std::vector<float> results(weights.size());
+    buffer             device{memory, stream, weights.size() * sizeof(float)};
+
+    auto const start = node.now();
+    // [stage]
+    staging stage{stream, {.threads = 8}}; // made once; it keeps its threads and its pinned memory
+    stage.upload(stream, device.data(), weights);
+    auto const how = stage.download(stream, results, device.data());
+    std::printf("%s: %s\n", name(how.choice), how.reason());
+    // [/stage]
+    auto const took = std::chrono::duration<double>{node.now() - start}.count();
+    auto const rate = 2.0 * static_cast<double>(device.size()) / 1e9 / took;
+    std::printf("there and back at %.1f GB/s\n", rate);
+
+    auto const path = (std::filesystem::temp_directory_path() / "vram-example-stage").string();
+    {
+        // [file]
+        file kept{path, {.use = file_options::mode::create}};
+        stage.download(stream, kept, 0, device.data(), 128_MiB);
+        stage.upload(stream, device.data(), kept, 64_MiB, 64_MiB); // the second half of it
+        // [/file]
+    }
+    std::filesystem::remove(path);
+    std::vector<float> half(results.size() / 2);
+    stage.download(stream, half, device.data());
+
+    // [error]
+    try {
+        stage.upload(stream, weights.data(), weights); // no device's memory
+    } catch (staging_error const& e) {
+        std::printf("%s; %zu of %zu bytes are whole\n", e.what(), e.whole(), e.bytes());
+    }
+    // [/error]
+
+    expects(how.choice == staging_choice::ring, "many bytes of plain memory go through the ring");
+    expects(results == weights, "what came back is what was sent");
+    expects(std::equal(half.begin(), half.end(), weights.begin() + std::ptrdiff_t(half.size())),
+            "and so is what lay in the file");
+    expects(rate > 0.85 * 55.5 || !sim_ordered_threads, "the threads keep the link busy");
+    expects(node.reports().empty(), "and nothing was used before it was there");
+}

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `registered_resource` is pinned host memory that is gained many times faster than by
+/// cudaHostAlloc.
+
+#include <vram/concepts/powers.hpp>      // the concepts that the proofs below check
+#include <vram/cuda/cuda_direct.hpp>     // cuda_direct
+#include <vram/source/touched_pages.hpp> // touched_pages
+
+#if __has_include(<sys/mman.h>)
+
+#include <cuda_runtime_api.h> // cudaHostRegister, cudaHostUnregister
+
+#include <cstddef>       // size_t
+#include <mutex>         // mutex, scoped_lock
+#include <unordered_map> // unordered_map
+
+namespace vram {
+
+/// How memory is found, and what it is pinned for.
+struct registered_options {
+    touched_pages_options pages       = {};
+    bool                  portable    = true;  ///< pinned for every device, not for one alone
+    bool                  mapped      = true;  ///< kernels may use the host's own pointers
+    bool                  near_device = false; ///< on the NUMA node next to the device
+};
+
+/// Page-locked host memory: the pages are touched by many threads, as huge ones where the system
+/// has such, and then registered with CUDA in one call.
+///
+///     pool<registered_resource> pinned{registered_resource{}};
+///     staging                   stage{stream, registered_resource{}};
+///
+/// Failure   `out_of_memory`, also when the system lets no more pages be locked; else `cuda_error`;
+///           in `deallocate_sync`, the error sink
+/// Threads   any
+/// Streams   none: `deallocate_sync` waits as cudaHostUnregister does
+/// Cost      on an H200's host 26 GiB/s with 16 threads, where cudaHostAlloc has 2.2. Sizes are
+///           multiples of 4 KiB, from 2 MiB on of 2 MiB
+class registered_resource : public cuda_direct<registered_resource> {
+public:
+    using properties = property_set<device_accessible, host_accessible>;
+
+    explicit registered_resource(cuda_device        device  = cuda_device::current(),
+                                 registered_options options = {})
+        : cuda_direct{device},
+          pages_{options.pages},
+          flags_{(options.portable ? cudaHostRegisterPortable : 0U) |
+                 (options.mapped ? cudaHostRegisterMapped : 0U)} {
+        if (options.near_device && pages_.numa_node < 0) {
+            pages_.numa_node = device.attribute(cudaDevAttrHostNumaId);
+        }
+    }
+
+private:
+    friend cuda_direct;
+
+    struct block {
+        std::size_t bytes      = 0;
+        bool        registered = false; ///< by this; another library may have been before it
+    };
+    struct book {
+        std::mutex                       mutex;
+        std::unordered_map<void*, block> blocks;
+    };
+
+    cudaError_t take(void** p, std::size_t bytes) const noexcept {
+        void* got = touched_pages::map(bytes, pages_);
+        if (got == nullptr) { return cudaErrorMemoryAllocation; }
+        cudaError_t status = pin(got, bytes);
+        if (status == cudaErrorHostMemoryAlreadyRegistered) {
+            // What lay there before was unmapped and is registered still: this memory is not. Other
+            // addresses have no past, unless a library registers whatever is mapped.
+            cuda_error::clear(status);
+            void* const other = touched_pages::map(bytes, pages_);
+            if (other != nullptr) { status = pin(other, bytes); }
+            touched_pages::unmap(got, bytes);
+            got = other;
+            if (got == nullptr) { return cudaErrorMemoryAllocation; }
+        }
+        bool const theirs = status == cudaErrorHostMemoryAlreadyRegistered;
+        if (theirs) { cuda_error::clear(status); }
+        if (theirs || status == cudaSuccess) { status = note(got, {bytes, !theirs}); }
+        if (status == cudaSuccess) {
+            *p = got;
+        } else {
+            touched_pages::unmap(got, bytes);
+        }
+        return status;
+    }
+
+    cudaError_t pin(void* p, std::size_t bytes) const noexcept {
+        return cudaHostRegister(p, touched_pages::rounded(bytes), flags_);
+    }
+
+    /// Into the book; where there is no room for that, nothing stays pinned.
+    static cudaError_t note(void* p, block what) noexcept {
+        try {
+            auto&                  known = all();
+            std::scoped_lock const held{known.mutex};
+            known.blocks.insert_or_assign(p, what);
+            return cudaSuccess;
+        } catch (...) {
+            if (what.registered) { cuda_error::report(cudaHostUnregister(p), p, what.bytes); }
+            return cudaErrorMemoryAllocation;
+        }
+    }
+
+    static cudaError_t give(void* p) noexcept {
+        block what;
+        {
+            auto&                  known = all();
+            std::scoped_lock const held{known.mutex};
+            auto const             found = known.blocks.find(p);
+            if (found == known.blocks.end()) { return cudaErrorInvalidValue; }
+            what = found->second;
+            known.blocks.erase(found);
+        }
+        cudaError_t const status = what.registered ? cudaHostUnregister(p) : cudaSuccess;
+        // Pages that may still be registered keep their addresses, for nobody else to get them.
+        if (status == cudaSuccess) { touched_pages::unmap(p, what.bytes); }
+        return status;
+    }
+
+    // One for the process, since any two resources of a device take back each other's memory; never
+    // destroyed: resources in static storage may outlive any object here.
+    static book& all() {
+        static book& only = *new book;
+        return only;
+    }
+
+    touched_pages_options pages_;
+    unsigned              flags_;
+};
+
+static_assert(synchronous_resource<registered_resource> && fallible_resource<registered_resource>);
+static_assert(has_property<registered_resource, host_accessible>);
+
+} // namespace vram
+
+#endif

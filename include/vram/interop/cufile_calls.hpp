@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `cufile_calls` are the calls of GPUDirect Storage, found at run time.
+
+#if __has_include(<dlfcn.h>)
+
+#include <dlfcn.h>     // dlopen, dlsym
+#include <sys/types.h> // off_t, ssize_t
+
+#include <cstddef> // size_t
+
+namespace vram {
+
+/// Entry points of libcufile, which nobody needs to have: where it is not, `here()` is null. The
+/// types have the layout that the library documents. A test has a table of its own.
+///
+///     if (auto const* storage = cufile_calls::here()) { ... }
+///
+/// Threads   any
+/// Cost      looked up once in a process; the library stays
+struct cufile_calls {
+    struct result { ///< two numbers, 0 where all is well: the library's own and the driver's
+        int library = 0;
+        int driver  = 0;
+    };
+    struct description {
+        int type = 1; ///< a descriptor of the system
+        union {
+            int   descriptor;
+            void* other;
+        } handle{};
+        void const* operations = nullptr;
+    };
+    using handle = void*;
+
+    result (*open_driver)()                                                              = nullptr;
+    result (*add)(handle*, description*)                                                 = nullptr;
+    void (*remove)(handle)                                                               = nullptr;
+    ssize_t (*read)(handle, void* device, std::size_t, off_t place, off_t offset)        = nullptr;
+    ssize_t (*write)(handle, void const* device, std::size_t, off_t place, off_t offset) = nullptr;
+
+    /// The calls of this process; null where there is no library, or its driver does not start.
+    [[nodiscard]] static cufile_calls const* here() {
+        static cufile_calls const found = look_up("libcufile.so.0");
+        return found.read != nullptr ? &found : nullptr;
+    }
+
+    /// The calls of a library by its name; null ones where it lacks one of them.
+    [[nodiscard]] static cufile_calls look_up(char const* library) noexcept {
+        void* const loaded = ::dlopen(library, RTLD_NOW | RTLD_LOCAL);
+        if (loaded == nullptr) { return {}; }
+        cufile_calls calls;
+        bool const   complete = find(loaded, "cuFileDriverOpen", calls.open_driver) &&
+                              find(loaded, "cuFileHandleRegister", calls.add) &&
+                              find(loaded, "cuFileHandleDeregister", calls.remove) &&
+                              find(loaded, "cuFileRead", calls.read) &&
+                              find(loaded, "cuFileWrite", calls.write);
+        if (complete && calls.open_driver().library == 0) { return calls; }
+        ::dlclose(loaded);
+        return {};
+    }
+
+private:
+    template <class Function>
+    static bool find(void* library, char const* name, Function& call) noexcept {
+        call = reinterpret_cast<Function>(::dlsym(library, name));
+        return call != nullptr;
+    }
+};
+
+static_assert(sizeof(cufile_calls::description) == 24);
+
+} // namespace vram
+
+#endif

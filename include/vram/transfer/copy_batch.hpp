@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `copy_batch` is many small copies that begin with one call.
+
+#include <vram/concepts/batched_copies.hpp> // batched_copies
+#include <vram/transfer/staging_result.hpp> // staging_result
+
+#include <algorithm> // min, max
+#include <cstddef>   // size_t
+#include <span>      // span
+#include <vector>    // vector
+
+namespace vram {
+
+/// A list of copies, made once and filled again and again: what it takes for the list it keeps.
+///
+///     copy_batch<cuda_platform> rows;
+///     for (auto const& r : wanted) { rows.add(r.to, r.from, r.bytes); }
+///     rows.run(stream);                    // 0.4 us a copy instead of 1.3 and more
+///
+/// Copies of a batch have no order among themselves: none may write what another reads or writes.
+/// Where the machine has no such call, or not for the stream (the default one, or one that is
+/// captured), they are begun one by one.
+///
+/// Failure   what the platform throws; the list stays, and how many were begun nobody knows.
+///           `std::bad_alloc` from `add`, with the list as it was
+/// Threads   one at a time
+/// Streams   in order; the host's memory is pinned, and stays as it is until the stream is past it
+/// Cost      from 32 KiB on a copy by itself is as fast
+template <class Platform>
+class copy_batch {
+public:
+    using stream = typename Platform::stream;
+
+    /// \param most  copies that one call begins; drivers have crashed at 50 000
+    explicit copy_batch(std::size_t most = 1024) noexcept : most_{std::max<std::size_t>(most, 1)} {}
+
+    /// One copy more. Nothing is copied where there is nothing to copy.
+    void add(void* to, void const* from, std::size_t bytes) {
+        if (bytes == 0) { return; }
+        if (to_.size() == to_.capacity()) { grow(); }
+        to_.push_back(to); // there is room for all three
+        from_.push_back(from);
+        bytes_.push_back(bytes);
+        total_ += bytes;
+    }
+    [[nodiscard]] std::size_t size() const noexcept { return to_.size(); }
+    [[nodiscard]] bool        empty() const noexcept { return to_.empty(); }
+    [[nodiscard]] std::size_t bytes() const noexcept { return total_; }
+
+    /// Begins them in the order of `s`; then the list is empty.
+    staging_result run(stream s) {
+        staging_result did{total_, staging_choice::nothing, 0, 1};
+        for (std::size_t i = 0; i < size(); ++did.pieces) {
+            std::size_t const n = std::min(most_, size() - i);
+            if (n > 1 && together(s, i, n)) {
+                did.choice = staging_choice::batched;
+                i += n;
+            } else {
+                one_by_one(s, i, n);
+                if (did.choice == staging_choice::nothing) {
+                    did.choice = staging_choice::direct_small;
+                }
+                did.pieces += n - 1;
+                i += n;
+            }
+        }
+        clear();
+        return did;
+    }
+    void clear() noexcept {
+        to_.clear();
+        from_.clear();
+        bytes_.clear();
+        total_ = 0;
+    }
+
+private:
+    bool together(stream s, std::size_t i, std::size_t n) {
+        if constexpr (batched_copies<Platform>) {
+            return Platform::copy_batch(s, std::span<void* const>{to_}.subspan(i, n),
+                                        std::span<void const* const>{from_}.subspan(i, n),
+                                        std::span<std::size_t const>{bytes_}.subspan(i, n));
+        } else {
+            return (void)s, (void)i, (void)n, false;
+        }
+    }
+    void one_by_one(stream s, std::size_t i, std::size_t n) {
+        for (std::size_t const end = i + n; i < end; ++i) {
+            Platform::copy(s, to_[i], from_[i], bytes_[i]);
+        }
+    }
+    void grow() {
+        std::size_t const room = std::max<std::size_t>(2 * to_.capacity(), 64);
+        bytes_.reserve(room);
+        from_.reserve(room);
+        to_.reserve(room); // last: its capacity is what is asked
+    }
+
+    std::size_t              most_;
+    std::vector<void*>       to_;
+    std::vector<void const*> from_;
+    std::vector<std::size_t> bytes_;
+    std::size_t              total_ = 0;
+};
+
+} // namespace vram

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `host_end` is the host's end of a transfer: memory that is read or written, or a file.
+
+#include <vram/concepts/host_work.hpp>   // host_work
+#include <vram/transfer/stream_copy.hpp> // stream_copy
+
+#include <concepts> // same_as
+#include <cstddef>  // size_t, byte
+#include <cstring>  // memcpy
+#include <span>     // span
+
+namespace vram {
+
+/// What can be read at any place by any thread: `vram::file`, or whatever has its `read`. It fills
+/// all of the span or throws.
+template <class F>
+concept readable_at =
+    requires(F const& f, std::span<std::byte> to, std::size_t offset) { f.read(to, offset); };
+
+/// The same for writing.
+template <class F>
+concept writable_at =
+    requires(F& f, std::span<std::byte const> from, std::size_t offset) { f.write(from, offset); };
+
+/// A file that may fill the device's memory with no host between: `vram::cufile`. Whether it does,
+/// it says (`reaches_device`).
+template <class F>
+concept fills_device = requires(F const& f, void* to, std::size_t n) {
+    { f.reaches_device() } -> std::same_as<bool>;
+    f.read_device(to, n, n);
+};
+
+/// The same for the other way.
+template <class F>
+concept empties_device = requires(F& f, void const* from, std::size_t n) {
+    { f.reaches_device() } -> std::same_as<bool>;
+    f.write_device(from, n, n);
+};
+
+/// The ends that a transfer of `Platform` may have. Each fills chunks or empties them, from any
+/// thread.
+template <class Platform>
+struct host_end {
+    struct source_memory {
+        void fill(std::byte* chunk, std::size_t offset, std::size_t bytes) const {
+            host_work<Platform>::copies(chunk, from + offset, bytes);
+            std::memcpy(chunk, from + offset, bytes); // the copy engine then reads from the cache
+        }
+        std::byte const* from;
+    };
+
+    struct target_memory {
+        void empty(std::byte const* chunk, std::size_t offset, std::size_t bytes) const {
+            host_work<Platform>::copies(to + offset, chunk, bytes);
+            if (streaming) {
+                stream_copy(to + offset, chunk, bytes);
+            } else {
+                std::memcpy(to + offset, chunk, bytes);
+            }
+        }
+        std::byte* to;
+        bool       streaming;
+    };
+
+    template <readable_at File>
+    struct source_file {
+        void fill(std::byte* chunk, std::size_t offset, std::size_t bytes) const {
+            host_work<Platform>::copies(chunk, nullptr, bytes);
+            file.read({chunk, bytes}, begin + offset);
+        }
+        File const& file;
+        std::size_t begin;
+    };
+
+    template <writable_at File>
+    struct target_file {
+        void empty(std::byte const* chunk, std::size_t offset, std::size_t bytes) const {
+            host_work<Platform>::copies(nullptr, chunk, bytes);
+            file.write({chunk, bytes}, begin + offset);
+        }
+        File&       file;
+        std::size_t begin;
+    };
+};
+
+} // namespace vram

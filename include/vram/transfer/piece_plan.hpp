@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `piece_plan` cuts a transfer into pieces: small ones first and last, large ones between.
+
+#include <vram/base/align.hpp> // align
+
+#include <algorithm> // min, max
+#include <array>     // array
+#include <cstddef>   // size_t
+
+namespace vram {
+
+/// The pieces of `bytes` bytes, in order. They grow by an eighth from `first` to `largest`, and
+/// become smaller in the same way at the end.
+///
+///     piece_plan plan{1_GiB, 4_MiB, 256_KiB};
+///     auto const [offset, bytes] = plan[i];      // i < plan.pieces()
+///
+/// The first piece is on its way early, and little is left to do when the last one arrives. Several
+/// threads that each take the next piece then finish one after the other, and not all at once.
+///
+/// Cost      some forty additions to make it, a few to ask it; offsets are multiples of 4 KiB
+class piece_plan {
+public:
+    static constexpr std::size_t unit = 4096; ///< bytes; pieces begin at multiples of it
+
+    struct piece {
+        std::size_t offset = 0;
+        std::size_t bytes  = 0;
+
+        friend bool operator==(piece, piece) = default;
+    };
+
+    constexpr piece_plan() noexcept = default;
+
+    /// \param largest, first  bytes; rounded up to the unit, and `first` is at most `largest`
+    constexpr piece_plan(std::size_t bytes, std::size_t largest, std::size_t first) noexcept
+        : bytes_{bytes} {
+        std::size_t const most = align(std::max(largest, unit), unit);
+        std::size_t const all  = bytes / unit * unit + (bytes % unit != 0 ? unit : 0);
+        middle_                = std::min(align(std::max(first, unit), unit), most);
+        while (middle_ < most && ramp_ < steps && all - 2 * ends_[ramp_] >= 4 * middle_) {
+            ends_[ramp_ + 1] = ends_[ramp_] + middle_;
+            ++ramp_;
+            middle_ = std::min(align(middle_ + middle_ / 8, unit), most);
+        }
+        std::size_t const between = all - 2 * ends_[ramp_];
+        pieces_ = 2 * ramp_ + between / middle_ + (between % middle_ != 0 ? 1 : 0);
+        all_    = all;
+    }
+
+    /// The largest piece that suits `bytes` bytes: a half, a quarter, ... of `largest`. Each copy
+    /// costs the link some 2 us, and as long as the threads fill their first large pieces it has
+    /// nothing to do; for eight threads and 55 GB/s the two are even where the square of a piece is
+    /// 32 KiB times the whole.
+    [[nodiscard]] static constexpr std::size_t fitting(std::size_t bytes,
+                                                       std::size_t largest) noexcept {
+        constexpr std::size_t even = std::size_t{32} << 10;
+        while (largest > 2 * unit && largest / even > bytes / largest) { largest /= 2; }
+        return largest;
+    }
+
+    [[nodiscard]] constexpr std::size_t bytes() const noexcept { return bytes_; }
+    [[nodiscard]] constexpr std::size_t pieces() const noexcept { return pieces_; }
+
+    [[nodiscard]] constexpr piece operator[](std::size_t i) const noexcept {
+        std::size_t const from = begin_of(i);
+        return {from, std::min(begin_of(i + 1), bytes_) - from};
+    }
+
+private:
+    static constexpr std::size_t steps = 63; ///< an eighth more each time: to 1600 times as much
+
+    [[nodiscard]] constexpr std::size_t begin_of(std::size_t i) const noexcept {
+        if (i <= ramp_) { return ends_[i]; }
+        if (i >= pieces_ - ramp_) { return all_ - ends_[pieces_ - i]; }
+        return ends_[ramp_] + (i - ramp_) * middle_;
+    }
+
+    std::size_t                        bytes_  = 0;
+    std::size_t                        all_    = 0; ///< bytes, rounded up to the unit
+    std::size_t                        pieces_ = 0;
+    std::size_t                        ramp_   = 0;    ///< pieces that grow, and again that shrink
+    std::size_t                        middle_ = unit; ///< bytes of those between
+    std::array<std::size_t, steps + 1> ends_{};        ///< where each that grows ends
+};
+
+} // namespace vram

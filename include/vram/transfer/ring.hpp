@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `ring` is pinned memory in chunks, and the threads and the stream that keep them going round.
+
+#include <vram/base/align.hpp>               // align
+#include <vram/base/contract.hpp>            // expects
+#include <vram/base/error.hpp>               // report_error
+#include <vram/concepts/resource.hpp>        // synchronous_resource
+#include <vram/transfer/crew.hpp>            // crew
+#include <vram/transfer/piece_plan.hpp>      // piece_plan
+#include <vram/transfer/staging_options.hpp> // staging_options
+
+#include <cstddef> // size_t, byte
+#include <span>    // span
+#include <utility> // move
+#include <vector>  // vector
+
+namespace vram {
+
+/// A few chunks of pinned memory for each thread of a crew, and a stream of its own for the copies
+/// between them and the device. Everything is taken when it is made, and kept.
+///
+/// Failure   the constructor throws what the resource and the platform throw, and nothing is kept;
+///           memory that a copy may still use is reported as a leak, and not given back
+/// Threads   a lane belongs to one thread; the stream is everybody's
+/// Cost      threads * chunks * chunk_bytes of pinned memory: 64 MiB unless told otherwise
+template <class Platform, synchronous_resource Pinned = typename Platform::pinned_resource>
+class ring {
+public:
+    using device = typename Platform::device;
+    using stream = typename Platform::stream;
+
+    /// A piece of the pinned memory, and whether a copy uses it.
+    struct chunk {
+        explicit chunk(device where) : copied{where} {}
+
+        typename Platform::event copied; ///< the last copy is over
+        std::byte*               memory    = nullptr;
+        std::size_t              piece     = 0; ///< that it holds
+        bool                     in_flight = false;
+        bool                     recorded  = false; ///< `copied` was, after that copy
+    };
+
+    ring(device where, Pinned pinned, staging_options const& options)
+        : where_{where},
+          pinned_{std::move(pinned)},
+          chunk_bytes_{align(options.chunk_bytes, piece_plan::unit)},
+          each_{options.chunks},
+          copies_{where},
+          memory_{*this, options.resolved_threads()},
+          crew_{where, options.resolved_threads()} {
+        chunks_.reserve(memory_.chunks);
+        for (std::size_t i = 0; i < memory_.chunks; ++i) {
+            chunks_.emplace_back(where).memory = memory_.begin + i * chunk_bytes_;
+        }
+    }
+    ring(ring const&)            = delete;
+    ring& operator=(ring const&) = delete;
+
+    /// The chunks of one thread.
+    [[nodiscard]] std::span<chunk> lane(unsigned thread) noexcept {
+        return std::span{chunks_}.subspan(thread * each_, each_);
+    }
+    [[nodiscard]] device                where() const noexcept { return where_; }
+    [[nodiscard]] stream                copies() const { return copies_.view(); }
+    [[nodiscard]] crew<Platform>&       threads() noexcept { return crew_; }
+    [[nodiscard]] crew<Platform> const& threads() const noexcept { return crew_; }
+    [[nodiscard]] std::size_t           chunk_bytes() const noexcept { return chunk_bytes_; }
+    [[nodiscard]] std::size_t           pinned_bytes() const noexcept { return memory_.bytes; }
+
+    /// No wait vouches for the chunks any more: their memory stays out.
+    void lose() noexcept { memory_.lost = true; }
+
+private:
+    struct pinned_memory { // goes back when the constructor throws
+        pinned_memory(ring& of, unsigned threads) : owner{of} {
+            expects(of.each_ != 0 && of.chunk_bytes_ != 0,
+                    "staging: every thread has a chunk, of at least one byte");
+            chunks = std::size_t{threads} * of.each_;
+            expects(of.chunk_bytes_ <= unsatisfiable / chunks, "staging: chunks fit in memory");
+            bytes = chunks * of.chunk_bytes_;
+            begin = static_cast<std::byte*>(of.pinned_.allocate_sync(bytes, piece_plan::unit));
+        }
+        pinned_memory(pinned_memory&&) = delete;
+        ~pinned_memory() {
+            if (lost) {
+                report_error({.kind = mishap::leak, .pointer = begin, .bytes = bytes});
+            } else {
+                owner.pinned_.deallocate_sync(begin, bytes, piece_plan::unit);
+            }
+        }
+
+        ring&       owner;
+        std::size_t chunks = 0;
+        std::size_t bytes  = 0;
+        std::byte*  begin  = nullptr;
+        bool        lost   = false;
+    };
+
+    device                        where_;
+    [[no_unique_address]] Pinned  pinned_;
+    std::size_t                   chunk_bytes_;
+    std::size_t                   each_; ///< chunks of a thread
+    typename Platform::own_stream copies_;
+    pinned_memory                 memory_;
+    std::vector<chunk>            chunks_;
+    crew<Platform>                crew_;
+};
+
+} // namespace vram

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `staging_core` is what a staging has, and the ways that it knows.
+
+#include <vram/concepts/memory_kind.hpp>     // memory_kind, knows_memory, knows_page_tables
+#include <vram/concepts/resource.hpp>        // synchronous_resource
+#include <vram/transfer/direct_transfer.hpp> // direct_transfer
+#include <vram/transfer/ring_transfer.hpp>   // ring_transfer
+#include <vram/transfer/staging_error.hpp>   // staging_error
+#include <vram/transfer/staging_options.hpp> // staging_options
+#include <vram/transfer/staging_result.hpp>  // staging_result
+
+#include <algorithm> // min
+#include <cstddef>   // size_t, byte
+#include <exception> // current_exception
+#include <utility>   // move
+
+namespace vram {
+
+/// Chooses a way for bytes and sends them along it: one copy, the ring, or storage that reaches the
+/// device by itself.
+///
+/// Failure   as `staging`
+/// Threads   any; whoever needs the ring takes turns
+/// Streams   a non-blocking stream of the ring's carries its copies, after an event of the caller's
+template <class Platform, synchronous_resource Pinned>
+class staging_core {
+public:
+    using platform = Platform;
+    using device   = typename Platform::device;
+    using stream   = typename Platform::stream;
+
+    staging_core(staging_core const&)            = delete;
+    staging_core& operator=(staging_core const&) = delete;
+
+    /// The way that `bytes` bytes at `host` would take, upward or downward.
+    [[nodiscard]] staging_choice choice(void const* host, std::size_t bytes) const {
+        if (bytes == 0) { return staging_choice::nothing; }
+        memory_kind const kind = kind_of(host, bytes);
+        if (kind == memory_kind::pinned) { return staging_choice::direct_pinned; }
+        if (kind == memory_kind::managed) { return staging_choice::direct_managed; }
+        if (page_tables_) { return staging_choice::direct_host_page_tables; }
+        if (bytes <= options_.direct_bytes) { return staging_choice::direct_small; }
+        return choice(bytes);
+    }
+    /// The way that `bytes` bytes of a file would take.
+    [[nodiscard]] staging_choice choice(std::size_t bytes) const noexcept {
+        if (bytes == 0) { return staging_choice::nothing; }
+        return bytes <= options_.alone_bytes ? staging_choice::one_thread : staging_choice::ring;
+    }
+
+    /// The same, where it may be one that reaches the device.
+    template <class File>
+    [[nodiscard]] staging_choice choice(std::size_t bytes, File const& of) const noexcept {
+        staging_choice const way = choice(bytes);
+        if constexpr (requires { of.reaches_device(); }) {
+            if (way == staging_choice::ring && of.reaches_device()) { return staging_choice::gds; }
+        }
+        return way;
+    }
+
+    [[nodiscard]] staging_options const& options() const noexcept { return options_; }
+    [[nodiscard]] device                 where() const noexcept { return ring_.where(); }
+    /// Threads that copy, the caller's among them.
+    [[nodiscard]] unsigned threads() const noexcept { return ring_.threads().size(); }
+    /// Bytes that stay pinned as long as this lives.
+    [[nodiscard]] std::size_t pinned_bytes() const noexcept { return ring_.pinned_bytes(); }
+
+protected:
+    staging_core(stream s, Pinned pinned, staging_options const& options)
+        : options_{options},
+          before_{Platform::device_of(s)},
+          page_tables_{ask_page_tables(Platform::device_of(s))},
+          ring_{Platform::device_of(s), std::move(pinned), options} {}
+    ~staging_core() = default;
+
+    using problem = staging_error::reason;
+
+    static constexpr bool is_direct(staging_choice way) noexcept {
+        return way >= staging_choice::direct_pinned && way <= staging_choice::direct_small;
+    }
+
+    void admit(stream s, void const* there, void const* host, std::size_t bytes) const {
+        if (bytes == 0) { return; }
+        bool const is_host = host != nullptr && !touches_device(host, bytes);
+        if (!is_host) { throw staging_error{problem::not_host_memory, bytes, host}; }
+        admit(s, there, bytes);
+    }
+    void admit(stream s, void const* there, std::size_t bytes) const {
+        if (bytes == 0) { return; }
+        bool known = there != nullptr;
+        if constexpr (knows_memory<Platform>) {
+            known = known && kind_of(there, bytes) != memory_kind::pageable;
+        }
+        if (!known) { throw staging_error{problem::not_device_memory, bytes, there}; }
+        if (Platform::capturing(s)) { throw staging_error{problem::capturing, bytes}; }
+        if (!(Platform::device_of(s) == where())) {
+            throw staging_error{problem::other_device, bytes};
+        }
+    }
+
+    /// Everything that is thrown on the way tells how far it came.
+    template <class Body>
+    static staging_result moved(std::size_t bytes, Body body) {
+        staging_choice way = staging_choice::nothing;
+        try {
+            return body(way);
+        } catch (staging_error const&) { throw; } catch (...) {
+            throw staging_error{std::current_exception(), way, 0, bytes};
+        }
+    }
+
+    /// By one copy in the stream, which the host waits for where it goes on without being told to.
+    staging_result copied(stream s, staging_choice way, void* to, void const* from,
+                          std::size_t bytes) {
+        if (way == staging_choice::direct_small) {
+            Platform::copy(s, to, from, bytes);
+            return {bytes, way, 1, 1};
+        }
+        turn const mine{*this};
+        Platform::copy(s, to, from, bytes);
+        try {
+            Platform::record(before_, s);
+            Platform::synchronize(before_);
+        } catch (...) { // nothing may be under way when this is thrown
+            if (!waited(s)) { (void)waited(where()); }
+            throw;
+        }
+        return {bytes, way, 1, 1};
+    }
+    /// Through the ring.
+    template <class End>
+    staging_result staged(stream s, staging_choice way, void* device_end, std::size_t bytes,
+                          End const& end) {
+        if (bytes == 0) { return {}; }
+        bool const                            alone = way == staging_choice::one_thread;
+        turn const                            mine{*this};
+        typename Platform::device_guard const on{where()};
+        Platform::record(before_, s);
+        Platform::wait(ring_.copies(), before_);
+        std::size_t const largest = alone ? std::min(bytes / 4, ring_.chunk_bytes())
+                                          : piece_plan::fitting(bytes, ring_.chunk_bytes());
+        piece_plan const  plan{bytes, largest, options_.first_bytes};
+        ring_transfer<pinning, Platform, End const> all{ring_, plan,
+                                                        static_cast<std::byte*>(device_end), end};
+        if (alone) {
+            all.run(0);
+        } else {
+            ring_.threads().run([&](unsigned thread) noexcept { all.run(thread); });
+        }
+        if (all.failed()) { throw staging_error{all.cause(), way, all.whole(), bytes}; }
+        return {bytes, way, plan.pieces(), alone ? 1 : threads()};
+    }
+
+    /// By storage that reaches the device; it knows no streams, so the host waits for `s` before.
+    template <class Move>
+    staging_result past_the_host(stream s, std::size_t bytes, Move const& move) {
+        turn const mine{*this};
+        Platform::synchronize(s);
+        direct_transfer<Move const> all{bytes, storage_piece, move};
+        ring_.threads().run([&](unsigned) noexcept { all.run(); });
+        if (all.failed()) {
+            throw staging_error{all.cause(), staging_choice::gds, all.whole(), bytes};
+        }
+        return {bytes, staging_choice::gds, all.pieces(), threads()};
+    }
+
+private:
+    using pinning = ring<Platform, Pinned>;
+
+    static constexpr std::size_t storage_piece = std::size_t{16} << 20; ///< cuFile's largest
+
+    /// One call at a time has the ring.
+    struct turn {
+        explicit turn(staging_core& whose) : of{whose} {
+            auto held = of.gate_.hold();
+            of.gate_.wait(held, [&] { return !of.busy_; });
+            of.busy_ = true;
+        }
+        turn(turn&&) = delete;
+        ~turn() {
+            {
+                auto const held = of.gate_.hold();
+                of.busy_        = false;
+            }
+            of.gate_.notify();
+        }
+        staging_core& of;
+    };
+
+    static bool ask_page_tables(device d) {
+        if constexpr (knows_page_tables<Platform>) {
+            return Platform::uses_host_page_tables(d);
+        } else {
+            return (void)d, false;
+        }
+    }
+
+    /// What both ends of a range are; pageable where they are not the same.
+    static memory_kind kind_of(void const* p, std::size_t bytes) {
+        if constexpr (knows_memory<Platform>) {
+            memory_kind const first = Platform::memory_kind_of(p);
+            auto const* const last  = static_cast<std::byte const*>(p) + (bytes - 1);
+            return Platform::memory_kind_of(last) == first ? first : memory_kind::pageable;
+        } else {
+            return (void)p, (void)bytes, memory_kind::pageable;
+        }
+    }
+    static bool touches_device(void const* p, std::size_t bytes) {
+        if constexpr (knows_memory<Platform>) {
+            auto const* const last = static_cast<std::byte const*>(p) + (bytes - 1);
+            return Platform::memory_kind_of(p) == memory_kind::device ||
+                   Platform::memory_kind_of(last) == memory_kind::device;
+        } else {
+            return (void)p, (void)bytes, false;
+        }
+    }
+    template <class Place>
+    static bool waited(Place const& place) noexcept {
+        try {
+            Platform::synchronize(place);
+            return true;
+        } catch (...) { return false; }
+    }
+
+    staging_options          options_;
+    typename Platform::gate  gate_;
+    bool                     busy_ = false;
+    typename Platform::event before_; ///< what the caller's stream had got
+    bool                     page_tables_;
+    pinning                  ring_;
+};
+
+} // namespace vram

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `staging_error` says how many bytes are whole where staging could not move all of them.
+
+#include <vram/transfer/staging_choice.hpp> // staging_choice
+
+#include <cstddef>   // size_t
+#include <exception> // exception, exception_ptr, rethrow_exception
+#include <utility>   // move
+
+namespace vram {
+
+/// Either something failed under way, and `cause()` is what was thrown there, or the call asked for
+/// what cannot be.
+///
+///     try { stage.upload(stream, to, from); } catch (staging_error const& e) {
+///         e.whole();            // so many bytes from the beginning are where they should be
+///         e.rethrow_cause();    // cuda_error, file_error, ...
+///     }
+class staging_error : public std::exception {
+public:
+    enum class reason : unsigned char {
+        failed,            ///< a copy, a file, a thread: see `cause`
+        capturing,         ///< the stream is being captured into a graph
+        other_device,      ///< the stream is of another device than the staging
+        not_device_memory, ///< the device's end of the copy is pageable host memory, or null
+        not_host_memory,   ///< the host's end of the copy is a device's memory, or null
+    };
+
+    explicit staging_error(reason why, std::size_t bytes = 0,
+                           void const* pointer = nullptr) noexcept
+        : why_{why}, bytes_{bytes}, pointer_{pointer} {}
+    staging_error(std::exception_ptr cause, staging_choice choice, std::size_t whole,
+                  std::size_t bytes) noexcept
+        : why_{reason::failed},
+          choice_{choice},
+          whole_{whole},
+          bytes_{bytes},
+          cause_{std::move(cause)} {}
+
+    [[nodiscard]] reason why() const noexcept { return why_; }
+    /// Bytes from the beginning that were moved, all of them; others may have been as well.
+    [[nodiscard]] std::size_t whole() const noexcept { return whole_; }
+    /// Bytes that were asked for.
+    [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
+    /// The way they were taking.
+    [[nodiscard]] staging_choice choice() const noexcept { return choice_; }
+    /// The address that is not what it should be.
+    [[nodiscard]] void const* pointer() const noexcept { return pointer_; }
+
+    /// What was thrown under way; null for the other reasons.
+    [[nodiscard]] std::exception_ptr const& cause() const noexcept { return cause_; }
+    /// Throws the cause; where there is none, this.
+    [[noreturn]] void rethrow_cause() const {
+        if (cause_ != nullptr) { std::rethrow_exception(cause_); }
+        throw staging_error{*this};
+    }
+
+    [[nodiscard]] char const* what() const noexcept override {
+        switch (why_) {
+        case reason::failed: return "vram: staging failed under way";
+        case reason::capturing: return "vram: staging waits, and its stream is being captured";
+        case reason::other_device: return "vram: staging is for another device than the stream's";
+        case reason::not_device_memory: return "vram: staging to or from what no device knows";
+        case reason::not_host_memory: return "vram: staging between devices, or no host memory";
+        }
+        return "vram: staging";
+    }
+
+private:
+    reason             why_;
+    staging_choice     choice_  = staging_choice::nothing;
+    std::size_t        whole_   = 0;
+    std::size_t        bytes_   = 0;
+    void const*        pointer_ = nullptr;
+    std::exception_ptr cause_;
+};
+
+} // namespace vram

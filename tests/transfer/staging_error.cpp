@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/transfer/staging_error.hpp> // first: the header stands alone
+
+#include <doctest/doctest.h>
+
+#include <cstring>
+#include <stdexcept>
+
+using namespace vram;
+
+TEST_CASE("staging_error: every reason has words of its own") {
+    using r       = staging_error::reason;
+    r const all[] = {r::failed, r::capturing, r::other_device, r::not_device_memory,
+                     r::not_host_memory};
+    for (r a : all) {
+        for (r b : all) {
+            CHECK((std::strcmp(staging_error{a}.what(), staging_error{b}.what()) == 0) == (a == b));
+        }
+    }
+}
+
+TEST_CASE("staging_error: it tells how far it came, and what was thrown there") {
+    auto const          cause = std::make_exception_ptr(std::runtime_error{"broken"});
+    staging_error const e{cause, staging_choice::ring, 3, 10};
+    CHECK(e.why() == staging_error::reason::failed);
+    CHECK(e.whole() == 3);
+    CHECK(e.bytes() == 10);
+    CHECK(e.choice() == staging_choice::ring);
+    CHECK(e.cause() == cause);
+    CHECK_THROWS_AS(e.rethrow_cause(), std::runtime_error);
+}
+
+TEST_CASE("staging_error: without a cause it is the cause") {
+    int const           at = 0;
+    staging_error const e{staging_error::reason::not_device_memory, 10, &at};
+    CHECK(e.pointer() == &at);
+    CHECK(e.bytes() == 10);
+    CHECK(e.whole() == 0);
+    CHECK(e.cause() == nullptr);
+    CHECK_THROWS_AS(e.rethrow_cause(), staging_error);
+}

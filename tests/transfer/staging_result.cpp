@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/transfer/staging_result.hpp> // first: the header stands alone
+
+#include <doctest/doctest.h>
+
+#include <cstring>
+
+using namespace vram;
+
+TEST_CASE("staging_result: it compares, and says why") {
+    staging_result const a{5, staging_choice::direct_small, 1, 1};
+    CHECK(a == staging_result{5, staging_choice::direct_small, 1, 1});
+    CHECK(a != staging_result{});
+    CHECK(std::strcmp(a.reason(), reason(staging_choice::direct_small)) == 0);
+}
