@@ -138,6 +138,17 @@
 
 #include <vram/transfer/batch.hpp>
 #include <vram/transfer/batch_source.hpp>
+#include <vram/transfer/copy_lane.hpp>
+#include <vram/transfer/index_order.hpp>
+#include <vram/transfer/near_device.hpp>
+#include <vram/transfer/pinned_slot.hpp>
+#include <vram/transfer/slot_books.hpp>
+#include <vram/transfer/slot_copier.hpp>
+#include <vram/transfer/slot_memory.hpp>
+#include <vram/transfer/slot_order.hpp>
+#include <vram/transfer/slot_states.hpp>
+#include <vram/transfer/slot_supply.hpp>
+#include <vram/transfer/use_times.hpp>
 #include <vram/transfer/loader.hpp>
 #include <vram/transfer/loader_core.hpp>
 #include <vram/transfer/loader_error.hpp>
