@@ -67,6 +67,10 @@ public:
     /// Ends the producers and waits for them, and for the copies under way. A source that takes
     /// long is told by its stop token.
     void shut_down() noexcept {
+        if (!this->home_.here()) { // a forked child has none of these threads: nothing can end
+            kept_ = this->weak_from_this().lock();
+            return;
+        }
         request_stop();
         if (std::exchange(down_, true)) { return; }
         for (auto& t : threads_) { t.join(); }

@@ -5,6 +5,7 @@
 /// `slot_ring` is the consumer's side of a ring: where filled slots become batches, and slots again.
 
 #include <vram/base/error.hpp>            // report_error
+#include <vram/transfer/home_process.hpp> // home_process
 #include <vram/transfer/loader_error.hpp> // loader_error
 #include <vram/transfer/slot_supply.hpp>  // slot_supply
 #include <vram/transfer/use_times.hpp>    // use_times
@@ -36,6 +37,9 @@ public:
     /// The next batch in order, which `s` waits for; null at the end. The host waits for producers
     /// only.
     slot* take(stream s) {
+#ifndef NDEBUG
+        if (!home_.here()) { throw loader_error{loader_error::reason::forked, taken_}; }
+#endif
         if (ended_) { return nullptr; }
         if (Platform::capturing(s)) { throw loader_error{loader_error::reason::capturing, taken_}; }
         slot* const got = await_ready();
@@ -96,6 +100,7 @@ protected:
     [[nodiscard]] bool at_end() const noexcept { return ended_; }
 
     use_times<Platform> times_;
+    home_process        home_;
 
 private:
     slot* await_ready() {
