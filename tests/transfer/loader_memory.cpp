@@ -118,11 +118,10 @@ TEST_CASE("loader: the budget counts blocks of both kinds, and nothing is rounde
     sim_node   node;
     sim_stream stream;
     auto const make = [&](std::size_t budget) {
-        loader const load{numbered{1}, stream,
-                          {.batch_bytes  = 1001,
-                           .pinned_depth = 3,
-                           .device_depth = 1,
-                           .budget       = budget}};
+        loader const load{
+            numbered{1},
+            stream,
+            {.batch_bytes = 1001, .pinned_depth = 3, .device_depth = 1, .budget = budget}};
     };
     CHECK_THROWS_AS(make(4003), over_limit);
     CHECK(node.figures().allocations == 0);
@@ -163,10 +162,10 @@ TEST_CASE("loader: where no more can be pinned, that is an error, or pageable on
         node.faults().at(sim_call_kind::allocate_host, 2, {.status = sim_status::refused}, 2);
         std::size_t seen = 0;
         try {
-            loader load{numbered{9}, stream,
-                        {.batch_bytes       = numbered::bytes,
-                         .pinned_depth      = 4,
-                         .pageable_fallback = fallback}};
+            loader load{
+                numbered{9},
+                stream,
+                {.batch_bytes = numbered::bytes, .pinned_depth = 4, .pageable_fallback = fallback}};
             CHECK(load.statistics().pageable == 2);
             for (auto& b : load) {
                 feeding::use(stream, b);
@@ -245,8 +244,9 @@ TEST_CASE("loader: such a source's errors, padding and kept batches are as those
         CHECK(thrown == 2);
 
         std::vector<batch<sim_platform>> kept;
-        loader                           many{enqueueing{from, 9}, stream,
-                    {.batch_bytes = 200, .depth = depth, .last = last_batch::pad}};
+        loader                           many{enqueueing{from, 9},
+                    stream,
+                                              {.batch_bytes = 200, .depth = depth, .last = last_batch::pad}};
         try {
             for (auto& b : many) {
                 CHECK(b.size() == 200);
@@ -297,8 +297,8 @@ TEST_CASE("loader: in checker mode a device block is overwritten after its relea
         sim_stream  stream;
         std::size_t poisoned = 0;
         {
-            loader load{numbered{2}, stream,
-                        {.batch_bytes = numbered::bytes, .depth = 3, .check = check}};
+            loader load{
+                numbered{2}, stream, {.batch_bytes = numbered::bytes, .depth = 3, .check = check}};
             auto       at   = load.begin();
             auto const data = at->span<std::byte>();
             ++at;
@@ -360,7 +360,9 @@ TEST_CASE("loader: a forked child is told that the loader is not its own") {
         try {
             ++at;
             (void)*at;
-        } catch (loader_error const& e) { outcome = e.why() == loader_error::reason::forked ? 0 : 2; }
+        } catch (loader_error const& e) {
+            outcome = e.why() == loader_error::reason::forked ? 0 : 2;
+        }
         ::_exit(outcome);
     }
     int status = 0;
@@ -379,7 +381,7 @@ TEST_CASE("loader: no thread allocates on the host once it runs") {
         producers.push_back(doubles::host_allocations());
         return index < 100 ? to.size() : 0;
     };
-    loader load{fill, host_platform::stream{}, {.batch_bytes = 64, .depth = 3}};
+    loader              load{fill, host_platform::stream{}, {.batch_bytes = 64, .depth = 3}};
     std::uint64_t const before = doubles::host_allocations();
     for (auto& b : load) { b.release(); }
     CHECK(doubles::host_allocations() == before);

@@ -60,7 +60,8 @@ TEST_CASE("loader: with several producers batches come in order all the same, an
             sim_stream  stream;
             std::size_t seen = 0, right = 0;
             {
-                loader load{uneven{batches}, stream,
+                loader load{uneven{batches},
+                            stream,
                             {.batch_bytes = numbered::bytes, .producers = producers}};
                 for (auto& b : load) {
                     CHECK(b.index() == seen++);
@@ -149,8 +150,8 @@ TEST_CASE("loader: an error is thrown at its index, after all batches before it"
                 if (index < 5) { node.work(sim_time{10'000 * (5 - index)}); }
                 return to.size();
             };
-            loader load{fill, stream,
-                        {.batch_bytes = 64, .producers = producers, .ordered = ordered}};
+            loader load{
+                fill, stream, {.batch_bytes = 64, .producers = producers, .ordered = ordered}};
             std::vector<std::size_t> seen;
             std::size_t              thrown = 0;
             auto                     at     = load.begin();
@@ -194,8 +195,9 @@ TEST_CASE("loader: the last batch is kept as it is, dropped, or padded") {
             };
             auto const sizes = [&](last_batch last) {
                 std::vector<std::size_t> seen;
-                loader                   load{fill, host_platform::stream{},
-                            {.batch_bytes = 64,
+                loader                   load{fill,
+                            host_platform::stream{},
+                                              {.batch_bytes = 64,
                                                .depth       = depth,
                                                .producers   = producers,
                                                .last        = last,
@@ -225,7 +227,7 @@ TEST_CASE("loader: it restarts after its end or a stop, and only then") {
     for (std::size_t depth : {0U, 1U, 2U}) {
         sim_node   node;
         sim_stream stream;
-        loader load{numbered{5}, stream, {.batch_bytes = numbered::bytes, .depth = depth}};
+        loader     load{numbered{5}, stream, {.batch_bytes = numbered::bytes, .depth = depth}};
         for (int epoch = 0; epoch < 3; ++epoch) {
             std::size_t seen = 0;
             for (auto& b : load) {
@@ -257,9 +259,9 @@ TEST_CASE("loader: it restarts after its end or a stop, and only then") {
 }
 
 TEST_CASE("loader: a batch that was kept stays through the next epoch") {
-    sim_node   node;
-    sim_stream stream;
-    loader     load{numbered{4}, stream, {.batch_bytes = numbered::bytes, .depth = 2}};
+    sim_node            node;
+    sim_stream          stream;
+    loader              load{numbered{4}, stream, {.batch_bytes = numbered::bytes, .depth = 2}};
     batch<sim_platform> kept;
     for (auto& b : load) {
         if (b.index() == 3) { kept = std::move(b); }
@@ -281,7 +283,7 @@ TEST_CASE("loader: a batch that was kept stays through the next epoch") {
 namespace loader_order {
 /// A class with everything that a source may say.
 struct whole_source {
-    std::size_t              batches;
+    std::size_t               batches;
     std::vector<std::size_t>* asked;
 
     std::size_t fill(std::span<std::byte> to, std::size_t index, std::stop_token) {
@@ -314,13 +316,12 @@ TEST_CASE("loader: each epoch has an order of its own, and a seed the same ones 
     auto const epochs = [](std::uint64_t seed, std::size_t producers) {
         std::vector<std::size_t>              asked;
         std::vector<std::vector<std::size_t>> all;
-        auto const                            fill = [](std::span<std::byte> to, std::size_t) {
-            return to.size();
-        };
+        auto const fill = [](std::span<std::byte> to, std::size_t) { return to.size(); };
         struct sized : decltype(fill) {
             [[nodiscard]] std::size_t size() const { return 50; }
         };
-        loader load{sized{fill}, host_platform::stream{},
+        loader load{sized{fill},
+                    host_platform::stream{},
                     {.batch_bytes = 64, .producers = producers, .shuffle = true, .seed = seed}};
         for (int e = 0; e < 3; ++e) {
             all.emplace_back();
@@ -422,8 +423,9 @@ TEST_CASE("loader: a source without end ends by stop, also with several producer
     for (std::size_t producers : {1U, 4U}) {
         sim_node   node;
         sim_stream stream;
-        loader     load{uneven{static_cast<std::size_t>(-1)}, stream,
-                    {.batch_bytes = numbered::bytes, .producers = producers}};
+        loader     load{uneven{static_cast<std::size_t>(-1)},
+                    stream,
+                        {.batch_bytes = numbered::bytes, .producers = producers}};
         for (auto& b : load) {
             feeding::use(stream, b);
             if (b.index() == 20) { load.stop(); }

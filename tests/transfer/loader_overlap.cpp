@@ -31,10 +31,8 @@ struct measured {
 /// A loop over `batches` batches whose stages take these times; the link takes a nanosecond a byte.
 measured run(std::size_t batches, sim_time fill_time, std::size_t bytes, sim_time kernel,
              loader_options options) {
-    sim_node   node{{.capacity       = 4_GiB,
-                     .backed         = false,
-                     .host_bandwidth = 1_GB,
-                     .copy_latency   = sim_time{0}}};
+    sim_node node{
+        {.capacity = 4_GiB, .backed = false, .host_bandwidth = 1_GB, .copy_latency = sim_time{0}}};
     sim_stream stream;
     auto const fill = [&](std::span<std::byte> to, std::size_t index) -> std::size_t {
         if (index == batches) { return 0; }
@@ -59,10 +57,9 @@ measured run(std::size_t batches, sim_time fill_time, std::size_t bytes, sim_tim
 
 double efficiency(std::size_t batches, sim_time fill, sim_time copy, sim_time kernel,
                   std::size_t producers, sim_time took) {
-    double const slowest = std::max({static_cast<double>(fill.count()) /
-                                         static_cast<double>(producers),
-                                     static_cast<double>(copy.count()),
-                                     static_cast<double>(kernel.count())});
+    double const slowest =
+        std::max({static_cast<double>(fill.count()) / static_cast<double>(producers),
+                  static_cast<double>(copy.count()), static_cast<double>(kernel.count())});
     return slowest * static_cast<double>(batches) / static_cast<double>(took.count());
 }
 
@@ -156,8 +153,9 @@ TEST_CASE("loader: a loop that waits for each kernel is fed all the same") {
         return to.size();
     };
     {
-        loader load{fill, stream,
-                    {.batch_bytes = 20'000, .producers = 2, .pinned_depth = 4, .device_depth = 2}};
+        loader         load{fill,
+                    stream,
+                            {.batch_bytes = 20'000, .producers = 2, .pinned_depth = 4, .device_depth = 2}};
         sim_time const from = node.now();
         for (auto& b : load) { // holds the batch while it waits: copies are enqueued at its end
             sim_launch(stream, {.reads = {{b.data(), b.size()}}, .duration = 50us});
@@ -234,7 +232,7 @@ TEST_CASE("loader: so is every order in which a loop leaves early, or keeps its 
         batch<sim_platform> kept;
         for (auto& b : loader{numbered{5},
                               stream,
-                              {.batch_bytes = numbered::bytes, .depth = 2, .producers = 2}}) {
+                                  {.batch_bytes = numbered::bytes, .depth = 2, .producers = 2}}) {
             feeding::use(stream, b);
             if (b.index() == 1) {
                 kept = std::move(b);

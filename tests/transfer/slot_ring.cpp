@@ -82,10 +82,11 @@ TEST_CASE("slot_ring: the end and an error end it for good, until it begins agai
     CHECK(broken.take({})->size == 7);
 }
 
-TEST_CASE("slot_ring: what is filled beyond the end is dropped, what is missing before it awaited") {
+TEST_CASE(
+    "slot_ring: what is filled beyond the end is dropped, what is missing before it awaited") {
     for (bool ordered : {true, false}) {
-        by_hand                                ring{4, {.ordered = ordered}};
-        by_hand::pinned*                       p[4];
+        by_hand          ring{4, {.ordered = ordered}};
+        by_hand::pinned* p[4];
         for (auto& each : p) { each = ring.await_pinned(); }
         ring.filled(*p[3], 0);
         ring.ended(*p[2], nullptr);

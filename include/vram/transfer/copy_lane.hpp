@@ -4,6 +4,8 @@
 /// \file
 /// `copy_lane` is the stream that carries copies, and the way to hear that one is over.
 
+#include <vram/layer/sure_wait.hpp> // sure_wait
+
 #include <optional> // optional, nullopt
 
 namespace vram {
@@ -37,8 +39,11 @@ public:
         Platform::wait(calls_.view(), over);
         Platform::call(calls_.view(), function, argument);
     }
-    /// The host waits until every call has been made.
-    void drain() { Platform::synchronize(calls_.view()); }
+    /// The host waits until every call has been made. False: nobody knows.
+    [[nodiscard]] bool drain() noexcept {
+        return sure_wait<Platform>(calls_.view(),
+                                   [this] { return Platform::device_of(calls_.view()); });
+    }
 
 private:
     using own_stream = typename Platform::own_stream;

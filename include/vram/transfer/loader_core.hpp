@@ -75,12 +75,8 @@ public:
         if (std::exchange(down_, true)) { return; }
         for (auto& t : threads_) { t.join(); }
         threads_.clear();
-        try {
-            this->lane_.drain();
-        } catch (...) { // a call-back may still come: what it writes to must stay
-            report_error({.kind = mishap::platform_error});
-            kept_ = this->weak_from_this().lock();
-        }
+        // Where nothing says that no call-back is to come any more, what it writes to must stay.
+        if (!this->lane_.drain()) { kept_ = this->weak_from_this().lock(); }
     }
 
     /// From the beginning, in the order of the next epoch.
@@ -215,7 +211,7 @@ private:
             this->posted(s, clock::now() - since);
         } catch (...) {
             std::exception_ptr why = std::current_exception();
-            if (enqueued) { base::finish(on, s); }
+            if (enqueued) { s.unsure = !this->finish(); }
             this->ended(s, std::move(why));
         }
     }

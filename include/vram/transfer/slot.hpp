@@ -37,6 +37,7 @@ struct slot {
     slot*       next   = nullptr;
     std::size_t use    = 0;     ///< where the time of its use is taken
     bool        in_use = false; ///< `released` was recorded and nobody has waited for it
+    bool        unsure = false; ///< no event and no wait says when its last use is over
 
     /// Work on `s` uses the block too: it waits for the copy, and will be waited for.
     void add_user(stream s) {

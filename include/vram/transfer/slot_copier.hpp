@@ -5,6 +5,7 @@
 /// `slot_copier` is the ring's copies: from pinned memory to the device, in order, on a stream of
 /// their own.
 
+#include <vram/layer/sure_wait.hpp>    // sure_wait
 #include <vram/transfer/copy_lane.hpp> // copy_lane
 #include <vram/transfer/slot_ring.hpp> // slot_ring
 
@@ -70,11 +71,10 @@ protected:
         if (this->options_.check) { std::memset(p.memory, poison, this->options_.batch_bytes); }
     }
 
-    /// A copy is under way, and nothing else says when it is over.
-    static void finish(stream on, slot& to) noexcept {
-        try {
-            Platform::synchronize(on);
-        } catch (...) { report_error({.kind = mishap::platform_error, .pointer = to.memory}); }
+    /// A copy is under way, and nothing else says when it is over. Whether it is now.
+    [[nodiscard]] bool finish() noexcept {
+        stream const on = lane_.view();
+        return sure_wait<Platform>(on, [on] { return Platform::device_of(on); });
     }
 
     copy_lane<Platform> lane_;
@@ -107,7 +107,7 @@ private:
             return nullptr;
         } catch (...) {
             std::exception_ptr problem = std::current_exception();
-            if (started) { finish(on, to); }
+            if (started) { to.unsure = from.unsure = !finish(); }
             return problem;
         }
     }

@@ -8,6 +8,7 @@
 #include <vram/base/error.hpp>           // report_error
 #include <vram/base/over_limit.hpp>      // over_limit
 #include <vram/concepts/powers.hpp>      // resource, retiring_resource
+#include <vram/layer/sure_wait.hpp>      // sure_wait
 #include <vram/source/host_resource.hpp> // host_resource
 #include <vram/transfer/near_device.hpp> // near_device
 #include <vram/transfer/pinned_slot.hpp> // pinned_slot
@@ -22,7 +23,8 @@ namespace vram {
 /// Takes a block for every slot, and gives them back when it ends: a pinned block when its copy is
 /// over, a device block when its users are, in the order of the copy stream where it can be.
 ///
-/// Failure   `take` throws what the resources throw; what was taken goes back with the object
+/// Failure   `take` throws what the resources throw; what was taken goes back with the object.
+///           A block of which no wait says that its last use is over is told as a leak, and stays
 /// Threads   one at a time
 template <class Platform, synchronous_resource Device, synchronous_resource Pinned>
 class slot_memory {
@@ -84,9 +86,8 @@ public:
 private:
     void give_back(pinned_slot<Platform>& p) noexcept {
         if (p.memory == nullptr) { return; }
-        if (p.flight != 0) {
-            settle(p.memory, [&] { Platform::synchronize(p.left); });
-        }
+        bool const over = p.unsure ? device_idle() : p.flight == 0 || wait(p.left);
+        if (!over) { return lost(p.memory); }
         if (p.pageable) {
             host_resource{}.deallocate_sync(p.memory, bytes_);
         } else {
@@ -95,22 +96,48 @@ private:
     }
     void give_back(slot<Platform>& s) noexcept {
         if (s.memory == nullptr) { return; }
+        bool over = !s.unsure || device_idle();
         if constexpr (resource<Device>) {
-            settle(s.memory, [&] { s.await_users(copies_); });
+            try {
+                s.await_users(copies_);
+            } catch (...) {
+                report_error({.kind = mishap::platform_error, .pointer = s.memory});
+                over = over && device_idle();
+            }
+        } else {
+            over = over && wait(copies_) && (!s.in_use || wait_for_users(s));
+        }
+        if (!over) { return lost(s.memory); }
+        if constexpr (resource<Device>) {
             device_.deallocate(copies_, s.memory, bytes_);
         } else {
-            settle(s.memory, [&] {
-                Platform::synchronize(s.copied);
-                s.synchronize_users();
-            });
             device_.deallocate_sync(s.memory, bytes_);
         }
     }
-    template <class Wait>
-    static void settle(std::byte* memory, Wait wait) noexcept {
+    bool wait_for_users(slot<Platform>& s) noexcept {
+        bool over = wait(s.released);
+        for (std::size_t i = 0; i < s.others.size(); ++i) {
+            over = wait(s.others_released[i]) && over;
+        }
+        return over;
+    }
+
+    template <class Place>
+    bool wait(Place const& place) noexcept {
+        return sure_wait<Platform>(place, [&] { return Platform::device_of(copies_); });
+    }
+    bool device_idle() noexcept {
         try {
-            wait();
-        } catch (...) { report_error({.kind = mishap::platform_error, .pointer = memory}); }
+            Platform::synchronize(Platform::device_of(copies_));
+            return true;
+        } catch (...) {
+            report_error({.kind = mishap::platform_error});
+            return false;
+        }
+    }
+    /// Nobody knows whether it is still in use.
+    void lost(std::byte* memory) noexcept {
+        report_error({.kind = mishap::leak, .pointer = memory, .bytes = bytes_});
     }
 
     [[no_unique_address]] Device device_;

@@ -5,6 +5,7 @@
 /// `slot_ring` is the consumer's side of a ring: where filled slots become batches, and slots again.
 
 #include <vram/base/error.hpp>            // report_error
+#include <vram/layer/sure_wait.hpp>       // sure_wait
 #include <vram/transfer/home_process.hpp> // home_process
 #include <vram/transfer/loader_error.hpp> // loader_error
 #include <vram/transfer/slot_supply.hpp>  // slot_supply
@@ -63,7 +64,7 @@ public:
             s.record_users(on);
         } catch (...) { // no event to wait for: wait now
             report_error({.kind = mishap::platform_error, .pointer = s.memory, .bytes = s.size});
-            settle(s, on);
+            if (!settle(s, on)) { return; } // nobody gets it any more
         }
         released(s);
         give(s);
@@ -154,12 +155,15 @@ private:
         if (theirs) { this->gate_.notify(); }
         if (mine) { this->copy_all(); }
     }
-    void settle(slot& s, stream on) noexcept {
-        try {
-            Platform::synchronize(on);
-            for (stream other : s.others) { Platform::synchronize(other); }
-        } catch (...) { report_error({.kind = mishap::platform_error, .pointer = s.memory}); }
+    /// Whether all users of `s` are done now.
+    static bool settle(slot& s, stream on) noexcept {
+        auto const device_of = [](stream of) { return [of] { return Platform::device_of(of); }; };
+        s.unsure             = !sure_wait<Platform>(on, device_of(on));
+        for (stream other : s.others) {
+            s.unsure = !sure_wait<Platform>(other, device_of(other)) || s.unsure;
+        }
         s.forget_users();
+        return !s.unsure;
     }
 
     std::size_t   taken_     = 0; ///< batches that the consumer got
