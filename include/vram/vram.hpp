@@ -158,6 +158,7 @@
 #include <vram/transfer/slot_ring.hpp>
 #include <vram/transfer/slot_states.hpp>
 #include <vram/transfer/slot_supply.hpp>
+#include <vram/transfer/stage.hpp>
 #include <vram/transfer/use_times.hpp>
 
 #include <vram/pressure/calling.hpp>

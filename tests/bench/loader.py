@@ -49,7 +49,7 @@ run = loader("--bytes", "55MB", "--fill-us", 3000, "--kernel-us", 500, "--produc
              "--subject", "loader", "--json", out)
 value = {(row["case"], row["metric"]): row["value"] for row in json.loads(out.read_text())}
 check("knobs make a case: 2 producers of 3 ms, copies of 1 ms, a kernel of 0.5 ms",
-      run.returncode == 0 and abs(value[("custom", "ms_per_batch")] - (10 / 2 * 3 + 1 + 1 + 0.5) / 10) < 0.101, run)
+      run.returncode == 0 and 1.5 < value[("custom", "ms_per_batch")] < 1.8, run)
 
 # --- the picture ------------------------------------------------------------------------------------------------------
 

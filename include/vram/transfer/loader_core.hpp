@@ -11,6 +11,7 @@
 #include <vram/transfer/near_device.hpp>    // near_device
 #include <vram/transfer/slot_copier.hpp>    // slot_copier
 #include <vram/transfer/slot_memory.hpp>    // slot_memory
+#include <vram/transfer/stage.hpp>          // stage
 
 #include <algorithm>  // max, min
 #include <cstddef>    // size_t
@@ -125,7 +126,7 @@ private:
         o.producers      = alone ? 1 : std::max<std::size_t>(o.producers, 1);
         auto const depth = std::max<std::size_t>(o.depth, 1);
         if (o.device_depth == 0 || o.depth == 0) { o.device_depth = depth; }
-        if (o.pinned_depth == 0 || o.depth == 0) { o.pinned_depth = std::max(depth, o.producers); }
+        if (o.pinned_depth == 0 || o.depth == 0) { o.pinned_depth = depth - 1 + o.producers; }
         o.producers = std::min(o.producers, o.pinned_depth);
         if (!batch_source<Source>::fills) { o.pinned_depth = 0; }
         if (o.shuffle && source.size() == batch_source<Source>::unknown) {
@@ -155,6 +156,7 @@ private:
     }
 
     void run() {
+        stage<Platform>::name_thread("vram loader");
         near_device<Platform> const near{where_, this->options_.near_device};
         if constexpr (batch_source<Source>::fills) {
             while (pinned* const p = this->await_pinned()) { produce(*p); }
@@ -201,6 +203,7 @@ private:
             std::uint64_t const since = clock::now();
             s.await_users(on);
             enqueued = true; // some of its copies, whatever it throws
+            stage<Platform> const shown{"vram copy"};
             s.filled = source_.enqueue({s.memory, room}, s.asked, on);
             if (ends(s.filled)) { return this->ended(s, nullptr); }
             s.size = size(s.filled);

@@ -30,7 +30,8 @@ struct loader_options {
     /// Threads that fill, each another batch. More than one need a source that is told the index;
     /// any other is filled by one.
     std::size_t producers = 1;
-    /// Pinned blocks, free again once their copy is over. 0: `depth`, and one for each producer.
+    /// Pinned blocks, free again once their copy is over. 0: `depth`, and one more for each further
+    /// producer.
     std::size_t pinned_depth = 0;
     /// Device blocks, free again once their users are done. 0: `depth`.
     std::size_t device_depth = 0;

@@ -5,6 +5,7 @@
 /// `slot` is a place for one batch on the device: a block of memory, and the events around it.
 
 #include <cstddef> // size_t, byte
+#include <cstdint> // uint64_t
 #include <utility> // move
 #include <vector>  // vector
 
@@ -34,10 +35,11 @@ struct slot {
     std::vector<stream> others;          ///< further streams that use the batch
     std::vector<event>  others_released; ///< their events, kept for the next time
 
-    slot*       next   = nullptr;
-    std::size_t use    = 0;     ///< where the time of its use is taken
-    bool        in_use = false; ///< `released` was recorded and nobody has waited for it
-    bool        unsure = false; ///< no event and no wait says when its last use is over
+    slot*         next   = nullptr;
+    std::size_t   use    = 0;     ///< where the time of its use is taken
+    std::uint64_t range  = 0;     ///< its use, in a profiler
+    bool          in_use = false; ///< `released` was recorded and nobody has waited for it
+    bool          unsure = false; ///< no event and no wait says when its last use is over
 
     /// Work on `s` uses the block too: it waits for the copy, and will be waited for.
     void add_user(stream s) {

@@ -8,6 +8,7 @@
 #include <vram/layer/sure_wait.hpp>    // sure_wait
 #include <vram/transfer/copy_lane.hpp> // copy_lane
 #include <vram/transfer/slot_ring.hpp> // slot_ring
+#include <vram/transfer/stage.hpp>     // stage
 
 #include <cstdint>   // uint64_t
 #include <cstring>   // memset
@@ -91,8 +92,9 @@ private:
     /// From here on `to` has the batch; `from` is empty once the copy is over, which may be before
     /// this returns.
     std::exception_ptr copy(pinned& from, slot& to) noexcept {
-        stream const on      = lane_.view();
-        bool         started = false;
+        stage<Platform> const shown{"vram copy"};
+        stream const          on      = lane_.view();
+        bool                  started = false;
         try {
             to.size   = from.size;
             to.filled = from.filled;

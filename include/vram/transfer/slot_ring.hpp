@@ -9,6 +9,7 @@
 #include <vram/transfer/home_process.hpp> // home_process
 #include <vram/transfer/loader_error.hpp> // loader_error
 #include <vram/transfer/slot_supply.hpp>  // slot_supply
+#include <vram/transfer/stage.hpp>        // stage
 #include <vram/transfer/use_times.hpp>    // use_times
 
 #include <cstddef>   // size_t
@@ -54,11 +55,13 @@ public:
             throw;
         }
         ++taken_;
+        got->range = stage<Platform>::begin("vram use");
         return got;
     }
 
     /// The batch in `s` is done with once `on` and the others that used it are past this place.
     void release(slot& s, stream on) noexcept {
+        stage<Platform>::end(s.range);
         try {
             times_.end(s, on);
             s.record_users(on);
