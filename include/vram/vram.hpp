@@ -159,6 +159,9 @@
 #include <vram/transfer/slot_states.hpp>
 #include <vram/transfer/slot_supply.hpp>
 #include <vram/transfer/stage.hpp>
+#include <vram/transfer/unloader.hpp>
+#include <vram/transfer/unloader_core.hpp>
+#include <vram/transfer/unloader_options.hpp>
 #include <vram/transfer/use_times.hpp>
 
 #include <vram/pressure/calling.hpp>
