@@ -66,7 +66,7 @@ void walk(sim_call_kind kind, loader_options options, sim_fault fault = {}) {
         try {
             sim_platform::synchronize(sim_device{});
         } catch (sim_error const&) {} // a kernel's or a copy's own, not yet told
-        if (fault.sticky) { // no wait vouches for anything: it stays, and that is told
+        if (fault.sticky) {           // no wait vouches for anything: it stays, and that is told
             CHECK((!hit || told.count(mishap::platform_error) > 0));
             node.set_checks({.leaks = false});
         }
