@@ -3,6 +3,7 @@
 // of the behaviours listed in docs/loading.md.)
 #include <vram/transfer/loader.hpp> // first: the header stands alone
 
+#include <vram/handle/resource_ref.hpp>
 #include <vram/handle/shared.hpp>
 #include <vram/layer/limiting.hpp>
 #include <vram/layer/stream_ordered.hpp>

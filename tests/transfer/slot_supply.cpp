@@ -66,12 +66,12 @@ TEST_CASE("slot_supply: a copy that was seen to be over does not land twice") {
     by_hand::pinned* from = nullptr;
     by_hand::slot*   to   = nullptr;
     REQUIRE(all.claim(from, to));
-    p->flight = 3;
-    CHECK(all.flight_of(*p) == 3);
+    CHECK(all.flight_of(*p) == 0); // nobody can ask before it is enqueued
     CHECK_FALSE(all.copied(from, to, nullptr));
+    CHECK(all.flight_of(*p) == 1);
     all.land_early(*p, 2); // of another copy
     CHECK(all.states().copying == 1);
-    all.land_early(*p, 3);
+    all.land_early(*p, 1);
     CHECK(all.flight_of(*p) == 0);
     CHECK(all.states().empty == 2);
     all.land(*p); // the call-back comes late

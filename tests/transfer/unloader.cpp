@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <vram/transfer/unloader.hpp> // first: the header stands alone
 
+#include <vram/handle/resource_ref.hpp>
 #include <vram/layer/limiting.hpp>
 #include <vram/layer/stream_ordered.hpp>
 #include <vram/sim/sim.hpp>

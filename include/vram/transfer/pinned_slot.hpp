@@ -50,6 +50,7 @@ struct pinned_slot {
     bool         timed      = false;
     bool         pageable   = false; ///< there was no more to be pinned
     bool         in_flight  = false; ///< `left` must be waited for before it is filled again
+    bool         enqueued   = false; ///< its copy is, and so `left` can be asked
     bool         unsure     = false; ///< no event and no wait says when its copy is over
     bool         unmeasured = false; ///< between `begun` and `left` is a copy's time
 

@@ -90,9 +90,11 @@ public:
     }
     /// The next batch and a place for it, for this thread.
     void copy(Pinned*& from, Slot*& to) noexcept {
-        from      = filled_.pop();
-        to        = free_.pop();
-        from->now = Pinned::state::copying;
+        from           = filled_.pop();
+        to             = free_.pop();
+        from->now      = Pinned::state::copying;
+        from->enqueued = false;
+        ++from->flight;
         to->index = from->index;
         copying_  = true;
         ++in_flight_;

@@ -116,7 +116,6 @@ private:
     /// Says who will know that the copy out of `from` is over: a call, or who fills it next.
     void depart(pinned& from, slot& to) noexcept {
         from.unmeasured = from.timed;
-        ++from.flight;
         if (this->options_.call_back) {
             try {
                 return lane_.call_after(to.copied, landed, &from);

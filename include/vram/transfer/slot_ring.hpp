@@ -88,6 +88,9 @@ protected:
 
     /// The beginning of an epoch; nobody else is there, and no copy is under way.
     void begin(std::size_t batches, index_order order) noexcept {
+        for (auto& p : this->pinned_) {
+            p.landed = 0;
+        } // every call-back was made, or never will be
         this->books_.begin(batches, std::move(order));
         taken_          = 0;
         passed_ns_      = this->figures_.wall_ns;

@@ -147,6 +147,9 @@ protected:
         bool told = false, more = false;
         {
             auto const held = gate_.hold();
+            if (problem == nullptr && from->now == pinned::state::copying) {
+                from->enqueued = true; // else it has landed, and may be another batch's
+            }
             books_.copied(*to, std::move(problem));
             told = asking_;
             more = claim_next(from, to);
@@ -186,10 +189,10 @@ protected:
         }
         gate_.notify();
     }
-    /// Which copy out of `p` has not landed; 0: none.
+    /// Which copy out of `p` is enqueued and has not landed; 0: none.
     std::uint64_t flight_of(pinned const& p) {
         auto const held = gate_.hold();
-        return p.now == pinned::state::copying ? p.flight : 0;
+        return p.now == pinned::state::copying && p.enqueued ? p.flight : 0;
     }
     /// The device has failed: nothing that is not filled yet will come.
     void fail(std::exception_ptr why) noexcept {

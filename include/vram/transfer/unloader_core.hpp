@@ -199,6 +199,7 @@ private:
                 to       = empty_.pop();
                 copying_ = true;
                 ++in_flight_;
+                ++to->flight;
             }
             std::exception_ptr problem = copy(*from, *to);
             {
@@ -225,7 +226,6 @@ private:
             started = true;
             Platform::record(to.left, on);
             Platform::record(from.copied, on);
-            ++to.flight;
         } catch (...) {
             std::exception_ptr problem = std::current_exception();
             if (started) {
@@ -300,7 +300,7 @@ private:
     void look_after_copies() noexcept {
         try {
             for (pinned& p : pinned_) {
-                if (p.flight != 0 && Platform::done(p.left)) { Platform::synchronize(p.left); }
+                if (Platform::done(p.left)) { Platform::synchronize(p.left); }
             }
         } catch (...) {
             {
