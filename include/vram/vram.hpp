@@ -141,6 +141,7 @@
 #include <vram/transfer/copy_lane.hpp>
 #include <vram/transfer/home_process.hpp>
 #include <vram/transfer/index_order.hpp>
+#include <vram/transfer/kept_for_good.hpp>
 #include <vram/transfer/loader.hpp>
 #include <vram/transfer/loader_core.hpp>
 #include <vram/transfer/loader_error.hpp>

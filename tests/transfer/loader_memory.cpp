@@ -23,7 +23,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
+#include <atomic>
 #include <chrono>
 #include <vector>
 
@@ -269,8 +269,8 @@ TEST_CASE("loader: such a source's errors, padding and kept batches are as those
 
 // 35
 TEST_CASE("loader: in checker mode blocks are overwritten when they are nobody's") {
-    std::size_t stale = 0, asked = 0;
-    auto const  fill = [&](std::span<std::byte> to, std::size_t index) -> std::size_t {
+    std::atomic<std::size_t> stale = 0, asked = 0;
+    auto const               fill = [&](std::span<std::byte> to, std::size_t index) -> std::size_t {
         ++asked;
         for (std::byte b : to) { stale += b != std::byte{0xFF}; }
         for (std::byte& b : to) { b = std::byte{7}; }

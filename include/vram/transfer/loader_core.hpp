@@ -7,6 +7,7 @@
 #include <vram/base/contract.hpp>           // expects
 #include <vram/concepts/powers.hpp>         // synchronous_resource
 #include <vram/transfer/batch_source.hpp>   // batch_source
+#include <vram/transfer/kept_for_good.hpp>  // kept_for_good
 #include <vram/transfer/loader_options.hpp> // loader_options
 #include <vram/transfer/near_device.hpp>    // near_device
 #include <vram/transfer/slot_copier.hpp>    // slot_copier
@@ -69,7 +70,7 @@ public:
     /// long is told by its stop token.
     void shut_down() noexcept {
         if (!this->home_.here()) { // a forked child has none of these threads: nothing can end
-            kept_ = this->weak_from_this().lock();
+            kept_.keep(this->weak_from_this().lock());
             return;
         }
         request_stop();
@@ -77,7 +78,7 @@ public:
         for (auto& t : threads_) { t.join(); }
         threads_.clear();
         // Where nothing says that no call-back is to come any more, what it writes to must stay.
-        if (!this->lane_.drain()) { kept_ = this->weak_from_this().lock(); }
+        if (!this->lane_.drain()) { kept_.keep(this->weak_from_this().lock()); }
     }
 
     /// From the beginning, in the order of the next epoch.
@@ -177,27 +178,33 @@ private:
     void produce(pinned& p) noexcept
         requires(batch_source<Source>::fills)
     {
+        std::exception_ptr why; // handed on by its last owner here: others end it
         try {
             this->clear(p);
             std::size_t const   room  = this->options_.batch_bytes;
             std::uint64_t const since = clock::now();
-            p.filled                  = source_.fill({p.memory, room}, p.asked, stop_.get_token());
-            std::uint64_t const took  = clock::now() - since;
-            if (ends(p.filled)) { return this->ended(p, nullptr); }
-            p.size = size(p.filled);
-            if (p.size != p.filled) {
-                std::memset(p.memory + p.filled, static_cast<int>(this->options_.pad_with),
-                            p.size - p.filled);
+            {
+                stage<Platform> const shown{"vram fill"};
+                p.filled = source_.fill({p.memory, room}, p.asked, stop_.get_token());
             }
-            this->filled(p, took);
-        } catch (...) { this->ended(p, std::current_exception()); }
+            if (!ends(p.filled)) {
+                p.size = size(p.filled);
+                if (p.size != p.filled) {
+                    std::memset(p.memory + p.filled, static_cast<int>(this->options_.pad_with),
+                                p.size - p.filled);
+                }
+                return this->filled(p, clock::now() - since);
+            }
+        } catch (...) { why = std::current_exception(); }
+        this->ended(p, std::move(why));
     }
     /// The same for a source that enqueues the copies itself.
     void produce(slot& s) noexcept
         requires(!batch_source<Source>::fills)
     {
-        stream const on       = this->lane_.view();
-        bool         enqueued = false;
+        stream const       on       = this->lane_.view();
+        bool               enqueued = false;
+        std::exception_ptr why;
         try {
             std::size_t const   room  = this->options_.batch_bytes;
             std::uint64_t const since = clock::now();
@@ -205,18 +212,20 @@ private:
             enqueued = true; // some of its copies, whatever it throws
             stage<Platform> const shown{"vram copy"};
             s.filled = source_.enqueue({s.memory, room}, s.asked, on);
-            if (ends(s.filled)) { return this->ended(s, nullptr); }
-            s.size = size(s.filled);
-            if (s.size != s.filled) {
-                Platform::fill(on, s.memory + s.filled, this->options_.pad_with, s.size - s.filled);
+            if (!ends(s.filled)) {
+                s.size = size(s.filled);
+                if (s.size != s.filled) {
+                    Platform::fill(on, s.memory + s.filled, this->options_.pad_with,
+                                   s.size - s.filled);
+                }
+                Platform::record(s.copied, on);
+                return this->posted(s, clock::now() - since);
             }
-            Platform::record(s.copied, on);
-            this->posted(s, clock::now() - since);
         } catch (...) {
-            std::exception_ptr why = std::current_exception();
+            why = std::current_exception();
             if (enqueued) { s.unsure = !this->finish(); }
-            this->ended(s, std::move(why));
         }
+        this->ended(s, std::move(why));
     }
     /// Whether a batch of `bytes` is the end, and not one.
     [[nodiscard]] bool ends(std::size_t bytes) const noexcept {
@@ -228,15 +237,15 @@ private:
         return o.last == last_batch::pad ? o.batch_bytes : bytes;
     }
 
-    batch_source<Source>  source_;
-    device                where_;
-    memory                memory_;
-    std::stop_source      stop_;
-    std::uint64_t         epoch_ = 0;
-    bool                  inline_;
-    bool                  down_ = true;
-    std::shared_ptr<void> kept_; ///< this object itself, where it may never end
-    std::vector<thread>   threads_;
+    batch_source<Source> source_;
+    device               where_;
+    memory               memory_;
+    std::stop_source     stop_;
+    std::uint64_t        epoch_ = 0;
+    bool                 inline_;
+    bool                 down_ = true;
+    kept_for_good        kept_;
+    std::vector<thread>  threads_;
 };
 
 } // namespace vram

@@ -11,6 +11,7 @@
 #include <vram/concepts/powers.hpp>           // synchronous_resource
 #include <vram/layer/sure_wait.hpp>           // sure_wait
 #include <vram/transfer/copy_lane.hpp>        // copy_lane
+#include <vram/transfer/kept_for_good.hpp>    // kept_for_good
 #include <vram/transfer/loader_error.hpp>     // loader_error
 #include <vram/transfer/near_device.hpp>      // near_device
 #include <vram/transfer/pinned_slot.hpp>      // pinned_slot
@@ -157,7 +158,7 @@ public:
         }
         gate_.notify();
         thread_.join();
-        if (!lane_.drain()) { kept_ = this->weak_from_this().lock(); }
+        if (!lane_.drain()) { kept_.keep(this->weak_from_this().lock()); }
     }
 
     [[nodiscard]] std::size_t sent() const noexcept { return index_; }
@@ -334,15 +335,15 @@ private:
     slot_queue<pinned>      empty_;
     slot_order<pinned>      landed_; ///< waits for the sink, in order
     std::exception_ptr      problem_;
-    std::size_t             index_   = 0;
-    std::size_t             held_    = 0; ///< slots that the program has
-    std::size_t           in_flight_ = 0; ///< results between a copy's beginning and the sink's end
-    std::size_t           pageable_  = 0;
-    bool                  copying_   = false;
-    bool                  stopping_  = false;
-    bool                  down_      = false;
-    bool                  told_      = false;
-    std::shared_ptr<void> kept_; ///< this object itself, where it may never end
+    std::size_t             index_ = 0;
+    std::size_t             held_  = 0; ///< slots that the program has
+    std::size_t   in_flight_       = 0; ///< results between a copy's beginning and the sink's end
+    std::size_t   pageable_        = 0;
+    bool          copying_         = false;
+    bool          stopping_        = false;
+    bool          down_            = false;
+    bool          told_            = false;
+    kept_for_good kept_;
     typename Platform::thread thread_;
 };
 
