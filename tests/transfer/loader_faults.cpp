@@ -20,7 +20,22 @@ using namespace vram;
 using namespace std::chrono_literals;
 using feeding::numbered;
 
+#if defined __SANITIZE_ADDRESS__
+#define VRAM_LOADER_FAULTS_ASAN
+#elif defined __has_feature
+#if __has_feature(address_sanitizer)
+#define VRAM_LOADER_FAULTS_ASAN
+#endif
+#endif
+
 namespace loader_faults {
+
+/// Under AddressSanitizer a loader costs ten times as much.
+#ifdef VRAM_LOADER_FAULTS_ASAN
+constexpr bool watched = true;
+#else
+constexpr bool watched = false;
+#endif
 
 /// A loop with everything in it: a further stream, a batch that is kept, an early release.
 std::size_t whole_loop(loader_options options, std::size_t batches = 6) {
@@ -183,13 +198,9 @@ TEST_CASE("loader: a restart that fails can be tried again") {
 
 // 12, 13
 TEST_CASE("loader: a hundred thousand of them, left at any moment, leave nothing behind") {
-    sim_random  random{20261122};
-    std::size_t wrong = 0;
-#ifdef __SANITIZE_ADDRESS__
-    constexpr unsigned rounds = 20'000; // where each costs ten times as much
-#else
-    constexpr unsigned rounds = laws::of_many(100'000, 2'000);
-#endif
+    sim_random         random{20261122};
+    std::size_t        wrong  = 0;
+    constexpr unsigned rounds = laws::of_many(watched ? 20'000 : 100'000, 2'000);
     for (unsigned round = 0; round < rounds; ++round) {
         auto const           batches = random.below(6);
         auto const           leave   = random.below(7);
