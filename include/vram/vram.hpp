@@ -163,6 +163,7 @@
 #include <vram/transfer/unloader.hpp>
 #include <vram/transfer/unloader_core.hpp>
 #include <vram/transfer/unloader_options.hpp>
+#include <vram/transfer/unloader_ring.hpp>
 #include <vram/transfer/use_times.hpp>
 
 #include <vram/pressure/calling.hpp>

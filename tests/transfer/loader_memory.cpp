@@ -25,6 +25,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <string_view>
 #include <vector>
 
 using namespace vram;
@@ -373,6 +374,76 @@ TEST_CASE("loader: a forked child is told that the loader is not its own") {
     ++at;
     CHECK(at->index() == 1); // and here it goes on
 #endif
+}
+
+namespace loader_memory {
+/// The host with a profiler that counts.
+struct profiled : host_platform {
+    static inline std::atomic<int> fills = 0, copies = 0, uses = 0, ends = 0, names = 0;
+
+    static std::uint64_t begin_range(char const* name) {
+        std::string_view const what{name};
+        fills += what == "vram fill";
+        copies += what == "vram copy";
+        uses += what == "vram use";
+        return 1;
+    }
+    static void end_range(std::uint64_t) { ++ends; }
+    static void name_thread(char const*) { ++names; }
+};
+} // namespace loader_memory
+
+// 34
+TEST_CASE("loader: a profiler sees every fill, copy and use, and the names of the threads") {
+    {
+        loader<numbered, profiled> load{numbered{5}, {}, {.batch_bytes = numbered::bytes}};
+        for (auto& b : load) { CHECK(b.size() == numbered::bytes); }
+    }
+    CHECK(profiled::fills == 6); // the end is a fill, too
+    CHECK(profiled::copies == 5);
+    CHECK(profiled::uses == 5);
+    CHECK(profiled::ends == 16);
+    CHECK(profiled::names == 1);
+}
+
+// 25
+TEST_CASE("loader: its threads work with the device of the loop's stream, whichever is current") {
+    sim_node         node{{.devices = 2}};
+    sim_stream const stream{sim_device{1}};
+    int              seen = -1;
+    auto const       fill = [&](std::span<std::byte> to, std::size_t index) -> std::size_t {
+        seen = sim_device::current().index();
+        return index < 3 ? to.size() : 0;
+    };
+    CHECK(sim_device::current().index() == 0);
+    {
+        loader load{fill, stream, {.batch_bytes = 100}};
+        for (auto& b : load) { feeding::use(stream, b); }
+        stream.synchronize();
+    }
+    CHECK(seen == 1);
+    CHECK(node.figures(1).allocations == 2);
+    CHECK(node.figures(0).allocations == 0);
+    CHECK(node.reports().empty());
+}
+
+// 29
+TEST_CASE("loader: the default streams are streams like others") {
+    for (auto kind : {sim_default_stream::legacy, sim_default_stream::per_thread}) {
+        sim_node    node{{.default_stream = kind}};
+        std::size_t seen = 0;
+        {
+            sim_stream_view const stream;
+            loader                load{numbered{5}, stream, {.batch_bytes = numbered::bytes}};
+            for (auto& b : load) {
+                feeding::use(stream, b);
+                CHECK(b.index() == seen++);
+            }
+            stream.synchronize();
+        }
+        CHECK(seen == 5);
+        CHECK(node.reports().empty());
+    }
 }
 
 TEST_CASE("loader: no thread allocates on the host once it runs") {

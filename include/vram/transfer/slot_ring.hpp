@@ -2,7 +2,8 @@
 #pragma once
 
 /// \file
-/// `slot_ring` is the consumer's side of a ring: where filled slots become batches, and slots again.
+/// `slot_ring` is the consumer's side of a ring: where filled slots become batches, and slots
+/// again.
 
 #include <vram/base/error.hpp>            // report_error
 #include <vram/layer/sure_wait.hpp>       // sure_wait
