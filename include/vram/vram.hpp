@@ -147,6 +147,7 @@
 #include <vram/transfer/chunking.hpp>
 #include <vram/transfer/concat.hpp>
 #include <vram/transfer/copy_batch.hpp>
+#include <vram/transfer/copy_lane.hpp>
 #include <vram/transfer/crew.hpp>
 #include <vram/transfer/direct_transfer.hpp>
 #include <vram/transfer/fields.hpp>
@@ -155,7 +156,10 @@
 #include <vram/transfer/file_chunks.hpp>
 #include <vram/transfer/file_error.hpp>
 #include <vram/transfer/file_records.hpp>
+#include <vram/transfer/home_process.hpp>
 #include <vram/transfer/host_end.hpp>
+#include <vram/transfer/index_order.hpp>
+#include <vram/transfer/kept_for_good.hpp>
 #include <vram/transfer/layout_error.hpp>
 #include <vram/transfer/loader.hpp>
 #include <vram/transfer/loader_core.hpp>
@@ -164,15 +168,24 @@
 #include <vram/transfer/loader_statistics.hpp>
 #include <vram/transfer/mapped_file.hpp>
 #include <vram/transfer/memory_chunks.hpp>
+#include <vram/transfer/near_device.hpp>
 #include <vram/transfer/piece_plan.hpp>
 #include <vram/transfer/pinned_chunks.hpp>
+#include <vram/transfer/pinned_slot.hpp>
 #include <vram/transfer/pinned_tile_source.hpp>
 #include <vram/transfer/platform_clock.hpp>
 #include <vram/transfer/ring.hpp>
 #include <vram/transfer/ring_transfer.hpp>
 #include <vram/transfer/slot.hpp>
+#include <vram/transfer/slot_books.hpp>
+#include <vram/transfer/slot_copier.hpp>
+#include <vram/transfer/slot_memory.hpp>
+#include <vram/transfer/slot_order.hpp>
 #include <vram/transfer/slot_queue.hpp>
 #include <vram/transfer/slot_ring.hpp>
+#include <vram/transfer/slot_states.hpp>
+#include <vram/transfer/slot_supply.hpp>
+#include <vram/transfer/stage.hpp>
 #include <vram/transfer/staging.hpp>
 #include <vram/transfer/staging_choice.hpp>
 #include <vram/transfer/staging_core.hpp>
@@ -184,6 +197,11 @@
 #include <vram/transfer/tile_sink.hpp>
 #include <vram/transfer/tile_source.hpp>
 #include <vram/transfer/tiles.hpp>
+#include <vram/transfer/unloader.hpp>
+#include <vram/transfer/unloader_core.hpp>
+#include <vram/transfer/unloader_options.hpp>
+#include <vram/transfer/unloader_ring.hpp>
+#include <vram/transfer/use_times.hpp>
 
 #include <vram/pressure/calling.hpp>
 #include <vram/pressure/drain.hpp>

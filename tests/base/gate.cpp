@@ -5,6 +5,8 @@
 
 #include <doctest/doctest.h>
 
+#include <chrono>
+
 using namespace vram;
 
 TEST_CASE("gate: one side waits until the other lets it on") {
@@ -51,4 +53,12 @@ TEST_CASE("gate: balls go to and fro between two threads, in order") {
         worker const a{0, [&] { player(0); }}, b{0, [&] { player(1); }};
     }
     CHECK(turn == 1000);
+}
+
+TEST_CASE("gate: a wait may end after a time, with what it waited for or without") {
+    gate g;
+    auto held = g.hold();
+    CHECK_FALSE(g.wait_for(held, std::chrono::milliseconds{1}, [] { return false; }));
+    CHECK(held.owns_lock());
+    CHECK(g.wait_for(held, std::chrono::hours{1}, [] { return true; }));
 }

@@ -276,3 +276,80 @@ TEST_CASE("sim_gate: an ordinary thread that notified once is one that may notif
     ordinary.join();
     CHECK(node.reports().empty());
 }
+
+TEST_CASE("sim_gate: a host callback may hold it, and hands on what came before it in its stream") {
+    for (bool gated : {true, false}) {
+        sim_node            node{collecting()};
+        sim_stream          stream;
+        sim_resource        memory;
+        sim_pinned_resource pinned;
+        void* const         to   = memory.allocate_sync(64);
+        void* const         from = pinned.allocate_sync(64);
+        struct both {
+            sim_gate gate;
+            bool     landed = false;
+        } shared;
+        sim_thread writer{sim_device{}, [&] {
+                              {
+                                  auto held = shared.gate.hold();
+                                  shared.gate.wait(held, [&] { return shared.landed; });
+                              }
+                              sim_touch({from, 64},
+                                        sim_access::write); // the copy out of it is over
+                          }};
+        sim_copy(stream, to, from, 64);
+        auto const land = [](void* p) {
+            auto& s = *static_cast<both*>(p);
+            {
+                auto const held = s.gate.hold();
+                s.landed        = true;
+            }
+            s.gate.notify();
+        };
+        if (gated) {
+            sim_call_host(stream, land, &shared);
+        } else {
+            land(&shared); // by this thread, which knows nothing of the copy's end
+        }
+        writer.join();
+        stream.synchronize();
+        CHECK(node.reports().empty() == gated);
+        memory.deallocate_sync(to, 64);
+        pinned.deallocate_sync(from, 64);
+    }
+}
+
+#if !defined __SANITIZE_THREAD__ // there, virtual time does not wait for threads
+TEST_CASE("sim_gate: a wait may end after a time, in virtual time") {
+    sim_node node{collecting()};
+    sim_gate g;
+    bool     ready = false;
+    CHECK_FALSE([&] {
+        auto held = g.hold();
+        return g.wait_for(held, sim_time{5000}, [&] { return ready; });
+    }());
+    CHECK(node.now() == sim_time{5000});
+    sim_thread later{sim_device{}, [&] {
+                         node.work(sim_time{3000});
+                         {
+                             auto held = g.hold();
+                             ready     = true;
+                         }
+                         g.notify();
+                     }};
+    bool       in_time = false, at_once = false;
+    sim_time   when{};
+    sim_thread waiter{sim_device{}, [&] {
+                          auto held = g.hold();
+                          in_time   = g.wait_for(held, sim_time{10'000}, [&] { return ready; });
+                          when      = node.now();
+                          at_once   = g.wait_for(held, sim_time{10'000}, [&] { return ready; });
+                      }};
+    later.join();
+    waiter.join();
+    CHECK(in_time);
+    CHECK(at_once);
+    CHECK(when == sim_time{8000});
+    CHECK(node.reports().empty());
+}
+#endif

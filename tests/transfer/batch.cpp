@@ -65,6 +65,7 @@ TEST_CASE("batch: moving hands the slot on, and assigning gives the former one b
     CHECK(at->index() == 2);
 }
 
+// 7
 TEST_CASE("batch: released early, its slot is filled again while the loop's body goes on") {
     sim_node   node;
     sim_stream stream;
@@ -80,6 +81,7 @@ TEST_CASE("batch: released early, its slot is filled again while the loop's body
     CHECK(node.reports().empty());
 }
 
+// 7
 TEST_CASE("batch: work on a further stream is waited for once it is named") {
     for (bool named : {true, false}) {
         sim_node   node{{.on_report = sim_on_report::collect}};
@@ -120,6 +122,7 @@ TEST_CASE("batch: it may be released on another stream, after everything that us
     CHECK(node.reports().empty());
 }
 
+// 8
 TEST_CASE("batch: it may end on another thread, and after its loader") {
     std::thread last;
     {

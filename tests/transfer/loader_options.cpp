@@ -3,10 +3,14 @@
 
 #include <doctest/doctest.h>
 
-TEST_CASE("loader_options: two slots of 4 MiB, as much memory as there is") {
+TEST_CASE("loader_options: two slots, one producer in order, as much memory and time as it takes") {
     vram::loader_options const o;
     CHECK(o.depth == 2);
-    CHECK(o.batch_bytes == 4U << 20U);
+    CHECK(o.producers == 1);
+    CHECK(o.ordered);
+    CHECK(o.last == vram::last_batch::keep);
     CHECK(o.budget == vram::unsatisfiable);
-    CHECK_FALSE(o.timing);
+    CHECK(o.timeout.count() == 0);
+    CHECK(o.call_back);
+    CHECK_FALSE((o.shuffle || o.pageable_fallback || o.near_device || o.check || o.timing));
 }

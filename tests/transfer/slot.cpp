@@ -7,30 +7,48 @@
 #include <doctest/doctest.h>
 
 using namespace vram;
+using namespace std::chrono_literals;
 
 template struct vram::slot<sim_platform>;
 template struct vram::slot<host_platform>;
 
 TEST_CASE("slot: a new one holds nothing and waits for nothing") {
-    sim_node                 node;
-    slot<sim_platform> const s{sim_device::current(), false};
-    CHECK(s.size == 0);
-    CHECK(s.pinned == nullptr);
-    CHECK_FALSE(s.in_flight);
-    CHECK_FALSE(s.in_use);
-    CHECK(s.copied.done());
-    CHECK(s.released.done());
-}
-
-TEST_CASE("slot: copies can be timed where the platform has the time") {
-    static_assert(has_timing<sim_platform>);
-    static_assert(!has_timing<host_platform>);
     sim_node           node;
     sim_stream         stream;
-    slot<sim_platform> s{sim_device::current(), true};
-    s.begun.record(stream);
-    sim_launch(stream, {.duration = sim_time{5000}});
-    s.copied.record(stream);
-    stream.synchronize();
-    CHECK(sim_platform::elapsed(s.begun, s.copied) == 5000);
+    slot<sim_platform> s{sim_device::current()};
+    CHECK(s.size == 0);
+    CHECK(s.memory == nullptr);
+    CHECK_FALSE(s.in_use);
+    CHECK(s.copied.done());
+    s.await_users(stream);
+    s.synchronize_users();
+    CHECK(node.figures().stream_waits == 0);
+    CHECK(node.figures().host_waits == 0);
+}
+
+TEST_CASE("slot: its next owner waits for every stream that used it, once") {
+    sim_node           node{{.compute_slots = 2}};
+    sim_stream         copies, a, b;
+    slot<sim_platform> s{sim_device::current()};
+    s.copied.record(copies);
+    s.add_user(b);
+    s.add_user(b);
+    CHECK(s.others.size() == 1);
+    sim_launch(a, {.duration = 10us});
+    sim_launch(b, {.duration = 30us});
+    s.record_users(a);
+    CHECK(s.in_use);
+    s.await_users(copies);
+    CHECK_FALSE(s.in_use);
+    CHECK(s.others.empty());
+    copies.synchronize();
+    CHECK(node.now() == 30us);
+
+    s.add_user(b); // the event from before is used again
+    sim_launch(b, {.duration = 10us});
+    s.record_users(a);
+    CHECK(s.others_released.size() == 1);
+    s.synchronize_users();
+    CHECK(node.now() == 40us);
+    CHECK_FALSE(s.in_use);
 }

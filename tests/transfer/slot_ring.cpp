@@ -10,29 +10,40 @@
 using namespace vram;
 
 namespace {
-/// A ring that is filled by hand.
+/// A ring that is filled by hand, and whose copies move nothing.
 struct by_hand final : slot_ring<host_platform> {
     using ring = slot_ring<host_platform>;
 
-    explicit by_hand(std::size_t slots) {
-        slots_.reserve(slots);
-        for (std::size_t i = 0; i < slots; ++i) {
-            give(slots_.emplace_back(host_platform::device{}, false));
+    explicit by_hand(std::size_t slots, loader_options o = {})
+        : slot_ring{(o.pinned_depth = o.device_depth = slots, o), {}} {}
+
+    void produce_inline() override {}
+    void released(slot&) noexcept override {}
+    void look_after_copies() noexcept override {}
+    void copy_all() noexcept override {
+        pinned* from = nullptr;
+        slot*   to   = nullptr;
+        for (bool more = claim(from, to); more;) {
+            to->size = from->size;
+            land(*from);
+            more = copied(from, to, nullptr);
         }
     }
-    void produce_inline() override {}
     void fill(std::size_t size) {
-        slot* const s = await_free();
-        REQUIRE(s != nullptr);
-        s->size = size;
-        post(*s);
+        pinned* const p = await_pinned();
+        REQUIRE(p != nullptr);
+        p->size = size;
+        filled(*p, 0);
     }
-    void fail() {
-        slot* const s = await_free();
-        s->error      = std::make_exception_ptr(std::runtime_error{"broken"});
-        post(*s);
-    }
-    using ring::free_now;
+    void end(std::exception_ptr why) { ended(*await_pinned(), std::move(why)); }
+
+    using ring::ended;
+    using ring::await_pinned;
+    using ring::begin;
+    using ring::filled;
+    using ring::none;
+    using ring::note;
+    using ring::pinned;
     using ring::stop;
 };
 } // namespace
@@ -44,33 +55,75 @@ TEST_CASE("slot_ring: slots come in the order in which they were filled, and go 
         auto* const s = ring.take({});
         REQUIRE(s != nullptr);
         CHECK(s->size == round);
+        CHECK(s->index == round - 1);
         ring.release(*s, {});
     }
-    CHECK(ring.statistics().batches == 4);
-    CHECK(ring.statistics().bytes == 1 + 2 + 3 + 4);
+    ring.note([](auto& f) {
+        CHECK(f.batches == 4);
+        CHECK(f.bytes == 1 + 2 + 3 + 4);
+    });
 }
 
-TEST_CASE("slot_ring: the end and an error end it for good") {
+TEST_CASE("slot_ring: the end and an error end it for good, until it begins again") {
     by_hand ended{2};
-    ended.fill(0);
+    ended.end(nullptr);
     CHECK(ended.take({}) == nullptr);
     CHECK(ended.take({}) == nullptr);
     by_hand broken{2};
     broken.fill(1);
-    broken.fail();
-    CHECK(broken.take({}) != nullptr);
+    broken.end(std::make_exception_ptr(std::runtime_error{"broken"}));
+    auto* const s = broken.take({});
+    REQUIRE(s != nullptr);
     CHECK_THROWS_AS((void)broken.take({}), std::runtime_error);
     CHECK(broken.take({}) == nullptr);
+    broken.release(*s, {});
+    broken.begin(by_hand::none, {});
+    broken.fill(7);
+    CHECK(broken.take({})->size == 7);
+}
+
+TEST_CASE(
+    "slot_ring: what is filled beyond the end is dropped, what is missing before it awaited") {
+    for (bool ordered : {true, false}) {
+        by_hand          ring{4, {.ordered = ordered}};
+        by_hand::pinned* p[4];
+        for (auto& each : p) { each = ring.await_pinned(); }
+        ring.filled(*p[3], 0);
+        ring.ended(*p[2], nullptr);
+        ring.filled(*p[1], 0);
+        ring.filled(*p[0], 0);
+        CHECK(ring.states().ready == (ordered ? 2 : 3)); // in no order, the fourth was gone at once
+        std::size_t seen = 0;
+        while (auto* const s = ring.take({})) {
+            ++seen;
+            ring.release(*s, {});
+        }
+        CHECK(seen == (ordered ? 2 : 3));
+    }
 }
 
 TEST_CASE("slot_ring: when it stops nobody gets a slot any more") {
     by_hand ring{1};
     ring.stop();
     CHECK(ring.take({}) == nullptr);
+    CHECK(ring.await_pinned() == nullptr);
 }
 
-TEST_CASE("slot_ring: without a free slot there is none to be had at once") {
+TEST_CASE("slot_ring: where every slot is kept and another batch is filled, that is told") {
     by_hand ring{1};
-    CHECK(ring.free_now() != nullptr);
-    CHECK(ring.free_now() == nullptr);
+    ring.fill(1);
+    auto* const s = ring.take({});
+    ring.fill(2);
+    for (int again = 0; again < 2; ++again) {
+        try {
+            (void)ring.take({});
+            FAIL("the only slot is held");
+        } catch (loader_error const& e) {
+            CHECK(e.why() == loader_error::reason::all_held);
+            CHECK(e.index() == 1);
+        }
+    }
+    CHECK(ring.states() == slot_states{.filled = 1, .held = 1});
+    ring.release(*s, {}); // the releasing thread copies: nobody else is there
+    CHECK(ring.take({})->size == 2);
 }

@@ -4,6 +4,7 @@
 /// \file
 /// `gate` is where one host thread waits until another lets it on.
 
+#include <chrono>             // nanoseconds
 #include <condition_variable> // condition_variable
 #include <mutex>              // mutex, unique_lock
 
@@ -27,6 +28,12 @@ public:
     template <class Ready>
     void wait(guard& held, Ready ready) {
         while (!ready()) { condition_.wait(held); }
+    }
+
+    /// The same, but no longer than `most`; whether `ready()` was true.
+    template <class Ready>
+    bool wait_for(guard& held, std::chrono::nanoseconds most, Ready ready) {
+        return condition_.wait_for(held, most, ready);
     }
 
     /// Lets every waiter look again.

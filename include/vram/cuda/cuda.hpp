@@ -14,8 +14,10 @@
 #include <vram/cuda/cuda_fill.hpp>           // one byte everywhere
 #include <vram/cuda/cuda_memory_info.hpp>    // free and total memory
 #include <vram/cuda/cuda_memory_kind.hpp>    // what an address is
+#include <vram/cuda/cuda_near_device.hpp>    // host threads and pages next to a device
 #include <vram/cuda/cuda_platform.hpp>       // CUDA as the rest of vram sees it
 #include <vram/cuda/cuda_pool.hpp>           // a memory pool of the driver
+#include <vram/cuda/cuda_ranges.hpp>         // what a profiler shows
 #include <vram/cuda/cuda_resource.hpp>       // cudaMalloc
 #include <vram/cuda/cuda_stream.hpp>         // a stream that ends with its owner
 #include <vram/cuda/cuda_stream_view.hpp>    // a stream that is somebody else's

@@ -12,6 +12,8 @@
 #include <vram/cuda/cuda_fill.hpp>          // cuda_fill
 #include <vram/cuda/cuda_memory_info.hpp>   // cuda_memory_info
 #include <vram/cuda/cuda_memory_kind.hpp>   // cuda_memory_kind
+#include <vram/cuda/cuda_near_device.hpp>   // cuda_near_device
+#include <vram/cuda/cuda_ranges.hpp>        // cuda_ranges
 #include <vram/cuda/cuda_stream.hpp>        // cuda_stream
 
 #include <cuda_runtime_api.h> // cudaLaunchHostFunc
@@ -34,7 +36,7 @@ class pinned_resource; // cuda/pinned_resource.hpp
 /// Threads   any
 /// Streams   what would break a graph capture is refused, or made so that it does not
 /// Cost      that of the call named in the parts
-struct cuda_platform {
+struct cuda_platform : cuda_ranges {
     using device          = cuda_device;
     using device_guard    = cuda_device_guard;
     using stream          = cuda_stream_view;
@@ -42,6 +44,7 @@ struct cuda_platform {
     using event           = cuda_event;
     using gate            = vram::gate;
     using thread          = cuda_thread;
+    using near_device     = cuda_near_device;
     using device_resource = cuda_resource;
     using pinned_resource = vram::pinned_resource;
 

@@ -9,13 +9,16 @@
 
 #include <algorithm> // max
 #include <cstdint>   // uint64_t
+#include <memory>    // shared_ptr, make_shared
 #include <mutex>     // unique_lock
-#include <utility>   // exchange, swap
+#include <utility>   // exchange, move, swap
 
 namespace vram {
 
 /// A monitor, as `vram::gate`: what was done before it was let go happened before what is done by
-/// the next who holds it. It belongs to the node that was current when it was made.
+/// the next who holds it. It belongs to the node that was current when it was made. A host call in
+/// a stream may hold it too, and hands on what came before it in the stream; so a thread that holds
+/// it makes no other call of the machine meanwhile.
 ///
 /// Threads   any; participating threads wait in virtual time, ordinary ones really. An ordinary
 ///           thread that is to notify participating ones takes the gate (or notifies) once before
@@ -57,6 +60,17 @@ public:
         while (!ready()) { await_notice(); }
     }
 
+    /// The same, but no longer than `most` of virtual time; whether `ready()` was true.
+    template <class Ready>
+    bool wait_for(guard&, sim_time most, Ready ready) {
+        alarm const until{*this, most};
+        while (!ready()) {
+            if (until.rung()) { return false; }
+            await_notice();
+        }
+        return true;
+    }
+
     /// Lets every waiter look again.
     void notify() noexcept {
         std::unique_lock const held{machine_->mutex};
@@ -68,6 +82,44 @@ public:
     }
 
 private:
+    /// Lets everybody at the gate look again at a moment to come. Where nobody waits any more, the
+    /// moment passes without anything.
+    class alarm {
+    public:
+        alarm(sim_gate& gate, sim_time in) : gate_{std::make_shared<sim_gate*>(&gate)} {
+            sim_machine&           m    = *gate.machine_;
+            sim_host* const        self = gate.me();
+            std::unique_lock const held{m.mutex};
+            sim_time const         now = self != nullptr ? self->clock : m.schedule.now();
+            sim_task               task{.name = "alarm"};
+            task.settle = [g = gate_, rung = rung_] {
+                *rung = true;
+                if (*g != nullptr) { (*g)->ring(); }
+            };
+            m.schedule.submit(m.schedule.make(std::move(task), now + in, 0));
+            m.turns.progress.notify_all();
+        }
+        alarm(alarm&&) = delete;
+        ~alarm() {
+            std::unique_lock const held{(*gate_)->machine_->mutex};
+            *gate_ = nullptr;
+        }
+        [[nodiscard]] bool rung() const {
+            std::unique_lock const held{(*gate_)->machine_->mutex};
+            return *rung_;
+        }
+
+    private:
+        std::shared_ptr<sim_gate*> gate_;
+        std::shared_ptr<bool>      rung_ = std::make_shared<bool>(false);
+    };
+
+    /// With the machine's lock held.
+    void ring() {
+        ++notices_;
+        machine_->turns.wake_waiters(&notices_, machine_->schedule.now());
+    }
+
     /// The calling thread, where it participates. Code inside an operation is nobody's.
     sim_host* me() const {
         return detail::inside_effect ? nullptr : detail::self(machine_->id).host;
@@ -90,7 +142,7 @@ private:
             self->clock = std::max(self->clock, let_go_);
             machine_->hear(*self, knows_);
         } else {
-            used_outside_ = true;
+            used_outside_ = used_outside_ || !detail::inside_effect;
             while (held_) { machine_->turns.progress.wait(held); }
             if (!detail::inside_effect) { machine_->hear(machine_->turns.outside, knows_); }
         }
@@ -108,10 +160,14 @@ private:
 
     /// What may fail comes last: the gate is let go in any case.
     void let_go(sim_host* self) {
-        held_         = false;
-        let_go_       = self != nullptr ? self->clock : std::max(let_go_, machine_->schedule.now());
-        sim_host& who = self != nullptr ? *self : machine_->turns.outside;
+        held_   = false;
+        let_go_ = self != nullptr ? self->clock : std::max(let_go_, machine_->schedule.now());
         machine_->turns.wake_waiters(this, let_go_);
+        if (detail::inside_effect) { // a host call of a stream: whatever came before it there
+            if (detail::effect_knows != nullptr) { knows_.join(*detail::effect_knows); }
+            return;
+        }
+        sim_host& who = self != nullptr ? *self : machine_->turns.outside;
         knows_.join(who.knows);
         who.advance();
     }

@@ -73,17 +73,26 @@ inline void sim_launch(sim_stream_view stream, sim_kernel const& kernel,
 }
 
 /// Runs `function(argument)` on the host in the order of `stream` (cudaLaunchHostFunc), taking no
-/// virtual time. It may call nothing of the machine; that is `sim_error{not_permitted}`.
+/// virtual time. It may call nothing of the machine; that is `sim_error{not_permitted}`. Only a
+/// `sim_gate` it may take and notify: who goes on by that knows all that came before in the stream.
 inline void sim_call_host(sim_stream_view stream, void (*function)(void*), void* argument,
                           std::source_location where = std::source_location::current()) {
     sim_stream_state& s = stream.state();
     sim_call          call{*s.machine, sim_call_kind::launch, s.device, where};
     call.admit();
-    sim_queue{call}.enqueue(s, {.name   = "host call",
-                                .engine = sim_engine::host,
-                                .device = s.device,
-                                .effect = [=] { function(argument); },
-                                .where  = where});
+    sim_machine&   m  = *s.machine;
+    sim_operation* op = sim_queue{call}.enqueue(s, {.name   = "host call",
+                                                    .engine = sim_engine::host,
+                                                    .device = s.device,
+                                                    .effect = [=] { function(argument); },
+                                                    .where  = where});
+    if (op != nullptr && m.checker.on().races) { // what it tells others, it knew
+        op->task.effect = [=, knows = s.knows] {
+            detail::effect_knows = &knows;
+            function(argument);
+            detail::effect_knows = nullptr;
+        };
+    }
     call.tell();
 }
 

@@ -7,6 +7,7 @@
 #include <vram/sim/sim_figures.hpp>   // sim_figures
 #include <vram/sim/sim_operation.hpp> // sim_operation, sim_task, sim_moment
 #include <vram/sim/sim_options.hpp>   // sim_options
+#include <vram/sim/vector_clock.hpp>  // vector_clock
 
 #include <algorithm>  // max
 #include <cstddef>    // size_t
@@ -26,6 +27,8 @@ namespace vram {
 namespace detail {
 /// Whether this thread runs the effect of an operation: such code may call nothing of the machine.
 inline thread_local bool inside_effect = false;
+/// What happened before the host call that this thread runs.
+inline thread_local vector_clock const* effect_knows = nullptr;
 } // namespace detail
 
 /// The event-driven core. An operation is ready when it was asked for and everything before it has

@@ -51,6 +51,14 @@ public:
     [[nodiscard]] std::size_t size() const noexcept { return slot_ != nullptr ? slot_->size : 0; }
     /// Its place in the order, from 0.
     [[nodiscard]] std::size_t index() const noexcept { return slot_ != nullptr ? slot_->index : 0; }
+    /// The index that the source was asked for: another one where the order is shuffled.
+    [[nodiscard]] std::size_t source_index() const noexcept {
+        return slot_ != nullptr ? slot_->asked : 0;
+    }
+    /// Bytes that came from the source; the others, up to `size()`, are padding.
+    [[nodiscard]] std::size_t filled() const noexcept {
+        return slot_ != nullptr ? slot_->filled : 0;
+    }
     /// Device memory, aligned to 256 bytes; null once released.
     [[nodiscard]] std::byte* data() const noexcept {
         return slot_ != nullptr ? slot_->memory : nullptr;
@@ -70,16 +78,7 @@ public:
 
     /// Work on `s` uses the batch too: `s` waits for it here, and the slot waits for `s`.
     void used_on(stream s) {
-        if (slot_ == nullptr || s == stream_) { return; }
-        for (stream const& known : slot_->others) {
-            if (known == s) { return; }
-        }
-        if (slot_->others_released.size() == slot_->others.size()) {
-            slot_->others_released.emplace_back(Platform::device_of(s));
-        }
-        slot_->others.reserve(slot_->others.size() + 1);
-        Platform::wait(s, slot_->copied);
-        slot_->others.push_back(s);
+        if (slot_ != nullptr && s != stream_) { slot_->add_user(s); }
     }
 
     /// Ends the loan now, after what the loader's stream has got so far, or after what `s` has.

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `batch_source` is where batches come from: a callable that fills, or a range that is copied.
+/// `batch_source` is where batches come from: who fills, who enqueues, or a range that is copied.
 
 #include <vram/transfer/loader_error.hpp> // loader_error
 
@@ -17,17 +17,37 @@
 
 namespace vram {
 
-/// Fills pinned memory in place: `fill(to, index, stop)` writes batch `index` into `to` and says
-/// how many bytes of it are the batch; 0 ends the loader. The later arguments may be left out.
-/// `stop` tells it that nobody waits for the batch any more; a source that takes long looks at it.
+/// Fills the batch that it is asked for: `fill(to, index, stop)` writes batch `index` into pinned
+/// memory, in place, and says how many bytes of it are the batch; 0 ends the loader. A callable, or
+/// a class with a member `fill`. `stop` may be left out; it tells that nobody waits for the batch
+/// any more, and a source that takes long looks at it. With several producers it is called by
+/// several threads at once, each time with another index.
 template <class F>
-concept filling_source =
-    requires(F& fill, std::span<std::byte> to, std::size_t index, std::stop_token stop) {
-        { fill(to, index, stop) } -> std::convertible_to<std::size_t>;
-    } || requires(F& fill, std::span<std::byte> to, std::size_t index) {
-        { fill(to, index) } -> std::convertible_to<std::size_t>;
-    } || requires(F& fill, std::span<std::byte> to) {
-        { fill(to) } -> std::convertible_to<std::size_t>;
+concept indexed_source =
+    requires(F& f, std::span<std::byte> to, std::size_t index, std::stop_token stop) {
+        { f.fill(to, index, stop) } -> std::convertible_to<std::size_t>;
+    } || requires(F& f, std::span<std::byte> to, std::size_t index) {
+        { f.fill(to, index) } -> std::convertible_to<std::size_t>;
+    } || requires(F& f, std::span<std::byte> to, std::size_t index, std::stop_token stop) {
+        { f(to, index, stop) } -> std::convertible_to<std::size_t>;
+    } || requires(F& f, std::span<std::byte> to, std::size_t index) {
+        { f(to, index) } -> std::convertible_to<std::size_t>;
+    };
+
+/// The same, or one that is not told the index: `fill(to)` writes whatever comes next. That one is
+/// called by one thread, however many producers there may be.
+template <class F>
+concept filling_source = indexed_source<F> || requires(F& fill, std::span<std::byte> to) {
+    { fill(to) } -> std::convertible_to<std::size_t>;
+};
+
+/// Puts the copies of batch `index` on the copy stream itself: `enqueue(to, index, copies)` with
+/// the device memory that the batch is to be in, and says how many bytes it is; 0 ends the loader.
+/// No pinned memory is taken for it. It is called by one thread, in the order of the indices.
+template <class S, class Stream>
+concept enqueueing_source =
+    requires(S& s, std::span<std::byte> to, std::size_t index, Stream copies) {
+        { s.enqueue(to, index, copies) } -> std::convertible_to<std::size_t>;
     };
 
 /// A range of batches that lie elsewhere: spans, vectors, arrays of trivially copyable elements.
@@ -38,31 +58,92 @@ concept copied_source =
     std::ranges::sized_range<std::ranges::range_reference_t<R>> &&
     std::is_trivially_copyable_v<std::ranges::range_value_t<std::ranges::range_reference_t<R>>>;
 
-/// Either kind, as a loader sees it.
+/// Knows how many batches it has: none is asked for beyond them, and they can be shuffled. (The
+/// size of a range of spans or vectors says nothing: empty ones are no batches.)
+template <class S>
+concept counted_source = !copied_source<S> && requires(S const& s) {
+    { s.size() } -> std::convertible_to<std::size_t>;
+};
+
+/// Can be read again: `restart()` takes it to its beginning. Callables that are told the index, and
+/// ranges that can be read twice, need no such member.
+template <class S>
+concept restartable_source = !std::ranges::range<S> || std::ranges::forward_range<S>;
+
+/// Any kind, as a loader sees it.
 ///
 /// Failure   `loader_error{too_large}` where a batch is larger than its slot, with both numbers;
 ///           what the source throws passes through
-/// Threads   called by one at a time
-/// Cost      a range costs one more copy on the host than a callable that writes where it should
+/// Threads   as many at once as `concurrent` says
+/// Cost      a range costs one more copy on the host than a source that writes where it should
 template <class Source>
-    requires filling_source<Source> || copied_source<Source>
 class batch_source {
 public:
+    /// Whether batches can be filled by several threads at once.
+    static constexpr bool concurrent = indexed_source<Source> && !copied_source<Source>;
+    /// Whether it writes into pinned memory, or is copied there.
+    static constexpr bool fills = filling_source<Source> || copied_source<Source>;
+
     explicit batch_source(Source source) : source_{std::move(source)} {}
 
     /// Writes batch `index` into `to`; its size, or 0 at the end.
-    std::size_t fill(std::span<std::byte> to, std::size_t index, std::stop_token const& stop) {
-        std::size_t const bytes = ask(to, index, stop);
+    std::size_t fill(std::span<std::byte> to, std::size_t index, std::stop_token const& stop)
+        requires fills
+    {
+        return checked(ask(to, index, stop), to, index);
+    }
+
+    /// Puts the copies of batch `index` on `copies`; its size, or 0 at the end.
+    template <class Stream>
+        requires enqueueing_source<Source, Stream>
+    std::size_t enqueue(std::span<std::byte> to, std::size_t index, Stream copies) {
+        return checked(source_.enqueue(to, index, copies), to, index);
+    }
+
+    /// How many batches there are; `unknown` where the source does not say.
+    [[nodiscard]] std::size_t size() const {
+        if constexpr (counted_source<Source>) {
+            return source_.size();
+        } else {
+            return unknown;
+        }
+    }
+    static constexpr std::size_t unknown = static_cast<std::size_t>(-1);
+
+    /// Bytes that a batch has at most, where the source says so; else 0.
+    [[nodiscard]] std::size_t batch_bytes() const {
+        if constexpr (requires(Source const& s) {
+                          { s.batch_bytes() } -> std::convertible_to<std::size_t>;
+                      }) {
+            return source_.batch_bytes();
+        } else {
+            return 0;
+        }
+    }
+
+    /// Back to the beginning.
+    void restart()
+        requires restartable_source<Source>
+    {
+        if constexpr (requires(Source& s) { s.restart(); }) { source_.restart(); }
+        if constexpr (copied_source<Source>) { at_.reset(); }
+    }
+
+private:
+    static std::size_t checked(std::size_t bytes, std::span<std::byte> to, std::size_t index) {
         if (bytes > to.size()) {
             throw loader_error{loader_error::reason::too_large, index, bytes, to.size()};
         }
         return bytes;
     }
 
-private:
     std::size_t ask(std::span<std::byte> to, std::size_t index, std::stop_token const& stop) {
         if constexpr (copied_source<Source>) {
             return copy_next(to);
+        } else if constexpr (requires { source_.fill(to, index, stop); }) {
+            return source_.fill(to, index, stop);
+        } else if constexpr (requires { source_.fill(to, index); }) {
+            return source_.fill(to, index);
         } else if constexpr (requires { source_(to, index, stop); }) {
             return source_(to, index, stop);
         } else if constexpr (requires { source_(to, index); }) {

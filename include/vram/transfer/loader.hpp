@@ -61,6 +61,14 @@ public:
                                        std::move(pinned), options)},
           consumer_{consumer} {}
 
+    /// The same with the copies on the stream `copies` of the user's, which does not block and
+    /// outlives the loader and its batches.
+    loader(Source source, stream consumer, stream copies, loader_options options = {})
+        requires std::default_initializable<Device> && std::default_initializable<Pinned>
+        : core_{std::make_shared<core>(std::move(source), consumer, make<Device>(consumer),
+                                       make<Pinned>(consumer), options, copies)},
+          consumer_{consumer} {}
+
     loader(loader&&) noexcept = default;
     loader& operator=(loader&& other) noexcept {
         if (this == &other) { return *this; }
@@ -76,7 +84,7 @@ public:
 
     class iterator;
 
-    /// The range is read once; a second `begin` is `loader_error{already_begun}`.
+    /// The range is read once, until `restart`; a second `begin` is `loader_error{already_begun}`.
     [[nodiscard]] iterator begin() {
         if (std::exchange(begun_, true)) {
             throw loader_error{loader_error::reason::already_begun};
@@ -92,8 +100,21 @@ public:
         state_ = state::ended;
     }
 
+    /// After the end, or a `stop`: the range is there once more, from the source's beginning. Where
+    /// batches are shuffled, in the order of the next epoch. `loader_error{not_ended}` elsewhere.
+    void restart()
+        requires restartable_source<Source>
+    {
+        current_.release();
+        core_->restart();
+        state_ = state::asking;
+        begun_ = false;
+    }
+
     /// Where the time went so far.
     [[nodiscard]] loader_statistics statistics() const { return core_->statistics(); }
+    /// Where every block is at this moment.
+    [[nodiscard]] slot_states states() const { return core_->states(); }
 
 private:
     enum class state { asking, there, ended }; ///< of the batch that the iterator is at
@@ -107,11 +128,9 @@ private:
 
     void fetch() {
         if (state_ != state::asking) { return; }
-        state_        = state::ended; // also when this throws
         auto* const s = core_->take(consumer_);
-        if (s == nullptr) { return; }
-        current_ = batch{core_, *s, consumer_};
-        state_   = state::there;
+        state_        = s == nullptr ? state::ended : state::there;
+        if (s != nullptr) { current_ = batch{core_, *s, consumer_}; }
     }
     void advance() noexcept {
         current_.release();
@@ -181,6 +200,10 @@ struct kept_source<Source> {
 
 template <class Source, class Stream>
 loader(Source&&, Stream const&, loader_options = {})
+    -> loader<typename detail::kept_source<Source>::type, platform_of<Stream>>;
+template <class Source, class Stream, class Copies>
+    requires std::same_as<platform_of<Stream>, platform_of<Copies>>
+loader(Source&&, Stream const&, Copies const&, loader_options = {})
     -> loader<typename detail::kept_source<Source>::type, platform_of<Stream>>;
 template <class Source, class Stream, class Device, class Pinned>
 loader(Source&&, Stream const&, Device, Pinned, loader_options = {})

@@ -2,23 +2,29 @@
 #pragma once
 
 /// \file
-/// `loader_core` is the producer's half of a loader: it fills slots, copies them, and owns their
-/// memory.
+/// `loader_core` is a loader without its range: the producers, and all that must outlive them.
 
-#include <vram/base/align.hpp>              // saturating_add
 #include <vram/base/contract.hpp>           // expects
-#include <vram/base/over_limit.hpp>         // over_limit
-#include <vram/concepts/powers.hpp>         // resource, retiring_resource
+#include <vram/concepts/powers.hpp>         // synchronous_resource
 #include <vram/transfer/batch_source.hpp>   // batch_source
+#include <vram/transfer/kept_for_good.hpp>  // kept_for_good
 #include <vram/transfer/loader_options.hpp> // loader_options
-#include <vram/transfer/slot_ring.hpp>      // slot_ring
+#include <vram/transfer/near_device.hpp>    // near_device
+#include <vram/transfer/slot_copier.hpp>    // slot_copier
+#include <vram/transfer/slot_memory.hpp>    // slot_memory
+#include <vram/transfer/stage.hpp>          // stage
 
-#include <algorithm>  // max
-#include <cstddef>    // size_t, byte
+#include <algorithm>  // max, min
+#include <cstddef>    // size_t
+#include <cstdint>    // uint64_t
+#include <cstring>    // memset
 #include <exception>  // current_exception
+#include <memory>     // shared_ptr
+#include <optional>   // optional
 #include <span>       // span
 #include <stop_token> // stop_source
 #include <utility>    // move
+#include <vector>     // vector
 
 namespace vram {
 
@@ -27,38 +33,32 @@ namespace vram {
 /// Failure   the constructor throws what the resources throw, `over_limit` where the budget is
 ///           too small, with nothing taken; later failures of source and copy go to their place
 ///           in the order
-/// Threads   `run` on the producer's thread, the rest on the consumer's
-/// Streams   a non-blocking stream of its own carries the copies
+/// Threads   producers, each on its thread; the rest on the consumer's
+/// Streams   a non-blocking stream of its own, or the one that is given, carries the copies
 template <class Platform, synchronous_resource Device, synchronous_resource Pinned, class Source>
-class loader_core final : public slot_ring<Platform> {
-    using base = slot_ring<Platform>;
+class loader_core final : public slot_copier<Platform> {
+    using base = slot_copier<Platform>;
 
 public:
+    using typename base::clock;
+    using typename base::device;
+    using typename base::pinned;
     using typename base::slot;
     using typename base::stream;
-    using clock = typename base::clock;
 
-    loader_core(Source source, stream consumer, Device device, Pinned pinned,
-                loader_options options)
-        : source_{std::move(source)},
-          options_{options},
-          where_{Platform::device_of(consumer)},
-          device_{std::move(device)},
-          pinned_{std::move(pinned)},
-          copies_{where_} {
-        expects(options.batch_bytes != 0, "loader: a batch has at least one byte");
-        std::size_t const slots = std::max<std::size_t>(options.depth, 1);
-        check_budget(slots);
-        this->inline_ = options.depth == 0;
-        this->slots_.reserve(slots);
-        memory_.core = this;
-        for (std::size_t i = 0; i < slots; ++i) { add_slot(); }
-        for (slot& s : this->slots_) { this->give(s); }
-        this->figures_.allocations = 2 * slots;
-        if (!this->inline_) {
-            thread_ = typename Platform::thread{where_, [this] { run(); }};
-        }
-    }
+    static_assert(batch_source<Source>::fills || enqueueing_source<Source, stream>,
+                  "a loader's source fills (fill(span, index, stop)), enqueues "
+                  "(enqueue(span, index, stream)), or is a range of spans or vectors");
+
+    loader_core(Source source, stream consumer, Device on_device, Pinned on_host,
+                loader_options options, std::optional<stream> copies = std::nullopt)
+        : loader_core{batch_source<Source>{std::move(source)},
+                      consumer,
+                      std::move(on_device),
+                      std::move(on_host),
+                      options,
+                      copies} {}
+
     ~loader_core() { shut_down(); }
 
     /// No further batch is filled.
@@ -66,157 +66,186 @@ public:
         stop_.request_stop();
         this->stop();
     }
-    /// Ends the producer and waits for it; a source that takes long is told by its stop token.
+    /// Ends the producers and waits for them, and for the copies under way. A source that takes
+    /// long is told by its stop token.
     void shut_down() noexcept {
+        if (!this->home_.here()) { // a forked child has none of these threads: nothing can end
+            kept_.keep(this->weak_from_this().lock());
+            return;
+        }
         request_stop();
-        thread_.join();
+        if (std::exchange(down_, true)) { return; }
+        for (auto& t : threads_) { t.join(); }
+        threads_.clear();
+        // Where nothing says that no call-back is to come any more, what it writes to must stay.
+        if (!this->lane_.drain()) { kept_.keep(this->weak_from_this().lock()); }
+    }
+
+    /// From the beginning, in the order of the next epoch.
+    void restart()
+        requires restartable_source<Source>
+    {
+        if (!this->at_end()) { throw loader_error{loader_error::reason::not_ended}; }
+        shut_down();
+        source_.restart();
+        ++epoch_;
+        start();
     }
 
 private:
-    void check_budget(std::size_t slots) const {
-        std::size_t const each = saturating_add(options_.batch_bytes, options_.batch_bytes);
-        std::size_t const all  = each > unsatisfiable / slots ? unsatisfiable : each * slots;
-        if (all > options_.budget) { throw over_limit{all, 0, options_.budget}; }
+    using memory = slot_memory<Platform, Device, Pinned>;
+    using thread = typename Platform::thread;
+
+    static constexpr std::size_t usual_bytes = std::size_t{4} << 20;
+
+    loader_core(batch_source<Source> source, stream consumer, Device on_device, Pinned on_host,
+                loader_options const& asked, std::optional<stream> copies)
+        : base{complete(asked, source), Platform::device_of(consumer), copies},
+          source_{std::move(source)},
+          where_{Platform::device_of(consumer)},
+          memory_{std::move(on_device), std::move(on_host), this->slots_, this->pinned_,
+                  this->lane_.view()},
+          inline_{asked.depth == 0} {
+        loader_options const& o = this->options_;
+        {
+            near_device<Platform> const near{where_, o.near_device};
+            std::size_t const           pageable = memory_.take(o.batch_bytes, o.pageable_fallback);
+            this->note([&](auto& f) {
+                f.allocations = o.pinned_depth + o.device_depth;
+                f.pageable    = pageable;
+                f.producers   = o.producers;
+            });
+        }
+        start();
     }
 
-    void add_slot() {
-        this->slots_.emplace_back(where_, options_.timing);
-        slot& s  = this->slots_.back();
-        s.pinned = static_cast<std::byte*>(pinned_.allocate_sync(options_.batch_bytes));
-        if constexpr (resource<Device>) {
-            s.memory =
-                static_cast<std::byte*>(device_.allocate(copies_.view(), options_.batch_bytes));
-        } else {
-            s.memory = static_cast<std::byte*>(device_.allocate_sync(options_.batch_bytes));
+    /// With every depth said. Nothing has been taken yet: the budget is checked here.
+    static loader_options complete(loader_options o, batch_source<Source> const& source) {
+        if (o.batch_bytes == 0) { o.batch_bytes = source.batch_bytes(); }
+        if (o.batch_bytes == 0) { o.batch_bytes = usual_bytes; }
+        bool const alone = o.depth == 0 || !batch_source<Source>::concurrent;
+        o.producers      = alone ? 1 : std::max<std::size_t>(o.producers, 1);
+        auto const depth = std::max<std::size_t>(o.depth, 1);
+        if (o.device_depth == 0 || o.depth == 0) { o.device_depth = depth; }
+        if (o.pinned_depth == 0 || o.depth == 0) { o.pinned_depth = depth - 1 + o.producers; }
+        o.producers = std::min(o.producers, o.pinned_depth);
+        if (!batch_source<Source>::fills) { o.pinned_depth = 0; }
+        if (o.shuffle && source.size() == batch_source<Source>::unknown) {
+            throw loader_error{loader_error::reason::no_size};
+        }
+        memory::check(o.pinned_depth + o.device_depth, o.batch_bytes, o.budget);
+        return o;
+    }
+
+    void start() {
+        std::size_t const     n = source_.size();
+        loader_options const& o = this->options_;
+        index_order           order;
+        if (o.shuffle) { order = index_order{n, o.seed + epoch_}; }
+        stop_ = std::stop_source{};
+        this->begin(n, std::move(order));
+        down_ = false;
+        try {
+            threads_.reserve(o.producers);
+            for (std::size_t i = 0; !inline_ && i < o.producers; ++i) {
+                threads_.emplace_back(where_, [this] { run(); });
+            }
+        } catch (...) {
+            shut_down();
+            throw;
         }
     }
 
-    void run() noexcept {
-        while (slot* const s = this->await_free()) {
-            bool const more = produce(*s);
-            this->post(*s);
-            if (!more) { return; }
+    void run() {
+        stage<Platform>::name_thread("vram loader");
+        near_device<Platform> const near{where_, this->options_.near_device};
+        if constexpr (batch_source<Source>::fills) {
+            while (pinned* const p = this->await_pinned()) { produce(*p); }
+        } else {
+            while (slot* const s = this->await_slot()) { produce(*s); }
         }
     }
     void produce_inline() override {
-        if (!more_) { return; }
-        if (slot* const s = this->free_now()) {
-            more_ = produce(*s);
-            this->post(*s);
-        }
-    }
-
-    /// Fills `s` with the next batch, its error, or the end. False: it was the last.
-    bool produce(slot& s) noexcept {
-        try {
-            if (in_flight(s)) { await_copied(s); }
-            std::uint64_t const since = clock::now();
-            if (index_ == 0) {
-                this->note([&](auto&) { this->begun_ = since; });
-            }
-            s.index = index_;
-            s.size  = source_.fill({s.pinned, options_.batch_bytes}, index_, stop_.get_token());
-            this->note([&](auto& f) { f.fill_ns += clock::now() - since; });
-            if (s.size == 0) { return false; }
-            copy(s);
-            ++index_;
-            return true;
-        } catch (...) {
-            s.size  = 0;
-            s.error = std::current_exception();
-            return false;
-        }
-    }
-
-    void await_copied(slot& s) {
-        std::uint64_t const since = clock::now();
-        Platform::synchronize(s.copied);
-        this->note([&](auto& f) {
-            if (s.in_flight) { this->note_copy(s); } // `statistics` may have seen it meanwhile
-            f.pinned_ns += clock::now() - since;
-            ++f.host_waits;
-        });
-    }
-
-    void copy(slot& s) {
-        stream const on = copies_.view();
-        await_released(s, on);
-        if constexpr (has_timing<Platform>) {
-            if (s.timed) { Platform::record(s.begun, on); }
-        }
-        Platform::copy(on, s.memory, s.pinned, s.size);
-        try {
-            Platform::record(s.copied, on);
-        } catch (...) { // the copy is under way, and nothing else says when it is over
-            Platform::synchronize(on);
-            throw;
-        }
-        this->note([&](auto&) { s.in_flight = true; });
-    }
-    bool in_flight(slot const& s) {
-        bool flying = false;
-        this->note([&](auto&) { flying = s.in_flight; });
-        return flying;
-    }
-    void await_released(slot& s, stream on) {
-        if (!s.in_use) { return; }
-        Platform::wait(on, s.released);
-        for (std::size_t i = 0; i < s.others.size(); ++i) {
-            Platform::wait(on, s.others_released[i]);
-        }
-        s.others.clear();
-        s.in_use = false;
-    }
-
-    /// Gives a slot's memory back: the pinned block once its copy is over, the device block once
-    /// its last user is, in the order of the copy stream where it can be.
-    void give_back(slot& s) noexcept {
-        try {
-            if (s.in_flight) { Platform::synchronize(s.copied); }
-            if constexpr (resource<Device>) {
-                await_released(s, copies_.view());
-            } else if (s.in_use) {
-                Platform::synchronize(s.released);
-                for (std::size_t i = 0; i < s.others.size(); ++i) {
-                    Platform::synchronize(s.others_released[i]);
-                }
-            }
-        } catch (...) { report_error({.kind = mishap::platform_error, .pointer = s.memory}); }
-        if constexpr (resource<Device>) {
-            device_.deallocate(copies_.view(), s.memory, options_.batch_bytes);
+        if (!inline_) { return; }
+        if constexpr (batch_source<Source>::fills) {
+            if (pinned* const p = this->pinned_now()) { produce(*p); }
         } else {
-            device_.deallocate_sync(s.memory, options_.batch_bytes);
+            if (slot* const s = this->slot_now()) { produce(*s); }
         }
-        pinned_.deallocate_sync(s.pinned, options_.batch_bytes);
     }
 
-    /// The memory of all slots; a member of its own so that it goes back when the constructor
-    /// throws.
-    struct all_memory {
-        loader_core* core = nullptr;
-
-        ~all_memory() {
-            if (core == nullptr) { return; }
-            for (slot& s : core->slots_) { core->give_back(s); }
-            if constexpr (retiring_resource<Device>) {
-                try {
-                    core->device_.retire(core->copies_.view());
-                } catch (...) { report_error({.kind = mishap::platform_error}); }
+    /// Fills `p` with its batch; the copy follows when its turn and a place have come.
+    void produce(pinned& p) noexcept
+        requires(batch_source<Source>::fills)
+    {
+        std::exception_ptr why; // handed on by its last owner here: others end it
+        try {
+            this->clear(p);
+            std::size_t const   room  = this->options_.batch_bytes;
+            std::uint64_t const since = clock::now();
+            {
+                stage<Platform> const shown{"vram fill"};
+                p.filled = source_.fill({p.memory, room}, p.asked, stop_.get_token());
             }
+            if (!ends(p.filled)) {
+                p.size = size(p.filled);
+                if (p.size != p.filled) {
+                    std::memset(p.memory + p.filled, static_cast<int>(this->options_.pad_with),
+                                p.size - p.filled);
+                }
+                return this->filled(p, clock::now() - since);
+            }
+        } catch (...) { why = std::current_exception(); }
+        this->ended(p, std::move(why));
+    }
+    /// The same for a source that enqueues the copies itself.
+    void produce(slot& s) noexcept
+        requires(!batch_source<Source>::fills)
+    {
+        stream const       on       = this->lane_.view();
+        bool               enqueued = false;
+        std::exception_ptr why;
+        try {
+            std::size_t const   room  = this->options_.batch_bytes;
+            std::uint64_t const since = clock::now();
+            s.await_users(on);
+            enqueued = true; // some of its copies, whatever it throws
+            stage<Platform> const shown{"vram copy"};
+            s.filled = source_.enqueue({s.memory, room}, s.asked, on);
+            if (!ends(s.filled)) {
+                s.size = size(s.filled);
+                if (s.size != s.filled) {
+                    Platform::fill(on, s.memory + s.filled, this->options_.pad_with,
+                                   s.size - s.filled);
+                }
+                Platform::record(s.copied, on);
+                return this->posted(s, clock::now() - since);
+            }
+        } catch (...) {
+            why = std::current_exception();
+            if (enqueued) { s.unsure = !this->finish(); }
         }
-    };
+        this->ended(s, std::move(why));
+    }
+    /// Whether a batch of `bytes` is the end, and not one.
+    [[nodiscard]] bool ends(std::size_t bytes) const noexcept {
+        loader_options const& o = this->options_;
+        return bytes == 0 || (o.last == last_batch::drop && bytes < o.batch_bytes);
+    }
+    [[nodiscard]] std::size_t size(std::size_t bytes) const noexcept {
+        loader_options const& o = this->options_;
+        return o.last == last_batch::pad ? o.batch_bytes : bytes;
+    }
 
-    batch_source<Source>          source_;
-    loader_options                options_;
-    typename Platform::device     where_;
-    [[no_unique_address]] Device  device_;
-    [[no_unique_address]] Pinned  pinned_;
-    typename Platform::own_stream copies_;
-    all_memory                    memory_;
-    std::stop_source              stop_;
-    std::size_t                   index_ = 0;
-    bool                          more_  = true; ///< inline: the source has not ended
-    typename Platform::thread     thread_;
+    batch_source<Source> source_;
+    device               where_;
+    memory               memory_;
+    std::stop_source     stop_;
+    std::uint64_t        epoch_ = 0;
+    bool                 inline_;
+    bool                 down_ = true;
+    kept_for_good        kept_;
+    std::vector<thread>  threads_;
 };
 
 } // namespace vram

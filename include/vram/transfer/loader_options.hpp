@@ -6,21 +6,59 @@
 
 #include <vram/base/align.hpp> // unsatisfiable
 
-#include <cstddef> // size_t
+#include <chrono>  // nanoseconds
+#include <cstddef> // size_t, byte
+#include <cstdint> // uint64_t
 
 namespace vram {
 
+/// What becomes of a batch that is shorter than `batch_bytes`.
+enum class last_batch {
+    keep, ///< it has the size that the source said; sizes may vary
+    drop, ///< it is not delivered, and the range ends there
+    pad,  ///< it is filled up with `pad_with`; `batch::filled` says how much was the source's
+};
+
 /// Everything has a default that suits most loops.
 struct loader_options {
-    /// Bytes that a batch has at most. A slot is this much pinned and this much device memory.
-    std::size_t batch_bytes = std::size_t{4} << 20;
-    /// Slots: 2 overlap producing, copying and using; more only even out what varies; 1 overlaps
-    /// nothing but the loop's own work; 0 produces in the consumer's thread, with one slot, to be
-    /// debugged.
+    /// Bytes that a batch has at most. 0: what the source says by `batch_bytes()`, else 4 MiB.
+    std::size_t batch_bytes = 0;
+    /// Batches on their way: 2 overlap producing, copying and using; more only even out what
+    /// varies; 1 overlaps nothing but producing and using; 0 produces in the consumer's thread, to
+    /// be debugged.
     std::size_t depth = 2;
+    /// Threads that fill, each another batch. More than one need a source that is told the index;
+    /// any other is filled by one.
+    std::size_t producers = 1;
+    /// Pinned blocks, free again once their copy is over. 0: `depth`, and one more for each further
+    /// producer.
+    std::size_t pinned_depth = 0;
+    /// Device blocks, free again once their users are done. 0: `depth`.
+    std::size_t device_depth = 0;
+    /// Whether batches come in the order of their indices, or as they are filled.
+    bool       ordered  = true;
+    last_batch last     = last_batch::keep;
+    std::byte  pad_with = {};
+    /// Whether indices are asked for in an order drawn from `seed` and the epoch, for sources that
+    /// say how many there are: the same on every machine and with every standard library.
+    bool          shuffle = false;
+    std::uint64_t seed    = 0;
     /// Pinned and device bytes that may be taken together; checked before anything is.
     std::size_t budget = unsatisfiable;
-    /// Whether copies are timed on the device, for `loader_statistics::copy_ns` and its verdict.
+    /// How long to wait for a batch before `loader_error{timed_out}` says what every slot does. 0:
+    /// as long as it takes.
+    std::chrono::nanoseconds timeout{0};
+    /// Whether pageable memory will do where no more can be pinned; the statistics count it.
+    bool pageable_fallback = false;
+    /// Whether pinned memory is taken, and filled, near the device, where the platform knows how.
+    bool near_device = false;
+    /// Whether the end of a copy calls back, so that no thread waits for it; else the producer
+    /// waits for the copy's event.
+    bool call_back = true;
+    /// Whether pinned blocks are overwritten after their copy, and device blocks after their
+    /// release, so that who uses them too late sees it.
+    bool check = false;
+    /// Whether copying and using are timed on the device, for `loader_statistics`.
     bool timing = false;
 };
 

@@ -2,63 +2,84 @@
 #pragma once
 
 /// \file
-/// `slot` is one place of a loader's ring: a pinned block, a device block, and the events between.
+/// `slot` is a place for one batch on the device: a block of memory, and the events around it.
 
-#include <concepts>  // same_as, convertible_to
-#include <cstddef>   // size_t, byte
-#include <cstdint>   // uint64_t
-#include <exception> // exception_ptr
-#include <vector>    // vector
+#include <cstddef> // size_t, byte
+#include <cstdint> // uint64_t
+#include <utility> // move
+#include <vector>  // vector
 
 namespace vram {
 
-/// Whether copies can be timed on the device: `P::timed_event(device)` makes an event that takes
-/// the time, `P::elapsed(from, to)` are the nanoseconds between two that are done.
-template <class P>
-concept has_timing = requires(typename P::device d, typename P::event const& e) {
-    { P::timed_event(d) } -> std::same_as<typename P::event>;
-    { P::elapsed(e, e) } -> std::convertible_to<std::uint64_t>;
-};
-
-/// The two edges that keep a slot safe: before the pinned block is filled again the producer
-/// waits, on the host, for `copied`; before the device block is overwritten the copy stream
-/// waits, on the device, for `released`. They are two conditions because the pinned block is free
-/// earlier.
+/// Two edges keep it safe: who reads the block waits for `copied`; before the block is overwritten
+/// the copy stream waits, on the device, for `released` and for all further streams that used it.
 ///
-/// Threads   belongs to one side at a time: the producer, or the batch that holds it
+/// Threads   belongs to one side at a time: who copies into it, or the batch that holds it
 template <class Platform>
 struct slot {
     using event  = typename Platform::event;
     using stream = typename Platform::stream;
     using device = typename Platform::device;
 
-    slot(device where, bool timing)
-        : copied{make(where, timing)}, released{where}, begun{make(where, timing)}, timed{timing} {}
+    explicit slot(device where) : copied{where}, released{where} {}
 
-    event copied;   ///< the copy into the device block is over
-    event released; ///< the consumer is done with the device block
-    event begun;    ///< the copy begins; recorded where copies are timed
+    event copied;   ///< the copy into the block, or out of it, is over
+    event released; ///< who used the block is done with it
 
-    std::byte*  pinned = nullptr;
-    std::byte*  memory = nullptr; ///< on the device
-    std::size_t size   = 0;       ///< bytes of the batch; 0 where there is none
-    std::size_t index  = 0;       ///< of the batch
+    std::byte*  memory = nullptr;
+    std::size_t size   = 0; ///< bytes of the batch
+    std::size_t filled = 0; ///< bytes of it that are the source's; the rest is padding
+    std::size_t index  = 0; ///< of the batch, in the order
+    std::size_t asked  = 0; ///< the index that the source was asked for
 
     std::vector<stream> others;          ///< further streams that use the batch
     std::vector<event>  others_released; ///< their events, kept for the next time
 
-    std::exception_ptr error; ///< instead of a batch
-    slot*              next      = nullptr;
-    bool               timed     = false;
-    bool               in_flight = false; ///< `copied` was recorded and not waited for
-    bool               in_use    = false; ///< `released` was recorded and nobody has waited for it
+    slot*         next   = nullptr;
+    std::size_t   use    = 0;     ///< where the time of its use is taken
+    std::uint64_t range  = 0;     ///< its use, in a profiler
+    bool          in_use = false; ///< `released` was recorded and nobody has waited for it
+    bool          unsure = false; ///< no event and no wait says when its last use is over
 
-private:
-    static event make(device where, bool timing) {
-        if constexpr (has_timing<Platform>) {
-            if (timing) { return event{Platform::timed_event(where)}; }
+    /// Work on `s` uses the block too: it waits for the copy, and will be waited for.
+    void add_user(stream s) {
+        for (stream const& known : others) {
+            if (known == s) { return; }
         }
-        return event{where};
+        if (others_released.size() == others.size()) {
+            others_released.emplace_back(Platform::device_of(s));
+        }
+        others.reserve(others.size() + 1);
+        Platform::wait(s, copied);
+        others.push_back(s);
+    }
+    /// Whatever uses the block now is over at these places.
+    void record_users(stream on) {
+        Platform::record(released, on);
+        in_use = true;
+        for (std::size_t i = 0; i < others.size(); ++i) {
+            Platform::record(others_released[i], others[i]);
+        }
+    }
+    /// `on` goes on when all users are done.
+    void await_users(stream on) {
+        if (!in_use) { return; }
+        Platform::wait(on, released);
+        for (std::size_t i = 0; i < others.size(); ++i) { Platform::wait(on, others_released[i]); }
+        forget_users();
+    }
+    /// The host goes on when all users are done.
+    void synchronize_users() {
+        if (!in_use) { return; }
+        Platform::synchronize(released);
+        for (std::size_t i = 0; i < others.size(); ++i) {
+            Platform::synchronize(others_released[i]);
+        }
+        forget_users();
+    }
+    void forget_users() noexcept {
+        others.clear();
+        in_use = false;
     }
 };
 

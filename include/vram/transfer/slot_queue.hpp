@@ -4,6 +4,7 @@
 /// \file
 /// `slot_queue` is a queue of slots that allocates nothing.
 
+#include <cstddef> // size_t
 #include <utility> // exchange
 
 namespace vram {
@@ -11,7 +12,7 @@ namespace vram {
 /// First in, first out, linked through `Slot::next`.
 ///
 /// Threads   one at a time
-/// Cost      constant
+/// Cost      constant, but for `size`
 template <class Slot>
 class slot_queue {
 public:
@@ -21,12 +22,18 @@ public:
         last_                          = &s;
     }
     /// The slot that waits longest; null where there is none.
-    [[nodiscard]] Slot* pop() noexcept {
+    [[nodiscard]] Slot* front() const noexcept { return first_; }
+    Slot*               pop() noexcept {
         Slot* const s = first_;
         if (s == nullptr) { return nullptr; }
         first_ = std::exchange(s->next, nullptr);
         if (first_ == nullptr) { last_ = nullptr; }
         return s;
+    }
+    [[nodiscard]] std::size_t size() const noexcept {
+        std::size_t n = 0;
+        for (Slot const* s = first_; s != nullptr; s = s->next) { ++n; }
+        return n;
     }
     [[nodiscard]] bool empty() const noexcept { return first_ == nullptr; }
 

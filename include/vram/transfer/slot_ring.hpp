@@ -2,199 +2,180 @@
 #pragma once
 
 /// \file
-/// `slot_ring` is where a producer's slots become a consumer's batches, and slots again.
+/// `slot_ring` is the consumer's side of a ring: where filled slots become batches, and slots
+/// again.
 
-#include <vram/base/error.hpp>                 // report_error
-#include <vram/base/gate.hpp>                  // the gate of platforms where time is real
-#include <vram/base/worker.hpp>                // their thread
-#include <vram/transfer/loader_error.hpp>      // loader_error
-#include <vram/transfer/loader_statistics.hpp> // loader_statistics
-#include <vram/transfer/platform_clock.hpp>    // platform_clock
-#include <vram/transfer/slot.hpp>              // slot
-#include <vram/transfer/slot_queue.hpp>        // slot_queue
+#include <vram/base/error.hpp>            // report_error
+#include <vram/layer/sure_wait.hpp>       // sure_wait
+#include <vram/transfer/home_process.hpp> // home_process
+#include <vram/transfer/loader_error.hpp> // loader_error
+#include <vram/transfer/slot_supply.hpp>  // slot_supply
+#include <vram/transfer/stage.hpp>        // stage
+#include <vram/transfer/use_times.hpp>    // use_times
 
 #include <cstddef>   // size_t
 #include <cstdint>   // uint64_t
 #include <exception> // rethrow_exception
-#include <utility>   // exchange
-#include <vector>    // vector
+#include <memory>    // enable_shared_from_this
+#include <utility>   // move
 
 namespace vram {
 
-/// The state that a loader, its producer and the batches in use share. Slots go round: free,
-/// filled, ready, held by a batch, free.
+/// The state that a loader, its producers and the batches in use share.
 ///
-/// Failure   an exception of the producer travels in its slot and is thrown at its place in the
-///           order
-/// Threads   one producer, any number of threads that hold batches, one that asks for the next
-/// Cost      a step takes the gate twice; nothing is allocated
+/// Failure   an exception of a producer or of a copy is thrown at its place in the order
+/// Threads   any number that hold batches, one that asks for the next
+/// Cost      a step of the consumer takes the gate twice; nothing is allocated
 template <class Platform>
-class slot_ring {
+class slot_ring : public slot_supply<Platform>,
+                  public std::enable_shared_from_this<slot_ring<Platform>> {
+    using supply = slot_supply<Platform>;
+
 public:
-    using slot   = vram::slot<Platform>;
-    using stream = typename Platform::stream;
-    using clock  = platform_clock<Platform>;
+    using typename supply::clock;
+    using typename supply::device;
+    using typename supply::slot;
+    using typename supply::stream;
 
-    slot_ring(slot_ring const&)            = delete;
-    slot_ring& operator=(slot_ring const&) = delete;
-
-    /// The next batch in order, which `s` waits for; null at the end. The host waits for the
-    /// producer only.
+    /// The next batch in order, which `s` waits for; null at the end. The host waits for producers
+    /// only.
     slot* take(stream s) {
-        if (Platform::capturing(s)) { throw loader_error{loader_error::reason::capturing, next_}; }
+#ifndef NDEBUG
+        if (!home_.here()) { throw loader_error{loader_error::reason::forked, taken_}; }
+#endif
         if (ended_) { return nullptr; }
+        if (Platform::capturing(s)) { throw loader_error{loader_error::reason::capturing, taken_}; }
         slot* const got = await_ready();
-        if (got->error != nullptr || got->size == 0) {
-            ended_             = true;
-            auto const problem = std::exchange(got->error, nullptr);
-            give(*got);
-            if (problem != nullptr) { std::rethrow_exception(problem); }
-            return nullptr;
-        }
+        if (got == nullptr) { return nullptr; }
         try {
             Platform::wait(s, got->copied);
+            times_.begin(*got, s);
         } catch (...) { // the copy's own failure, seen late: it ends the range here
             ended_ = true;
             give(*got);
             throw;
         }
-        ++next_;
+        ++taken_;
+        got->range = stage<Platform>::begin("vram use");
         return got;
     }
 
     /// The batch in `s` is done with once `on` and the others that used it are past this place.
     void release(slot& s, stream on) noexcept {
+        stage<Platform>::end(s.range);
         try {
-            Platform::record(s.released, on);
-            for (std::size_t i = 0; i < s.others.size(); ++i) {
-                Platform::record(s.others_released[i], s.others[i]);
-            }
-            s.in_use = true;
+            times_.end(s, on);
+            s.record_users(on);
         } catch (...) { // no event to wait for: wait now
             report_error({.kind = mishap::platform_error, .pointer = s.memory, .bytes = s.size});
-            settle(s, on);
+            if (!settle(s, on)) { return; } // nobody gets it any more
         }
+        released(s);
         give(s);
     }
 
-    [[nodiscard]] loader_statistics statistics() {
-        auto const held = gate_.hold();
-        for (slot& s : slots_) {
-            if (s.in_flight && Platform::done(s.copied)) { note_copy(s); }
-        }
-        return figures_;
-    }
-
 protected:
-    slot_ring()  = default;
+    using typename supply::guard;
+
+    slot_ring(loader_options const& options, device where)
+        : supply{options, where},
+          times_{where, options.timing ? options.pinned_depth + 2 * options.device_depth + 2 : 0} {}
     ~slot_ring() = default;
 
-    /// Fills a slot at once, in the consumer's thread; overridden by whoever has the source.
+    /// Fills a slot at once, in the consumer's thread, where there are no producers.
     virtual void produce_inline() = 0;
+    /// The users of `s` are named by its events.
+    virtual void released(slot& s) noexcept = 0;
 
-    /// A slot to be filled; null when the loader stops.
-    slot* await_free() {
-        auto       held  = gate_.hold();
-        auto const since = clock::now();
-        gate_.wait(held, [&] { return stopping_ || !free_.empty(); });
-        if (stopping_) { return nullptr; }
-        figures_.slot_ns += clock::now() - since;
-        filling_ = true;
-        return free_.pop();
-    }
-    /// The same, where nobody would make one free: null when there is none.
-    slot* free_now() {
-        auto const held = gate_.hold();
-        filling_        = !free_.empty();
-        return free_.pop();
-    }
-    /// A filled slot, or one with an error, or the end.
-    void post(slot& s) noexcept {
-        {
-            auto const held = gate_.hold();
-            ready_.push(s);
-            filling_ = false;
-        }
-        gate_.notify();
-    }
-    void give(slot& s) noexcept {
-        s.size = 0;
-        {
-            auto const held = gate_.hold();
-            free_.push(s);
-        }
-        gate_.notify();
+    /// The beginning of an epoch; nobody else is there, and no copy is under way.
+    void begin(std::size_t batches, index_order order) noexcept {
+        for (auto& p : this->pinned_) {
+            p.landed = 0;
+        } // every call-back was made, or never will be
+        this->books_.begin(batches, std::move(order));
+        taken_          = 0;
+        passed_ns_      = this->figures_.wall_ns;
+        this->stopping_ = ended_ = false;
     }
     void stop() noexcept {
         {
-            auto const held = gate_.hold();
-            stopping_       = true;
+            auto const held = this->gate_.hold();
+            this->stopping_ = true;
         }
-        gate_.notify();
+        this->gate_.notify();
         ended_ = true;
     }
+    [[nodiscard]] bool at_end() const noexcept { return ended_; }
 
-    /// Adds to the figures, with the gate held.
-    template <class Note>
-    void note(Note note) {
-        auto const held = gate_.hold();
-        note(figures_);
-    }
-    void note_copy(slot& s) {
-        s.in_flight = false;
-        if constexpr (has_timing<Platform>) {
-            if (s.timed) {
-                figures_.copy_ns +=
-                    static_cast<std::uint64_t>(Platform::elapsed(s.begun, s.copied));
-            }
-        }
-    }
-
-    typename Platform::gate gate_;
-    std::vector<slot>       slots_;
-    loader_statistics       figures_;
-    bool                    inline_ = false;
-    std::uint64_t           begun_  = 0; ///< when the first fill began
+    use_times<Platform> times_;
+    home_process        home_;
 
 private:
     slot* await_ready() {
         auto const since = clock::now();
-        if (inline_) { produce_inline(); }
-        auto held = gate_.hold();
-        gate_.wait(held, [&] { return !ready_.empty() || all_held(); });
-        if (ready_.empty()) {
-            throw loader_error{loader_error::reason::all_held, next_, slots_.size(), slots_.size()};
+        produce_inline();
+        auto held       = this->gate_.hold();
+        this->asking_   = true;
+        bool const came = wait(held, [&] {
+            return this->books_.ready() || this->stopping_ || this->books_.exhausted() ||
+                   this->books_.all_held();
+        });
+        this->asking_   = false;
+        auto const now  = clock::now();
+        this->figures_.stall_ns += now - since;
+        if (!came) {
+            throw loader_error{loader_error::reason::timed_out, taken_, 0, 0, this->count_states()};
         }
-        slot* const got = ready_.pop();
-        auto const  now = clock::now();
-        figures_.stall_ns += now - since;
-        figures_.wall_ns = now - begun_;
-        if (got->size != 0 && got->error == nullptr) {
-            ++figures_.batches;
-            figures_.bytes += got->size;
+        if (this->books_.begun()) { this->figures_.wall_ns = passed_ns_ + (now - this->begun_); }
+        if (slot* const s = this->books_.take()) {
+            ++this->figures_.batches;
+            this->figures_.bytes += s->size;
+            return s;
         }
-        return got;
+        if (!this->stopping_ && !this->books_.exhausted()) {
+            throw loader_error{loader_error::reason::all_held, taken_, this->slots_.size(),
+                               this->slots_.size()};
+        }
+        ended_ = true;
+        if (auto const problem = this->books_.error(); problem != nullptr && !this->stopping_) {
+            std::rethrow_exception(problem);
+        }
+        return nullptr;
     }
-    /// Nothing is ready, nothing is being filled and nothing could be: the asker holds it all.
-    [[nodiscard]] bool all_held() const noexcept {
-        return ready_.empty() && free_.empty() && !filling_;
+    template <class Ready>
+    bool wait(guard& held, Ready ready) {
+        if (this->options_.timeout.count() != 0) {
+            return this->gate_.wait_for(held, this->options_.timeout, ready);
+        }
+        this->gate_.wait(held, ready);
+        return true;
     }
 
-    void settle(slot& s, stream on) noexcept {
-        try {
-            Platform::synchronize(on);
-            for (stream other : s.others) { Platform::synchronize(other); }
-        } catch (...) { report_error({.kind = mishap::platform_error, .pointer = s.memory}); }
-        s.in_use = false;
-        s.others.clear();
+    void give(slot& s) noexcept {
+        bool mine = false, theirs = false;
+        {
+            auto const held = this->gate_.hold();
+            this->books_.give(s);
+            theirs = this->idle_ != 0 && (this->pinned_.empty() || this->can_copy());
+            mine   = !theirs && this->can_copy();
+        }
+        if (theirs) { this->gate_.notify(); }
+        if (mine) { this->copy_all(); }
+    }
+    /// Whether all users of `s` are done now.
+    static bool settle(slot& s, stream on) noexcept {
+        auto const device_of = [](stream of) { return [of] { return Platform::device_of(of); }; };
+        s.unsure             = !sure_wait<Platform>(on, device_of(on));
+        for (stream other : s.others) {
+            s.unsure = !sure_wait<Platform>(other, device_of(other)) || s.unsure;
+        }
+        s.forget_users();
+        return !s.unsure;
     }
 
-    slot_queue<slot> free_;
-    slot_queue<slot> ready_;
-    std::size_t      next_     = 0; ///< index of the batch that is asked for next
-    bool             filling_  = false;
-    bool             stopping_ = false;
-    bool             ended_    = false; ///< the consumer's own
+    std::size_t   taken_     = 0; ///< batches that the consumer got
+    std::uint64_t passed_ns_ = 0; ///< in earlier epochs
+    bool          ended_     = false;
 };
 
 } // namespace vram

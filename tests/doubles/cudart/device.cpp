@@ -69,6 +69,9 @@ cudaError_t CUDARTAPI cudaDeviceGetAttribute(int* value, cudaDeviceAttr which, i
         if (!m.is_device(device)) { return cudaErrorInvalidDevice; }
         switch (which) {
         case cudaDevAttrMultiProcessorCount: *value = 132; return cudaSuccess;
+#if CUDART_VERSION >= 12020
+        case cudaDevAttrHostNumaId: *value = 0; return cudaSuccess;
+#endif
         case cudaDevAttrMemoryPoolsSupported: *value = m.chosen.pools ? 1 : 0; return cudaSuccess;
         case cudaDevAttrHostNumaId: *value = 0; return cudaSuccess;
         case cudaDevAttrPageableMemoryAccessUsesHostPageTables:

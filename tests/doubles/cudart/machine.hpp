@@ -16,15 +16,17 @@
 #include <vram/sim/sim_resource.hpp>         // sim_resource
 #include <vram/sim/sim_stream.hpp>           // sim_stream
 
-#include <cstddef>  // size_t
-#include <map>      // map
-#include <memory>   // unique_ptr, shared_ptr
-#include <mutex>    // mutex, unique_lock
-#include <new>      // bad_alloc
-#include <optional> // optional
-#include <set>      // set
-#include <thread>   // thread::id
-#include <vector>   // vector
+#include <condition_variable> // condition_variable
+#include <cstddef>            // size_t
+#include <deque>              // deque
+#include <map>                // map
+#include <memory>             // unique_ptr, shared_ptr
+#include <mutex>              // mutex, unique_lock
+#include <new>                // bad_alloc
+#include <optional>           // optional
+#include <set>                // set
+#include <thread>             // thread::id
+#include <vector>             // vector
 
 namespace doubles::cudart {
 
@@ -83,6 +85,57 @@ struct block {
     cudaMemPool_t pool   = nullptr; ///< of pool memory
 };
 
+/// The driver's own thread: it waits for host functions, so that time goes on for them though all
+/// threads of the program wait for what they do.
+class driver {
+public:
+    driver()         = default;
+    driver(driver&&) = delete;
+    ~driver() { stop(); }
+
+    /// Lets time go on until `place`.
+    void follow(vram::sim_event place) {
+        std::scoped_lock const held{mutex_};
+        places_.push_back(std::move(place));
+        if (!thread_.joinable()) {
+            thread_ = std::thread{[this] { run(); }};
+        }
+        condition_.notify_one();
+    }
+    /// Before the simulated machine ends.
+    void stop() {
+        {
+            std::scoped_lock const held{mutex_};
+            stopping_ = true;
+        }
+        condition_.notify_one();
+        if (thread_.joinable()) { thread_.join(); }
+        stopping_ = false;
+    }
+
+private:
+    void run() {
+        std::unique_lock held{mutex_};
+        for (;;) {
+            condition_.wait(held, [&] { return stopping_ || !places_.empty(); });
+            if (places_.empty()) { return; }
+            vram::sim_event const place = std::move(places_.front());
+            places_.pop_front();
+            held.unlock();
+            try {
+                place.synchronize();
+            } catch (vram::sim_error const&) {} // the program hears of it when it asks
+            held.lock();
+        }
+    }
+
+    std::mutex                  mutex_;
+    std::condition_variable     condition_;
+    std::deque<vram::sim_event> places_;
+    bool                        stopping_ = false;
+    std::thread                 thread_;
+};
+
 /// The books. One lock; it is not held while the simulated machine waits.
 class machine {
 public:
@@ -94,6 +147,7 @@ public:
     machine() { reset({}); }
 
     void reset(machine_options const& options) {
+        host_functions.stop();
         std::scoped_lock const held{mutex};
         streams.clear();
         spare_streams.clear();
@@ -134,6 +188,7 @@ public:
     std::mutex                                           mutex;
     machine_options                                      chosen;
     std::unique_ptr<vram::sim_node>                      node;
+    driver                                               host_functions;
     std::map<cudaStream_t, std::unique_ptr<CUstream_st>> streams;
     std::vector<std::unique_ptr<CUstream_st>> spare_streams; ///< handles are used again at once
     std::map<cudaEvent_t, std::unique_ptr<CUevent_st>>           events;

@@ -152,8 +152,12 @@ cudaError_t CUDARTAPI cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event
 
 cudaError_t CUDARTAPI cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function,
                                          void* argument) {
-    return stream_call("cudaLaunchHostFunc", stream, [&](machine&, auto&, CUstream_st& s) {
-        if (s.captured == nullptr) { vram::sim_call_host(s.view, function, argument); }
+    return stream_call("cudaLaunchHostFunc", stream, [&](machine& m, auto&, CUstream_st& s) {
+        if (s.captured != nullptr) { return cudaSuccess; }
+        vram::sim_event over{m.device(s.device)};
+        vram::sim_call_host(s.view, function, argument);
+        over.record(s.view);
+        m.host_functions.follow(std::move(over));
         return cudaSuccess;
     });
 }

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `copy_lane` is the stream that carries copies, and the way to hear that one is over.
+
+#include <vram/layer/sure_wait.hpp> // sure_wait
+
+#include <optional> // optional, nullopt
+
+namespace vram {
+
+/// A non-blocking stream of its own, or one that the user gives, for copies; and a second one for
+/// the calls that say that a copy is over. A call in the lane itself would hold up the next copy
+/// until it returns.
+///
+///     platform::copy(lane.view(), to, from, bytes);
+///     platform::record(over, lane.view());
+///     lane.call_after(over, land, &slot);     // on a thread of the driver's
+///
+/// Failure   what the platform throws
+/// Threads   any
+/// Cost      `call_after` makes a stream wait and enqueues a host function; nobody waits on the
+///           host
+template <class Platform>
+class copy_lane {
+public:
+    using stream = typename Platform::stream;
+    using event  = typename Platform::event;
+    using device = typename Platform::device;
+
+    explicit copy_lane(device where, std::optional<stream> given = std::nullopt)
+        : own_{given ? nullptr : &where}, given_{given.value_or(stream{})}, calls_{where} {}
+
+    [[nodiscard]] stream view() const { return own_.made ? own_.made->view() : given_; }
+
+    /// Calls `function(argument)` when `over` has happened. It may call nothing of the platform.
+    void call_after(event const& over, void (*function)(void*), void* argument) {
+        Platform::wait(calls_.view(), over);
+        Platform::call(calls_.view(), function, argument);
+    }
+    /// The host waits until every call has been made. False: nobody knows.
+    [[nodiscard]] bool drain() noexcept {
+        return sure_wait<Platform>(calls_.view(),
+                                   [this] { return Platform::device_of(calls_.view()); });
+    }
+
+private:
+    using own_stream = typename Platform::own_stream;
+
+    struct made_or_not {
+        explicit made_or_not(device const* where) {
+            if (where != nullptr) { made.emplace(*where); }
+        }
+        std::optional<own_stream> made;
+    };
+
+    made_or_not own_;
+    stream      given_;
+    own_stream  calls_;
+};
+
+} // namespace vram

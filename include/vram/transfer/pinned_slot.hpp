@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `pinned_slot` is a place for one batch on the host: a block of pinned memory, and whose it is.
+
+#include <concepts> // same_as, convertible_to
+#include <cstddef>  // size_t, byte
+#include <cstdint>  // uint64_t
+
+namespace vram {
+
+/// Whether the device's time can be taken: `P::timed_event(device)` makes an event that takes it,
+/// `P::elapsed(from, to)` are the nanoseconds between two that are done.
+template <class P>
+concept has_timing = requires(typename P::device d, typename P::event const& e) {
+    { P::timed_event(d) } -> std::same_as<typename P::event>;
+    { P::elapsed(e, e) } -> std::convertible_to<std::uint64_t>;
+};
+
+/// It is free again when the copy that reads or writes it is over, which is earlier than its slot
+/// on the device is.
+///
+/// Threads   belongs to one side at a time
+template <class Platform>
+struct pinned_slot {
+    using event  = typename Platform::event;
+    using device = typename Platform::device;
+
+    enum class state : unsigned char { empty, filling, filled, copying };
+
+    pinned_slot(device where, bool timing)
+        : begun{make(where, timing)}, left{make(where, timing)}, timed{timing} {}
+
+    event begun; ///< its copy begins; recorded where copies are timed
+    event left;  ///< its copy is over
+
+    std::byte*  memory = nullptr;
+    std::size_t size   = 0;
+    std::size_t filled = 0; ///< bytes that are the source's; the rest is padding
+    std::size_t index  = 0;
+    std::size_t asked  = 0;
+
+    std::uint64_t flight = 0; ///< counts its copies
+    std::size_t   landed = 0; ///< copies that were seen to be over before they called back
+
+    pinned_slot* next       = nullptr;
+    void*        owner      = nullptr; ///< the ring, for who only gets the slot
+    state        now        = state::empty;
+    bool         timed      = false;
+    bool         pageable   = false; ///< there was no more to be pinned
+    bool         in_flight  = false; ///< `left` must be waited for before it is filled again
+    bool         enqueued   = false; ///< its copy is, and so `left` can be asked
+    bool         unsure     = false; ///< no event and no wait says when its copy is over
+    bool         unmeasured = false; ///< between `begun` and `left` is a copy's time
+
+private:
+    static event make(device where, bool timing) {
+        if constexpr (has_timing<Platform>) {
+            if (timing) { return event{Platform::timed_event(where)}; }
+        }
+        return event{where};
+    }
+};
+
+} // namespace vram

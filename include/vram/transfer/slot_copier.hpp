@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `slot_copier` is the ring's copies: from pinned memory to the device, in order, on a stream of
+/// their own.
+
+#include <vram/layer/sure_wait.hpp>    // sure_wait
+#include <vram/transfer/copy_lane.hpp> // copy_lane
+#include <vram/transfer/slot_ring.hpp> // slot_ring
+#include <vram/transfer/stage.hpp>     // stage
+
+#include <cstdint>   // uint64_t
+#include <cstring>   // memset
+#include <exception> // exception_ptr, current_exception
+#include <optional>  // optional
+#include <utility>   // move
+
+namespace vram {
+
+/// A ring whose copies are enqueued by whoever brings a filled slot and a free one together: a
+/// producer that has filled, or a batch that ends. The copy stream waits for the slot's last users,
+/// on the device; the end of a copy calls back, so that its pinned slot is empty again and nobody
+/// has waited for it.
+///
+/// Failure   of a copy: thrown at its batch. Where no call-back can be had, whoever fills the slot
+///           next waits for the copy's event instead
+/// Streams   a lane for the copies, and one for the call-backs
+/// Cost      a copy: a wait, an event, and the call-back's wait and call; nothing is allocated
+template <class Platform>
+class slot_copier : public slot_ring<Platform> {
+    using ring = slot_ring<Platform>;
+
+public:
+    using typename ring::clock;
+    using typename ring::device;
+    using typename ring::pinned;
+    using typename ring::slot;
+    using typename ring::stream;
+
+    /// Where the time went so far. On the consumer's thread.
+    [[nodiscard]] loader_statistics statistics() {
+        if (this->options_.timing) { measure_empties(); }
+        auto       s = this->note([](auto& f) { return f; });
+        auto const t = this->times_.sum();
+        s.use_ns     = t;
+        return s;
+    }
+
+protected:
+    /// What blocks are overwritten with in checker mode: as a float no number, and no small one.
+    static constexpr unsigned char poison = 0xFF;
+
+    slot_copier(loader_options const& options, device where, std::optional<stream> copies)
+        : ring{options, where}, lane_{where, copies} {
+        for (pinned& p : this->pinned_) { p.owner = this; }
+    }
+    ~slot_copier() = default;
+
+    /// Nobody reads `p` any more after this, and nobody needs what is in it.
+    void clear(pinned& p) {
+        if (p.in_flight) {
+            std::uint64_t const since = clock::now();
+            Platform::synchronize(p.left);
+            p.in_flight = false;
+            this->note([&](auto& f) {
+                f.pinned_ns += clock::now() - since;
+                ++f.host_waits;
+            });
+        }
+        measure(p);
+        if (this->options_.check) { std::memset(p.memory, poison, this->options_.batch_bytes); }
+    }
+
+    /// A copy is under way, and nothing else says when it is over. Whether it is now.
+    [[nodiscard]] bool finish() noexcept {
+        stream const on = lane_.view();
+        return sure_wait<Platform>(on, [on] { return Platform::device_of(on); });
+    }
+
+    copy_lane<Platform> lane_;
+
+private:
+    void copy_all() noexcept final {
+        pinned* from = nullptr;
+        slot*   to   = nullptr;
+        for (bool more = this->claim(from, to); more;) {
+            more = this->copied(from, to, copy(*from, *to));
+        }
+    }
+
+    /// From here on `to` has the batch; `from` is empty once the copy is over, which may be before
+    /// this returns.
+    std::exception_ptr copy(pinned& from, slot& to) noexcept {
+        stage<Platform> const shown{"vram copy"};
+        stream const          on      = lane_.view();
+        bool                  started = false;
+        try {
+            to.size   = from.size;
+            to.filled = from.filled;
+            to.asked  = from.asked;
+            to.await_users(on);
+            if (from.timed) { Platform::record(from.begun, on); }
+            Platform::copy(on, to.memory, from.memory, from.size);
+            started = true;
+            Platform::record(from.left, on);
+            Platform::record(to.copied, on);
+            depart(from, to);
+            return nullptr;
+        } catch (...) {
+            std::exception_ptr problem = std::current_exception();
+            if (started) { to.unsure = from.unsure = !finish(); }
+            return problem;
+        }
+    }
+    /// Says who will know that the copy out of `from` is over: a call, or who fills it next.
+    void depart(pinned& from, slot& to) noexcept {
+        from.unmeasured = from.timed;
+        if (this->options_.call_back) {
+            try {
+                return lane_.call_after(to.copied, landed, &from);
+            } catch (...) {
+                report_error({.kind = mishap::platform_error, .pointer = from.memory});
+            }
+        }
+        from.in_flight = true;
+        this->put_back(from);
+    }
+    static void landed(void* slot) {
+        pinned& p = *static_cast<pinned*>(slot);
+        static_cast<slot_copier*>(p.owner)->land(p);
+    }
+
+    void released(slot& s) noexcept final {
+        if (!this->options_.check) { return; }
+        try {
+            s.await_users(lane_.view());
+            Platform::fill(lane_.view(), s.memory, std::byte{poison}, this->options_.batch_bytes);
+        } catch (...) { report_error({.kind = mishap::platform_error, .pointer = s.memory}); }
+    }
+
+    void measure(pinned& p) {
+        if constexpr (has_timing<Platform>) {
+            if (!p.unmeasured) { return; }
+            auto const ns = static_cast<std::uint64_t>(Platform::elapsed(p.begun, p.left));
+            p.unmeasured  = false;
+            this->note([&](auto& f) { f.copy_ns += ns; });
+        }
+    }
+    void measure_empties() {
+        for (auto all = this->take_empties(); pinned* const p = all.pop();) {
+            try {
+                if (p->unmeasured && Platform::done(p->left)) { measure(*p); }
+            } catch (...) { report_error({.kind = mishap::platform_error, .pointer = p->memory}); }
+            this->put_back(*p);
+        }
+    }
+
+    void look_after_copies() noexcept final {
+        for (pinned& p : this->pinned_) {
+            try {
+                std::uint64_t const flight = this->flight_of(p);
+                if (flight == 0 || !Platform::done(p.left)) { continue; }
+                Platform::synchronize(p.left); // where it ended in an error, this throws it
+                this->land_early(p, flight);
+            } catch (...) { return this->fail(std::current_exception()); }
+        }
+    }
+};
+
+} // namespace vram

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `slot_memory` owns the blocks of a ring's slots, pinned and on the device.
+
+#include <vram/base/align.hpp>           // saturating_add, unsatisfiable
+#include <vram/base/error.hpp>           // report_error
+#include <vram/base/over_limit.hpp>      // over_limit
+#include <vram/concepts/powers.hpp>      // resource, retiring_resource
+#include <vram/layer/sure_wait.hpp>      // sure_wait
+#include <vram/source/host_resource.hpp> // host_resource
+#include <vram/transfer/near_device.hpp> // near_device
+#include <vram/transfer/pinned_slot.hpp> // pinned_slot
+#include <vram/transfer/slot.hpp>        // slot
+
+#include <cstddef> // size_t, byte
+#include <utility> // move
+#include <vector>  // vector
+
+namespace vram {
+
+/// Takes a block for every slot, and gives them back when it ends: a pinned block when its copy is
+/// over, a device block when its users are, in the order of the copy stream where it can be.
+///
+/// Failure   `take` throws what the resources throw; what was taken goes back with the object.
+///           A block of which no wait says that its last use is over is told as a leak, and stays
+/// Threads   one at a time
+template <class Platform, synchronous_resource Device, synchronous_resource Pinned>
+class slot_memory {
+public:
+    using slots  = std::vector<slot<Platform>>;
+    using pinned = std::vector<pinned_slot<Platform>>;
+    using stream = typename Platform::stream;
+
+    /// Throws `over_limit` where `blocks` blocks of `bytes` bytes are more than `budget`.
+    static void check(std::size_t blocks, std::size_t bytes, std::size_t budget) {
+        bool const        many = blocks != 0 && bytes > unsatisfiable / blocks;
+        std::size_t const all  = many ? unsatisfiable : bytes * blocks;
+        if (all > budget) { throw over_limit{all, 0, budget}; }
+    }
+
+    slot_memory(Device device, Pinned host, slots& on_device, pinned& on_host, stream copies)
+        : device_{std::move(device)},
+          host_{std::move(host)},
+          on_device_{on_device},
+          on_host_{on_host},
+          copies_{copies} {}
+    slot_memory(slot_memory&&) = delete;
+
+    /// Memory for all slots, `bytes` each; how many pinned ones are not pinned, where `pageable`
+    /// memory will do.
+    std::size_t take(std::size_t bytes, bool pageable) {
+        bytes_         = bytes;
+        std::size_t no = 0;
+        for (auto& p : on_host_) {
+            try {
+                p.memory = static_cast<std::byte*>(host_.allocate_sync(bytes));
+            } catch (...) {
+                if (!pageable) { throw; }
+                p.memory   = static_cast<std::byte*>(host_resource{}.allocate_sync(bytes));
+                p.pageable = true;
+                ++no;
+            }
+        }
+        for (auto& s : on_device_) {
+            if constexpr (resource<Device>) {
+                s.memory = static_cast<std::byte*>(device_.allocate(copies_, bytes));
+            } else {
+                s.memory = static_cast<std::byte*>(device_.allocate_sync(bytes));
+            }
+        }
+        return no;
+    }
+
+    ~slot_memory() {
+        for (auto& p : on_host_) { give_back(p); }
+        for (auto& s : on_device_) { give_back(s); }
+        if constexpr (retiring_resource<Device>) {
+            try {
+                device_.retire(copies_);
+            } catch (...) { report_error({.kind = mishap::platform_error}); }
+        }
+    }
+
+private:
+    void give_back(pinned_slot<Platform>& p) noexcept {
+        if (p.memory == nullptr) { return; }
+        bool const over = p.unsure ? device_idle() : p.flight == 0 || wait(p.left);
+        if (!over) { return lost(p.memory); }
+        if (p.pageable) {
+            host_resource{}.deallocate_sync(p.memory, bytes_);
+        } else {
+            host_.deallocate_sync(p.memory, bytes_);
+        }
+    }
+    void give_back(slot<Platform>& s) noexcept {
+        if (s.memory == nullptr) { return; }
+        bool over = !s.unsure || device_idle();
+        if constexpr (resource<Device>) {
+            try {
+                s.await_users(copies_);
+            } catch (...) {
+                report_error({.kind = mishap::platform_error, .pointer = s.memory});
+                over = over && device_idle();
+            }
+        } else {
+            over = over && wait(copies_) && (!s.in_use || wait_for_users(s));
+        }
+        if (!over) { return lost(s.memory); }
+        if constexpr (resource<Device>) {
+            device_.deallocate(copies_, s.memory, bytes_);
+        } else {
+            device_.deallocate_sync(s.memory, bytes_);
+        }
+    }
+    bool wait_for_users(slot<Platform>& s) noexcept {
+        bool over = wait(s.released);
+        for (std::size_t i = 0; i < s.others.size(); ++i) {
+            over = wait(s.others_released[i]) && over;
+        }
+        return over;
+    }
+
+    template <class Place>
+    bool wait(Place const& place) noexcept {
+        return sure_wait<Platform>(place, [&] { return Platform::device_of(copies_); });
+    }
+    bool device_idle() noexcept {
+        try {
+            Platform::synchronize(Platform::device_of(copies_));
+            return true;
+        } catch (...) {
+            report_error({.kind = mishap::platform_error});
+            return false;
+        }
+    }
+    /// Nobody knows whether it is still in use.
+    void lost(std::byte* memory) noexcept {
+        report_error({.kind = mishap::leak, .pointer = memory, .bytes = bytes_});
+    }
+
+    [[no_unique_address]] Device device_;
+    [[no_unique_address]] Pinned host_;
+    slots&                       on_device_;
+    pinned&                      on_host_;
+    stream                       copies_;
+    std::size_t                  bytes_ = 0;
+};
+
+} // namespace vram

@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `slot_supply` is the producers' side of a ring: the books, the gate before them, and who waits
+/// there.
+
+#include <vram/base/gate.hpp>                  // the gate of platforms where time is real
+#include <vram/base/worker.hpp>                // their thread
+#include <vram/transfer/loader_options.hpp>    // loader_options
+#include <vram/transfer/loader_statistics.hpp> // loader_statistics
+#include <vram/transfer/pinned_slot.hpp>       // pinned_slot
+#include <vram/transfer/platform_clock.hpp>    // platform_clock
+#include <vram/transfer/slot.hpp>              // slot
+#include <vram/transfer/slot_books.hpp>        // slot_books
+
+#include <chrono>    // seconds
+#include <cstddef>   // size_t
+#include <cstdint>   // uint64_t
+#include <exception> // exception_ptr
+#include <utility>   // move, declval
+#include <vector>    // vector
+
+namespace vram {
+
+/// What producers and copies do to a ring. Where a filled slot and a free one meet, whoever made it
+/// so copies (`copy_all`).
+///
+/// Threads   any number of producers; nothing of the platform is called while the gate is held: a
+///           call-back may need it
+/// Cost      each step takes the gate once, and wakes nobody who cannot go on
+template <class Platform>
+class slot_supply {
+public:
+    using slot   = vram::slot<Platform>;
+    using pinned = pinned_slot<Platform>;
+    using stream = typename Platform::stream;
+    using device = typename Platform::device;
+    using clock  = platform_clock<Platform>;
+
+    slot_supply(slot_supply const&)            = delete;
+    slot_supply& operator=(slot_supply const&) = delete;
+
+    /// Where every block is at this moment.
+    [[nodiscard]] slot_states states() {
+        auto const held = gate_.hold();
+        return count_states();
+    }
+
+protected:
+    using books                       = slot_books<slot, pinned>;
+    static constexpr std::size_t none = books::none;
+
+    using guard = decltype(std::declval<typename Platform::gate&>().hold());
+
+    /// `options` with every depth said.
+    slot_supply(loader_options const& options, device where)
+        : options_{options}, books_{options.pinned_depth, options.device_depth, options.ordered} {
+        slots_.reserve(options.device_depth);
+        pinned_.reserve(options.pinned_depth);
+        for (std::size_t i = 0; i < options.device_depth; ++i) {
+            books_.add(slots_.emplace_back(where));
+        }
+        for (std::size_t i = 0; i < options.pinned_depth; ++i) {
+            books_.add(pinned_.emplace_back(where, options.timing));
+        }
+    }
+    ~slot_supply() = default;
+
+    /// Copies as long as there is something to copy, and somewhere to copy it to (`claim`).
+    virtual void copy_all() noexcept = 0;
+    /// Asks the device about the copies whose call-back has not come.
+    virtual void look_after_copies() noexcept = 0;
+
+    /// A slot to be filled with the batch that it names; null when there is no more to be filled.
+    /// The caller copies what can be copied meanwhile.
+    pinned* await_pinned() {
+        for (;;) {
+            {
+                auto held = gate_.hold();
+                idle(held, [&] { return can_copy() || books_.no_more() || books_.can_fill(); });
+                if (!can_copy()) { return fill(); }
+            }
+            copy_all();
+        }
+    }
+    /// The same where nobody else fills; it waits for a copy at most.
+    pinned* pinned_now() {
+        auto held = gate_.hold();
+        if (books_.waiting() || books_.ready()) { return nullptr; }
+        idle(held, [&] { return books_.no_more() || books_.can_fill(); });
+        return fill();
+    }
+    /// A slot to be filled on the device, and then `posted`; null when there is no more to be
+    /// filled.
+    slot* await_slot() {
+        auto held = gate_.hold();
+        idle(held, [&] { return books_.no_more() || books_.can_fill_slot(); });
+        return fill_slot();
+    }
+    /// The same where nobody else fills; null also where none is free, or a batch is there.
+    slot* slot_now() {
+        auto const held = gate_.hold();
+        return books_.ready() || !books_.can_fill_slot() ? nullptr : fill_slot();
+    }
+
+    /// `p` has its batch, which took `fill_ns`.
+    void filled(pinned& p, std::uint64_t fill_ns) noexcept {
+        bool told = false;
+        {
+            auto const held = gate_.hold();
+            figures_.fill_ns += fill_ns;
+            books_.filled(p);
+            told = asking_ && !can_copy(); // the last before the end, or one too many
+        }
+        if (told) { gate_.notify(); }
+        copy_all();
+    }
+    /// There is no batch for `s`, pinned or on the device; `why`, if it is an error.
+    template <class Either>
+    void ended(Either& s, std::exception_ptr why) noexcept {
+        {
+            auto const held = gate_.hold();
+            books_.ended(s, std::move(why));
+        }
+        gate_.notify();
+    }
+    /// `s`, whose copies are enqueued, goes to the consumer.
+    void posted(slot& s, std::uint64_t fill_ns) noexcept {
+        bool told = false;
+        {
+            auto const held = gate_.hold();
+            figures_.fill_ns += fill_ns;
+            books_.copied(s, nullptr);
+            told = asking_;
+        }
+        if (told) { gate_.notify(); }
+    }
+
+    /// A filled slot and where its batch is to go, for one thread at a time. Each is followed by
+    /// `copied`, which claims the next.
+    bool claim(pinned*& from, slot*& to) noexcept {
+        auto const held = gate_.hold();
+        return claim_next(from, to);
+    }
+    bool copied(pinned*& from, slot*& to, std::exception_ptr problem) noexcept {
+        bool told = false, more = false;
+        {
+            auto const held = gate_.hold();
+            if (problem == nullptr && from->now == pinned::state::copying) {
+                from->enqueued = true; // else it has landed, and may be another batch's
+            }
+            books_.copied(*to, std::move(problem));
+            told = asking_;
+            more = claim_next(from, to);
+        }
+        if (told) { gate_.notify(); }
+        return more;
+    }
+    /// The copy out of `p` is over, says its call-back; it may be filled again.
+    void land(pinned& p) noexcept {
+        bool told = false;
+        {
+            auto const held = gate_.hold();
+            if (p.landed != 0) { // somebody saw it before the call-back came
+                --p.landed;
+                return;
+            }
+            books_.land(p);
+            told = idle_ != 0;
+        }
+        if (told) { gate_.notify(); }
+    }
+    /// The same, seen by asking. `flight` tells this copy from later ones.
+    void land_early(pinned& p, std::uint64_t flight) noexcept {
+        {
+            auto const held = gate_.hold();
+            if (p.now != pinned::state::copying || p.flight != flight) { return; }
+            ++p.landed;
+            books_.land(p);
+        }
+        gate_.notify();
+    }
+    /// A slot that is empty is looked at, and given back.
+    void put_back(pinned& p) noexcept {
+        {
+            auto const held = gate_.hold();
+            books_.land(p);
+        }
+        gate_.notify();
+    }
+    /// Which copy out of `p` is enqueued and has not landed; 0: none.
+    std::uint64_t flight_of(pinned const& p) {
+        auto const held = gate_.hold();
+        return p.now == pinned::state::copying && p.enqueued ? p.flight : 0;
+    }
+    /// The device has failed: nothing that is not filled yet will come.
+    void fail(std::exception_ptr why) noexcept {
+        {
+            auto const held = gate_.hold();
+            books_.fail(std::move(why));
+        }
+        gate_.notify();
+    }
+
+    /// All that are empty at this moment, to be looked at and landed again.
+    slot_queue<pinned> take_empties() noexcept {
+        auto const held = gate_.hold();
+        return books_.take_empties();
+    }
+
+    /// Adds to the figures, or reads them.
+    template <class Note>
+    auto note(Note note) {
+        auto const held = gate_.hold();
+        return note(figures_);
+    }
+
+    [[nodiscard]] bool        can_copy() const noexcept { return !stopping_ && books_.can_copy(); }
+    [[nodiscard]] slot_states count_states() const noexcept {
+        slot_states n = books_.states();
+        n.waiting     = idle_;
+        return n;
+    }
+
+    loader_options          options_;
+    std::vector<slot>       slots_;
+    std::vector<pinned>     pinned_;
+    typename Platform::gate gate_;
+    books                   books_;
+    loader_statistics       figures_;
+    std::size_t             idle_     = 0;     ///< producers that wait
+    std::uint64_t           begun_    = 0;     ///< when the first fill of the epoch began
+    bool                    asking_   = false; ///< the consumer waits
+    bool                    stopping_ = false;
+
+private:
+    bool claim_next(pinned*& from, slot*& to) noexcept {
+        if (!can_copy()) { return false; }
+        books_.copy(from, to);
+        return true;
+    }
+    pinned* fill() noexcept {
+        start_clock();
+        return stopping_ ? nullptr : books_.fill();
+    }
+    slot* fill_slot() noexcept {
+        start_clock();
+        return stopping_ ? nullptr : books_.fill_slot();
+    }
+    void start_clock() {
+        if (!books_.begun()) { begun_ = clock::now(); }
+    }
+
+    /// A producer waits until something is `there`, or the loader stops. Where a call-back should
+    /// come and does not, it looks whether the device still works: one that failed calls nobody.
+    template <class There>
+    void idle(guard& held, There there) {
+        auto const ready = [&] { return stopping_ || there(); };
+        if (ready()) { return; }
+        auto const since = clock::now();
+        ++idle_;
+        while (!ready()) {
+            if (books_.in_flight() == 0) {
+                gate_.wait(held, [&] { return ready() || books_.in_flight() != 0; });
+            } else if (!gate_.wait_for(held, patience, ready)) {
+                held.unlock();
+                look_after_copies();
+                held = gate_.hold();
+            }
+        }
+        --idle_;
+        figures_.slot_ns += clock::now() - since;
+    }
+
+    /// How long a copy may take before somebody asks the device: far longer than it takes.
+    static constexpr std::chrono::seconds patience{1};
+};
+
+} // namespace vram

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `unloader_core` is an unloader without its leases: the sink, its thread, and the memory.
+
+#include <vram/base/contract.hpp>             // expects
+#include <vram/base/worker.hpp>               // the thread of platforms where time is real
+#include <vram/concepts/powers.hpp>           // synchronous_resource
+#include <vram/transfer/kept_for_good.hpp>    // kept_for_good
+#include <vram/transfer/near_device.hpp>      // near_device
+#include <vram/transfer/slot_memory.hpp>      // slot_memory
+#include <vram/transfer/stage.hpp>            // stage
+#include <vram/transfer/unloader_options.hpp> // unloader_options
+#include <vram/transfer/unloader_ring.hpp>    // unloader_ring
+
+#include <algorithm> // max
+#include <cstddef>   // size_t, byte
+#include <exception> // exception_ptr, current_exception
+#include <memory>    // enable_shared_from_this
+#include <span>      // span
+#include <utility>   // move, exchange
+
+namespace vram {
+
+/// Everything that must live until the last result has ended.
+///
+/// Failure   the constructor throws what the resources throw, and keeps nothing
+/// Threads   the sink on a thread of its own, everything else on the program's
+template <class Platform, synchronous_resource Device, synchronous_resource Pinned, class Sink>
+class unloader_core final
+    : public unloader_ring<Platform>,
+      public std::enable_shared_from_this<unloader_core<Platform, Device, Pinned, Sink>> {
+    using ring   = unloader_ring<Platform>;
+    using memory = slot_memory<Platform, Device, Pinned>;
+
+public:
+    using typename ring::device;
+    using typename ring::pinned;
+    using typename ring::slot;
+    using typename ring::stream;
+
+    unloader_core(Sink sink, stream producer, Device on_device, Pinned on_host,
+                  unloader_options options)
+        : ring{complete(options), Platform::device_of(producer)},
+          sink_{std::move(sink)},
+          where_{Platform::device_of(producer)},
+          memory_{std::move(on_device), std::move(on_host), this->slots_, this->pinned_,
+                  this->lane_.view()} {
+        {
+            near_device<Platform> const near{where_, options.near_device};
+            pageable_ = memory_.take(options.batch_bytes, options.pageable_fallback);
+        }
+        thread_ = typename Platform::thread{where_, [this] { run(); }};
+    }
+    ~unloader_core() { shut_down(); }
+
+    /// Waits until the sink has had everything, and ends its thread.
+    void shut_down() noexcept {
+        if (std::exchange(down_, true)) { return; }
+        this->stop();
+        thread_.join();
+        if (!this->lane_.drain()) { kept_.keep(this->weak_from_this().lock()); }
+    }
+
+    [[nodiscard]] std::size_t pageable() const noexcept { return pageable_; }
+
+private:
+    static unloader_options complete(unloader_options o) {
+        expects(o.batch_bytes != 0, "unloader: a result has at least one byte");
+        o.depth = std::max<std::size_t>(o.depth, 1);
+        if (o.pinned_depth == 0) { o.pinned_depth = o.depth; }
+        if (o.device_depth == 0) { o.device_depth = o.depth; }
+        memory::check(o.pinned_depth + o.device_depth, o.batch_bytes, o.budget);
+        return o;
+    }
+
+    void run() {
+        stage<Platform>::name_thread("vram unloader");
+        near_device<Platform> const near{where_, this->options_.near_device};
+        while (pinned* const p = this->await_landed()) {
+            std::exception_ptr problem;
+            try {
+                if (std::exchange(p->in_flight, false)) { Platform::synchronize(p->left); }
+                stage<Platform> const shown{"vram sink"};
+                sink_(std::span<std::byte const>{p->memory, p->size}, p->index);
+            } catch (...) { problem = std::current_exception(); }
+            this->written(*p, std::move(problem));
+        }
+    }
+
+    Sink                      sink_;
+    device                    where_;
+    memory                    memory_;
+    std::size_t               pageable_ = 0;
+    bool                      down_     = false;
+    kept_for_good             kept_;
+    typename Platform::thread thread_;
+};
+
+} // namespace vram

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `unloader_options` is how far a program runs ahead of where its results go.
+
+#include <vram/base/align.hpp> // unsatisfiable
+
+#include <cstddef> // size_t
+
+namespace vram {
+
+/// Everything has a default that suits most programs.
+struct unloader_options {
+    /// Bytes that a result has at most.
+    std::size_t batch_bytes = std::size_t{4} << 20;
+    /// Results on their way: 2 overlap computing, copying and writing away; more only even out what
+    /// varies.
+    std::size_t depth = 2;
+    /// Pinned blocks, free again when the sink has had them. 0: `depth`.
+    std::size_t pinned_depth = 0;
+    /// Device blocks, free again once their copy is over. 0: `depth`.
+    std::size_t device_depth = 0;
+    /// Pinned and device bytes that may be taken together; checked before anything is.
+    std::size_t budget = unsatisfiable;
+    /// Whether pageable memory will do where no more can be pinned; the statistics count it.
+    bool pageable_fallback = false;
+    /// Whether pinned memory is taken, and read by the sink, near the device.
+    bool near_device = false;
+};
+
+} // namespace vram

@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `unloader_ring` is a loader's ring the other way round: full slots on the device become pinned
+/// blocks that a sink reads.
+
+#include <vram/base/error.hpp>                // report_error
+#include <vram/base/gate.hpp>                 // the gate of platforms where time is real
+#include <vram/layer/sure_wait.hpp>           // sure_wait
+#include <vram/transfer/copy_lane.hpp>        // copy_lane
+#include <vram/transfer/loader_error.hpp>     // loader_error
+#include <vram/transfer/pinned_slot.hpp>      // pinned_slot
+#include <vram/transfer/slot.hpp>             // slot
+#include <vram/transfer/slot_order.hpp>       // slot_order
+#include <vram/transfer/slot_queue.hpp>       // slot_queue
+#include <vram/transfer/stage.hpp>            // stage
+#include <vram/transfer/unloader_options.hpp> // unloader_options
+
+#include <chrono>    // seconds
+#include <cstddef>   // size_t
+#include <exception> // exception_ptr
+#include <utility>   // move
+#include <vector>    // vector
+
+namespace vram {
+
+/// Slots on the device go round: free, held by the program, full, free once their copy is over; the
+/// device waits for that, not the host. Pinned slots: empty, copying, landed, empty when the sink
+/// has had them. Whoever brings a full slot and an empty one together enqueues the copy.
+///
+/// Failure   of the sink or of a copy: thrown by each later call of the program's
+/// Threads   one of the program's, one of the sink's; nothing of the platform is called while the
+///           gate is held: a call-back may need it
+/// Cost      a result takes the gate a few times; nothing is allocated
+template <class Platform>
+class unloader_ring {
+public:
+    using slot   = vram::slot<Platform>;
+    using pinned = pinned_slot<Platform>;
+    using stream = typename Platform::stream;
+    using device = typename Platform::device;
+
+    unloader_ring(unloader_ring const&)            = delete;
+    unloader_ring& operator=(unloader_ring const&) = delete;
+
+    /// A slot to write the next result into; `s` waits for the copy of what was there. The host
+    /// waits where every slot is full, until the sink has had one.
+    slot& take(stream s) {
+        if (Platform::capturing(s)) { throw loader_error{loader_error::reason::capturing, index_}; }
+        slot* got = nullptr;
+        {
+            auto held = gate_.hold();
+            if (held_ == slots_.size()) {
+                throw loader_error{loader_error::reason::all_held, index_, held_, slots_.size()};
+            }
+            gate_.wait(held, [&] { return problem_ != nullptr || !free_.empty(); });
+            rethrow();
+            got = free_.pop();
+            ++held_;
+        }
+        try {
+            Platform::wait(s, got->copied);
+        } catch (...) {
+            give_back(*got);
+            throw;
+        }
+        got->size = 0;
+        return *got;
+    }
+
+    /// `bytes` of `s` are the next result, once `on` and whoever else writes there got here. Where
+    /// this throws, the slot is still the caller's.
+    void send(slot*& from, std::size_t bytes, stream on) {
+        if (bytes > options_.batch_bytes) {
+            throw loader_error{loader_error::reason::too_large, index_, bytes,
+                               options_.batch_bytes};
+        }
+        if (stopping_) { throw loader_error{loader_error::reason::ended, index_}; }
+        slot& s = *from;
+        s.record_users(on);
+        from    = nullptr; // from here on it is the ring's
+        s.size  = bytes;
+        s.index = index_++;
+        {
+            auto const held = gate_.hold();
+            --held_;
+            full_.push(s);
+        }
+        copy_all();
+    }
+    /// `s` is given back with nothing in it.
+    void give_back(slot& s) noexcept {
+        {
+            auto const held = gate_.hold();
+            --held_;
+            free_.push(s);
+        }
+        gate_.notify();
+    }
+    /// The same, where work that writes there may be under way.
+    void drop(slot& s, stream on) noexcept {
+        s.unsure = !sure_wait<Platform>(on, [on] { return Platform::device_of(on); });
+        for (stream const& other : s.others) {
+            bool const over =
+                sure_wait<Platform>(other, [&] { return Platform::device_of(other); });
+            s.unsure = s.unsure || !over;
+        }
+        s.forget_users();
+        if (!s.unsure) { give_back(s); }
+    }
+
+    /// The host waits until the sink has had everything.
+    void finish() {
+        auto held = gate_.hold();
+        gate_.wait(held, [&] { return problem_ != nullptr || idle(); });
+        rethrow();
+    }
+    [[nodiscard]] std::size_t sent() const noexcept { return index_; }
+    [[nodiscard]] std::size_t batch_bytes() const noexcept { return options_.batch_bytes; }
+
+protected:
+    /// `options` with every depth said.
+    unloader_ring(unloader_options const& options, device where)
+        : options_{options}, lane_{where}, landed_{options.pinned_depth, true} {
+        slots_.reserve(options.device_depth);
+        pinned_.reserve(options.pinned_depth);
+        for (std::size_t i = 0; i < options.device_depth; ++i) {
+            free_.push(slots_.emplace_back(where));
+        }
+        for (std::size_t i = 0; i < options.pinned_depth; ++i) {
+            pinned& p = pinned_.emplace_back(where, false);
+            p.owner   = this;
+            empty_.push(p);
+        }
+    }
+    ~unloader_ring() = default;
+
+    /// Waits until the sink has had everything, or has failed, and then lets its thread go.
+    void stop() noexcept {
+        {
+            auto held = gate_.hold();
+            gate_.wait(held, [&] { return problem_ != nullptr || idle(); });
+            stopping_ = true;
+            if (problem_ != nullptr && !told_) { report_error({.kind = mishap::platform_error}); }
+        }
+        gate_.notify();
+    }
+
+    /// The next result for the sink; null when it is let go.
+    pinned* await_landed() {
+        auto held = gate_.hold();
+        for (;;) {
+            auto const ready = [&] {
+                return stopping_ || (problem_ == nullptr && landed_.front() != nullptr);
+            };
+            if (in_flight_ == 0) {
+                gate_.wait(held, [&] { return ready() || in_flight_ != 0; });
+            }
+            if (ready() || gate_.wait_for(held, patience, ready)) { break; }
+            if (problem_ != nullptr) { // nothing more is written
+                gate_.wait(held, [&] { return stopping_; });
+                break;
+            }
+            held.unlock();
+            look_after_copies();
+            held = gate_.hold();
+        }
+        return stopping_ ? nullptr : landed_.pop();
+    }
+    /// The sink has had `p`, or failed over it.
+    void written(pinned& p, std::exception_ptr problem) noexcept {
+        {
+            auto const held = gate_.hold();
+            --in_flight_;
+            empty_.push(p);
+            if (problem != nullptr) { problem_ = std::move(problem); }
+        }
+        gate_.notify();
+        copy_all();
+    }
+
+    unloader_options    options_;
+    copy_lane<Platform> lane_;
+    std::vector<slot>   slots_;
+    std::vector<pinned> pinned_;
+
+private:
+    /// Enqueues copies as long as there is a full slot and an empty block; on the program's thread,
+    /// or the sink's, one at a time.
+    void copy_all() noexcept {
+        for (;;) {
+            slot*   from = nullptr;
+            pinned* to   = nullptr;
+            {
+                auto const held = gate_.hold();
+                if (copying_ || problem_ != nullptr || full_.empty() || empty_.empty()) { return; }
+                from     = full_.pop();
+                to       = empty_.pop();
+                copying_ = true;
+                ++in_flight_;
+                ++to->flight;
+            }
+            std::exception_ptr problem = copy(*from, *to);
+            {
+                auto const held = gate_.hold();
+                copying_        = false;
+                if (problem != nullptr) {
+                    if (problem_ == nullptr) { problem_ = std::move(problem); }
+                    --in_flight_;
+                }
+                if (!from->unsure) { free_.push(*from); }
+            }
+            gate_.notify();
+        }
+    }
+    std::exception_ptr copy(slot& from, pinned& to) noexcept {
+        stage<Platform> const shown{"vram copy"};
+        stream const          on      = lane_.view();
+        bool                  started = false;
+        try {
+            to.size  = from.size;
+            to.index = from.index;
+            from.await_users(on);
+            Platform::copy(on, to.memory, from.memory, from.size);
+            started = true;
+            Platform::record(to.left, on);
+            Platform::record(from.copied, on);
+        } catch (...) {
+            std::exception_ptr problem = std::current_exception();
+            if (started) {
+                bool const over = sure_wait<Platform>(on, [on] { return Platform::device_of(on); });
+                from.unsure = to.unsure = !over;
+            }
+            return problem;
+        }
+        try {
+            lane_.call_after(to.left, landed, &to);
+        } catch (...) { // the sink's thread waits for the event instead
+            report_error({.kind = mishap::platform_error, .pointer = to.memory});
+            to.in_flight = true;
+            land(to);
+        }
+        return nullptr;
+    }
+    static void landed(void* slot) {
+        pinned& p = *static_cast<pinned*>(slot);
+        static_cast<unloader_ring*>(p.owner)->land(p);
+    }
+    void land(pinned& p) noexcept {
+        {
+            auto const held = gate_.hold();
+            landed_.push(p);
+        }
+        gate_.notify();
+    }
+
+    /// A device that failed calls nobody: where a call-back does not come, somebody asks.
+    void look_after_copies() noexcept {
+        try {
+            for (pinned& p : pinned_) {
+                if (Platform::done(p.left)) { Platform::synchronize(p.left); }
+            }
+        } catch (...) {
+            {
+                auto const held = gate_.hold();
+                if (problem_ == nullptr) { problem_ = std::current_exception(); }
+            }
+            gate_.notify();
+        }
+    }
+
+    [[nodiscard]] bool idle() const noexcept { return full_.empty() && in_flight_ == 0; }
+    /// With the gate held: what went wrong on another thread, now and from now on.
+    void rethrow() {
+        if (problem_ == nullptr) { return; }
+        told_ = true;
+        std::rethrow_exception(problem_);
+    }
+
+    static constexpr std::chrono::seconds patience{1};
+
+    typename Platform::gate gate_;
+    slot_queue<slot>        free_;
+    slot_queue<slot>        full_; ///< waits for a pinned block
+    slot_queue<pinned>      empty_;
+    slot_order<pinned>      landed_; ///< waits for the sink, in order
+    std::exception_ptr      problem_;
+    std::size_t             index_     = 0;
+    std::size_t             held_      = 0; ///< slots that the program has
+    std::size_t             in_flight_ = 0; ///< between a copy's beginning and the sink's end
+    bool                    copying_   = false;
+    bool                    stopping_  = false;
+    bool                    told_      = false;
+};
+
+} // namespace vram

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// The unloader on CUDA: that what the sink gets is what the device had.
+#include <vram/transfer/unloader.hpp> // first: the header stands alone
+
+#include <vram/cuda/cuda.hpp>
+#include <vram/transfer/loader.hpp>
+
+#include "machine.hpp"
+
+#include <cstring>
+#include <span>
+#include <vector>
+
+using namespace vram;
+using doubles::mishaps;
+using tests::machine;
+
+namespace cuda_unloader {
+constexpr std::size_t result_bytes = std::size_t{1} << 16;
+
+/// How many results were whole, and in their order.
+struct in_order {
+    std::size_t* right;
+
+    void operator()(std::span<std::byte const> result, std::size_t index) const {
+        std::byte const expected{static_cast<unsigned char>(index)};
+        bool            whole = result.size() == result_bytes && index == *right;
+        for (std::byte b : result) { whole = whole && b == expected; }
+        *right += whole;
+    }
+};
+} // namespace cuda_unloader
+using namespace cuda_unloader;
+
+TEST_CASE("unloader on CUDA: what the device wrote arrives, in order, in every shape") {
+    machine const     here;
+    cuda_stream const stream;
+    for (std::size_t pinned : {1U, 2U, 4U}) {
+        for (std::size_t device : {1U, 3U}) {
+            std::size_t right = 0;
+            {
+                unloader out{in_order{&right},
+                             stream,
+                             {.batch_bytes  = result_bytes,
+                              .pinned_depth = pinned,
+                              .device_depth = device,
+                              .near_device  = true}};
+                for (int i = 0; i < 30; ++i) {
+                    auto r = out.next();
+                    cuda_fill(stream, r.data(), std::byte(static_cast<unsigned char>(i)),
+                              result_bytes);
+                    r.send();
+                }
+                out.finish();
+                CHECK(right == 30);
+            }
+        }
+    }
+}
+
+TEST_CASE("unloader on CUDA: out of a loader, pushed, with nobody waiting for the device") {
+    machine const     here;
+    cuda_stream const stream;
+    std::size_t       right = 0;
+    auto const        fill  = [](std::span<std::byte> to, std::size_t index) -> std::size_t {
+        if (index >= 40) { return 0; }
+        std::memset(to.data(), static_cast<int>(index), to.size());
+        return to.size();
+    };
+    {
+        loader   load{fill, stream, {.batch_bytes = result_bytes, .producers = 2}};
+        unloader out{in_order{&right}, stream, {.batch_bytes = result_bytes, .depth = 3}};
+#ifdef VRAM_CUDART_DOUBLE
+        auto const waits = [] {
+            return doubles::cudart::calls("cudaEventSynchronize") +
+                   doubles::cudart::calls("cudaStreamSynchronize") +
+                   doubles::cudart::calls("cudaEventQuery");
+        };
+        auto const before = waits();
+#endif
+        for (auto& b : load) { out.push(b.span<std::byte>()); }
+        out.finish();
+#ifdef VRAM_CUDART_DOUBLE
+        CHECK(waits() == before);
+#endif
+    }
+    CHECK(right == 40);
+}
+
+#ifdef VRAM_CUDART_DOUBLE
+TEST_CASE("unloader on CUDA: whichever call fails, at whatever moment, nothing is lost") {
+    machine const     here;
+    cuda_stream const stream;
+    bool              struck = true;
+    for (std::uint64_t n = 1; struck; ++n) {
+        REQUIRE(n < 1000);
+        CAPTURE(n);
+        mishaps const told;
+        auto const    before = doubles::cudart::out();
+        std::size_t   right  = 0;
+        bool          threw  = false;
+        doubles::cudart::fail_nth(n, cudaErrorUnknown);
+        try {
+            unloader out{in_order{&right}, stream, {.batch_bytes = result_bytes}};
+            for (int i = 0; i < 5; ++i) {
+                auto r = out.next();
+                cuda_fill(stream, r.data(), std::byte(static_cast<unsigned char>(i)), result_bytes);
+                r.send();
+            }
+            out.finish();
+        } catch (cuda_error const&) { threw = true; } catch (out_of_memory const&) {
+            threw = true;
+        }
+        struck = doubles::cudart::forgive();
+        CHECK((threw || right == 5));
+        CHECK((struck || !threw));
+        cudaSetDevice(0);
+        (void)cudaGetLastError();
+        CHECK(doubles::cudart::out() == before);
+    }
+}
+#endif

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/transfer/home_process.hpp> // first: the header stands alone
+
+#include <doctest/doctest.h>
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+TEST_CASE("home_process: a child is not at home") {
+    vram::home_process const made;
+    CHECK(made.here());
+    pid_t const child = ::fork();
+    if (child == 0) { ::_exit(made.here() ? 1 : 0); }
+    int status = 0;
+    REQUIRE(::waitpid(child, &status, 0) == child);
+    CHECK(WEXITSTATUS(status) == 0);
+    CHECK(made.here());
+}

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+// Failures of everything that a loader stands on, and loaders that are left at any moment. (The
+// numbers are those of the behaviours listed in docs/loading.md.)
+#include <vram/transfer/loader.hpp> // first: the header stands alone
+
+#include <vram/sim/sim.hpp>
+#include <vram/source/host_resource.hpp>
+
+#include "../doubles/bombing.hpp"
+#include "../doubles/mishaps.hpp"
+#include "../laws/effort.hpp"
+#include "feeding.hpp"
+
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <vector>
+
+using namespace vram;
+using namespace std::chrono_literals;
+using feeding::numbered;
+
+#if defined __SANITIZE_ADDRESS__
+#define VRAM_LOADER_FAULTS_ASAN
+#elif defined __has_feature
+#if __has_feature(address_sanitizer)
+#define VRAM_LOADER_FAULTS_ASAN
+#endif
+#endif
+
+namespace loader_faults {
+
+/// Under AddressSanitizer a loader costs ten times as much.
+#ifdef VRAM_LOADER_FAULTS_ASAN
+constexpr bool watched = true;
+#else
+constexpr bool watched = false;
+#endif
+
+/// A loop with everything in it: a further stream, a batch that is kept, an early release.
+std::size_t whole_loop(loader_options options, std::size_t batches = 6) {
+    sim_stream stream, other;
+    options.batch_bytes = numbered::bytes;
+    std::size_t seen    = 0;
+    {
+        batch<sim_platform> kept;
+        loader              load{numbered{batches}, stream, options};
+        for (auto& b : load) {
+            feeding::use(stream, b);
+            if (b.index() % 3 == 1) { b.used_on(other); }
+            CHECK(b.index() == seen++);
+            if (b.index() % 3 == 2) { b.release(); }
+            if (b.index() == 3 && options.depth > 1) { kept = std::move(b); }
+        }
+    }
+    return seen;
+}
+
+/// Fails the n-th call of a kind, for every n that there is. Whatever happens is told by an
+/// exception or to the sink, or is not to be noticed; nothing is lost, and nobody waits for ever.
+void walk(sim_call_kind kind, loader_options options, sim_fault fault = {}) {
+    std::uint64_t const most = laws::of_many(200, 20);
+    for (std::uint64_t n = 1; n <= most; ++n) {
+        CAPTURE(n);
+        CAPTURE(static_cast<unsigned>(kind));
+        CAPTURE(options.depth);
+        CAPTURE(options.producers);
+        CAPTURE((options.call_back * 100 + options.check * 10 + options.timing));
+        doubles::mishaps const told;
+        sim_node               node{{.on_report = sim_on_report::collect}};
+        node.faults().at(kind, n, fault);
+        bool        failed = false;
+        std::size_t seen   = 0;
+        try {
+            seen = whole_loop(options);
+        } catch (std::exception const&) { failed = true; }
+        bool const hit = node.faults().calls(kind) >= n;
+        CHECK((failed || seen == 6));
+        CHECK((hit || !failed));
+        node.faults().clear();
+        try {
+            sim_platform::synchronize(sim_device{});
+        } catch (sim_error const&) {} // a kernel's or a copy's own, not yet told
+        if (fault.sticky) {           // no wait vouches for anything: it stays, and that is told
+            CHECK((!hit || told.count(mishap::platform_error) > 0));
+            node.set_checks({.leaks = false});
+        }
+        node.finish();
+        for (auto const& r : node.reports()) { MESSAGE(r.text()); }
+        CHECK(node.reports().empty());
+        if (!hit) { return; }
+    }
+    CHECK(most < 200); // the walk came to its end
+}
+
+} // namespace loader_faults
+using namespace loader_faults;
+
+// 11, 12
+TEST_CASE("loader: whichever call of the platform fails, at whatever moment, nothing is lost") {
+    using enum sim_call_kind;
+    for (auto const& options : {loader_options{.depth = 2},
+                                {.depth = 0},
+                                {.depth = 2, .producers = 3, .pinned_depth = 3},
+                                {.depth = 2, .call_back = false},
+                                {.depth = 2, .check = true},
+                                {.depth = 2, .timing = true}}) {
+        for (auto kind : {allocate, allocate_host, create_stream, create_event, copy, record, wait,
+                          launch, synchronize, query}) {
+            walk(kind, options);
+        }
+    }
+}
+
+// 11
+TEST_CASE("loader: a device that fails while it works ends the loop with its error") {
+    using enum sim_call_kind;
+    for (auto kind : {copy, launch}) {
+        walk(kind, {.depth = 2}, {.status = sim_status::launch_failed, .later = true});
+        walk(kind, {.depth = 2},
+             {.status = sim_status::launch_failed, .later = true, .sticky = true});
+    }
+}
+
+TEST_CASE(
+    "loader: a device that is lost ends the loop, and nobody waits for a call that does not come") {
+    for (std::uint64_t n = 1; n <= laws::of_many(60, 6); ++n) {
+        doubles::mishaps const told;
+        sim_node               node{{.on_report = sim_on_report::collect}};
+        sim_stream             stream;
+        node.faults().at(sim_call_kind::copy, n, {.lost = true});
+        bool failed = false;
+        try {
+            for (auto& b : loader{numbered{50}, stream, {.batch_bytes = numbered::bytes}}) {
+                feeding::use(stream, b);
+            }
+        } catch (sim_error const& e) {
+            failed = true;
+            CHECK(e.status() == sim_status::device_lost);
+        }
+        CHECK(failed == (n <= 50));
+        node.set_checks({.leaks = false}); // what a lost device does not take back
+    }
+}
+
+TEST_CASE("loader: whichever allocation of the host fails while it is made, nothing is left") {
+    std::uint64_t n   = 1;
+    bool          hit = true;
+    for (; hit; ++n) {
+        bool failed = false;
+        {
+            doubles::bombing armed{n};
+            try {
+                loader load{numbered{3},
+                            host_platform::stream{},
+                            {.batch_bytes = numbered::bytes, .producers = 2}};
+                hit              = armed.defuse();
+                std::size_t seen = 0;
+                for (auto& b : load) { seen += b.index() == seen; }
+                failed = seen != 3;
+            } catch (std::bad_alloc const&) {
+                failed = true;
+                hit    = armed.defuse();
+            }
+        }
+        CHECK(failed == hit);
+        REQUIRE(n < 1000);
+    }
+    CHECK(n > 5);
+}
+
+// 11
+TEST_CASE("loader: a restart that fails can be tried again") {
+    struct stubborn {
+        int*        refusals;
+        std::size_t operator()(std::span<std::byte> to, std::size_t index) const {
+            return numbered{3}(to, index);
+        }
+        void restart() {
+            if (--*refusals >= 0) { throw *refusals; }
+        }
+    };
+    sim_node   node;
+    sim_stream stream;
+    int        refusals = 2;
+    loader     load{stubborn{&refusals}, stream, {.batch_bytes = numbered::bytes}};
+    auto const count = [&] {
+        std::size_t seen = 0;
+        for (auto& b : load) { seen += b.index() == seen; }
+        return seen;
+    };
+    CHECK(count() == 3);
+    CHECK_THROWS_AS(load.restart(), int);
+    CHECK_THROWS_AS(load.restart(), int);
+    load.restart();
+    CHECK(count() == 3);
+}
+
+// 12, 13
+TEST_CASE("loader: a hundred thousand of them, left at any moment, leave nothing behind") {
+    sim_random         random{20261122};
+    std::size_t        wrong  = 0;
+    constexpr unsigned rounds = laws::of_many(watched ? 20'000 : 100'000, 2'000);
+    for (unsigned round = 0; round < rounds; ++round) {
+        auto const           batches = random.below(6);
+        auto const           leave   = random.below(7);
+        loader_options const options{.batch_bytes = numbered::bytes,
+                                     .depth       = random.below(4),
+                                     .producers   = 1 + random.below(3) % 2,
+                                     .ordered     = random.below(4) != 0,
+                                     .check       = random.below(8) == 0};
+        auto const           fill = [&](std::span<std::byte> to, std::size_t index) {
+            if (index == leave && leave < 2) { throw index; }
+            std::size_t const n = index < batches ? to.size() : 0;
+            for (std::size_t i = 0; i < n; i += sizeof index) {
+                std::memcpy(to.data() + i, &index, sizeof index);
+            }
+            return n;
+        };
+        batch<host_platform> kept;
+        try {
+            loader load{fill, host_platform::stream{}, options};
+            if (leave == 6) { continue; } // never read
+            for (auto& b : load) {
+                for (std::size_t x : b.span<std::size_t>()) { wrong += x != b.index(); }
+                if (b.index() == leave) {
+                    if (round % 3 == 0) { kept = std::move(b); }
+                    if (round % 3 == 1) { throw std::size_t{9}; }
+                    break;
+                }
+            }
+        } catch (std::size_t) {}
+    }
+    CHECK(wrong == 0);
+}
+
+// 12
+TEST_CASE("loader: a source that takes long is told that nobody waits for it") {
+    for (std::size_t producers : {1U, 3U}) {
+        std::atomic<int> heard = 0;
+        auto const fill = [&](std::span<std::byte> to, std::size_t index, std::stop_token stop) {
+            if (index == 0) { return to.size(); }
+            while (!stop.stop_requested()) { std::this_thread::yield(); }
+            ++heard;
+            return to.size();
+        };
+        {
+            loader load{fill,
+                        host_platform::stream{},
+                        {.batch_bytes = 64, .producers = producers, .pinned_depth = 4}};
+            for (auto& b : load) {
+                CHECK(b.index() == 0);
+                break;
+            }
+        }
+        CHECK(heard <= static_cast<int>(producers));
+    }
+}

@@ -1,0 +1,436 @@
+// SPDX-License-Identifier: Apache-2.0
+// The order of a loader's batches, its end and its errors, with one producer and with several. (The
+// numbers are those of the behaviours listed in docs/loading.md.)
+#include <vram/transfer/loader.hpp> // first: the header stands alone
+
+#include <vram/sim/sim.hpp>
+#include <vram/source/host_resource.hpp>
+
+#include "../laws/effort.hpp"
+#include "feeding.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <thread>
+#include <vector>
+
+using namespace vram;
+using namespace std::chrono_literals;
+using feeding::numbered;
+
+namespace loader_order {
+
+template <class Loader>
+std::vector<std::size_t> indices(Loader& load, sim_stream_view stream) {
+    std::vector<std::size_t> seen;
+    for (auto& b : load) {
+        seen.push_back(b.index());
+        feeding::use(stream, b);
+    }
+    return seen;
+}
+std::vector<std::size_t> up_to(std::size_t n) {
+    std::vector<std::size_t> all(n);
+    for (std::size_t i = 0; i < n; ++i) { all[i] = i; }
+    return all;
+}
+
+/// Batch `i` takes a time of its own to fill; the checker sees the writing.
+struct uneven {
+    std::size_t batches;
+
+    std::size_t operator()(std::span<std::byte> to, std::size_t index) const {
+        if (index >= batches) { return 0; }
+        sim_node::current().work(sim_time{1000 * ((index * 7) % 5 + 1)});
+        return numbered{batches}(to, index);
+    }
+};
+
+} // namespace loader_order
+using namespace loader_order;
+
+// 10
+TEST_CASE("loader: with several producers batches come in order all the same, and whole") {
+    for (std::size_t producers : {2U, 3U, 8U}) {
+        for (std::size_t batches : {0U, 1U, 2U, 7U, 8U, 9U, 30U}) {
+            sim_node    node;
+            sim_stream  stream;
+            std::size_t seen = 0, right = 0;
+            {
+                loader load{uneven{batches},
+                            stream,
+                            {.batch_bytes = numbered::bytes, .producers = producers}};
+                for (auto& b : load) {
+                    CHECK(b.index() == seen++);
+                    sim_launch(stream, {.reads = {{b.data(), b.size()}}},
+                               [numbers = b.span<std::size_t>(), at = b.index(), &right] {
+                                   for (std::size_t x : sim_view(numbers)) { right += x == at; }
+                               });
+                }
+                stream.synchronize();
+            }
+            CHECK(seen == batches);
+            CHECK(right == batches * numbered::count);
+            node.finish();
+            CHECK(node.reports().empty());
+        }
+    }
+}
+
+// 10
+TEST_CASE("loader: on request batches come as they are filled, each of them once") {
+    sim_node   node;
+    sim_stream stream;
+    auto const fill = [&](std::span<std::byte> to, std::size_t index) -> std::size_t {
+        if (index == 12) { return 0; }
+        node.work(index % 4 == 0 ? 100us : 1us); // one in four is slow
+        return to.size();
+    };
+    loader load{fill, stream, {.batch_bytes = 64, .producers = 4, .ordered = false}};
+    auto   seen = indices(load, stream);
+    CHECK(seen.size() == 12);
+#if !defined VRAM_TESTS_TSAN
+    CHECK(seen != up_to(12));
+    CHECK(seen.front() != 0);
+#endif
+    std::sort(seen.begin(), seen.end());
+    CHECK(seen == up_to(12));
+}
+
+// 10
+TEST_CASE("loader: producers fill at the same time") {
+#if !defined VRAM_TESTS_TSAN
+    for (std::size_t producers : {1U, 2U, 4U}) {
+        sim_node   node{{.host_bandwidth = 1_GB, .copy_latency = sim_time{0}}};
+        sim_stream stream;
+        auto const fill = [&](std::span<std::byte> to, std::size_t index) -> std::size_t {
+            if (index == 20) { return 0; }
+            node.work(40us);
+            return to.size();
+        };
+        loader load{fill, stream, {.batch_bytes = 1000, .producers = producers, .pinned_depth = 8}};
+        sim_time const from = node.now();
+        CHECK(indices(load, stream) == up_to(20));
+        CHECK(node.now() - from == 20 / static_cast<int>(producers) * 40us);
+        CHECK(load.statistics().fill_ns == 20 * 40'000);
+        CHECK(load.statistics().producers == producers);
+    }
+#endif
+}
+
+// 14
+TEST_CASE("loader: the end is where the first batch is missing, whatever lies beyond it") {
+    for (std::size_t producers : {1U, 2U, 4U}) {
+        sim_node   node;
+        sim_stream stream;
+        auto const fill = [&](std::span<std::byte> to, std::size_t index) -> std::size_t {
+            if (index == 5) {
+                node.work(50us); // the others are far ahead by then
+                return 0;
+            }
+            return to.size();
+        };
+        loader load{fill, stream, {.batch_bytes = 64, .producers = producers}};
+        CHECK(indices(load, stream) == up_to(5));
+        CHECK(load.statistics().batches == 5);
+    }
+}
+
+// 11
+TEST_CASE("loader: an error is thrown at its index, after all batches before it") {
+    for (std::size_t producers : {1U, 2U, 4U}) {
+        for (bool ordered : {true, false}) {
+            sim_node   node;
+            sim_stream stream;
+            auto const fill = [&](std::span<std::byte> to, std::size_t index) -> std::size_t {
+                if (index == 5 || index == 6) { throw index; }
+                if (index < 5) { node.work(sim_time{10'000 * (5 - index)}); }
+                return to.size();
+            };
+            loader load{
+                fill, stream, {.batch_bytes = 64, .producers = producers, .ordered = ordered}};
+            std::vector<std::size_t> seen;
+            std::size_t              thrown = 0;
+            auto                     at     = load.begin();
+            try {
+                for (; at != load.end(); ++at) { seen.push_back(at->index()); }
+            } catch (std::size_t index) { thrown = index; }
+            CHECK(thrown == 5);
+            CHECK(at == load.end()); // and stays there
+            std::sort(seen.begin(), seen.end());
+            seen.erase(std::find_if(seen.begin(), seen.end(), [](auto i) { return i > 5; }),
+                       seen.end()); // in no order, later ones may have been first
+            CHECK(seen == up_to(5));
+        }
+    }
+}
+
+TEST_CASE("loader: a source that is not told the index is asked by one thread") {
+    std::atomic<int> inside = 0, most = 0;
+    std::size_t      made = 0;
+    auto const       fill = [&](std::span<std::byte> to) -> std::size_t {
+        most = std::max<int>(most, ++inside);
+        --inside;
+        return made++ < 20 ? to.size() : 0;
+    };
+    loader      load{fill, host_platform::stream{}, {.batch_bytes = 64, .producers = 8}};
+    std::size_t seen = 0;
+    for (auto& b : load) { CHECK(b.index() == seen++); }
+    CHECK(seen == 20);
+    CHECK(most == 1);
+    CHECK(load.statistics().producers == 1);
+}
+
+// 15
+TEST_CASE("loader: the last batch is kept as it is, dropped, or padded") {
+    for (std::size_t depth : {0U, 1U, 2U, 3U}) {
+        for (std::size_t producers : {1U, 3U}) {
+            auto const fill = [](std::span<std::byte> to, std::size_t index) -> std::size_t {
+                std::size_t const n = index < 4 ? 64 : index == 4 ? 10 : 0;
+                for (std::size_t i = 0; i < n; ++i) { to[i] = std::byte{7}; }
+                return n;
+            };
+            auto const sizes = [&](last_batch last) {
+                std::vector<std::size_t> seen;
+                loader                   load{fill,
+                            host_platform::stream{},
+                                              {.batch_bytes = 64,
+                                               .depth       = depth,
+                                               .producers   = producers,
+                                               .last        = last,
+                                               .pad_with    = std::byte{9}}};
+                for (auto& b : load) {
+                    seen.push_back(b.size());
+                    for (std::size_t i = 0; i < b.size(); ++i) {
+                        REQUIRE(b.data()[i] == std::byte(i < b.filled() ? 7 : 9));
+                    }
+                    CHECK(b.filled() == (b.index() < 4 ? 64 : 10));
+                }
+                load.restart(); // nothing was left behind
+                std::size_t again = 0;
+                for (auto& b : load) { again += b.index() == again; }
+                CHECK(again == seen.size());
+                return seen;
+            };
+            CHECK(sizes(last_batch::keep) == std::vector<std::size_t>{64, 64, 64, 64, 10});
+            CHECK(sizes(last_batch::drop) == std::vector<std::size_t>{64, 64, 64, 64});
+            CHECK(sizes(last_batch::pad) == std::vector<std::size_t>{64, 64, 64, 64, 64});
+        }
+    }
+}
+
+// 16
+TEST_CASE("loader: it restarts after its end or a stop, and only then") {
+    for (std::size_t depth : {0U, 1U, 2U}) {
+        sim_node   node;
+        sim_stream stream;
+        loader     load{numbered{5}, stream, {.batch_bytes = numbered::bytes, .depth = depth}};
+        for (int epoch = 0; epoch < 3; ++epoch) {
+            std::size_t seen = 0;
+            for (auto& b : load) {
+                CHECK(b.index() == seen++);
+                feeding::use(stream, b);
+                if (b.index() == 2) {
+                    try {
+                        load.restart();
+                        FAIL("it has not ended");
+                    } catch (loader_error const& e) {
+                        CHECK(e.why() == loader_error::reason::not_ended);
+                    }
+                    break;
+                }
+            }
+            load.stop();
+            load.restart();
+            seen = 0;
+            for (auto& b : load) {
+                CHECK(b.index() == seen++);
+                feeding::use(stream, b);
+            }
+            CHECK(seen == 5);
+            load.restart();
+        }
+        stream.synchronize();
+        CHECK(node.reports().empty());
+    }
+}
+
+TEST_CASE("loader: a batch that was kept stays through the next epoch") {
+    sim_node            node;
+    sim_stream          stream;
+    loader              load{numbered{4}, stream, {.batch_bytes = numbered::bytes, .depth = 2}};
+    batch<sim_platform> kept;
+    for (auto& b : load) {
+        if (b.index() == 3) { kept = std::move(b); }
+    }
+    load.restart();
+    std::size_t seen = 0;
+    for (auto& b : load) {
+        CHECK(b.data() != kept.data());
+        feeding::use(stream, b);
+        ++seen;
+    }
+    CHECK(seen == 4);
+    feeding::use(stream, kept);
+    kept.release();
+    stream.synchronize();
+    CHECK(node.reports().empty());
+}
+
+namespace loader_order {
+/// A class with everything that a source may say.
+struct whole_source {
+    std::size_t               batches;
+    std::vector<std::size_t>* asked;
+
+    std::size_t fill(std::span<std::byte> to, std::size_t index, std::stop_token) {
+        asked->push_back(index);
+        return to.size();
+    }
+    [[nodiscard]] std::size_t size() const { return batches; }
+    [[nodiscard]] std::size_t batch_bytes() const { return 128; }
+    void                      restart() { asked->clear(); }
+};
+} // namespace loader_order
+
+TEST_CASE("loader: a source says its size and its batches' bytes, and is not asked beyond") {
+    std::vector<std::size_t> asked;
+    loader                   load{whole_source{6, &asked}, host_platform::stream{}};
+    std::size_t              seen = 0;
+    for (auto& b : load) {
+        CHECK(b.size() == 128);
+        ++seen;
+    }
+    CHECK(seen == 6);
+    CHECK(asked == up_to(6));
+    load.restart();
+    for (auto& b : load) { CHECK(b.source_index() == b.index()); }
+    CHECK(asked == up_to(6));
+}
+
+// 16
+TEST_CASE("loader: each epoch has an order of its own, and a seed the same ones again") {
+    auto const epochs = [](std::uint64_t seed, std::size_t producers) {
+        std::vector<std::size_t>              asked;
+        std::vector<std::vector<std::size_t>> all;
+        auto const fill = [](std::span<std::byte> to, std::size_t) { return to.size(); };
+        struct sized : decltype(fill) {
+            [[nodiscard]] std::size_t size() const { return 50; }
+        };
+        loader load{sized{fill},
+                    host_platform::stream{},
+                    {.batch_bytes = 64, .producers = producers, .shuffle = true, .seed = seed}};
+        for (int e = 0; e < 3; ++e) {
+            all.emplace_back();
+            for (auto& b : load) {
+                CHECK(b.index() == all.back().size());
+                all.back().push_back(b.source_index());
+            }
+            auto sorted = all.back();
+            std::sort(sorted.begin(), sorted.end());
+            CHECK(sorted == up_to(50));
+            load.restart();
+        }
+        CHECK(all[0] != all[1]);
+        CHECK(all[1] != all[2]);
+        return all;
+    };
+    auto const first = epochs(3, 1);
+    CHECK(first == epochs(3, 1));
+    CHECK(first == epochs(3, 4));
+    CHECK(first != epochs(9, 1));
+}
+
+TEST_CASE("loader: a source that does not say its size is not shuffled") {
+    sim_node   node;
+    sim_stream stream;
+    try {
+        loader const load{numbered{3}, stream, {.shuffle = true}};
+        FAIL("nobody knows how many there are");
+    } catch (loader_error const& e) { CHECK(e.why() == loader_error::reason::no_size); }
+    CHECK(node.figures().allocations == 0);
+}
+
+// 18
+TEST_CASE("loader: a batch that does not come in time is told with what everybody does") {
+#if !defined VRAM_TESTS_TSAN
+    sim_node   node;
+    sim_stream stream;
+    auto const fill = [&](std::span<std::byte> to, std::size_t index) -> std::size_t {
+        if (index == 3) { return 0; }
+        node.work(index == 1 ? 10ms : 10us);
+        return to.size();
+    };
+    loader      load{fill, stream, {.batch_bytes = 64, .timeout = 4ms}};
+    std::size_t seen = 0, late = 0;
+    auto        at = load.begin();
+    for (bool more = true; more;) {
+        try {
+            more = at != load.end();
+            if (more) {
+                CHECK(at->index() == seen++);
+                ++at;
+            }
+        } catch (loader_error const& e) {
+            ++late;
+            CHECK(e.why() == loader_error::reason::timed_out);
+            CHECK(e.index() == 1);
+            CHECK(e.states() == slot_states{.empty = 1, .filling = 1, .unused = 2});
+        }
+    }
+    CHECK(seen == 3); // nothing was lost
+    CHECK(late == 2);
+#endif
+}
+
+TEST_CASE("loader: the timeout of a real machine is a real one") {
+    std::atomic<bool> asked = false, go = false;
+    auto const        fill = [&](std::span<std::byte> to, std::size_t index) -> std::size_t {
+        asked = true;
+        while (!go) { std::this_thread::yield(); }
+        return index < 2 ? to.size() : 0;
+    };
+    loader load{fill, host_platform::stream{}, {.batch_bytes = 64, .timeout = 2ms}};
+    auto   at = load.begin();
+    while (!asked) { std::this_thread::yield(); }
+    try {
+        (void)*at;
+        FAIL("the source does not go on");
+    } catch (loader_error const& e) {
+        CHECK(e.why() == loader_error::reason::timed_out);
+        CHECK(e.states().filling == 1);
+        CHECK(load.states().filling == 1);
+    }
+    go               = true;
+    std::size_t seen = 0;
+    for (bool more = true; more;) {
+        try {
+            more = at != load.end();
+            if (more) {
+                ++seen;
+                ++at;
+            }
+        } catch (loader_error const&) {} // a slow machine
+    }
+    CHECK(seen == 2);
+}
+
+// 20
+TEST_CASE("loader: a source without end ends by stop, also with several producers") {
+    for (std::size_t producers : {1U, 4U}) {
+        sim_node   node;
+        sim_stream stream;
+        loader     load{uneven{static_cast<std::size_t>(-1)},
+                    stream,
+                        {.batch_bytes = numbered::bytes, .producers = producers}};
+        for (auto& b : load) {
+            feeding::use(stream, b);
+            if (b.index() == 20) { load.stop(); }
+        }
+        stream.synchronize();
+        CHECK(node.reports().empty());
+    }
+}

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/transfer/near_device.hpp> // first: the header stands alone
+
+#include <vram/source/host_platform.hpp>
+
+#include <doctest/doctest.h>
+
+using namespace vram;
+
+namespace near_devices {
+struct counted_guard {
+    explicit counted_guard(host_platform::device) { ++made; }
+    ~counted_guard() { ++ended; }
+    static inline int made = 0, ended = 0;
+};
+struct knowing : host_platform {
+    using near_device = counted_guard;
+};
+} // namespace near_devices
+using near_devices::counted_guard;
+using near_devices::knowing;
+
+TEST_CASE("near_device: the platform's guard lives for the scope, if it is wanted") {
+    static_assert(has_near_device<knowing> && !has_near_device<host_platform>);
+    { near_device<knowing> const unwanted{{}, false}; }
+    CHECK(counted_guard::made == 0);
+    {
+        near_device<knowing> const wanted{{}, true};
+        CHECK(counted_guard::made == 1);
+        CHECK(counted_guard::ended == 0);
+    }
+    CHECK(counted_guard::ended == 1);
+    near_device<host_platform> const nothing{{}, true};
+}

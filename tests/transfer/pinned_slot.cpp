@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/transfer/pinned_slot.hpp> // first: the header stands alone
+
+#include <vram/sim/sim.hpp>
+#include <vram/source/host_platform.hpp>
+
+#include <doctest/doctest.h>
+
+using namespace vram;
+
+template struct vram::pinned_slot<sim_platform>;
+template struct vram::pinned_slot<host_platform>;
+
+TEST_CASE("pinned_slot: a new one is empty, and no copy of it is under way") {
+    sim_node                        node;
+    pinned_slot<sim_platform> const p{sim_device::current(), false};
+    CHECK(p.memory == nullptr);
+    CHECK(p.now == pinned_slot<sim_platform>::state::empty);
+    CHECK(p.flight == 0);
+    CHECK_FALSE((p.in_flight || p.unmeasured || p.pageable));
+    CHECK(p.left.done());
+}
+
+TEST_CASE("pinned_slot: copies can be timed where the platform has the time") {
+    static_assert(has_timing<sim_platform>);
+    static_assert(!has_timing<host_platform>);
+    sim_node                  node;
+    sim_stream                stream;
+    pinned_slot<sim_platform> p{sim_device::current(), true};
+    p.begun.record(stream);
+    sim_launch(stream, {.duration = sim_time{5000}});
+    p.left.record(stream);
+    stream.synchronize();
+    CHECK(sim_platform::elapsed(p.begun, p.left) == 5000);
+}

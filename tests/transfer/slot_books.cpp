@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/transfer/slot_books.hpp> // first: the header stands alone
+
+#include <vram/source/host_platform.hpp>
+#include <vram/transfer/pinned_slot.hpp>
+#include <vram/transfer/slot.hpp>
+
+#include <doctest/doctest.h>
+
+#include <stdexcept>
+
+using namespace vram;
+
+namespace bookkeeping {
+using slot   = vram::slot<host_platform>;
+using pinned = pinned_slot<host_platform>;
+using books  = slot_books<slot, pinned>;
+
+/// Books of two pinned slots and two on the device.
+struct pair_of_books {
+    pinned p[2] = {pinned{{}, false}, pinned{{}, false}};
+    slot   s[2] = {slot{{}}, slot{{}}};
+    books  b{2, 2, true};
+
+    pair_of_books() {
+        for (pinned& each : p) { b.add(each); }
+        for (slot& each : s) { b.add(each); }
+    }
+    /// One batch from an empty slot to a ready one.
+    void bring() {
+        pinned* const from = b.fill();
+        b.filled(*from);
+        pinned* f = nullptr;
+        slot*   t = nullptr;
+        b.copy(f, t);
+        CHECK(f == from);
+        b.copied(*t, nullptr);
+        b.land(*f);
+    }
+};
+} // namespace bookkeeping
+using bookkeeping::books;
+using bookkeeping::pair_of_books;
+
+TEST_CASE("slot_books: a batch goes round, and its slots with it") {
+    pair_of_books all;
+    for (std::size_t i = 0; i < 5; ++i) {
+        all.bring();
+        CHECK(all.b.states() == slot_states{.empty = 2, .unused = 1, .ready = 1});
+        auto* const s = all.b.take();
+        REQUIRE(s != nullptr);
+        CHECK(s->index == i);
+        CHECK(all.b.states().held == 1);
+        all.b.give(*s);
+    }
+    CHECK_FALSE(all.b.exhausted());
+}
+
+TEST_CASE("slot_books: a copy in flight is one until it lands") {
+    pair_of_books all;
+    auto* const   p = all.b.fill();
+    all.b.filled(*p);
+    CHECK(all.b.can_copy());
+    bookkeeping::pinned* f = nullptr;
+    bookkeeping::slot*   t = nullptr;
+    all.b.copy(f, t);
+    CHECK(all.b.in_flight() == 1);
+    CHECK_FALSE(all.b.can_copy()); // one at a time
+    CHECK(all.b.states() == slot_states{.empty = 1, .copying = 1, .unused = 1});
+    all.b.copied(*t, nullptr);
+    CHECK(all.b.in_flight() == 1);
+    all.b.land(*f);
+    CHECK(all.b.in_flight() == 0);
+}
+
+TEST_CASE("slot_books: the range ends at its first missing batch, however it is found") {
+    SUBCASE("the source ends") {
+        pair_of_books all;
+        all.bring();
+        all.b.ended(*all.b.fill(), nullptr);
+        CHECK(all.b.no_more());
+        CHECK(all.b.exhausted());
+        CHECK(all.b.take() != nullptr); // what is ready stays
+        CHECK(all.b.error() == nullptr);
+    }
+    SUBCASE("the number is known") {
+        pair_of_books all;
+        all.b.begin(1, {});
+        CHECK_FALSE(all.b.exhausted());
+        all.bring();
+        CHECK(all.b.fill() == nullptr);
+        CHECK(all.b.exhausted());
+    }
+    SUBCASE("a copy fails, and what was filled after it is dropped") {
+        pair_of_books all;
+        auto* const   first  = all.b.fill();
+        auto* const   second = all.b.fill();
+        all.b.filled(*first);
+        all.b.filled(*second);
+        bookkeeping::pinned* f = nullptr;
+        bookkeeping::slot*   t = nullptr;
+        all.b.copy(f, t);
+        all.b.copied(*t, std::make_exception_ptr(std::runtime_error{"broken"}));
+        CHECK_FALSE(all.b.can_copy());
+        CHECK(all.b.exhausted());
+        CHECK(all.b.error() != nullptr);
+        CHECK(all.b.error() == nullptr); // once
+    }
+    SUBCASE("the device fails") {
+        pair_of_books all;
+        all.bring();
+        all.b.fail(std::make_exception_ptr(1));
+        CHECK(all.b.exhausted());
+        CHECK(all.b.take() != nullptr);
+        CHECK(all.b.error() != nullptr);
+    }
+    SUBCASE("an earlier end counts, a later one does not") {
+        pair_of_books all;
+        auto* const   first  = all.b.fill();
+        auto* const   second = all.b.fill();
+        all.b.ended(*second, std::make_exception_ptr(2));
+        CHECK_FALSE(all.b.exhausted()); // the first may still come
+        all.b.ended(*first, nullptr);
+        CHECK(all.b.exhausted());
+        CHECK(all.b.error() == nullptr);
+    }
+}
+
+TEST_CASE("slot_books: an epoch begins with everything that nobody holds") {
+    pair_of_books all;
+    all.bring();
+    all.bring();
+    auto* const kept = all.b.take();
+    all.b.begin(books::none, {});
+    CHECK(all.b.states() == slot_states{.empty = 2, .unused = 1, .held = 1});
+    CHECK_FALSE(all.b.begun());
+    all.bring();
+    CHECK(all.b.take()->index == 0);
+    CHECK_FALSE(all.b.all_held()); // another batch may not come at all
+    all.b.filled(*all.b.fill());
+    CHECK(all.b.all_held());
+    all.b.give(*kept);
+    CHECK_FALSE(all.b.all_held());
+}

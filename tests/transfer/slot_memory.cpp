@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/transfer/slot_memory.hpp> // first: the header stands alone
+
+#include <vram/handle/resource_ref.hpp>
+#include <vram/layer/limiting.hpp>
+#include <vram/layer/stream_ordered.hpp>
+#include <vram/sim/sim.hpp>
+
+#include "../doubles/mishaps.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace vram;
+
+namespace remembering {
+struct both {
+    sim_stream                             copies;
+    std::vector<slot<sim_platform>>        slots;
+    std::vector<pinned_slot<sim_platform>> pinned;
+
+    both() {
+        for (int i = 0; i < 2; ++i) { slots.emplace_back(sim_device::current()); }
+        for (int i = 0; i < 3; ++i) { pinned.emplace_back(sim_device::current(), false); }
+    }
+};
+using plain = slot_memory<sim_platform, sim_resource, sim_pinned_resource>;
+} // namespace remembering
+using remembering::both;
+
+TEST_CASE("slot_memory: it takes a block for each slot, and gives them back") {
+    sim_node node;
+    both     all;
+    {
+        remembering::plain memory{sim_resource{}, sim_pinned_resource{}, all.slots, all.pinned,
+                                  all.copies};
+        CHECK(memory.take(1000, false) == 0);
+        for (auto const& s : all.slots) { CHECK(s.memory != nullptr); }
+        for (auto const& p : all.pinned) { CHECK(p.memory != nullptr); }
+    }
+    node.finish();
+    CHECK(node.reports().empty());
+}
+
+TEST_CASE("slot_memory: what was taken before a failure goes back, pageable memory may do") {
+    for (bool pageable : {false, true}) {
+        sim_node node;
+        {
+            both               all;
+            remembering::plain memory{sim_resource{}, sim_pinned_resource{}, all.slots, all.pinned,
+                                      all.copies};
+            node.faults().at(sim_call_kind::allocate_host, 2, {.status = sim_status::refused});
+            if (pageable) {
+                CHECK(memory.take(1000, true) == 1);
+                CHECK(all.pinned[1].pageable);
+            } else {
+                CHECK_THROWS_AS((void)memory.take(1000, false), out_of_memory);
+            }
+        }
+        node.finish();
+        CHECK(node.reports().empty());
+    }
+}
+
+TEST_CASE("slot_memory: too many blocks, or too large ones, are over the limit") {
+    using memory = remembering::plain;
+    memory::check(5, 100, 500);
+    CHECK_THROWS_AS(memory::check(5, 100, 499), over_limit);
+    CHECK_THROWS_AS(memory::check(2, unsatisfiable / 2 + 1, unsatisfiable - 1), over_limit);
+    memory::check(0, 100, 0);
+}
+
+TEST_CASE("slot_memory: what no wait vouches for stays, and is told") {
+    sim_node node{{.on_report = sim_on_report::collect}};
+    node.set_checks({.leaks = false});
+    doubles::mishaps const told;
+    {
+        both               all;
+        sim_stream         user;
+        remembering::plain memory{sim_resource{}, sim_pinned_resource{}, all.slots, all.pinned,
+                                  all.copies};
+        (void)memory.take(1000, false);
+        sim_launch(user, {.writes = {{all.slots[0].memory, 1000}}});
+        all.slots[0].record_users(user);
+        all.slots[1].unsure = true;
+        node.faults().at(sim_call_kind::synchronize, 1, {.status = sim_status::refused}, 100);
+    }
+    CHECK(told.count(mishap::leak) == 2);
+    node.faults().clear();
+    sim_platform::synchronize(sim_device{});
+    CHECK(node.reports().empty());
+}

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/transfer/slot_supply.hpp> // first: the header stands alone
+
+#include <vram/source/host_platform.hpp>
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <thread>
+
+using namespace vram;
+
+namespace supplying {
+/// A supply whose copies are made by hand.
+struct by_hand final : slot_supply<host_platform> {
+    using supply = slot_supply<host_platform>;
+
+    by_hand() : slot_supply{{.pinned_depth = 2, .device_depth = 1}, {}} {}
+
+    void copy_all() noexcept override { ++asked; }
+    void look_after_copies() noexcept override { ++looked; }
+    void stop() {
+        {
+            auto const held = gate_.hold();
+            stopping_       = true;
+        }
+        gate_.notify();
+    }
+
+    using supply::await_pinned;
+    using supply::claim;
+    using supply::copied;
+    using supply::ended;
+    using supply::filled;
+    using supply::flight_of;
+    using supply::land;
+    using supply::land_early;
+    using supply::pinned;
+    using supply::slot;
+
+    std::atomic<int> asked = 0, looked = 0;
+};
+} // namespace supplying
+using supplying::by_hand;
+
+TEST_CASE("slot_supply: who fills a slot asks for its copy, and one thread at a time copies") {
+    by_hand all;
+    auto*   p = all.await_pinned();
+    REQUIRE(p != nullptr);
+    CHECK(all.states().filling == 1);
+    all.filled(*p, 7);
+    CHECK(all.asked == 1);
+    by_hand::pinned* from = nullptr;
+    by_hand::slot*   to   = nullptr;
+    CHECK(all.claim(from, to));
+    CHECK(from == p);
+    CHECK_FALSE(all.claim(from, to));
+    CHECK_FALSE(all.copied(from, to, nullptr)); // and there is no more
+    CHECK(all.states() == slot_states{.empty = 1, .copying = 1, .ready = 1});
+}
+
+TEST_CASE("slot_supply: a copy that was seen to be over does not land twice") {
+    by_hand all;
+    auto*   p = all.await_pinned();
+    all.filled(*p, 0);
+    by_hand::pinned* from = nullptr;
+    by_hand::slot*   to   = nullptr;
+    REQUIRE(all.claim(from, to));
+    CHECK(all.flight_of(*p) == 0); // nobody can ask before it is enqueued
+    CHECK_FALSE(all.copied(from, to, nullptr));
+    CHECK(all.flight_of(*p) == 1);
+    all.land_early(*p, 2); // of another copy
+    CHECK(all.states().copying == 1);
+    all.land_early(*p, 1);
+    CHECK(all.flight_of(*p) == 0);
+    CHECK(all.states().empty == 2);
+    all.land(*p); // the call-back comes late
+    CHECK(all.states().empty == 2);
+}
+
+TEST_CASE("slot_supply: a producer that waits too long for a call-back looks after the copies") {
+    by_hand          all;
+    by_hand::pinned* from = nullptr;
+    by_hand::slot*   to   = nullptr;
+    all.filled(*all.await_pinned(), 0);
+    REQUIRE(all.claim(from, to));
+    all.filled(*all.await_pinned(), 0);
+    std::atomic<bool> got = true;
+    std::thread       producer{[&] { got = all.await_pinned() != nullptr; }};
+    while (all.looked == 0) { std::this_thread::yield(); }
+    all.stop();
+    producer.join();
+    CHECK_FALSE(got);
+}

@@ -1,0 +1,392 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/transfer/unloader.hpp> // first: the header stands alone
+
+#include <vram/handle/resource_ref.hpp>
+#include <vram/layer/limiting.hpp>
+#include <vram/layer/stream_ordered.hpp>
+#include <vram/sim/sim.hpp>
+#include <vram/sim/sim_explore.hpp>
+#include <vram/sim/sim_graph.hpp>
+#include <vram/source/host_resource.hpp>
+#include <vram/transfer/loader.hpp>
+
+#include "../doubles/bombing.hpp"
+#include "../doubles/mishaps.hpp"
+#include "../laws/effort.hpp"
+#include "feeding.hpp"
+
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <cstring>
+#include <vector>
+
+using namespace vram;
+using namespace std::chrono_literals;
+
+namespace unloading {
+
+using bytes_of = std::span<std::byte const>;
+
+constexpr std::size_t size = 128;
+
+/// Keeps what came; tells the checker that it reads.
+struct kept {
+    std::vector<std::size_t>* seen;
+
+    void operator()(bytes_of from, std::size_t index) const {
+        sim_touch({from.data(), from.size()}, sim_access::read);
+        std::size_t value = 0;
+        std::memcpy(&value, from.data(), sizeof value);
+        seen->push_back(value * 1000 + index);
+    }
+};
+/// A kernel that writes `value` all over a result.
+void produce(sim_stream_view s, std::byte* data, std::size_t value) {
+    std::span const all{reinterpret_cast<std::size_t*>(data), size / sizeof value};
+    sim_launch(s, {.name = "produce", .writes = {{data, size}}}, [all, value] {
+        for (std::size_t& x : sim_view(all)) { x = value; }
+    });
+}
+std::vector<std::size_t> expected(std::size_t n) {
+    std::vector<std::size_t> all;
+    for (std::size_t i = 0; i < n; ++i) { all.push_back((i + 1) * 1000 + i); }
+    return all;
+}
+
+} // namespace unloading
+using unloading::bytes_of;
+using unloading::kept;
+
+template class vram::unloader<kept, sim_platform>;
+template class vram::unloader<void (*)(bytes_of, std::size_t), host_platform>;
+static_assert(std::movable<unloader<kept, sim_platform>>);
+static_assert(!std::copy_constructible<unloader<kept, sim_platform>>);
+
+TEST_CASE("unloader: every result arrives, in order and whole, at every depth") {
+    for (std::size_t pinned : {1U, 2U, 4U}) {
+        for (std::size_t device : {1U, 2U, 4U}) {
+            for (std::size_t results : {0U, 1U, 3U, 10U}) {
+                sim_node                 node;
+                sim_stream               stream;
+                std::vector<std::size_t> seen;
+                {
+                    unloader out{kept{&seen},
+                                 stream,
+                                 {.batch_bytes  = unloading::size,
+                                  .pinned_depth = pinned,
+                                  .device_depth = device}};
+                    for (std::size_t i = 0; i < results; ++i) {
+                        auto r = out.next();
+                        CHECK(r.size() == unloading::size);
+                        unloading::produce(stream, r.data(), i + 1);
+                        r.send();
+                        CHECK(r.data() == nullptr);
+                    }
+                    out.finish();
+                    CHECK(seen == unloading::expected(results));
+                    CHECK(out.sent() == results);
+                }
+                stream.synchronize();
+                node.finish();
+                CHECK(node.reports().empty());
+            }
+        }
+    }
+}
+
+TEST_CASE(
+    "unloader: what is pushed is copied in the order of the stream, and free at once after it") {
+    sim_node                 node;
+    sim_stream               stream;
+    sim_resource             memory;
+    std::vector<std::size_t> seen;
+    auto* const              data = static_cast<std::byte*>(memory.allocate_sync(unloading::size));
+    {
+        unloader out{kept{&seen}, stream, {.batch_bytes = unloading::size}};
+        for (std::size_t i = 0; i < 7; ++i) {
+            unloading::produce(stream, data, i + 1); // over what was pushed just now
+            out.push({data, unloading::size});
+        }
+        out.push({});
+        CHECK(out.sent() == 7);
+        try {
+            out.push({data, unloading::size + 1});
+            FAIL("it does not fit");
+        } catch (loader_error const& e) {
+            CHECK(e.why() == loader_error::reason::too_large);
+            CHECK(e.index() == 7);
+            CHECK(e.bytes() == unloading::size + 1);
+            CHECK(e.limit() == unloading::size);
+        }
+    } // waits for everything
+    CHECK(seen == unloading::expected(7));
+    stream.synchronize();
+    memory.deallocate_sync(data, unloading::size);
+    CHECK(node.reports().empty());
+}
+
+TEST_CASE("unloader: no more is copied than was sent, and what is not sent is no result") {
+    std::vector<std::size_t> sizes;
+    auto const sink = [&](bytes_of from, std::size_t) { sizes.push_back(from.size()); };
+    {
+        unloader out{sink, host_platform::stream{}, {.batch_bytes = 64}};
+        for (std::size_t n : {10U, 0U, 64U}) {
+            auto r = out.next();
+            r.send(n);
+        }
+        { auto const dropped = out.next(); }
+        auto r = out.next();
+        CHECK_THROWS_AS(r.send(65), loader_error);
+        CHECK(r.data() != nullptr); // it is still there
+        r.send(7);
+        r.send(7); // once
+        auto a = out.next();
+        auto b = out.next();
+        a      = std::move(b);
+        a.send(3);
+    }
+    CHECK(sizes == std::vector<std::size_t>{10, 64, 7, 3});
+}
+
+TEST_CASE("unloader: what the sink throws reaches the next call, and nothing is written after it") {
+    std::size_t written = 0;
+    auto const  sink    = [&](bytes_of, std::size_t index) {
+        if (index == 2) { throw index; }
+        ++written;
+    };
+    doubles::mishaps const told;
+    {
+        unloader    out{sink, host_platform::stream{}, {.batch_bytes = 64}};
+        std::size_t thrown = 0;
+        try {
+            for (int i = 0; i < 100; ++i) { out.next().send(); }
+        } catch (std::size_t index) { thrown = index; }
+        CHECK(thrown == 2);
+        CHECK_THROWS_AS(out.finish(), std::size_t); // and stays so
+        CHECK_THROWS_AS((void)out.next(), std::size_t);
+    }
+    CHECK(written == 2);
+    CHECK(told.count() == 0); // somebody has heard it
+    {
+        unloader out{
+            [](bytes_of, std::size_t) { throw 1; }, host_platform::stream{}, {.batch_bytes = 64}};
+        out.next().send();
+    }
+    CHECK(told.count() == 1); // nobody has
+}
+
+TEST_CASE("unloader: further streams are waited for, also by what is dropped") {
+    sim_node                 node{{.compute_slots = 2}};
+    sim_stream               stream, other;
+    std::vector<std::size_t> seen;
+    {
+        unloader out{kept{&seen}, stream, {.batch_bytes = unloading::size}};
+        for (std::size_t i = 0; i < 6; ++i) {
+            auto r = out.next();
+            r.used_on(other);
+            r.used_on(other);
+            unloading::produce(other, r.data(), i + 1);
+            r.send();
+            auto dropped = out.next();
+            dropped.used_on(other);
+            unloading::produce(other, dropped.data(), 99);
+        }
+        out.finish();
+    }
+    CHECK(seen == unloading::expected(6));
+    stream.synchronize();
+    other.synchronize();
+    CHECK(node.reports().empty());
+}
+
+TEST_CASE(
+    "unloader: holding every slot, a captured stream, and a result that is too late are told") {
+    sim_node   node;
+    sim_stream stream;
+    auto const reason = [](auto call) {
+        try {
+            call();
+        } catch (loader_error const& e) { return e.why(); }
+        return loader_error::reason::no_size;
+    };
+    std::vector<std::size_t> seen;
+    using out_type = unloader<kept, sim_platform>;
+    {
+        std::vector<out_type::result> held;
+        {
+            out_type out{kept{&seen}, stream.view(), {.batch_bytes = unloading::size}};
+            held.push_back(out.next());
+            held.push_back(out.next());
+            CHECK(reason([&] { (void)out.next(); }) == loader_error::reason::all_held);
+            sim_graph::begin(stream, sim_capture_mode::relaxed);
+            CHECK(reason([&] { (void)out.next(); }) == loader_error::reason::capturing);
+            auto const graph = sim_graph::end(stream);
+            unloading::produce(stream, held[1].data(), 1);
+            held[1].send();
+            out_type other{std::move(out)};
+            out = std::move(other);
+        }
+        CHECK(reason([&] { held[0].send(); }) == loader_error::reason::ended);
+    }
+    CHECK(seen == unloading::expected(1));
+    stream.synchronize();
+    CHECK(node.reports().empty());
+}
+
+TEST_CASE("unloader: a budget, resources of the user's, pageable memory on request") {
+    sim_node   node;
+    sim_stream stream;
+    auto const sink = [](bytes_of, std::size_t) {};
+    CHECK_THROWS_AS((unloader{sink, stream, {.batch_bytes = 100, .depth = 3, .budget = 599}}),
+                    over_limit);
+    CHECK(node.figures().allocations == 0);
+    limiting device{stream_ordered{sim_resource{}}, 1_MiB};
+    {
+        unloader out{sink,
+                     stream,
+                     resource_ref{device},
+                     sim_pinned_resource{},
+                     {.batch_bytes = 100, .depth = 3}};
+        CHECK(device.used() == 300);
+        out.next().send();
+    }
+    CHECK(device.used() == 0);
+    node.faults().at(sim_call_kind::allocate_host, 1, {.status = sim_status::refused});
+    unloader out{sink, stream, {.batch_bytes = 100, .pageable_fallback = true}};
+    CHECK(out.pageable() == 1);
+    out.next().send();
+    out.finish();
+    stream.synchronize();
+}
+
+TEST_CASE("unloader: a loop from a loader to an unloader") {
+    sim_node                 node;
+    sim_stream               stream;
+    std::vector<std::size_t> seen;
+    {
+        unloader out{kept{&seen}, stream, {.batch_bytes = unloading::size}};
+        for (auto& b : loader{feeding::numbered{9}, stream, {.batch_bytes = unloading::size}}) {
+            auto r = out.next();
+            sim_launch(stream,
+                       {.name   = "add one",
+                        .reads  = {{b.data(), b.size()}},
+                        .writes = {{r.data(), unloading::size}}},
+                       [from = b.span<std::size_t>(), to = r.span<std::size_t>()] {
+                           for (std::size_t i = 0; i < from.size(); ++i) {
+                               sim_view(to)[i] = sim_view(from)[i] + 1;
+                           }
+                       });
+            r.send();
+        }
+        out.finish();
+    }
+    CHECK(seen == unloading::expected(9));
+    stream.synchronize();
+    CHECK(node.reports().empty());
+}
+
+#if !defined VRAM_TESTS_TSAN
+TEST_CASE(
+    "unloader: computing, copying and writing away overlap exactly, and nothing is waited for") {
+    auto const took = [](sim_time kernel, std::size_t bytes, sim_time sink, std::size_t depth) {
+        sim_node   node{{.backed = false, .host_bandwidth = 1_GB, .copy_latency = sim_time{0}}};
+        sim_stream stream;
+        unloader   out{[&](bytes_of, std::size_t) { node.work(sink); },
+                     stream,
+                       {.batch_bytes = bytes, .depth = depth}};
+        node.reset_figures();
+        sim_time const from = node.now();
+        for (int i = 0; i < 20; ++i) {
+            auto r = out.next();
+            sim_launch(stream, {.writes = {{r.data(), bytes}}, .duration = kernel});
+            r.send();
+        }
+        out.finish();
+        CHECK(node.figures().host_waits == 0);
+        CHECK(node.figures().queries == 0);
+        CHECK(node.figures().allocations == 0);
+        CHECK(node.reports().empty());
+        return node.now() - from;
+    };
+    CHECK(took(50us, 20'000, 10us, 2) == 20 * 50us + 20us + 10us);
+    CHECK(took(10us, 50'000, 20us, 3) == 10us + 20 * 50us + 20us);
+    CHECK(took(10us, 20'000, 50us, 2) == 10us + 20us + 20 * 50us);
+    CHECK(took(10us, 20'000, 50us, 1) == 10us + 20 * (20us + 50us));
+}
+
+TEST_CASE("unloader: every order of program, call-back and sink is right, at depths one to three") {
+    for (std::size_t depth : {1U, 2U, 3U}) {
+        sim_exploring how{.max_runs = 3000};
+        how.node.preemptions = 1;
+        auto const found     = sim_explore(how, [&](sim_node&) {
+            sim_stream               stream;
+            std::vector<std::size_t> seen;
+            {
+                unloader out{kept{&seen}, stream, {.batch_bytes = unloading::size, .depth = depth}};
+                for (std::size_t i = 0; i < 4; ++i) {
+                    auto r = out.next();
+                    unloading::produce(stream, r.data(), i + 1);
+                    r.send();
+                }
+            }
+            if (seen != unloading::expected(4)) { throw loader_error{{}}; }
+            stream.synchronize();
+        });
+        CHECK(found.failures == 0);
+        CHECK(found.runs > 5);
+    }
+}
+#endif
+
+TEST_CASE(
+    "unloader: whichever call of the platform fails, nothing is lost and nobody waits for ever") {
+    using enum sim_call_kind;
+    for (auto kind : {allocate, allocate_host, create_stream, create_event, copy, record, wait,
+                      launch, synchronize}) {
+        for (std::uint64_t n = 1; n <= 100; ++n) {
+            CAPTURE(n);
+            CAPTURE(static_cast<unsigned>(kind));
+            doubles::mishaps const told;
+            sim_node               node{{.on_report = sim_on_report::collect}};
+            bool                   failed = false;
+            node.faults().at(kind, n);
+            std::vector<std::size_t> seen;
+            try {
+                sim_stream stream;
+                unloader   out{kept{&seen}, stream, {.batch_bytes = unloading::size}};
+                for (std::size_t i = 0; i < 5; ++i) {
+                    auto r = out.next();
+                    unloading::produce(stream, r.data(), i + 1);
+                    r.send();
+                }
+                out.finish();
+            } catch (std::exception const&) { failed = true; }
+            bool const hit = node.faults().calls(kind) >= n;
+            CHECK((failed || seen == unloading::expected(5)));
+            CHECK((hit || !failed));
+            for (std::size_t i = 0; i < seen.size(); ++i) { CHECK(seen[i] % 1000 == i); }
+            node.faults().clear();
+            sim_platform::synchronize(sim_device{});
+            node.finish();
+            for (auto const& r : node.reports()) { MESSAGE(r.text()); }
+            CHECK(node.reports().empty());
+            if (!hit) { break; }
+            CHECK(n < 100);
+        }
+    }
+}
+
+TEST_CASE("unloader: no thread allocates on the host once it runs") {
+    std::vector<std::uint64_t> sinks;
+    sinks.reserve(200);
+    unloader out{[&](bytes_of, std::size_t) { sinks.push_back(doubles::host_allocations()); },
+                 host_platform::stream{},
+                 {.batch_bytes = 64, .depth = 3}};
+    std::uint64_t const before = doubles::host_allocations();
+    for (int i = 0; i < 100; ++i) { out.next().send(); }
+    out.finish();
+    CHECK(doubles::host_allocations() == before);
+    REQUIRE(sinks.size() == 100);
+    CHECK(sinks.back() == sinks.front());
+}
