@@ -132,7 +132,7 @@ std::optional<figures> torch_loader(feed_case const& c, std::uint64_t fill_ns,
                                     std::uint64_t kernel_ns, std::uint64_t slowest_ns,
                                     std::size_t batches) {
     std::string const command = fmt::format(
-        "python3 -B '{}/loader_torch.py' --bytes {} --fill-ns {} --kernel-ns {} --batches {} "
+        "python3 -B '{}/support/loader_torch.py' --bytes {} --fill-ns {} --kernel-ns {} --batches {} "
         "--workers {}{} 2>/dev/null",
         VRAM_BENCH_FOLDER, c.bytes, fill_ns, kernel_ns, batches, c.producers,
         c.memcpy ? " --memcpy" : "");
