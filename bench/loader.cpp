@@ -131,12 +131,12 @@ std::vector<Named> chosen(std::vector<Named> all, std::vector<std::string> const
 std::optional<figures> torch_loader(feed_case const& c, std::uint64_t fill_ns,
                                     std::uint64_t kernel_ns, std::uint64_t slowest_ns,
                                     std::size_t batches) {
-    std::string const command = fmt::format(
-        "python3 -B '{}/loader_torch.py' --bytes {} --fill-ns {} --kernel-ns {} --batches {} "
-        "--workers {}{} 2>/dev/null",
-        VRAM_BENCH_FOLDER, c.bytes, fill_ns, kernel_ns, batches, c.producers,
-        c.memcpy ? " --memcpy" : "");
-    std::FILE* const pipe = ::popen(command.c_str(), "r");
+    std::string const command = fmt::format("python3 -B '{}/support/loader_torch.py' --bytes {} "
+                                            "--fill-ns {} --kernel-ns {} --batches {} "
+                                            "--workers {}{} 2>/dev/null",
+                                            VRAM_BENCH_FOLDER, c.bytes, fill_ns, kernel_ns, batches,
+                                            c.producers, c.memcpy ? " --memcpy" : "");
+    std::FILE* const  pipe    = ::popen(command.c_str(), "r");
     if (pipe == nullptr) { return {}; }
     double     ms   = 0;
     int const  read = std::fscanf(pipe, "%lf", &ms);
