@@ -12,6 +12,7 @@
 #include <vram/cuda/cuda_error.hpp>          // what the parts throw
 #include <vram/cuda/cuda_event.hpp>          // a place in a stream's order
 #include <vram/cuda/cuda_fill.hpp>           // one byte everywhere
+#include <vram/cuda/cuda_mark.hpp>           // a number in pinned memory, in stream order
 #include <vram/cuda/cuda_memory_info.hpp>    // free and total memory
 #include <vram/cuda/cuda_memory_kind.hpp>    // what an address is
 #include <vram/cuda/cuda_near_device.hpp>    // host threads and pages next to a device

@@ -6,10 +6,12 @@
 
 #include <vram/concepts/batched_copies.hpp> // the concepts that the proofs below check
 #include <vram/concepts/platform.hpp>       // platform
+#include <vram/concepts/stream_marks.hpp>   // stream_marks
 #include <vram/cuda/cuda_copy.hpp>          // cuda_copy
 #include <vram/cuda/cuda_copy_batch.hpp>    // cuda_copy_batch
 #include <vram/cuda/cuda_event.hpp>         // cuda_event
 #include <vram/cuda/cuda_fill.hpp>          // cuda_fill
+#include <vram/cuda/cuda_mark.hpp>          // cuda_mark
 #include <vram/cuda/cuda_memory_info.hpp>   // cuda_memory_info
 #include <vram/cuda/cuda_memory_kind.hpp>   // cuda_memory_kind
 #include <vram/cuda/cuda_near_device.hpp>   // cuda_near_device
@@ -19,7 +21,7 @@
 #include <cuda_runtime_api.h> // cudaLaunchHostFunc
 
 #include <cstddef> // size_t, byte
-#include <cstdint> // uint64_t, uintptr_t
+#include <cstdint> // uint32_t, uint64_t, uintptr_t
 #include <span>    // span
 
 namespace vram {
@@ -85,6 +87,11 @@ struct cuda_platform : cuda_ranges {
             cuda_exit::or_done([&] { return cudaLaunchHostFunc(s.get(), function, argument); }));
     }
 
+    /// Writes into pinned memory, in stream order. False: it cannot be done here.
+    static bool mark(stream s, std::uint32_t* where, std::uint32_t value) {
+        return cuda_mark(s, where, value);
+    }
+
     // Events.
     static void record(event& e, stream s) { e.record(s); }
     static void wait(stream s, event const& e) { e.make_wait(s); }
@@ -113,7 +120,8 @@ struct cuda_platform : cuda_ranges {
     }
 };
 
-static_assert(platform<cuda_platform> && batched_copies<cuda_platform>);
+static_assert(platform<cuda_platform> && batched_copies<cuda_platform> &&
+              stream_marks<cuda_platform>);
 static_assert(knows_memory<cuda_platform> && knows_page_tables<cuda_platform>);
 
 } // namespace vram

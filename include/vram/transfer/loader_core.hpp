@@ -77,8 +77,9 @@ public:
         if (std::exchange(down_, true)) { return; }
         for (auto& t : threads_) { t.join(); }
         threads_.clear();
-        // Where nothing says that no call-back is to come any more, what it writes to must stay.
-        if (!this->lane_.drain()) { kept_.keep(this->weak_from_this().lock()); }
+        // Where nothing says that no call-back or mark is to come, what it writes to must stay.
+        bool const over = this->lane_.drain() && (!memory_.marks() || this->finish());
+        if (!over) { kept_.keep(this->weak_from_this().lock()); }
     }
 
     /// From the beginning, in the order of the next epoch.
@@ -109,9 +110,9 @@ private:
         loader_options const& o = this->options_;
         {
             near_device<Platform> const near{where_, o.near_device};
-            std::size_t const           pageable = memory_.take(o.batch_bytes, o.pageable_fallback);
+            std::size_t const pageable = memory_.take(o.batch_bytes, o.pageable_fallback, o.marks);
             this->note([&](auto& f) {
-                f.allocations = o.pinned_depth + o.device_depth;
+                f.allocations = o.pinned_depth + o.device_depth + (memory_.marks() ? 1 : 0);
                 f.pageable    = pageable;
                 f.producers   = o.producers;
             });

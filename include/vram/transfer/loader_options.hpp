@@ -55,6 +55,9 @@ struct loader_options {
     /// Whether the end of a copy calls back, so that no thread waits for it; else the producer
     /// waits for the copy's event.
     bool call_back = true;
+    /// Where it calls back: whether it rather leaves a mark in pinned memory, if the device can. A
+    /// producer that has nothing else to do looks there. Small batches are twice as fast so.
+    bool marks = true;
     /// Whether pinned blocks are overwritten after their copy, and device blocks after their
     /// release, so that who uses them too late sees it.
     bool check = false;

@@ -4,9 +4,10 @@
 /// \file
 /// `pinned_slot` is a place for one batch on the host: a block of pinned memory, and whose it is.
 
+#include <atomic>   // atomic_ref
 #include <concepts> // same_as, convertible_to
 #include <cstddef>  // size_t, byte
-#include <cstdint>  // uint64_t
+#include <cstdint>  // uint32_t, uint64_t
 
 namespace vram {
 
@@ -41,8 +42,11 @@ struct pinned_slot {
     std::size_t index  = 0;
     std::size_t asked  = 0;
 
-    std::uint64_t flight = 0; ///< counts its copies
-    std::size_t   landed = 0; ///< copies that were seen to be over before they called back
+    std::uint64_t  flight = 0; ///< counts its copies
+    std::uint64_t  turn   = 0; ///< of its copy among all
+    std::uint32_t* mark =
+        nullptr;            ///< pinned memory where the device writes the flight that is over
+    std::size_t landed = 0; ///< copies that were seen to be over before they called back
 
     pinned_slot* next       = nullptr;
     void*        owner      = nullptr; ///< the ring, for who only gets the slot
@@ -51,8 +55,15 @@ struct pinned_slot {
     bool         pageable   = false; ///< there was no more to be pinned
     bool         in_flight  = false; ///< `left` must be waited for before it is filled again
     bool         enqueued   = false; ///< its copy is, and so `left` can be asked
+    bool         marked     = false; ///< the end of its copy will be
     bool         unsure     = false; ///< no event and no wait says when its copy is over
     bool         unmeasured = false; ///< between `begun` and `left` is a copy's time
+
+    /// Whether the device has said that flight `which` is over.
+    [[nodiscard]] static bool is_marked(std::uint32_t* mark, std::uint64_t which) noexcept {
+        return std::atomic_ref{*mark}.load(std::memory_order_acquire) ==
+               static_cast<std::uint32_t>(which);
+    }
 
 private:
     static event make(device where, bool timing) {

@@ -10,6 +10,7 @@
 #include <vram/transfer/slot_states.hpp> // slot_states
 
 #include <cstddef>   // size_t
+#include <cstdint>   // uint64_t
 #include <exception> // exception_ptr
 #include <utility>   // move, exchange
 #include <vector>    // vector
@@ -95,8 +96,9 @@ public:
         from->now      = Pinned::state::copying;
         from->enqueued = false;
         ++from->flight;
-        to->index = from->index;
-        copying_  = true;
+        from->turn = ++turns_;
+        to->index  = from->index;
+        copying_   = true;
         ++in_flight_;
     }
     /// Copies that have begun, and of whose end nobody has told.
@@ -193,6 +195,7 @@ private:
     std::size_t          end_       = none; ///< index of the first batch that there is not
     std::size_t          index_     = 0;    ///< of the batch that is filled next
     std::size_t          in_flight_ = 0;
+    std::uint64_t        turns_     = 0;     ///< copies so far
     std::size_t          held_      = 0;     ///< slots that batches hold
     std::size_t          slots_     = 0;     ///< on the device
     bool                 copying_   = false; ///< a thread is at it

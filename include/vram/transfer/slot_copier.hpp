@@ -104,6 +104,7 @@ private:
             Platform::copy(on, to.memory, from.memory, from.size);
             started = true;
             Platform::record(from.left, on);
+            mark(from, on);
             Platform::record(to.copied, on);
             depart(from, to);
             return nullptr;
@@ -113,9 +114,21 @@ private:
             return problem;
         }
     }
-    /// Says who will know that the copy out of `from` is over: a call, or who fills it next.
+    /// Has the device say in memory that the copy out of `from` is over, where it can.
+    void mark(pinned& from, stream on) {
+        from.marked = false;
+        if constexpr (stream_marks<Platform>) {
+            if (from.mark != nullptr && this->options_.call_back) {
+                auto const flight = static_cast<std::uint32_t>(from.flight);
+                from.marked       = Platform::mark(on, from.mark, flight);
+            }
+        }
+    }
+    /// Says who will know that the copy out of `from` is over: who looks at its mark, a call, or
+    /// who fills it next.
     void depart(pinned& from, slot& to) noexcept {
         from.unmeasured = from.timed;
+        if (from.marked) { return; }
         if (this->options_.call_back) {
             try {
                 return lane_.call_after(to.copied, landed, &from);

@@ -4,17 +4,20 @@
 /// \file
 /// `slot_memory` owns the blocks of a ring's slots, pinned and on the device.
 
-#include <vram/base/align.hpp>           // saturating_add, unsatisfiable
-#include <vram/base/error.hpp>           // report_error
-#include <vram/base/over_limit.hpp>      // over_limit
-#include <vram/concepts/powers.hpp>      // resource, retiring_resource
-#include <vram/layer/sure_wait.hpp>      // sure_wait
-#include <vram/source/host_resource.hpp> // host_resource
-#include <vram/transfer/near_device.hpp> // near_device
-#include <vram/transfer/pinned_slot.hpp> // pinned_slot
-#include <vram/transfer/slot.hpp>        // slot
+#include <vram/base/align.hpp>            // saturating_add, unsatisfiable
+#include <vram/base/error.hpp>            // report_error
+#include <vram/base/over_limit.hpp>       // over_limit
+#include <vram/concepts/powers.hpp>       // resource, retiring_resource
+#include <vram/concepts/stream_marks.hpp> // stream_marks
+#include <vram/layer/sure_wait.hpp>       // sure_wait
+#include <vram/source/host_resource.hpp>  // host_resource
+#include <vram/transfer/near_device.hpp>  // near_device
+#include <vram/transfer/pinned_slot.hpp>  // pinned_slot
+#include <vram/transfer/slot.hpp>         // slot
 
 #include <cstddef> // size_t, byte
+#include <cstdint> // uint32_t
+#include <new>     // placement new
 #include <utility> // move
 #include <vector>  // vector
 
@@ -50,7 +53,7 @@ public:
 
     /// Memory for all slots, `bytes` each; how many pinned ones are not pinned, where `pageable`
     /// memory will do.
-    std::size_t take(std::size_t bytes, bool pageable) {
+    std::size_t take(std::size_t bytes, bool pageable, bool marks = false) {
         bytes_         = bytes;
         std::size_t no = 0;
         for (auto& p : on_host_) {
@@ -63,6 +66,7 @@ public:
                 ++no;
             }
         }
+        if (marks && no == 0) { take_marks(); }
         for (auto& s : on_device_) {
             if constexpr (resource<Device>) {
                 s.memory = static_cast<std::byte*>(device_.allocate(copies_, bytes));
@@ -76,6 +80,7 @@ public:
     ~slot_memory() {
         for (auto& p : on_host_) { give_back(p); }
         for (auto& s : on_device_) { give_back(s); }
+        give_marks_back();
         if constexpr (retiring_resource<Device>) {
             try {
                 device_.retire(copies_);
@@ -83,7 +88,28 @@ public:
         }
     }
 
+    /// Whether the device may say in memory what is over.
+    [[nodiscard]] bool marks() const noexcept { return marks_ != nullptr; }
+
 private:
+    static constexpr std::size_t apart = 64; ///< bytes: each mark has a line of the cache
+
+    void take_marks() {
+        if constexpr (stream_marks<Platform>) {
+            if (on_host_.empty()) { return; }
+            marks_ = static_cast<std::byte*>(host_.allocate_sync(apart * on_host_.size()));
+            for (std::size_t i = 0; i < on_host_.size(); ++i) {
+                on_host_[i].mark = ::new (marks_ + apart * i) std::uint32_t{0};
+            }
+        }
+    }
+    /// A mark is written after its copy.
+    void give_marks_back() noexcept {
+        if (marks_ == nullptr) { return; }
+        if (!wait(copies_)) { return lost(marks_); }
+        host_.deallocate_sync(marks_, apart * on_host_.size());
+    }
+
     void give_back(pinned_slot<Platform>& p) noexcept {
         if (p.memory == nullptr) { return; }
         bool const over = p.unsure ? device_idle() : p.flight == 0 || wait(p.left);
@@ -146,6 +172,7 @@ private:
     pinned&                      on_host_;
     stream                       copies_;
     std::size_t                  bytes_ = 0;
+    std::byte*                   marks_ = nullptr;
 };
 
 } // namespace vram

@@ -7,6 +7,7 @@
 
 #include <vram/base/gate.hpp>                  // the gate of platforms where time is real
 #include <vram/base/worker.hpp>                // their thread
+#include <vram/concepts/stream_marks.hpp>      // stream_marks
 #include <vram/transfer/loader_options.hpp>    // loader_options
 #include <vram/transfer/loader_statistics.hpp> // loader_statistics
 #include <vram/transfer/pinned_slot.hpp>       // pinned_slot
@@ -18,6 +19,7 @@
 #include <cstddef>   // size_t
 #include <cstdint>   // uint64_t
 #include <exception> // exception_ptr
+#include <thread>    // this_thread
 #include <utility>   // move, declval
 #include <vector>    // vector
 
@@ -151,8 +153,9 @@ protected:
                 from->enqueued = true; // else it has landed, and may be another batch's
             }
             books_.copied(*to, std::move(problem));
-            told = asking_;
-            more = claim_next(from, to);
+            bool const flies = from->now == pinned::state::copying && from->marked;
+            told             = asking_ || (flies && idle_ != 0); // who may have to look at it
+            more             = claim_next(from, to);
         }
         if (told) { gate_.notify(); }
         return more;
@@ -176,7 +179,7 @@ protected:
         {
             auto const held = gate_.hold();
             if (p.now != pinned::state::copying || p.flight != flight) { return; }
-            ++p.landed;
+            if (!p.marked) { ++p.landed; }
             books_.land(p);
         }
         gate_.notify();
@@ -233,6 +236,7 @@ protected:
     std::uint64_t           begun_    = 0;     ///< when the first fill of the epoch began
     bool                    asking_   = false; ///< the consumer waits
     bool                    stopping_ = false;
+    bool                    watched_  = false; ///< a producer looks at the marks
 
 private:
     bool claim_next(pinned*& from, slot*& to) noexcept {
@@ -258,12 +262,15 @@ private:
     void idle(guard& held, There there) {
         auto const ready = [&] { return stopping_ || there(); };
         if (ready()) { return; }
-        auto const since = clock::now();
+        auto const    since  = clock::now();
+        std::uint64_t looked = since;
         ++idle_;
         while (!ready()) {
-            if (books_.in_flight() == 0) {
+            if (watches()) {
+                watch(held, ready, looked);
+            } else if (books_.in_flight() == 0) {
                 gate_.wait(held, [&] { return ready() || books_.in_flight() != 0; });
-            } else if (!gate_.wait_for(held, patience, ready)) {
+            } else if (!gate_.wait_for(held, patience, [&] { return ready() || watches(); })) {
                 held.unlock();
                 look_after_copies();
                 held = gate_.hold();
@@ -273,8 +280,54 @@ private:
         figures_.slot_ns += clock::now() - since;
     }
 
+    /// Whether this producer looks at the marks of copies: there are some, and nobody else does.
+    [[nodiscard]] bool watches() {
+        if constexpr (stream_marks<Platform>) {
+            return !watched_ && oldest_marked() != nullptr;
+        } else {
+            return false;
+        }
+    }
+    /// The marked copy that is over first, and not seen to be.
+    [[nodiscard]] pinned* oldest_marked() noexcept {
+        pinned* first = nullptr;
+        for (pinned& p : pinned_) {
+            bool const flies = p.now == pinned::state::copying && p.enqueued && p.marked;
+            if (flies && (first == nullptr || p.turn < first->turn)) { first = &p; }
+        }
+        return first;
+    }
+    /// Looks at the next mark, eagerly for some microseconds and then now and then, and lands the
+    /// copy. The others wait meanwhile, and one of them is the next to look.
+    template <class Ready>
+    void watch(guard& held, Ready const& ready, std::uint64_t& looked) {
+        pinned&                 p      = *oldest_marked();
+        std::uint32_t* const    mark   = p.mark;
+        std::uint64_t const     flight = p.flight;
+        constexpr std::uint64_t eager  = 30'000; // ns
+        constexpr auto          nap    = std::chrono::microseconds{20};
+        auto const              over   = [&] { return pinned::is_marked(mark, flight); };
+        watched_                       = true;
+        held.unlock();
+        auto const begun = clock::now();
+        while (!over() && clock::now() - begun < eager) { std::this_thread::yield(); }
+        held = gate_.hold();
+        if (!over()) { gate_.wait_for(held, nap, ready); }
+        watched_ = false;
+        if (over()) {
+            if (p.now == pinned::state::copying && p.flight == flight) { books_.land(p); }
+        } else if (clock::now() - looked > patience_ns) {
+            looked = clock::now();
+            held.unlock();
+            look_after_copies();
+            held = gate_.hold();
+        }
+        if (idle_ > 1) { gate_.notify(); }
+    }
+
     /// How long a copy may take before somebody asks the device: far longer than it takes.
     static constexpr std::chrono::seconds patience{1};
+    static constexpr std::uint64_t        patience_ns = 1'000'000'000;
 };
 
 } // namespace vram

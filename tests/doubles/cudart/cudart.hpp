@@ -23,6 +23,7 @@ struct machine_options {
     std::size_t capacity       = std::size_t{1} << 30; ///< of each device, in bytes
     bool        pools          = true;                 ///< whether the devices have memory pools
     bool        virtual_memory = true;                 ///< whether the driver has it
+    bool        marks          = true;                 ///< whether streams write into memory
     bool        page_tables    = false;                ///< whether devices use those of the host
     bool        old_driver = false; ///< of before 10.2: it knows the names, and has no such calls
 };

@@ -73,7 +73,6 @@ cudaError_t CUDARTAPI cudaDeviceGetAttribute(int* value, cudaDeviceAttr which, i
         case cudaDevAttrHostNumaId: *value = 0; return cudaSuccess;
 #endif
         case cudaDevAttrMemoryPoolsSupported: *value = m.chosen.pools ? 1 : 0; return cudaSuccess;
-        case cudaDevAttrHostNumaId: *value = 0; return cudaSuccess;
         case cudaDevAttrPageableMemoryAccessUsesHostPageTables:
             *value = m.chosen.page_tables ? 1 : 0;
             return cudaSuccess;

@@ -254,6 +254,9 @@ cudaError_t stream_call(char const* function, cudaStream_t handle, Body body) no
     });
 }
 
+/// The double of cuStreamWriteValue32.
+void* stream_write_value();
+
 /// Ends a capture for good: the call that did it is refused.
 inline cudaError_t spoil(capture& c) noexcept {
     c.intact = false;

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/concepts/stream_marks.hpp> // first: the header stands alone
+
+#include <vram/sim/sim.hpp>
+
+#include <doctest/doctest.h>
+
+using namespace vram;
+
+namespace {
+
+struct marking_platform {
+    using stream = int;
+    static bool mark(stream, std::uint32_t* where, std::uint32_t value) {
+        *where = value;
+        return true;
+    }
+};
+
+} // namespace
+
+TEST_CASE("stream_marks: a platform has them or it has not") {
+    CHECK(stream_marks<marking_platform>);
+    CHECK_FALSE(stream_marks<sim_platform>); // whose time stands still while somebody only looks
+    std::uint32_t here = 0;
+    CHECK(marking_platform::mark(0, &here, 7));
+    CHECK(here == 7);
+}
