@@ -36,6 +36,7 @@
 #include <vram/concepts/property.hpp>
 #include <vram/concepts/resource.hpp>
 #include <vram/concepts/retry.hpp>
+#include <vram/concepts/stream_marks.hpp>
 #include <vram/concepts/virtual_memory.hpp>
 
 #include <vram/source/address_range.hpp>
