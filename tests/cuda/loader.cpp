@@ -86,7 +86,7 @@ TEST_CASE("loader on CUDA: what arrives is what was filled, in order, in every s
                                       batched({.depth = 3, .producers = 4}),
                                       batched({.pinned_depth = 4, .device_depth = 1}),
                                       batched({.pinned_depth = 1, .device_depth = 3}),
-                                      batched({.near_device = true, .check = true}),
+                                      batched({.near_device = true, .checker = true}),
                                       batched({.call_back = false}),
                                       batched({.timing = true})};
     for (loader_options const& o : shapes) {

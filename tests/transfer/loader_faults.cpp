@@ -65,7 +65,7 @@ void walk(sim_call_kind kind, loader_options options, sim_fault fault = {}) {
         CAPTURE(static_cast<unsigned>(kind));
         CAPTURE(options.depth);
         CAPTURE(options.producers);
-        CAPTURE((options.call_back * 100 + options.check * 10 + options.timing));
+        CAPTURE((options.call_back * 100 + options.checker * 10 + options.timing));
         doubles::mishaps const told;
         sim_node               node{{.on_report = sim_on_report::collect}};
         node.faults().at(kind, n, fault);
@@ -103,7 +103,7 @@ TEST_CASE("loader: whichever call of the platform fails, at whatever moment, not
                                 {.depth = 0},
                                 {.depth = 2, .producers = 3, .pinned_depth = 3},
                                 {.depth = 2, .call_back = false},
-                                {.depth = 2, .check = true},
+                                {.depth = 2, .checker = true},
                                 {.depth = 2, .timing = true}}) {
         for (auto kind : {allocate, allocate_host, create_stream, create_event, copy, record, wait,
                           launch, synchronize, query}) {
@@ -208,7 +208,7 @@ TEST_CASE("loader: a hundred thousand of them, left at any moment, leave nothing
                                      .depth       = random.below(4),
                                      .producers   = 1 + random.below(3) % 2,
                                      .ordered     = random.below(4) != 0,
-                                     .check       = random.below(8) == 0};
+                                     .checker     = random.below(8) == 0};
         auto const           fill = [&](std::span<std::byte> to, std::size_t index) {
             if (index == leave && leave < 2) { throw index; }
             std::size_t const n = index < batches ? to.size() : 0;

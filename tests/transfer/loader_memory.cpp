@@ -277,7 +277,7 @@ TEST_CASE("loader: in checker mode blocks are overwritten when they are nobody's
         for (std::byte& b : to) { b = std::byte{7}; }
         return index < 6 ? to.size() : 0;
     };
-    loader load{fill, host_platform::stream{}, {.batch_bytes = 64, .depth = 2, .check = true}};
+    loader load{fill, host_platform::stream{}, {.batch_bytes = 64, .depth = 2, .checker = true}};
     std::byte const* before = nullptr;
     for (auto& b : load) {
         CHECK(b.data()[5] == std::byte{7});
@@ -299,8 +299,9 @@ TEST_CASE("loader: in checker mode a device block is overwritten after its relea
         sim_stream  stream;
         std::size_t poisoned = 0;
         {
-            loader load{
-                numbered{2}, stream, {.batch_bytes = numbered::bytes, .depth = 3, .check = check}};
+            loader     load{numbered{2},
+                        stream,
+                            {.batch_bytes = numbered::bytes, .depth = 3, .checker = check}};
             auto       at   = load.begin();
             auto const data = at->span<std::byte>();
             ++at;

@@ -12,16 +12,16 @@ using namespace std::chrono_literals;
 
 namespace copying_slots {
 /// One pinned slot and two on the device, filled by hand.
-struct by_hand final : slot_copier<sim_platform> {
+struct slot_copier_by_hand final : slot_copier<sim_platform> {
     using copier = slot_copier<sim_platform>;
 
-    explicit by_hand(loader_options o = {})
+    explicit slot_copier_by_hand(loader_options o = {})
         : slot_copier{(o.batch_bytes = 1000, o.pinned_depth = 1, o.device_depth = 2, o),
                       sim_device::current(), std::nullopt} {
         for (auto& p : pinned_) { p.memory = static_cast<std::byte*>(host.allocate_sync(1000)); }
         for (auto& s : slots_) { s.memory = static_cast<std::byte*>(memory.allocate_sync(1000)); }
     }
-    ~by_hand() {
+    ~slot_copier_by_hand() {
         CHECK(lane_.drain());
         sim_platform::synchronize(sim_device{});
         for (auto& p : pinned_) { host.deallocate_sync(p.memory, 1000); }
@@ -41,13 +41,13 @@ struct by_hand final : slot_copier<sim_platform> {
     sim_pinned_resource host;
 };
 } // namespace copying_slots
-using copying_slots::by_hand;
+using copying_slots::slot_copier_by_hand;
 
 TEST_CASE("slot_copier: the end of a copy calls back, and the slot can be filled again") {
     sim_node   node{{.host_bandwidth = 1_GB, .copy_latency = sim_time{0}}};
     sim_stream stream;
     {
-        by_hand ring;
+        slot_copier_by_hand ring;
         ring.fill();
         CHECK(ring.states() == slot_states{.copying = 1, .unused = 1, .ready = 1});
         auto* const s = ring.take(stream);
@@ -64,7 +64,7 @@ TEST_CASE("slot_copier: where no call-back can be had, who fills next waits for 
     sim_node   node;
     sim_stream stream;
     {
-        by_hand                ring;
+        slot_copier_by_hand    ring;
         doubles::mishaps const told;
         node.faults().at(sim_call_kind::launch, 1, {.status = sim_status::refused});
         ring.fill();

@@ -63,10 +63,10 @@ TEST_CASE("slot_memory: what was taken before a failure goes back, pageable memo
 
 TEST_CASE("slot_memory: too many blocks, or too large ones, are over the limit") {
     using memory = remembering::plain;
-    memory::check(5, 100, 500);
-    CHECK_THROWS_AS(memory::check(5, 100, 499), over_limit);
-    CHECK_THROWS_AS(memory::check(2, unsatisfiable / 2 + 1, unsatisfiable - 1), over_limit);
-    memory::check(0, 100, 0);
+    memory::expect_within(5, 100, 500);
+    CHECK_THROWS_AS(memory::expect_within(5, 100, 499), over_limit);
+    CHECK_THROWS_AS(memory::expect_within(2, unsatisfiable / 2 + 1, unsatisfiable - 1), over_limit);
+    memory::expect_within(0, 100, 0);
 }
 
 TEST_CASE("slot_memory: what no wait vouches for stays, and is told") {

@@ -11,10 +11,10 @@ using namespace vram;
 
 namespace {
 /// A ring that is filled by hand, and whose copies move nothing.
-struct by_hand final : slot_ring<host_platform> {
+struct slot_ring_by_hand final : slot_ring<host_platform> {
     using ring = slot_ring<host_platform>;
 
-    explicit by_hand(std::size_t slots, loader_options o = {})
+    explicit slot_ring_by_hand(std::size_t slots, loader_options o = {})
         : slot_ring{(o.pinned_depth = o.device_depth = slots, o), {}} {}
 
     void produce_inline() override {}
@@ -49,7 +49,7 @@ struct by_hand final : slot_ring<host_platform> {
 } // namespace
 
 TEST_CASE("slot_ring: slots come in the order in which they were filled, and go round") {
-    by_hand ring{2};
+    slot_ring_by_hand ring{2};
     for (std::size_t round = 1; round < 5; ++round) {
         ring.fill(round);
         auto* const s = ring.take({});
@@ -65,11 +65,11 @@ TEST_CASE("slot_ring: slots come in the order in which they were filled, and go 
 }
 
 TEST_CASE("slot_ring: the end and an error end it for good, until it begins again") {
-    by_hand ended{2};
+    slot_ring_by_hand ended{2};
     ended.end(nullptr);
     CHECK(ended.take({}) == nullptr);
     CHECK(ended.take({}) == nullptr);
-    by_hand broken{2};
+    slot_ring_by_hand broken{2};
     broken.fill(1);
     broken.end(std::make_exception_ptr(std::runtime_error{"broken"}));
     auto* const s = broken.take({});
@@ -77,7 +77,7 @@ TEST_CASE("slot_ring: the end and an error end it for good, until it begins agai
     CHECK_THROWS_AS((void)broken.take({}), std::runtime_error);
     CHECK(broken.take({}) == nullptr);
     broken.release(*s, {});
-    broken.begin(by_hand::none, {});
+    broken.begin(slot_ring_by_hand::none, {});
     broken.fill(7);
     CHECK(broken.take({})->size == 7);
 }
@@ -85,8 +85,8 @@ TEST_CASE("slot_ring: the end and an error end it for good, until it begins agai
 TEST_CASE(
     "slot_ring: what is filled beyond the end is dropped, what is missing before it awaited") {
     for (bool ordered : {true, false}) {
-        by_hand          ring{4, {.ordered = ordered}};
-        by_hand::pinned* p[4];
+        slot_ring_by_hand          ring{4, {.ordered = ordered}};
+        slot_ring_by_hand::pinned* p[4];
         for (auto& each : p) { each = ring.await_pinned(); }
         ring.filled(*p[3], 0);
         ring.ended(*p[2], nullptr);
@@ -103,14 +103,14 @@ TEST_CASE(
 }
 
 TEST_CASE("slot_ring: when it stops nobody gets a slot any more") {
-    by_hand ring{1};
+    slot_ring_by_hand ring{1};
     ring.stop();
     CHECK(ring.take({}) == nullptr);
     CHECK(ring.await_pinned() == nullptr);
 }
 
 TEST_CASE("slot_ring: where every slot is kept and another batch is filled, that is told") {
-    by_hand ring{1};
+    slot_ring_by_hand ring{1};
     ring.fill(1);
     auto* const s = ring.take({});
     ring.fill(2);

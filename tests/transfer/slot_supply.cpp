@@ -12,10 +12,10 @@ using namespace vram;
 
 namespace supplying {
 /// A supply whose copies are made by hand.
-struct by_hand final : slot_supply<host_platform> {
+struct slot_supply_by_hand final : slot_supply<host_platform> {
     using supply = slot_supply<host_platform>;
 
-    by_hand() : slot_supply{{.pinned_depth = 2, .device_depth = 1}, {}} {}
+    slot_supply_by_hand() : slot_supply{{.pinned_depth = 2, .device_depth = 1}, {}} {}
 
     void copy_all() noexcept override { ++asked; }
     void look_after_copies() noexcept override { ++looked; }
@@ -41,17 +41,17 @@ struct by_hand final : slot_supply<host_platform> {
     std::atomic<int> asked = 0, looked = 0;
 };
 } // namespace supplying
-using supplying::by_hand;
+using supplying::slot_supply_by_hand;
 
 TEST_CASE("slot_supply: who fills a slot asks for its copy, and one thread at a time copies") {
-    by_hand all;
-    auto*   p = all.await_pinned();
+    slot_supply_by_hand all;
+    auto*               p = all.await_pinned();
     REQUIRE(p != nullptr);
     CHECK(all.states().filling == 1);
     all.filled(*p, 7);
     CHECK(all.asked == 1);
-    by_hand::pinned* from = nullptr;
-    by_hand::slot*   to   = nullptr;
+    slot_supply_by_hand::pinned* from = nullptr;
+    slot_supply_by_hand::slot*   to   = nullptr;
     CHECK(all.claim(from, to));
     CHECK(from == p);
     CHECK_FALSE(all.claim(from, to));
@@ -60,11 +60,11 @@ TEST_CASE("slot_supply: who fills a slot asks for its copy, and one thread at a 
 }
 
 TEST_CASE("slot_supply: a copy that was seen to be over does not land twice") {
-    by_hand all;
-    auto*   p = all.await_pinned();
+    slot_supply_by_hand all;
+    auto*               p = all.await_pinned();
     all.filled(*p, 0);
-    by_hand::pinned* from = nullptr;
-    by_hand::slot*   to   = nullptr;
+    slot_supply_by_hand::pinned* from = nullptr;
+    slot_supply_by_hand::slot*   to   = nullptr;
     REQUIRE(all.claim(from, to));
     CHECK(all.flight_of(*p) == 0); // nobody can ask before it is enqueued
     CHECK_FALSE(all.copied(from, to, nullptr));
@@ -79,9 +79,9 @@ TEST_CASE("slot_supply: a copy that was seen to be over does not land twice") {
 }
 
 TEST_CASE("slot_supply: a producer that waits too long for a call-back looks after the copies") {
-    by_hand          all;
-    by_hand::pinned* from = nullptr;
-    by_hand::slot*   to   = nullptr;
+    slot_supply_by_hand          all;
+    slot_supply_by_hand::pinned* from = nullptr;
+    slot_supply_by_hand::slot*   to   = nullptr;
     all.filled(*all.await_pinned(), 0);
     REQUIRE(all.claim(from, to));
     all.filled(*all.await_pinned(), 0);

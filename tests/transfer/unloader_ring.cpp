@@ -11,10 +11,11 @@ using namespace vram;
 
 namespace unloading_by_hand {
 /// A ring whose sink is the test; on the host, where a copy is over when it is enqueued.
-struct by_hand final : unloader_ring<host_platform> {
+struct unloader_ring_by_hand final : unloader_ring<host_platform> {
     using ring = unloader_ring<host_platform>;
 
-    by_hand() : unloader_ring{{.batch_bytes = 8, .pinned_depth = 1, .device_depth = 2}, {}} {
+    unloader_ring_by_hand()
+        : unloader_ring{{.batch_bytes = 8, .pinned_depth = 1, .device_depth = 2}, {}} {
         for (std::size_t i = 0; i < 2; ++i) { slots_[i].memory = memory[i].data(); }
         pinned_[0].memory = memory[2].data();
     }
@@ -31,10 +32,10 @@ struct by_hand final : unloader_ring<host_platform> {
     std::array<std::array<std::byte, 8>, 3> memory{};
 };
 } // namespace unloading_by_hand
-using unloading_by_hand::by_hand;
+using unloading_by_hand::unloader_ring_by_hand;
 
 TEST_CASE("unloader_ring: results wait on the device while the sink has every pinned block") {
-    by_hand ring;
+    unloader_ring_by_hand ring;
     ring.send_one(std::byte{1});
     ring.send_one(std::byte{2});
     for (std::size_t i = 0; i < 2; ++i) {
@@ -51,7 +52,7 @@ TEST_CASE("unloader_ring: results wait on the device while the sink has every pi
 }
 
 TEST_CASE("unloader_ring: what went wrong is thrown from then on, and nothing more is copied") {
-    by_hand ring;
+    unloader_ring_by_hand ring;
     ring.send_one(std::byte{1});
     ring.send_one(std::byte{2});
     ring.written(*ring.await_landed(), std::make_exception_ptr(7));

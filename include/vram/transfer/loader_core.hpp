@@ -109,7 +109,7 @@ private:
           inline_{asked.depth == 0} {
         loader_options const& o = this->options_;
         {
-            near_device<Platform> const near{where_, o.near_device};
+            near_device<Platform> const here{where_, o.near_device};
             std::size_t const pageable = memory_.take(o.batch_bytes, o.pageable_fallback, o.marks);
             this->note([&](auto& f) {
                 f.allocations = o.pinned_depth + o.device_depth + (memory_.marks() ? 1 : 0);
@@ -134,7 +134,7 @@ private:
         if (o.shuffle && source.size() == batch_source<Source>::unknown) {
             throw loader_error{loader_error::reason::no_size};
         }
-        memory::check(o.pinned_depth + o.device_depth, o.batch_bytes, o.budget);
+        memory::expect_within(o.pinned_depth + o.device_depth, o.batch_bytes, o.budget);
         return o;
     }
 
@@ -159,7 +159,7 @@ private:
 
     void run() {
         stage<Platform>::name_thread("vram loader");
-        near_device<Platform> const near{where_, this->options_.near_device};
+        near_device<Platform> const here{where_, this->options_.near_device};
         if constexpr (batch_source<Source>::fills) {
             while (pinned* const p = this->await_pinned()) { produce(*p); }
         } else {

@@ -60,7 +60,7 @@ struct loader_options {
     bool marks = true;
     /// Whether pinned blocks are overwritten after their copy, and device blocks after their
     /// release, so that who uses them too late sees it.
-    bool check = false;
+    bool checker = false;
     /// Whether copying and using are timed on the device, for `loader_statistics`.
     bool timing = false;
 };

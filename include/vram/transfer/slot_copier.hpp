@@ -69,7 +69,7 @@ protected:
             });
         }
         measure(p);
-        if (this->options_.check) { std::memset(p.memory, poison, this->options_.batch_bytes); }
+        if (this->options_.checker) { std::memset(p.memory, poison, this->options_.batch_bytes); }
     }
 
     /// A copy is under way, and nothing else says when it is over. Whether it is now.
@@ -145,7 +145,7 @@ private:
     }
 
     void released(slot& s) noexcept final {
-        if (!this->options_.check) { return; }
+        if (!this->options_.checker) { return; }
         try {
             s.await_users(lane_.view());
             Platform::fill(lane_.view(), s.memory, std::byte{poison}, this->options_.batch_bytes);

@@ -37,7 +37,7 @@ public:
     using stream = typename Platform::stream;
 
     /// Throws `over_limit` where `blocks` blocks of `bytes` bytes are more than `budget`.
-    static void check(std::size_t blocks, std::size_t bytes, std::size_t budget) {
+    static void expect_within(std::size_t blocks, std::size_t bytes, std::size_t budget) {
         bool const        many = blocks != 0 && bytes > unsatisfiable / blocks;
         std::size_t const all  = many ? unsatisfiable : bytes * blocks;
         if (all > budget) { throw over_limit{all, 0, budget}; }

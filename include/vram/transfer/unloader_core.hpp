@@ -48,7 +48,7 @@ public:
           memory_{std::move(on_device), std::move(on_host), this->slots_, this->pinned_,
                   this->lane_.view()} {
         {
-            near_device<Platform> const near{where_, options.near_device};
+            near_device<Platform> const here{where_, options.near_device};
             pageable_ = memory_.take(options.batch_bytes, options.pageable_fallback);
         }
         thread_ = typename Platform::thread{where_, [this] { run(); }};
@@ -71,13 +71,13 @@ private:
         o.depth = std::max<std::size_t>(o.depth, 1);
         if (o.pinned_depth == 0) { o.pinned_depth = o.depth; }
         if (o.device_depth == 0) { o.device_depth = o.depth; }
-        memory::check(o.pinned_depth + o.device_depth, o.batch_bytes, o.budget);
+        memory::expect_within(o.pinned_depth + o.device_depth, o.batch_bytes, o.budget);
         return o;
     }
 
     void run() {
         stage<Platform>::name_thread("vram unloader");
-        near_device<Platform> const near{where_, this->options_.near_device};
+        near_device<Platform> const here{where_, this->options_.near_device};
         while (pinned* const p = this->await_landed()) {
             std::exception_ptr problem;
             try {
