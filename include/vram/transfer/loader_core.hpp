@@ -63,8 +63,8 @@ public:
 
     /// No further batch is filled.
     void request_stop() noexcept {
+        this->stop(); // first: who hears of the end begins no other batch
         stop_.request_stop();
-        this->stop();
     }
     /// Ends the producers and waits for them, and for the copies under way. A source that takes
     /// long is told by its stop token.

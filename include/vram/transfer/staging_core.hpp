@@ -14,6 +14,7 @@
 
 #include <algorithm> // min
 #include <cstddef>   // size_t, byte
+#include <cstdint>   // uintptr_t
 #include <exception> // current_exception
 #include <utility>   // move
 
@@ -202,8 +203,10 @@ private:
     static memory_kind kind_of(void const* p, std::size_t bytes) {
         if constexpr (knows_memory<Platform>) {
             memory_kind const first = Platform::memory_kind_of(p);
-            auto const* const last  = static_cast<std::byte const*>(p) + (bytes - 1);
-            return Platform::memory_kind_of(last) == first ? first : memory_kind::pageable;
+            auto const        last  = reinterpret_cast<std::uintptr_t>(p) + (bytes - 1);
+            return Platform::memory_kind_of(reinterpret_cast<void const*>(last)) == first
+                       ? first
+                       : memory_kind::pageable;
         } else {
             return (void)p, (void)bytes, memory_kind::pageable;
         }
