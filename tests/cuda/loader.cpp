@@ -5,6 +5,7 @@
 #include <vram/cuda/cuda.hpp>
 #include <vram/handle/resource_ref.hpp>
 #include <vram/handle/shared.hpp>
+#include <vram/layer/limiting.hpp>
 #include <vram/layer/stream_ordered.hpp>
 #include <vram/pool/pool.hpp>
 
@@ -107,6 +108,42 @@ TEST_CASE("loader on CUDA: what arrives is what was filled, in order, in every s
         }
         CHECK(got.right() == batches * numbered_batches::bytes);
     }
+}
+
+#ifdef VRAM_CUDART_DOUBLE
+TEST_CASE("loader on CUDA: the end of a copy is marked where it can be, and calls back elsewhere") {
+    std::size_t const all = 4 * numbered_batches::bytes; // two blocks on each side
+    for (bool const machine_marks : {true, false}) {
+        for (bool const marks : {true, false}) {
+            for (std::size_t const budget : {all, all + 128}) {
+                machine const     here{{.marks = machine_marks}};
+                cuda_stream const stream;
+                {
+                    loader load{numbered_batches{9}, stream,
+                                batched({.budget = budget, .marks = marks})};
+                    for (auto& b : load) { CHECK(b.size() == numbered_batches::bytes); }
+                    bool const taken = marks && budget != all; // within the budget
+                    CHECK(load.statistics().allocations == (taken ? 5U : 4U));
+                    CHECK(doubles::cudart::calls("cuStreamWriteValue32") == (taken ? 9U : 0U));
+                    bool const called = !taken || !machine_marks;
+                    CHECK(doubles::cudart::calls("cudaLaunchHostFunc") == (called ? 9U : 0U));
+                }
+            }
+        }
+    }
+}
+#endif
+
+TEST_CASE("loader on CUDA: where no more may be pinned than its blocks it goes without marks") {
+    machine const     here;
+    cuda_stream const stream;
+    std::size_t const blocks = 2 * numbered_batches::bytes;
+    loader load{numbered_batches{9}, stream, cuda_resource{}, limiting{pinned_resource{}, blocks},
+                batched({})};
+    std::size_t seen = 0;
+    for (auto& b : load) { CHECK(b.index() == seen++); }
+    CHECK(seen == 9);
+    CHECK(load.statistics().allocations == 4);
 }
 
 TEST_CASE("loader on CUDA: unordered, shuffled, and again from the beginning") {

@@ -20,7 +20,7 @@ namespace vram {
 ///
 /// Failure   `cuda_error`; how many were begun nobody knows then
 /// Threads   any
-/// Cost      0.4 us a copy
+/// Cost      1.3 us a copy; 256 of 4 KiB are done in 0.6 of the time that single ones take
 inline bool cuda_copy_batch(cuda_stream_view stream, std::span<void* const> to,
                             std::span<void const* const> from, std::span<std::size_t const> bytes) {
     if (to.empty()) { return true; }

@@ -5,6 +5,7 @@
 /// `cuda_near_device` keeps a host thread, and the memory that it takes, near a GPU.
 
 #include <vram/cuda/cuda_device.hpp> // cuda_device
+#include <vram/cuda/cuda_error.hpp>  // cuda_error
 #include <vram/cuda/cuda_exit.hpp>   // cuda_exit
 
 #include <cuda_runtime_api.h> // cudaDevAttrHostNumaId
@@ -50,7 +51,7 @@ public:
         cudaError_t const status = cuda_exit::or_refused(
             [&] { return cudaDeviceGetAttribute(&node, cudaDevAttrHostNumaId, device.ordinal()); });
         if (status != cudaSuccess) {
-            (void)cudaGetLastError(); // an older driver: it is nobody's error
+            cuda_error::clear(status); // an older driver: it is nobody's error
             return -1;
         }
 #endif

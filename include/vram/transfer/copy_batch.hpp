@@ -18,7 +18,7 @@ namespace vram {
 ///
 ///     copy_batch<cuda_platform> rows;
 ///     for (auto const& r : wanted) { rows.add(r.to, r.from, r.bytes); }
-///     rows.run(stream);                    // 0.4 us a copy instead of 1.3 and more
+///     rows.run(stream);                    // done in 0.6 of the time
 ///
 /// Copies of a batch have no order among themselves: none may write what another reads or writes.
 /// Where the machine has no such call, or not for the stream (the default one, or one that is

@@ -110,7 +110,9 @@ private:
         loader_options const& o = this->options_;
         {
             near_device<Platform> const here{where_, o.near_device};
-            std::size_t const pageable = memory_.take(o.batch_bytes, o.pageable_fallback, o.marks);
+            std::size_t const           blocks = (o.pinned_depth + o.device_depth) * o.batch_bytes;
+            std::size_t const spare    = o.marks ? o.budget - blocks : 0; // they are within it
+            std::size_t const pageable = memory_.take(o.batch_bytes, o.pageable_fallback, spare);
             this->note([&](auto& f) {
                 f.allocations = o.pinned_depth + o.device_depth + (memory_.marks() ? 1 : 0);
                 f.pageable    = pageable;

@@ -52,8 +52,8 @@ public:
     slot_memory(slot_memory&&) = delete;
 
     /// Memory for all slots, `bytes` each; how many pinned ones are not pinned, where `pageable`
-    /// memory will do.
-    std::size_t take(std::size_t bytes, bool pageable, bool marks = false) {
+    /// memory will do. Marks are taken as well where `spare` bytes are enough for them.
+    std::size_t take(std::size_t bytes, bool pageable, std::size_t spare = 0) {
         bytes_         = bytes;
         std::size_t no = 0;
         for (auto& p : on_host_) {
@@ -66,7 +66,7 @@ public:
                 ++no;
             }
         }
-        if (marks && no == 0) { take_marks(); }
+        if (spare >= apart * on_host_.size() && no == 0) { take_marks(); }
         for (auto& s : on_device_) {
             if constexpr (resource<Device>) {
                 s.memory = static_cast<std::byte*>(device_.allocate(copies_, bytes));
@@ -97,7 +97,9 @@ private:
     void take_marks() {
         if constexpr (stream_marks<Platform>) {
             if (on_host_.empty()) { return; }
-            marks_ = static_cast<std::byte*>(host_.allocate_sync(apart * on_host_.size()));
+            try {
+                marks_ = static_cast<std::byte*>(host_.allocate_sync(apart * on_host_.size()));
+            } catch (...) { return; } // there was room for the blocks: it goes without
             for (std::size_t i = 0; i < on_host_.size(); ++i) {
                 on_host_[i].mark = ::new (marks_ + apart * i) std::uint32_t{0};
             }

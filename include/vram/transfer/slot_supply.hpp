@@ -327,7 +327,7 @@ private:
 
     /// How long a copy may take before somebody asks the device: far longer than it takes.
     static constexpr std::chrono::seconds patience{1};
-    static constexpr std::uint64_t        patience_ns = 1'000'000'000;
+    static constexpr std::uint64_t        patience_ns = std::chrono::nanoseconds{patience}.count();
 };
 
 } // namespace vram
