@@ -62,3 +62,26 @@ TEST_CASE("gate: a wait may end after a time, with what it waited for or without
     CHECK(held.owns_lock());
     CHECK(g.wait_for(held, std::chrono::hours{1}, [] { return true; }));
 }
+
+TEST_CASE("gate: who stays awake is let on as well, or goes on after a time") {
+    gate g;
+    auto held = g.hold();
+    CHECK_FALSE(g.wait_awake(held, std::chrono::milliseconds{1}, [] { return false; }));
+    CHECK(held.owns_lock());
+    CHECK(g.wait_awake(held, std::chrono::nanoseconds{0}, [] { return true; }));
+    held.unlock();
+    int  turn   = 0;
+    auto player = [&](int mine) {
+        for (int i = 0; i < 500; ++i) {
+            auto mine_now = g.hold();
+            CHECK(g.wait_awake(mine_now, std::chrono::hours{1}, [&] { return turn % 2 == mine; }));
+            ++turn;
+            mine_now.unlock();
+            g.notify();
+        }
+    };
+    {
+        worker const a{0, [&] { player(0); }}, b{0, [&] { player(1); }};
+    }
+    CHECK(turn == 1000);
+}

@@ -2,7 +2,8 @@
 #pragma once
 
 /// \file
-/// `of_many` and `stride` say how much of a long run is made where every access is watched.
+/// `of_many`, `of_orders` and `stride` say how much of a long run is made where every access is
+/// watched.
 
 #if defined(__SANITIZE_THREAD__)
 #define VRAM_TESTS_TSAN 1
@@ -10,6 +11,11 @@
 #if __has_feature(thread_sanitizer)
 #define VRAM_TESTS_TSAN 1
 #endif
+#if __has_feature(address_sanitizer)
+#define VRAM_TESTS_ASAN 1
+#endif
+#elif defined(__SANITIZE_ADDRESS__)
+#define VRAM_TESTS_ASAN 1
 #endif
 
 namespace laws {
@@ -29,5 +35,18 @@ namespace laws {
 
 /// And of a long list of cases every tenth is tried.
 inline constexpr unsigned stride = of_many(10) == 10 ? 1 : 10;
+
+/// Of orders of the same steps, all of which are tried where nothing is watched, a part is enough
+/// to see that none touches what it should not.
+#if defined(VRAM_TESTS_TSAN)
+inline constexpr unsigned order_stride = 10;
+#elif defined(VRAM_TESTS_ASAN)
+inline constexpr unsigned order_stride = 4;
+#else
+inline constexpr unsigned order_stride = 1;
+#endif
+[[nodiscard]] constexpr unsigned of_orders(unsigned orders) noexcept {
+    return orders / order_stride;
+}
 
 } // namespace laws

@@ -5,7 +5,7 @@
 /// `every_interleaving` runs two streams with six operations each in every order that there is.
 
 #include "../doubles/streams_at_work.hpp" // busy
-#include "effort.hpp"                     // stride
+#include "effort.hpp"                     // order_stride
 
 #include <vram/base/out_of_memory.hpp> // out_of_memory
 #include <vram/sim/sim.hpp>            // sim_node, sim_stream, sim_event
@@ -113,14 +113,14 @@ private:
 
 /// `make()` makes a resource of the simulated platform, which may have less than two blocks of
 /// `bytes`. The orders are all 924 of two sixes, for each pair of scripts, or every tenth of them
-/// where ThreadSanitizer watches. The device's checker sees whether memory changes hands before its
+/// where ThreadSanitizer watches, or every fourth where AddressSanitizer does. The device's checker sees whether memory changes hands before its
 /// last use is over.
 template <class Make>
 void every_interleaving(Make make, std::size_t bytes) {
     std::size_t orders = 0, tried = 0, mistakes = 0;
     for (auto const& [first, second] : scripts) {
         for (unsigned order = 0; order < 1U << 12; ++order) {
-            if (std::popcount(order) != 6 || ++orders % stride != 0) { continue; }
+            if (std::popcount(order) != 6 || ++orders % order_stride != 0) { continue; }
             ++tried;
             vram::sim_node node{{.capacity      = 8 * bytes,
                                  .compute_slots = 2,
@@ -145,7 +145,7 @@ void every_interleaving(Make make, std::size_t bytes) {
     }
     CHECK(mistakes == 0);
     CHECK(orders == 924 * std::size(scripts));
-    CHECK(tried == orders / stride);
+    CHECK(tried == orders / order_stride);
 }
 
 } // namespace laws

@@ -320,7 +320,7 @@ TEST_CASE(
                                                    .streams    = 6,
                                                    .seed       = seed,
                                                    .may_refuse = true}};
-            for (unsigned i = 0; i < laws::of_many(6000); ++i) {
+            for (unsigned i = 0; i < laws::of_orders(6000); ++i) {
                 model.step();
                 if (i % 50 == 0) { mr.trim(i % 7 * small_page); }
                 if (i % 50 == 0) { CHECK(mr.usage().reserved == seen.bytes()); }
@@ -329,8 +329,8 @@ TEST_CASE(
             mr.trim();
             CHECK(mr.usage().reserved == 0);
         }
-        CHECK(seen.extensions > laws::of_many(20));
-        CHECK(seen.shrinks > laws::of_many(20));
+        CHECK(seen.extensions > laws::of_orders(20));
+        CHECK(seen.shrinks > laws::of_orders(20));
         CHECK_FALSE(seen.broken);
         CHECK(node.figures().used == 0);
         nothing_was_reported(node);

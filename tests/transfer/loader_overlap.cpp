@@ -171,10 +171,11 @@ TEST_CASE("loader: a loop that waits for each kernel is fed all the same") {
 namespace loader_overlap {
 /// Every order of producers and loop, and every failure that `make` gives them.
 template <class Source>
-void explore(Source source, loader_options options, std::size_t batches, std::uint64_t max_runs,
+void explore(Source source, loader_options options, std::size_t batches, unsigned orders,
              unsigned preemptions = 1) {
-    options.batch_bytes = numbered::bytes;
-    sim_exploring how{.max_runs = max_runs};
+    options.batch_bytes          = numbered::bytes;
+    std::uint64_t const max_runs = laws::of_orders(orders);
+    sim_exploring       how{.max_runs = max_runs};
     how.node.preemptions = preemptions;
     auto const found     = sim_explore(how, [&](sim_node&) {
         sim_stream  stream;
@@ -225,7 +226,7 @@ TEST_CASE("loader: so is every order around a source that throws, or ends in bet
 }
 
 TEST_CASE("loader: so is every order in which a loop leaves early, or keeps its batches") {
-    sim_exploring how{.max_runs = 3000};
+    sim_exploring how{.max_runs = laws::of_orders(3000)};
     how.node.preemptions = 1;
     auto const found     = sim_explore(how, [&](sim_node&) {
         sim_stream          stream;
@@ -248,7 +249,7 @@ TEST_CASE("loader: so is every order in which a loop leaves early, or keeps its 
 }
 
 TEST_CASE("loader: orders drawn from seeds, of four producers that take unequal times") {
-    sim_exploring how{.order = sim_order::by_seed, .seeds = 300};
+    sim_exploring how{.order = sim_order::by_seed, .seeds = laws::of_orders(300)};
     auto const    uneven = [](std::span<std::byte> to, std::size_t index) {
         sim_node::current().work(sim_time{100 * ((index * 5) % 7)});
         return numbered{12}(to, index);
@@ -271,7 +272,7 @@ TEST_CASE("loader: orders drawn from seeds, of four producers that take unequal 
             stream.synchronize();
         });
         CHECK(found.failures == 0);
-        CHECK(found.runs == 300);
+        CHECK(found.runs == laws::of_orders(300));
     }
 }
 #endif

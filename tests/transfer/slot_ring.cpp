@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <vram/transfer/slot_ring.hpp> // first: the header stands alone
 
+#include <vram/base/worker.hpp>
 #include <vram/source/host_platform.hpp>
 
 #include <doctest/doctest.h>
 
 #include <stdexcept>
+#include <thread>
 
 using namespace vram;
 
@@ -24,6 +26,7 @@ struct slot_ring_by_hand final : slot_ring<host_platform> {
         pinned* from = nullptr;
         slot*   to   = nullptr;
         for (bool more = claim(from, to); more;) {
+            copies_here += std::this_thread::get_id() == here;
             to->size = from->size;
             land(*from);
             more = copied(from, to, nullptr);
@@ -35,7 +38,18 @@ struct slot_ring_by_hand final : slot_ring<host_platform> {
         p->size = size;
         filled(*p, 0);
     }
+    /// When the consumer has all batches so far, and waits for this one.
+    void fill_for_who_waits(std::size_t size) {
+        for (bool waits = false; !waits; std::this_thread::yield()) {
+            auto const held = gate_.hold();
+            waits           = asking_ && figures_.batches == size - 1;
+        }
+        fill(size);
+    }
     void end(std::exception_ptr why) { ended(*await_pinned(), std::move(why)); }
+
+    std::thread::id const here        = std::this_thread::get_id();
+    int                   copies_here = 0;
 
     using ring::ended;
     using ring::await_pinned;
@@ -126,4 +140,25 @@ TEST_CASE("slot_ring: where every slot is kept and another batch is filled, that
     CHECK(ring.states() == slot_states{.filled = 1, .held = 1});
     ring.release(*s, {}); // the releasing thread copies: nobody else is there
     CHECK(ring.take({})->size == 2);
+}
+
+TEST_CASE("slot_ring: who waits for a batch copies it, and leaves nothing that could be copied") {
+    slot_ring_by_hand ring{2};
+    {
+        worker const producer{0, [&] {
+                                  ring.fill_for_who_waits(1);
+                                  ring.fill_for_who_waits(2);
+                              }};
+        for (std::size_t size : {1U, 2U}) {
+            auto* const s = ring.take({});
+            REQUIRE(s != nullptr);
+            CHECK(s->size == size);
+            CHECK(ring.states().filled == 0);
+            ring.release(*s, {});
+        }
+    }
+    CHECK(ring.copies_here == 2);
+    ring.fill(3); // nobody waits: who fills copies
+    CHECK(ring.states().ready == 1);
+    CHECK(ring.copies_here == 3);
 }

@@ -317,7 +317,7 @@ TEST_CASE(
 
 TEST_CASE("unloader: every order of program, call-back and sink is right, at depths one to three") {
     for (std::size_t depth : {1U, 2U, 3U}) {
-        sim_exploring how{.max_runs = 3000};
+        sim_exploring how{.max_runs = laws::of_orders(3000)};
         how.node.preemptions = 1;
         auto const found     = sim_explore(how, [&](sim_node&) {
             sim_stream               stream;

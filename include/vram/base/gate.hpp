@@ -4,9 +4,11 @@
 /// \file
 /// `gate` is where one host thread waits until another lets it on.
 
-#include <chrono>             // nanoseconds
+#include <atomic>             // atomic
+#include <chrono>             // nanoseconds, steady_clock
 #include <condition_variable> // condition_variable
 #include <mutex>              // mutex, unique_lock
+#include <thread>             // this_thread
 
 namespace vram {
 
@@ -36,12 +38,36 @@ public:
         return condition_.wait_for(held, most, ready);
     }
 
+    /// The same, but awake: for who expects it within microseconds, which going to sleep, and being
+    /// woken by the other side, would cost as well.
+    template <class Ready>
+    bool wait_awake(guard& held, std::chrono::nanoseconds most, Ready ready) {
+        using clock      = std::chrono::steady_clock;
+        auto const until = clock::now() + most;
+        while (!ready()) {
+            unsigned const seen = calls_.load(std::memory_order_relaxed);
+            held.unlock();
+            bool late = false;
+            while (calls_.load(std::memory_order_acquire) == seen && !late) {
+                std::this_thread::yield();
+                late = clock::now() >= until;
+            }
+            held.lock();
+            if (late) { return ready(); }
+        }
+        return true;
+    }
+
     /// Lets every waiter look again.
-    void notify() noexcept { condition_.notify_all(); }
+    void notify() noexcept {
+        calls_.fetch_add(1, std::memory_order_release);
+        condition_.notify_all();
+    }
 
 private:
     std::mutex              mutex_;
     std::condition_variable condition_;
+    std::atomic<unsigned>   calls_{0}; ///< of `notify`
 };
 
 } // namespace vram

@@ -18,10 +18,10 @@
 
 namespace vram {
 
-/// A ring whose copies are enqueued by whoever brings a filled slot and a free one together: a
-/// producer that has filled, or a batch that ends. The copy stream waits for the slot's last users,
-/// on the device; the end of a copy calls back, so that its pinned slot is empty again and nobody
-/// has waited for it.
+/// A ring whose copies are enqueued by the loop that waits for a batch, or else by whoever brings a
+/// filled slot and a free one together: a producer that has filled, or a batch that ends. The copy
+/// stream waits for the slot's last users, on the device; the end of a copy calls back, so that its
+/// pinned slot is empty again and nobody has waited for it.
 ///
 /// Failure   of a copy: thrown at its batch. Where no call-back can be had, whoever fills the slot
 ///           next waits for the copy's event instead

@@ -13,6 +13,7 @@
 #include <vram/transfer/stage.hpp>        // stage
 #include <vram/transfer/use_times.hpp>    // use_times
 
+#include <chrono>    // microseconds
 #include <cstddef>   // size_t
 #include <cstdint>   // uint64_t
 #include <exception> // rethrow_exception
@@ -116,10 +117,7 @@ private:
         produce_inline();
         auto held       = this->gate_.hold();
         this->asking_   = true;
-        bool const came = wait(held, [&] {
-            return this->books_.ready() || this->stopping_ || this->books_.exhausted() ||
-                   this->books_.all_held();
-        });
+        bool const came = copy_or_wait(held);
         this->asking_   = false;
         auto const now  = clock::now();
         this->figures_.stall_ns += now - since;
@@ -142,8 +140,25 @@ private:
         }
         return nullptr;
     }
+    /// Waits for a batch, or until there can be none. Who waits for a batch also enqueues its copy:
+    /// the producer has the next one to fill. False: it took too long.
+    bool copy_or_wait(guard& held) {
+        for (;;) {
+            bool const came = wait(held, [&] {
+                return this->books_.ready() || this->can_copy() || this->stopping_ ||
+                       this->books_.exhausted() || this->books_.all_held();
+            });
+            if (!this->can_copy()) { return came; }
+            held.unlock();
+            this->copy_all();
+            held = this->gate_.hold();
+        }
+    }
     template <class Ready>
     bool wait(guard& held, Ready ready) {
+        if constexpr (requires { this->gate_.wait_awake(held, awake, ready); }) {
+            if (this->gate_.wait_awake(held, awake, ready)) { return true; }
+        }
         if (this->options_.timeout.count() != 0) {
             return this->gate_.wait_for(held, this->options_.timeout, ready);
         }
@@ -172,6 +187,9 @@ private:
         s.forget_users();
         return !s.unsure;
     }
+
+    /// How long the consumer stays awake for a batch: what small ones take.
+    static constexpr std::chrono::microseconds awake{100};
 
     std::size_t   taken_     = 0; ///< batches that the consumer got
     std::uint64_t passed_ns_ = 0; ///< in earlier epochs

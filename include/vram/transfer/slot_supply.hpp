@@ -26,7 +26,7 @@
 namespace vram {
 
 /// What producers and copies do to a ring. Where a filled slot and a free one meet, whoever made it
-/// so copies (`copy_all`).
+/// so copies (`copy_all`); the consumer does, where it waits for a batch.
 ///
 /// Threads   any number of producers; nothing of the platform is called while the gate is held: a
 ///           call-back may need it
@@ -80,8 +80,8 @@ protected:
         for (;;) {
             {
                 auto held = gate_.hold();
-                idle(held, [&] { return can_copy() || books_.no_more() || books_.can_fill(); });
-                if (!can_copy()) { return fill(); }
+                idle(held, [&] { return must_copy() || books_.no_more() || books_.can_fill(); });
+                if (!must_copy()) { return fill(); }
             }
             copy_all();
         }
@@ -113,10 +113,9 @@ protected:
             auto const held = gate_.hold();
             figures_.fill_ns += fill_ns;
             books_.filled(p);
-            told = asking_ && !can_copy(); // the last before the end, or one too many
+            told = asking_; // it copies, or this was the last before the end, or one too many
         }
-        if (told) { gate_.notify(); }
-        copy_all();
+        told ? gate_.notify() : copy_all();
     }
     /// There is no batch for `s`, pinned or on the device; `why`, if it is an error.
     template <class Either>
@@ -219,7 +218,9 @@ protected:
         return note(figures_);
     }
 
-    [[nodiscard]] bool        can_copy() const noexcept { return !stopping_ && books_.can_copy(); }
+    [[nodiscard]] bool can_copy() const noexcept { return !stopping_ && books_.can_copy(); }
+    /// The same, and the consumer does not.
+    [[nodiscard]] bool        must_copy() const noexcept { return can_copy() && !asking_; }
     [[nodiscard]] slot_states count_states() const noexcept {
         slot_states n = books_.states();
         n.waiting     = idle_;
@@ -262,6 +263,8 @@ private:
     void idle(guard& held, There there) {
         auto const ready = [&] { return stopping_ || there(); };
         if (ready()) { return; }
+        land_marked();
+        if (ready()) { return; }
         auto const    since  = clock::now();
         std::uint64_t looked = since;
         ++idle_;
@@ -296,6 +299,16 @@ private:
             if (flies && (first == nullptr || p.turn < first->turn)) { first = &p; }
         }
         return first;
+    }
+    /// Lands the copies that their marks say are over.
+    void land_marked() noexcept {
+        if constexpr (stream_marks<Platform>) {
+            for (;;) {
+                pinned* const p = oldest_marked();
+                if (p == nullptr || !pinned::is_marked(p->mark, p->flight)) { return; }
+                books_.land(*p);
+            }
+        }
     }
     /// Looks at the next mark, eagerly for some microseconds and then now and then, and lands the
     /// copy. The others wait meanwhile, and one of them is the next to look.
