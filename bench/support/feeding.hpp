@@ -156,8 +156,9 @@ public:
             auto          at       = load.begin();
             for (;;) {
                 std::uint64_t const since = machine_.now();
-                if (at == load.end()) { break; }
+                bool const          over  = at == load.end();
                 in_steps += machine_.now() - since;
+                if (over) { break; }
                 machine_.kernel(use_.view(), at->data(), at->size(), kernel_ns_);
                 std::uint64_t const done = machine_.now();
                 ++at;
