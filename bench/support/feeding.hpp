@@ -39,6 +39,7 @@ struct feed_case {
     std::size_t   bytes     = 0;
     double        fill      = 0;     ///< of a batch, by one producer, in times of its copy
     double        kernel    = 0;     ///< the same
+    double        loop      = 0;     ///< the same, of the loop's own thread
     std::uint64_t kernel_ns = 0;     ///< instead of `kernel`, where it is not 0
     bool          memcpy    = false; ///< filled by copying pageable memory, instead of `fill`
     std::size_t   producers = 1;
@@ -140,6 +141,7 @@ public:
         kernel_ns_ = c.kernel_ns != 0
                          ? c.kernel_ns
                          : static_cast<std::uint64_t>(c.kernel * static_cast<double>(copy_ns_));
+        loop_ns_   = static_cast<std::uint64_t>(c.loop * static_cast<double>(copy_ns_));
         if (c.memcpy) { fill_ns_ = memcpy_alone(); }
     }
 
@@ -159,7 +161,7 @@ public:
                 bool const          over  = at == load.end();
                 in_steps += machine_.now() - since;
                 if (over) { break; }
-                machine_.kernel(use_.view(), at->data(), at->size(), kernel_ns_);
+                use(at->data());
                 std::uint64_t const done = machine_.now();
                 ++at;
                 in_steps += machine_.now() - done;
@@ -180,7 +182,7 @@ public:
             for (std::size_t i = 0; i < batches_; ++i) {
                 fill({from, case_.bytes});
                 platform::copy(use_.view(), to.data, from, case_.bytes);
-                machine_.kernel(use_.view(), to.data, case_.bytes, kernel_ns_);
+                use(to.data);
                 platform::synchronize(use_.view());
                 waits_ += Machine::real;
             }
@@ -209,7 +211,7 @@ public:
             preload(0);
             for (std::size_t i = 0; i < batches_; ++i) {
                 platform::wait(use_.view(), copied[i % 2]);
-                machine_.kernel(use_.view(), to[i % 2].data, case_.bytes, kernel_ns_);
+                use(to[i % 2].data);
                 platform::record(used[i % 2], use_.view());
                 if (i + 1 < batches_) { preload(i + 1); }
             }
@@ -218,11 +220,12 @@ public:
     }
 
     [[nodiscard]] std::uint64_t slowest_ns() const {
-        return std::max({fill_ns_ / case_.producers, copy_ns_, kernel_ns_});
+        return std::max({fill_ns_ / case_.producers, copy_ns_, kernel_ns_, loop_ns_});
     }
     [[nodiscard]] std::uint64_t fill_ns() const noexcept { return fill_ns_; }
     [[nodiscard]] std::uint64_t copy_ns() const noexcept { return copy_ns_; }
     [[nodiscard]] std::uint64_t kernel_ns() const noexcept { return kernel_ns_; }
+    [[nodiscard]] std::uint64_t loop_ns() const noexcept { return loop_ns_; }
 
 private:
     template <class R>
@@ -245,6 +248,11 @@ private:
         return to.size();
     }
 
+    /// What the loop does with a batch: a kernel, and its own work.
+    void use(std::byte const* data) {
+        machine_.kernel(use_.view(), data, case_.bytes, kernel_ns_);
+        if (loop_ns_ != 0) { machine_.work(loop_ns_); }
+    }
     /// The best of a few copies out of pinned memory, with nothing beside them.
     std::uint64_t copy_alone() {
         block<pinned> host{case_.bytes};
@@ -304,6 +312,7 @@ private:
     std::uint64_t          copy_ns_   = 0;
     std::uint64_t          fill_ns_   = 0;
     std::uint64_t          kernel_ns_ = 0;
+    std::uint64_t          loop_ns_   = 0;
     std::uint64_t          waits_     = 0;
     std::uint64_t          step_ns_   = 0;
 };

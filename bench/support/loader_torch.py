@@ -12,6 +12,7 @@ def options():
     parser.add_argument("--bytes", type=int, required=True)
     parser.add_argument("--fill-ns", type=int, required=True, help="what a worker takes to fill a batch")
     parser.add_argument("--kernel-ns", type=int, required=True)
+    parser.add_argument("--loop-ns", type=int, default=0, help="what the loop itself works on a batch")
     parser.add_argument("--batches", type=int, required=True)
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--memcpy", action="store_true", help="fill by copying, which takes what it takes")
@@ -54,6 +55,9 @@ def main():
         for batch in loader:
             on_device = batch.to("cuda", non_blocking=True)
             torch.cuda._sleep(int(asked.kernel_ns * hertz / 1e9))
+            end = time.perf_counter_ns() + asked.loop_ns
+            while time.perf_counter_ns() < end:
+                pass
             del on_device
         torch.cuda.synchronize()
         took = time.perf_counter_ns() - begin

@@ -13,7 +13,7 @@ loader = Program("bench-loader")
 check, folder = loader.check, loader.folder
 
 SIZES = ("1MiB", "16MiB", "64MiB", "256MiB")
-CASES = [f"{size}_{bound}" for size in SIZES for bound in ("producer", "transfer", "compute")] + ["64MiB_memcpy"]
+CASES = [f"{size}_{bound}" for size in SIZES for bound in ("producer", "transfer", "compute", "loop")] + ["64MiB_memcpy"]
 SUBJECTS = ("loader", "loader(depth=1)", "loader(depth=3)", "loader(depth=4)", "loader(call_back=false)",
             "serial_pageable", "serial_pinned", "side_stream")
 METRICS = {"overlap_efficiency", "ms_per_batch", "GBps", "allocations_per_batch", "host_waits_per_batch"}

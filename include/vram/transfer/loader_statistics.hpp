@@ -21,7 +21,7 @@ struct loader_statistics {
                                ///< needs `loader_options::timing`
     std::uint64_t slot_ns     = 0; ///< producers waited for a block to fill: all were in use
     std::uint64_t pinned_ns   = 0; ///< producers waited, in the host, for the event of a copy
-    std::uint64_t stall_ns    = 0; ///< the consumer waited for a batch, and enqueued copies
+    std::uint64_t stall_ns    = 0; ///< no batch was there; also enqueueing its copy
     std::uint64_t wall_ns     = 0; ///< from the first fill to the last batch that was asked for
     std::uint64_t host_waits  = 0; ///< times that a producer had to wait for the device's event
     std::uint64_t allocations = 0; ///< of pinned and device memory, all before the first batch

@@ -115,12 +115,13 @@ private:
     slot* await_ready() {
         auto const since = clock::now();
         produce_inline();
-        auto held       = this->gate_.hold();
-        this->asking_   = true;
-        bool const came = copy_or_wait(held);
-        this->asking_   = false;
-        auto const now  = clock::now();
-        this->figures_.stall_ns += now - since;
+        std::uint64_t spare = 0;
+        auto          held  = this->gate_.hold();
+        this->asking_       = true;
+        bool const came     = copy_or_wait(held, spare);
+        this->asking_       = false;
+        auto const now      = clock::now();
+        this->figures_.stall_ns += now - since - spare;
         if (!came) {
             throw loader_error{loader_error::reason::timed_out, taken_, 0, 0, this->count_states()};
         }
@@ -141,17 +142,21 @@ private:
         return nullptr;
     }
     /// Waits for a batch, or until there can be none. Who waits for a batch also enqueues its copy:
-    /// the producer has the next one to fill. False: it took too long.
-    bool copy_or_wait(guard& held) {
+    /// the producer has the next one to fill. False: it took too long. `spare` grows by the time of
+    /// copies when a batch was there.
+    bool copy_or_wait(guard& held, std::uint64_t& spare) {
         for (;;) {
             bool const came = wait(held, [&] {
                 return this->books_.ready() || this->can_copy() || this->stopping_ ||
                        this->books_.exhausted() || this->books_.all_held();
             });
             if (!this->can_copy()) { return came; }
+            bool const there = this->books_.ready(); // then it is not waited for
+            auto const since = clock::now();
             held.unlock();
             this->copy_all();
             held = this->gate_.hold();
+            if (there) { spare += clock::now() - since; }
         }
     }
     template <class Ready>

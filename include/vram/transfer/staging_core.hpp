@@ -12,7 +12,7 @@
 #include <vram/transfer/staging_options.hpp> // staging_options
 #include <vram/transfer/staging_result.hpp>  // staging_result
 
-#include <algorithm> // min
+#include <algorithm> // max, min
 #include <cstddef>   // size_t, byte
 #include <cstdint>   // uintptr_t
 #include <exception> // current_exception
@@ -143,7 +143,8 @@ protected:
         Platform::wait(ring_.copies(), before_);
         std::size_t const largest = alone ? std::min(bytes / 4, ring_.chunk_bytes())
                                           : piece_plan::fitting(bytes, ring_.chunk_bytes());
-        piece_plan const  plan{bytes, largest, options_.first_bytes};
+        std::size_t const first   = std::max(options_.first_bytes, bytes / 2048);
+        piece_plan const  plan{bytes, largest, first};
         ring_transfer<pinning, Platform, End const> all{ring_, plan,
                                                         static_cast<std::byte*>(device_end), end};
         if (alone) {
