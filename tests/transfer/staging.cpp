@@ -121,10 +121,8 @@ TEST_CASE("staging: the way depends on the memory, the size and the machine, and
             CHECK(way(p, 2_MiB) == direct_pinned);
             CHECK(way(p, 1) == direct_pinned);
             CHECK(way(m, 2_MiB) == direct_managed);
-            CHECK(way(plain.data(), 64_KiB) == (tables ? direct_host_page_tables : direct_small));
-            CHECK(way(plain.data(), 65_KiB) == (tables ? direct_host_page_tables : one_thread));
-            CHECK(way(plain.data(), 512_KiB) == (tables ? direct_host_page_tables : one_thread));
-            CHECK(way(plain.data(), 513_KiB) == (tables ? direct_host_page_tables : ring));
+            CHECK(way(plain.data(), 1_MiB) == (tables ? direct_host_page_tables : direct_small));
+            CHECK(way(plain.data(), 1025_KiB) == (tables ? direct_host_page_tables : ring));
             {
                 sim_register const half{{plain.data(), 2_MiB}};
                 CHECK(way(plain.data(), 2_MiB) == direct_pinned);
@@ -133,6 +131,8 @@ TEST_CASE("staging: the way depends on the memory, the size and the machine, and
                 stream.synchronize();
             }
             CHECK(stage.choice(1_GiB) == ring); // a file
+            CHECK(stage.choice(512_KiB) == one_thread);
+            CHECK(stage.choice(513_KiB) == ring);
             CHECK(stage.choice(1) == one_thread);
             CHECK(stage.choice(std::size_t{0}) == nothing);
             CHECK(stage.threads() == 2);

@@ -61,6 +61,8 @@ public:
         chunks_     = std::move(other.chunks_);
         reserved_   = std::exchange(other.reserved_, 0);
         free_bytes_ = std::exchange(other.free_bytes_, 0);
+        taken_      = std::exchange(other.taken_, 0);
+        strewn_     = std::exchange(other.strewn_, false);
         return *this;
     }
 
@@ -104,7 +106,7 @@ public:
     /// Takes a block that costs the stream in `slot` nothing out of the front of one that is found
     /// without a search; null where there is none, or `reserve` has more to do.
     [[gnu::noinline]] block* take_quick(std::size_t bytes, std::size_t slot) noexcept {
-        block* const b = ready() ? free_.quick(bytes, slot) : nullptr;
+        block* const b = ready() && !strewn_ ? free_.quick(bytes, slot) : nullptr;
         if (b == nullptr) { return nullptr; }
         if (b->bytes != bytes && b->before != nullptr) { return take_front(b, bytes); }
         return take({b, b->address, 0}, bytes);
@@ -143,6 +145,7 @@ public:
     template <class Settled>
     block* give(block* b, Settled const& settled) noexcept {
         live_.erase(b->address);
+        if (live_.size() == 0 && taken_ >= enough) { strewn_ = true; }
         return give_again(b, settled);
     }
     /// A block that was set aside, or comes back from a client, is free again.
@@ -290,6 +293,15 @@ public:
         move_end(base, by, false, bare);
     }
 
+    /// Every block came back, from many: they may lie there in pieces that wait for different
+    /// streams. Put together the heap is as new, and a program that repeats itself finds the same
+    /// places again. Said once.
+    [[nodiscard]] bool was_strewn() noexcept {
+        if (!strewn_) { return false; }
+        taken_ = 0;
+        return std::exchange(strewn_, false);
+    }
+
     /// Drops settled tags everywhere and joins free neighbours that could not be joined before.
     template <class Settled>
     void tidy(Settled const& settled) noexcept {
@@ -356,6 +368,8 @@ public:
     [[nodiscard]] std::size_t live_blocks() const noexcept { return live_.size(); }
 
 private:
+    static constexpr std::size_t enough = 64; ///< blocks are worth an event
+
     [[nodiscard]] static std::uintptr_t end_of(chunk const& c) noexcept {
         return reinterpret_cast<std::uintptr_t>(c.base) + c.bytes;
     }
@@ -398,6 +412,7 @@ private:
         b->slot = block::nobody;
         live_.insert(b->address, b);
         free_bytes_ -= b->bytes;
+        ++taken_;
         return b;
     }
     /// Hands out the first bytes of a free block that is not all of it, nor the first of its chunk.
@@ -569,6 +584,8 @@ private:
     heap_array<chunk>    chunks_;
     std::size_t          reserved_   = 0;
     std::size_t          free_bytes_ = 0;
+    std::size_t          taken_      = 0; ///< blocks since all were put together
+    bool                 strewn_     = false;
     bool                 apart_;
 };
 

@@ -145,10 +145,11 @@ public:
             other.poll();
         }
     }
+    [[nodiscard]] bool several() const noexcept { return slots_.size() > 1; }
     /// Has events cover all that was freed, where that is soon done, so that `poll` may find it
     /// over; a stream that is alone needs none.
     void cover_all() noexcept {
-        if (slots_.size() < 2) { return; }
+        if (!several()) { return; }
         for (clock* each : slots_) { each->cover_quickly(); }
     }
 

@@ -386,9 +386,10 @@ private:
         return [this](tag const& t) { return clocks_.settled(t); };
     }
     void* take_from(block_heap& heap, request const& r, guard& held, bool all) {
-        heap.reserve();
         clock* const mine     = r.on != nullptr ? &clocks_.of(*r.on) : nullptr;
         bool         captured = mine != nullptr && graphs_ && Platform::capturing(*r.on);
+        if (heap.was_strewn() && clocks_.several()) { put_together(mine, r); }
+        heap.reserve();
         clocks_.look_again();
         bool asked = mine == nullptr || captured || r.bytes <= free_blocks::worth_asking;
         for (;;) {
@@ -414,6 +415,13 @@ private:
         }
     }
 
+    /// Joins what is free, as far as the streams are done with it.
+    void put_together(clock const* mine, request const& r) {
+        if (mine != nullptr && Platform::capturing(*r.on)) { return; }
+        clocks_.cover_all();
+        for (int looks = 0; looks < 4; ++looks) { clocks_.poll(); } // an event takes microseconds
+        tidy();
+    }
     /// Asks the streams that a block waits for whether they are done, if `s` may ask. Whether it
     /// did.
     bool ask_about(block const& b, stream s) {
