@@ -88,6 +88,37 @@ TEST_CASE("unloader on CUDA: out of a loader, pushed, with nobody waiting for th
 }
 
 #ifdef VRAM_CUDART_DOUBLE
+TEST_CASE(
+    "unloader on CUDA: the end of a copy is marked where it can be, and calls back elsewhere") {
+    std::size_t const all = 4 * result_bytes; // two blocks on each side
+    for (bool const machine_marks : {true, false}) {
+        for (bool const marks : {true, false}) {
+            for (std::size_t const budget : {all, all + 128}) {
+                machine const     here{{.marks = machine_marks}};
+                cuda_stream const stream;
+                std::size_t       right = 0;
+                {
+                    unloader out{in_order{&right},
+                                 stream,
+                                 {.batch_bytes = result_bytes, .budget = budget, .marks = marks}};
+                    for (int i = 0; i < 9; ++i) {
+                        auto r = out.next();
+                        cuda_fill(stream, r.data(), std::byte(static_cast<unsigned char>(i)),
+                                  result_bytes);
+                        r.send();
+                    }
+                    out.finish();
+                }
+                bool const taken  = marks && budget != all; // within the budget
+                bool const called = !taken || !machine_marks;
+                CHECK(right == 9);
+                CHECK(doubles::cudart::calls("cuStreamWriteValue32") == (taken ? 9U : 0U));
+                CHECK(doubles::cudart::calls("cudaLaunchHostFunc") == (called ? 9U : 0U));
+            }
+        }
+    }
+}
+
 TEST_CASE("unloader on CUDA: whichever call fails, at whatever moment, nothing is lost") {
     machine const     here;
     cuda_stream const stream;

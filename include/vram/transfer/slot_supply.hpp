@@ -8,6 +8,7 @@
 #include <vram/base/gate.hpp>                  // the gate of platforms where time is real
 #include <vram/base/worker.hpp>                // their thread
 #include <vram/concepts/stream_marks.hpp>      // stream_marks
+#include <vram/transfer/await_mark.hpp>        // await_mark
 #include <vram/transfer/loader_options.hpp>    // loader_options
 #include <vram/transfer/loader_statistics.hpp> // loader_statistics
 #include <vram/transfer/pinned_slot.hpp>       // pinned_slot
@@ -19,7 +20,6 @@
 #include <cstddef>   // size_t
 #include <cstdint>   // uint64_t
 #include <exception> // exception_ptr
-#include <thread>    // this_thread
 #include <utility>   // move, declval
 #include <vector>    // vector
 
@@ -310,24 +310,16 @@ private:
             }
         }
     }
-    /// Looks at the next mark, eagerly for some microseconds and then now and then, and lands the
-    /// copy. The others wait meanwhile, and one of them is the next to look.
+    /// Looks for the next mark, and lands its copy. The others wait meanwhile, and one of them is the
+    /// next to look.
     template <class Ready>
     void watch(guard& held, Ready const& ready, std::uint64_t& looked) {
-        pinned&                 p      = *oldest_marked();
-        std::uint32_t* const    mark   = p.mark;
-        std::uint64_t const     flight = p.flight;
-        constexpr std::uint64_t eager  = 30'000; // ns
-        constexpr auto          nap    = std::chrono::microseconds{20};
-        auto const              over   = [&] { return pinned::is_marked(mark, flight); };
-        watched_                       = true;
-        held.unlock();
-        auto const begun = clock::now();
-        while (!over() && clock::now() - begun < eager) { std::this_thread::yield(); }
-        held = gate_.hold();
-        if (!over()) { gate_.wait_for(held, nap, ready); }
-        watched_ = false;
-        if (over()) {
+        pinned&             p      = *oldest_marked();
+        std::uint64_t const flight = p.flight;
+        watched_                   = true;
+        bool const over            = await_mark<Platform>(gate_, held, p, ready);
+        watched_                   = false;
+        if (over) {
             if (p.now == pinned::state::copying && p.flight == flight) { books_.land(p); }
         } else if (clock::now() - looked > patience_ns) {
             looked = clock::now();

@@ -49,7 +49,10 @@ public:
                   this->lane_.view()} {
         {
             near_device<Platform> const here{where_, options.near_device};
-            pageable_ = memory_.take(options.batch_bytes, options.pageable_fallback);
+            unloader_options const&     o      = this->options_;
+            std::size_t const           blocks = (o.pinned_depth + o.device_depth) * o.batch_bytes;
+            std::size_t const spare = o.marks ? o.budget - blocks : 0; // they are within it
+            pageable_               = memory_.take(o.batch_bytes, o.pageable_fallback, spare);
         }
         thread_ = typename Platform::thread{where_, [this] { run(); }};
     }
@@ -60,7 +63,9 @@ public:
         if (std::exchange(down_, true)) { return; }
         this->stop();
         thread_.join();
-        if (!this->lane_.drain()) { kept_.keep(this->weak_from_this().lock()); }
+        // Where nothing says that no call-back or mark is to come, what it writes to must stay.
+        bool const over = this->lane_.drain() && (!memory_.marks() || this->copies_over());
+        if (!over) { kept_.keep(this->weak_from_this().lock()); }
     }
 
     [[nodiscard]] std::size_t pageable() const noexcept { return pageable_; }

@@ -7,10 +7,13 @@
 
 #include <vram/base/error.hpp>                // report_error
 #include <vram/base/gate.hpp>                 // the gate of platforms where time is real
+#include <vram/concepts/stream_marks.hpp>     // stream_marks
 #include <vram/layer/sure_wait.hpp>           // sure_wait
+#include <vram/transfer/await_mark.hpp>       // await_mark
 #include <vram/transfer/copy_lane.hpp>        // copy_lane
 #include <vram/transfer/loader_error.hpp>     // loader_error
 #include <vram/transfer/pinned_slot.hpp>      // pinned_slot
+#include <vram/transfer/platform_clock.hpp>   // platform_clock
 #include <vram/transfer/slot.hpp>             // slot
 #include <vram/transfer/slot_order.hpp>       // slot_order
 #include <vram/transfer/slot_queue.hpp>       // slot_queue
@@ -19,6 +22,7 @@
 
 #include <chrono>    // seconds
 #include <cstddef>   // size_t
+#include <cstdint>   // uint32_t, uint64_t
 #include <exception> // exception_ptr
 #include <utility>   // move
 #include <vector>    // vector
@@ -40,6 +44,7 @@ public:
     using pinned = pinned_slot<Platform>;
     using stream = typename Platform::stream;
     using device = typename Platform::device;
+    using clock  = platform_clock<Platform>;
 
     unloader_ring(unloader_ring const&)            = delete;
     unloader_ring& operator=(unloader_ring const&) = delete;
@@ -149,22 +154,32 @@ protected:
 
     /// The next result for the sink; null when it is let go.
     pinned* await_landed() {
-        auto held = gate_.hold();
+        auto       held   = gate_.hold();
+        auto       looked = clock::now();
+        auto const ready  = [&] {
+            return stopping_ || (problem_ == nullptr && landed_.front() != nullptr);
+        };
         for (;;) {
-            auto const ready = [&] {
-                return stopping_ || (problem_ == nullptr && landed_.front() != nullptr);
-            };
+            land_marked();
             if (in_flight_ == 0) {
                 gate_.wait(held, [&] { return ready() || in_flight_ != 0; });
             }
-            if (ready() || gate_.wait_for(held, patience, ready)) { break; }
+            if (ready()) { break; }
             if (problem_ != nullptr) { // nothing more is written
                 gate_.wait(held, [&] { return stopping_; });
                 break;
             }
+            if (pinned* const p = marked_.front()) {
+                if (await_mark<Platform>(gate_, held, *p, ready)) { continue; }
+            } else if (gate_.wait_for(held, patience,
+                                      [&] { return ready() || !marked_.empty(); })) {
+                continue;
+            }
+            if (clock::now() - looked < patience_ns) { continue; }
             held.unlock();
             look_after_copies();
-            held = gate_.hold();
+            looked = clock::now();
+            held   = gate_.hold();
         }
         return stopping_ ? nullptr : landed_.pop();
     }
@@ -178,6 +193,12 @@ protected:
         }
         gate_.notify();
         copy_all();
+    }
+
+    /// The host waits until no copy, and no mark after it, is under way. False: nobody knows.
+    [[nodiscard]] bool copies_over() noexcept {
+        stream const on = lane_.view();
+        return sure_wait<Platform>(on, [on] { return Platform::device_of(on); });
     }
 
     unloader_options    options_;
@@ -205,6 +226,7 @@ private:
             {
                 auto const held = gate_.hold();
                 copying_        = false;
+                if (problem == nullptr && to->marked) { marked_.push(*to); }
                 if (problem != nullptr) {
                     if (problem_ == nullptr) { problem_ = std::move(problem); }
                     --in_flight_;
@@ -225,15 +247,14 @@ private:
             Platform::copy(on, to.memory, from.memory, from.size);
             started = true;
             Platform::record(to.left, on);
+            mark(to, on);
             Platform::record(from.copied, on);
         } catch (...) {
             std::exception_ptr problem = std::current_exception();
-            if (started) {
-                bool const over = sure_wait<Platform>(on, [on] { return Platform::device_of(on); });
-                from.unsure = to.unsure = !over;
-            }
+            if (started) { from.unsure = to.unsure = !copies_over(); }
             return problem;
         }
+        if (to.marked) { return nullptr; }
         try {
             lane_.call_after(to.left, landed, &to);
         } catch (...) { // the sink's thread waits for the event instead
@@ -242,6 +263,21 @@ private:
             land(to);
         }
         return nullptr;
+    }
+    /// Has the device say in memory that the copy into `to` is over, where it can.
+    void mark(pinned& to, stream on) {
+        to.marked = false;
+        if constexpr (stream_marks<Platform>) {
+            if (to.mark == nullptr) { return; }
+            to.marked = Platform::mark(on, to.mark, static_cast<std::uint32_t>(to.flight));
+        }
+    }
+    /// What the device says is over, with the gate held.
+    void land_marked() noexcept {
+        while (pinned* const p = marked_.front()) {
+            if (!pinned::is_marked(p->mark, p->flight)) { return; }
+            landed_.push(*marked_.pop());
+        }
     }
     static void landed(void* slot) {
         pinned& p = *static_cast<pinned*>(slot);
@@ -279,11 +315,13 @@ private:
     }
 
     static constexpr std::chrono::seconds patience{1};
+    static constexpr std::uint64_t        patience_ns = std::chrono::nanoseconds{patience}.count();
 
     typename Platform::gate gate_;
     slot_queue<slot>        free_;
     slot_queue<slot>        full_; ///< waits for a pinned block
     slot_queue<pinned>      empty_;
+    slot_queue<pinned>      marked_; ///< copies whose end the device says in memory, in order
     slot_order<pinned>      landed_; ///< waits for the sink, in order
     std::exception_ptr      problem_;
     std::size_t             index_     = 0;

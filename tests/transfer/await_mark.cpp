@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/transfer/await_mark.hpp> // first: the header stands alone
+
+#include <vram/base/worker.hpp>
+#include <vram/source/host_platform.hpp>
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+
+using namespace vram;
+
+TEST_CASE("await_mark: what is written is seen, sooner or later, and the gate is held again") {
+    gate                       g;
+    std::uint32_t              mark = 0;
+    pinned_slot<host_platform> p{{}, false};
+    p.mark   = &mark;
+    p.flight = 7;
+    worker const device{0, [&] {
+                            auto const held = g.hold(); // it is open meanwhile
+                            std::atomic_ref{mark}.store(7, std::memory_order_release);
+                        }};
+    auto         held = g.hold();
+    while (!await_mark<host_platform>(g, held, p, [] { return false; })) {}
+    CHECK(held.owns_lock());
+    CHECK(mark == 7);
+}
+
+TEST_CASE("await_mark: it goes on without the mark after a nap, or when something else is ready") {
+    gate                       g;
+    std::uint32_t              mark = 6; // of the copy before
+    pinned_slot<host_platform> p{{}, false};
+    p.mark    = &mark;
+    p.flight  = 7;
+    auto held = g.hold();
+    CHECK_FALSE(await_mark<host_platform>(g, held, p, [] { return false; }));
+    CHECK_FALSE(await_mark<host_platform>(g, held, p, [] { return true; }));
+    CHECK(held.owns_lock());
+}
