@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <vram/transfer/await_mark.hpp> // first: the header stands alone
 
+#include <vram/base/gate.hpp>
 #include <vram/base/worker.hpp>
 #include <vram/source/host_platform.hpp>
 

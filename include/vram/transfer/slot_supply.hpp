@@ -310,8 +310,8 @@ private:
             }
         }
     }
-    /// Looks for the next mark, and lands its copy. The others wait meanwhile, and one of them is the
-    /// next to look.
+    /// Looks for the next mark, and lands its copy. The others wait meanwhile, and one of them is
+    /// the next to look.
     template <class Ready>
     void watch(guard& held, Ready const& ready, std::uint64_t& looked) {
         pinned&             p      = *oldest_marked();

@@ -19,13 +19,13 @@ struct staging_options {
     unsigned chunks = 2;
     /// Bytes of a chunk, a multiple of 4 KiB. All chunks together should fit in the last cache.
     std::size_t chunk_bytes = std::size_t{4} << 20;
-    /// Bytes of the first piece, or a 2048th of all where that is more; pieces grow to a whole chunk,
-    /// and become smaller at the end.
+    /// Bytes of the first piece, or a 2048th of all where that is more; pieces grow to a whole
+    /// chunk, and become smaller at the end.
     std::size_t first_bytes = std::size_t{128} << 10;
     /// Up to so many bytes of memory the platform's own copy is as fast.
     std::size_t direct_bytes = std::size_t{1} << 20;
-    /// Up to so many bytes of a file the caller's thread copies alone: others would wake too late. Of
-    /// memory too, where that is more than `direct_bytes`.
+    /// Up to so many bytes of a file the caller's thread copies alone: others would wake too late.
+    /// Of memory too, where that is more than `direct_bytes`.
     std::size_t alone_bytes = std::size_t{512} << 10;
     /// Whether memory is written with stores that go past the caches on its way to the host.
     bool streaming = true;

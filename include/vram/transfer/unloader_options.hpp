@@ -27,8 +27,8 @@ struct unloader_options {
     bool pageable_fallback = false;
     /// Whether pinned memory is taken, and read by the sink, near the device.
     bool near_device = false;
-    /// Whether the end of a copy leaves a mark in pinned memory, if the device can, which the sink's
-    /// thread looks for; else it calls back, which takes many times as long.
+    /// Whether the end of a copy leaves a mark in pinned memory, if the device can, which the
+    /// sink's thread looks for; else it calls back, which takes many times as long.
     bool marks = true;
 };
 
