@@ -39,6 +39,17 @@ TEST_CASE("index_order: a seed means the same order for good") {
     CHECK(drawn(10, 1) != drawn(10, 2));
 }
 
+TEST_CASE("index_order: its parts take turns, in order or drawn") {
+    for (bool const shuffled : {false, true}) {
+        index_order const whole = shuffled ? index_order{10, 5} : index_order{};
+        for (std::size_t const part : {0U, 1U, 2U}) {
+            index_order mine = whole;
+            mine.part(part, 3);
+            for (std::size_t i = 0; i < 5; ++i) { CHECK(mine[i] == whole[part + 3 * i]); }
+        }
+    }
+}
+
 TEST_CASE("index_order: every index is as likely in every place") {
     std::size_t count[4][4] = {};
     for (std::uint64_t seed = 0; seed < 4000; ++seed) {

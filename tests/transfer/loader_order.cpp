@@ -344,6 +344,75 @@ TEST_CASE("loader: each epoch has an order of its own, and a seed the same ones 
     CHECK(first != epochs(9, 1));
 }
 
+// 15
+TEST_CASE("loader: a short batch that is dropped costs no other, also where they are shuffled") {
+    auto const fill = [](std::span<std::byte> to, std::size_t i) { return i == 9 ? 3 : to.size(); };
+    struct sized : decltype(fill) {
+        [[nodiscard]] std::size_t size() const { return 10; }
+    };
+    loader load{sized{fill},
+                host_platform::stream{},
+                {.batch_bytes = 64, .last = last_batch::drop, .shuffle = true}};
+    for (int epoch = 0; epoch < 5; ++epoch) {
+        std::vector<std::size_t> asked;
+        for (auto& b : load) { asked.push_back(b.source_index()); }
+        std::sort(asked.begin(), asked.end());
+        CHECK(asked == up_to(9));
+        load.restart();
+    }
+}
+
+// 28
+TEST_CASE("loader: shards bring every batch once, in each epoch, shuffled or not") {
+    for (bool const shuffle : {false, true}) {
+        for (std::size_t const batches : {0U, 1U, 3U, 10U, 11U, 12U}) {
+            auto const fill = [](std::span<std::byte> to, std::size_t) { return to.size(); };
+            struct sized : decltype(fill) {
+                std::size_t               batches;
+                [[nodiscard]] std::size_t size() const { return batches; }
+            };
+            std::vector<std::vector<std::size_t>> epochs(2);
+            for (std::size_t const shard : {0U, 1U, 2U}) {
+                loader load{sized{fill, batches},
+                            host_platform::stream{},
+                            {.batch_bytes = 64,
+                             .producers   = 2,
+                             .shuffle     = shuffle,
+                             .shard       = shard,
+                             .shards      = 3}};
+                for (auto& asked : epochs) {
+                    std::size_t seen = 0;
+                    for (auto& b : load) {
+                        CHECK(b.index() == seen++);
+                        CHECK((shuffle || b.source_index() == shard + 3 * b.index()));
+                        asked.push_back(b.source_index());
+                    }
+                    CHECK(seen == (batches + 2 - shard) / 3);
+                    load.restart();
+                }
+            }
+            for (auto& asked : epochs) {
+                std::sort(asked.begin(), asked.end());
+                CHECK(asked == up_to(batches));
+            }
+        }
+    }
+}
+
+// 28
+TEST_CASE(
+    "loader: sources without a size have shards, those that are not told the index have none") {
+    std::vector<std::size_t> asked;
+    auto const fill = [](std::span<std::byte> to, std::size_t i) { return i < 8 ? to.size() : 0; };
+    loader     load{fill, host_platform::stream{}, {.batch_bytes = 64, .shard = 1, .shards = 3}};
+    for (auto& b : load) { asked.push_back(b.source_index()); }
+    CHECK(asked == std::vector<std::size_t>{1, 4, 7});
+    auto const                          next = [](std::span<std::byte> to) { return to.size(); };
+    std::vector<std::vector<int>> const range(3, std::vector<int>(4));
+    CHECK_THROWS_AS((loader{next, host_platform::stream{}, {.shards = 2}}), loader_error);
+    CHECK_THROWS_AS((loader{range, host_platform::stream{}, {.shards = 2}}), loader_error);
+}
+
 TEST_CASE("loader: a source that does not say its size is not shuffled") {
     sim_node   node;
     sim_stream stream;

@@ -84,6 +84,9 @@ public:
     /// Whether it writes into pinned memory, or is copied there.
     static constexpr bool fills = filling_source<Source> || copied_source<Source>;
 
+    /// Whether it is told which batch to bring.
+    static constexpr bool indexed = concurrent || !fills;
+
     explicit batch_source(Source source) : source_{std::move(source)} {}
 
     /// Writes batch `index` into `to`; its size, or 0 at the end.

@@ -29,8 +29,16 @@ public:
         for (std::size_t i = n; i > 1; --i) { std::swap(places_[i - 1], places_[below(i, seed)]); }
     }
 
+    /// Of several parts that take turns, this one.
+    index_order& part(std::size_t which, std::size_t parts) noexcept {
+        first_ = which;
+        step_  = parts;
+        return *this;
+    }
+
     [[nodiscard]] std::size_t operator[](std::size_t i) const noexcept {
-        return i < places_.size() ? places_[i] : i;
+        std::size_t const at = first_ + i * step_;
+        return at < places_.size() ? places_[at] : at;
     }
     [[nodiscard]] std::size_t size() const noexcept { return places_.size(); }
 
@@ -52,6 +60,8 @@ private:
     }
 
     std::vector<std::size_t> places_;
+    std::size_t              first_ = 0;
+    std::size_t              step_  = 1;
 };
 
 } // namespace vram

@@ -133,6 +133,10 @@ private:
         if (o.pinned_depth == 0 || o.depth == 0) { o.pinned_depth = depth - 1 + o.producers; }
         o.producers = std::min(o.producers, o.pinned_depth);
         if (!batch_source<Source>::fills) { o.pinned_depth = 0; }
+        expects(o.shard < o.shards, "loader: it has one of the shards");
+        if (o.shards > 1 && !batch_source<Source>::indexed) {
+            throw loader_error{loader_error::reason::no_index};
+        }
         if (o.shuffle && source.size() == batch_source<Source>::unknown) {
             throw loader_error{loader_error::reason::no_size};
         }
@@ -141,10 +145,15 @@ private:
     }
 
     void start() {
-        std::size_t const     n = source_.size();
+        std::size_t           n = source_.size();
         loader_options const& o = this->options_;
         index_order           order;
-        if (o.shuffle) { order = index_order{n, o.seed + epoch_}; }
+        if (o.shuffle) { // a last batch that is dropped ends the range, so it stays the last
+            bool const all = o.last != last_batch::drop || n == 0;
+            order          = index_order{all ? n : n - 1, o.seed + epoch_};
+        }
+        order.part(o.shard, o.shards);
+        if (n != batch_source<Source>::unknown) { n = n / o.shards + (n % o.shards > o.shard); }
         stop_ = std::stop_source{};
         this->begin(n, std::move(order));
         down_ = false;

@@ -26,6 +26,7 @@ public:
         not_ended,       ///< `restart()` before the end, and without a `stop()`
         timed_out,       ///< no batch within `loader_options::timeout`: `states` says who waits
         no_size,         ///< a shuffle of a source that does not say how many batches it has
+        no_index,        ///< a shard of a source that is not told which batch to bring
         ended,           ///< a result is sent, and the unloader is gone
         forked,          ///< this process is the child of the one that made the loader
     };
@@ -50,6 +51,7 @@ public:
         case reason::not_ended: return "vram: a loader restarts after its end, or a stop";
         case reason::timed_out: return "vram: no batch came within the loader's timeout";
         case reason::no_size: return "vram: a source that does not say its size is not shuffled";
+        case reason::no_index: return "vram: a source that is not told the index has no shards";
         case reason::ended: return "vram: the unloader that the result was for has ended";
         case reason::forked: return "vram: a loader does not work in a forked process";
         }

@@ -43,6 +43,11 @@ struct loader_options {
     /// say how many there are: the same on every machine and with every standard library.
     bool          shuffle = false;
     std::uint64_t seed    = 0;
+    /// This loader's of `shards` parts of the source, for one on each device, or in each process:
+    /// of the order that `seed` draws, or that of the indices, the batches `shard`, `shard +
+    /// shards`, ...
+    std::size_t shard  = 0;
+    std::size_t shards = 1;
     /// Pinned and device bytes that may be taken together; checked before anything is.
     std::size_t budget = unsatisfiable;
     /// How long to wait for a batch before `loader_error{timed_out}` says what every slot does. 0:
