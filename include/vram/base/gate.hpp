@@ -60,9 +60,11 @@ public:
 
     /// Lets every waiter look again.
     void notify() noexcept {
-        calls_.fetch_add(1, std::memory_order_release);
+        notify_awake();
         condition_.notify_all();
     }
+    /// The same for those who stay awake, and no call of the system.
+    void notify_awake() noexcept { calls_.fetch_add(1, std::memory_order_release); }
 
 private:
     std::mutex              mutex_;

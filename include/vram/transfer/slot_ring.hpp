@@ -13,7 +13,6 @@
 #include <vram/transfer/stage.hpp>        // stage
 #include <vram/transfer/use_times.hpp>    // use_times
 
-#include <chrono>    // microseconds
 #include <cstddef>   // size_t
 #include <cstdint>   // uint64_t
 #include <exception> // rethrow_exception
@@ -120,7 +119,8 @@ private:
         this->asking_       = true;
         bool const came     = copy_or_wait(held, spare);
         this->asking_       = false;
-        auto const now      = clock::now();
+        if (this->can_copy()) { this->notify_awake(); }
+        auto const now = clock::now();
         this->figures_.stall_ns += now - since - spare;
         if (!came) {
             throw loader_error{loader_error::reason::timed_out, taken_, 0, 0, this->count_states()};
@@ -142,16 +142,16 @@ private:
         return nullptr;
     }
     /// Waits for a batch, or until there can be none. Who waits for a batch also enqueues its copy:
-    /// the producer has the next one to fill. False: it took too long. `spare` grows by the time of
-    /// copies when a batch was there.
+    /// the producer has the next one to fill. Where a batch is there, a producer that is awake does.
+    /// False: it took too long. `spare` grows by the time of copies when a batch was there.
     bool copy_or_wait(guard& held, std::uint64_t& spare) {
         for (;;) {
-            bool const came = wait(held, [&] {
+            bool const came  = wait(held, [&] {
                 return this->books_.ready() || this->can_copy() || this->stopping_ ||
                        this->books_.exhausted() || this->books_.all_held();
             });
-            if (!this->can_copy()) { return came; }
             bool const there = this->books_.ready(); // then it is not waited for
+            if (!this->can_copy() || (there && this->awake_ != 0)) { return came; }
             auto const since = clock::now();
             held.unlock();
             this->copy_all();
@@ -161,8 +161,8 @@ private:
     }
     template <class Ready>
     bool wait(guard& held, Ready ready) {
-        if constexpr (requires { this->gate_.wait_awake(held, awake, ready); }) {
-            if (this->gate_.wait_awake(held, awake, ready)) { return true; }
+        if constexpr (supply::stays_awake) {
+            if (this->gate_.wait_awake(held, supply::awake, ready)) { return true; }
         }
         if (this->options_.timeout.count() != 0) {
             return this->gate_.wait_for(held, this->options_.timeout, ready);
@@ -172,14 +172,16 @@ private:
     }
 
     void give(slot& s) noexcept {
-        bool mine = false, theirs = false;
+        bool mine = false, theirs = false, fills = false;
         {
             auto const held = this->gate_.hold();
             this->books_.give(s);
-            theirs = this->idle_ != 0 && (this->pinned_.empty() || this->can_copy());
+            fills  = this->idle_ != 0 && this->pinned_.empty();
+            theirs = this->awake_ != 0 && this->can_copy(); // to wake one up takes longer
             mine   = !theirs && this->can_copy();
         }
-        if (theirs) { this->gate_.notify(); }
+        if (fills) { this->gate_.notify(); }
+        if (theirs) { this->notify_awake(); }
         if (mine) { this->copy_all(); }
     }
     /// Whether all users of `s` are done now.
@@ -192,9 +194,6 @@ private:
         s.forget_users();
         return !s.unsure;
     }
-
-    /// How long the consumer stays awake for a batch: what small ones take.
-    static constexpr std::chrono::microseconds awake{100};
 
     std::size_t   taken_     = 0; ///< batches that the consumer got
     std::uint64_t passed_ns_ = 0; ///< in earlier epochs

@@ -16,7 +16,7 @@
 #include <vram/transfer/slot.hpp>              // slot
 #include <vram/transfer/slot_books.hpp>        // slot_books
 
-#include <chrono>    // seconds
+#include <chrono>    // microseconds, seconds
 #include <cstddef>   // size_t
 #include <cstdint>   // uint64_t
 #include <exception> // exception_ptr
@@ -211,6 +211,17 @@ protected:
         return books_.take_empties();
     }
 
+    /// How long who waits stays awake: what small batches take.
+    static constexpr std::chrono::microseconds awake{100};
+    static constexpr bool                      stays_awake =
+        requires(typename Platform::gate& g, guard& held, bool (*ready)()) {
+            g.wait_awake(held, awake, ready);
+        };
+    /// Lets producers look again that are awake.
+    void notify_awake() noexcept {
+        if constexpr (stays_awake) { gate_.notify_awake(); }
+    }
+
     /// Adds to the figures, or reads them.
     template <class Note>
     auto note(Note note) {
@@ -234,6 +245,7 @@ protected:
     books                   books_;
     loader_statistics       figures_;
     std::size_t             idle_     = 0;     ///< producers that wait
+    std::size_t             awake_    = 0;     ///< those of them that do not sleep
     std::uint64_t           begun_    = 0;     ///< when the first fill of the epoch began
     bool                    asking_   = false; ///< the consumer waits
     bool                    stopping_ = false;
@@ -272,7 +284,8 @@ private:
             if (watches()) {
                 watch(held, ready, looked);
             } else if (books_.in_flight() == 0) {
-                gate_.wait(held, [&] { return ready() || books_.in_flight() != 0; });
+                auto const enough = [&] { return ready() || books_.in_flight() != 0; };
+                if (!wait_awake(held, enough)) { gate_.wait(held, enough); }
             } else if (!gate_.wait_for(held, patience, [&] { return ready() || watches(); })) {
                 held.unlock();
                 look_after_copies();
@@ -283,6 +296,18 @@ private:
         figures_.slot_ns += clock::now() - since;
     }
 
+    /// Whether it was ready before it was time to go to sleep.
+    template <class Ready>
+    bool wait_awake(guard& held, Ready const& ready) {
+        if constexpr (stays_awake) {
+            ++awake_;
+            bool const came = gate_.wait_awake(held, awake, ready);
+            --awake_;
+            return came;
+        } else {
+            return false;
+        }
+    }
     /// Whether this producer looks at the marks of copies: there are some, and nobody else does.
     [[nodiscard]] bool watches() {
         if constexpr (stream_marks<Platform>) {
@@ -317,8 +342,10 @@ private:
         pinned&             p      = *oldest_marked();
         std::uint64_t const flight = p.flight;
         watched_                   = true;
-        bool const over            = await_mark<Platform>(gate_, held, p, ready);
-        watched_                   = false;
+        ++awake_;
+        bool const over = await_mark<Platform>(gate_, held, p, ready);
+        --awake_;
+        watched_ = false;
         if (over) {
             if (p.now == pinned::state::copying && p.flight == flight) { books_.land(p); }
         } else if (clock::now() - looked > patience_ns) {
