@@ -88,8 +88,10 @@ protected:
     /// The users of `s` are named by its events.
     virtual void released(slot& s) noexcept = 0;
 
-    /// The beginning of an epoch; nobody else is there, and no copy is under way.
+    /// The beginning of an epoch; no producer is there and no copy is under way, but batches of an
+    /// earlier epoch may end meanwhile.
     void begin(std::size_t batches, index_order order) noexcept {
+        auto const held = this->gate_.hold();
         for (auto& p : this->pinned_) {
             p.landed = 0;
         } // every call-back was made, or never will be
