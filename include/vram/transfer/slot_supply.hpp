@@ -214,6 +214,7 @@ protected:
     /// All that are empty at this moment, to be looked at and landed again.
     slot_queue<pinned> take_empties() noexcept {
         auto const held = gate_.hold();
+        land_marked(); // at the end no producer looks at the marks any more
         return books_.take_empties();
     }
 
