@@ -146,15 +146,22 @@ private:
     /// the producer has the next one to fill. False: it took too long.
     bool copy_or_wait(guard& held) {
         for (;;) {
-            bool const came = wait(held, [&] {
-                return this->books_.ready() || this->can_copy() || this->stopping_ ||
-                       this->books_.exhausted() || this->books_.all_held();
+            bool const came  = wait(held, [&] {
+                return this->books_.ready() || this->can_copy() || can_fill_here() ||
+                       this->stopping_ || this->books_.exhausted() || this->books_.all_held();
             });
-            if (!this->can_copy()) { return came; }
+            bool const fills = can_fill_here();
+            if (!fills && !this->can_copy()) { return came; }
             held.unlock();
-            this->copy_all();
+            fills ? produce_inline() : this->copy_all();
             held = this->gate_.hold();
         }
+    }
+    /// Whether a slot on the device that nobody else fills was given back since there was none.
+    [[nodiscard]] bool can_fill_here() const noexcept {
+        auto const& b = this->books_;
+        return this->options_.depth == 0 && this->pinned_.empty() && b.can_fill_slot() &&
+               !b.ready() && !b.no_more() && !this->stopping_;
     }
     template <class Ready>
     bool wait(guard& held, Ready ready) {
