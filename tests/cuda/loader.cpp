@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstring>
 #include <span>
 #include <string>
@@ -107,6 +108,20 @@ TEST_CASE("loader on CUDA: what arrives is what was filled, in order, in every s
             CHECK((f.copy_ns > 0) == o.timing);
         }
         CHECK(got.right() == batches * numbered_batches::bytes);
+    }
+}
+
+TEST_CASE("loader on CUDA: the last copies are timed too, whatever says that they are over") {
+    machine const     here;
+    cuda_stream const stream;
+    for (bool const marks : {true, false}) {
+        loader load{numbered_batches{1}, stream, batched({.marks = marks, .timing = true})};
+        for (auto& b : load) { CHECK(b.index() == 0); }
+        stream.synchronize();
+        for (int i = 0; load.statistics().copy_ns == 0 && i < 1000; ++i) { // the call-back comes
+            std::this_thread::sleep_for(std::chrono::milliseconds{1});
+        }
+        CHECK(load.statistics().copy_ns > 0);
     }
 }
 

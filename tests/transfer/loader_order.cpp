@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstring>
 #include <thread>
 #include <vector>
 
@@ -240,6 +241,8 @@ TEST_CASE("loader: it restarts after its end or a stop, and only then") {
                     } catch (loader_error const& e) {
                         CHECK(e.why() == loader_error::reason::not_ended);
                     }
+                    feeding::use(stream, b); // it is the loop's as before
+                    CHECK(b.size() == numbered::bytes);
                     break;
                 }
             }
@@ -278,6 +281,84 @@ TEST_CASE("loader: a batch that was kept stays through the next epoch") {
     kept.release();
     stream.synchronize();
     CHECK(node.reports().empty());
+}
+
+namespace loader_order {
+/// The host with a copy that takes long, once, and says when it is over.
+struct slow_once : host_platform {
+    static inline std::atomic<bool> slow = false, begun = false, over = false;
+
+    static void copy(stream, void* to, void const* from, std::size_t bytes) {
+        bool const this_one = slow.exchange(false);
+        if (this_one) {
+            begun = true;
+            std::this_thread::sleep_for(50ms);
+        }
+        std::memcpy(to, from, bytes);
+        if (this_one) { over = true; }
+    }
+};
+
+/// Begins the slow copy: a batch ends on a thread of its own, and another one is filled.
+template <class Loader>
+std::thread end_elsewhere(Loader& load) {
+    auto last = std::move(*load.begin());
+    while (load.states().filled == 0) { std::this_thread::yield(); }
+    slow_once::begun = slow_once::over = false;
+    slow_once::slow                    = true;
+    std::thread ending{[b = std::move(last)]() mutable { b.release(); }};
+    while (!slow_once::begun) { std::this_thread::yield(); }
+    return ending;
+}
+} // namespace loader_order
+
+// 8, 12
+TEST_CASE("loader: a stop and the end wait for a copy that a batch enqueues on another thread") {
+    auto const fill = [](std::span<std::byte> to, std::size_t index, std::stop_token stop) {
+        while (index == 2 && !stop.stop_requested()) { std::this_thread::yield(); }
+        return numbered{4}(to, index); // while it waits there, the batch that ends copies
+    };
+    loader_options const one{.batch_bytes = numbered::bytes, .depth = 1, .pinned_depth = 2};
+    using loading = loader<decltype(fill), slow_once>;
+    std::thread ending;
+    {
+        loading load{fill, {}, one};
+        ending = end_elsewhere(load);
+        load.stop();
+        load.restart();
+        CHECK(slow_once::over); // else it came into the next epoch
+        ending.join();
+        std::size_t seen = 0;
+        for (auto& b : load) {
+            CHECK(b.index() == seen++);
+            CHECK(b.template span<std::size_t>()[0] == b.index());
+            if (seen == 2) { break; }
+        }
+        CHECK(seen == 2);
+    }
+    {
+        loading load{fill, {}, one};
+        ending = end_elsewhere(load);
+    }
+    CHECK(slow_once::over);
+    ending.join();
+}
+
+// 8, 16
+TEST_CASE("loader: batches of an epoch may end on another thread while the next one begins") {
+    loader load{numbered{8}, host_platform::stream{}, {.batch_bytes = numbered::bytes, .depth = 3}};
+    std::size_t seen = 0;
+    for (int epoch = 0; epoch < 100; ++epoch) {
+        std::vector<batch<host_platform>> kept;
+        for (auto& b : load) {
+            ++seen;
+            if (b.index() >= 6) { kept.push_back(std::move(b)); }
+        }
+        std::thread ending{[k = std::move(kept)]() mutable { k.clear(); }};
+        load.restart();
+        ending.join();
+    }
+    CHECK(seen == 800);
 }
 
 namespace loader_order {

@@ -52,3 +52,18 @@ TEST_CASE("slot: its next owner waits for every stream that used it, once") {
     CHECK(node.now() == 40us);
     CHECK_FALSE(s.in_use);
 }
+
+TEST_CASE("slot: each stream that used it has an event of its own device, made once") {
+    sim_node           node{{.devices = 2}};
+    sim_stream         here{sim_device{0}}, a{sim_device{0}}, far{sim_device{1}};
+    slot<sim_platform> s{sim_device{0}};
+    for (int round = 0; round < 6; ++round) { // in turn, and together in both orders
+        if (round % 3 != 0) { s.add_user(round % 2 != 0 ? a : far); }
+        if (round % 3 != 1) { s.add_user(round % 2 != 0 ? far : a); }
+        s.record_users(here);
+        s.await_users(here);
+        CHECK(s.others_released.size() <= 2);
+    }
+    here.synchronize();
+    CHECK(node.reports().empty());
+}

@@ -8,6 +8,7 @@
 
 #include <stdexcept>
 #include <thread>
+#include <utility>
 
 using namespace vram;
 
@@ -161,4 +162,30 @@ TEST_CASE("slot_ring: who waits for a batch copies it, and leaves nothing that c
     ring.fill(3); // nobody waits: who fills copies
     CHECK(ring.states().ready == 1);
     CHECK(ring.copies_here == 3);
+}
+
+namespace {
+/// One slot, filled on the device by the consumer itself; given back when it had found none.
+struct slot_ring_inline final : slot_ring<host_platform> {
+    slot_ring_inline() : slot_ring{{.depth = 0, .pinned_depth = 0, .device_depth = 1}, {}} {}
+
+    void produce_inline() override {
+        if (slot* const s = slot_now()) { return posted(*s, 0); }
+        if (kept != nullptr) { release(*std::exchange(kept, nullptr), {}); }
+    }
+    void released(slot&) noexcept override {}
+    void look_after_copies() noexcept override {}
+    void copy_all() noexcept override {}
+
+    slot* kept = nullptr;
+};
+} // namespace
+
+TEST_CASE("slot_ring: who fills itself fills a slot that was given back after it looked") {
+    slot_ring_inline ring;
+    for (std::size_t i = 0; i < 3; ++i) {
+        ring.kept = ring.take({}); // what was kept ends in between, as if on another thread
+        REQUIRE(ring.kept != nullptr);
+        CHECK(ring.kept->index == i);
+    }
 }

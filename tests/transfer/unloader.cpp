@@ -17,6 +17,9 @@
 
 #include <doctest/doctest.h>
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <chrono>
 #include <cstring>
 #include <vector>
@@ -389,4 +392,22 @@ TEST_CASE("unloader: no thread allocates on the host once it runs") {
     CHECK(doubles::host_allocations() == before);
     REQUIRE(sinks.size() == 100);
     CHECK(sinks.back() == sinks.front());
+}
+
+TEST_CASE("unloader: one that a child of fork ends ends nothing, and is not waited for") {
+#if !defined VRAM_TESTS_TSAN
+    pid_t child = 0;
+    {
+        auto const sink = [](std::span<std::byte const>, std::size_t) {};
+        unloader   out{sink, host_platform::stream{}, {.batch_bytes = 64}};
+        out.next().send();
+        out.finish();
+        child = ::fork();
+        if (child == 0) { ::alarm(20); } // else it would wait for a thread that it has not
+    }
+    if (child == 0) { ::_exit(0); }
+    int status = 0;
+    REQUIRE(::waitpid(child, &status, 0) == child);
+    CHECK(WIFEXITED(status));
+#endif
 }

@@ -46,3 +46,21 @@ TEST_CASE("use_times: where a pair comes round too early, that use is not timed"
     none.end(a, stream);
     CHECK(none.sum() == 0);
 }
+
+TEST_CASE("use_times: a batch that is kept has its pair, and the others go on with theirs") {
+    sim_node                node;
+    sim_stream              stream;
+    slot<sim_platform>      kept{sim_device::current()}, s{sim_device::current()};
+    use_times<sim_platform> times{sim_device::current(), 3};
+    times.begin(kept, stream);
+    for (int i = 0; i < 10; ++i) {
+        times.begin(s, stream);
+        sim_launch(stream, {.duration = 5us});
+        times.end(s, stream);
+        stream.synchronize();
+    }
+    CHECK(times.sum() == 50'000);
+    times.end(kept, stream);
+    stream.synchronize();
+    CHECK(times.sum() == 100'000);
+}

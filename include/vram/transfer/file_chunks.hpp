@@ -20,8 +20,9 @@ namespace vram {
 ///     loader{file_chunks{file{"log.bin"}, 64_MiB}, stream};
 ///     file_chunks genome{file{"chr1.txt"}, 16_MiB, {.overlap = 1_KiB}};   // no match is cut
 ///
-/// A loader's slots are aligned, so that chunks whose length is a multiple of 4096 go past the page
-/// cache where the file is `direct`.
+/// Pinned memory of the platform's own begins at a page, so that chunks whose length is a multiple
+/// of 4096 go past the page cache where the file is `direct`. A loader's blocks out of a pool of
+/// the user's, or out of pageable memory, may begin elsewhere; then nothing does.
 ///
 /// Failure   the file's: `file_error` with the place, the bytes wanted and the bytes there. The
 ///           number of chunks is that of the file as it was at first; what it grows is not seen

@@ -105,7 +105,6 @@ public:
     void restart()
         requires restartable_source<Source>
     {
-        current_.release();
         core_->restart();
         state_ = state::asking;
         begun_ = false;

@@ -77,6 +77,7 @@ public:
         if (std::exchange(down_, true)) { return; }
         for (auto& t : threads_) { t.join(); }
         threads_.clear();
+        this->await_copier();
         // Where nothing says that no call-back or mark is to come, what it writes to must stay.
         bool const over = this->lane_.drain() && (!memory_.marks() || this->finish());
         if (!over) { kept_.keep(this->weak_from_this().lock()); }

@@ -6,7 +6,7 @@
 
 #include <cstddef> // size_t, byte
 #include <cstdint> // uint64_t
-#include <utility> // move
+#include <utility> // swap
 #include <vector>  // vector
 
 namespace vram {
@@ -34,6 +34,7 @@ struct slot {
 
     std::vector<stream> others;          ///< further streams that use the batch
     std::vector<event>  others_released; ///< their events, kept for the next time
+    std::vector<device> others_on;       ///< of each event: it is recorded there alone
 
     slot*         next   = nullptr;
     std::size_t   use    = 0;     ///< where the time of its use is taken
@@ -46,10 +47,8 @@ struct slot {
         for (stream const& known : others) {
             if (known == s) { return; }
         }
-        if (others_released.size() == others.size()) {
-            others_released.emplace_back(Platform::device_of(s));
-        }
         others.reserve(others.size() + 1);
+        keep_event_on(Platform::device_of(s), others.size());
         Platform::wait(s, copied);
         others.push_back(s);
     }
@@ -80,6 +79,21 @@ struct slot {
     void forget_users() noexcept {
         others.clear();
         in_use = false;
+    }
+
+private:
+    /// Event `n` is one of `where`, kept from before where there is one.
+    void keep_event_on(device where, std::size_t n) {
+        std::size_t at = n;
+        while (at < others_on.size() && !(others_on[at] == where)) { ++at; }
+        if (at == others_on.size()) {
+            others_on.reserve(at + 1);
+            others_released.emplace_back(where);
+            others_on.push_back(where);
+        }
+        if (at == n) { return; }
+        std::swap(others_released[n], others_released[at]);
+        std::swap(others_on[n], others_on[at]);
     }
 };
 

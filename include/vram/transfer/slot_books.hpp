@@ -101,6 +101,8 @@ public:
         copying_   = true;
         ++in_flight_;
     }
+    /// Whether a thread is at a copy.
+    [[nodiscard]] bool copying() const noexcept { return copying_; }
     /// Copies that have begun, and of whose end nobody has told.
     [[nodiscard]] std::size_t in_flight() const noexcept { return in_flight_; }
     /// The copy into `s` is enqueued, or failed.

@@ -87,8 +87,10 @@ protected:
     /// The users of `s` are named by its events.
     virtual void released(slot& s) noexcept = 0;
 
-    /// The beginning of an epoch; nobody else is there, and no copy is under way.
+    /// The beginning of an epoch; no producer is there and no copy is under way, but batches of an
+    /// earlier epoch may end meanwhile.
     void begin(std::size_t batches, index_order order) noexcept {
+        auto const held = this->gate_.hold();
         for (auto& p : this->pinned_) {
             p.landed = 0;
         } // every call-back was made, or never will be
@@ -142,22 +144,30 @@ private:
         return nullptr;
     }
     /// Waits for a batch, or until there can be none. Who waits for a batch also enqueues its copy:
-    /// the producer has the next one to fill. Where a batch is there, a producer that is awake does.
-    /// False: it took too long. `spare` grows by the time of copies when a batch was there.
+    /// the producer has the next one to fill. Where a batch is there, a producer that is awake
+    /// does. False: it took too long. `spare` grows by the time of copies when a batch was there.
     bool copy_or_wait(guard& held, std::uint64_t& spare) {
         for (;;) {
             bool const came  = wait(held, [&] {
-                return this->books_.ready() || this->can_copy() || this->stopping_ ||
-                       this->books_.exhausted() || this->books_.all_held();
+                return this->books_.ready() || this->can_copy() || can_fill_here() ||
+                       this->stopping_ || this->books_.exhausted() || this->books_.all_held();
             });
             bool const there = this->books_.ready(); // then it is not waited for
-            if (!this->can_copy() || (there && this->awake_ != 0)) { return came; }
+            bool const fills = can_fill_here();
+            bool const mine  = this->can_copy() && !(there && this->awake_ != 0);
+            if (!fills && !mine) { return came; }
             auto const since = clock::now();
             held.unlock();
-            this->copy_all();
+            fills ? produce_inline() : this->copy_all();
             held = this->gate_.hold();
             if (there) { spare += clock::now() - since; }
         }
+    }
+    /// Whether a slot on the device that nobody else fills was given back since there was none.
+    [[nodiscard]] bool can_fill_here() const noexcept {
+        auto const& b = this->books_;
+        return this->options_.depth == 0 && this->pinned_.empty() && b.can_fill_slot() &&
+               !b.ready() && !b.no_more() && !this->stopping_;
     }
     template <class Ready>
     bool wait(guard& held, Ready ready) {

@@ -153,11 +153,17 @@ protected:
             }
             books_.copied(*to, std::move(problem));
             bool const flies = from->now == pinned::state::copying && from->marked;
-            told             = asking_ || (flies && idle_ != 0); // who may have to look at it
-            more             = claim_next(from, to);
+            told = asking_ || stopping_ || (flies && idle_ != 0); // who may have to look at it
+            more = claim_next(from, to);
         }
         if (told) { gate_.notify(); }
         return more;
+    }
+    /// After a stop: waits until nobody copies. A batch may end, and then copies, on a thread that
+    /// nobody joins.
+    void await_copier() {
+        auto held = gate_.hold();
+        gate_.wait(held, [&] { return !books_.copying(); });
     }
     /// The copy out of `p` is over, says its call-back; it may be filled again.
     void land(pinned& p) noexcept {
@@ -208,6 +214,7 @@ protected:
     /// All that are empty at this moment, to be looked at and landed again.
     slot_queue<pinned> take_empties() noexcept {
         auto const held = gate_.hold();
+        land_marked(); // at the end no producer looks at the marks any more
         return books_.take_empties();
     }
 

@@ -7,6 +7,7 @@
 #include <vram/base/contract.hpp>             // expects
 #include <vram/base/worker.hpp>               // the thread of platforms where time is real
 #include <vram/concepts/powers.hpp>           // synchronous_resource
+#include <vram/transfer/home_process.hpp>     // home_process
 #include <vram/transfer/kept_for_good.hpp>    // kept_for_good
 #include <vram/transfer/near_device.hpp>      // near_device
 #include <vram/transfer/slot_memory.hpp>      // slot_memory
@@ -60,6 +61,10 @@ public:
 
     /// Waits until the sink has had everything, and ends its thread.
     void shut_down() noexcept {
+        if (!home_.here()) { // a forked child has no such thread: nothing can end
+            kept_.keep(this->weak_from_this().lock());
+            return;
+        }
         if (std::exchange(down_, true)) { return; }
         this->stop();
         thread_.join();
@@ -100,6 +105,7 @@ private:
     std::size_t               pageable_ = 0;
     bool                      down_     = false;
     kept_for_good             kept_;
+    home_process              home_;
     typename Platform::thread thread_;
 };
 

@@ -37,6 +37,7 @@ public:
         if constexpr (has_timing<Platform>) {
             s.use = untimed;
             if (pairs_.empty()) { return; }
+            pass_over_held();
             pair& p = pairs_[next_ % pairs_.size()];
             read(p);
             if (p.now.load(std::memory_order_acquire) != state::idle) { return; }
@@ -81,6 +82,13 @@ private:
         }
     };
 
+    /// A batch that is kept for long has its pair; the others go on with theirs.
+    void pass_over_held() noexcept {
+        for (std::size_t i = 0; i < pairs_.size(); ++i, ++next_) {
+            pair const& p = pairs_[next_ % pairs_.size()];
+            if (p.now.load(std::memory_order_relaxed) != state::begun) { return; }
+        }
+    }
     void read([[maybe_unused]] pair& p) {
         if constexpr (has_timing<Platform>) {
             if (p.now.load(std::memory_order_acquire) != state::ended) { return; }
