@@ -586,3 +586,36 @@ TEST_CASE("a pool in place that everything came back to is as new: the same agai
     }
     CHECK(node.reports().empty());
 }
+
+TEST_CASE(
+    "a pool in place: small blocks go where no large one has room, a few before they get more") {
+    sim_node   node;
+    sim_stream stream;
+    {
+        pool<sim_virtual_resource> mr;
+        void*                      wide[20];
+        void*                      apart[20];
+        for (int i = 0; i < 20; ++i) {
+            wide[i]  = mr.allocate(stream, 2560_KiB);
+            apart[i] = mr.allocate(stream, 2_MiB);
+        }
+        for (void* p : wide) { mr.deallocate(stream, p, 2560_KiB); }
+        for (void*& p : wide) { p = mr.allocate(stream, 1792_KiB); } // 768 KiB are left of each
+        auto const  held = mr.usage().reserved;
+        void*       small[20];
+        std::size_t with_more = 0;
+        for (void*& p : small) {
+            p = mr.allocate(stream, 512_KiB);
+            with_more += mr.usage().reserved != held;
+        }
+        CHECK(with_more == 4);
+        for (void* p : small) { mr.deallocate(stream, p, 512_KiB); }
+        for (void* p : wide) { mr.deallocate(stream, p, 1792_KiB); }
+        for (void* p : apart) { mr.deallocate(stream, p, 2_MiB); }
+        stream.synchronize();
+        CHECK(mr.usage().live == 0);
+        mr.trim();
+        CHECK(mr.usage().reserved == 0);
+    }
+    CHECK(node.reports().empty());
+}

@@ -37,6 +37,8 @@ public:
     [[nodiscard]] block_heap& other_than(block_heap const& one) noexcept {
         return &one == all_ ? all_[1] : all_[0];
     }
+    /// Whether a block of this size is kept apart.
+    [[nodiscard]] bool is_small(std::size_t bytes) const noexcept { return bytes <= small_; }
     /// Where a block is.
     [[nodiscard]] block_heap& of(block const& b) noexcept { return all_[b.apart ? 0 : 1]; }
     [[nodiscard]] auto        begin() noexcept { return all_; }

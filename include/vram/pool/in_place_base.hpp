@@ -30,6 +30,8 @@ protected:
     using base::unused;
     using base::wanted;
 
+    void* take_in_hole(request const& r) { return heap_.take_in_hole(r); }
+
     /// Moves the end of a chunk out, by what the policy wants (`more`) or what is needed, and takes
     /// the request there; null where there is no such chunk, or no memory.
     void* lengthen(request const& r, bool, bool more) {

@@ -81,6 +81,10 @@ protected:
         }
         return hand_over(b);
     }
+    /// Where pages move no hole is lost.
+    void* take_in_hole(request const& r) {
+        return this->options_.remap ? nullptr : base::take_in_hole(r);
+    }
     /// A block of which a part has no memory, but not the part that is asked for.
     void* take_beside(request const& r, guard& held) {
         block* const b = heap_.take_bare(r, held, [&](std::uintptr_t from, std::uintptr_t to) {

@@ -277,12 +277,16 @@ private:
     }
 
     /// What is tried, in this order, before the answer is no: asking the streams how far they are,
-    /// growing, giving idle chunks back and growing, waiting for everything that was freed.
+    /// a hole between large blocks, growing, giving idle chunks back and growing, waiting for
+    /// everything that was freed.
     void* make_room(request const& r, guard& held) {
         bool const captured = r.on != nullptr && platform::capturing(*r.on); // must not wait or ask
         if (void* const p = this->take_beside(r, held)) { return p; }
         if (!captured) { heap_.poll_all(); }
         if (void* const p = heap_.take(r, held, true)) { return p; }
+        if (!captured) {
+            if (void* const p = this->take_in_hole(r)) { return p; }
+        }
         held.unlock();
         if (void* const p = enlarge(r, captured)) { return p; }
         held.lock();

@@ -54,6 +54,8 @@ protected:
     static void* lengthen(request const&, bool, bool) noexcept { return nullptr; }
     /// A block beside memory that is not there: not in these.
     static void* take_beside(request const&, guard&) noexcept { return nullptr; }
+    /// A small block where no large one has room: not in these, whose chunks can go back.
+    static void* take_in_hole(request const&) noexcept { return nullptr; }
     /// Gives what is free in chunks that are in use back: not of these.
     static std::size_t give_parts_back(std::size_t, guard&) noexcept { return 0; }
 
