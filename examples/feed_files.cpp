@@ -15,6 +15,7 @@
 #include <filesystem>
 #include <numeric>
 #include <string>
+#include <utility>
 #include <vector>
 
 using namespace vram;
@@ -51,8 +52,7 @@ std::size_t feed_images(std::string const& path, sim_stream& stream) {
     std::size_t sum = 0;
     // [records]
     file_records source{file{path}, sizeof(image), 64, {.header = 16}};
-    auto         fill = [&](std::span<std::byte> to, std::size_t i) { return source.fill(to, i); };
-    for (auto& batch : loader{fill, stream, {.batch_bytes = source.batch_bytes()}}) {
+    for (auto& batch : loader{std::move(source), stream}) {
         auto const images = batch.span<image>(); // 64 of them; 40 in the last batch
         // [/records]
         sim_launch(stream, {.name = "sum", .reads = {{images.data(), images.size_bytes()}}},
@@ -113,11 +113,8 @@ std::size_t feed_shards(std::vector<std::string> const& paths, sim_stream& strea
     }
     concat source{std::move(shards)}; // no batch is made of two files
     // [/shards]
-    auto fill = [&](std::span<std::byte> to, std::size_t i) { return source.fill(to, i); };
-    for (auto& batch : loader{fill, stream, {.batch_bytes = source.batch_bytes()}}) {
-        bytes += batch.size();
-    }
     expects(source.size() == 12 + 1, "784016 bytes and 4000");
+    for (auto& batch : loader{std::move(source), stream}) { bytes += batch.size(); }
     return bytes;
 }
 

@@ -125,6 +125,23 @@ TEST_CASE("loader on CUDA: the last copies are timed too, whatever says that the
     }
 }
 
+// 1
+TEST_CASE("loader on CUDA: its events have no time, unless they are asked for one") {
+    machine const     here;
+    cuda_stream const stream;
+    auto const        timed = [&](bool asked) {
+        pinned_slot<cuda_platform> p{cuda_platform::current_device(), asked};
+        for (auto* e : {&p.begun, &p.left}) { cuda_platform::record(*e, stream.view()); }
+        stream.synchronize();
+        try {
+            (void)cuda_platform::elapsed(p.begun, p.left);
+            return true;
+        } catch (cuda_error const&) { return false; }
+    };
+    CHECK(timed(true));
+    CHECK_FALSE(timed(false));
+}
+
 #ifdef VRAM_CUDART_DOUBLE
 TEST_CASE("loader on CUDA: the end of a copy is marked where it can be, and calls back elsewhere") {
     std::size_t const all = 4 * numbered_batches::bytes; // two blocks on each side

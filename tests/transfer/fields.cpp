@@ -89,6 +89,7 @@ TEST_CASE("fields: what was written sample by sample is read field by field, sho
     }
 }
 
+// 32
 TEST_CASE("fields: one copy brings all fields, and places are the same in every batch") {
     sim_node      node;
     sim_stream    stream;

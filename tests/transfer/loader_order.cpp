@@ -584,3 +584,16 @@ TEST_CASE("loader: a source without end ends by stop, also with several producer
         CHECK(node.reports().empty());
     }
 }
+
+namespace loader_order {
+std::size_t three(std::span<std::byte> to, std::size_t index) { return index < 3 ? to.size() : 0; }
+} // namespace loader_order
+
+// 3
+TEST_CASE("loader: a function is a source as well") {
+    std::size_t seen = 0;
+    for (auto& b : loader{loader_order::three, host_platform::stream{}, {.batch_bytes = 64}}) {
+        CHECK(b.index() == seen++);
+    }
+    CHECK(seen == 3);
+}

@@ -34,7 +34,8 @@ namespace vram {
 ///           it; then the range has ended. `loader_error` for what the loop itself does wrong.
 ///           The constructor throws what the resources throw, or `over_limit` where the budget is
 ///           too small, and keeps nothing
-/// Threads   the source runs on the loader's thread, the loop on the maker's; it ends with a join
+/// Threads   the source runs on the producers', the loop on one of the user's, batches may end on
+///           any; it ends with a join
 /// Streams   the given stream waits for each copy, the copies for the last use of a slot; the
 ///           host waits for neither. Moving a loader leaves its iterators behind
 /// Cost      a step of the loop takes a lock twice, records an event and makes a stream wait
@@ -93,7 +94,8 @@ public:
     }
     [[nodiscard]] std::default_sentinel_t end() const noexcept { return {}; }
 
-    /// No more batches are produced; the range has ended. Batches in use stay what they are.
+    /// No more batches are produced; the range has ended. Batches in use stay what they are. On the
+    /// loop's thread.
     void stop() noexcept {
         core_->request_stop();
         current_.release();
@@ -155,7 +157,9 @@ public:
     using value_type       = batch;
     using difference_type  = std::ptrdiff_t;
 
-    iterator() = default;
+    iterator()                      = default;
+    iterator(iterator&&)            = default;
+    iterator& operator=(iterator&&) = default;
 
     [[nodiscard]] batch& operator*() const {
         of_->fetch();
@@ -188,7 +192,7 @@ namespace detail {
 /// A range is referred to, or moved in; a callable is copied or moved in.
 template <class Source>
 struct kept_source {
-    using type = std::remove_cvref_t<Source>;
+    using type = std::decay_t<Source>; // a function is a pointer
 };
 template <class Source>
     requires copied_source<std::remove_cvref_t<Source>>

@@ -23,7 +23,7 @@ struct unloader_options {
     std::size_t device_depth = 0;
     /// Pinned and device bytes that may be taken together; checked before anything is.
     std::size_t budget = unsatisfiable;
-    /// Whether pageable memory will do where no more can be pinned; the statistics count it.
+    /// Whether pageable memory will do where no more can be pinned; `pageable()` counts it.
     bool pageable_fallback = false;
     /// Whether pinned memory is taken, and read by the sink, near the device.
     bool near_device = false;
