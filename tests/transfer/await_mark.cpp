@@ -22,7 +22,9 @@ TEST_CASE("await_mark: what is written is seen, sooner or later, and the gate is
                             std::atomic_ref{mark}.store(7, std::memory_order_release);
                         }};
     auto         held = g.hold();
-    while (!await_mark<host_platform>(g, held, p, [] { return false; })) {}
+    for (bool awake = true; !await_mark<host_platform>(g, held, p, awake, [] { return false; });) {
+        awake = false;
+    }
     CHECK(held.owns_lock());
     CHECK(mark == 7);
 }
@@ -34,7 +36,9 @@ TEST_CASE("await_mark: it goes on without the mark after a nap, or when somethin
     p.mark    = &mark;
     p.flight  = 7;
     auto held = g.hold();
-    CHECK_FALSE(await_mark<host_platform>(g, held, p, [] { return false; }));
-    CHECK_FALSE(await_mark<host_platform>(g, held, p, [] { return true; }));
+    for (bool const awake : {true, false}) {
+        CHECK_FALSE(await_mark<host_platform>(g, held, p, awake, [] { return false; }));
+        CHECK_FALSE(await_mark<host_platform>(g, held, p, awake, [] { return true; }));
+    }
     CHECK(held.owns_lock());
 }

@@ -13,14 +13,14 @@
 
 namespace vram {
 
-/// Looks for the mark of the copy that `p` is in, awake for some microseconds and then after a nap,
-/// which ends when `ready()` is true; with the gate open meanwhile. Whether it is there.
+/// Looks for the mark of the copy that `p` is in: `awake`, for some microseconds, and then after a
+/// nap, which ends when `ready()` is true; with the gate open meanwhile. Whether it is there.
 ///
 /// Threads   one for each slot
-/// Cost      no call of the platform; up to 30 us of a thread that has nothing else to do
+/// Cost      no call of the platform; `awake` up to 30 us of a thread that has nothing else to do
 template <class Platform, class Guard, class Ready>
 [[nodiscard]] bool await_mark(typename Platform::gate& gate, Guard& held,
-                              pinned_slot<Platform> const& p, Ready const& ready) {
+                              pinned_slot<Platform> const& p, bool awake, Ready const& ready) {
     using clock                   = platform_clock<Platform>;
     constexpr std::uint64_t eager = 30'000; // ns
     constexpr auto          nap   = std::chrono::microseconds{20};
@@ -29,7 +29,7 @@ template <class Platform, class Guard, class Ready>
     auto const              over  = [&] { return pinned_slot<Platform>::is_marked(mark, which); };
     held.unlock();
     auto const begun = clock::now();
-    while (!over() && clock::now() - begun < eager) { std::this_thread::yield(); }
+    while (awake && !over() && clock::now() - begun < eager) { std::this_thread::yield(); }
     held = gate.hold();
     if (!over()) { gate.wait_for(held, nap, ready); }
     return over();

@@ -20,7 +20,7 @@
 #include <cstddef>   // size_t
 #include <cstdint>   // uint64_t
 #include <exception> // exception_ptr
-#include <utility>   // move, declval
+#include <utility>   // move, exchange, declval
 #include <vector>    // vector
 
 namespace vram {
@@ -286,10 +286,11 @@ private:
         if (ready()) { return; }
         auto const    since  = clock::now();
         std::uint64_t looked = since;
+        std::uint64_t turn   = 0; // of the copy that it stayed awake for
         ++idle_;
         while (!ready()) {
             if (watches()) {
-                watch(held, ready, looked);
+                watch(held, ready, looked, turn);
             } else if (books_.in_flight() == 0) {
                 auto const enough = [&] { return ready() || books_.in_flight() != 0; };
                 if (!wait_awake(held, enough)) { gate_.wait(held, enough); }
@@ -345,12 +346,13 @@ private:
     /// Looks for the next mark, and lands its copy. The others wait meanwhile, and one of them is
     /// the next to look.
     template <class Ready>
-    void watch(guard& held, Ready const& ready, std::uint64_t& looked) {
+    void watch(guard& held, Ready const& ready, std::uint64_t& looked, std::uint64_t& turn) {
         pinned&             p      = *oldest_marked();
         std::uint64_t const flight = p.flight;
         watched_                   = true;
         ++awake_;
-        bool const over = await_mark<Platform>(gate_, held, p, ready);
+        bool const first = std::exchange(turn, p.turn) != p.turn;
+        bool const over  = await_mark<Platform>(gate_, held, p, first, ready);
         --awake_;
         watched_ = false;
         if (over) {

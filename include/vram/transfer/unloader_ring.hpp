@@ -24,7 +24,7 @@
 #include <cstddef>   // size_t
 #include <cstdint>   // uint32_t, uint64_t
 #include <exception> // exception_ptr
-#include <utility>   // move
+#include <utility>   // move, exchange
 #include <vector>    // vector
 
 namespace vram {
@@ -154,9 +154,10 @@ protected:
 
     /// The next result for the sink; null when it is let go.
     pinned* await_landed() {
-        auto       held   = gate_.hold();
-        auto       looked = clock::now();
-        auto const ready  = [&] {
+        auto        held   = gate_.hold();
+        auto        looked = clock::now();
+        std::size_t seen   = static_cast<std::size_t>(-1); // that it stayed awake for
+        auto const  ready  = [&] {
             return stopping_ || (problem_ == nullptr && landed_.front() != nullptr);
         };
         for (;;) {
@@ -170,7 +171,8 @@ protected:
                 break;
             }
             if (pinned* const p = marked_.front()) {
-                if (await_mark<Platform>(gate_, held, *p, ready)) { continue; }
+                bool const first = std::exchange(seen, p->index) != p->index;
+                if (await_mark<Platform>(gate_, held, *p, first, ready)) { continue; }
             } else if (gate_.wait_for(held, patience,
                                       [&] { return ready() || !marked_.empty(); })) {
                 continue;
