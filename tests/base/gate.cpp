@@ -36,14 +36,15 @@ TEST_CASE("gate: what is ready already is not waited for") {
     CHECK(held.owns_lock());
 }
 
-TEST_CASE("gate: balls go to and fro between two threads, in order") {
-    gate g;
+namespace gates {
+/// Balls go to and fro between two threads, in order; `wait(held, ready)` is how they wait.
+void play(gate& g, auto wait) {
     int  turn   = 0;
     auto player = [&](int mine) {
         for (int i = 0; i < 500; ++i) {
             {
                 auto held = g.hold();
-                g.wait(held, [&] { return turn % 2 == mine; });
+                wait(held, [&] { return turn % 2 == mine; });
                 ++turn;
             }
             g.notify();
@@ -53,6 +54,12 @@ TEST_CASE("gate: balls go to and fro between two threads, in order") {
         worker const a{0, [&] { player(0); }}, b{0, [&] { player(1); }};
     }
     CHECK(turn == 1000);
+}
+} // namespace gates
+
+TEST_CASE("gate: balls go to and fro between two threads, in order") {
+    gate g;
+    gates::play(g, [&](auto& held, auto ready) { g.wait(held, ready); });
 }
 
 TEST_CASE("gate: a wait may end after a time, with what it waited for or without") {
@@ -70,18 +77,7 @@ TEST_CASE("gate: who stays awake is let on as well, or goes on after a time") {
     CHECK(held.owns_lock());
     CHECK(g.wait_awake(held, std::chrono::nanoseconds{0}, [] { return true; }));
     held.unlock();
-    int  turn   = 0;
-    auto player = [&](int mine) {
-        for (int i = 0; i < 500; ++i) {
-            auto mine_now = g.hold();
-            CHECK(g.wait_awake(mine_now, std::chrono::hours{1}, [&] { return turn % 2 == mine; }));
-            ++turn;
-            mine_now.unlock();
-            g.notify();
-        }
-    };
-    {
-        worker const a{0, [&] { player(0); }}, b{0, [&] { player(1); }};
-    }
-    CHECK(turn == 1000);
+    gates::play(g, [&](auto& mine, auto ready) {
+        CHECK(g.wait_awake(mine, std::chrono::hours{1}, ready));
+    });
 }

@@ -29,6 +29,16 @@ struct in_order {
         *right += whole;
     }
 };
+
+/// So many results, each full of its own number.
+void send_all(auto& out, cuda_stream const& stream, int results) {
+    for (int i = 0; i < results; ++i) {
+        auto r = out.next();
+        cuda_fill(stream, r.data(), std::byte(static_cast<unsigned char>(i)), result_bytes);
+        r.send();
+    }
+    out.finish();
+}
 } // namespace cuda_unloader
 using namespace cuda_unloader;
 
@@ -45,13 +55,7 @@ TEST_CASE("unloader on CUDA: what the device wrote arrives, in order, in every s
                               .pinned_depth = pinned,
                               .device_depth = device,
                               .near_device  = true}};
-                for (int i = 0; i < 30; ++i) {
-                    auto r = out.next();
-                    cuda_fill(stream, r.data(), std::byte(static_cast<unsigned char>(i)),
-                              result_bytes);
-                    r.send();
-                }
-                out.finish();
+                send_all(out, stream, 30);
                 CHECK(right == 30);
             }
         }
@@ -101,13 +105,7 @@ TEST_CASE(
                     unloader out{in_order{&right},
                                  stream,
                                  {.batch_bytes = result_bytes, .budget = budget, .marks = marks}};
-                    for (int i = 0; i < 9; ++i) {
-                        auto r = out.next();
-                        cuda_fill(stream, r.data(), std::byte(static_cast<unsigned char>(i)),
-                                  result_bytes);
-                        r.send();
-                    }
-                    out.finish();
+                    send_all(out, stream, 9);
                 }
                 bool const taken  = marks && budget != all; // within the budget
                 bool const called = !taken || !machine_marks;
@@ -133,12 +131,7 @@ TEST_CASE("unloader on CUDA: whichever call fails, at whatever moment, nothing i
         doubles::cudart::fail_nth(n, cudaErrorUnknown);
         try {
             unloader out{in_order{&right}, stream, {.batch_bytes = result_bytes}};
-            for (int i = 0; i < 5; ++i) {
-                auto r = out.next();
-                cuda_fill(stream, r.data(), std::byte(static_cast<unsigned char>(i)), result_bytes);
-                r.send();
-            }
-            out.finish();
+            send_all(out, stream, 5);
         } catch (cuda_error const&) { threw = true; } catch (out_of_memory const&) {
             threw = true;
         }

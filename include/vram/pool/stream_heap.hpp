@@ -415,7 +415,7 @@ private:
     void* take_from(block_heap& heap, request const& r, guard& held, bool all) {
         clock* const mine     = r.on != nullptr ? &clocks_.of(*r.on) : nullptr;
         bool         captured = mine != nullptr && graphs_ && Platform::capturing(*r.on);
-        if (heap.was_strewn() && clocks_.several()) { put_together(mine, r); }
+        if (heap.was_strewn() && clocks_.several()) { put_together(r); }
         heap.reserve();
         clocks_.look_again();
         bool asked = mine == nullptr || captured || r.bytes <= free_blocks::worth_asking;
@@ -443,8 +443,8 @@ private:
     }
 
     /// Joins what is free, as far as the streams are done with it.
-    void put_together(clock const* mine, request const& r) {
-        if (mine != nullptr && Platform::capturing(*r.on)) { return; }
+    void put_together(request const& r) {
+        if (r.on != nullptr && Platform::capturing(*r.on)) { return; }
         clocks_.cover_all();
         for (int looks = 0; looks < 4; ++looks) { clocks_.poll(); } // an event takes microseconds
         tidy();

@@ -4,8 +4,11 @@
 /// \file
 /// `copy_lane` is the stream that carries copies, and the way to hear that one is over.
 
-#include <vram/layer/sure_wait.hpp> // sure_wait
+#include <vram/concepts/stream_marks.hpp> // stream_marks
+#include <vram/layer/sure_wait.hpp>       // sure_wait
+#include <vram/transfer/pinned_slot.hpp>  // pinned_slot
 
+#include <cstdint>  // uint32_t
 #include <optional> // optional, nullopt
 
 namespace vram {
@@ -38,6 +41,20 @@ public:
     void call_after(event const& over, void (*function)(void*), void* argument) {
         Platform::wait(calls_.view(), over);
         Platform::call(calls_.view(), function, argument);
+    }
+    /// Has the device say in memory that the copy that `p` is in, the last in the lane, is over,
+    /// where it can: `p.marked`.
+    void mark(pinned_slot<Platform>& p) {
+        p.marked = false;
+        if constexpr (stream_marks<Platform>) {
+            if (p.mark == nullptr) { return; }
+            p.marked = Platform::mark(view(), p.mark, static_cast<std::uint32_t>(p.flight));
+        }
+    }
+    /// The host waits until no copy, and no mark after it, is under way. False: nobody knows.
+    [[nodiscard]] bool finish() noexcept {
+        stream const on = view();
+        return sure_wait<Platform>(on, [on] { return Platform::device_of(on); });
     }
     /// The host waits until every call has been made. False: nobody knows.
     [[nodiscard]] bool drain() noexcept {

@@ -79,7 +79,7 @@ public:
         threads_.clear();
         this->await_copier();
         // Where nothing says that no call-back or mark is to come, what it writes to must stay.
-        bool const over = this->lane_.drain() && (!memory_.marks() || this->finish());
+        bool const over = this->lane_.drain() && (!memory_.marks() || this->lane_.finish());
         if (!over) { kept_.keep(this->weak_from_this().lock()); }
     }
 
@@ -111,9 +111,8 @@ private:
         loader_options const& o = this->options_;
         {
             near_device<Platform> const here{where_, o.near_device};
-            std::size_t const           blocks = (o.pinned_depth + o.device_depth) * o.batch_bytes;
-            std::size_t const spare    = o.marks ? o.budget - blocks : 0; // they are within it
-            std::size_t const pageable = memory_.take(o.batch_bytes, o.pageable_fallback, spare);
+            std::size_t const           pageable =
+                memory_.take(o.batch_bytes, o.pageable_fallback, o.marks ? o.budget : 0);
             this->note([&](auto& f) {
                 f.allocations = o.pinned_depth + o.device_depth + (memory_.marks() ? 1 : 0);
                 f.pageable    = pageable;
@@ -236,7 +235,7 @@ private:
             }
         } catch (...) {
             why = std::current_exception();
-            if (enqueued) { s.unsure = !this->finish(); }
+            if (enqueued) { s.unsure = !this->lane_.finish(); }
         }
         this->ended(s, std::move(why));
     }

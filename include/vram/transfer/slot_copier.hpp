@@ -5,7 +5,6 @@
 /// `slot_copier` is the ring's copies: from pinned memory to the device, in order, on a stream of
 /// their own.
 
-#include <vram/layer/sure_wait.hpp>    // sure_wait
 #include <vram/transfer/copy_lane.hpp> // copy_lane
 #include <vram/transfer/slot_ring.hpp> // slot_ring
 #include <vram/transfer/stage.hpp>     // stage
@@ -72,12 +71,6 @@ protected:
         if (this->options_.checker) { std::memset(p.memory, poison, this->options_.batch_bytes); }
     }
 
-    /// A copy is under way, and nothing else says when it is over. Whether it is now.
-    [[nodiscard]] bool finish() noexcept {
-        stream const on = lane_.view();
-        return sure_wait<Platform>(on, [on] { return Platform::device_of(on); });
-    }
-
     copy_lane<Platform> lane_;
 
 private:
@@ -104,24 +97,15 @@ private:
             Platform::copy(on, to.memory, from.memory, from.size);
             started = true;
             Platform::record(from.left, on);
-            mark(from, on);
+            from.marked = false;
+            if (this->options_.call_back) { lane_.mark(from); }
             Platform::record(to.copied, on);
             depart(from, to);
             return nullptr;
         } catch (...) {
             std::exception_ptr problem = std::current_exception();
-            if (started) { to.unsure = from.unsure = !finish(); }
+            if (started) { to.unsure = from.unsure = !lane_.finish(); }
             return problem;
-        }
-    }
-    /// Has the device say in memory that the copy out of `from` is over, where it can.
-    void mark(pinned& from, stream on) {
-        from.marked = false;
-        if constexpr (stream_marks<Platform>) {
-            if (from.mark != nullptr && this->options_.call_back) {
-                auto const flight = static_cast<std::uint32_t>(from.flight);
-                from.marked       = Platform::mark(on, from.mark, flight);
-            }
         }
     }
     /// Says who will know that the copy out of `from` is over: who looks at its mark, a call, or

@@ -52,9 +52,11 @@ public:
     slot_memory(slot_memory&&) = delete;
 
     /// Memory for all slots, `bytes` each; how many pinned ones are not pinned, where `pageable`
-    /// memory will do. Marks are taken as well where `spare` bytes are enough for them.
-    std::size_t take(std::size_t bytes, bool pageable, std::size_t spare = 0) {
-        bytes_         = bytes;
+    /// memory will do. Marks are taken as well where the `budget` has room for them.
+    std::size_t take(std::size_t bytes, bool pageable, std::size_t budget = 0) {
+        bytes_ = bytes;
+        std::size_t const marked =
+            (on_host_.size() + on_device_.size()) * bytes + apart * on_host_.size();
         std::size_t no = 0;
         for (auto& p : on_host_) {
             try {
@@ -66,7 +68,7 @@ public:
                 ++no;
             }
         }
-        if (spare >= apart * on_host_.size() && no == 0) { take_marks(); }
+        if (budget >= marked && no == 0) { take_marks(); }
         for (auto& s : on_device_) {
             if constexpr (resource<Device>) {
                 s.memory = static_cast<std::byte*>(device_.allocate(copies_, bytes));

@@ -50,10 +50,8 @@ public:
                   this->lane_.view()} {
         {
             near_device<Platform> const here{where_, options.near_device};
-            unloader_options const&     o      = this->options_;
-            std::size_t const           blocks = (o.pinned_depth + o.device_depth) * o.batch_bytes;
-            std::size_t const spare = o.marks ? o.budget - blocks : 0; // they are within it
-            pageable_               = memory_.take(o.batch_bytes, o.pageable_fallback, spare);
+            std::size_t const           budget = options.marks ? options.budget : 0;
+            pageable_ = memory_.take(options.batch_bytes, options.pageable_fallback, budget);
         }
         thread_ = typename Platform::thread{where_, [this] { run(); }};
     }
@@ -69,7 +67,7 @@ public:
         this->stop();
         thread_.join();
         // Where nothing says that no call-back or mark is to come, what it writes to must stay.
-        bool const over = this->lane_.drain() && (!memory_.marks() || this->copies_over());
+        bool const over = this->lane_.drain() && (!memory_.marks() || this->lane_.finish());
         if (!over) { kept_.keep(this->weak_from_this().lock()); }
     }
 

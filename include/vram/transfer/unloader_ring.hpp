@@ -7,7 +7,6 @@
 
 #include <vram/base/error.hpp>                // report_error
 #include <vram/base/gate.hpp>                 // the gate of platforms where time is real
-#include <vram/concepts/stream_marks.hpp>     // stream_marks
 #include <vram/layer/sure_wait.hpp>           // sure_wait
 #include <vram/transfer/await_mark.hpp>       // await_mark
 #include <vram/transfer/copy_lane.hpp>        // copy_lane
@@ -22,7 +21,7 @@
 
 #include <chrono>    // seconds
 #include <cstddef>   // size_t
-#include <cstdint>   // uint32_t, uint64_t
+#include <cstdint>   // uint64_t
 #include <exception> // exception_ptr
 #include <utility>   // move, exchange
 #include <vector>    // vector
@@ -197,12 +196,6 @@ protected:
         copy_all();
     }
 
-    /// The host waits until no copy, and no mark after it, is under way. False: nobody knows.
-    [[nodiscard]] bool copies_over() noexcept {
-        stream const on = lane_.view();
-        return sure_wait<Platform>(on, [on] { return Platform::device_of(on); });
-    }
-
     unloader_options    options_;
     copy_lane<Platform> lane_;
     std::vector<slot>   slots_;
@@ -249,11 +242,11 @@ private:
             Platform::copy(on, to.memory, from.memory, from.size);
             started = true;
             Platform::record(to.left, on);
-            mark(to, on);
+            lane_.mark(to);
             Platform::record(from.copied, on);
         } catch (...) {
             std::exception_ptr problem = std::current_exception();
-            if (started) { from.unsure = to.unsure = !copies_over(); }
+            if (started) { from.unsure = to.unsure = !lane_.finish(); }
             return problem;
         }
         if (to.marked) { return nullptr; }
@@ -265,14 +258,6 @@ private:
             land(to);
         }
         return nullptr;
-    }
-    /// Has the device say in memory that the copy into `to` is over, where it can.
-    void mark(pinned& to, stream on) {
-        to.marked = false;
-        if constexpr (stream_marks<Platform>) {
-            if (to.mark == nullptr) { return; }
-            to.marked = Platform::mark(on, to.mark, static_cast<std::uint32_t>(to.flight));
-        }
     }
     /// What the device says is over, with the gate held.
     void land_marked() noexcept {
