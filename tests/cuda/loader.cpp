@@ -159,6 +159,8 @@ TEST_CASE("loader on CUDA: the end of a copy is marked where it can be, and call
                     CHECK(doubles::cudart::calls("cuStreamWriteValue32") == (taken ? 9U : 0U));
                     bool const called = !taken || !machine_marks;
                     CHECK(doubles::cudart::calls("cudaLaunchHostFunc") == (called ? 9U : 0U));
+                    // One for each release and each copy, and one more where no mark says it.
+                    CHECK(doubles::cudart::calls("cudaEventRecord") == (called ? 27U : 18U));
                 }
             }
         }

@@ -53,6 +53,29 @@ TEST_CASE("slot: its next owner waits for every stream that used it, once") {
     CHECK_FALSE(s.in_use);
 }
 
+TEST_CASE("slot: who uses it waits for the copy, but not for one whose mark has come") {
+    sim_node           node;
+    sim_stream         copies, a;
+    slot<sim_platform> s{sim_device::current()};
+    s.copied.record(copies);
+    std::uint64_t waits = 0;
+    s.await_copy(a); // nothing will be marked
+    CHECK(node.figures().stream_waits == ++waits);
+    std::uint32_t mark = 0;
+    s.mark             = &mark;
+    for (std::uint32_t const flight : {1U, 2U, 0x8000'0000U, 0U, 1U}) { // it starts over
+        s.flight = flight;
+        s.await_copy(a);
+        CHECK(node.figures().stream_waits == ++waits);
+        for (std::uint32_t const later : {0U, 1U, 7U}) {
+            mark = flight + later;
+            s.await_copy(a);
+        }
+        CHECK(node.figures().stream_waits == waits);
+        mark = flight; // and the next has not come
+    }
+}
+
 TEST_CASE("slot: each stream that used it has an event of its own device, made once") {
     sim_node           node{{.devices = 2}};
     sim_stream         here{sim_device{0}}, a{sim_device{0}}, far{sim_device{1}};

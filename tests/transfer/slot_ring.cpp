@@ -52,9 +52,10 @@ struct slot_ring_by_hand final : slot_ring<host_platform> {
     std::thread::id const here        = std::this_thread::get_id();
     int                   copies_here = 0;
 
-    using ring::ended;
+    using ring::awake;
     using ring::await_pinned;
     using ring::begin;
+    using ring::ended;
     using ring::filled;
     using ring::none;
     using ring::note;
@@ -162,6 +163,27 @@ TEST_CASE("slot_ring: who waits for a batch copies it, and leaves nothing that c
     ring.fill(3); // nobody waits: who fills copies
     CHECK(ring.states().ready == 1);
     CHECK(ring.copies_here == 3);
+}
+
+TEST_CASE("slot_ring: a batch that ends leaves the copy to a producer that looks now and then") {
+    slot_ring_by_hand ring{1};
+    ring.fill(1);
+    auto* const  s = ring.take({});
+    worker const producer{0, [&] {
+                              ring.fill(2); // there is no place for it on the device
+                              (void)ring.await_pinned();
+                          }};
+    for (slot_states now; now.filled + now.waiting != 2; now = ring.states()) {
+        std::this_thread::yield();
+    }
+    std::this_thread::sleep_for(5 * ring.awake); // it does not stay awake for so long
+    int const before = ring.copies_here;
+    ring.release(*s, {});
+    CHECK(ring.copies_here == before);
+    while (ring.states().ready == 0) { std::this_thread::yield(); }
+    CHECK(ring.copies_here == before);
+    CHECK(ring.take({})->size == 2);
+    ring.stop();
 }
 
 namespace {

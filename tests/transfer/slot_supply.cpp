@@ -66,13 +66,13 @@ TEST_CASE("slot_supply: a copy that was seen to be over does not land twice") {
     slot_supply_by_hand::pinned* from = nullptr;
     slot_supply_by_hand::slot*   to   = nullptr;
     REQUIRE(all.claim(from, to));
-    CHECK(all.flight_of(*p) == 0); // nobody can ask before it is enqueued
+    CHECK(all.flight_of(*p).which == 0); // nobody can ask before it is enqueued
     CHECK_FALSE(all.copied(from, to, nullptr));
-    CHECK(all.flight_of(*p) == 1);
+    CHECK(all.flight_of(*p).which == 1);
     all.land_early(*p, 2); // of another copy
     CHECK(all.states().copying == 1);
     all.land_early(*p, 1);
-    CHECK(all.flight_of(*p) == 0);
+    CHECK(all.flight_of(*p).which == 0);
     CHECK(all.states().empty == 2);
     all.land(*p); // the call-back comes late
     CHECK(all.states().empty == 2);

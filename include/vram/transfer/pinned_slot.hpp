@@ -7,7 +7,7 @@
 #include <atomic>   // atomic_ref
 #include <concepts> // same_as, convertible_to
 #include <cstddef>  // size_t, byte
-#include <cstdint>  // uint32_t, uint64_t
+#include <cstdint>  // int32_t, uint32_t, uint64_t
 
 namespace vram {
 
@@ -34,7 +34,7 @@ struct pinned_slot {
         : begun{make(where, timing)}, left{make(where, timing)}, timed{timing} {}
 
     event begun; ///< its copy begins; recorded where copies are timed
-    event left;  ///< its copy is over
+    event left;  ///< its copy is over; not recorded where a mark says so, unless it is timed
 
     std::byte*  memory = nullptr;
     std::size_t size   = 0;
@@ -48,6 +48,7 @@ struct pinned_slot {
         nullptr;            ///< pinned memory where the device writes the flight that is over
     std::size_t landed = 0; ///< copies that were seen to be over before they called back
 
+    event const* over       = nullptr; ///< happens when its copy is over, or a later one is
     pinned_slot* next       = nullptr;
     void*        owner      = nullptr; ///< the ring, for who only gets the slot
     state        now        = state::empty;
@@ -59,10 +60,10 @@ struct pinned_slot {
     bool         unsure     = false; ///< no event and no wait says when its copy is over
     bool         unmeasured = false; ///< between `begun` and `left` is a copy's time
 
-    /// Whether the device has said that flight `which` is over.
+    /// Whether the device has said that flight `which` is over, or a later one.
     [[nodiscard]] static bool is_marked(std::uint32_t* mark, std::uint64_t which) noexcept {
-        return std::atomic_ref{*mark}.load(std::memory_order_acquire) ==
-               static_cast<std::uint32_t>(which);
+        std::uint32_t const seen = std::atomic_ref{*mark}.load(std::memory_order_acquire);
+        return static_cast<std::int32_t>(seen - static_cast<std::uint32_t>(which)) >= 0;
     }
 
 private:

@@ -12,6 +12,7 @@
 #include <vram/transfer/piece_plan.hpp>      // piece_plan
 #include <vram/transfer/staging_options.hpp> // staging_options
 
+#include <atomic>  // atomic
 #include <cstddef> // size_t, byte
 #include <span>    // span
 #include <utility> // move
@@ -71,7 +72,7 @@ public:
     [[nodiscard]] std::size_t           pinned_bytes() const noexcept { return memory_.bytes; }
 
     /// No wait vouches for the chunks any more: their memory stays out.
-    void lose() noexcept { memory_.lost = true; }
+    void lose() noexcept { memory_.lost.store(true, std::memory_order_relaxed); }
 
 private:
     struct pinned_memory { // goes back when the constructor throws
@@ -85,18 +86,18 @@ private:
         }
         pinned_memory(pinned_memory&&) = delete;
         ~pinned_memory() {
-            if (lost) {
+            if (lost.load(std::memory_order_relaxed)) { // every thread has come back
                 report_error({.kind = mishap::leak, .pointer = begin, .bytes = bytes});
             } else {
                 owner.pinned_.deallocate_sync(begin, bytes, piece_plan::unit);
             }
         }
 
-        ring&       owner;
-        std::size_t chunks = 0;
-        std::size_t bytes  = 0;
-        std::byte*  begin  = nullptr;
-        bool        lost   = false;
+        ring&             owner;
+        std::size_t       chunks = 0;
+        std::size_t       bytes  = 0;
+        std::byte*        begin  = nullptr;
+        std::atomic<bool> lost{false}; ///< any thread may find out
     };
 
     device                        where_;

@@ -4,8 +4,10 @@
 /// \file
 /// `slot` is a place for one batch on the device: a block of memory, and the events around it.
 
+#include <vram/transfer/pinned_slot.hpp> // pinned_slot
+
 #include <cstddef> // size_t, byte
-#include <cstdint> // uint64_t
+#include <cstdint> // uint32_t, uint64_t
 #include <utility> // swap
 #include <vector>  // vector
 
@@ -36,12 +38,20 @@ struct slot {
     std::vector<event>  others_released; ///< their events, kept for the next time
     std::vector<device> others_on;       ///< of each event: it is recorded there alone
 
+    std::uint32_t* mark   = nullptr; ///< where the device says that the copy is over, if it does
+    std::uint64_t  flight = 0;       ///< which copy it is there
+
     slot*         next   = nullptr;
     std::size_t   use    = 0;     ///< where the time of its use is taken
     std::uint64_t range  = 0;     ///< its use, in a profiler
     bool          in_use = false; ///< `released` was recorded and nobody has waited for it
     bool          unsure = false; ///< no event and no wait says when its last use is over
 
+    /// `s` goes on when the copy into the block is over; where it is, no event is asked for it.
+    void await_copy(stream s) const {
+        bool const over = mark != nullptr && pinned_slot<Platform>::is_marked(mark, flight);
+        if (!over) { Platform::wait(s, copied); }
+    }
     /// Work on `s` uses the block too: it waits for the copy, and will be waited for.
     void add_user(stream s) {
         for (stream const& known : others) {
@@ -49,7 +59,7 @@ struct slot {
         }
         others.reserve(others.size() + 1);
         keep_event_on(Platform::device_of(s), others.size());
-        Platform::wait(s, copied);
+        await_copy(s);
         others.push_back(s);
     }
     /// Whatever uses the block now is over at these places.

@@ -95,11 +95,16 @@ private:
             to.await_users(on);
             if (from.timed) { Platform::record(from.begun, on); }
             Platform::copy(on, to.memory, from.memory, from.size);
-            started = true;
-            Platform::record(from.left, on);
+            started     = true;
             from.marked = false;
+            if (from.timed) { Platform::record(from.left, on); }
             if (this->options_.call_back) { lane_.mark(from); }
+            bool const unseen = !from.timed && !from.marked; // the mark is seen without an event
+            if (unseen) { Platform::record(from.left, on); }
             Platform::record(to.copied, on);
+            from.over = from.marked ? &to.copied : &from.left;
+            to.mark   = from.marked ? from.mark : nullptr;
+            to.flight = from.flight;
             depart(from, to);
             return nullptr;
         } catch (...) {
@@ -156,10 +161,10 @@ private:
     void look_after_copies() noexcept final {
         for (pinned& p : this->pinned_) {
             try {
-                std::uint64_t const flight = this->flight_of(p);
-                if (flight == 0 || !Platform::done(p.left)) { continue; }
-                Platform::synchronize(p.left); // where it ended in an error, this throws it
-                this->land_early(p, flight);
+                auto const flight = this->flight_of(p);
+                if (flight.which == 0 || !Platform::done(*flight.over)) { continue; }
+                Platform::synchronize(*flight.over); // where it ended in an error, this throws it
+                this->land_early(p, flight.which);
             } catch (...) { return this->fail(std::current_exception()); }
         }
     }

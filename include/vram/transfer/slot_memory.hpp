@@ -116,7 +116,7 @@ private:
 
     void give_back(pinned_slot<Platform>& p) noexcept {
         if (p.memory == nullptr) { return; }
-        bool const over = p.unsure ? device_idle() : p.flight == 0 || wait(p.left);
+        bool const over = p.unsure ? device_idle() : p.over == nullptr || wait(*p.over);
         if (!over) { return lost(p.memory); }
         if (p.pageable) {
             host_resource{}.deallocate_sync(p.memory, bytes_);

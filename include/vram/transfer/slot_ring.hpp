@@ -48,7 +48,7 @@ public:
         slot* const got = await_ready();
         if (got == nullptr) { return nullptr; }
         try {
-            Platform::wait(s, got->copied);
+            got->await_copy(s);
             times_.begin(*got, s);
         } catch (...) { // the copy's own failure, seen late: it ends the range here
             ended_ = true;
@@ -157,9 +157,11 @@ private:
             bool const mine  = this->can_copy() && !(there && this->awake_ != 0);
             if (!fills && !mine) { return came; }
             auto const since = clock::now();
+            this->helping_   = true;
             held.unlock();
             fills ? produce_inline() : this->copy_all();
-            held = this->gate_.hold();
+            held           = this->gate_.hold();
+            this->helping_ = false;
             if (there) { spare += clock::now() - since; }
         }
     }

@@ -16,7 +16,8 @@
 #include <vram/transfer/slot.hpp>              // slot
 #include <vram/transfer/slot_books.hpp>        // slot_books
 
-#include <chrono>    // microseconds, seconds
+#include <algorithm> // clamp
+#include <chrono>    // microseconds, nanoseconds, seconds
 #include <cstddef>   // size_t
 #include <cstdint>   // uint64_t
 #include <exception> // exception_ptr
@@ -151,9 +152,11 @@ protected:
             if (problem == nullptr && from->now == pinned::state::copying) {
                 from->enqueued = true; // else it has landed, and may be another batch's
             }
+            bool const flies  = from->now == pinned::state::copying && from->marked;
+            bool const unseen = flies && idle_ != 0 && !watched_; // one of them has to look at it
+            bool const wanted = asking_ && !helping_;
+            told              = wanted || unseen || stopping_ || problem != nullptr;
             books_.copied(*to, std::move(problem));
-            bool const flies = from->now == pinned::state::copying && from->marked;
-            told = asking_ || stopping_ || (flies && idle_ != 0); // who may have to look at it
             more = claim_next(from, to);
         }
         if (told) { gate_.notify(); }
@@ -197,10 +200,16 @@ protected:
         }
         gate_.notify();
     }
-    /// Which copy out of `p` is enqueued and has not landed; 0: none.
-    std::uint64_t flight_of(pinned const& p) {
+    /// Which copy out of `p` is enqueued and has not landed, and what happens no earlier than its
+    /// end; 0: none.
+    struct flight {
+        std::uint64_t                   which = 0;
+        typename Platform::event const* over  = nullptr;
+    };
+    flight flight_of(pinned const& p) {
         auto const held = gate_.hold();
-        return p.now == pinned::state::copying && p.enqueued ? p.flight : 0;
+        if (p.now != pinned::state::copying || !p.enqueued) { return {}; }
+        return {p.flight, p.over};
     }
     /// The device has failed: nothing that is not filled yet will come.
     void fail(std::exception_ptr why) noexcept {
@@ -255,8 +264,10 @@ protected:
     std::size_t             awake_    = 0;     ///< those of them that do not sleep
     std::uint64_t           begun_    = 0;     ///< when the first fill of the epoch began
     bool                    asking_   = false; ///< the consumer waits
+    bool                    helping_  = false; ///< it copies meanwhile
     bool                    stopping_ = false;
     bool                    watched_  = false; ///< a producer looks at the marks
+    bool                    dozing_   = false; ///< a producer looks for batches that end
 
 private:
     bool claim_next(pinned*& from, slot*& to) noexcept {
@@ -291,13 +302,17 @@ private:
         while (!ready()) {
             if (watches()) {
                 watch(held, ready, looked, turn);
-            } else if (books_.in_flight() == 0) {
+            } else if (books_.in_flight() != 0) {
+                if (!gate_.wait_for(held, patience, [&] { return ready() || watches(); })) {
+                    held.unlock();
+                    look_after_copies();
+                    held = gate_.hold();
+                }
+            } else {
                 auto const enough = [&] { return ready() || books_.in_flight() != 0; };
-                if (!wait_awake(held, enough)) { gate_.wait(held, enough); }
-            } else if (!gate_.wait_for(held, patience, [&] { return ready() || watches(); })) {
-                held.unlock();
-                look_after_copies();
-                held = gate_.hold();
+                if (wait_awake(held, enough)) { continue; }
+                while (!enough() && dozes(since)) { doze(held, enough, since); }
+                gate_.wait(held, [&] { return enough() || dozes(since); });
             }
         }
         --idle_;
@@ -315,6 +330,26 @@ private:
         } else {
             return false;
         }
+    }
+    /// Whether this producer looks, from time to time, whether a batch has ended whose place a
+    /// filled slot waits for, and copies: the loop then need not, nor wake anybody. Where a batch is
+    /// used for so long that this is nothing, it sleeps.
+    [[nodiscard]] bool dozes(std::uint64_t since) {
+        if constexpr (stays_awake) {
+            return !dozing_ && books_.waiting() && clock::now() - since < patience_ns;
+        } else {
+            return false;
+        }
+    }
+    template <class Ready>
+    void doze(guard& held, Ready const& ready, std::uint64_t since) {
+        constexpr std::uint64_t least = 20'000, most = 1'000'000; // ns
+        std::uint64_t const     nap = std::clamp((clock::now() - since) / 8, least, most);
+        dozing_                     = true;
+        ++awake_;
+        gate_.wait_for(held, std::chrono::nanoseconds{nap}, ready);
+        --awake_;
+        dozing_ = false;
     }
     /// Whether this producer looks at the marks of copies: there are some, and nobody else does.
     [[nodiscard]] bool watches() {
@@ -363,7 +398,7 @@ private:
             look_after_copies();
             held = gate_.hold();
         }
-        if (idle_ > 1) { gate_.notify(); }
+        if (idle_ > 1 && (over || ready())) { gate_.notify(); } // else it goes on looking
     }
 
     /// How long a copy may take before somebody asks the device: far longer than it takes.

@@ -242,6 +242,7 @@ private:
             Platform::copy(on, to.memory, from.memory, from.size);
             started = true;
             Platform::record(to.left, on);
+            to.over = &to.left;
             lane_.mark(to);
             Platform::record(from.copied, on);
         } catch (...) {

@@ -8,6 +8,7 @@
 #include "../bombing.hpp" // bomb
 #include "cudart.hpp"     // cudaError_t
 
+#include <cstddef>     // size_t
 #include <cstdint>     // uint64_t
 #include <map>         // map
 #include <mutex>       // mutex, scoped_lock
@@ -112,6 +113,8 @@ struct thread_state {
     int                   device  = 0;
     cudaError_t           latched = cudaSuccess;
     cudaStreamCaptureMode mode    = cudaStreamCaptureModeGlobal;
+    std::uint64_t         epoch   = 0; ///< of the machine whose marks it has
+    std::size_t           heard   = 0; ///< of, from the first
 };
 inline thread_state& this_thread() noexcept {
     static thread_local thread_state mine;

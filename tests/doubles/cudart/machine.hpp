@@ -16,6 +16,7 @@
 #include <vram/sim/sim_resource.hpp>         // sim_resource
 #include <vram/sim/sim_stream.hpp>           // sim_stream
 
+#include <atomic>             // atomic
 #include <condition_variable> // condition_variable
 #include <cstddef>            // size_t
 #include <deque>              // deque
@@ -26,6 +27,7 @@
 #include <optional>           // optional
 #include <set>                // set
 #include <thread>             // thread::id
+#include <utility>            // exchange
 #include <vector>             // vector
 
 namespace doubles::cudart {
@@ -136,6 +138,14 @@ private:
     std::thread                 thread_;
 };
 
+/// What a stream left in memory. Who reads it has heard of all that came before it.
+struct left_mark {
+    explicit left_mark(vram::sim_device device) : before{device} {}
+
+    vram::sim_event   before;
+    std::atomic<bool> there{false};
+};
+
 /// The books. One lock; it is not held while the simulated machine waits.
 class machine {
 public:
@@ -159,6 +169,8 @@ public:
         graphs.clear();
         captures.clear();
         exportable.clear();
+        marks.clear();
+        ++epoch;
         chosen = options;
         node.reset();
         vram::sim_options of_node{};
@@ -166,6 +178,17 @@ public:
         of_node.capacity     = options.capacity;
         of_node.checks.leaks = false; // the census sees them, and some are planned
         node                 = std::make_unique<vram::sim_node>(of_node);
+    }
+
+    /// This thread may have read each mark that is there: the checker cannot see it do so.
+    void hear_of_marks() {
+        thread_state& mine = this_thread();
+        if (std::exchange(mine.epoch, epoch) != epoch) { mine.heard = 0; }
+        for (std::size_t i = mine.heard; i < marks.size(); ++i) {
+            if (!marks[i]->there) { continue; }
+            marks[i]->before.synchronize();
+            mine.heard += i == mine.heard;
+        }
     }
 
     [[nodiscard]] bool is_device(int device) const noexcept {
@@ -197,6 +220,8 @@ public:
     std::map<cudaMemPool_t, std::unique_ptr<CUmemPoolHandle_st>> pools;
     std::set<std::unique_ptr<CUgraph_st>>                        graphs;
     std::vector<std::weak_ptr<capture>>                          captures;
+    std::vector<std::shared_ptr<left_mark>>                      marks;
+    std::uint64_t                                                epoch = 0; ///< of this machine
     std::set<std::uint64_t> exportable; ///< physical memory that other processes may map
 
 private:
@@ -249,6 +274,7 @@ cudaError_t machine_call(char const* function, Body body) noexcept {
 template <class Body>
 cudaError_t stream_call(char const* function, cudaStream_t handle, Body body) noexcept {
     return machine_call(function, [&](machine& m, std::unique_lock<std::mutex>& held) {
+        m.hear_of_marks();
         CUstream_st* const s = m.find(handle);
         return s == nullptr ? cudaErrorInvalidResourceHandle : body(m, held, *s);
     });

@@ -9,19 +9,21 @@
 
 #include <atomic>  // atomic_ref
 #include <cstdint> // uint32_t
-#include <memory>  // unique_ptr
+#include <memory>  // make_shared, shared_ptr, unique_ptr
 
 using namespace doubles::cudart;
 
 namespace {
 
 struct mark {
-    std::uint32_t* where;
-    std::uint32_t  value;
+    std::uint32_t*             where;
+    std::uint32_t              value;
+    std::shared_ptr<left_mark> left;
 };
 
 void leave(void* argument) {
     std::unique_ptr<mark> const m{static_cast<mark*>(argument)};
+    m->left->there = true; // first: who reads it has heard
     std::atomic_ref{*m->where}.store(m->value, std::memory_order_release);
 }
 
@@ -33,7 +35,10 @@ CUresult CUDAAPI write_value(CUstream stream, CUdeviceptr to, cuuint32_t value, 
         if (s.captured != nullptr) { return cudaSuccess; }
         auto* const     where = reinterpret_cast<std::uint32_t*>(static_cast<std::uintptr_t>(to));
         vram::sim_event over{m.device(s.device)};
-        vram::sim_call_host(s.view, leave, new mark{where, value});
+        auto const      left = std::make_shared<left_mark>(m.device(s.device));
+        left->before.record(s.view);
+        vram::sim_call_host(s.view, leave, new mark{where, value, left});
+        m.marks.push_back(left);
         over.record(s.view);
         m.host_functions.follow(std::move(over)); // somebody has to let the machine's time go on
         return cudaSuccess;
