@@ -332,8 +332,8 @@ private:
         }
     }
     /// Whether this producer looks, from time to time, whether a batch has ended whose place a
-    /// filled slot waits for, and copies: the loop then need not, nor wake anybody. Where a batch is
-    /// used for so long that this is nothing, it sleeps.
+    /// filled slot waits for, and copies: then the loop need not, nor wake anybody. Where a batch
+    /// is used for so long that this is nothing, it sleeps.
     [[nodiscard]] bool dozes(std::uint64_t since) {
         if constexpr (stays_awake) {
             return !dozing_ && books_.waiting() && clock::now() - since < patience_ns;
