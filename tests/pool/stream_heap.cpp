@@ -134,7 +134,7 @@ TEST_CASE(
         void* p = heap.take({.asked = 1_MiB, .on = &on}, held, false);
         CHECK(heap.give(heap.live(p, 1_MiB), 1_MiB, 256, &on));
         CHECK(heap.blocks().largest_free() == 3_MiB);
-        CHECK(heap.take_quick(on, 1_MiB, 256) == p);
+        CHECK(heap.take_quick(on, 1_MiB, 256)->pointer() == p);
         CHECK(heap.give(heap.live(p, 1_MiB), 1_MiB, 256, &on));
         CHECK(heap.usage(all_of).largest_free == 4_MiB); // joined first
         p = heap.take({.asked = 1_MiB + 256, .on = &on}, held, false);
@@ -181,7 +181,7 @@ TEST_CASE(
     CHECK(f.heap.take_quick(a, 0, 256) == nullptr);
     CHECK(f.heap.take_quick(a, 512, 3) == nullptr); // no alignment
     CHECK(f.heap.take_quick(a, ~std::size_t{0}, 256) == nullptr);
-    CHECK(f.heap.take_quick(a, all, 256) == p);
+    CHECK(f.heap.take_quick(a, all, 256)->pointer() == p);
     block* const out = f.heap.live(p, all);
     CHECK_FALSE(f.heap.give_quick(out, 256, 256, a));
     CHECK_FALSE(f.heap.give_quick(out, all, 512, a));
@@ -232,8 +232,10 @@ TEST_CASE("stream_heap: a byte that two streams may still use is pending once") 
     sim_stream_view            on = s[0];
     std::vector<block*>        out;
     heap_of_sim::request const piece{.asked = 4096, .on = &on};
-    void*                      p = heap.add(at(0x10000000), 10 * 4096, 256, nullptr, &piece);
-    for (; p != nullptr; p = heap.take_quick(on, 4096, 256)) { out.push_back(heap.live(p, 4096)); }
+    void* const                first = heap.add(at(0x10000000), 10 * 4096, 256, nullptr, &piece);
+    for (block* b = heap.live(first, 4096); b != nullptr; b = heap.take_quick(on, 4096, 256)) {
+        out.push_back(b);
+    }
     REQUIRE(out.size() == 10);
     for (std::size_t i = 0; i < 10; ++i) { // more pieces than a block has tags: they span others
         on = s[i % 2];

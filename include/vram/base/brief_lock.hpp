@@ -41,30 +41,28 @@ public:
             lock();
         }
         [[gnu::always_inline]] guard(guard&& other) noexcept
-            : owner_{other.owner_},
-              held_{std::exchange(other.held_, false)},
-              alone_{other.alone_} {}
+            : owner_{other.owner_}, held_{std::exchange(other.held_, false)}, flag_{other.flag_} {}
         guard& operator=(guard&&) = delete;
         [[gnu::always_inline]] ~guard() {
             if (held_) { unlock(); }
         }
 
         [[gnu::always_inline]] void lock() noexcept {
-            alone_ = owner_->take();
-            held_  = true;
+            flag_ = owner_->take() ? &owner_->inside_ : &owner_->taken_;
+            held_ = true;
             ++detail::locks_held;
         }
         [[gnu::always_inline]] void unlock() noexcept {
             --detail::locks_held;
             held_ = false;
-            (alone_ ? owner_->inside_ : owner_->taken_).store(false, std::memory_order_release);
+            flag_->store(false, std::memory_order_release);
         }
         [[nodiscard]] bool owns_lock() const noexcept { return held_; }
 
     private:
-        brief_lock const* owner_;
-        bool              held_  = false;
-        bool              alone_ = false; ///< by the thread that has it for itself
+        brief_lock const*  owner_;
+        bool               held_ = false;
+        std::atomic<bool>* flag_ = nullptr; ///< that says so
     };
 
     brief_lock() = default;

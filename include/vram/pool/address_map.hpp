@@ -29,29 +29,29 @@ public:
         swap(fresh);
         return *this;
     }
-    ~address_map() { ::operator delete(cells_); }
+    ~address_map() {
+        if (cells_ != &nothing) { ::operator delete(cells_); }
+    }
 
     /// Makes room for `more` further entries.
     void reserve(std::size_t more) {
-        std::size_t cells = mask_ + 1;
+        std::size_t cells = mask_ + 1 > least ? mask_ + 1 : least;
         while (size_ + more > room(cells)) { cells *= 2; }
-        if (cells_ != nullptr && cells == mask_ + 1) { return; }
+        if (cells == mask_ + 1) { return; }
         address_map fresh;
         fresh.cells_ = static_cast<cell*>(::operator new(cells * sizeof(cell)));
         fresh.mask_  = cells - 1;
         fresh.shift_ = 64;
         for (std::size_t n = cells; n > 1; n /= 2) { --fresh.shift_; }
         std::memset(static_cast<void*>(fresh.cells_), 0, cells * sizeof(cell));
-        for (std::size_t i = 0; cells_ != nullptr && i <= mask_; ++i) {
+        for (std::size_t i = 0; i <= mask_; ++i) {
             if (cells_[i].value != nullptr) { fresh.insert(cells_[i].key, cells_[i].value); }
         }
         swap(fresh);
     }
 
     /// Whether there is room for one more.
-    [[nodiscard]] bool has_room() const noexcept {
-        return cells_ != nullptr && size_ < room(mask_ + 1);
-    }
+    [[nodiscard]] bool has_room() const noexcept { return size_ < room(mask_ + 1); }
 
     /// Adds a key that is not there yet; room was made by `reserve`. `value` is not null.
     void insert(std::uint64_t key, Value* value) noexcept {
@@ -63,9 +63,9 @@ public:
 
     /// What belongs to `key`, or null.
     [[nodiscard, gnu::always_inline]] Value* find(std::uint64_t key) const noexcept {
-        if (cells_ == nullptr) { return nullptr; }
         std::size_t i = home(key);
-        while (cells_[i].value != nullptr && cells_[i].key != key) { i = (i + 1) & mask_; }
+        // A free cell may still have its old key: there the answer is null as well.
+        while (cells_[i].key != key && cells_[i].value != nullptr) { i = (i + 1) & mask_; }
         return cells_[i].value;
     }
 
@@ -109,10 +109,13 @@ private:
         shift_ = std::exchange(other.shift_, shift_);
     }
 
-    cell*       cells_ = nullptr;
+    static constexpr std::size_t least = 128;
+    static inline cell           nothing{}; ///< the table of those without one: never written
+
+    cell*       cells_ = &nothing;
     std::size_t size_  = 0;
-    std::size_t mask_  = 127; ///< one less than the number of cells, a power of two
-    unsigned    shift_ = 57;
+    std::size_t mask_  = 0; ///< one less than the number of cells, a power of two
+    unsigned    shift_ = 63;
 };
 
 } // namespace vram

@@ -42,9 +42,11 @@ public:
         slots_   = std::move(other.slots_);
         by_key_  = std::move(other.by_key_);
         by_name_ = other.by_name_;
-        recent_  = std::exchange(other.recent_, nullptr);
+        recent_  = other.recent_;
         crowd_   = std::exchange(other.crowd_, 16);
         closed_  = std::exchange(other.closed_, false);
+
+        recent_key_ = std::exchange(other.recent_key_, 0);
         return *this;
     }
     ~clocks() { drop(); }
@@ -52,12 +54,14 @@ public:
     /// The clock of a stream.
     [[nodiscard]] clock& of(stream s) {
         std::uint64_t const key = key_of(s);
-        return recent_ != nullptr && recent_->key() == key ? *recent_ : find(s, key);
+        return recent_key_ == key ? *recent_ : find(s, key);
     }
 
     /// The clock of the stream that was asked for last, if it is that one, or null.
     [[nodiscard]] clock* known(stream s) const {
-        return recent_ != nullptr && recent_->key() == key_of(s) ? recent_ : nullptr;
+        if (recent_key_ != key_of(s)) { return nullptr; }
+        if (recent_ == nullptr) { __builtin_unreachable(); } // it has a key
+        return recent_;
     }
 
     [[nodiscard]] bool settled(tag const& t) const noexcept {
@@ -263,7 +267,8 @@ private:
     [[gnu::noinline]] clock& find(stream s, std::uint64_t key) {
         clock* found = by_key_.find(key);
         if (found == nullptr) { found = &meet(s, key); }
-        recent_ = found;
+        recent_     = found;
+        recent_key_ = key;
         return *found;
     }
     /// A clock for a stream not met before: one that nobody needs any more, or a new one.
@@ -289,7 +294,7 @@ private:
     void forget(clock& gone) noexcept {
         by_key_.erase(gone.key());
         gone.end();
-        if (recent_ == &gone) { recent_ = nullptr; }
+        if (recent_ == &gone) { recent_key_ = 0; }
     }
     void drop() noexcept {
         for (clock* each : slots_) { delete each; }
@@ -299,8 +304,9 @@ private:
     heap_array<clock*> slots_;
     address_map<clock> by_key_;
     bool               by_name_;
-    clock*             recent_ = nullptr;
-    bool               closed_ = false; ///< some streams are passed over
+    clock*             recent_     = nullptr; ///< asked for last
+    std::uint64_t      recent_key_ = 0;       ///< of its stream; 0, which is no key: of none
+    bool               closed_     = false;   ///< some streams are passed over
     std::size_t crowd_ = 16; ///< so many clocks, and a free one is looked for before one is made
 };
 

@@ -104,8 +104,9 @@ public:
     /// The same where memory that is held is found at once; else null, and nothing was done.
     [[nodiscard]] void* try_reuse(stream s, std::size_t bytes,
                                   std::size_t alignment = default_alignment) {
-        auto const held = this->lock_.hold();
-        return heap_.take_quick(s, bytes, alignment);
+        auto const   held = this->lock_.hold();
+        block* const b    = heap_.take_quick(s, bytes, alignment);
+        return b != nullptr ? b->pointer() : nullptr;
     }
     /// Memory that anybody may use at once: where it is still in use, the host waits.
     [[nodiscard]] void* allocate_sync(std::size_t bytes,
@@ -144,7 +145,7 @@ public:
         auto         held = this->lock_.hold();
         block* const b    = heap_.live(p, bytes);
         if (heap_.give_quick(b, bytes, alignment, s)) [[likely]] { return true; }
-        return put(b, p, bytes, alignment, &s, std::move(held));
+        return put_on(s, b, p, bytes, alignment, std::move(held));
     }
     [[nodiscard]] bool try_deallocate_sync(void* p, std::size_t bytes,
                                            std::size_t alignment = default_alignment) noexcept {
@@ -243,11 +244,17 @@ private:
     template <bool Throwing>
     [[gnu::always_inline]] void* get_on(stream s, std::size_t bytes, std::size_t alignment) {
         auto held = this->lock_.hold();
-        if (void* const p = heap_.take_quick(s, bytes, alignment)) [[likely]] { return p; }
+        if (block* const b = heap_.take_quick(s, bytes, alignment)) [[likely]] {
+            return b->pointer();
+        }
+        return search<Throwing>(s, bytes, alignment, std::move(held));
+    }
+    template <bool Throwing> // of its own, so that the stream stays in a register above
+    [[gnu::noinline]] void* search(stream s, std::size_t bytes, std::size_t alignment, guard held) {
         return get<Throwing>({.asked = bytes, .alignment = alignment, .on = &s}, std::move(held));
     }
     template <bool Throwing>
-    [[gnu::noinline]] void* get(request const& r, guard held) {
+    void* get(request const& r, guard held) {
         if (r.asked != 0 && r.possible() && valid_alignment(r.alignment)) {
             if (void* const p = heap_.take(r, held, false)) { return p; }
             if (void* const p = make_room(r, held)) { return p; }
@@ -261,9 +268,13 @@ private:
             return nullptr;
         }
     }
+    [[gnu::noinline]] bool put_on(stream s, block* b, void* p, std::size_t bytes,
+                                  std::size_t alignment, guard held) noexcept {
+        return put(b, p, bytes, alignment, &s, std::move(held));
+    }
     /// Takes back what is out at `p`, the block `b`; null: nothing is, and the answer is false.
-    [[gnu::noinline]] bool put(block* b, void* p, std::size_t bytes, std::size_t alignment,
-                               stream const* on, guard held) noexcept {
+    bool put(block* b, void* p, std::size_t bytes, std::size_t alignment, stream const* on,
+             guard held) noexcept {
         if (b == nullptr) { return false; }
         if (!heap_.give(b, bytes, alignment, on)) {
             held.unlock();

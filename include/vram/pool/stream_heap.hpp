@@ -54,7 +54,6 @@ public:
         clocks_      = std::move(other.clocks_);
         live_        = std::exchange(other.live_, 0);
         allocations_ = std::exchange(other.allocations_, 0);
-        requested_   = std::exchange(other.requested_, 0);
         peak_live_   = std::exchange(other.peak_live_, 0);
         holes_       = std::exchange(other.holes_, 0);
         events_      = other.events_;
@@ -65,7 +64,7 @@ public:
 
     /// A block that rests for just this request, or one that is free, costs its stream nothing and
     /// is found without a search; or null.
-    [[gnu::always_inline]] void* take_quick(stream s, std::size_t asked, std::size_t alignment) {
+    [[gnu::always_inline]] block* take_quick(stream s, std::size_t asked, std::size_t alignment) {
         if (asked - 1 >= bins::largest || !valid_alignment(alignment)) { return nullptr; }
         std::size_t const bytes = align(asked, bins::granule);
         std::size_t const slot  = clocks_.of(s).slot();
@@ -78,7 +77,7 @@ public:
             b = heaps_.of(bytes).take_quick(bytes, slot);
             if (b == nullptr) { return nullptr; }
         }
-        return handed_out(asked, alignment, b)->pointer();
+        return handed_out(asked, alignment, b);
     }
     /// Takes a block back where that is soon done. False, with nothing done, where it is not so.
     [[nodiscard, gnu::always_inline]] bool give_quick(block* b, std::size_t bytes,
@@ -92,7 +91,7 @@ public:
         retract(*b);
         block_heap::hold(b, {0, 0, c->mark(), c->slot()});
         // As large as was asked, rounded: known without a look at the block, for what comes next.
-        std::size_t const exact = align(bytes, bins::granule);
+        std::size_t const exact = (bytes + bins::granule - 1) / bins::granule * bins::granule;
         if (b->slack >= bins::granule || exact > warm_blocks::largest) [[unlikely]] {
             rest(b);
         } else {
@@ -231,7 +230,8 @@ public:
             block* const      b      = ready ? hand_out(r, place) : ordered(r, place, mine, held);
             if (b == nullptr) { return nullptr; }
             heap.hold(b, before); // should it go back
-            retract(*b);          // it counts when it is filled
+            b->bare = true;       // it counts when it is filled
+            retract(*b);
             --allocations_;
             if (ready) { peak_live_ = peak; }
             return b;
@@ -243,7 +243,6 @@ public:
         heaps_.of(*b).hold(b, tags{});
         b->bare = false;
         ++allocations_;
-        requested_ += b->bytes - b->slack;
         live_ += b->bytes;
         raise_peak(live_);
         return b->pointer();
@@ -359,15 +358,15 @@ public:
     template <class Behind>
     [[nodiscard]] memory_usage usage(Behind const& behind) {
         cool();
-        memory_usage now{.live        = live_,
-                         .requested   = requested_,
-                         .peak_live   = peak_live_,
-                         .allocations = allocations_};
+        memory_usage now{.live = live_, .peak_live = peak_live_, .allocations = allocations_};
         now.reserved = heaps_.reserved();
         now.events   = clocks_.events();
         now.waits    = clocks_.waits();
         heaps_.for_each([&](block const& b) {
-            if (b.now == block::state::live) { return; }
+            if (b.now == block::state::live) {
+                now.requested += b.bare ? 0 : b.bytes - b.slack;
+                return;
+            }
             std::size_t const there = behind(b);
             if (there > now.largest_free) { now.largest_free = there; }
             std::size_t pending = 0;
@@ -508,15 +507,11 @@ private:
         b->slack     = static_cast<std::uint16_t>(b->bytes - asked);
         b->alignment = std::countr_zero(alignment) & 63;
         ++allocations_;
-        requested_ += asked;
         live_ += b->bytes;
         if (live_ > peak_live_) { peak_live_ = live_; }
         return b;
     }
-    void retract(block const& b) noexcept {
-        requested_ -= b.bytes - b.slack;
-        live_ -= b.bytes;
-    }
+    void   retract(block const& b) noexcept { live_ -= b.bytes; }
     block* take_back(block* b) noexcept {
         retract(*b);
         return join(b);
@@ -571,14 +566,14 @@ private:
     block_heaps<InPlace> heaps_;
     warm_blocks          warm_;
     clocks<Platform>     clocks_;
-    std::size_t          live_        = 0;
-    std::uint64_t        allocations_ = 0; // between them, so that no two are stored one by one and
-    std::size_t          requested_   = 0; // loaded as a pair: that stalls
-    std::size_t          peak_live_   = 0;
-    unsigned             holes_       = 0; ///< small blocks in such since there was no more
+    std::size_t          live_      = 0;
+    std::size_t          peak_live_ = 0;
+    unsigned             holes_     = 0; ///< small blocks in such since there was no more
     event_policy         events_;
     bool                 graphs_;
     bool                 plain_; ///< who frees something has nothing to do but to remember it
+    std::uint64_t        allocations_ = 0; // not beside `live_`: that would be stored alone and
+                                           // loaded with this as a pair, which stalls
 };
 
 } // namespace vram

@@ -105,7 +105,8 @@ private:
 
     [[nodiscard]] static bool usable(block const& b, std::size_t slot,
                                      std::size_t alignment) noexcept {
-        return b.slot == slot && b.epoch != tag::captured && (b.address & (alignment - 1)) == 0;
+        bool const aligned = alignment <= bins::granule || (b.address & (alignment - 1)) == 0;
+        return b.slot == slot && b.epoch != tag::captured && aligned;
     }
     /// `take` where the block that came last to the list `i` is not just what is asked.
     [[gnu::noinline]] static block* larger(way& mine, std::size_t i, std::size_t slot,
