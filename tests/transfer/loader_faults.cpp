@@ -143,6 +143,36 @@ TEST_CASE(
     }
 }
 
+TEST_CASE(
+    "loader: a device that fails when the producers have long gone to sleep ends the loop too") {
+    for (std::size_t depth : {1U, 2U, 3U}) {
+        for (std::uint64_t n = 1; n <= 5; ++n) { // call-backs are launches too
+            CAPTURE(depth);
+            CAPTURE(n);
+            doubles::mishaps const told;
+            sim_node               node{{.on_report = sim_on_report::collect}};
+            sim_stream             stream;
+            node.faults().at(sim_call_kind::launch, n,
+                             {.status = sim_status::launch_failed, .later = true, .sticky = true});
+            std::size_t seen   = 0;
+            bool        failed = false;
+            try {
+                for (auto& b : loader{
+                         numbered{12}, stream, {.batch_bytes = numbered::bytes, .depth = depth}}) {
+                    node.work(5s); // every block is filled, and copied where there is a place
+                    feeding::use(stream, b);
+                    ++seen;
+                }
+            } catch (sim_error const& e) {
+                failed = true;
+                CHECK(e.status() == sim_status::launch_failed);
+            }
+            CHECK((failed || seen == 12));
+            node.set_checks({.leaks = false}); // what no wait vouches for
+        }
+    }
+}
+
 TEST_CASE("loader: whichever allocation of the host fails while it is made, nothing is left") {
     std::uint64_t n   = 1;
     bool          hit = true;

@@ -15,6 +15,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstring>
+#include <functional>
 #include <thread>
 #include <vector>
 
@@ -596,4 +597,45 @@ TEST_CASE("loader: a function is a source as well") {
         CHECK(b.index() == seen++);
     }
     CHECK(seen == 3);
+}
+
+namespace loader_order {
+/// Three batches, and the times that it was asked. It stays where it is.
+struct three_of_a_kind {
+    three_of_a_kind()                  = default;
+    three_of_a_kind(three_of_a_kind&&) = delete;
+
+    [[nodiscard]] std::size_t size() const { return 3; }
+    [[nodiscard]] std::size_t batch_bytes() const { return 64; }
+    std::size_t               fill(std::span<std::byte> to, std::size_t) {
+        ++asked;
+        return to.size();
+    }
+    void restart() { ++begun; }
+
+    int asked = 0, begun = 0;
+};
+} // namespace loader_order
+
+// 3, 16
+TEST_CASE("loader: a source of any kind may be referred to") {
+    auto const run = [](auto load) {
+        for (int epoch = 0; epoch < 2; ++epoch) {
+            if (epoch != 0) { load.restart(); }
+            std::size_t seen = 0;
+            for (auto& b : load) {
+                CHECK(b.size() == 64);
+                CHECK(b.index() == seen++);
+            }
+            CHECK(seen == 3);
+        }
+    };
+    loader_order::three_of_a_kind   kept;
+    std::vector<std::vector<float>> vectors(3, std::vector<float>(16));
+    host_platform::stream const     stream;
+    run(loader{std::ref(loader_order::three), stream, {.batch_bytes = 64}});
+    run(loader{std::ref(vectors), stream});
+    run(loader{std::ref(kept), stream, {.shuffle = true}}); // it says how many, and how large
+    CHECK(kept.asked == 6);
+    CHECK(kept.begun == 1);
 }

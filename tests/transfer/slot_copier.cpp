@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <vram/transfer/slot_copier.hpp> // first: the header stands alone
 
+#include <vram/base/gate.hpp>
+#include <vram/base/worker.hpp>
 #include <vram/sim/sim.hpp>
+#include <vram/source/host_platform.hpp>
+#include <vram/source/host_resource.hpp>
 
 #include "../doubles/mishaps.hpp"
 
@@ -74,4 +78,55 @@ TEST_CASE("slot_copier: where no call-back can be had, who fills next waits for 
         CHECK(ring.statistics().host_waits == 1);
     }
     CHECK(node.reports().empty());
+}
+
+namespace copying_slots {
+/// A machine whose events happen when they are told to, and which leaves marks.
+struct platform_by_hand : host_platform {
+    struct event {
+        explicit event(device = {}) noexcept {}
+        int  recorded = 0;
+        bool happened = true; ///< what was never recorded has
+    };
+
+    static void record(event& e, stream) noexcept {
+        ++e.recorded;
+        e.happened = false;
+    }
+    [[nodiscard]] static bool done(event const& e) noexcept { return e.happened; }
+    static void               wait(stream, event const&) noexcept {}
+    static void               synchronize(event const&) noexcept {}
+    static void               synchronize(stream) noexcept {}
+    static void               synchronize(device) noexcept {}
+    static bool               mark(stream, std::uint32_t*, std::uint32_t) noexcept { return true; }
+};
+static_assert(stream_marks<platform_by_hand>);
+
+struct marked_slot_by_hand final : slot_copier<platform_by_hand> {
+    using copier = slot_copier<platform_by_hand>;
+
+    marked_slot_by_hand() : slot_copier{{.pinned_depth = 1, .device_depth = 1}, {}, std::nullopt} {
+        pinned_[0].mark = &mark;
+    }
+    void produce_inline() override {}
+    void fill() { filled(*await_pinned(), 0); }
+
+    using slot_supply<platform_by_hand>::look_after_copies;
+    using copier::pinned_;
+    using copier::slots_;
+
+    std::uint32_t mark = 0;
+};
+} // namespace copying_slots
+
+TEST_CASE("slot_copier: a marked copy has one event, and is not over before it for who asks") {
+    copying_slots::marked_slot_by_hand ring;
+    ring.fill();
+    CHECK(ring.pinned_[0].left.recorded == 0);
+    CHECK(ring.slots_[0].copied.recorded == 1);
+    ring.look_after_copies();
+    CHECK(ring.states() == slot_states{.copying = 1, .ready = 1});
+    ring.slots_[0].copied.happened = true; // and no mark: something is wrong with the device
+    ring.look_after_copies();
+    CHECK(ring.states() == slot_states{.empty = 1, .ready = 1});
 }

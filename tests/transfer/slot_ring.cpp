@@ -6,6 +6,8 @@
 
 #include <doctest/doctest.h>
 
+#include <atomic>
+#include <functional>
 #include <stdexcept>
 #include <thread>
 #include <utility>
@@ -28,6 +30,7 @@ struct slot_ring_by_hand final : slot_ring<host_platform> {
         slot*   to   = nullptr;
         for (bool more = claim(from, to); more;) {
             copies_here += std::this_thread::get_id() == here;
+            if (meanwhile) { meanwhile(); }
             to->size = from->size;
             land(*from);
             more = copied(from, to, nullptr);
@@ -39,18 +42,22 @@ struct slot_ring_by_hand final : slot_ring<host_platform> {
         p->size = size;
         filled(*p, 0);
     }
-    /// When the consumer has all batches so far, and waits for this one.
-    void fill_for_who_waits(std::size_t size) {
+    /// When the consumer has so many batches, and waits for the next.
+    void await_who_waits(std::size_t batches) {
         for (bool waits = false; !waits; std::this_thread::yield()) {
             auto const held = gate_.hold();
-            waits           = asking_ && figures_.batches == size - 1;
+            waits           = asking_ && figures_.batches == batches;
         }
+    }
+    void fill_for_who_waits(std::size_t size) {
+        await_who_waits(size - 1);
         fill(size);
     }
     void end(std::exception_ptr why) { ended(*await_pinned(), std::move(why)); }
 
     std::thread::id const here        = std::this_thread::get_id();
     int                   copies_here = 0;
+    std::function<void()> meanwhile; ///< a copy is at it
 
     using ring::awake;
     using ring::await_pinned;
@@ -163,6 +170,26 @@ TEST_CASE("slot_ring: who waits for a batch copies it, and leaves nothing that c
     ring.fill(3); // nobody waits: who fills copies
     CHECK(ring.states().ready == 1);
     CHECK(ring.copies_here == 3);
+}
+
+TEST_CASE("slot_ring: who waits for a batch is told of one whose copy another thread had begun") {
+    slot_ring_by_hand ring{2};
+    std::atomic<int>  begun = 0;
+    worker const      producer{0, [&] {
+                              ring.fill_for_who_waits(1); // the consumer has copied itself before
+                              while (begun == 0) { std::this_thread::yield(); }
+                              ring.meanwhile = [&] {
+                                  begun = 2;
+                                  ring.await_who_waits(1);
+                                  std::this_thread::sleep_for(5 * ring.awake); // it sleeps by now
+                              };
+                              ring.fill(2);
+                          }};
+    CHECK(ring.take({})->size == 1);
+    begun = 1;
+    while (begun != 2) { std::this_thread::yield(); }
+    CHECK(ring.take({})->size == 2);
+    CHECK(ring.copies_here == 1);
 }
 
 TEST_CASE("slot_ring: a batch that ends leaves the copy to a producer that looks now and then") {

@@ -6,6 +6,8 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
+#include <chrono>
+#include <cstdint>
 #include <thread>
 
 using namespace vram;
@@ -91,4 +93,61 @@ TEST_CASE("slot_supply: a producer that waits too long for a call-back looks aft
     all.stop();
     producer.join();
     CHECK_FALSE(got);
+}
+
+namespace supplying {
+/// A machine that would leave marks; the test does.
+struct marking_platform : host_platform {
+    static bool mark(stream, std::uint32_t*, std::uint32_t) noexcept { return true; }
+};
+
+struct marked_supply_by_hand final : slot_supply<marking_platform> {
+    using supply = slot_supply<marking_platform>;
+
+    static constexpr std::size_t slots = 3;
+
+    marked_supply_by_hand() : slot_supply{{.pinned_depth = slots, .device_depth = slots}, {}} {
+        for (std::size_t i = 0; i < slots; ++i) { pinned_[i].mark = &marks[i]; }
+    }
+    void copy_all() noexcept override {
+        pinned* from = nullptr;
+        slot*   to   = nullptr;
+        for (bool more = claim(from, to); more;) {
+            from->marked = true;
+            more         = copied(from, to, nullptr);
+        }
+    }
+    void look_after_copies() noexcept override { ++looked; }
+    void leave_mark(std::size_t i) {
+        std::atomic_ref{marks[i]}.store(1, std::memory_order_release);
+    }
+
+    using supply::await_pinned;
+    using supply::filled;
+
+    std::uint32_t    marks[slots] = {};
+    std::atomic<int> looked       = 0;
+};
+} // namespace supplying
+
+TEST_CASE("slot_supply: of those who wait for marks one looks, and then the next") {
+    supplying::marked_supply_by_hand all;
+    for (std::size_t i = 0; i < all.slots; ++i) { all.filled(*all.await_pinned(), 0); }
+    CHECK(all.states() == slot_states{.copying = 3, .ready = 3});
+    std::atomic<std::size_t> got = 0;
+    std::thread              producers[3];
+    for (auto& p : producers) {
+        p = std::thread{[&] { got += all.await_pinned() != nullptr; }};
+    }
+    while (all.states().waiting != 3) { std::this_thread::yield(); }
+    auto const begun = std::chrono::steady_clock::now();
+    for (std::size_t i = 0; i < all.slots; ++i) {
+        CHECK(got == i);
+        all.leave_mark(i);
+        while (got == i) { std::this_thread::yield(); }
+    }
+    for (auto& p : producers) { p.join(); }
+    CHECK(all.looked == 0);
+    auto const took = std::chrono::steady_clock::now() - begun;
+    CHECK(took < std::chrono::seconds{1}); // nobody slept until it was time to ask the device
 }

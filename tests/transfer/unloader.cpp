@@ -237,6 +237,23 @@ TEST_CASE(
     CHECK(node.reports().empty());
 }
 
+TEST_CASE("unloader: a block that nobody has waited for goes back when its copy is over") {
+    doubles::mishaps const told;
+    sim_node               node{{.host_bandwidth = 1'000'000, .on_report = sim_on_report::collect}};
+    sim_stream             stream;
+    {
+        unloader out{[](bytes_of, std::size_t) { throw 7; }, stream, {.batch_bytes = 1000}};
+        node.faults().at(sim_call_kind::wait, 6, {.status = sim_status::refused}); // the call's
+        for (int i = 0; i < 2; ++i) { out.next().send(); } // the second calls nobody
+        CHECK_THROWS_AS(out.finish(), int);
+    }
+    CHECK(told.count() == 1);
+    stream.synchronize();
+    node.finish();
+    for (auto const& r : node.reports()) { MESSAGE(r.text()); }
+    CHECK(node.reports().empty());
+}
+
 TEST_CASE("unloader: a budget, resources of the user's, pageable memory on request") {
     sim_node   node;
     sim_stream stream;

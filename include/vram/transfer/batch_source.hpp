@@ -6,14 +6,16 @@
 
 #include <vram/transfer/loader_error.hpp> // loader_error
 
-#include <concepts>   // same_as, convertible_to
-#include <cstddef>    // size_t, byte
-#include <cstring>    // memcpy
-#include <optional>   // optional
-#include <ranges>     // input_range, contiguous_range
-#include <span>       // span, as_bytes
-#include <stop_token> // stop_token
-#include <utility>    // move
+#include <concepts>    // same_as, convertible_to
+#include <cstddef>     // size_t, byte
+#include <cstring>     // memcpy
+#include <functional>  // reference_wrapper
+#include <optional>    // optional
+#include <ranges>      // input_range, contiguous_range
+#include <span>        // span, as_bytes
+#include <stop_token>  // stop_token
+#include <type_traits> // unwrap_reference_t, remove_reference_t
+#include <utility>     // move
 
 namespace vram {
 
@@ -65,10 +67,15 @@ concept counted_source = !copied_source<S> && requires(S const& s) {
     { s.size() } -> std::convertible_to<std::size_t>;
 };
 
+/// What a `Source` is, or refers to: `std::ref(source)` is one that the loader does not keep.
+template <class Source>
+using source_itself = std::remove_reference_t<std::unwrap_reference_t<Source>>;
+
 /// Can be read again: `restart()` takes it to its beginning. Callables that are told the index, and
 /// ranges that can be read twice, need no such member.
 template <class S>
-concept restartable_source = !std::ranges::range<S> || std::ranges::forward_range<S>;
+concept restartable_source =
+    !std::ranges::range<source_itself<S>> || std::ranges::forward_range<source_itself<S>>;
 
 /// Any kind, as a loader sees it.
 ///
@@ -78,11 +85,13 @@ concept restartable_source = !std::ranges::range<S> || std::ranges::forward_rang
 /// Cost      a range costs one more copy on the host than a source that writes where it should
 template <class Source>
 class batch_source {
+    using itself = source_itself<Source>;
+
 public:
     /// Whether batches can be filled by several threads at once.
-    static constexpr bool concurrent = indexed_source<Source> && !copied_source<Source>;
+    static constexpr bool concurrent = indexed_source<itself> && !copied_source<itself>;
     /// Whether it writes into pinned memory, or is copied there.
-    static constexpr bool fills = filling_source<Source> || copied_source<Source>;
+    static constexpr bool fills = filling_source<itself> || copied_source<itself>;
 
     /// Whether it is told which batch to bring.
     static constexpr bool indexed = concurrent || !fills;
@@ -98,15 +107,15 @@ public:
 
     /// Puts the copies of batch `index` on `copies`; its size, or 0 at the end.
     template <class Stream>
-        requires enqueueing_source<Source, Stream>
+        requires enqueueing_source<itself, Stream>
     std::size_t enqueue(std::span<std::byte> to, std::size_t index, Stream copies) {
-        return checked(source_.enqueue(to, index, copies), to, index);
+        return checked(source().enqueue(to, index, copies), to, index);
     }
 
     /// How many batches there are; `unknown` where the source does not say.
     [[nodiscard]] std::size_t size() const {
-        if constexpr (counted_source<Source>) {
-            return source_.size();
+        if constexpr (counted_source<itself>) {
+            return source().size();
         } else {
             return unknown;
         }
@@ -115,10 +124,10 @@ public:
 
     /// Bytes that a batch has at most, where the source says so; else 0.
     [[nodiscard]] std::size_t batch_bytes() const {
-        if constexpr (requires(Source const& s) {
+        if constexpr (requires(itself const& s) {
                           { s.batch_bytes() } -> std::convertible_to<std::size_t>;
                       }) {
-            return source_.batch_bytes();
+            return source().batch_bytes();
         } else {
             return 0;
         }
@@ -128,11 +137,14 @@ public:
     void restart()
         requires restartable_source<Source>
     {
-        if constexpr (requires(Source& s) { s.restart(); }) { source_.restart(); }
-        if constexpr (copied_source<Source>) { at_.reset(); }
+        if constexpr (requires(itself& s) { s.restart(); }) { source().restart(); }
+        if constexpr (copied_source<itself>) { at_.reset(); }
     }
 
 private:
+    itself&       source() noexcept { return source_; }
+    itself const& source() const noexcept { return source_; }
+
     static std::size_t checked(std::size_t bytes, std::span<std::byte> to, std::size_t index) {
         if (bytes > to.size()) {
             throw loader_error{loader_error::reason::too_large, index, bytes, to.size()};
@@ -141,27 +153,27 @@ private:
     }
 
     std::size_t ask(std::span<std::byte> to, std::size_t index, std::stop_token const& stop) {
-        if constexpr (copied_source<Source>) {
+        if constexpr (copied_source<itself>) {
             return copy_next(to);
-        } else if constexpr (requires { source_.fill(to, index, stop); }) {
-            return source_.fill(to, index, stop);
-        } else if constexpr (requires { source_.fill(to, index); }) {
-            return source_.fill(to, index);
-        } else if constexpr (requires { source_(to, index, stop); }) {
-            return source_(to, index, stop);
-        } else if constexpr (requires { source_(to, index); }) {
-            return source_(to, index);
+        } else if constexpr (requires { source().fill(to, index, stop); }) {
+            return source().fill(to, index, stop);
+        } else if constexpr (requires { source().fill(to, index); }) {
+            return source().fill(to, index);
+        } else if constexpr (requires { source()(to, index, stop); }) {
+            return source()(to, index, stop);
+        } else if constexpr (requires { source()(to, index); }) {
+            return source()(to, index);
         } else {
-            return source_(to);
+            return source()(to);
         }
     }
 
     /// Empty batches of a range are passed over: a size of 0 is the end.
     std::size_t copy_next(std::span<std::byte> to)
-        requires copied_source<Source>
+        requires copied_source<itself>
     {
-        if (!at_) { at_.emplace(std::ranges::begin(source_)); }
-        while (*at_ != std::ranges::end(source_)) {
+        if (!at_) { at_.emplace(std::ranges::begin(source())); }
+        while (*at_ != std::ranges::end(source())) {
             auto&&     element = **at_;
             auto const from    = std::as_bytes(std::span{element});
             if (from.size() <= to.size() && !from.empty()) {
@@ -184,7 +196,7 @@ private:
     };
 
     Source                                             source_;
-    [[no_unique_address]] typename place<Source>::type at_;
+    [[no_unique_address]] typename place<itself>::type at_;
 };
 
 } // namespace vram

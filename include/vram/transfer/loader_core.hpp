@@ -46,7 +46,7 @@ public:
     using typename base::slot;
     using typename base::stream;
 
-    static_assert(batch_source<Source>::fills || enqueueing_source<Source, stream>,
+    static_assert(batch_source<Source>::fills || enqueueing_source<source_itself<Source>, stream>,
                   "a loader's source fills (fill(span, index, stop)), enqueues "
                   "(enqueue(span, index, stream)), or is a range of spans or vectors");
 

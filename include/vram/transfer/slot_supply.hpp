@@ -152,8 +152,9 @@ protected:
             if (problem == nullptr && from->now == pinned::state::copying) {
                 from->enqueued = true; // else it has landed, and may be another batch's
             }
-            bool const flies  = from->now == pinned::state::copying && from->marked;
-            bool const unseen = flies && idle_ != 0 && !watched_; // one of them has to look at it
+            bool const flies  = from->now == pinned::state::copying && idle_ != 0;
+            bool const alone  = awake_ == 0 && books_.in_flight() == 1;
+            bool const unseen = flies && (from->marked ? !watched_ : alone); // one looks after it
             bool const wanted = asking_ && !helping_;
             told              = wanted || unseen || stopping_ || problem != nullptr;
             books_.copied(*to, std::move(problem));
