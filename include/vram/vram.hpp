@@ -149,6 +149,7 @@
 #include <vram/transfer/concat.hpp>
 #include <vram/transfer/copy_batch.hpp>
 #include <vram/transfer/copy_lane.hpp>
+#include <vram/transfer/copy_problem.hpp>
 #include <vram/transfer/crew.hpp>
 #include <vram/transfer/direct_transfer.hpp>
 #include <vram/transfer/fields.hpp>
@@ -198,6 +199,7 @@
 #include <vram/transfer/tile_sink.hpp>
 #include <vram/transfer/tile_source.hpp>
 #include <vram/transfer/tiles.hpp>
+#include <vram/transfer/typed_source.hpp>
 #include <vram/transfer/unloader.hpp>
 #include <vram/transfer/unloader_core.hpp>
 #include <vram/transfer/unloader_options.hpp>

@@ -252,6 +252,28 @@ TEST_CASE("loader on CUDA: further streams, early releases, a batch that outlive
     stream.synchronize();
 }
 
+TEST_CASE("loader on CUDA: its stream for copies has the priority that is asked for") {
+    machine const     here;
+    cuda_stream const stream;
+    int               least = 0, greatest = 0;
+    cuda_check(cudaDeviceGetStreamPriorityRange(&least, &greatest));
+    struct listening {
+        std::vector<int>* heard;
+        std::size_t       enqueue(std::span<std::byte>, std::size_t, cuda_stream_view copies) {
+            int priority = 0;
+            cuda_check(cudaStreamGetPriority(copies.get(), &priority));
+            heard->push_back(priority);
+            return 0;
+        }
+    };
+    for (int const asked : {0, greatest}) {
+        std::vector<int> heard;
+        loader           load{listening{&heard}, stream, batched({.priority = asked})};
+        CHECK(load.begin() == load.end());
+        CHECK(heard == std::vector<int>{asked});
+    }
+}
+
 TEST_CASE("loader on CUDA: memory from pools, copies on a stream of the user's") {
     machine const     here;
     cuda_stream const stream, side;

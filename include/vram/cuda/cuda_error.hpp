@@ -31,6 +31,9 @@ public:
                         std::source_location where = std::source_location::current())
         : std::system_error{static_cast<int>(status), category()}, where_{where} {}
 
+    /// The same, with what it was that failed before its text.
+    [[nodiscard]] cuda_error in(std::string const& what) const { return {status(), what, where_}; }
+
     [[nodiscard]] cudaError_t status() const noexcept {
         return static_cast<cudaError_t>(code().value());
     }
@@ -69,6 +72,9 @@ public:
     }
 
 private:
+    cuda_error(cudaError_t status, std::string const& what, std::source_location where)
+        : std::system_error{static_cast<int>(status), category(), what}, where_{where} {}
+
     std::source_location where_;
 };
 

@@ -44,6 +44,7 @@ struct cuda_platform : cuda_ranges {
     using stream          = cuda_stream_view;
     using own_stream      = cuda_stream;
     using event           = cuda_event;
+    using error           = cuda_error;
     using gate            = vram::gate;
     using thread          = cuda_thread;
     using near_device     = cuda_near_device;
@@ -79,6 +80,11 @@ struct cuda_platform : cuda_ranges {
     [[nodiscard]] static bool   capturing(stream s) { return s.capturing(); }
 
     static void synchronize(stream s) { s.synchronize(); }
+
+    /// A non-blocking one; lower is more urgent.
+    [[nodiscard]] static own_stream stream_of(device d, int priority) {
+        return own_stream{d, {.priority = priority}};
+    }
 
     /// Calls `function(argument)` on a thread of the driver, in stream order; it may call nothing
     /// of CUDA.

@@ -75,12 +75,19 @@ public:
                        std::source_location where = std::source_location::current())
         : std::system_error{static_cast<int>(status), sim_category(), "vram::sim"}, where_{where} {}
 
+    /// The same, with what it was that failed before its text.
+    [[nodiscard]] sim_error in(std::string const& what) const { return {status(), what, where_}; }
+
     [[nodiscard]] sim_status status() const noexcept {
         return static_cast<sim_status>(code().value());
     }
     [[nodiscard]] std::source_location where() const noexcept { return where_; }
 
 private:
+    sim_error(sim_status status, std::string const& what, std::source_location where)
+        : std::system_error{static_cast<int>(status), sim_category(), what + ": vram::sim"},
+          where_{where} {}
+
     std::source_location where_;
 };
 

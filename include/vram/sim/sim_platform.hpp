@@ -41,6 +41,7 @@ struct sim_platform {
     using device          = sim_device;
     using stream          = sim_stream_view;
     using event           = sim_event;
+    using error           = sim_error;
     using device_guard    = sim_device_guard;
     using gate            = sim_gate;
     using lock            = sim_lock;

@@ -8,10 +8,17 @@
 #include <vram/layer/sure_wait.hpp>       // sure_wait
 #include <vram/transfer/pinned_slot.hpp>  // pinned_slot
 
+#include <concepts> // same_as
 #include <cstdint>  // uint32_t
 #include <optional> // optional, nullopt
 
 namespace vram {
+
+/// Whether streams have priorities: `P::stream_of(device, priority)` makes a non-blocking one.
+template <class P>
+concept has_priorities = requires(typename P::device d, int priority) {
+    { P::stream_of(d, priority) } -> std::same_as<typename P::own_stream>;
+};
 
 /// A non-blocking stream of its own, or one that the user gives, for copies; and a second one for
 /// the calls that say that a copy is over. A call in the lane itself would hold up the next copy
@@ -32,8 +39,11 @@ public:
     using event  = typename Platform::event;
     using device = typename Platform::device;
 
-    explicit copy_lane(device where, std::optional<stream> given = std::nullopt)
-        : own_{given ? nullptr : &where}, given_{given.value_or(stream{})}, calls_{where} {}
+    /// `priority`: of its own stream, where streams have one; lower is more urgent.
+    explicit copy_lane(device where, std::optional<stream> given = std::nullopt, int priority = 0)
+        : own_{given ? nullptr : &where, priority},
+          given_{given.value_or(stream{})},
+          calls_{where} {}
 
     [[nodiscard]] stream view() const { return own_.made ? own_.made->view() : given_; }
 
@@ -66,8 +76,12 @@ private:
     using own_stream = typename Platform::own_stream;
 
     struct made_or_not {
-        explicit made_or_not(device const* where) {
-            if (where != nullptr) { made.emplace(*where); }
+        made_or_not(device const* where, int priority) {
+            if (where == nullptr) { return; }
+            if constexpr (has_priorities<Platform>) {
+                if (priority != 0) { made.emplace(Platform::stream_of(*where, priority)); }
+            }
+            if (!made) { made.emplace(*where); }
         }
         std::optional<own_stream> made;
     };

@@ -57,6 +57,9 @@ struct loader_options {
     bool pageable_fallback = false;
     /// Whether pinned memory is taken, and filled, near the device, where the platform knows how.
     bool near_device = false;
+    /// Of the stream that carries the copies, where it is the loader's own and the platform has
+    /// priorities: lower is more urgent.
+    int priority = 0;
     /// Whether the end of a copy calls back, so that no thread waits for it; else the producer
     /// waits for the copy's event.
     bool call_back = true;

@@ -5,9 +5,10 @@
 /// `slot_copier` is the ring's copies: from pinned memory to the device, in order, on a stream of
 /// their own.
 
-#include <vram/transfer/copy_lane.hpp> // copy_lane
-#include <vram/transfer/slot_ring.hpp> // slot_ring
-#include <vram/transfer/stage.hpp>     // stage
+#include <vram/transfer/copy_lane.hpp>    // copy_lane
+#include <vram/transfer/copy_problem.hpp> // copy_problem
+#include <vram/transfer/slot_ring.hpp>    // slot_ring
+#include <vram/transfer/stage.hpp>        // stage
 
 #include <cstdint>   // uint64_t
 #include <cstring>   // memset
@@ -51,7 +52,7 @@ protected:
     static constexpr unsigned char poison = 0xFF;
 
     slot_copier(loader_options const& options, device where, std::optional<stream> copies)
-        : ring{options, where}, lane_{where, copies} {
+        : ring{options, where}, lane_{where, copies, options.priority} {
         for (pinned& p : this->pinned_) { p.owner = this; }
     }
     ~slot_copier() = default;
@@ -108,7 +109,7 @@ private:
             depart(from, to);
             return nullptr;
         } catch (...) {
-            std::exception_ptr problem = std::current_exception();
+            std::exception_ptr problem = copy_problem<Platform>(to.index);
             if (started) { to.unsure = from.unsure = !lane_.finish(); }
             return problem;
         }

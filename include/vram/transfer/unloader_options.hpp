@@ -27,6 +27,9 @@ struct unloader_options {
     bool pageable_fallback = false;
     /// Whether pinned memory is taken, and read by the sink, near the device.
     bool near_device = false;
+    /// Of the stream that carries the copies, where the platform has priorities: lower is more
+    /// urgent.
+    int priority = 0;
     /// Whether the end of a copy leaves a mark in pinned memory, if the device can, which the
     /// sink's thread looks for; else it calls back, which takes many times as long.
     bool marks = true;

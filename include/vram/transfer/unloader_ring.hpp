@@ -10,6 +10,7 @@
 #include <vram/layer/sure_wait.hpp>           // sure_wait
 #include <vram/transfer/await_mark.hpp>       // await_mark
 #include <vram/transfer/copy_lane.hpp>        // copy_lane
+#include <vram/transfer/copy_problem.hpp>     // copy_problem
 #include <vram/transfer/loader_error.hpp>     // loader_error
 #include <vram/transfer/pinned_slot.hpp>      // pinned_slot
 #include <vram/transfer/platform_clock.hpp>   // platform_clock
@@ -23,6 +24,7 @@
 #include <cstddef>   // size_t
 #include <cstdint>   // uint64_t
 #include <exception> // exception_ptr
+#include <optional>  // nullopt
 #include <utility>   // move, exchange
 #include <vector>    // vector
 
@@ -126,7 +128,9 @@ public:
 protected:
     /// `options` with every depth said.
     unloader_ring(unloader_options const& options, device where)
-        : options_{options}, lane_{where}, landed_{options.pinned_depth, true} {
+        : options_{options},
+          lane_{where, std::nullopt, options.priority},
+          landed_{options.pinned_depth, true} {
         slots_.reserve(options.device_depth);
         pinned_.reserve(options.pinned_depth);
         for (std::size_t i = 0; i < options.device_depth; ++i) {
@@ -246,7 +250,7 @@ private:
             lane_.mark(to);
             Platform::record(from.copied, on);
         } catch (...) {
-            std::exception_ptr problem = std::current_exception();
+            std::exception_ptr problem = copy_problem<Platform>(to.index);
             if (started) { from.unsure = to.unsure = !lane_.finish(); }
             return problem;
         }

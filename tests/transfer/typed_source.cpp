@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/transfer/typed_source.hpp> // first: the header stands alone
+
+#include <vram/source/host_platform.hpp>
+#include <vram/transfer/batch_source.hpp>
+#include <vram/transfer/loader.hpp>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <stop_token>
+#include <vector>
+
+using namespace vram;
+
+namespace typed_sources {
+constexpr auto all_of_one = [](std::span<float> to, std::size_t index) {
+    std::fill(to.begin(), to.end(), static_cast<float>(index));
+    return index < 3 ? to.size() : std::size_t{0};
+};
+using indexed = decltype(typed<float>(all_of_one));
+} // namespace typed_sources
+using namespace typed_sources;
+
+static_assert(indexed_source<indexed> && batch_source<indexed>::concurrent);
+
+// 3
+TEST_CASE("typed_source: a source fills elements in place, as many as there is room for") {
+    loader      load{typed<float>(all_of_one),
+                host_platform::stream{},
+                     {.batch_bytes = 10 * sizeof(float) + 3, .producers = 2}};
+    std::size_t seen = 0;
+    for (auto& b : load) {
+        CHECK(b.index() == seen);
+        REQUIRE(b.size() == 10 * sizeof(float)); // no part of an element
+        auto const at = b.template span<float>();
+        CHECK(std::count(at.begin(), at.end(), static_cast<float>(seen)) == 10);
+        ++seen;
+    }
+    CHECK(seen == 3);
+}
+
+TEST_CASE("typed_source: it is told what it asks for") {
+    std::vector<std::byte> room(16);
+    std::stop_source       stop;
+    auto                   plain = typed<short>([](std::span<short> to) { return to.size() - 1; });
+    auto told = typed<short>([](std::span<short> to, std::size_t index, std::stop_token const& s) {
+        return s.stop_requested() ? 0 : to.size() - index;
+    });
+    static_assert(filling_source<decltype(plain)> && !indexed_source<decltype(plain)>);
+    CHECK(plain(room) == 7 * sizeof(short));
+    CHECK(told(room, 3, stop.get_token()) == 5 * sizeof(short));
+    stop.request_stop();
+    CHECK(told(room, 3, stop.get_token()) == 0);
+}
+
+TEST_CASE("typed_source: more elements than there is room for is an error with both numbers") {
+    std::vector<std::byte> room(17);
+    auto source = typed<int>([](std::span<int> to, std::size_t) { return to.size() + 1; });
+    try {
+        (void)source(room, 5);
+        FAIL("there was no room");
+    } catch (loader_error const& e) {
+        CHECK(e.why() == loader_error::reason::too_large);
+        CHECK(e.index() == 5);
+        CHECK(e.bytes() == 20);
+        CHECK(e.limit() == 17);
+    }
+    auto huge = typed<int>([](std::span<int>, std::size_t) { return ~std::size_t{0}; });
+    CHECK_THROWS_AS((void)huge(room, 0), loader_error); // also where the bytes are no number
+}
