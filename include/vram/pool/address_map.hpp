@@ -12,6 +12,17 @@
 
 namespace vram {
 
+namespace detail {
+template <class Value>
+struct map_cell {
+    std::uint64_t key   = 0;
+    Value*        value = nullptr; ///< null: the cell is free
+};
+/// The table of those without one: never written. Each library may have its own.
+template <class Value>
+inline map_cell<Value> no_cells{};
+} // namespace detail
+
 /// A hash table from numbers to pointers: open addressing with linear probes, and without
 /// tombstones, so that it does not age. A quarter full at most, where probes hardly ever meet;
 /// half full where it is so large that the cache counts more.
@@ -30,7 +41,7 @@ public:
         return *this;
     }
     ~address_map() {
-        if (cells_ != &nothing) { ::operator delete(cells_); }
+        if (mask_ != 0) { ::operator delete(cells_); }
     }
 
     /// Makes room for `more` further entries.
@@ -88,10 +99,7 @@ public:
     [[nodiscard]] std::size_t size() const noexcept { return size_; }
 
 private:
-    struct cell {
-        std::uint64_t key;
-        Value*        value; ///< null: the cell is free
-    };
+    using cell = detail::map_cell<Value>;
 
     /// How many entries so many cells are for.
     [[nodiscard]] static constexpr std::size_t room(std::size_t cells) noexcept {
@@ -110,11 +118,10 @@ private:
     }
 
     static constexpr std::size_t least = 128;
-    static inline cell           nothing{}; ///< the table of those without one: never written
 
-    cell*       cells_ = &nothing;
+    cell*       cells_ = &detail::no_cells<Value>;
     std::size_t size_  = 0;
-    std::size_t mask_  = 0; ///< one less than the number of cells, a power of two
+    std::size_t mask_  = 0; ///< one less than the number of cells (a power of two); 0: no own table
     unsigned    shift_ = 63;
 };
 

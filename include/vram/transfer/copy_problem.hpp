@@ -11,8 +11,8 @@
 
 namespace vram {
 
-/// A platform whose errors can be given more text: `e.in(what)` is `e`, of the same type and status,
-/// with `what` before its text.
+/// A platform whose errors can be given more text: `e.in(what)` is `e`, of the same type and
+/// status, with `what` before its text.
 template <class P>
 concept explained_errors = requires(typename P::error const& e, std::string const& what) {
     { e.in(what) } -> std::same_as<typename P::error>;
