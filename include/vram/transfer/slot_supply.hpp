@@ -203,11 +203,11 @@ protected:
     }
     /// Which copy out of `p` is enqueued and has not landed, and what happens no earlier than its
     /// end; 0: none.
-    struct flight {
+    struct flying {
         std::uint64_t                   which = 0;
         typename Platform::event const* over  = nullptr;
     };
-    flight flight_of(pinned const& p) {
+    flying flight_of(pinned const& p) {
         auto const held = gate_.hold();
         if (p.now != pinned::state::copying || !p.enqueued) { return {}; }
         return {p.flight, p.over};
