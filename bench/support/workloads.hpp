@@ -149,7 +149,7 @@ figures churn(pool_case const& c, nanoseconds turn) {
     churner<Memory> blocks{memory, c, 1};
     blocks.fill();
     auto const replace = [&] { blocks.run(); };
-    (void)ns_per_operation(turn, batch, replace); // until it seldom grows
+    (void)ns_per_operation(turn, batch, replace);
     return {{"ns_per_op", ns_per_operation(turn, batch, replace), "ns"}};
 }
 
@@ -170,7 +170,7 @@ figures churn_in_threads(pool_case const& c, nanoseconds turn) {
             churner<Memory> blocks{memory, c, me + 1, me};
             blocks.fill();
             auto const replace = [&] { blocks.run(); };
-            (void)ns_per_operation(turn, batch, replace); // until it seldom grows
+            (void)ns_per_operation(turn, batch, replace);
             meet(c.threads), ++met;
             rate[me] = 1 / ns_per_operation(turn, batch, replace);
             meet(2 * c.threads), ++met; // nobody frees everything while another is measured
@@ -217,7 +217,7 @@ figures rotate(pool_case const& c, nanoseconds turn) {
         blocks.run();
         count += batch;
     };
-    (void)ns_per_operation(turn, batch, replace); // until it seldom grows
+    (void)ns_per_operation(turn, batch, replace);
     count = 0;
     if constexpr (requires { memory.occupy(turn); }) { memory.occupy(turn * 4); }
     vram::memory_usage before{};

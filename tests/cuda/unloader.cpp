@@ -30,6 +30,13 @@ struct in_order {
     }
 };
 
+/// Nothing but its streams.
+struct ring_by_hand : unloader_ring<cuda_platform> {
+    explicit ring_by_hand(int priority)
+        : unloader_ring{{.priority = priority}, cuda_device::current()} {}
+    using unloader_ring::lane_;
+};
+
 /// So many results, each full of its own number.
 void send_all(auto& out, cuda_stream const& stream, int results) {
     for (int i = 0; i < results; ++i) {
@@ -41,6 +48,18 @@ void send_all(auto& out, cuda_stream const& stream, int results) {
 }
 } // namespace cuda_unloader
 using namespace cuda_unloader;
+
+TEST_CASE("unloader on CUDA: its stream for copies has the priority that is asked for") {
+    machine const here;
+    int           least = 0, greatest = 0;
+    cuda_check(cudaDeviceGetStreamPriorityRange(&least, &greatest));
+    for (int const asked : {0, greatest}) {
+        ring_by_hand const ring{asked};
+        int                priority = 1;
+        cuda_check(cudaStreamGetPriority(ring.lane_.view().get(), &priority));
+        CHECK(priority == asked);
+    }
+}
 
 TEST_CASE("unloader on CUDA: what the device wrote arrives, in order, in every shape") {
     machine const     here;

@@ -56,9 +56,9 @@ TEST_CASE("typed_source: it is told what it asks for") {
 
 TEST_CASE("typed_source: more elements than there is room for is an error with both numbers") {
     std::vector<std::byte> room(17);
-    auto source = typed<int>([](std::span<int> to, std::size_t) { return to.size() + 1; });
+    batch_source source{typed<int>([](std::span<int> to, std::size_t) { return to.size() + 1; })};
     try {
-        (void)source(room, 5);
+        (void)source.fill(room, 5, {});
         FAIL("there was no room");
     } catch (loader_error const& e) {
         CHECK(e.why() == loader_error::reason::too_large);
@@ -66,6 +66,7 @@ TEST_CASE("typed_source: more elements than there is room for is an error with b
         CHECK(e.bytes() == 20);
         CHECK(e.limit() == 17);
     }
-    auto huge = typed<int>([](std::span<int>, std::size_t) { return ~std::size_t{0}; });
-    CHECK_THROWS_AS((void)huge(room, 0), loader_error); // also where the bytes are no number
+    batch_source huge{typed<int>([](std::span<int>, std::size_t) { return ~std::size_t{0}; })};
+    CHECK_THROWS_AS((void)huge.fill(room, 0, {}),
+                    loader_error); // also where the bytes are no number
 }

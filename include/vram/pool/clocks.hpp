@@ -39,13 +39,12 @@ public:
     clocks& operator=(clocks&& other) noexcept {
         if (this == &other) { return *this; }
         drop();
-        slots_   = std::move(other.slots_);
-        by_key_  = std::move(other.by_key_);
-        by_name_ = other.by_name_;
-        recent_  = other.recent_;
-        crowd_   = std::exchange(other.crowd_, 16);
-        closed_  = std::exchange(other.closed_, false);
-
+        slots_      = std::move(other.slots_);
+        by_key_     = std::move(other.by_key_);
+        by_name_    = other.by_name_;
+        recent_     = other.recent_;
+        crowd_      = std::exchange(other.crowd_, 16);
+        closed_     = std::exchange(other.closed_, false);
         recent_key_ = std::exchange(other.recent_key_, 0);
         return *this;
     }
@@ -60,7 +59,7 @@ public:
     /// The clock of the stream that was asked for last, if it is that one, or null.
     [[nodiscard]] clock* known(stream s) const {
         if (recent_key_ != key_of(s)) { return nullptr; }
-        if (recent_ == nullptr) { __builtin_unreachable(); } // it has a key
+        if (recent_ == nullptr) { __builtin_unreachable(); } // spares who asks for null a look
         return recent_;
     }
 

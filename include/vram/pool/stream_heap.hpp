@@ -91,7 +91,7 @@ public:
         retract(*b);
         block_heap::hold(b, {0, 0, c->mark(), c->slot()});
         // As large as was asked, rounded: known without a look at the block, for what comes next.
-        std::size_t const exact = (bytes + bins::granule - 1) / bins::granule * bins::granule;
+        std::size_t const exact = align_down(bytes + bins::granule - 1, bins::granule);
         if (b->slack >= bins::granule || exact > warm_blocks::largest) [[unlikely]] {
             rest(b);
         } else {

@@ -4,8 +4,7 @@
 /// \file
 /// `typed_source` lets a source fill elements instead of bytes.
 
-#include <vram/base/align.hpp>            // unsatisfiable
-#include <vram/transfer/loader_error.hpp> // loader_error
+#include <vram/base/align.hpp> // unsatisfiable
 
 #include <concepts>    // invocable
 #include <cstddef>     // size_t, byte
@@ -23,8 +22,8 @@ namespace vram {
 ///         return read_samples(index, to);
 ///     }), stream, {.batch_bytes = 1'000'000 * sizeof(float)}};
 ///
-/// Failure   `loader_error{too_large}` where more elements are said than there is room for; what
-///           the callable throws
+/// Failure   what the callable throws; where it says more elements than there is room for, the
+///           loader throws, as of any source
 /// Threads   as the callable
 /// Cost      none
 template <class Element, class Fill>
@@ -38,17 +37,17 @@ public:
     std::size_t operator()(std::span<std::byte> to, std::size_t index, std::stop_token const& stop)
         requires std::invocable<Fill&, elements, std::size_t, std::stop_token const&>
     {
-        return bytes(fill_(room(to), index, stop), to, index);
+        return bytes(fill_(room(to), index, stop));
     }
     std::size_t operator()(std::span<std::byte> to, std::size_t index)
         requires std::invocable<Fill&, elements, std::size_t>
     {
-        return bytes(fill_(room(to), index), to, index);
+        return bytes(fill_(room(to), index));
     }
     std::size_t operator()(std::span<std::byte> to)
         requires std::invocable<Fill&, elements>
     {
-        return bytes(fill_(room(to)), to, 0);
+        return bytes(fill_(room(to)));
     }
 
 private:
@@ -56,14 +55,9 @@ private:
     static elements room(std::span<std::byte> to) noexcept {
         return {reinterpret_cast<Element*>(to.data()), to.size() / sizeof(Element)};
     }
-    static std::size_t bytes(std::size_t count, std::span<std::byte> to, std::size_t index) {
-        std::size_t const most = to.size() / sizeof(Element);
-        if (count > most) {
-            std::size_t const said =
-                count > unsatisfiable / sizeof(Element) ? unsatisfiable : count * sizeof(Element);
-            throw loader_error{loader_error::reason::too_large, index, said, to.size()};
-        }
-        return count * sizeof(Element);
+    /// Too many for the room are the loader's to refuse, and too many for a number as well.
+    static constexpr std::size_t bytes(std::size_t count) noexcept {
+        return count > unsatisfiable / sizeof(Element) ? unsatisfiable : count * sizeof(Element);
     }
 
     Fill fill_;
