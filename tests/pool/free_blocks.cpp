@@ -116,19 +116,16 @@ TEST_CASE("free_blocks: a tighter block that costs a wait is named beside one th
     CHECK(all.find(4096, 256, one_wait, false).tighter == nullptr); // it is no tighter
 }
 
-TEST_CASE(
-    "free_blocks: for a large request none is taken quickly where another stream's would do") {
-    std::size_t const worth = free_blocks::worth_asking;
-    for (std::size_t const bytes : {worth, 2 * worth}) {
-        free_blocks all;
-        block       other = free_piece(0x1000000, bytes), own = free_piece(0x2000000, 4 * bytes);
-        other.slot = 1;
-        own.slot   = 2;
-        all.insert(&other);
-        all.insert(&own);
-        CHECK(all.quick(bytes, 2) == (bytes > worth ? nullptr : &own));
-        CHECK(all.quick(bytes, 1) == &other);
-    }
+TEST_CASE("free_blocks: none is taken quickly where another stream's would do") {
+    free_blocks all;
+    block       other = free_piece(0x1000000, 1 << 20), own = free_piece(0x2000000, 4 << 20);
+    other.slot = 1;
+    own.slot   = 2;
+    all.insert(&other);
+    all.insert(&own);
+    CHECK(all.quick(1 << 20, 2) == nullptr);
+    CHECK(all.quick(1 << 20, 1) == &other);
+    CHECK(all.quick(2 << 20, 2) == &own);
 }
 
 TEST_CASE("free_blocks: an end without bytes is an end, and no place for anything") {
@@ -230,29 +227,34 @@ TEST_CASE("free_blocks: what it holds moves along, bins and ends") {
     CHECK(b.find(256, 256, one_wait, true).where == nullptr);
 }
 
-TEST_CASE("free_blocks: without a search the tightest of few in the bin is found, or the next") {
+TEST_CASE("free_blocks: without a search the last that came to the bin is found, or to the next") {
     free_blocks all{true};
     block       a = free_piece(0x100000, 1 << 20), b = free_piece(0x300000, (1 << 20) + 256),
           c = free_piece(0x500000, 8 << 20), end = free_piece(0x900000, 64 << 20);
     block behind;
-    for (block* each : {&a, &b, &c}) {
+    for (block* each : {&b, &a, &c}) {
         each->after = &behind;
         all.insert(each);
     }
     all.insert(&end);
     CHECK(all.quick(1 << 20, 0) == &a);
+    CHECK(all.quick((1 << 20) + 256, 0) == &c); // `a` is too small for that, and hides `b`
+    all.remove(&b);
+    all.insert(&b);
     CHECK(all.quick((1 << 20) + 256, 0) == &b);
     CHECK(all.quick((1 << 20) + 512, 0) == &c);
     CHECK(all.quick(9 << 20, 0) == &end); // the end of a chunk comes last
     CHECK(all.quick(65 << 20, 0) == nullptr);
-    a.slot = 4; // somebody else's
-    CHECK(all.quick(1 << 20, 0) == &b);
-    CHECK(all.quick(1 << 20, 4) == &a);
-    a.epoch = tag::captured;
+    b.slot = 4; // somebody else's
+    CHECK(all.quick(1 << 20, 0) == nullptr);
     CHECK(all.quick(1 << 20, 4) == &b);
+    b.epoch = tag::captured;
+    CHECK(all.quick(1 << 20, 4) == nullptr);
     tag_note note;
-    wait_in_parts(a, note, {a.address, a.address + 256, 1, 4}, {a.address + 256, a.end(), 1, 5});
+    wait_in_parts(b, note, {b.address, b.address + 256, 1, 4}, {b.address + 256, b.end(), 1, 5});
     CHECK(all.quick(1 << 20, 4) == nullptr); // that takes a closer look
+    all.remove(&b);
+    CHECK(all.quick(1 << 20, 4) == &a);
     c.bare = true;
     CHECK(all.quick(2 << 20, 0) == nullptr);
 }

@@ -9,14 +9,14 @@
 
 #include <bit>     // bit_width, countr_zero
 #include <cstddef> // size_t
-#include <cstdint> // uint64_t, uint32_t
+#include <cstdint> // uint64_t, uint16_t
 #include <utility> // exchange
 
 namespace vram {
 
 /// Lists of free blocks, 32 for every power of two, and bitmaps of those that are not empty: the
 /// two-level scheme of TLSF (Masmano, Ripoll, Crespo, Real, 2004). A list holds sizes that differ
-/// by at most 1/32, below 8 KiB one size only.
+/// by at most 1/32, below 16 KiB one size only. A block in a bin knows which.
 ///
 /// Threads   one at a time
 /// Cost      constant; nothing is allocated
@@ -29,64 +29,60 @@ public:
     /// No block is larger.
     static constexpr std::size_t largest = (std::size_t{1} << 56) - granule;
 
-    bins() = default;
-    bins(bins&& other) noexcept { *this = static_cast<bins&&>(other); }
+    bins() noexcept {
+        for (std::size_t end : {count, count + 64}) { set(end); }
+    }
+    bins(bins&& other) noexcept : bins{} { *this = static_cast<bins&&>(other); }
     bins& operator=(bins&& other) noexcept {
         if (this == &other) { return *this; }
-        map_ = std::exchange(other.map_, 0);
-        for (std::size_t l = 0; l < levels; ++l) { maps_[l] = std::exchange(other.maps_[l], 0); }
+        bins const none;
+        map_ = std::exchange(other.map_, none.map_);
+        for (std::size_t w = 0; w < words; ++w) {
+            maps_[w] = std::exchange(other.maps_[w], none.maps_[w]);
+        }
         for (std::size_t i = 0; i < count; ++i) { lists_[i].take(other.lists_[i]); }
         return *this;
     }
 
     /// The bin for blocks of `bytes`, a multiple of `granule` up to `largest`.
     [[nodiscard]] static constexpr std::size_t of(std::size_t bytes) noexcept {
-        std::size_t const n = bytes / granule;
-        if (n < per_level) { return n; } // level 0: one size each
-        auto const level = static_cast<std::size_t>(std::bit_width(n)) - 5; // 32..63 is level 1
-        return level * per_level + ((n >> (level - 1)) & (per_level - 1));
+        // The first 64 lists are one size each; from there on so many low bits make no difference.
+        std::size_t const n     = bytes / granule;
+        auto const        spare = static_cast<std::size_t>(std::bit_width(n | 63)) - 6;
+        return spare * per_level + (n >> spare);
     }
 
     // Which bins are empty follows no pattern, so nothing here depends on it: a wrong guess would
     // cost more than all the rest.
-    void insert(block* b) noexcept {
-        std::size_t const i = of(b->bytes);
-        lists_[i].insert(b);
-        maps_[i / per_level] |= std::uint32_t{1} << (i % per_level);
-        map_ |= std::uint64_t{1} << (i / per_level);
-    }
+    void insert(block* b) noexcept { insert(b, of(b->bytes)); }
     void remove(block* b) noexcept {
-        std::size_t const i     = of(b->bytes);
-        std::size_t const level = i / per_level;
+        // The last of a ring has the ring's own links on both sides.
+        std::uint64_t const gone = b->next == b->previous;
         block_list::remove(b);
-        std::uint32_t const gone = lists_[i].empty();
-        maps_[level] &= ~(gone << (i % per_level));
-        std::uint64_t const all_gone = maps_[level] == 0;
-        map_ &= ~(all_gone << level);
+        std::size_t const i    = b->bin;
+        std::uint64_t&    word = maps_[i / 64];
+        word &= ~(gone << (i % 64));
+        std::uint64_t const all_gone = word == 0;
+        map_ &= ~(all_gone << (i / 64));
     }
 
     /// The block, which is in a bin, has `bytes` now. Where that is the same bin it stays in its
     /// place there.
     void resize(block* b, std::size_t bytes) noexcept {
-        if (of(b->bytes) == of(bytes)) {
-            b->bytes = bytes;
-            return;
-        }
+        std::size_t const i = of(bytes);
+        b->bytes            = bytes;
+        if (i == b->bin) { return; }
         remove(b);
-        b->bytes = bytes;
-        insert(b);
+        insert(b, i);
     }
 
     /// The first bin from `from` on that holds something, or `count`.
     [[nodiscard]] std::size_t next(std::size_t from) const noexcept {
-        if (from >= count) { return count; }
-        std::size_t const   level = from / per_level;
-        std::uint32_t const here  = maps_[level] >> (from % per_level);
-        if (here != 0) { return from + static_cast<std::size_t>(std::countr_zero(here)); }
-        std::uint64_t const above = map_ >> level >> 1;
-        if (above == 0) { return count; }
-        std::size_t const found = level + 1 + static_cast<std::size_t>(std::countr_zero(above));
-        return found * per_level + static_cast<std::size_t>(std::countr_zero(maps_[found]));
+        std::size_t const   here  = from / 64;
+        std::size_t const   later = lowest(map_ & (~std::uint64_t{1} << here));
+        std::uint64_t const mine  = maps_[here] >> (from % 64) << (from % 64);
+        std::uint64_t const none  = std::uint64_t{0} - (mine == 0); // all bits, or no bit
+        return (here + ((later - here) & none)) * 64 + lowest(mine | (maps_[later] & none));
     }
     /// The block that was put into a bin last, or null; and the one before it, or null.
     [[nodiscard]] block* front(std::size_t bin) const noexcept { return lists_[bin].front(); }
@@ -94,16 +90,20 @@ public:
         return lists_[bin].after(b);
     }
 
-    /// The bin of the largest blocks, where there are any.
+    /// The bin of the largest blocks, or `count`.
     [[nodiscard]] std::size_t last() const noexcept {
-        auto const level = static_cast<std::size_t>(std::bit_width(map_)) - 1;
-        return level * per_level + static_cast<std::size_t>(std::bit_width(maps_[level])) - 1;
+        for (std::size_t w = count / 64; w-- > 0;) {
+            if (maps_[w] != 0) {
+                return w * 64 + 63 - static_cast<std::size_t>(std::countl_zero(maps_[w]));
+            }
+        }
+        return count;
     }
     /// The size of the largest block, or 0.
     [[nodiscard]] std::size_t largest_block() const noexcept {
-        if (map_ == 0) { return 0; }
-        std::size_t       most = 0;
-        std::size_t const bin  = last();
+        std::size_t const bin = last();
+        if (bin == count) { return 0; }
+        std::size_t most = 0;
         for (block const* b = front(bin); b != nullptr; b = after(bin, b)) {
             most = b->bytes > most ? b->bytes : most;
         }
@@ -111,8 +111,28 @@ public:
     }
 
 private:
-    std::uint64_t map_ = 0;        ///< levels that hold something
-    std::uint32_t maps_[levels]{}; ///< lists of a level that hold something
+    /// After the words of the bins: one for `count`, whose bit is always set, and one whose bit in
+    /// `map_` is.
+    static constexpr std::size_t words = count / 64 + 2;
+    static_assert(count % 64 == 0 && words <= 64);
+
+    /// Of a word that is not zero.
+    [[nodiscard]] static std::size_t lowest(std::uint64_t bits) noexcept {
+        if (bits == 0) { __builtin_unreachable(); }
+        return static_cast<std::size_t>(std::countr_zero(bits));
+    }
+    void set(std::size_t i) noexcept {
+        maps_[i / 64] |= std::uint64_t{1} << (i % 64);
+        map_ |= std::uint64_t{1} << (i / 64);
+    }
+    void insert(block* b, std::size_t i) noexcept {
+        b->bin = static_cast<std::uint16_t>(i);
+        lists_[i].insert(b);
+        set(i);
+    }
+
+    std::uint64_t map_ = 0;       ///< words that are not zero
+    std::uint64_t maps_[words]{}; ///< lists that hold something
     block_list    lists_[count];
 };
 

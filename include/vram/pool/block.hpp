@@ -44,12 +44,15 @@ struct block : links { // in its bin
         std::uint64_t epoch = 0; ///< up to which `slot` may use it
         tag_note*     note;
     };
-    std::uint32_t slot  = nobody;        ///< while not handed out: who may still be using all of it
-    std::uint16_t slack = 0;             ///< bytes that the client did not ask for
-    std::uint8_t  alignment : 6 = 0;     ///< that the client asked for: the power of two
-    bool          bare : 1      = false; ///< free, and parts of it may have no memory behind them
-    bool          apart : 1     = false; ///< it lies among blocks that are kept apart from others
-    state         now           = state::live;
+    std::uint32_t slot = nobody; ///< while not handed out: who may still be using all of it
+    union {
+        std::uint16_t slack = 0; ///< while handed out: bytes that the client did not ask for
+        std::uint16_t bin;       ///< while free: where it is
+    };
+    std::uint8_t alignment : 6 = 0;     ///< that the client asked for: the power of two
+    bool         bare : 1      = false; ///< free, and parts of it may have no memory behind them
+    bool         apart : 1     = false; ///< it lies among blocks that are kept apart from others
+    state        now           = state::live;
 
     [[nodiscard]] std::uintptr_t end() const noexcept { return address + bytes; }
     [[nodiscard]] void* pointer() const noexcept { return reinterpret_cast<void*>(address); }

@@ -6,7 +6,7 @@
 /// streams.
 
 #include <vram/base/align.hpp>       // align
-#include <vram/pool/address_map.hpp> // address_map
+#include <vram/pool/block_table.hpp> // block_table
 #include <vram/pool/free_blocks.hpp> // free_blocks
 #include <vram/pool/heap_array.hpp>  // heap_array
 #include <vram/pool/note_store.hpp>  // note_store
@@ -53,25 +53,21 @@ public:
         : free_{in_place}, apart_{apart} {}
     block_heap(block_heap&& other) noexcept { *this = static_cast<block_heap&&>(other); }
     block_heap& operator=(block_heap&& other) noexcept {
-        free_       = std::move(other.free_);
-        apart_      = other.apart_;
-        blocks_     = std::move(other.blocks_);
-        notes_      = std::move(other.notes_);
-        live_       = std::move(other.live_);
-        chunks_     = std::move(other.chunks_);
-        reserved_   = std::exchange(other.reserved_, 0);
-        free_bytes_ = std::exchange(other.free_bytes_, 0);
-        taken_      = std::exchange(other.taken_, 0);
-        strewn_     = std::exchange(other.strewn_, false);
+        free_     = std::move(other.free_);
+        apart_    = other.apart_;
+        blocks_   = std::move(other.blocks_);
+        notes_    = std::move(other.notes_);
+        live_     = std::move(other.live_);
+        chunks_   = std::move(other.chunks_);
+        reserved_ = std::exchange(other.reserved_, 0);
+        taken_    = std::exchange(other.taken_, 0);
+        strewn_   = std::exchange(other.strewn_, false);
         return *this;
     }
 
     /// Makes sure that one `take` cannot fail.
     void reserve() {
-        if (!ready()) { reserve_more(); }
-    }
-    [[nodiscard]] bool ready() const noexcept {
-        return blocks_.has(3) && notes_.has(3) && live_.has_room();
+        if (!blocks_.has(3) || !notes_.has(3) || !live_.has_room()) { reserve_more(); }
     }
     [[gnu::noinline]] void reserve_more() {
         blocks_.reserve(3); // two for `take`, one for a chunk that is added in between
@@ -106,7 +102,8 @@ public:
     /// Takes a block that costs the stream in `slot` nothing out of the front of one that is found
     /// without a search; null where there is none, or `reserve` has more to do.
     [[gnu::noinline]] block* take_quick(std::size_t bytes, std::size_t slot) noexcept {
-        block* const b = ready() && !strewn_ ? free_.quick(bytes, slot) : nullptr;
+        if (!blocks_.has(2) || !live_.has_room() || strewn_) { return nullptr; }
+        block* const b = free_.quick(bytes, slot);
         if (b == nullptr) { return nullptr; }
         if (b->bytes != bytes && b->before != nullptr) { return take_front(b, bytes); }
         return take({b, b->address, 0}, bytes);
@@ -144,14 +141,13 @@ public:
     /// now.
     template <class Settled>
     block* give(block* b, Settled const& settled) noexcept {
-        live_.erase(b->address);
+        live_.erase(b);
         if (live_.size() == 0 && taken_ >= enough) { strewn_ = true; }
         return give_again(b, settled);
     }
     /// A block that was set aside, or comes back from a client, is free again.
     template <class Settled>
     block* give_again(block* b, Settled const& settled) noexcept {
-        free_bytes_ += b->bytes;
         b->now             = block::state::free;
         block* const front = free_one(b->before);
         block* const after = free_one(b->after);
@@ -186,7 +182,6 @@ public:
         free_.insert(b);
         chunks_.push(chunk{.first = b, .base = base, .bytes = bytes, .alignment = alignment});
         reserved_ += bytes;
-        free_bytes_ += bytes;
         return b;
     }
 
@@ -214,7 +209,6 @@ public:
         release(gone.first);
         blocks_.put_back(gone.first);
         reserved_ -= gone.bytes;
-        free_bytes_ -= gone.bytes;
         return gone;
     }
 
@@ -232,7 +226,6 @@ public:
             if (skip(*b)) { return true; }
             free_.remove(b);
             b->now = block::state::resting;
-            free_bytes_ -= b->bytes;
             return taken(b);
         };
         bool more = true;
@@ -363,7 +356,6 @@ public:
     }
     [[nodiscard]] heap_array<chunk> const& chunks() const noexcept { return chunks_; }
     [[nodiscard]] std::size_t              reserved() const noexcept { return reserved_; }
-    [[nodiscard]] std::size_t              free_bytes() const noexcept { return free_bytes_; }
     [[nodiscard]] std::size_t largest_free() const noexcept { return free_.largest_block(); }
     [[nodiscard]] std::size_t live_blocks() const noexcept { return live_.size(); }
 
@@ -391,7 +383,6 @@ private:
         c->bytes += by;
         c->busy = busy;
         reserved_ += by;
-        free_bytes_ += by;
         tags const left = held.within(tail->address, tail->end());
         if (left.empty() || tail->slot == block::several || !notes_.empty()) { hold(tail, left); }
     }
@@ -410,8 +401,7 @@ private:
     block* hand_out(block* b) noexcept {
         b->now  = block::state::live;
         b->slot = block::nobody;
-        live_.insert(b->address, b);
-        free_bytes_ -= b->bytes;
+        live_.insert(b);
         ++taken_;
         return b;
     }
@@ -580,12 +570,11 @@ private:
     free_blocks          free_;
     note_store<block>    blocks_;
     note_store<tag_note> notes_;
-    address_map<block>   live_;
+    block_table          live_;
     heap_array<chunk>    chunks_;
-    std::size_t          reserved_   = 0;
-    std::size_t          free_bytes_ = 0;
-    std::size_t          taken_      = 0; ///< blocks since all were put together
-    bool                 strewn_     = false;
+    std::size_t          reserved_ = 0;
+    std::size_t          taken_    = 0; ///< blocks since all were put together
+    bool                 strewn_   = false;
     bool                 apart_;
 };
 

@@ -125,9 +125,6 @@ public:
     [[nodiscard]] std::size_t reserved() const noexcept {
         return sum([](block_heap const& heap) { return heap.reserved(); });
     }
-    [[nodiscard]] std::size_t free_bytes() const noexcept {
-        return sum([](block_heap const& heap) { return heap.free_bytes(); });
-    }
     [[nodiscard]] std::size_t largest_free() const noexcept {
         std::size_t most = 0;
         for (block_heap const& heap : all_) {

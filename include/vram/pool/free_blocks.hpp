@@ -10,7 +10,7 @@
 #include <vram/pool/block_list.hpp> // block_list
 
 #include <cstddef> // size_t
-#include <cstdint> // uintptr_t
+#include <cstdint> // uintptr_t, uint16_t
 #include <utility> // move
 
 namespace vram {
@@ -46,22 +46,26 @@ public:
         return *this;
     }
 
+    /// Whether a block that is about to come here, or is here, is the last of its chunk.
     [[nodiscard]] bool is_tail(block const* b) const noexcept {
         return in_place_ && b->after == nullptr;
     }
     /// What comes after a block does not change between `insert` and `remove`.
     void insert(block* b) noexcept {
-        if (is_tail(b)) { return tails_.insert(b); }
+        if (is_tail(b)) {
+            b->bin = among_tails;
+            return tails_.insert(b);
+        }
         bins_.insert(b);
     }
     void remove(block* b) noexcept {
-        if (is_tail(b)) { return block_list::remove(b); }
+        if (b->bin == among_tails) { return block_list::remove(b); }
         bins_.remove(b);
     }
 
     /// The block, which was inserted, has `bytes` now.
     void resize(block* b, std::size_t bytes) noexcept {
-        if (is_tail(b)) {
+        if (b->bin == among_tails) {
             b->bytes = bytes;
         } else {
             bins_.resize(b, bytes);
@@ -86,29 +90,19 @@ public:
     }
 
     /// As `find`, at `granule`, for the stream in `slot`, where that is plain: a block of which it
-    /// may have all, in the bin of the size or the next that holds something, or the end of the
-    /// chunk that came last. Else null, and `find` may know more.
+    /// may have all, the last that came to the bin of the size, the next that holds something, or
+    /// the ends of chunks. Else null, and `find` may know more.
     [[nodiscard]] block* quick(std::size_t bytes, std::size_t slot) const {
         std::size_t const own = bins::of(bytes);
         std::size_t       i   = bins_.next(own);
-        if (i == own) {
-            block*   best = nullptr;
-            unsigned seen = 0;
-            for (block* b = bins_.front(i); b != nullptr && seen < 4;
-                 b        = bins_.after(i, b), ++seen) {
-                if (b->bytes < bytes || (best != nullptr && b->bytes >= best->bytes)) { continue; }
-                if (b->slot == block::several) { return nullptr; } // perhaps that one
-                if (free_for(*b, slot)) {
-                    best = b;
-                } else if (bytes > worth_asking) {
-                    return nullptr;
-                }
-            }
-            if (best != nullptr) { return best; }
+        block*            b   = front_of(i);
+        if (b == nullptr) { return nullptr; }
+        if (b->bytes < bytes) { // in its own bin
             i = bins_.next(own + 1);
+            b = front_of(i);
+            if (b == nullptr || b->bytes < bytes) { return nullptr; }
         }
-        block* const b = i != bins::count ? bins_.front(i) : tails_.front();
-        return b != nullptr && b->bytes >= bytes && free_for(*b, slot) ? b : nullptr;
+        return free_for(*b, slot) ? b : nullptr;
     }
 
     /// Among few blocks that are large enough, small ones first, the place for which `judge(block,
@@ -171,6 +165,12 @@ public:
     }
 
 private:
+    static constexpr std::uint16_t among_tails = bins::count; ///< `block::bin`
+
+    /// The block that came last to a bin, or where that is none to the ends of chunks, or null.
+    [[nodiscard]] block* front_of(std::size_t bin) const noexcept {
+        return bin != bins::count ? bins_.front(bin) : tails_.front();
+    }
     /// Whether the stream in `slot` may have all of a block, and there is memory behind it.
     [[nodiscard]] static bool free_for(block const& b, std::size_t slot) noexcept {
         bool const own = b.slot == slot && b.epoch != tag::captured;
@@ -204,7 +204,8 @@ private:
         }
         if (all || dear.where == nullptr) { return dear; }
         // The largest is most likely to have a part that nobody waits for.
-        fit const ample = placed(bins_.front(bins_.last()), bytes, alignment, price);
+        fit const ample =
+            placed(bins_.front(bins_.last()), bytes, alignment, price); // there is one
         return ample.cost == 0 ? ample : dear;
     }
 

@@ -92,8 +92,10 @@ public:
         block_heap::hold(b, {0, 0, c->mark(), c->slot()});
         // As large as was asked, rounded: known without a look at the block, for what comes next.
         std::size_t const exact = align_down(bytes + bins::granule - 1, bins::granule);
-        if (b->slack >= bins::granule || exact > warm_blocks::largest) [[unlikely]] {
-            rest(b);
+        if (exact > warm_blocks::largest) {
+            join(b);
+        } else if (b->slack >= bins::granule) [[unlikely]] {
+            warm_.put(b, b->bytes, c->slot());
         } else {
             warm_.put(b, exact, c->slot());
         }

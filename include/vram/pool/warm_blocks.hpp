@@ -45,7 +45,7 @@ public:
         way&              mine = ways_[slot % ways];
         std::size_t const i    = bins::of(bytes);
         block* const      b    = mine.first[i];
-        if (b == nullptr || b->bytes != bytes) { return larger(mine, i, slot, bytes, alignment); }
+        if (b == nullptr || b->bytes < bytes) { return larger(mine, i, slot, bytes, alignment); }
         return usable(*b, slot, alignment) ? mine.pop(i) : nullptr;
     }
     /// Keeps a block, of at most `largest` bytes, that its `slot` has given back. Both are the
@@ -70,8 +70,10 @@ public:
 private:
     static constexpr std::size_t lists = bins::of(largest) + 1; ///< also: "no list"
     static constexpr std::size_t ways  = 4;                     ///< for streams that take turns
+    static_assert(largest / 2 / bins::per_level <= slack, "blocks of one list are not too large");
 
-    /// Lists by size, linked in one direction, and which of them may hold something.
+    /// Lists by size, and which of them may hold something. Linked by `previous` alone: `next` is
+    /// that of `block_table`, where the blocks stay.
     struct way {
         std::uint64_t map[lists / 64 + 1]{}; // one bit more than there are lists: never set
         block*        first[lists]{};
@@ -87,18 +89,21 @@ private:
                 }
                 std::size_t const i = word * 64 + static_cast<std::size_t>(std::countr_zero(bits));
                 if (first[i] != nullptr) { return i; }
-                map[word] &= ~(bits & -bits); // `pop` leaves that to us
+                map[word] &= ~(bits & -bits); // `pop` leaves that to others
                 bits &= bits - 1;
             }
         }
         void push(std::size_t i, block* b) noexcept {
-            b->next  = first[i];
-            first[i] = b;
+            b->previous = first[i];
+            first[i]    = b;
             map[i / 64] |= std::uint64_t{1} << (i % 64);
+        }
+        void forget_empty(std::size_t i) noexcept {
+            map[i / 64] &= ~(std::uint64_t{first[i] == nullptr} << (i % 64));
         }
         block* pop(std::size_t i) noexcept {
             block* const b = first[i];
-            first[i]       = static_cast<block*>(b->next);
+            first[i]       = static_cast<block*>(b->previous);
             return b;
         }
     };
@@ -108,14 +113,18 @@ private:
         bool const aligned = alignment <= bins::granule || (b.address & (alignment - 1)) == 0;
         return b.slot == slot && b.epoch != tag::captured && aligned;
     }
-    /// `take` where the block that came last to the list `i` is not just what is asked.
+    /// `take` where the block that came last to the list `i` will not do.
     [[gnu::noinline]] static block* larger(way& mine, std::size_t i, std::size_t slot,
                                            std::size_t bytes, std::size_t alignment) noexcept {
-        if (mine.first[i] == nullptr || mine.first[i]->bytes < bytes) { i = mine.next(i + 1); }
+        mine.forget_empty(i);
+        i = mine.next(i + 1);
         if (i == lists) { return nullptr; }
-        block const&      b     = *mine.first[i];
+        block* const      b     = mine.first[i];
         std::size_t const extra = bytes / 8 < slack ? bytes / 8 : slack;
-        return b.bytes - bytes <= extra && usable(b, slot, alignment) ? mine.pop(i) : nullptr;
+        if (b->bytes - bytes > extra || !usable(*b, slot, alignment)) { return nullptr; }
+        mine.pop(i);
+        mine.forget_empty(i);
+        return b;
     }
 
     way ways_[ways];
