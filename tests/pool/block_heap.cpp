@@ -454,20 +454,20 @@ TEST_CASE("block_heap: random blocks in chunks whose ends move are what a model 
 
 TEST_CASE("block_heap: what is found without a search is cut from the front, and the rest stays") {
     block_heap heap;
-    CHECK(heap.take_quick(256, 0) == nullptr); // nothing is there, nor has room been made
+    CHECK(heap.take_quick(256, 0, clean) == nullptr); // nothing is there, nor has room been made
     heap.add(at(0x100000), 16 * 256, 256, {});
     heap.reserve();
-    block* const first = heap.take_quick(256, 0); // the first of its chunk keeps its note
+    block* const first = heap.take_quick(256, 0, clean); // the first of its chunk keeps its note
     REQUIRE(first != nullptr);
     CHECK(heap.chunks()[0].first == first);
-    block* const second = heap.take_quick(2 * 256, 0);
+    block* const second = heap.take_quick(2 * 256, 0, clean);
     CHECK(second->address == 0x100000 + 256);
     CHECK(second->before == first);
     CHECK(second->after->before == second);
     CHECK(heap.largest_free() == 13 * 256);
-    CHECK(heap.take_quick(14 * 256, 0) == nullptr);
-    CHECK(heap.take_quick(13 * 256, 0)->address == 0x100000 + 3 * 256);
-    CHECK(heap.take_quick(256, 0) == nullptr);
+    CHECK(heap.take_quick(14 * 256, 0, clean) == nullptr);
+    CHECK(heap.take_quick(13 * 256, 0, clean)->address == 0x100000 + 3 * 256);
+    CHECK(heap.take_quick(256, 0, clean) == nullptr);
     CHECK(sound(heap));
 }
 
@@ -475,11 +475,11 @@ TEST_CASE("block_heap: without a search a stream gets what is its own or nobody'
     block_heap heap;
     heap.add(at(0x100000), 16 * 256, 256, tags{{0x100000, 0x101000, 3, 1}});
     heap.reserve();
-    CHECK(heap.take_quick(256, 2) == nullptr);
-    CHECK(heap.take_quick(256, 1) != nullptr);
+    CHECK(heap.take_quick(256, 2, clean) == nullptr);
+    CHECK(heap.take_quick(256, 1, clean) != nullptr);
     block* rest = heap.chunks()[0].first->after;
     block_heap::keep_for_capture(rest, 1);
-    CHECK(heap.take_quick(256, 1) == nullptr); // a graph may be using it
+    CHECK(heap.take_quick(256, 1, clean) == nullptr); // a graph may be using it
 }
 
 TEST_CASE(

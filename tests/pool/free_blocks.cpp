@@ -123,9 +123,9 @@ TEST_CASE("free_blocks: none is taken quickly where another stream's would do") 
     own.slot   = 2;
     all.insert(&other);
     all.insert(&own);
-    CHECK(all.quick(1 << 20, 2) == nullptr);
-    CHECK(all.quick(1 << 20, 1) == &other);
-    CHECK(all.quick(2 << 20, 2) == &own);
+    CHECK(all.quick(1 << 20, 2, one_wait) == nullptr);
+    CHECK(all.quick(1 << 20, 1, one_wait) == &other);
+    CHECK(all.quick(2 << 20, 2, one_wait) == &own);
 }
 
 TEST_CASE("free_blocks: an end without bytes is an end, and no place for anything") {
@@ -237,26 +237,27 @@ TEST_CASE("free_blocks: without a search the last that came to the bin is found,
         all.insert(each);
     }
     all.insert(&end);
-    CHECK(all.quick(1 << 20, 0) == &a);
-    CHECK(all.quick((1 << 20) + 256, 0) == &c); // `a` is too small for that, and hides `b`
+    CHECK(all.quick(1 << 20, 0, one_wait) == &a);
+    CHECK(all.quick((1 << 20) + 256, 0, one_wait) ==
+          &c); // `a` is too small for that, and hides `b`
     all.remove(&b);
     all.insert(&b);
-    CHECK(all.quick((1 << 20) + 256, 0) == &b);
-    CHECK(all.quick((1 << 20) + 512, 0) == &c);
-    CHECK(all.quick(9 << 20, 0) == &end); // the end of a chunk comes last
-    CHECK(all.quick(65 << 20, 0) == nullptr);
+    CHECK(all.quick((1 << 20) + 256, 0, one_wait) == &b);
+    CHECK(all.quick((1 << 20) + 512, 0, one_wait) == &c);
+    CHECK(all.quick(9 << 20, 0, one_wait) == &end); // the end of a chunk comes last
+    CHECK(all.quick(65 << 20, 0, one_wait) == nullptr);
     b.slot = 4; // somebody else's
-    CHECK(all.quick(1 << 20, 0) == nullptr);
-    CHECK(all.quick(1 << 20, 4) == &b);
+    CHECK(all.quick(1 << 20, 0, one_wait) == nullptr);
+    CHECK(all.quick(1 << 20, 4, one_wait) == &b);
     b.epoch = tag::captured;
-    CHECK(all.quick(1 << 20, 4) == nullptr);
+    CHECK(all.quick(1 << 20, 4, one_wait) == nullptr);
     tag_note note;
     wait_in_parts(b, note, {b.address, b.address + 256, 1, 4}, {b.address + 256, b.end(), 1, 5});
-    CHECK(all.quick(1 << 20, 4) == nullptr); // that takes a closer look
+    CHECK(all.quick(1 << 20, 4, one_wait) == nullptr); // that takes a closer look
     all.remove(&b);
-    CHECK(all.quick(1 << 20, 4) == &a);
+    CHECK(all.quick(1 << 20, 4, one_wait) == &a);
     c.bare = true;
-    CHECK(all.quick(2 << 20, 0) == nullptr);
+    CHECK(all.quick(2 << 20, 0, one_wait) == nullptr);
 }
 
 TEST_CASE("free_blocks: rather than wait, the largest block is asked for a part that is free") {

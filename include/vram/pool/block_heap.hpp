@@ -101,9 +101,11 @@ public:
 
     /// Takes a block that costs the stream in `slot` nothing out of the front of one that is found
     /// without a search; null where there is none, or `reserve` has more to do.
-    [[gnu::noinline]] block* take_quick(std::size_t bytes, std::size_t slot) noexcept {
+    template <class Price>
+    [[gnu::noinline]] block* take_quick(std::size_t bytes, std::size_t slot,
+                                        Price const& price) noexcept {
         if (!blocks_.has(2) || !live_.has_room() || strewn_) { return nullptr; }
-        block* const b = free_.quick(bytes, slot);
+        block* const b = free_.quick(bytes, slot, price);
         if (b == nullptr) { return nullptr; }
         if (b->bytes != bytes && b->before != nullptr) { return take_front(b, bytes); }
         return take({b, b->address, 0}, bytes);
@@ -151,21 +153,30 @@ public:
         b->now             = block::state::free;
         block* const front = free_one(b->before);
         block* const after = free_one(b->after);
-        bool const   up    = front != nullptr && alike(*front, *b);
-        bool const   down  = after != nullptr && alike(*after, *b) && b->before != nullptr;
         if (front == nullptr && after == nullptr) {
             free_.insert(b);
             return b;
         }
-        if (free_.is_tail(b)) { return join(b, settled); } // who takes it in is the tail then
-        if (up && after == nullptr) { return join_up(front, b); }
-        if (down && front == nullptr) { return join_down(b, after); }
-        if (up && down && !free_.is_tail(after)) {
-            free_.remove(after);
-            join_up(front, b);
-            return join_up(front, after);
+        // The first block of a chunk stays that, and the last, where it can grow.
+        if (b->before == nullptr || free_.is_tail(b)) { return join(b, settled); }
+        if (after != nullptr && (front == nullptr || free_.is_tail(after))) {
+            bool const both = front != nullptr;
+            if (both && front->before == nullptr) { return join(b, settled); }
+            if (!take_over(after, b, settled)) { return join(b, settled); }
+            join_down(b, after);
+            if (both && take_over(after, front, settled)) {
+                free_.remove(front);
+                join_down(front, after);
+            }
+            return after;
         }
-        return join(b, settled);
+        if (!take_over(front, b, settled)) { return join(b, settled); }
+        join_up(front, b);
+        if (after != nullptr && take_over(front, after, settled)) {
+            free_.remove(after);
+            join_up(front, after);
+        }
+        return front;
     }
 
     /// Adds a chunk, free as a whole, that waits for `held`.
@@ -419,6 +430,10 @@ private:
         rest->before        = b;
         free_.resize(rest, rest->bytes - bytes);
         rest->address += bytes;
+        if (rest->slot == block::several) {
+            rest->note->what.drop_before(rest->address);
+            if (rest->note->what.empty()) { release(rest); }
+        }
         return hand_out(b);
     }
     /// `take` where parts of the block wait for different things.
@@ -470,10 +485,10 @@ private:
         if (a.slot != b.slot || a.slot == block::several) { return false; }
         return (a.epoch == tag::captured) == (b.epoch == tag::captured) || a.slot == block::nobody;
     }
-    /// Joins `b`, in no bin, to the block before it, which is in one and alike.
+    /// Joins `b`, in no bin, to the block before it, which is in one and has taken over what `b`
+    /// waits for.
     block* join_up(block* front, block* b) noexcept {
-        front->epoch = front->epoch > b->epoch ? front->epoch : b->epoch;
-        front->bare  = front->bare || b->bare;
+        front->bare = front->bare || b->bare;
         free_.resize(front, front->bytes + b->bytes);
         front->after = b->after;
         if (front->after != nullptr) { front->after->before = front; }
@@ -481,10 +496,9 @@ private:
         return front;
     }
     /// Joins `b`, in no bin and not the first of its chunk, to the block after it, which is in one
-    /// and alike.
+    /// and has taken over what `b` waits for.
     block* join_down(block* b, block* after) noexcept {
-        after->epoch = after->epoch > b->epoch ? after->epoch : b->epoch;
-        after->bare  = after->bare || b->bare;
+        after->bare = after->bare || b->bare;
         free_.resize(after, after->bytes + b->bytes);
         after->address   = b->address;
         after->before    = b->before;
@@ -514,11 +528,7 @@ private:
     template <class Settled>
     bool absorb(block* b, Settled const& settled) noexcept {
         block* const gone = b->after;
-        if (alike(*b, *gone)) { // nearly always
-            b->epoch = b->epoch > gone->epoch ? b->epoch : gone->epoch;
-        } else if (gone->bytes != 0 && !join_tags(b, gone, settled)) {
-            return false;
-        }
+        if (!take_over(b, gone, settled)) { return false; }
         b->bytes += gone->bytes;
         b->bare  = b->bare || gone->bare;
         b->after = gone->after;
@@ -526,7 +536,25 @@ private:
         blocks_.put_back(gone);
         return true;
     }
-    /// `b` takes over what `gone`, which comes after it, waits for.
+    /// `b` takes over what `gone`, which lies beside it, waits for, if that can be noted.
+    template <class Settled>
+    bool take_over(block* b, block* gone, Settled const& settled) noexcept {
+        if (alike(*b, *gone)) { // nearly always
+            b->epoch = b->epoch > gone->epoch ? b->epoch : gone->epoch;
+            return true;
+        }
+        if (b->bytes == 0) { // the end of a chunk, for which nobody waits
+            if (gone->slot == block::several) {
+                b->note = gone->note;
+            } else {
+                b->epoch = gone->epoch;
+            }
+            b->slot = std::exchange(gone->slot, block::nobody);
+            return true;
+        }
+        return gone->bytes == 0 || join_tags(b, gone, settled);
+    }
+    /// `take_over` where not all of both is held by one.
     template <class Settled>
     bool join_tags(block* b, block* gone, Settled const& settled) noexcept {
         refresh(b, settled);
@@ -537,6 +565,14 @@ private:
         tags all = b->waits_for();
         if (!all.merge(gone->waits_for(), settled)) { return false; }
         release(gone);
+        std::uintptr_t const from = b->address < gone->address ? b->address : gone->address;
+        tag const* const     only = all.begin();
+        if (only + 1 == all.end() && only->begin <= from &&
+            only->end - from >= b->bytes + gone->bytes) {
+            release(b);
+            hold(b, *only);
+            return true;
+        }
         if (b->slot != block::several) {
             b->slot = block::several;
             b->note = notes_.make();

@@ -89,10 +89,11 @@ public:
         return best;
     }
 
-    /// As `find`, at `granule`, for the stream in `slot`, where that is plain: a block of which it
-    /// may have all, the last that came to the bin of the size, the next that holds something, or
-    /// the ends of chunks. Else null, and `find` may know more.
-    [[nodiscard]] block* quick(std::size_t bytes, std::size_t slot) const {
+    /// As `find`, at `granule`, for the stream in `slot`, where that is plain: the last block that
+    /// came to the bin of the size, to the next that holds something, or to the ends of chunks, if
+    /// its front costs nothing. Else null, and `find` may know more.
+    template <class Price>
+    [[nodiscard]] block* quick(std::size_t bytes, std::size_t slot, Price const& price) const {
         std::size_t const own = bins::of(bytes);
         std::size_t       i   = bins_.next(own);
         block*            b   = front_of(i);
@@ -102,7 +103,7 @@ public:
             b = front_of(i);
             if (b == nullptr || b->bytes < bytes) { return nullptr; }
         }
-        return free_for(*b, slot) ? b : nullptr;
+        return free_for(*b, slot) || costs_nothing(*b, bytes, price) ? b : nullptr;
     }
 
     /// Among few blocks that are large enough, small ones first, the place for which `judge(block,
@@ -175,6 +176,17 @@ private:
     [[nodiscard]] static bool free_for(block const& b, std::size_t slot) noexcept {
         bool const own = b.slot == slot && b.epoch != tag::captured;
         return (own || b.slot == block::nobody) && !b.bare;
+    }
+    /// Whether the front of a block does.
+    template <class Price>
+    [[nodiscard, gnu::noinline]] static bool costs_nothing(block const& b, std::size_t bytes,
+                                                           Price const& price) noexcept {
+        if (b.bare) { return false; }
+        if (b.slot != block::several) { return price(b.slot, b.epoch) == 0; }
+        for (tag const& t : b.note->what) {
+            if (t.begin < b.address + bytes && price(t.slot, t.epoch) != 0) { return false; }
+        }
+        return true;
     }
     template <class Price>
     [[nodiscard]] fit find_in_bins(std::size_t bytes, std::size_t alignment, Price const& price,

@@ -67,14 +67,15 @@ public:
     [[gnu::always_inline]] block* take_quick(stream s, std::size_t asked, std::size_t alignment) {
         if (asked - 1 >= bins::largest || !valid_alignment(alignment)) { return nullptr; }
         std::size_t const bytes = align(asked, bins::granule);
-        std::size_t const slot  = clocks_.of(s).slot();
+        clock const&      mine  = clocks_.of(s);
+        std::size_t const slot  = mine.slot();
         block*            b     = nullptr;
         if (bytes <= warm_blocks::largest) { b = warm_.take(slot, bytes, alignment); }
         if (b != nullptr) [[likely]] {
             b->now = block::state::live;
         } else {
             if (alignment > bins::granule || graphs_) { return nullptr; }
-            b = heaps_.of(bytes).take_quick(bytes, slot);
+            b = heaps_.of(bytes).take_quick(bytes, slot, clocks_.for_asker(&mine, false));
             if (b == nullptr) { return nullptr; }
         }
         return handed_out(asked, alignment, b);

@@ -76,6 +76,18 @@ public:
         return part;
     }
 
+    /// Drops what is before `from`.
+    void drop_before(std::uintptr_t from) noexcept {
+        for (std::size_t i = 0; i < size_;) {
+            if (items_[i].end <= from) {
+                items_[i] = items_[--size_];
+            } else {
+                items_[i].begin = items_[i].begin < from ? from : items_[i].begin;
+                ++i;
+            }
+        }
+    }
+
     /// Drops the tags that `settled(tag)` calls done.
     template <class Settled>
     void drop(Settled const& settled) noexcept {
