@@ -76,9 +76,9 @@ TEST_CASE("warm_blocks: a list that ran out is passed over, and used again") {
         CHECK(warm.take(0, 65 * 1024, 256) == &high);
         CHECK(warm.take(0, 65 * 1024, 256) == nullptr);
     }
-    CHECK_FALSE(warm.drain([](block*) {}));
+    CHECK_FALSE(warm.drain(256, [](block*) {}));
     put(warm, low);
-    CHECK(warm.drain([&](block* b) { CHECK(b == &low); }));
+    CHECK(warm.drain(256, [&](block* b) { CHECK(b == &low); }));
 }
 
 TEST_CASE("warm_blocks: what a capture used does not rest for its stream") {
@@ -99,8 +99,21 @@ TEST_CASE("warm_blocks: drained, all of them come once, and moved from, none") {
     for (block& b : all) { put(warm, b); }
     warm_blocks moved   = std::move(warm);
     std::size_t drained = 0;
-    CHECK_FALSE(warm.drain([&](block*) { ++drained; }));
-    CHECK(moved.drain([&](block*) { ++drained; }));
+    CHECK_FALSE(warm.drain(256, [&](block*) { ++drained; }));
+    CHECK(moved.drain(256, [&](block*) { ++drained; }));
     CHECK(drained == all.size());
-    CHECK_FALSE(moved.drain([&](block*) { ++drained; }));
+    CHECK_FALSE(moved.drain(256, [&](block*) { ++drained; }));
+}
+
+TEST_CASE("warm_blocks: drained from a size on, what is smaller goes on resting") {
+    warm_blocks warm;
+    block       small = given_back(0x100000, 4096, 0),
+          large       = given_back(0x200000, warm_blocks::bulky, 0),
+          other       = given_back(0x300000, 1 << 20, 3);
+    for (block* b : {&small, &large, &other}) { put(warm, *b); }
+    std::vector<block*> came;
+    CHECK(warm.drain(warm_blocks::bulky, [&](block* b) { came.push_back(b); }));
+    CHECK(came == std::vector<block*>{&large, &other});
+    CHECK_FALSE(warm.drain(warm_blocks::bulky, [&](block* b) { came.push_back(b); }));
+    CHECK(warm.take(0, 4096, 256) == &small);
 }

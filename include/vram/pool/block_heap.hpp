@@ -419,17 +419,19 @@ private:
     /// Hands out the first bytes of a free block that is not all of it, nor the first of its chunk.
     /// The rest keeps the note, and nearly always the bin.
     block* take_front(block* rest, std::size_t bytes) noexcept {
-        block* const b      = blocks_.make();
-        b->address          = rest->address;
-        b->bytes            = bytes;
-        b->before           = rest->before;
-        b->after            = rest;
-        b->bare             = rest->bare;
-        b->apart            = apart_;
-        rest->before->after = b;
-        rest->before        = b;
+        block* const         b      = blocks_.reuse();
+        block* const         before = rest->before;
+        std::uintptr_t const start  = rest->address;
+        b->address                  = start;
+        b->bytes                    = bytes;
+        b->before                   = before;
+        b->after                    = rest;
+        b->bare                     = rest->bare;
+        b->apart                    = apart_;
+        before->after               = b;
+        rest->before                = b;
+        rest->address               = start + bytes;
         free_.resize(rest, rest->bytes - bytes);
-        rest->address += bytes;
         if (rest->slot == block::several) {
             rest->note->what.drop_before(rest->address);
             if (rest->note->what.empty()) { release(rest); }

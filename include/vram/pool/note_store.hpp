@@ -57,10 +57,15 @@ public:
 
     /// A fresh note; room was made by `reserve`.
     [[nodiscard]] Note* make() noexcept {
+        Note* const note = reuse();
+        *note            = Note{};
+        return note;
+    }
+    /// The same with what was in it, for who fills in all that is looked at.
+    [[nodiscard]] Note* reuse() noexcept {
         Note* const note = unused_;
         unused_          = static_cast<Note*>(note->next);
         --count_;
-        *note = Note{};
         return note;
     }
     void put_back(Note* note) noexcept {

@@ -431,7 +431,7 @@ private:
             if (place.where != nullptr && place.cost == 0) {
                 return (captured ? hand_out_kept(r, place) : hand_out(r, place))->pointer();
             }
-            if (cool()) {       // what rests may do, alone or joined to something
+            if (cool_for(r)) {  // what rests may do, alone or joined to something
                 heap.reserve(); // which may have used up notes
                 continue;
             }
@@ -534,7 +534,13 @@ private:
     }
     /// Gives what rests to the heap. Whether there was anything.
     bool cool() noexcept {
-        return warm_.drain([&](block* b) { join(b); });
+        return warm_.drain(bins::granule, [&](block* b) { join(b); });
+    }
+    /// The same for a request. For a small one the small blocks go on resting where others do: they
+    /// are many, hold little, and would only be cut again.
+    bool cool_for(request const& r) noexcept {
+        bool const small = r.bytes <= warm_blocks::largest;
+        return (small && warm_.drain(warm_blocks::bulky, [&](block* b) { join(b); })) || cool();
     }
     /// Whether a block is out, for these bytes at that alignment.
     [[nodiscard]] static bool handed_out_as(block const* b, std::size_t bytes,

@@ -24,8 +24,9 @@ namespace vram {
 /// Cost      `take` and `put` a few instructions, at any number of blocks; `drain` that number
 class warm_blocks {
 public:
-    static constexpr std::size_t largest = 1_MiB;  ///< larger ones are joined at once
-    static constexpr std::size_t slack   = 28_KiB; ///< no block is more too large
+    static constexpr std::size_t largest = 1_MiB;   ///< larger ones are joined at once
+    static constexpr std::size_t bulky   = 128_KiB; ///< a few of these hold most of the bytes
+    static constexpr std::size_t slack   = 28_KiB;  ///< no block is more too large
 
     warm_blocks() = default;
     warm_blocks(warm_blocks&& other) noexcept { *this = static_cast<warm_blocks&&>(other); }
@@ -54,12 +55,13 @@ public:
         b->now = block::state::resting;
         ways_[slot % ways].push(bins::of(bytes), b);
     }
-    /// Calls `give(block)` with each, and keeps none. Whether there were any.
+    /// Calls `give(block)` with each that is in a list for at least `least` bytes, and keeps none of
+    /// them. Whether there were any.
     template <class Give>
-    bool drain(Give const& give) noexcept {
+    bool drain(std::size_t least, Give const& give) noexcept {
         bool any = false;
         for (way& each : ways_) {
-            for (std::size_t i = each.next(0); i != lists; i = each.next(i)) {
+            for (std::size_t i = each.next(bins::of(least)); i != lists; i = each.next(i)) {
                 give(each.pop(i));
                 any = true;
             }
