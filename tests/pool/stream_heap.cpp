@@ -244,3 +244,21 @@ TEST_CASE("stream_heap: a byte that two streams may still use is pending once") 
     CHECK(heap.usage(all_of).pending == 10 * 4096);
     CHECK(heap.usage(all_of).largest_free == 10 * 4096);
 }
+
+TEST_CASE("stream_heap: small blocks go on resting where larger ones that rest will do") {
+    fixture     f;
+    sim_stream  s;
+    void* const low   = f.take(s, 512 << 10);
+    void* const small = f.take(s, 4096);
+    void* const high  = f.take(s, 500 << 10);
+    f.give(s, low, 512 << 10);
+    f.give(s, small, 4096);
+    f.give(s, high, 500 << 10);
+    void* const p = f.take(s, 400 << 10);
+    CHECK(p == high);
+    CHECK(f.heap.take_quick(s, 4096, 256)->pointer() == small); // which was not joined
+    f.give(s, small, 4096);
+    f.give(s, p, 400 << 10);
+    CHECK(f.take(s, 1 << 20) == low); // and is now
+    f.give(s, low, 1 << 20);
+}

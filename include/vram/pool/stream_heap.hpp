@@ -537,10 +537,11 @@ private:
         return warm_.drain(bins::granule, [&](block* b) { join(b); });
     }
     /// The same for a request. For a small one the small blocks go on resting where others do: they
-    /// are many, hold little, and would only be cut again.
+    /// are many, hold little, and would only be cut again. Not where chunks grow at their ends,
+    /// which should stay as low as they can.
     bool cool_for(request const& r) noexcept {
-        bool const small = r.bytes <= warm_blocks::largest;
-        return (small && warm_.drain(warm_blocks::bulky, [&](block* b) { join(b); })) || cool();
+        bool const few = !InPlace && r.bytes <= warm_blocks::largest;
+        return (few && warm_.drain(warm_blocks::bulky, [&](block* b) { join(b); })) || cool();
     }
     /// Whether a block is out, for these bytes at that alignment.
     [[nodiscard]] static bool handed_out_as(block const* b, std::size_t bytes,
