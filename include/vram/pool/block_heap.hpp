@@ -562,24 +562,28 @@ private:
         refresh(b, settled);
         refresh(gone, settled);
         if (b->slot == block::nobody && gone->slot == block::nobody) { return true; }
-        bool const noted = b->slot == block::several || gone->slot == block::several;
-        if (!noted && notes_.empty()) { return false; }
-        tags all = b->waits_for();
-        if (!all.merge(gone->waits_for(), settled)) { return false; }
-        release(gone);
+        if (b->slot == block::several) {
+            if (!b->note->what.merge(gone->waits_for(), settled)) { return false; }
+            release(gone);
+        } else if (gone->slot == block::several) {
+            if (!gone->note->what.merge(b->waits_for(), settled)) { return false; }
+            b->note = gone->note;
+            b->slot = std::exchange(gone->slot, block::nobody);
+        } else {
+            if (notes_.empty()) { return false; }
+            tags both = b->waits_for();
+            (void)both.merge(gone->waits_for(), settled); // there is room for two
+            note(b, both);
+            gone->slot = block::nobody;
+        }
         std::uintptr_t const from = b->address < gone->address ? b->address : gone->address;
-        tag const* const     only = all.begin();
-        if (only + 1 == all.end() && only->begin <= from &&
+        tag const* const     only = b->note->what.begin();
+        if (only + 1 == b->note->what.end() && only->begin <= from &&
             only->end - from >= b->bytes + gone->bytes) {
+            tag const whole = *only;
             release(b);
-            hold(b, *only);
-            return true;
+            hold(b, whole);
         }
-        if (b->slot != block::several) {
-            b->slot = block::several;
-            b->note = notes_.make();
-        }
-        b->note->what = all;
         return true;
     }
     /// Forgets what is settled.

@@ -31,8 +31,8 @@ public:
         return *this;
     }
 
-    /// Takes in what `other` holds, dropping what `settled(tag)` calls done. Where there is no
-    /// room, pieces of one stream become one piece that spans them and waits for the latest; where
+    /// Takes in what `other` holds. Where there is no room, what `settled(tag)` calls done is dropped,
+    /// and pieces of one stream become one piece that spans them and waits for the latest; where
     /// that is not enough, false, and nothing has changed.
     template <class Settled>
     [[nodiscard]] bool merge(tags const& other, Settled const& settled) noexcept {
@@ -41,8 +41,9 @@ public:
             *this = other;
             return true;
         }
-        if (size_ == 1 && other.size_ == 1 && join(items_, 1, other.items_[0], false) == 1) {
-            return true; // a stream that frees neighbours: nearly always
+        if (other.size_ == 1 && size_ < most) { // nearly always
+            size_ = join(items_, size_, other.items_[0], false);
+            return true;
         }
         tag         all[2 * most];
         std::size_t count = 0;
