@@ -242,3 +242,36 @@ TEST_CASE("clocks: a stream that is passed over has nothing to be had until some
     all.look_again();
     CHECK(all.of(held, &all.of(b), false) == sim_clocks::a_wait);
 }
+
+TEST_CASE("clocks: streams that take turns are known, each by its own clock, until they retire") {
+    sim_node                        node;
+    sim_clocks                      all{true}; // by name, which a new stream may have again
+    std::vector<sim_stream>         streams(12);
+    std::vector<sim_clocks::clock*> its;
+    for (sim_stream& s : streams) {
+        CHECK(all.known(s) == nullptr);
+        its.push_back(&all.of(s));
+        CHECK(all.known(s) == its.back());
+    }
+    std::size_t known = 0;
+    for (int turn = 0; turn < 3; ++turn) {
+        for (std::size_t i = 0; i < streams.size(); ++i) {
+            auto* const told = all.known(streams[i]);
+            CHECK_UNARY(told == nullptr || told == its[i]);
+            known += told != nullptr;
+            CHECK_UNARY(&all.of(streams[i]) == its[i]);
+        }
+    }
+    CHECK(known != 0); // though not all have a seat
+    for (sim_stream& s : streams) {
+        (void)all.of(s);
+        all.retire(s);
+        CHECK_UNARY(all.known(s) == nullptr);
+    }
+    sim_clocks moved{std::move(all)};
+    CHECK(moved.size() == 12);
+    (void)moved.of(streams[0]);
+    sim_clocks there{std::move(moved)};
+    CHECK(there.known(streams[0]) == &there.of(streams[0]));
+    CHECK(moved.known(streams[0]) == nullptr);
+}

@@ -172,7 +172,7 @@ TEST_CASE("stream_heap: a wait on the host for parts of a block leaves no note o
 TEST_CASE(
     "stream_heap: what is at hand is found by its stream alone, and only as it was asked for") {
     fixture               f;
-    sim_stream            a, b;
+    sim_stream            a, b, never_seen;
     constexpr std::size_t all  = 1 << 20;
     void*                 p    = f.take(a, all);
     auto                  held = f.lock.hold();
@@ -186,7 +186,7 @@ TEST_CASE(
     CHECK_FALSE(f.heap.give_quick(out, 256, 256, a));
     CHECK_FALSE(f.heap.give_quick(out, all, 512, a));
     CHECK_FALSE(f.heap.give_quick(nullptr, all, 256, a));
-    CHECK_FALSE(f.heap.give_quick(out, all, 256, b)); // not the stream that came last
+    CHECK_FALSE(f.heap.give_quick(out, all, 256, never_seen));
     CHECK(f.heap.live_bytes() == all);
     CHECK(f.heap.give_quick(out, all, 256, a));
     CHECK(f.heap.live_bytes() == 0);

@@ -46,6 +46,7 @@ public:
         crowd_      = std::exchange(other.crowd_, 16);
         closed_     = std::exchange(other.closed_, false);
         recent_key_ = std::exchange(other.recent_key_, 0);
+        for (std::size_t i = 0; i < seats; ++i) { seats_[i] = std::exchange(other.seats_[i], {}); }
         return *this;
     }
     ~clocks() { drop(); }
@@ -56,9 +57,10 @@ public:
         return recent_key_ == key ? *recent_ : find(s, key);
     }
 
-    /// The clock of the stream that was asked for last, if it is that one, or null.
-    [[nodiscard]] clock* known(stream s) const {
-        if (recent_key_ != key_of(s)) { return nullptr; }
+    /// The clock of a stream that was asked for lately, or null.
+    [[nodiscard]] clock* known(stream s) {
+        std::uint64_t const key = key_of(s);
+        if (recent_key_ != key) [[unlikely]] { return known_before(key); }
         if (recent_ == nullptr) { __builtin_unreachable(); } // spares who asks for null a look
         return recent_;
     }
@@ -237,6 +239,17 @@ public:
     }
 
 private:
+    static constexpr std::size_t seats = 8;
+
+    /// A clock, by the key of its stream; 0, which is no key: none.
+    struct seat {
+        std::uint64_t key = 0;
+        clock*        who = nullptr;
+    };
+    [[nodiscard]] static std::size_t seat_of(std::uint64_t key) noexcept {
+        return static_cast<std::size_t>(key * 0x9E3779B97F4A7C15U >> 61);
+    }
+
     template <class Guard>
     static void finish(clock& other, std::uint64_t epoch, Guard& guard) {
         auto&               e     = other.covering(epoch);
@@ -264,11 +277,22 @@ private:
         return by_name_ ? stream_key<Platform>::named(s) : stream_key<Platform>::lasting(s);
     }
     [[gnu::noinline]] clock& find(stream s, std::uint64_t key) {
-        clock* found = by_key_.find(key);
+        clock* found = known_before(key);
+        if (found != nullptr) { return *found; }
+        found = by_key_.find(key);
         if (found == nullptr) { found = &meet(s, key); }
-        recent_     = found;
-        recent_key_ = key;
+        seats_[seat_of(key)] = {key, found};
+        recent_              = found;
+        recent_key_          = key;
         return *found;
+    }
+    /// The clock in the seat of a stream, if it is that stream's, which comes last now, or null.
+    [[gnu::noinline]] clock* known_before(std::uint64_t key) noexcept {
+        seat const& its = seats_[seat_of(key)];
+        if (its.key != key) { return nullptr; }
+        recent_     = its.who;
+        recent_key_ = key;
+        return its.who;
     }
     /// A clock for a stream not met before: one that nobody needs any more, or a new one.
     clock& meet(stream s, std::uint64_t key) {
@@ -293,6 +317,7 @@ private:
     void forget(clock& gone) noexcept {
         by_key_.erase(gone.key());
         gone.end();
+        seats_[seat_of(gone.key())] = {};
         if (recent_ == &gone) { recent_key_ = 0; }
     }
     void drop() noexcept {
@@ -305,7 +330,8 @@ private:
     bool               by_name_;
     clock*             recent_     = nullptr; ///< asked for last
     std::uint64_t      recent_key_ = 0;       ///< of its stream; 0, which is no key: of none
-    bool               closed_     = false;   ///< some streams are passed over
+    seat               seats_[seats];         ///< of streams that take turns, mostly one each
+    bool               closed_ = false;       ///< some streams are passed over
     std::size_t crowd_ = 16; ///< so many clocks, and a free one is looked for before one is made
 };
 
