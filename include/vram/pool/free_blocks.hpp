@@ -166,6 +166,18 @@ public:
     }
 
 private:
+    /// What it costs to have [from, to) of what `held` is noted of.
+    template <class Price>
+    static unsigned priced(tags const& held, std::uintptr_t from, std::uintptr_t to,
+                           Price const& price) {
+        unsigned worst = 0;
+        for (tag const& t : held) {
+            if (!t.overlaps(from, to)) { continue; }
+            unsigned const one = price(t.slot, t.epoch);
+            worst              = one > worst ? one : worst;
+        }
+        return worst;
+    }
     static constexpr std::uint16_t among_tails = bins::count; ///< `block::bin`
 
     /// The block that came last to a bin, or where that is none to the ends of chunks, or null.
@@ -183,10 +195,7 @@ private:
                                                            Price const& price) noexcept {
         if (b.bare) { return false; }
         if (b.slot != block::several) { return price(b.slot, b.epoch) == 0; }
-        for (tag const& t : b.note->what) {
-            if (t.begin < b.address + bytes && price(t.slot, t.epoch) != 0) { return false; }
-        }
-        return true;
+        return priced(b.note->what, b.address, b.address + bytes, price) == 0;
     }
     template <class Price>
     [[nodiscard]] fit find_in_bins(std::size_t bytes, std::size_t alignment, Price const& price,
@@ -238,7 +247,7 @@ private:
         std::uintptr_t const start = align(from, alignment);
         if (start > b->end() || b->end() - start < bytes || b->bare) { return {.cost = unusable}; }
         if (b->slot != block::several) { return {b, start, priced(*b, price)}; }
-        return {b, start, price(b->note->what.within(start, start + bytes))};
+        return {b, start, priced(b->note->what, start, start + bytes, price)};
     }
     /// The lowest of the cheapest places at the end of a chunk: its front, or behind a part that
     /// somebody waits for, which would else bar all the rest.
@@ -262,7 +271,7 @@ private:
         }
         tags const&          held = b->note->what;
         std::uintptr_t const last = align_down(b->end() - bytes, alignment);
-        fit const            back{b, last, price(held.within(last, last + bytes))};
+        fit const            back{b, last, priced(held, last, last + bytes, price)};
         if (back.cost < front.cost) { return back; }
         return front.cost < unusable ? front : fit{.cost = unusable};
     }
