@@ -118,6 +118,7 @@ private:
             for (tape const& t : tapes_) {
                 v_.at_most(t.name, name, "ns, warm", r_.value(t.name, name, "ns_per_op"), 30);
             }
+            v_.at_most(mean, name, "ns, warm", mean_time(name), 30);
         }
         footprints(name, "reserved / live: the better of PyTorch and RMM's pool",
                    {"torch", "rmm::pool"}, 1.15);
