@@ -185,6 +185,37 @@ TEST_CASE("stream_clock: what is covered quickly costs an event, and nothing whe
     CHECK(c.events() == 1);
 }
 
+TEST_CASE("stream_clock: a stream that was idle is asked itself, and has no event while it is") {
+    sim_node     node;
+    sim_stream   s;
+    clock_of_sim c{s, s.id(), 0};
+    (void)c.mark();
+    c.cover_quickly(); // not known to be idle
+    c.poll();
+    CHECK(c.events() == 1);
+    auto epoch = c.mark();
+    c.cover_quickly();
+    CHECK(c.done(epoch));
+    CHECK(c.events() == 1);
+    hold(s, 9ms);
+    for (std::uint64_t events = 2; events < 4; ++events) { // nor asked twice while it is not
+        epoch = c.mark();
+        c.cover_quickly();
+        c.poll();
+        CHECK(c.covered(epoch));
+        CHECK_FALSE(c.done(epoch));
+        CHECK(c.events() == events);
+    }
+    CHECK(node.figures().queries == 5); // an event, the stream twice, and an event twice
+    s.synchronize();
+    c.poll();
+    CHECK(c.done(epoch));
+    epoch = c.mark();
+    c.cover_quickly();
+    CHECK(c.done(epoch));
+    CHECK(c.events() == 3);
+}
+
 TEST_CASE("stream_clock: a stream that died is not waited for by who only asks") {
     sim_node     node{{.on_report = sim_on_report::collect}};
     auto         gone = std::make_unique<sim_stream>();

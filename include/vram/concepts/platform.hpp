@@ -43,6 +43,13 @@ concept has_events =
         P::synchronize(c);
     };
 
+/// Streams that can be asked themselves whether all their work is done, for less than an event
+/// costs.
+template <class P>
+concept asks_streams = requires(typename P::stream s) {
+    { P::done(s) } -> std::same_as<bool>;
+};
+
 /// Devices: plain values. Each host thread has a current one; `device_guard` changes it for a
 /// scope.
 template <class P>

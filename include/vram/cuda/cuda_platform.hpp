@@ -79,7 +79,8 @@ struct cuda_platform : cuda_ranges {
     [[nodiscard]] static device device_of(stream s) { return s.device(); }
     [[nodiscard]] static bool   capturing(stream s) { return s.capturing(); }
 
-    static void synchronize(stream s) { s.synchronize(); }
+    static void               synchronize(stream s) { s.synchronize(); }
+    [[nodiscard]] static bool done(stream s) { return s.done(); }
 
     /// A non-blocking one; lower is more urgent.
     [[nodiscard]] static own_stream stream_of(device d, int priority) {
@@ -128,6 +129,7 @@ struct cuda_platform : cuda_ranges {
 
 static_assert(platform<cuda_platform> && batched_copies<cuda_platform> &&
               stream_marks<cuda_platform>);
-static_assert(knows_memory<cuda_platform> && knows_page_tables<cuda_platform>);
+static_assert(knows_memory<cuda_platform> && knows_page_tables<cuda_platform> &&
+              asks_streams<cuda_platform>);
 
 } // namespace vram

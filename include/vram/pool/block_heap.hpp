@@ -563,16 +563,17 @@ private:
         refresh(gone, settled);
         if (b->slot == block::nobody && gone->slot == block::nobody) { return true; }
         if (b->slot == block::several) {
-            if (!b->note->what.merge(gone->waits_for(), settled)) { return false; }
+            if (!add(b->note->what, *gone, settled)) { return false; }
             release(gone);
         } else if (gone->slot == block::several) {
-            if (!gone->note->what.merge(b->waits_for(), settled)) { return false; }
+            if (!add(gone->note->what, *b, settled)) { return false; }
             b->note = gone->note;
             b->slot = std::exchange(gone->slot, block::nobody);
         } else {
             if (notes_.empty()) { return false; }
-            tags both = b->waits_for();
-            (void)both.merge(gone->waits_for(), settled); // there is room for two
+            tags both;
+            (void)add(both, *b, settled); // there is room for two
+            (void)add(both, *gone, settled);
             note(b, both);
             gone->slot = block::nobody;
         }
@@ -585,6 +586,13 @@ private:
             hold(b, whole);
         }
         return true;
+    }
+    /// Adds what a block waits for.
+    template <class Settled>
+    [[nodiscard]] static bool add(tags& to, block const& b, Settled const& settled) noexcept {
+        if (b.slot == block::nobody) { return true; }
+        if (b.slot == block::several) { return to.merge(b.note->what, settled); }
+        return to.merge(tags{{b.address, b.end(), b.epoch, b.slot}}, settled);
     }
     /// Forgets what is settled.
     template <class Settled>

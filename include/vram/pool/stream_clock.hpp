@@ -4,9 +4,10 @@
 /// \file
 /// `stream_clock` knows how far one stream has come with what was freed on it.
 
-#include <vram/base/error.hpp>      // report_error
-#include <vram/pool/heap_array.hpp> // heap_array
-#include <vram/pool/tag.hpp>        // tag
+#include <vram/base/error.hpp>        // report_error
+#include <vram/concepts/platform.hpp> // asks_streams
+#include <vram/pool/heap_array.hpp>   // heap_array
+#include <vram/pool/tag.hpp>          // tag
 
 #include <cstddef> // size_t
 #include <cstdint> // uint64_t
@@ -75,7 +76,8 @@ public:
     void poll() {
         while (count_ != 0) {
             entry& oldest = entries_[order_[0]];
-            if (oldest.epoch > done_ && !Platform::done(oldest.what)) { return; }
+            idle_         = oldest.epoch <= done_ || Platform::done(oldest.what);
+            if (!idle_) { return; }
             pass(oldest.epoch);
             unlist(0);
         }
@@ -104,10 +106,15 @@ public:
     [[nodiscard]] bool covered(std::uint64_t epoch) const noexcept { return epoch < epoch_; }
     /// Has an event cover all that was freed, but where that would take a wait, or more than an
     /// event: while a graph is captured, for a name that may be another stream's, for one that
-    /// died.
+    /// died. A stream that had nothing to do when it was asked last is asked itself, and where it
+    /// still has nothing to do there is no event.
     void cover_quickly() noexcept {
         try {
             if (!marked_ || !still_named() || Platform::capturing(stream_)) { return; }
+            if constexpr (asks_streams<Platform>) {
+                if (idle_ && Platform::done(stream_)) { return end_epoch(); }
+                idle_ = false;
+            }
         } catch (...) { return; }
         try_record();
     }
@@ -245,6 +252,7 @@ private:
     std::uint64_t             waits_  = 0;
     bool                      marked_ = false; ///< something was freed in this epoch
     bool                      alive_  = true;
+    bool                      idle_   = false;         ///< so it was when somebody asked
     bool                      keeps_  = false;         ///< a captured graph uses memory freed here
     std::uint64_t             closed_ = tag::captured; ///< what is freed from then on, for now
     std::size_t               count_  = 0;
