@@ -615,7 +615,7 @@ TEST_CASE(
                 made += doubles::host_allocations() - before;
             };
             heap.add(at(base), granules * 256, 256, {});
-            for (int i = 0; i < 30000; ++i) {
+            for (int i = 0; i < 50000; ++i) {
                 std::size_t const asker = random() % 3;
                 struct {
                     std::size_t    asker;
@@ -633,7 +633,7 @@ TEST_CASE(
                     }
                 } const price{asker, cost};
                 auto const dice = random() % 64;
-                if (dice < 30) {
+                if (dice < 32) {
                     std::size_t const bytes = 256 * (1 + random() % (random() % 4 == 0 ? 8 : 3));
                     unsigned          waits = 0;
                     block*            b     = nullptr;
@@ -643,6 +643,7 @@ TEST_CASE(
                         if (armed.defuse()) { FAIL("a host allocation"); }
                     }
                     if (b == nullptr) {
+                        (void)heap.was_strewn();
                         make_room();
                         auto const place =
                             heap.find(bytes, 256U << random() % 2, price, dice % 2 == 0);
@@ -661,7 +662,7 @@ TEST_CASE(
                     block* const      b     = out[index];
                     out[index]              = out.back();
                     out.pop_back();
-                    std::uint64_t const epoch = random() % 8 == 0 ? tag::captured : ++now;
+                    std::uint64_t const epoch = random() % 32 == 0 ? tag::captured : ++now;
                     std::size_t const   count = b->bytes / 256;
                     std::size_t const   part  = dice < 34 ? random() % (count + 1) : count;
                     label* const        held  = held_by(*b);
@@ -687,11 +688,11 @@ TEST_CASE(
                 } else if (dice == 61) {
                     done = now - random() % (now - done + 1);
                     if (random() % 2 == 0) { heap.tidy(over); }
-                } else if (dice == 62 && random() % 4 == 0) {
+                } else if (dice == 62) {
                     auto const kept = [](tag const& t) { return t.epoch == tag::captured; };
                     heap.drop(kept);
                     for (label& l : model) { l = l.epoch == tag::captured ? label{} : l; }
-                } else if (dice == 63 && random() % 4 == 0) {
+                } else if (dice == 63 && random() % 8 == 0) {
                     heap.keep_for_capture(asker);
                     for (label& l : model) {
                         // What is done by now may have been dropped, or not.
