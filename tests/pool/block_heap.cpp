@@ -731,3 +731,99 @@ TEST_CASE(
         }
     }
 }
+
+TEST_CASE(
+    "block_heap: what is left of a block whose front is taken waits for what it did, no more") {
+    constexpr auto costs_nothing = [](auto const&...) { return 0U; };
+    block_heap     heap;
+    heap.add(at(0x100000), 16 * 256, 256, {});
+    take(heap, 256);
+    block* const low  = take(heap, 4 * 256);
+    block* const high = take(heap, 4 * 256);
+    take(heap, 7 * 256);
+    give(heap, high, {}, never);
+    give(heap, low, tags{{low->address, low->end(), 1, 1}}, never);
+    block* b = heap.take_quick(4 * 256, 1, costs_nothing);
+    CHECK(b->address == 0x100000 + 256);
+    CHECK(b->after->slot == block::nobody);
+    std::uint64_t before = 0;
+    for (int i = 0; i < 500; ++i) { // more often than notes are made at a time
+        if (i == 10) { before = doubles::host_allocations(); }
+        std::uint64_t const epoch = 1 + static_cast<std::uint64_t>(i);
+        give(heap, b, tags{{b->address, b->end(), epoch, 2}}, never);
+        b = heap.take_quick(8 * 256, 2, costs_nothing);
+        REQUIRE(b != nullptr);
+        give(heap, b, tags{{b->address, b->end(), epoch, 2}}, never);
+        b = heap.take_quick(4 * 256, 2, costs_nothing);
+        give(heap, b, tags{{b->address, b->end(), epoch, 1}}, never);
+        b = heap.take_quick(4 * 256, 1, costs_nothing);
+        give(heap, b, tags{{b->address, b->end(), epoch, 2}}, never); // one has all of it again
+        block const* const whole = heap.chunks()[0].first->after;
+        CHECK(whole->bytes == 8 * 256);
+        CHECK(whole->slot == 2);
+        b = heap.take_quick(4 * 256, 2, costs_nothing);
+    }
+    CHECK(doubles::host_allocations() == before);
+    CHECK(sound(heap));
+}
+
+TEST_CASE(
+    "block_heap: what comes back before a chunk's end joins it, and what is free before both") {
+    block_heap heap{true};
+    heap.add(at(0x100000), 8 * 256, 256, {});
+    block* const first  = take(heap, 256);
+    block* const second = take(heap, 256);
+    block* const third  = take(heap, 256);
+    give(heap, second, {}, never);
+    give(heap, third, {}, never);
+    CHECK(first->after == end_of_chunk(heap));
+    CHECK(end_of_chunk(heap)->bytes == 7 * 256);
+    CHECK(sound(heap));
+}
+
+TEST_CASE("block_heap: where no note is left, what needs no new one joins all the same") {
+    block_heap          heap{true};
+    std::vector<block*> pieces;
+    heap.add(at(0x100000), 1 << 20, 256, {});
+    for (std::size_t i = 0; i < 2000; ++i) { pieces.push_back(take(heap, 256)); }
+    block* const last = take(heap, end_of_chunk(heap)->bytes);
+    heap.add(at(0x300000), 4096, 256, {});
+    block* const  whole = take(heap, 4096);
+    block* const  noted = pieces[1991];
+    std::uint64_t all   = last->bytes;
+    heap.reserve();
+    tags parts{{noted->address, noted->address + 100, 1, 0}};
+    CHECK(parts.merge(tags{{noted->address + 100, noted->end(), 1, 1}}, never));
+    heap.hold(noted, parts);
+    auto const give_back = [&](block* b, std::size_t slot) {
+        block_heap::hold(b, {b->address, b->end(), 1, slot});
+        heap.give(b, never);
+    };
+    for (std::size_t i = 0; i < 1980; i += 3) {
+        give_back(pieces[i], 0);
+        give_back(pieces[i + 1], 1);
+    }
+    REQUIRE(pieces[1977]->bytes == 256); // it would need a note
+    give_back(pieces[1990], 2);
+    heap.give(noted, never); // which has one
+    CHECK(pieces[1990]->bytes == 512);
+    give_back(last, 5);
+    CHECK(end_of_chunk(heap)->bytes == all);
+    CHECK(end_of_chunk(heap)->slot == 5);
+    give_back(whole, 6);
+    CHECK(heap.chunks()[1].idle());
+    CHECK(sound(heap));
+}
+
+TEST_CASE("block_heap: when all of many blocks are back they are put together before the next") {
+    block_heap          heap;
+    std::vector<block*> out;
+    heap.add(at(0x100000), 1 << 16, 256, {});
+    for (int i = 0; i < 64; ++i) { out.push_back(take(heap, 256)); }
+    for (block* const b : out) { give(heap, b, {}, never); }
+    heap.reserve();
+    CHECK(heap.take_quick(256, 0, clean) == nullptr);
+    CHECK(heap.was_strewn());
+    CHECK_FALSE(heap.was_strewn());
+    CHECK(heap.take_quick(256, 0, clean) != nullptr);
+}
