@@ -827,3 +827,12 @@ TEST_CASE("block_heap: when all of many blocks are back they are put together be
     CHECK_FALSE(heap.was_strewn());
     CHECK(heap.take_quick(256, 0, clean) != nullptr);
 }
+
+TEST_CASE("block_heap: the end of a chunk of which all is out waits for nobody") {
+    block_heap heap{true};
+    heap.add(at(0x100000), 4096, 256, tags{{0x100000, 0x101000, 5, 1}});
+    heap.reserve();
+    CHECK(heap.take_quick(4096, 1, clean) != nullptr);
+    CHECK(end_of_chunk(heap)->bytes == 0);
+    CHECK(end_of_chunk(heap)->slot == block::nobody);
+}

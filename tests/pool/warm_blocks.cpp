@@ -135,3 +135,12 @@ TEST_CASE("warm_blocks: a list that was looked at in vain, or had another, loses
     CHECK(warm.drain(256, [&](block* b) { came.push_back(b); }));
     CHECK(came == std::vector<block*>{&low, &first});
 }
+
+TEST_CASE("warm_blocks: a larger block too is only its stream's, and at the alignment") {
+    warm_blocks warm;
+    block       b = given_back(0x100200, 9 * 1024, 4);
+    put(warm, b);
+    CHECK(warm.take(8, 8 * 1024, 256) == nullptr); // the same way as 4
+    CHECK(warm.take(4, 8 * 1024, 1024) == nullptr);
+    CHECK(warm.take(4, 8 * 1024, 512) == &b);
+}
