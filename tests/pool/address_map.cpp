@@ -93,3 +93,13 @@ TEST_CASE("address_map: where it says that there is room nothing is allocated") 
     }
     for (std::uint64_t i = 0; i < 100'000; ++i) { CHECK_UNARY(map.find(i * 256) == &value); }
 }
+
+TEST_CASE("address_map: there is room for a quarter of the smallest table, and what is not there "
+          "is told") {
+    address_map<int> map;
+    int              value = 0;
+    map.reserve(1);
+    while (map.has_room()) { map.insert(map.size(), &value); }
+    CHECK(map.size() == 32);
+    CHECK(map.find(map.size()) == nullptr);
+}

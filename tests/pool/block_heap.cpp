@@ -586,3 +586,253 @@ TEST_CASE("block_heap: chunks that come and go use the same notes again") {
     }
     CHECK(doubles::host_allocations() == before);
 }
+
+TEST_CASE(
+    "block_heap: who may still be using which byte is what a model says, whoever joins what") {
+    struct label {
+        std::size_t   slot  = block::nobody;
+        std::uint64_t epoch = 0;
+    };
+    constexpr std::uintptr_t base = 0x100000;
+    for (std::size_t const granules : {std::size_t{tags::most}, std::size_t{60}}) {
+        bool const exact = granules <= tags::most; // then no tags span what they do not hold
+        for (bool const in_place : {false, true}) {
+            std::mt19937_64     random{granules + in_place};
+            block_heap          heap{in_place};
+            std::vector<label>  model(granules);
+            std::vector<block*> out;
+            std::uint64_t       now = 1, done = 0, made = 0;
+            auto const          over = [&](tag const& t) { return t.epoch <= done; };
+            auto const cost = [&](std::size_t asker, std::size_t slot, std::uint64_t epoch) {
+                if (slot == block::nobody || epoch <= done) { return 0U; }
+                if (epoch == tag::captured) { return block_heap::unusable; }
+                return slot == asker ? 0U : 1U;
+            };
+            auto const held_by   = [&](block const& b) { return &model[(b.address - base) / 256]; };
+            auto const make_room = [&] {
+                std::uint64_t const before = doubles::host_allocations();
+                heap.reserve();
+                made += doubles::host_allocations() - before;
+            };
+            heap.add(at(base), granules * 256, 256, {});
+            for (int i = 0; i < 50000; ++i) {
+                std::size_t const asker = random() % 3;
+                struct {
+                    std::size_t    asker;
+                    decltype(cost) of;
+
+                    unsigned operator()(std::size_t slot, std::uint64_t epoch) const {
+                        return of(asker, slot, epoch);
+                    }
+                    unsigned operator()(tags const& held) const {
+                        unsigned worst = 0;
+                        for (tag const& t : held) {
+                            worst = std::max(worst, of(asker, t.slot, t.epoch));
+                        }
+                        return worst;
+                    }
+                } const price{asker, cost};
+                auto const dice = random() % 64;
+                if (dice < 32) {
+                    std::size_t const bytes = 256 * (1 + random() % (random() % 4 == 0 ? 8 : 3));
+                    unsigned          waits = 0;
+                    block*            b     = nullptr;
+                    if (dice < 20) {
+                        doubles::bombing armed{1};
+                        b = heap.take_quick(bytes, asker, price);
+                        if (armed.defuse()) { FAIL("a host allocation"); }
+                    }
+                    if (b == nullptr) {
+                        (void)heap.was_strewn();
+                        make_room();
+                        auto const place =
+                            heap.find(bytes, 256U << random() % 2, price, dice % 2 == 0);
+                        if (place.where == nullptr) { continue; }
+                        waits = place.cost;
+                        b     = heap.take(place, bytes);
+                    }
+                    for (std::size_t g = 0; g < bytes / 256; ++g) {
+                        label& was = held_by(*b)[g];
+                        if (cost(asker, was.slot, was.epoch) > waits) { FAIL("in use"); }
+                        was = {};
+                    }
+                    out.push_back(b);
+                } else if (dice < 60 && !out.empty()) {
+                    std::size_t const index = random() % out.size();
+                    block* const      b     = out[index];
+                    out[index]              = out.back();
+                    out.pop_back();
+                    std::uint64_t const epoch = random() % 32 == 0 ? tag::captured : ++now;
+                    std::size_t const   count = b->bytes / 256;
+                    std::size_t const   part  = dice < 34 ? random() % (count + 1) : count;
+                    label* const        held  = held_by(*b);
+                    std::fill(held, held + part, label{asker, epoch}); // what is behind is clean
+                    tags who;
+                    if (part != 0) {
+                        who = tags{{b->address, b->address + part * 256, epoch, asker}};
+                    }
+                    if (part != 0 && part != count) { make_room(); }
+                    doubles::bombing armed{1};
+                    heap.hold(b, who);
+                    heap.give(b, over);
+                    if (armed.defuse()) { FAIL("a host allocation"); }
+                } else if (dice == 60) {
+                    std::vector<block*> aside;
+                    heap.set_aside([&](block const&) { return random() % 2 == 0; },
+                                   [&](block* b) {
+                                       aside.push_back(b);
+                                       return random() % 4 != 0;
+                                   });
+                    std::shuffle(aside.begin(), aside.end(), random);
+                    for (block* const b : aside) { heap.give_again(b, over); }
+                } else if (dice == 61) {
+                    done = now - random() % (now - done + 1);
+                    if (random() % 2 == 0) { heap.tidy(over); }
+                } else if (dice == 62) {
+                    auto const kept = [](tag const& t) { return t.epoch == tag::captured; };
+                    heap.drop(kept);
+                    for (label& l : model) { l = l.epoch == tag::captured ? label{} : l; }
+                } else if (dice == 63 && random() % 8 == 0) {
+                    heap.keep_for_capture(asker);
+                    for (label& l : model) {
+                        // What is done by now may have been dropped, or not.
+                        if (l.slot == asker && l.epoch > done) { l.epoch = tag::captured; }
+                    }
+                }
+                std::size_t largest = 0;
+                heap.for_each([&](block const& b) {
+                    if (b.now == block::state::live) { return; }
+                    largest           = std::max(largest, b.bytes);
+                    label const* held = held_by(b);
+                    tags const   all  = b.waits_for();
+                    for (auto at = b.address; at != b.end(); at += 256, ++held) {
+                        bool known = held->slot == block::nobody || held->epoch <= done;
+                        for (tag const& t : all.within(at, at + 256)) {
+                            bool const same = t.slot == held->slot;
+                            known           = known || (same && t.epoch >= held->epoch &&
+                                              tag::of_one_kind(t, {0, 0, held->epoch, t.slot}));
+                            if (exact && held->slot == block::nobody) { known = false; }
+                            if (exact && !same) { known = false; }
+                        }
+                        if (!known) { FAIL("wrongly noted in step " << i); }
+                    }
+                });
+                block const* const last = end_of_chunk(heap);
+                if (!sound(heap) || heap.chunks()[0].first->address != base ||
+                    heap.largest_free() != largest ||
+                    (in_place && last->now != block::state::free)) {
+                    FAIL("not sound after step " << i);
+                }
+            }
+            CHECK(made <= 4); // none of what is used again is lost
+            for (block* const b : out) { heap.give(b, always); }
+            heap.tidy(always);
+            CHECK(heap.chunks()[0].idle());
+        }
+    }
+}
+
+TEST_CASE(
+    "block_heap: what is left of a block whose front is taken waits for what it did, no more") {
+    constexpr auto costs_nothing = [](auto const&...) { return 0U; };
+    block_heap     heap;
+    heap.add(at(0x100000), 16 * 256, 256, {});
+    take(heap, 256);
+    block* const low  = take(heap, 4 * 256);
+    block* const high = take(heap, 4 * 256);
+    take(heap, 7 * 256);
+    give(heap, high, {}, never);
+    give(heap, low, tags{{low->address, low->end(), 1, 1}}, never);
+    block* b = heap.take_quick(4 * 256, 1, costs_nothing);
+    CHECK(b->address == 0x100000 + 256);
+    CHECK(b->after->slot == block::nobody);
+    std::uint64_t before = 0;
+    for (int i = 0; i < 500; ++i) { // more often than notes are made at a time
+        if (i == 10) { before = doubles::host_allocations(); }
+        std::uint64_t const epoch = 1 + static_cast<std::uint64_t>(i);
+        give(heap, b, tags{{b->address, b->end(), epoch, 2}}, never);
+        b = heap.take_quick(8 * 256, 2, costs_nothing);
+        REQUIRE(b != nullptr);
+        give(heap, b, tags{{b->address, b->end(), epoch, 2}}, never);
+        b = heap.take_quick(4 * 256, 2, costs_nothing);
+        give(heap, b, tags{{b->address, b->end(), epoch, 1}}, never);
+        b = heap.take_quick(4 * 256, 1, costs_nothing);
+        give(heap, b, tags{{b->address, b->end(), epoch, 2}}, never); // one has all of it again
+        block const* const whole = heap.chunks()[0].first->after;
+        CHECK(whole->bytes == 8 * 256);
+        CHECK(whole->slot == 2);
+        b = heap.take_quick(4 * 256, 2, costs_nothing);
+    }
+    CHECK(doubles::host_allocations() == before);
+    CHECK(sound(heap));
+}
+
+TEST_CASE(
+    "block_heap: what comes back before a chunk's end joins it, and what is free before both") {
+    block_heap heap{true};
+    heap.add(at(0x100000), 8 * 256, 256, {});
+    block* const first  = take(heap, 256);
+    block* const second = take(heap, 256);
+    block* const third  = take(heap, 256);
+    give(heap, second, {}, never);
+    give(heap, third, {}, never);
+    CHECK(first->after == end_of_chunk(heap));
+    CHECK(end_of_chunk(heap)->bytes == 7 * 256);
+    CHECK(sound(heap));
+}
+
+TEST_CASE("block_heap: where no note is left, what needs no new one joins all the same") {
+    block_heap          heap{true};
+    std::vector<block*> pieces;
+    heap.add(at(0x100000), 1 << 20, 256, {});
+    for (std::size_t i = 0; i < 2000; ++i) { pieces.push_back(take(heap, 256)); }
+    block* const last = take(heap, end_of_chunk(heap)->bytes);
+    heap.add(at(0x300000), 4096, 256, {});
+    block* const  whole = take(heap, 4096);
+    block* const  noted = pieces[1991];
+    std::uint64_t all   = last->bytes;
+    heap.reserve();
+    tags parts{{noted->address, noted->address + 100, 1, 0}};
+    CHECK(parts.merge(tags{{noted->address + 100, noted->end(), 1, 1}}, never));
+    heap.hold(noted, parts);
+    auto const give_back = [&](block* b, std::size_t slot) {
+        block_heap::hold(b, {b->address, b->end(), 1, slot});
+        heap.give(b, never);
+    };
+    for (std::size_t i = 0; i < 1980; i += 3) {
+        give_back(pieces[i], 0);
+        give_back(pieces[i + 1], 1);
+    }
+    REQUIRE(pieces[1977]->bytes == 256); // it would need a note
+    give_back(pieces[1990], 2);
+    heap.give(noted, never); // which has one
+    CHECK(pieces[1990]->bytes == 512);
+    give_back(last, 5);
+    CHECK(end_of_chunk(heap)->bytes == all);
+    CHECK(end_of_chunk(heap)->slot == 5);
+    give_back(whole, 6);
+    CHECK(heap.chunks()[1].idle());
+    CHECK(sound(heap));
+}
+
+TEST_CASE("block_heap: when all of many blocks are back they are put together before the next") {
+    block_heap          heap;
+    std::vector<block*> out;
+    heap.add(at(0x100000), 1 << 16, 256, {});
+    for (int i = 0; i < 64; ++i) { out.push_back(take(heap, 256)); }
+    for (block* const b : out) { give(heap, b, {}, never); }
+    heap.reserve();
+    CHECK(heap.take_quick(256, 0, clean) == nullptr);
+    CHECK(heap.was_strewn());
+    CHECK_FALSE(heap.was_strewn());
+    CHECK(heap.take_quick(256, 0, clean) != nullptr);
+}
+
+TEST_CASE("block_heap: the end of a chunk of which all is out waits for nobody") {
+    block_heap heap{true};
+    heap.add(at(0x100000), 4096, 256, tags{{0x100000, 0x101000, 5, 1}});
+    heap.reserve();
+    CHECK(heap.take_quick(4096, 1, clean) != nullptr);
+    CHECK(end_of_chunk(heap)->bytes == 0);
+    CHECK(end_of_chunk(heap)->slot == block::nobody);
+}

@@ -86,6 +86,8 @@ TEST_CASE("block_table: an empty one and a moved one find nothing") {
     block_table moved{std::move(a)};
     CHECK(a.find(b.address) == nullptr);
     CHECK_FALSE(a.has_room());
+    CHECK(a.size() == 0);
+    CHECK(moved.size() == 1);
     CHECK(moved.find(b.address) == &b);
     a = std::move(moved);
     CHECK(a.find(b.address) == &b);

@@ -277,3 +277,26 @@ TEST_CASE("free_blocks: rather than wait, the largest block is asked for a part 
     CHECK(place.where == &ample);
     CHECK(place.cost == 0);
 }
+
+TEST_CASE("free_blocks: without a search the front of a block will do, whatever waits behind it") {
+    struct {
+        unsigned operator()(tags const&) const { return 1; }
+        unsigned operator()(std::size_t slot, std::uint64_t) const { return slot == 4 ? 0 : 1; }
+    } const own; // of the stream in slot 4
+    block    next;
+    block    b = free_piece(0x100000, 4096, &next);
+    tag_note note;
+    wait_in_parts(b, note, {0x100000, 0x100200, 1, 4}, {0x100200, 0x100800, 1, 5});
+    free_blocks all;
+    all.insert(&b);
+    CHECK(all.quick(256, 4, own) == &b);
+    CHECK(all.quick(512, 4, own) == &b);
+    CHECK(all.quick(768, 4, own) == nullptr);
+    b.bare = true;
+    CHECK(all.quick(512, 4, own) == nullptr);
+    b.bare = false;
+    b.slot = 4; // all of it costs its stream nothing, whoever asks for that
+    CHECK(all.quick(4096, 7, own) == &b);
+    b.slot = 5;
+    CHECK(all.quick(4096, 7, own) == nullptr);
+}

@@ -262,3 +262,73 @@ TEST_CASE("stream_heap: small blocks go on resting where larger ones that rest w
     CHECK(f.take(s, 1 << 20) == low); // and is now
     f.give(s, low, 1 << 20);
 }
+
+TEST_CASE("stream_heap: a block that was had for less than it is rests for what it is") {
+    fixture     f;
+    sim_stream  s;
+    void* const p = f.take(s, 9216);
+    f.give(s, p, 9216);
+    CHECK(f.heap.take_quick(s, 8192, 256)->pointer() == p);
+    CHECK(f.heap.give_quick(f.heap.live(p, 8192), 8192, 256, s));
+    CHECK(f.heap.take_quick(s, 9216, 256)->pointer() == p);
+    f.give(s, p, 9216);
+}
+
+TEST_CASE("stream_heap: all that rests is joined for a large block, and where chunks grow") {
+    sim_node     node;
+    sim_resource device;
+    sim_stream   s;
+    auto const   left_free = [&](auto heap, std::size_t bulky, std::size_t asked) {
+        void* const                       memory = device.allocate_sync(4_MiB);
+        platform_lock<sim_platform> const lock;
+        auto                              held = lock.hold();
+        sim_stream_view const             on   = s;
+        heap.add(memory, 4_MiB, 256, nullptr, nullptr);
+        auto const take = [&](std::size_t bytes) {
+            return heap.take({.asked = bytes, .on = &on}, held, false);
+        };
+        auto const give = [&](void* p, std::size_t bytes) {
+            CHECK(heap.give(heap.live(p, bytes), bytes, 256, &on));
+        };
+        void* const low   = take(bulky);
+        void* const high  = take(bulky);
+        void* const small = take(4096);
+        void* const guard = take(4_MiB - 2 * bulky - 4096);
+        give(low, bulky);
+        give(high, bulky);
+        give(small, 4096);
+        void* const p = take(asked);
+        CHECK(p == low);
+        std::size_t const largest = heap.blocks().largest_free();
+        give(p, asked);
+        give(guard, 4_MiB - 2 * bulky - 4096);
+        heap.finish(held);
+        CHECK(heap.remove_idle(held).base == memory);
+        device.deallocate_sync(memory, 4_MiB);
+        return largest;
+    };
+    using growing     = stream_heap<sim_platform, true>;
+    auto const events = event_policy::lazy;
+    CHECK(left_free(heap_of_sim{events, false, false}, 1_MiB, 1_MiB + 256) == 1_MiB + 4096 - 256);
+    CHECK(left_free(growing{events, false, false}, 512_KiB, 1_MiB) == 4096);
+    CHECK(left_free(heap_of_sim{events, false, false}, 512_KiB, 1_MiB) == 0); // that rests on
+}
+
+TEST_CASE("stream_heap: what a stream has waited for is found without a search") {
+    fixture     f;
+    sim_stream  a, b;
+    void* const p = f.take(a, 1 << 20);
+    sim_launch(a, {.name = "use", .writes = {{p, 1 << 20}}, .duration = 1ms});
+    f.give(a, p, 1 << 20);
+    CHECK(f.heap.take_quick(b, 256, 256) == nullptr);
+    void* const front = f.take(b, 256);
+    CHECK(front == p);
+    CHECK(f.heap.usage(all_of).waits == 1);
+    block* const next = f.heap.take_quick(b, 512, 256);
+    REQUIRE(next != nullptr);
+    CHECK(f.heap.usage(all_of).waits == 1);
+    f.give(b, front, 256);
+    f.give(b, next->pointer(), 512);
+    auto held = f.lock.hold();
+    f.heap.finish(held);
+}

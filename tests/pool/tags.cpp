@@ -148,3 +148,25 @@ TEST_CASE("tags: however they are joined, no place waits for less than it must")
         CHECK(enough);
     }
 }
+
+TEST_CASE("tags: what is before a place is dropped, and no more") {
+    tags t{{100, 200, 1, 0}};
+    CHECK(t.merge(tags{{200, 300, 2, 1}}, none));
+    CHECK(t.merge(tags{{250, 400, 4, 3}}, none));
+    CHECK(t.merge(tags{{100, 200, 3, 2}}, none));
+    t.drop_before(100);
+    CHECK(count(t) == 4);
+    t.drop_before(200); // the first and the last end there
+    CHECK(count(t) == 2);
+    t.drop_before(220);
+    CHECK(count(t) == 2);
+    CHECK(epoch_at(t, 219, 1) == 0);
+    CHECK(epoch_at(t, 220, 1) == 2);
+    CHECK(epoch_at(t, 249, 3) == 0);
+    CHECK(epoch_at(t, 250, 3) == 4);
+    t.drop_before(399);
+    CHECK(count(t) == 1);
+    CHECK(*t.begin() == tag{399, 400, 4, 3});
+    t.drop_before(400);
+    CHECK(t.empty());
+}

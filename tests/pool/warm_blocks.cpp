@@ -117,3 +117,30 @@ TEST_CASE("warm_blocks: drained from a size on, what is smaller goes on resting"
     CHECK_FALSE(warm.drain(warm_blocks::bulky, [&](block* b) { came.push_back(b); }));
     CHECK(warm.take(0, 4096, 256) == &small);
 }
+
+TEST_CASE("warm_blocks: a block may be larger than what is asked within its list too") {
+    warm_blocks warm;
+    block       b = given_back(0x100000, 65 * 1024 + 512, 0);
+    put(warm, b);
+    CHECK(warm.take(0, 64 * 1024 + 512, 256) == &b);
+}
+
+TEST_CASE("warm_blocks: a list that was looked at in vain, or had another, loses nothing") {
+    warm_blocks warm;
+    block low = given_back(0x100000, 64 * 1024, 0), first = given_back(0x200000, 67 * 1024, 0),
+          second = given_back(0x300000, 67 * 1024, 0);
+    for (block* b : {&low, &first, &second}) { put(warm, *b); }
+    CHECK(warm.take(0, 65 * 1024, 256) == &second); // `low` is too small
+    std::vector<block*> came;
+    CHECK(warm.drain(256, [&](block* b) { came.push_back(b); }));
+    CHECK(came == std::vector<block*>{&low, &first});
+}
+
+TEST_CASE("warm_blocks: a larger block too is only its stream's, and at the alignment") {
+    warm_blocks warm;
+    block       b = given_back(0x100200, 9 * 1024, 4);
+    put(warm, b);
+    CHECK(warm.take(8, 8 * 1024, 256) == nullptr); // the same way as 4
+    CHECK(warm.take(4, 8 * 1024, 1024) == nullptr);
+    CHECK(warm.take(4, 8 * 1024, 512) == &b);
+}

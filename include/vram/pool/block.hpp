@@ -26,7 +26,7 @@ struct links {
 /// A piece of a chunk. Notes live in host memory: the piece itself, which may be memory that no
 /// host may touch, is never written. A note is one line of the cache; nearly always one stream, or
 /// none, may still be using all of a free piece, and what is more than that is written elsewhere.
-struct block : links { // in its bin
+struct block : links { // in its bin; while it is out, or rests, in the chains that find it
     enum class state : std::uint8_t {
         live,    ///< handed out
         resting, ///< given back, kept as it is for the stream that gave it
