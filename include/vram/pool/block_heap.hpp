@@ -104,7 +104,7 @@ public:
     template <class Price>
     [[gnu::noinline]] block* take_quick(std::size_t bytes, std::size_t slot,
                                         Price const& price) noexcept {
-        if (!blocks_.has(2) || !live_.has_room() || strewn_) { return nullptr; }
+        if (!blocks_.has(2) || !live_.has_room() || strewn_ || notes_.empty()) { return nullptr; }
         block* const b = free_.quick(bytes, slot, price);
         if (b == nullptr) { return nullptr; }
         if (b->bytes != bytes && b->before != nullptr) { return take_front(b, bytes); }
@@ -434,7 +434,7 @@ private:
         free_.resize(rest, rest->bytes - bytes);
         if (rest->slot == block::several) {
             rest->note->what.drop_before(rest->address);
-            if (rest->note->what.empty()) { release(rest); }
+            simplify(rest, rest->address, rest->end());
         }
         return hand_out(b);
     }
@@ -578,14 +578,18 @@ private:
             gone->slot = block::nobody;
         }
         std::uintptr_t const from = b->address < gone->address ? b->address : gone->address;
-        tag const* const     only = b->note->what.begin();
-        if (only + 1 == b->note->what.end() && only->begin <= from &&
-            only->end - from >= b->bytes + gone->bytes) {
-            tag const whole = *only;
-            release(b);
-            hold(b, whole);
-        }
+        simplify(b, from, from + b->bytes + gone->bytes);
         return true;
+    }
+    /// Where all of a block, which lies in [from, to), waits for one stream, or none of it for
+    /// anybody, there is no note.
+    void simplify(block* b, std::uintptr_t from, std::uintptr_t to) noexcept {
+        tags const& held = b->note->what;
+        if (held.empty()) { return release(b); }
+        tag const only = *held.begin();
+        if (held.begin() + 1 != held.end() || only.begin > from || only.end < to) { return; }
+        release(b);
+        hold(b, only);
     }
     /// Adds what a block waits for.
     template <class Settled>
