@@ -31,9 +31,9 @@ public:
         return *this;
     }
 
-    /// Takes in what `other` holds. Where there is no room, what `settled(tag)` calls done is dropped,
-    /// and pieces of one stream become one piece that spans them and waits for the latest; where
-    /// that is not enough, false, and nothing has changed.
+    /// Takes in what `other` holds. Where there is no room, what `settled(tag)` calls done is
+    /// dropped, and pieces of one stream become one piece that spans them and waits for the latest;
+    /// where that is not enough, false, and nothing has changed.
     template <class Settled>
     [[nodiscard]] bool merge(tags const& other, Settled const& settled) noexcept {
         if (other.size_ == 0) { return true; }

@@ -55,8 +55,8 @@ public:
         b->now = block::state::resting;
         ways_[slot % ways].push(bins::of(bytes), b);
     }
-    /// Calls `give(block)` with each that is in a list for at least `least` bytes, and keeps none of
-    /// them. Whether there were any.
+    /// Calls `give(block)` with each that is in a list for at least `least` bytes, and keeps none
+    /// of them. Whether there were any.
     template <class Give>
     bool drain(std::size_t least, Give const& give) noexcept {
         bool any = false;
