@@ -52,7 +52,6 @@ public:
         address_map fresh;
         fresh.cells_ = static_cast<cell*>(::operator new(cells * sizeof(cell)));
         fresh.mask_  = cells - 1;
-        fresh.room_  = room(cells);
         fresh.shift_ = 64;
         for (std::size_t n = cells; n > 1; n /= 2) { --fresh.shift_; }
         std::memset(static_cast<void*>(fresh.cells_), 0, cells * sizeof(cell));
@@ -63,7 +62,7 @@ public:
     }
 
     /// Whether there is room for one more.
-    [[nodiscard]] bool has_room() const noexcept { return size_ < room_; }
+    [[nodiscard]] bool has_room() const noexcept { return size_ < room(mask_ + 1); }
 
     /// Adds a key that is not there yet; room was made by `reserve`. `value` is not null.
     void insert(std::uint64_t key, Value* value) noexcept {
@@ -116,14 +115,12 @@ private:
         size_  = std::exchange(other.size_, size_);
         mask_  = std::exchange(other.mask_, mask_);
         shift_ = std::exchange(other.shift_, shift_);
-        room_  = std::exchange(other.room_, room_);
     }
 
     static constexpr std::size_t least = 128;
 
     cell*       cells_ = &detail::no_cells<Value>;
     std::size_t size_  = 0;
-    std::size_t room_  = 0; ///< entries that the table is for
     std::size_t mask_  = 0; ///< one less than the number of cells (a power of two); 0: no own table
     unsigned    shift_ = 63;
 };
