@@ -419,12 +419,25 @@ TEST_CASE("unloader: one that a child of fork ends ends nothing, and is not wait
         unloader   out{sink, host_platform::stream{}, {.batch_bytes = 64}};
         out.next().send();
         out.finish();
-        child = ::fork();
+        auto result = out.next();
+        child       = ::fork();
         if (child == 0) { ::alarm(20); } // else it would wait for a thread that it has not
+        auto const refused = [](auto use) {
+            try {
+                use();
+            } catch (loader_error const& e) { return e.why() == loader_error::reason::forked; }
+            return false;
+        };
+        if (child == 0) {
+            bool const told = refused([&] { (void)out.next(); }) &&
+                              refused([&] { result.send(); }) && refused([&] { out.finish(); });
+            if (!told) { ::_exit(1); }
+        }
     }
     if (child == 0) { ::_exit(0); }
     int status = 0;
     REQUIRE(::waitpid(child, &status, 0) == child);
     CHECK(WIFEXITED(status));
+    CHECK(WEXITSTATUS(status) == 0);
 #endif
 }

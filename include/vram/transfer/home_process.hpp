@@ -4,29 +4,40 @@
 /// \file
 /// `home_process` tells whether this is still the process that something was made in.
 
-#if __has_include(<unistd.h>)
-#include <unistd.h> // getpid
+#include <new> // bad_alloc
+
+#if __has_include(<pthread.h>) && __has_include(<unistd.h>)
+#include <pthread.h> // pthread_atfork
+#define VRAM_FORKS 1
 #endif
 
 namespace vram {
 
-/// A child of `fork` has neither its parent's threads nor its device.
+/// A child of `fork` has neither its parent's threads nor its device, and what its parent's threads
+/// had locked stays locked in it.
 ///
-/// Cost      one call of the system where there are processes that fork; else nothing
+/// Failure   the first in a program throws `std::bad_alloc` where the system cannot note it
+/// Cost      a comparison; `fork` itself counts (`pthread_atfork`)
 class home_process {
 public:
-    [[nodiscard]] bool here() const noexcept { return id() == made_in_; }
+    [[nodiscard]] bool here() const noexcept { return made_in_ == forks_; }
 
 private:
-    static long id() noexcept {
-#if __has_include(<unistd.h>)
-        return static_cast<long>(::getpid());
-#else
-        return 0;
+    static unsigned now() {
+#ifdef VRAM_FORKS
+        static bool const counted = ::pthread_atfork(nullptr, nullptr, [] { ++forks_; }) == 0;
+        if (!counted) { throw std::bad_alloc{}; }
 #endif
+        return forks_;
     }
 
-    long made_in_ = id();
+    /// Between the first process and this one. Only a child that was just born writes it, which has
+    /// one thread.
+    static inline unsigned forks_ = 0;
+
+    unsigned made_in_ = now();
 };
 
 } // namespace vram
+
+#undef VRAM_FORKS

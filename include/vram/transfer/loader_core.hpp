@@ -63,6 +63,7 @@ public:
 
     /// No further batch is filled.
     void request_stop() noexcept {
+        if (!this->home_.here()) { return; }
         this->stop(); // first: who hears of the end begins no other batch
         stop_.request_stop();
     }
@@ -87,6 +88,7 @@ public:
     void restart()
         requires restartable_source<Source>
     {
+        if (!this->home_.here()) { throw loader_error{loader_error::reason::forked}; }
         if (!this->at_end()) { throw loader_error{loader_error::reason::not_ended}; }
         shut_down();
         source_.restart();

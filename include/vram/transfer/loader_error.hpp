@@ -53,7 +53,7 @@ public:
         case reason::no_size: return "vram: a source that does not say its size is not shuffled";
         case reason::no_index: return "vram: a source that is not told the index has no shards";
         case reason::ended: return "vram: the unloader that the result was for has ended";
-        case reason::forked: return "vram: a loader does not work in a forked process";
+        case reason::forked: return "vram: a forked process has none of its parent's loaders";
         }
         return "vram: loader";
     }

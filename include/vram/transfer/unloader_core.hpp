@@ -7,7 +7,6 @@
 #include <vram/base/contract.hpp>             // expects
 #include <vram/base/worker.hpp>               // the thread of platforms where time is real
 #include <vram/concepts/powers.hpp>           // synchronous_resource
-#include <vram/transfer/home_process.hpp>     // home_process
 #include <vram/transfer/kept_for_good.hpp>    // kept_for_good
 #include <vram/transfer/near_device.hpp>      // near_device
 #include <vram/transfer/slot_memory.hpp>      // slot_memory
@@ -59,7 +58,7 @@ public:
 
     /// Waits until the sink has had everything, and ends its thread.
     void shut_down() noexcept {
-        if (!home_.here()) { // a forked child has no such thread: nothing can end
+        if (!this->home_.here()) { // a forked child has no such thread: nothing can end
             kept_.keep(this->weak_from_this().lock());
             return;
         }
@@ -103,7 +102,6 @@ private:
     std::size_t               pageable_ = 0;
     bool                      down_     = false;
     kept_for_good             kept_;
-    home_process              home_;
     typename Platform::thread thread_;
 };
 

@@ -11,6 +11,7 @@
 #include <vram/transfer/await_mark.hpp>       // await_mark
 #include <vram/transfer/copy_lane.hpp>        // copy_lane
 #include <vram/transfer/copy_problem.hpp>     // copy_problem
+#include <vram/transfer/home_process.hpp>     // home_process
 #include <vram/transfer/loader_error.hpp>     // loader_error
 #include <vram/transfer/pinned_slot.hpp>      // pinned_slot
 #include <vram/transfer/platform_clock.hpp>   // platform_clock
@@ -53,6 +54,7 @@ public:
     /// A slot to write the next result into; `s` waits for the copy of what was there. The host
     /// waits where every slot is full, until the sink has had one.
     slot& take(stream s) {
+        expect_home();
         if (Platform::capturing(s)) { throw loader_error{loader_error::reason::capturing, index_}; }
         slot* got = nullptr;
         {
@@ -78,6 +80,7 @@ public:
     /// `bytes` of `s` are the next result, once `on` and whoever else writes there got here. Where
     /// this throws, the slot is still the caller's.
     void send(slot*& from, std::size_t bytes, stream on) {
+        expect_home();
         if (bytes > options_.batch_bytes) {
             throw loader_error{loader_error::reason::too_large, index_, bytes,
                                options_.batch_bytes};
@@ -106,6 +109,7 @@ public:
     }
     /// The same, where work that writes there may be under way.
     void drop(slot& s, stream on) noexcept {
+        if (!home_.here()) { return; } // the parent has it; the gate may be locked for ever
         s.unsure = !sure_wait<Platform>(on, [on] { return Platform::device_of(on); });
         for (stream const& other : s.others) {
             bool const over =
@@ -118,6 +122,7 @@ public:
 
     /// The host waits until the sink has had everything.
     void finish() {
+        expect_home();
         auto held = gate_.hold();
         gate_.wait(held, [&] { return problem_ != nullptr || idle(); });
         rethrow();
@@ -204,8 +209,13 @@ protected:
     copy_lane<Platform> lane_;
     std::vector<slot>   slots_;
     std::vector<pinned> pinned_;
+    home_process        home_;
 
 private:
+    void expect_home() const {
+        if (!home_.here()) { throw loader_error{loader_error::reason::forked, index_}; }
+    }
+
     /// Enqueues copies as long as there is a full slot and an empty block; on the program's thread,
     /// or the sink's, one at a time.
     void copy_all() noexcept {
