@@ -83,7 +83,9 @@ struct address_platform {
     [[nodiscard]] static bool              capturing(stream) noexcept { return false; }
     [[nodiscard]] static vram::memory_info memory(device) noexcept { return {}; }
     [[nodiscard]] static bool              done(event const& e) noexcept { return e.over; }
-    [[nodiscard]] static bool            done(stream) noexcept { return Pace == streams_are::idle; }
+    [[nodiscard]] static bool              idle(stream, std::uint64_t) noexcept {
+        return Pace == streams_are::idle;
+    }
     [[nodiscard]] static platform_calls& calls() noexcept {
         static thread_local platform_calls made;
         return made;

@@ -43,11 +43,11 @@ concept has_events =
         P::synchronize(c);
     };
 
-/// Streams that can be asked themselves whether all their work is done, for less than an event
-/// costs.
+/// Streams that can be asked themselves, for less than an event costs: whether a handle still means
+/// the stream of this id, no graph is being captured on it, and all its work is done.
 template <class P>
-concept asks_streams = requires(typename P::stream s) {
-    { P::done(s) } -> std::same_as<bool>;
+concept asks_streams = requires(typename P::stream s, std::uint64_t id) {
+    { P::idle(s, id) } -> std::same_as<bool>;
 };
 
 /// Devices: plain values. Each host thread has a current one; `device_guard` changes it for a

@@ -79,8 +79,8 @@ struct cuda_platform : cuda_ranges {
     [[nodiscard]] static device device_of(stream s) { return s.device(); }
     [[nodiscard]] static bool   capturing(stream s) { return s.capturing(); }
 
+    [[nodiscard]] static bool idle(stream s, std::uint64_t id) { return s.idle(id); }
     static void               synchronize(stream s) { s.synchronize(); }
-    [[nodiscard]] static bool done(stream s) { return s.done(); }
 
     /// A non-blocking one; lower is more urgent.
     [[nodiscard]] static own_stream stream_of(device d, int priority) {

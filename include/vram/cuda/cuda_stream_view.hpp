@@ -51,13 +51,7 @@ public:
     constexpr                            operator cudaStream_t() const noexcept { return stream_; }
 
     /// Never used twice in a process, even where the handle is. Zero once the process ends.
-    [[nodiscard]] std::uint64_t id() const {
-        if (capturing()) { return before_capture().id; }
-        unsigned long long id = 0;
-        cuda_check(cuda_exit::or_done([&] { return cudaStreamGetId(stream_, &id); }));
-        cuda_stream_ids::note(stream_, id);
-        return id;
-    }
+    [[nodiscard]] std::uint64_t id() const { return capturing() ? before_capture().id : id_now(); }
 
     /// The device that the stream's work runs on.
     [[nodiscard]] cuda_device device() const {
@@ -77,17 +71,20 @@ public:
 
     /// Whether all work given to the stream so far is done.
     [[nodiscard]] bool done() const {
-        cuda_capture_guard const relaxed;
-        cudaError_t const        status = asked([&] { return cudaStreamQuery(stream_); });
-        if (status == cudaErrorNotReady) { return false; } // CUDA does not latch this one
-        cuda_check(status);
-        return true;
+        expect_no_capture();
+        return done_now();
+    }
+    /// Whether this is still the stream of that `id()`, it is not `capturing()`, and it is `done()`:
+    /// for the price of fewer questions than these.
+    [[nodiscard]] bool idle(std::uint64_t id) const {
+        return !capturing() && id_now() == id && done_now();
     }
 
     /// The host waits until all work given to the stream so far is done.
     void synchronize() const {
+        expect_no_capture();
         cuda_capture_guard const relaxed;
-        cuda_check(asked([&] { return cudaStreamSynchronize(stream_); }));
+        cuda_check(cuda_exit::or_done([&] { return cudaStreamSynchronize(stream_); }));
     }
 
     friend constexpr bool operator==(cuda_stream_view a, cuda_stream_view b) noexcept {
@@ -113,12 +110,24 @@ private:
         return *known;
     }
 
-    /// Any question to a capturing stream ends the capture, whatever the thread's mode; so it is
-    /// not asked.
-    template <class Question>
-    [[nodiscard]] cudaError_t asked(Question question) const {
+    // Any question to a capturing stream ends the capture, whatever the thread's mode; so it is not
+    // asked these.
+
+    void expect_no_capture() const {
         if (capturing()) { throw cuda_error{cudaErrorStreamCaptureUnsupported}; }
-        return cuda_exit::or_done(question);
+    }
+    [[nodiscard]] std::uint64_t id_now() const {
+        unsigned long long id = 0;
+        cuda_check(cuda_exit::or_done([&] { return cudaStreamGetId(stream_, &id); }));
+        cuda_stream_ids::note(stream_, id);
+        return id;
+    }
+    [[nodiscard]] bool done_now() const {
+        cuda_capture_guard const relaxed;
+        cudaError_t const status = cuda_exit::or_done([&] { return cudaStreamQuery(stream_); });
+        if (status == cudaErrorNotReady) { return false; } // CUDA does not latch this one
+        cuda_check(status);
+        return true;
     }
 
     cudaStream_t stream_ = nullptr;

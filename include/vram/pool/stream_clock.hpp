@@ -110,11 +110,12 @@ public:
     /// still has nothing to do there is no event.
     void cover_quickly() noexcept {
         try {
-            if (!marked_ || !still_named() || Platform::capturing(stream_)) { return; }
+            if (!marked_ || !alive_) { return; }
             if constexpr (asks_streams<Platform>) {
-                if (idle_ && Platform::done(stream_)) { return end_epoch(); }
-                idle_ = false;
+                if (idle_ && Platform::idle(stream_, id_)) { return end_epoch(); }
             }
+            if (!still_named() || Platform::capturing(stream_)) { return; }
+            idle_ = false;
         } catch (...) { return; }
         try_record();
     }

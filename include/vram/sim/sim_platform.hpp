@@ -75,7 +75,9 @@ struct sim_platform {
     static void               record(event& e, stream s, at w = at::current()) { e.record(s, w); }
     static void               wait(stream s, event const& e, at w = at::current()) { e.wait(s, w); }
     [[nodiscard]] static bool done(event const& e, at w = at::current()) { return e.done(w); }
-    [[nodiscard]] static bool done(stream s, at w = at::current()) { return s.done(w); }
+    [[nodiscard]] static bool idle(stream s, std::uint64_t id, at w = at::current()) {
+        return s.id() == id && !s.capturing() && s.done(w);
+    }
     /// An event that takes the device's time; the nanoseconds between two such that are done.
     [[nodiscard]] static event timed_event(device d, at w = at::current()) {
         return event{d, true, w};
