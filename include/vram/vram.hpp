@@ -83,6 +83,7 @@
 #include <vram/pool/block_heaps.hpp>
 #include <vram/pool/block_list.hpp>
 #include <vram/pool/block_request.hpp>
+#include <vram/pool/block_table.hpp>
 #include <vram/pool/bump_chunk.hpp>
 #include <vram/pool/bump_row.hpp>
 #include <vram/pool/chunk_finder.hpp>
@@ -99,15 +100,19 @@
 #include <vram/pool/free_pieces.hpp>
 #include <vram/pool/geometric_growth.hpp>
 #include <vram/pool/growing_base.hpp>
+#include <vram/pool/hash_cells.hpp>
 #include <vram/pool/heap_array.hpp>
+#include <vram/pool/in_place_base.hpp>
 #include <vram/pool/large_blocks.hpp>
 #include <vram/pool/monotonic.hpp>
 #include <vram/pool/monotonic_mark.hpp>
 #include <vram/pool/note_store.hpp>
 #include <vram/pool/page_book.hpp>
+#include <vram/pool/paged_base.hpp>
 #include <vram/pool/peak_scope.hpp>
 #include <vram/pool/platform_lock.hpp>
 #include <vram/pool/pool.hpp>
+#include <vram/pool/pool_base.hpp>
 #include <vram/pool/pool_options.hpp>
 #include <vram/pool/private_pools.hpp>
 #include <vram/pool/registered_source.hpp>
@@ -141,6 +146,7 @@
 #include <vram/handle/shared.hpp>
 #include <vram/handle/std_allocator.hpp>
 
+#include <vram/transfer/await_mark.hpp>
 #include <vram/transfer/batch.hpp>
 #include <vram/transfer/batch_source.hpp>
 #include <vram/transfer/boundary.hpp>

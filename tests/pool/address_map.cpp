@@ -58,6 +58,7 @@ TEST_CASE("address_map: an empty one and a moved one find nothing") {
     a.insert(5, &value);
     address_map<int> b{std::move(a)};
     CHECK(a.find(5) == nullptr);
+    CHECK(a.size() == 0);
     CHECK(b.find(5) == &value);
     a = std::move(b);
     CHECK(a.find(5) == &value);
@@ -80,13 +81,11 @@ TEST_CASE("address_map: when there is no host memory nothing has changed") {
     CHECK(map.find(31) == &value);
 }
 
-TEST_CASE("address_map: where it says that there is room nothing is allocated") {
+TEST_CASE("address_map: a reserved place takes no allocation, at any size") {
     address_map<int> map;
     int              value = 0;
-    CHECK_FALSE(map.has_room());
     for (std::uint64_t i = 0; i < 100'000; ++i) {
-        if (!map.has_room()) { map.reserve(1); }
-        CHECK_UNARY(map.has_room());
+        map.reserve(1);
         doubles::bombing armed{1};
         map.insert(i * 256, &value);
         armed.defuse();
@@ -99,7 +98,14 @@ TEST_CASE("address_map: there is room for a quarter of the smallest table, and w
     address_map<int> map;
     int              value = 0;
     map.reserve(1);
-    while (map.has_room()) { map.insert(map.size(), &value); }
-    CHECK(map.size() == 32);
+    {
+        doubles::bombing armed{1};
+        map.reserve(32);
+        while (map.size() < 32) { map.insert(map.size(), &value); }
+        armed.defuse();
+    }
     CHECK(map.find(map.size()) == nullptr);
+    doubles::bombing armed{1};
+    CHECK_THROWS_AS(map.reserve(1), std::bad_alloc);
+    armed.defuse();
 }

@@ -110,6 +110,14 @@ TEST_CASE("block_table: when there is no host memory nothing has changed") {
     for (block& b : blocks) { CHECK_UNARY(table.find(b.address) == &b); }
 }
 
+TEST_CASE("block_table: the smallest has room for a quarter of its chains") {
+    block_table        table;
+    std::vector<block> blocks = row_of(33);
+    table.reserve(1);
+    while (table.has_room()) { table.insert(&blocks[table.size()]); }
+    CHECK(table.size() == 32);
+}
+
 TEST_CASE("block_table: where it says that there is room nothing is allocated") {
     block_table        table;
     std::vector<block> blocks = row_of(100'000);

@@ -4,24 +4,13 @@
 /// \file
 /// `address_map` finds what belongs to an address, or to any other number.
 
+#include <vram/pool/hash_cells.hpp> // hash_cells
+
 #include <cstddef> // size_t
 #include <cstdint> // uint64_t
-#include <cstring> // memset
-#include <new>     // operator new
-#include <utility> // exchange
+#include <utility> // exchange, move
 
 namespace vram {
-
-namespace detail {
-template <class Value>
-struct map_cell {
-    std::uint64_t key   = 0;
-    Value*        value = nullptr; ///< null: the cell is free
-};
-/// The table of those without one: never written. Each library may have its own.
-template <class Value>
-inline map_cell<Value> no_cells{};
-} // namespace detail
 
 /// A hash table from numbers to pointers: open addressing with linear probes, and without
 /// tombstones, so that it does not age. A quarter full at most, where probes hardly ever meet;
@@ -34,60 +23,48 @@ template <class Value>
 class address_map {
 public:
     address_map() = default;
-    address_map(address_map&& other) noexcept { swap(other); }
+    address_map(address_map&& other) noexcept
+        : cells_{std::move(other.cells_)}, size_{std::exchange(other.size_, 0)} {}
     address_map& operator=(address_map&& other) noexcept {
-        address_map fresh{std::move(other)};
-        swap(fresh);
+        cells_ = std::move(other.cells_);
+        size_  = std::exchange(other.size_, 0);
         return *this;
     }
-    ~address_map() {
-        if (mask_ != 0) { ::operator delete(cells_); }
-    }
+    ~address_map() = default;
 
     /// Makes room for `more` further entries.
     void reserve(std::size_t more) {
-        std::size_t cells = mask_ + 1 > least ? mask_ + 1 : least;
-        while (size_ + more > room(cells)) { cells *= 2; }
-        if (cells == mask_ + 1) { return; }
-        address_map fresh;
-        fresh.cells_ = static_cast<cell*>(::operator new(cells * sizeof(cell)));
-        fresh.mask_  = cells - 1;
-        fresh.shift_ = 64;
-        for (std::size_t n = cells; n > 1; n /= 2) { --fresh.shift_; }
-        std::memset(static_cast<void*>(fresh.cells_), 0, cells * sizeof(cell));
-        for (std::size_t i = 0; i <= mask_; ++i) {
-            if (cells_[i].value != nullptr) { fresh.insert(cells_[i].key, cells_[i].value); }
+        std::size_t const count = cells_.enough(size_ + more, room);
+        if (count == cells_.count()) { return; }
+        hash_cells<cell> const old = std::exchange(cells_, hash_cells<cell>{count});
+        for (std::size_t i = 0; i < old.count(); ++i) {
+            if (old[i].value != nullptr) { put(old[i].key, old[i].value); }
         }
-        swap(fresh);
     }
-
-    /// Whether there is room for one more.
-    [[nodiscard]] bool has_room() const noexcept { return size_ < room(mask_ + 1); }
 
     /// Adds a key that is not there yet; room was made by `reserve`. `value` is not null.
     void insert(std::uint64_t key, Value* value) noexcept {
-        std::size_t i = home(key);
-        while (cells_[i].value != nullptr) { i = (i + 1) & mask_; }
-        cells_[i] = {key, value};
+        put(key, value);
         ++size_;
     }
 
     /// What belongs to `key`, or null.
     [[nodiscard, gnu::always_inline]] Value* find(std::uint64_t key) const noexcept {
-        std::size_t i = home(key);
+        std::size_t i = cells_.home(key);
         // A free cell may still have its old key: there the answer is null as well.
-        while (cells_[i].key != key && cells_[i].value != nullptr) { i = (i + 1) & mask_; }
+        while (cells_[i].key != key && cells_[i].value != nullptr) { i = cells_.after(i); }
         return cells_[i].value;
     }
 
     /// Takes out a key that is there, and moves up those that it had pushed on.
     void erase(std::uint64_t key) noexcept {
-        std::size_t hole = home(key);
+        std::size_t hole = cells_.home(key);
         while (cells_[hole].key != key || cells_[hole].value == nullptr) {
-            hole = (hole + 1) & mask_;
+            hole = cells_.after(hole);
         }
-        for (std::size_t i = (hole + 1) & mask_; cells_[i].value != nullptr; i = (i + 1) & mask_) {
-            if (((i - home(cells_[i].key)) & mask_) >= ((i - hole) & mask_)) {
+        for (std::size_t i = cells_.after(hole); cells_[i].value != nullptr; i = cells_.after(i)) {
+            std::size_t const pushed = cells_.distance(cells_.home(cells_[i].key), i);
+            if (pushed >= cells_.distance(hole, i)) {
                 cells_[hole] = cells_[i];
                 hole         = i;
             }
@@ -99,30 +76,23 @@ public:
     [[nodiscard]] std::size_t size() const noexcept { return size_; }
 
 private:
-    using cell = detail::map_cell<Value>;
+    struct cell {
+        std::uint64_t key   = 0;
+        Value*        value = nullptr; ///< null: the cell is free
+    };
 
     /// How many entries so many cells are for.
     [[nodiscard]] static constexpr std::size_t room(std::size_t cells) noexcept {
         return cells <= 32'768 ? cells / 4 : cells / 2;
     }
-    /// Fibonacci hashing (Knuth, volume 3, section 6.4): the high bits of the product are well
-    /// mixed.
-    [[nodiscard]] std::size_t home(std::uint64_t key) const noexcept {
-        return static_cast<std::size_t>((key * 0x9E3779B97F4A7C15U) >> shift_) & mask_;
-    }
-    void swap(address_map& other) noexcept {
-        cells_ = std::exchange(other.cells_, cells_);
-        size_  = std::exchange(other.size_, size_);
-        mask_  = std::exchange(other.mask_, mask_);
-        shift_ = std::exchange(other.shift_, shift_);
+    void put(std::uint64_t key, Value* value) noexcept {
+        std::size_t i = cells_.home(key);
+        while (cells_[i].value != nullptr) { i = cells_.after(i); }
+        cells_[i] = {key, value};
     }
 
-    static constexpr std::size_t least = 128;
-
-    cell*       cells_ = &detail::no_cells<Value>;
-    std::size_t size_  = 0;
-    std::size_t mask_  = 0; ///< one less than the number of cells (a power of two); 0: no own table
-    unsigned    shift_ = 63;
+    hash_cells<cell> cells_;
+    std::size_t      size_ = 0;
 };
 
 } // namespace vram

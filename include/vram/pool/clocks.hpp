@@ -6,6 +6,7 @@
 
 #include <vram/base/error.hpp>        // report_error
 #include <vram/pool/address_map.hpp>  // address_map
+#include <vram/pool/hash_cells.hpp>   // scramble
 #include <vram/pool/stream_clock.hpp> // stream_clock
 #include <vram/pool/stream_key.hpp>   // stream_key
 #include <vram/pool/tags.hpp>         // tags
@@ -247,7 +248,7 @@ private:
         clock*        who = nullptr;
     };
     [[nodiscard]] static std::size_t seat_of(std::uint64_t key) noexcept {
-        return static_cast<std::size_t>(key * 0x9E3779B97F4A7C15U >> 61);
+        return static_cast<std::size_t>(scramble(key) >> 61);
     }
 
     template <class Guard>

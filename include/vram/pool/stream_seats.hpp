@@ -5,6 +5,7 @@
 /// `stream_seats` gives each stream a seat among a few: a number that is as much its own as can be.
 
 #include <vram/base/lock.hpp>       // lock
+#include <vram/pool/hash_cells.hpp> // scramble
 #include <vram/pool/heap_array.hpp> // heap_array
 
 #include <atomic>  // atomic
@@ -80,8 +81,8 @@ private:
         std::atomic<std::uint32_t> seat = 0;
     };
 
-    [[nodiscard]] static std::size_t home(std::uint64_t key) noexcept { // as `address_map`
-        return static_cast<std::size_t>((key * 0x9E3779B97F4A7C15U) >> 32) & mask;
+    [[nodiscard]] static std::size_t home(std::uint64_t key) noexcept {
+        return static_cast<std::size_t>(scramble(key) >> 32) & mask;
     }
     [[nodiscard]] static std::size_t next(std::size_t i) noexcept { return (i + 1) & mask; }
 

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/pool/hash_cells.hpp> // first: the header stands alone
+
+#include "../doubles/bombing.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <new>
+#include <set>
+#include <utility>
+
+using namespace vram;
+
+template class vram::hash_cells<int>;
+
+namespace {
+
+std::size_t half(std::size_t cells) { return cells / 2; }
+
+} // namespace
+
+TEST_CASE("hash_cells: before there must be some there is one, which is empty") {
+    hash_cells<int> const none;
+    CHECK(none.count() == 1);
+    for (std::uint64_t const key : {std::uint64_t{0}, std::uint64_t{1}, ~std::uint64_t{0}}) {
+        CHECK(none.home(key) == 0);
+    }
+    CHECK(none[0] == 0);
+    CHECK(none.after(0) == 0);
+}
+
+TEST_CASE("hash_cells: as many are enough as have room, and no fewer than there are") {
+    hash_cells<int> const none;
+    CHECK(none.enough(1, half) == 128);
+    CHECK(none.enough(64, half) == 128);
+    CHECK(none.enough(65, half) == 256);
+    CHECK(none.enough(1000, half) == 2048);
+    hash_cells<int> const some{256};
+    CHECK(some.enough(1, half) == 256);
+    CHECK(some.enough(129, half) == 512);
+}
+
+TEST_CASE("hash_cells: fresh ones are zero, and every key has one of them") {
+    hash_cells<int> const cells{256};
+    CHECK(cells.count() == 256);
+    std::set<std::size_t> homes;
+    for (std::uint64_t i = 0; i < 256; ++i) {
+        CHECK_UNARY(cells[i] == 0);
+        std::size_t const home = cells.home(i * 512); // as addresses are
+        CHECK_UNARY(home < 256);
+        homes.insert(home);
+    }
+    CHECK(homes.size() > 128); // well mixed
+}
+
+TEST_CASE("hash_cells: they go round") {
+    hash_cells<int> const cells{128};
+    CHECK(cells.after(5) == 6);
+    CHECK(cells.after(127) == 0);
+    CHECK(cells.distance(5, 6) == 1);
+    CHECK(cells.distance(127, 2) == 3);
+    CHECK(cells.distance(7, 7) == 0);
+}
+
+TEST_CASE("hash_cells: those that are moved are another's, and leave none behind") {
+    hash_cells<int> a{128};
+    a[3] = 7;
+    hash_cells<int> b{std::move(a)};
+    CHECK(b[3] == 7);
+    CHECK(a.count() == 1);
+    CHECK(a[0] == 0);
+    a = std::move(b);
+    CHECK(a[3] == 7);
+    CHECK(b.count() == 1);
+    auto& self = a;
+    a          = std::move(self);
+    CHECK(a[3] == 7);
+}
+
+TEST_CASE("hash_cells: where there is no host memory that is thrown") {
+    doubles::bombing armed{1};
+    CHECK_THROWS_AS(hash_cells<int>{128}, std::bad_alloc);
+    armed.defuse();
+}
