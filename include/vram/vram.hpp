@@ -79,11 +79,13 @@
 #include <vram/pool/binned_options.hpp>
 #include <vram/pool/bins.hpp>
 #include <vram/pool/block.hpp>
+#include <vram/pool/block_chunks.hpp>
 #include <vram/pool/block_heap.hpp>
 #include <vram/pool/block_heaps.hpp>
 #include <vram/pool/block_list.hpp>
 #include <vram/pool/block_request.hpp>
 #include <vram/pool/block_table.hpp>
+#include <vram/pool/block_tags.hpp>
 #include <vram/pool/bump_chunk.hpp>
 #include <vram/pool/bump_row.hpp>
 #include <vram/pool/chunk_finder.hpp>
@@ -109,6 +111,7 @@
 #include <vram/pool/note_store.hpp>
 #include <vram/pool/page_book.hpp>
 #include <vram/pool/paged_base.hpp>
+#include <vram/pool/paged_heap.hpp>
 #include <vram/pool/peak_scope.hpp>
 #include <vram/pool/platform_lock.hpp>
 #include <vram/pool/pool.hpp>

@@ -46,21 +46,22 @@ block const* end_of_chunk(block_heap const& heap, std::size_t index = 0) {
 
 std::size_t bytes_free(block_heap const& heap) {
     std::size_t free = 0;
-    heap.for_each([&](block const& b) { free += b.now == block::state::free ? b.bytes : 0; });
+    heap.chunks().for_each(
+        [&](block const& b) { free += b.now == block::state::free ? b.bytes : 0; });
     return free;
 }
 
 /// Every byte of every chunk is in exactly one block, and the figures agree.
 bool sound(block_heap const& heap) {
     std::size_t all = 0, live = 0;
-    heap.for_each([&](block const& b) {
+    heap.chunks().for_each([&](block const& b) {
         all += b.bytes;
         live += b.now != block::state::free;
         if (b.after != nullptr && (b.after->before != &b || b.after->address != b.end())) {
             all = 0;
         }
     });
-    return all == heap.reserved() && live == heap.live_blocks();
+    return all == heap.chunks().reserved() && live == heap.live_blocks();
 }
 
 } // namespace
@@ -134,14 +135,14 @@ TEST_CASE("block_heap: an idle chunk can be taken out, the cheapest and largest 
     heap.add(at(0x100000), 1 << 16, 256, {});
     heap.add(at(0x200000), 1 << 18, 512, {});
     heap.add(at(0x300000), 1 << 17, 256, tags{{0x300000, 0x300100, 1, 0}});
-    CHECK(heap.owns(at(0x200000)));
-    CHECK_FALSE(heap.owns(at(0x200000 + (1 << 18))));
+    CHECK(heap.chunks().owns(at(0x200000)));
+    CHECK_FALSE(heap.chunks().owns(at(0x200000 + (1 << 18))));
     auto const index = heap.idle_chunk(clean);
     CHECK(heap.chunks()[index].bytes == 1 << 18);
     auto const gone = heap.remove(index);
     CHECK(gone.base == at(0x200000));
     CHECK(gone.alignment == 512);
-    CHECK_FALSE(heap.owns(at(0x200000)));
+    CHECK_FALSE(heap.chunks().owns(at(0x200000)));
     block* const b = take(heap, 1 << 16);
     CHECK(b->address == 0x100000);
     CHECK(heap.chunks()[heap.idle_chunk(clean)].bytes == 1 << 17);
@@ -155,7 +156,7 @@ TEST_CASE("block_heap: what is moved from is empty, and blocks stay where they a
     a.add(at(0x100000), 1 << 16, 256, {});
     block* const b = take(a, 512);
     block_heap   c{std::move(a)};
-    CHECK(a.reserved() == 0);
+    CHECK(a.chunks().reserved() == 0);
     CHECK(a.chunks().size() == 0);
     CHECK(take(a, 256) == nullptr);
     CHECK(c.live(b->pointer()) == b);
@@ -199,7 +200,7 @@ TEST_CASE("block_heap: what a stream may still use is not joined to what its gra
             }
             heap.tidy([](tag const& t) { return t.epoch == tag::captured; }); // all is forgotten
             bool waits[4]{};
-            heap.for_each([&](block const& b) {
+            heap.chunks().for_each([&](block const& b) {
                 for (tag const& t : b.waits_for()) {
                     CHECK(t.epoch == 3);
                     for (std::size_t i = 0; i < 4; ++i) {
@@ -279,7 +280,7 @@ TEST_CASE("block_heap: the chunk that needs least grows, and is left alone until
     heap.end_move(m.base, 65536);
     CHECK(take(heap, 65536)->address == 0x202000);
     heap.end_move(second.base, 0); // that one did not
-    CHECK(heap.reserved() == 4096 + 8192 + 65536);
+    CHECK(heap.chunks().reserved() == 4096 + 8192 + 65536);
     CHECK(heap.chunks()[heap.idle_chunk(clean)].base == at(0x100000));
     CHECK(sound(heap));
 }
@@ -318,7 +319,7 @@ TEST_CASE("block_heap: where a chunk's end is waited for, what grows there is no
     CHECK(back.base == nullptr);
     heap.tidy(always);
     CHECK(heap.begin_shrinking(256, 8192, clean).by == 8192);
-    CHECK(heap.reserved() == 4096);
+    CHECK(heap.chunks().reserved() == 4096);
     CHECK(end_of_chunk(heap)->bytes == 0);
     heap.end_move(at(0x100000), 0);
     CHECK(sound(heap));
@@ -354,8 +355,8 @@ TEST_CASE("block_heap: chunks shrink by whole pages that are free, but for what 
     auto half = heap.begin_shrinking(4096, 1, clean);
     CHECK(half.bytes == 8192);
     CHECK(half.by == 4096);
-    CHECK(heap.owns(at(0x100fff)));
-    CHECK_FALSE(heap.owns(at(0x101000))); // the books are first
+    CHECK(heap.chunks().owns(at(0x100fff)));
+    CHECK_FALSE(heap.chunks().owns(at(0x101000))); // the books are first
     CHECK(heap.begin_growth(65536, 256, clean).base == nullptr);
     heap.end_move(half.base, 0);
     take(heap, 256);
@@ -365,7 +366,7 @@ TEST_CASE("block_heap: chunks shrink by whole pages that are free, but for what 
     CHECK(half.by == 8192);
     CHECK(half.bytes == 12288);
     heap.end_move(half.base, 0);
-    CHECK(heap.reserved() == 4096);
+    CHECK(heap.chunks().reserved() == 4096);
     CHECK(sound(heap));
 }
 
@@ -438,7 +439,7 @@ TEST_CASE("block_heap: random blocks in chunks whose ends move are what a model 
         }
         if (i % 500 == 0) {
             CHECK(sound(heap));
-            CHECK(heap.reserved() == model[0] + model[1]);
+            CHECK(heap.chunks().reserved() == model[0] + model[1]);
             CHECK(bytes_free(heap) == model[0] + model[1] - live);
             for (std::size_t c = 0; c < 2; ++c) {
                 CHECK(end_of_chunk(heap, c)->now == block::state::free);
@@ -478,7 +479,7 @@ TEST_CASE("block_heap: without a search a stream gets what is its own or nobody'
     CHECK(heap.take_quick(256, 2, clean) == nullptr);
     CHECK(heap.take_quick(256, 1, clean) != nullptr);
     block* rest = heap.chunks()[0].first->after;
-    block_heap::keep_for_capture(rest, 1);
+    block_tags::keep_for_capture(rest, 1);
     CHECK(heap.take_quick(256, 1, clean) == nullptr); // a graph may be using it
 }
 
@@ -555,7 +556,7 @@ TEST_CASE("block_heap: a part is taken from the middle of a block, though all no
          i += 6) { // five of six join, where there is room
         for (std::size_t j = 0; j < 5; ++j) {
             block* const b = pieces[i + j];
-            if (j != 2) { block_heap::hold(b, {b->address, b->end(), 1, j}); }
+            if (j != 2) { block_tags::hold(b, {b->address, b->end(), 1, j}); }
             heap.give(b, never);
         }
     }
@@ -700,7 +701,7 @@ TEST_CASE(
                     }
                 }
                 std::size_t largest = 0;
-                heap.for_each([&](block const& b) {
+                heap.chunks().for_each([&](block const& b) {
                     if (b.now == block::state::live) { return; }
                     largest           = std::max(largest, b.bytes);
                     label const* held = held_by(b);
@@ -796,7 +797,7 @@ TEST_CASE("block_heap: where no note is left, what needs no new one joins all th
     CHECK(parts.merge(tags{{noted->address + 100, noted->end(), 1, 1}}, never));
     heap.hold(noted, parts);
     auto const give_back = [&](block* b, std::size_t slot) {
-        block_heap::hold(b, {b->address, b->end(), 1, slot});
+        block_tags::hold(b, {b->address, b->end(), 1, slot});
         heap.give(b, never);
     };
     for (std::size_t i = 0; i < 1980; i += 3) {

@@ -116,12 +116,12 @@ TEST_CASE("block_heaps: the ends of small and of large chunks move, each in its 
     auto         m     = heaps.of(2_MiB).begin_growth(2_MiB, 256, waiting_costs);
     CHECK(m.base == at(0x20000000));
     heaps.end_move(m, m.by);
-    CHECK(heaps.of(2_MiB).reserved() == 4_MiB);
-    CHECK(heaps.of(512).reserved() == 64_KiB);
+    CHECK(heaps.of(2_MiB).chunks().reserved() == 4_MiB);
+    CHECK(heaps.of(512).chunks().reserved() == 64_KiB);
     m = heaps.of(512).begin_growth(64_KiB, 256, waiting_costs);
     CHECK(m.by == 512);
     heaps.end_move(m, 64_KiB);
-    CHECK(heaps.of(512).reserved() == 128_KiB);
+    CHECK(heaps.of(512).chunks().reserved() == 128_KiB);
     m = heaps.begin_shrinking(64_KiB, 1_GiB, waiting_costs); // small ones first
     CHECK(m.base == at(0x10000000));
     CHECK(m.by == 64_KiB);

@@ -17,7 +17,7 @@ template class vram::hash_cells<int>;
 
 namespace {
 
-std::size_t half(std::size_t cells) { return cells / 2; }
+std::size_t half_of(std::size_t cells) { return cells / 2; }
 
 } // namespace
 
@@ -33,13 +33,13 @@ TEST_CASE("hash_cells: before there must be some there is one, which is empty") 
 
 TEST_CASE("hash_cells: as many are enough as have room, and no fewer than there are") {
     hash_cells<int> const none;
-    CHECK(none.enough(1, half) == 128);
-    CHECK(none.enough(64, half) == 128);
-    CHECK(none.enough(65, half) == 256);
-    CHECK(none.enough(1000, half) == 2048);
+    CHECK(none.enough(1, half_of) == 128);
+    CHECK(none.enough(64, half_of) == 128);
+    CHECK(none.enough(65, half_of) == 256);
+    CHECK(none.enough(1000, half_of) == 2048);
     hash_cells<int> const some{256};
-    CHECK(some.enough(1, half) == 256);
-    CHECK(some.enough(129, half) == 512);
+    CHECK(some.enough(1, half_of) == 256);
+    CHECK(some.enough(129, half_of) == 512);
 }
 
 TEST_CASE("hash_cells: fresh ones are zero, and every key has one of them") {

@@ -74,8 +74,8 @@ public:
         expect_no_capture();
         return done_now();
     }
-    /// Whether this is still the stream of that `id()`, it is not `capturing()`, and it is `done()`:
-    /// for the price of fewer questions than these.
+    /// Whether this is still the stream of that `id()`, it is not `capturing()`, and it is
+    /// `done()`: with fewer questions than these take.
     [[nodiscard]] bool idle(std::uint64_t id) const {
         return !capturing() && id_now() == id && done_now();
     }

@@ -5,11 +5,12 @@
 /// `block_heap` cuts chunks into blocks and joins what comes back: the heart of a pool, without
 /// streams.
 
-#include <vram/base/align.hpp>       // align
-#include <vram/pool/block_table.hpp> // block_table
-#include <vram/pool/free_blocks.hpp> // free_blocks
-#include <vram/pool/heap_array.hpp>  // heap_array
-#include <vram/pool/note_store.hpp>  // note_store
+#include <vram/base/align.hpp>        // align
+#include <vram/pool/block_chunks.hpp> // block_chunks
+#include <vram/pool/block_table.hpp>  // block_table
+#include <vram/pool/block_tags.hpp>   // block_tags
+#include <vram/pool/free_blocks.hpp>  // free_blocks
+#include <vram/pool/note_store.hpp>   // note_store
 
 #include <cstddef> // size_t
 #include <cstdint> // uintptr_t
@@ -29,21 +30,8 @@ class block_heap {
 public:
     static constexpr std::size_t granule = bins::granule;
 
-    /// What one chunk is: its first block stays its first for as long as the chunk is here.
-    struct chunk {
-        block*      first     = nullptr;
-        void*       base      = nullptr;
-        std::size_t bytes     = 0;
-        std::size_t alignment = 0;     ///< what the upstream was asked for
-        bool        busy      = false; ///< its end is being moved: it stays as it is meanwhile
-
-        /// Whether all of it is free, in one block.
-        [[nodiscard]] bool idle() const noexcept {
-            return first->now == block::state::free && first->after == nullptr;
-        }
-    };
-
     using fit                          = free_blocks::fit;
+    using chunk                        = block_chunks::chunk;
     static constexpr unsigned unusable = free_blocks::unusable;
 
     /// `in_place`: chunks grow at their ends, in which there is always a free block, of no bytes if
@@ -53,25 +41,24 @@ public:
         : free_{in_place}, apart_{apart} {}
     block_heap(block_heap&& other) noexcept { *this = static_cast<block_heap&&>(other); }
     block_heap& operator=(block_heap&& other) noexcept {
-        free_     = std::move(other.free_);
-        apart_    = other.apart_;
-        blocks_   = std::move(other.blocks_);
-        notes_    = std::move(other.notes_);
-        live_     = std::move(other.live_);
-        chunks_   = std::move(other.chunks_);
-        reserved_ = std::exchange(other.reserved_, 0);
-        taken_    = std::exchange(other.taken_, 0);
-        strewn_   = std::exchange(other.strewn_, false);
+        free_   = std::move(other.free_);
+        apart_  = other.apart_;
+        blocks_ = std::move(other.blocks_);
+        tags_   = std::move(other.tags_);
+        live_   = std::move(other.live_);
+        chunks_ = std::move(other.chunks_);
+        taken_  = std::exchange(other.taken_, 0);
+        strewn_ = std::exchange(other.strewn_, false);
         return *this;
     }
 
     /// Makes sure that one `take` cannot fail.
     void reserve() {
-        if (!blocks_.has(3) || !notes_.has(3) || !live_.has_room()) { reserve_more(); }
+        if (!blocks_.has(3) || !tags_.has(3) || !live_.has_room()) { reserve_more(); }
     }
     [[gnu::noinline]] void reserve_more() {
         blocks_.reserve(3); // two for `take`, one for a chunk that is added in between
-        notes_.reserve(3);
+        tags_.reserve(3);
         live_.reserve(1);
     }
 
@@ -104,7 +91,7 @@ public:
     template <class Price>
     [[gnu::noinline]] block* take_quick(std::size_t bytes, std::size_t slot,
                                         Price const& price) noexcept {
-        if (!blocks_.has(2) || !live_.has_room() || strewn_ || notes_.empty()) { return nullptr; }
+        if (!blocks_.has(2) || !live_.has_room() || strewn_ || tags_.empty()) { return nullptr; }
         block* const b = free_.quick(bytes, slot, price);
         if (b == nullptr) { return nullptr; }
         if (b->bytes != bytes && b->before != nullptr) { return take_front(b, bytes); }
@@ -116,27 +103,10 @@ public:
         return live_.find(reinterpret_cast<std::uintptr_t>(p));
     }
 
-    /// Who may still be using a block that is not in a bin: after `reserve`, or nobody, or one
-    /// stream all of it.
-    void hold(block* b, tags const& held) noexcept {
-        release(b);
-        if (held.empty()) { return; }
-        tag const* const only = held.begin();
-        if (only + 1 == held.end() && only->begin <= b->address && only->end >= b->end()) {
-            return hold(b, *only);
-        }
-        note(b, held);
-    }
-    static void hold(block* b, tag const& whole) noexcept {
-        b->slot  = static_cast<std::uint32_t>(whole.slot);
-        b->epoch = whole.epoch;
-    }
-
-    /// A block was handed out, and graphs keep this of it meanwhile. After `reserve`: the note is
-    /// made now, so that there is one when the block comes back.
-    void keep(block* b, tags const& kept) noexcept {
-        if (!kept.empty()) { note(b, kept); }
-    }
+    /// Who may still be using a block that is not in a bin, and what graphs keep of one that is
+    /// out: see `block_tags`. After `reserve` there is room for one note.
+    void hold(block* b, tags const& held) noexcept { tags_.hold(b, held); }
+    void keep(block* b, tags const& kept) noexcept { tags_.keep(b, kept); }
 
     /// Takes back a block that was handed out and says who holds it, and joins it with its free
     /// neighbours where there is room for what they wait for. Returns the free block that holds it
@@ -162,17 +132,17 @@ public:
         if (after != nullptr && (front == nullptr || free_.is_tail(after))) {
             bool const both = front != nullptr;
             if (both && front->before == nullptr) { return join(b, settled); }
-            if (!take_over(after, b, settled)) { return join(b, settled); }
+            if (!tags_.take_over(after, b, settled)) { return join(b, settled); }
             join_down(b, after);
-            if (both && take_over(after, front, settled)) {
+            if (both && tags_.take_over(after, front, settled)) {
                 free_.remove(front);
                 join_down(front, after);
             }
             return after;
         }
-        if (!take_over(front, b, settled)) { return join(b, settled); }
+        if (!tags_.take_over(front, b, settled)) { return join(b, settled); }
         join_up(front, b);
-        if (after != nullptr && take_over(front, after, settled)) {
+        if (after != nullptr && tags_.take_over(front, after, settled)) {
             free_.remove(after);
             join_up(front, after);
         }
@@ -182,17 +152,16 @@ public:
     /// Adds a chunk, free as a whole, that waits for `held`.
     block* add(void* base, std::size_t bytes, std::size_t alignment, tags const& held) {
         blocks_.reserve(1);
-        notes_.reserve(1);
-        chunks_.reserve(chunks_.size() + 1);
+        tags_.reserve(1);
+        chunks_.reserve();
         block* const b = blocks_.make();
         b->address     = reinterpret_cast<std::uintptr_t>(base);
         b->bytes       = bytes;
         b->now         = block::state::free;
         b->apart       = apart_;
-        hold(b, held);
+        tags_.hold(b, held);
         free_.insert(b);
-        chunks_.push(chunk{.first = b, .base = base, .bytes = bytes, .alignment = alignment});
-        reserved_ += bytes;
+        chunks_.add({.first = b, .base = base, .bytes = bytes, .alignment = alignment});
         return b;
     }
 
@@ -217,9 +186,8 @@ public:
     chunk remove(std::size_t index) noexcept {
         chunk const gone = chunks_.take(index);
         free_.remove(gone.first);
-        release(gone.first);
+        tags_.release(gone.first);
         blocks_.put_back(gone.first);
-        reserved_ -= gone.bytes;
         return gone;
     }
 
@@ -241,7 +209,9 @@ public:
         };
         bool more = true;
         free_.for_each_tail([&](block* tail) {
-            if (!more || around(tail).busy) { return; } // who moves its end looks for the tail
+            if (!more || chunks_.around(tail).busy) {
+                return;
+            } // who moves its end looks for the tail
             for (block* b = tail; b != nullptr && more; b = b->before) {
                 if (b->now == block::state::free && b->bytes != 0) { more = take(b); }
             }
@@ -262,7 +232,7 @@ public:
         move_of_end least;
         chunk*      found = nullptr;
         free_.for_each_tail([&](block const* tail) {
-            chunk&               c     = around(tail);
+            chunk&               c     = chunks_.around(tail);
             std::uintptr_t const start = align(free_blocks::usable_from(*tail, price), alignment);
             std::uintptr_t const end   = saturating_add(start, bytes);
             if (c.busy || end == unsatisfiable || end <= tail->end()) { return; }
@@ -282,7 +252,7 @@ public:
         std::size_t const pages = (most - 1) / page + 1;
         move_of_end       found;
         free_.for_each_tail([&](block const* tail) {
-            chunk const&      c     = around(tail);
+            chunk const&      c     = chunks_.around(tail);
             std::size_t const there = tail->bytes / page;
             std::size_t const by    = (there < pages ? there : pages) * page;
             if (c.busy || found.base != nullptr || by == 0 || by == c.bytes) { return; }
@@ -312,7 +282,7 @@ public:
         for (chunk const& c : chunks_) {
             for (block* b = c.first; b != nullptr; b = b->after) {
                 if (b->now != block::state::free) { continue; }
-                refresh(b, settled);
+                tags_.refresh(b, settled);
                 free_.remove(b);
                 while (join_after(b, settled)) {}
                 free_.insert(b);
@@ -324,91 +294,42 @@ public:
     template <class Settled>
     void drop(Settled const& settled) noexcept {
         for (chunk const& c : chunks_) {
-            for (block* b = c.first; b != nullptr; b = b->after) { refresh(b, settled); }
+            for (block* b = c.first; b != nullptr; b = b->after) { tags_.refresh(b, settled); }
         }
     }
 
     /// Whatever the stream in `slot` may still be using is kept for a graph that is captured on it.
     void keep_for_capture(std::size_t slot) noexcept {
         for (chunk const& c : chunks_) {
-            for (block* b = c.first; b != nullptr; b = b->after) { keep_for_capture(b, slot); }
-        }
-    }
-    static void keep_for_capture(block* b, std::size_t slot) noexcept {
-        if (b->slot == block::several) {
-            b->note->what.keep_for_capture(slot);
-        } else if (b->slot == slot) {
-            b->epoch = tag::captured;
+            for (block* b = c.first; b != nullptr; b = b->after) {
+                block_tags::keep_for_capture(b, slot);
+            }
         }
     }
 
-    /// Calls `visit(block)` for every block, chunk by chunk, in the order of addresses.
-    template <class Visit>
-    void for_each(Visit const& visit) const {
-        for (chunk const& c : chunks_) {
-            for (block* b = c.first; b != nullptr; b = b->after) { visit(*b); }
-        }
-    }
-
-    /// Whether `p` lies in one of the chunks. Cost: the number of chunks.
-    [[nodiscard]] bool owns(void const* p) const noexcept {
-        auto const address = reinterpret_cast<std::uintptr_t>(p);
-        for (chunk const& c : chunks_) {
-            if (address - reinterpret_cast<std::uintptr_t>(c.base) < c.bytes) { return true; }
-        }
-        return false;
-    }
-    /// Whether a chunk begins at `base`.
-    [[nodiscard]] bool is_chunk(void const* base) const noexcept {
-        for (chunk const& c : chunks_) {
-            if (c.base == base) { return true; }
-        }
-        return false;
-    }
-    [[nodiscard]] heap_array<chunk> const& chunks() const noexcept { return chunks_; }
-    [[nodiscard]] std::size_t              reserved() const noexcept { return reserved_; }
+    [[nodiscard]] block_chunks const& chunks() const noexcept { return chunks_; }
     [[nodiscard]] std::size_t largest_free() const noexcept { return free_.largest_block(); }
     [[nodiscard]] std::size_t live_blocks() const noexcept { return live_.size(); }
 
 private:
     static constexpr std::size_t enough = 64; ///< blocks are worth an event
 
-    [[nodiscard]] static std::uintptr_t end_of(chunk const& c) noexcept {
-        return reinterpret_cast<std::uintptr_t>(c.base) + c.bytes;
-    }
-    /// The chunk that ends with a tail.
-    chunk& around(block const* tail) noexcept {
-        chunk* c = chunks_.begin();
-        while (end_of(*c) != tail->end()) { ++c; }
-        return *c;
-    }
     /// Nobody uses what is new at the end of a chunk.
     void move_end(void const* base, std::size_t by, bool busy, bool bare) noexcept {
-        chunk* c = chunks_.begin();
-        while (c->base != base) { ++c; }
+        chunk& c    = chunks_.at(base);
         block* tail = nullptr;
-        free_.for_each_tail([&](block* b) { tail = b->end() == end_of(*c) ? b : tail; });
+        free_.for_each_tail([&](block* b) { tail = b->end() == c.end() ? b : tail; });
         tags const held = tail->waits_for();
         tail->bytes += by;
         tail->bare = (tail->bare || (bare && by != 0)) && tail->bytes != 0;
-        c->bytes += by;
-        c->busy = busy;
-        reserved_ += by;
+        chunks_.extend(c, by);
+        c.busy          = busy;
         tags const left = held.within(tail->address, tail->end());
-        if (left.empty() || tail->slot == block::several || !notes_.empty()) { hold(tail, left); }
+        if (left.empty() || tail->slot == block::several || !tags_.empty()) {
+            tags_.hold(tail, left);
+        }
     }
 
-    /// Who may still be using a block of which nothing is noted: in a note of its own.
-    void note(block* b, tags const& held) noexcept {
-        b->slot       = block::several;
-        b->note       = notes_.make();
-        b->note->what = held;
-    }
-    /// Nobody uses the block any more.
-    void release(block* b) noexcept {
-        if (b->slot == block::several) { notes_.put_back(b->note); }
-        b->slot = block::nobody;
-    }
     block* hand_out(block* b) noexcept {
         b->now  = block::state::live;
         b->slot = block::nobody;
@@ -432,10 +353,7 @@ private:
         rest->before                = b;
         rest->address               = start + bytes;
         free_.resize(rest, rest->bytes - bytes);
-        if (rest->slot == block::several) {
-            rest->note->what.drop_before(rest->address);
-            simplify(rest, rest->address, rest->end());
-        }
+        tags_.drop_front(rest);
         return hand_out(b);
     }
     /// `take` where parts of the block wait for different things.
@@ -444,16 +362,16 @@ private:
         std::uintptr_t const start = place.start;
         free_.remove(b);
         tags const held = b->note->what;
-        release(b);
+        tags_.release(b);
         if (start != b->address) {
             block* const front = b;
             b                  = cut(front, start - front->address);
-            hold(front, held.within(front->address, front->end()));
+            tags_.hold(front, held.within(front->address, front->end()));
             free_.insert(front);
         }
         if (b->bytes != bytes || free_.is_tail(b)) {
             block* const rest = cut(b, bytes);
-            hold(rest, held.within(rest->address, rest->end()));
+            tags_.hold(rest, held.within(rest->address, rest->end()));
             free_.insert(rest);
         }
         return hand_out(b);
@@ -481,11 +399,6 @@ private:
     /// A neighbour, if it is free.
     [[nodiscard]] static block* free_one(block* b) noexcept {
         return b != nullptr && b->now == block::state::free ? b : nullptr;
-    }
-    /// Whether one stream, or nobody, holds all of both. What a graph keeps is of another kind.
-    [[nodiscard]] static bool alike(block const& a, block const& b) noexcept {
-        if (a.slot != b.slot || a.slot == block::several) { return false; }
-        return (a.epoch == tag::captured) == (b.epoch == tag::captured) || a.slot == block::nobody;
     }
     /// Joins `b`, in no bin, to the block before it, which is in one and has taken over what `b`
     /// waits for.
@@ -530,7 +443,7 @@ private:
     template <class Settled>
     bool absorb(block* b, Settled const& settled) noexcept {
         block* const gone = b->after;
-        if (!take_over(b, gone, settled)) { return false; }
+        if (!tags_.take_over(b, gone, settled)) { return false; }
         b->bytes += gone->bytes;
         b->bare  = b->bare || gone->bare;
         b->after = gone->after;
@@ -538,78 +451,6 @@ private:
         blocks_.put_back(gone);
         return true;
     }
-    /// `b` takes over what `gone`, which lies beside it, waits for, if that can be noted.
-    template <class Settled>
-    bool take_over(block* b, block* gone, Settled const& settled) noexcept {
-        if (alike(*b, *gone)) { // nearly always
-            b->epoch = b->epoch > gone->epoch ? b->epoch : gone->epoch;
-            return true;
-        }
-        if (b->bytes == 0) { // the end of a chunk, for which nobody waits
-            if (gone->slot == block::several) {
-                b->note = gone->note;
-            } else {
-                b->epoch = gone->epoch;
-            }
-            b->slot = std::exchange(gone->slot, block::nobody);
-            return true;
-        }
-        return gone->bytes == 0 || join_tags(b, gone, settled);
-    }
-    /// `take_over` where not all of both is held by one.
-    template <class Settled>
-    bool join_tags(block* b, block* gone, Settled const& settled) noexcept {
-        refresh(b, settled);
-        refresh(gone, settled);
-        if (b->slot == block::nobody && gone->slot == block::nobody) { return true; }
-        if (b->slot == block::several) {
-            if (!add(b->note->what, *gone, settled)) { return false; }
-            release(gone);
-        } else if (gone->slot == block::several) {
-            if (!add(gone->note->what, *b, settled)) { return false; }
-            b->note = gone->note;
-            b->slot = std::exchange(gone->slot, block::nobody);
-        } else {
-            if (notes_.empty()) { return false; }
-            tags both;
-            (void)add(both, *b, settled); // there is room for two
-            (void)add(both, *gone, settled);
-            note(b, both);
-            gone->slot = block::nobody;
-        }
-        std::uintptr_t const from = b->address < gone->address ? b->address : gone->address;
-        simplify(b, from, from + b->bytes + gone->bytes);
-        return true;
-    }
-    /// Where all of a block, which lies in [from, to), waits for one stream, or none of it for
-    /// anybody, there is no note.
-    void simplify(block* b, std::uintptr_t from, std::uintptr_t to) noexcept {
-        tags const& held = b->note->what;
-        if (held.empty()) { return release(b); }
-        tag const only = *held.begin();
-        if (held.begin() + 1 != held.end() || only.begin > from || only.end < to) { return; }
-        release(b);
-        hold(b, only);
-    }
-    /// Adds what a block waits for.
-    template <class Settled>
-    [[nodiscard]] static bool add(tags& to, block const& b, Settled const& settled) noexcept {
-        if (b.slot == block::nobody) { return true; }
-        if (b.slot == block::several) { return to.merge(b.note->what, settled); }
-        return to.merge(tags{{b.address, b.end(), b.epoch, b.slot}}, settled);
-    }
-    /// Forgets what is settled.
-    template <class Settled>
-    void refresh(block* b, Settled const& settled) noexcept {
-        if (b->slot == block::nobody) { return; }
-        if (b->slot == block::several) {
-            b->note->what.drop(settled);
-            if (b->note->what.empty()) { release(b); }
-        } else if (settled({b->address, b->end(), b->epoch, b->slot})) {
-            b->slot = block::nobody;
-        }
-    }
-
     /// `absorb` where the block after `b`, if there is one, may be handed out, or is in its bin.
     template <class Settled>
     bool join_after(block* b, Settled const& settled) noexcept {
@@ -621,15 +462,14 @@ private:
         return false;
     }
 
-    free_blocks          free_;
-    note_store<block>    blocks_;
-    note_store<tag_note> notes_;
-    block_table          live_;
-    heap_array<chunk>    chunks_;
-    std::size_t          reserved_ = 0;
-    std::size_t          taken_    = 0; ///< blocks since all were put together
-    bool                 strewn_   = false;
-    bool                 apart_;
+    free_blocks       free_;
+    note_store<block> blocks_;
+    block_tags        tags_;
+    block_table       live_;
+    block_chunks      chunks_;
+    std::size_t       taken_  = 0; ///< blocks since all were put together
+    bool              strewn_ = false;
+    bool              apart_;
 };
 
 } // namespace vram

@@ -85,7 +85,7 @@ public:
     }
     void end_move(move_of_end const& m, std::size_t by, bool bare = false) noexcept {
         for (block_heap& heap : *this) {
-            if (heap.is_chunk(m.base)) { return heap.end_move(m.base, by, bare); }
+            if (heap.chunks().is_chunk(m.base)) { return heap.end_move(m.base, by, bare); }
         }
     }
 
@@ -104,7 +104,7 @@ public:
     /// Calls `visit(block)` for every block, chunk by chunk, in the order of addresses.
     template <class Visit>
     void for_each(Visit const& visit) const {
-        for (block_heap const& heap : all_) { heap.for_each(visit); }
+        for (block_heap const& heap : all_) { heap.chunks().for_each(visit); }
     }
     template <class Visit>
     void for_each_chunk(Visit const& visit) const {
@@ -115,7 +115,7 @@ public:
     /// Whether `p` lies in one of the chunks. Cost: the number of chunks.
     [[nodiscard]] bool owns(void const* p) const noexcept {
         for (block_heap const& heap : all_) {
-            if (heap.owns(p)) { return true; }
+            if (heap.chunks().owns(p)) { return true; }
         }
         return false;
     }
@@ -123,7 +123,7 @@ public:
         return sum([](block_heap const& heap) { return heap.chunks().size(); }) == 0;
     }
     [[nodiscard]] std::size_t reserved() const noexcept {
-        return sum([](block_heap const& heap) { return heap.reserved(); });
+        return sum([](block_heap const& heap) { return heap.chunks().reserved(); });
     }
     [[nodiscard]] std::size_t largest_free() const noexcept {
         std::size_t most = 0;

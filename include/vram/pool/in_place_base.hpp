@@ -38,7 +38,8 @@ protected:
         auto              held = this->lock_.hold();
         move_of_end const m    = heap_.begin_growth(r);
         if (m.base == nullptr) { return nullptr; }
-        growth_request const wish{.needed = m.by, .held = heap_.blocks().of(r.bytes).reserved()};
+        growth_request const wish{.needed = m.by,
+                                  .held   = heap_.blocks().of(r.bytes).chunks().reserved()};
         held.unlock();
         std::size_t by = 0;
         try {

@@ -7,11 +7,13 @@
 #include <vram/base/align.hpp>        // saturating_add
 #include <vram/concepts/growth.hpp>   // growth
 #include <vram/pool/growing_base.hpp> // growing_base
+#include <vram/pool/paged_heap.hpp>   // paged_heap
 #include <vram/pool/pool_options.hpp> // pool_options
 #include <vram/pool/stream_heap.hpp>  // stream_heap
 
-#include <cstddef> // size_t
-#include <utility> // move, exchange
+#include <cstddef>     // size_t
+#include <type_traits> // conditional_t
+#include <utility>     // move, exchange
 
 namespace vram {
 
@@ -33,6 +35,7 @@ protected:
     using guard   = typename base::guard;
     using request = block_request<stream>;
     using chunk   = block_heap::chunk;
+    using heap    = std::conditional_t<InPlace, paged_heap<platform>, stream_heap<platform>>;
 
     pool_base(Upstream upstream, pool_options const& options, Growth growth)
         : base{std::move(upstream), options.max_size},
@@ -134,7 +137,7 @@ protected:
     }
     [[nodiscard]] std::size_t held_bytes(request const& r) const {
         auto const held = this->lock_.hold();
-        return heap_.blocks().of(r.bytes).reserved();
+        return heap_.blocks().of(r.bytes).chunks().reserved();
     }
     /// The first of `size`, half of it, and so on down to `least` with which `attempt` succeeds.
     template <class Attempt>
@@ -145,9 +148,9 @@ protected:
         }
     }
 
-    pool_options                           options_;
-    [[no_unique_address]] Growth           growth_;
-    mutable stream_heap<platform, InPlace> heap_; ///< who asks for its figures tidies it
+    pool_options                 options_;
+    [[no_unique_address]] Growth growth_;
+    mutable heap                 heap_; ///< who asks for its figures tidies it
 
 private:
     std::size_t most_ = 0; ///< bytes held at once, ever

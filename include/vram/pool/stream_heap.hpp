@@ -90,7 +90,7 @@ public:
         } catch (...) {} // `give` says what is wrong
         if (c == nullptr) { return false; }
         retract(*b);
-        block_heap::hold(b, {0, 0, c->mark(), c->slot()});
+        block_tags::hold(b, {0, 0, c->mark(), c->slot()});
         // As large as was asked, rounded: known without a look at the block, for what comes next.
         std::size_t const exact = align_down(bytes + bins::granule - 1, bins::granule);
         if (exact > warm_blocks::largest) {
@@ -204,102 +204,6 @@ public:
         heaps_.end_move(m, by, bare);
     }
 
-    // Where addresses and memory are apart
-
-    /// A block for a request of which `missing(from, to)` bytes have no memory yet: the fewest of
-    /// some candidates that wait for nobody, or else of any. Null where no block is large enough.
-    /// Nobody else has it until it is `filled`, or given back.
-    template <class Missing>
-    block* take_bare(request const& r, guard& held, Missing const& missing) {
-        block_heap& heap = heaps_.of(r.bytes);
-        heap.reserve();
-        cool();
-        clock* const mine     = r.on != nullptr ? &clocks_.of(*r.on) : nullptr;
-        bool const   captured = mine != nullptr && Platform::capturing(*r.on);
-        // Other memory may be mapped there, which only the host can know to be out of use.
-        auto const price = clocks_.for_asker(captured ? nullptr : mine, false);
-        auto const part  = [&](block const& b, auto start) {
-            return b.waits_for().within(start, start + r.bytes);
-        };
-        for (unsigned most : {0U, 1U}) {
-            auto place = heap.least(r.bytes, r.alignment, [&](block const& b, auto start) {
-                return price(part(b, start)) <= most ? missing(start, start + r.bytes) : unusable;
-            });
-            if (place.where == nullptr && !captured) { continue; }
-            if (place.where == nullptr) { break; } // which must not wait
-            tags const        before = part(*place.where, place.start);
-            bool const        ready  = price(before) == 0;
-            std::size_t const peak   = peak_live_;
-            block* const      b      = ready ? hand_out(r, place) : ordered(r, place, mine, held);
-            if (b == nullptr) { return nullptr; }
-            heap.hold(b, before); // should it go back
-            b->bare = true;       // it counts when it is filled
-            retract(*b);
-            --allocations_;
-            if (ready) { peak_live_ = peak; }
-            return b;
-        }
-        return nullptr;
-    }
-    /// Such a block has memory now, and is its client's.
-    void* filled(block* b) noexcept {
-        heaps_.of(*b).hold(b, tags{});
-        b->bare = false;
-        ++allocations_;
-        live_ += b->bytes;
-        raise_peak(live_);
-        return b->pointer();
-    }
-    /// Such a block goes back: its memory could not be had. Where it has some that only `on` may
-    /// use (null: anybody), that stream gives it back.
-    void give_bare(block* b, stream const* on) noexcept {
-        b->bare = true;
-        if (on != nullptr) {
-            heaps_.of(*b).hold(b, tags{}); // the stream is behind those
-            (void)freed_on(*on, b);
-        }
-        heaps_.of(*b).give(b, settled());
-    }
-    /// Memory that `s` may use at once comes to [from, to), where such a block lies: whoever takes
-    /// a free block beside it there comes after that stream. False: of one of them that cannot be
-    /// noted.
-    [[nodiscard]] bool share(block* b, std::uintptr_t from, std::uintptr_t to, stream s) {
-        clock&      c    = clocks_.of(s);
-        block_heap& heap = heaps_.of(*b);
-        auto const  note = [&](block* beside) {
-            heap.reserve();
-            std::uintptr_t const first = beside->address > from ? beside->address : from;
-            std::uintptr_t const last  = beside->end() < to ? beside->end() : to;
-            tags                 held  = beside->waits_for();
-            if (!held.merge(tags{{first, last, c.mark(), c.slot()}}, settled())) { return false; }
-            heap.hold(beside, held);
-            return true;
-        };
-        for (block* n = b->before; n != nullptr && n->end() > from; n = n->before) {
-            if (!note(n)) { return false; }
-        }
-        for (block* n = b->after; n != nullptr && n->address < to && n->bytes != 0; n = n->after) {
-            if (!note(n)) { return false; }
-        }
-        return true;
-    }
-    /// Takes free blocks among those of `bytes` that `on` may have at once (null: that nobody uses
-    /// any more), from the ends of chunks on, for as long as `taken(block)` says so, and only those
-    /// that are `wanted(block)`.
-    template <class Wanted, class Taken>
-    void set_aside(std::size_t bytes, stream const* on, Wanted const& wanted, Taken const& taken) {
-        auto const price = clocks_.for_asker(on != nullptr ? &clocks_.of(*on) : nullptr, false);
-        cool();
-        heaps_.of(bytes).set_aside(
-            [&](block const& b) { return !wanted(b) || free_blocks::priced(b, price) != 0; },
-            taken);
-    }
-    /// One of those is free again; `bare`: with less memory than it has addresses.
-    void give_again(block* b, bool bare) noexcept {
-        b->bare = bare;
-        heaps_.of(*b).give_again(b, settled());
-    }
-
     /// As `remove_idle` without waiting: one without bytes where that is what it would take.
     [[nodiscard]] chunk remove_ready() {
         auto const price = clocks_.for_asker(nullptr, false);
@@ -401,10 +305,8 @@ public:
     [[nodiscard]] std::size_t                 live_bytes() const noexcept { return live_; }
     [[nodiscard]] std::size_t                 peak_live() const noexcept { return peak_live_; }
 
-private:
+protected:
     using clock = typename clocks<Platform>::clock;
-
-    static constexpr std::size_t unusable = ~std::size_t{0};
 
     // Larger holes are more often joined to something that a large block fits in. (Of the recorded
     // traces two become tighter up to here, and one less tight from 15/16 of `small_size` on.)
@@ -488,7 +390,7 @@ private:
             --allocations_;
         }
         if (plain_) {
-            block_heap::keep_for_capture(b, held_up->slot());
+            block_tags::keep_for_capture(b, held_up->slot());
         } else {
             clocks_.pass_over(held_up->slot());
         }
@@ -551,7 +453,7 @@ private:
     }
     /// The stream in `slot` holds a block that comes back; so do graphs that kept it meanwhile.
     void hold(block* b, std::uint64_t epoch, std::size_t slot) noexcept {
-        if (b->slot != block::several) { return block_heap::hold(b, {0, 0, epoch, slot}); }
+        if (b->slot != block::several) { return block_tags::hold(b, {0, 0, epoch, slot}); }
         tags all = b->waits_for();
         (void)all.merge(tags{{b->address, b->end(), epoch, slot}}, settled()); // two have room
         heaps_.of(*b).hold(b, all);

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `paged_heap` is a `stream_heap` of addresses, of which parts may have no memory.
+
+#include <vram/pool/block_request.hpp> // block_request
+#include <vram/pool/stream_heap.hpp>   // stream_heap
+
+#include <cstddef> // size_t
+#include <cstdint> // uintptr_t
+
+namespace vram {
+
+/// What a pool does where memory comes to addresses and leaves them by pages. A block is *bare*
+/// where some of it may have none: whoever takes such a block has it filled before it is handed
+/// out.
+///
+/// Failure   as `stream_heap`
+/// Threads   one at a time, who holds the lock
+/// Cost      that of a few candidates for a block; `set_aside` looks at every free block
+template <class Platform>
+class paged_heap : public stream_heap<Platform, true> {
+    using base = stream_heap<Platform, true>;
+
+public:
+    using typename base::guard;
+    using typename base::request;
+    using typename base::stream;
+
+    using base::base;
+
+    /// A block for a request of which `missing(from, to)` bytes have no memory yet: the fewest of
+    /// some candidates that wait for nobody, or else of any. Null where no block is large enough.
+    /// Nobody else has it until it is `filled`, or given back.
+    template <class Missing>
+    block* take_bare(request const& r, guard& held, Missing const& missing) {
+        block_heap& heap = this->heaps_.of(r.bytes);
+        heap.reserve();
+        this->cool();
+        clock* const mine     = r.on != nullptr ? &this->clocks_.of(*r.on) : nullptr;
+        bool const   captured = mine != nullptr && Platform::capturing(*r.on);
+        // Other memory may be mapped there, which only the host can know to be out of use.
+        auto const price = this->clocks_.for_asker(captured ? nullptr : mine, false);
+        auto const part  = [&](block const& b, auto start) {
+            return b.waits_for().within(start, start + r.bytes);
+        };
+        for (unsigned most : {0U, 1U}) {
+            auto place = heap.least(r.bytes, r.alignment, [&](block const& b, auto start) {
+                return price(part(b, start)) <= most ? missing(start, start + r.bytes) : unusable;
+            });
+            if (place.where == nullptr && !captured) { continue; }
+            if (place.where == nullptr) { break; } // which must not wait
+            tags const        before = part(*place.where, place.start);
+            bool const        ready  = price(before) == 0;
+            std::size_t const peak   = this->peak_live_;
+            block* const b = ready ? this->hand_out(r, place) : this->ordered(r, place, mine, held);
+            if (b == nullptr) { return nullptr; }
+            heap.hold(b, before); // should it go back
+            b->bare = true;       // it counts when it is filled
+            this->retract(*b);
+            --this->allocations_;
+            if (ready) { this->peak_live_ = peak; }
+            return b;
+        }
+        return nullptr;
+    }
+    /// Such a block has memory now, and is its client's.
+    void* filled(block* b) noexcept {
+        this->heaps_.of(*b).hold(b, tags{});
+        b->bare = false;
+        ++this->allocations_;
+        this->live_ += b->bytes;
+        this->raise_peak(this->live_);
+        return b->pointer();
+    }
+    /// Such a block goes back: its memory could not be had. Where it has some that only `on` may
+    /// use (null: anybody), that stream gives it back.
+    void give_bare(block* b, stream const* on) noexcept {
+        b->bare = true;
+        if (on != nullptr) {
+            this->heaps_.of(*b).hold(b, tags{}); // the stream is behind those
+            (void)this->freed_on(*on, b);
+        }
+        this->heaps_.of(*b).give(b, this->settled());
+    }
+    /// Memory that `s` may use at once comes to [from, to), where such a block lies: whoever takes
+    /// a free block beside it there comes after that stream. False: of one of them that cannot be
+    /// noted.
+    [[nodiscard]] bool share(block* b, std::uintptr_t from, std::uintptr_t to, stream s) {
+        clock&      c    = this->clocks_.of(s);
+        block_heap& heap = this->heaps_.of(*b);
+        auto const  note = [&](block* beside) {
+            heap.reserve();
+            std::uintptr_t const first = beside->address > from ? beside->address : from;
+            std::uintptr_t const last  = beside->end() < to ? beside->end() : to;
+            tags                 held  = beside->waits_for();
+            if (!held.merge(tags{{first, last, c.mark(), c.slot()}}, this->settled())) {
+                return false;
+            }
+            heap.hold(beside, held);
+            return true;
+        };
+        for (block* n = b->before; n != nullptr && n->end() > from; n = n->before) {
+            if (!note(n)) { return false; }
+        }
+        for (block* n = b->after; n != nullptr && n->address < to && n->bytes != 0; n = n->after) {
+            if (!note(n)) { return false; }
+        }
+        return true;
+    }
+    /// Takes free blocks among those of `bytes` that `on` may have at once (null: that nobody uses
+    /// any more), from the ends of chunks on, for as long as `taken(block)` says so, and only those
+    /// that are `wanted(block)`.
+    template <class Wanted, class Taken>
+    void set_aside(std::size_t bytes, stream const* on, Wanted const& wanted, Taken const& taken) {
+        auto const price =
+            this->clocks_.for_asker(on != nullptr ? &this->clocks_.of(*on) : nullptr, false);
+        this->cool();
+        this->heaps_.of(bytes).set_aside(
+            [&](block const& b) { return !wanted(b) || free_blocks::priced(b, price) != 0; },
+            taken);
+    }
+    /// One of those is free again; `bare`: with less memory than it has addresses.
+    void give_again(block* b, bool bare) noexcept {
+        b->bare = bare;
+        this->heaps_.of(*b).give_again(b, this->settled());
+    }
+
+private:
+    using typename base::clock;
+
+    static constexpr std::size_t unusable = ~std::size_t{0};
+};
+
+} // namespace vram

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/pool/paged_heap.hpp> // first: the header stands alone
+
+#include "../doubles/at.hpp"
+
+#include <vram/sim/sim.hpp>
+
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+using namespace vram;
+using namespace std::chrono_literals;
+using doubles::at;
+
+template class vram::paged_heap<sim_platform>;
+
+namespace {
+
+constexpr std::size_t page          = 1 << 16;
+constexpr auto        behind        = [](block const& b) { return b.bytes; };
+constexpr auto        lacks_nothing = [](std::uintptr_t, std::uintptr_t) { return std::size_t{0}; };
+constexpr auto        wanted        = [](block const&) { return true; };
+
+/// A heap of sixteen pages of addresses, with the lock that its owner would have. Nothing looks at
+/// the memory.
+struct sixteen_pages {
+    sixteen_pages() {
+        auto const held = lock.hold();
+        heap.add(at(base), 16 * page, 256, nullptr, nullptr);
+    }
+    template <class Missing>
+    block* take_bare(sim_stream_view s, std::size_t bytes, Missing const& missing) {
+        auto held = lock.hold();
+        return heap.take_bare({.asked = bytes, .on = &s}, held, missing);
+    }
+    void* take(sim_stream_view s, std::size_t bytes) {
+        auto held = lock.hold();
+        return heap.take({.asked = bytes, .on = &s}, held, false);
+    }
+    void give(sim_stream_view s, void* p, std::size_t bytes) {
+        auto const held = lock.hold();
+        CHECK(heap.give(heap.live(p, bytes), bytes, 256, &s));
+    }
+    std::vector<block*> set_aside(sim_stream_view const* on) {
+        std::vector<block*> out;
+        auto const          held = lock.hold();
+        heap.set_aside(page, on, wanted, [&](block* b) {
+            out.push_back(b);
+            return true;
+        });
+        return out;
+    }
+    void give_again(block* b, bool bare) {
+        auto const held = lock.hold();
+        heap.give_again(b, bare);
+    }
+    [[nodiscard]] memory_usage usage() {
+        auto const held = lock.hold();
+        return heap.usage(behind);
+    }
+
+    static constexpr std::uintptr_t base = 0x1000000;
+
+    sim_node                    node;
+    platform_lock<sim_platform> lock;
+    paged_heap<sim_platform>    heap{event_policy::lazy, false, false};
+};
+
+} // namespace
+
+TEST_CASE("paged_heap: of what could do, the place that lacks least is taken") {
+    sixteen_pages f;
+    sim_stream    s;
+    void* const   first = f.take(s, 4 * page);
+    void* const   wall  = f.take(s, page);
+    f.give(s, first, 4 * page);
+    (void)f.usage(); // which joins what rests
+    auto const lacks_low = [&](std::uintptr_t from, auto) {
+        return from < sixteen_pages::base + 4 * page;
+    };
+    auto const lacks_high = [&](std::uintptr_t from, auto) {
+        return std::size_t{from >= sixteen_pages::base + 4 * page} * page;
+    };
+    block* const high =
+        f.take_bare(s, 2 * page, [&](auto a, auto b) { return lacks_low(a, b) * page; });
+    REQUIRE(high != nullptr);
+    f.heap.give_bare(high, nullptr);
+    block* const low = f.take_bare(s, 2 * page, lacks_high);
+    REQUIRE(low != nullptr);
+    CHECK(low->address == sixteen_pages::base);
+    f.heap.give_bare(low, nullptr);
+    f.give(s, wall, page);
+    CHECK(f.usage().largest_free == 16 * page);
+}
+
+TEST_CASE("paged_heap: a bare block counts once it is filled, and is its client's then") {
+    sixteen_pages f;
+    sim_stream    s;
+    block* const  b = f.take_bare(s, 3 * page, lacks_nothing);
+    REQUIRE(b != nullptr);
+    CHECK(bool{b->bare});
+    CHECK(f.usage().live == 0);
+    CHECK(f.usage().requested == 0);
+    CHECK(f.usage().allocations == 0);
+    CHECK(f.usage().peak_live == 0);
+    void* const p = f.heap.filled(b);
+    CHECK(p == at(sixteen_pages::base));
+    CHECK_FALSE(bool{b->bare});
+    CHECK(f.usage().live == 3 * page);
+    CHECK(f.usage().requested == 3 * page);
+    CHECK(f.usage().allocations == 1);
+    CHECK(f.usage().peak_live == 3 * page);
+    f.give(s, p, 3 * page);
+    CHECK(f.usage().live == 0);
+    CHECK(f.take_bare(s, 17 * page, lacks_nothing) == nullptr);
+}
+
+TEST_CASE("paged_heap: a bare block that goes back is had by other means no more") {
+    sixteen_pages f;
+    sim_stream    s;
+    block* const  b = f.take_bare(s, 2 * page, lacks_nothing);
+    REQUIRE(b != nullptr);
+    f.heap.give_bare(b, nullptr);
+    CHECK(f.take(s, 2 * page) == nullptr); // the end is bare as a whole
+    block* const again = f.take_bare(s, 2 * page, lacks_nothing);
+    REQUIRE(again != nullptr);
+    CHECK(f.heap.filled(again) == at(sixteen_pages::base));
+    f.give(s, again->pointer(), 2 * page);
+}
+
+TEST_CASE("paged_heap: beside memory that a stream may use at once others come after that stream") {
+    for (bool const shared : {false, true}) {
+        sixteen_pages f;
+        sim_stream    s, other;
+        block* const  b = f.take_bare(s, page, lacks_nothing);
+        REQUIRE(b != nullptr);
+        if (shared) { // the page after it is had together with it
+            auto const held = f.lock.hold();
+            CHECK(f.heap.share(b, b->address, b->address + 2 * page, s));
+        }
+        void* const p = f.heap.filled(b);
+        sim_launch(s, {.name = "earlier", .duration = 1ms});
+        block* const next = f.take_bare(other, page, lacks_nothing);
+        REQUIRE(next != nullptr);
+        CHECK(next->address == sixteen_pages::base + page);
+        CHECK(f.usage().waits == (shared ? 1 : 0));
+        f.heap.give_bare(next, nullptr);
+        f.give(s, p, page);
+    }
+}
+
+TEST_CASE("paged_heap: a bare block that has a stream's memory is had by others after a wait") {
+    for (bool const somebodys : {false, true}) {
+        sixteen_pages         f;
+        sim_stream            s, other;
+        sim_stream_view const view = s;
+        block* const          b    = f.take_bare(s, page, lacks_nothing);
+        REQUIRE(b != nullptr);
+        f.heap.give_bare(b, somebodys ? &view : nullptr);
+        sim_launch(s, {.name = "earlier", .duration = 1ms});
+        block* const next = f.take_bare(other, page, lacks_nothing);
+        REQUIRE(next != nullptr);
+        CHECK(f.usage().waits == (somebodys ? 1 : 0));
+        f.heap.give_bare(next, nullptr);
+    }
+}
+
+TEST_CASE("paged_heap: what is set aside is nobody's until it is given again") {
+    sixteen_pages         f;
+    sim_stream            s, other;
+    sim_stream_view const view = s, another = other;
+    void* const           p = f.take(s, 4 * page);
+    void* const           q = f.take(s, 4 * page);
+    f.give(s, p, 4 * page);
+    auto const end = f.set_aside(&another);
+    REQUIRE(end.size() == 1); // the other free piece would take a wait
+    CHECK(end[0]->address == sixteen_pages::base + 8 * page);
+    f.give_again(end[0], false);
+    auto const both = f.set_aside(&view); // from the end on
+    REQUIRE(both.size() == 2);
+    CHECK(both[1]->pointer() == p);
+    CHECK(f.take(s, page) == nullptr);
+    f.give_again(both[1], true);
+    f.give_again(both[0], false);
+    CHECK(f.take(s, 4 * page) == at(sixteen_pages::base + 8 * page)); // the other lacks memory now
+    block* const bare = f.take_bare(s, 4 * page, lacks_nothing);
+    REQUIRE(bare != nullptr);
+    CHECK(f.heap.filled(bare) == p);
+    f.give(s, p, 4 * page);
+    f.give(s, q, 4 * page);
+    f.give(s, at(sixteen_pages::base + 8 * page), 4 * page);
+    CHECK(f.usage().live == 0);
+}
