@@ -169,6 +169,68 @@ TEST_CASE("paged_heap: a bare block that has a stream's memory is had by others 
     }
 }
 
+TEST_CASE("paged_heap: memory that comes to the page before a block is noted there, too") {
+    sixteen_pages f;
+    sim_stream    s, other;
+    void* const   first = f.take(other, page);
+    block* const  b     = f.take_bare(s, page, lacks_nothing);
+    REQUIRE(b != nullptr);
+    f.give(other, first, page);
+    (void)f.usage(); // which joins what rests
+    {
+        auto const held = f.lock.hold();
+        CHECK(f.heap.share(b, sixteen_pages::base, b->end(), s));
+    }
+    sim_launch(s, {.name = "earlier", .duration = 1ms});
+    block* const next = f.take_bare(other, page, [](std::uintptr_t from, std::uintptr_t) {
+        return from == sixteen_pages::base ? std::size_t{0} : page;
+    });
+    REQUIRE(next != nullptr);
+    CHECK(next->address != sixteen_pages::base); // rather than wait
+    f.heap.give_bare(next, nullptr);
+    f.heap.give_bare(b, nullptr);
+}
+
+TEST_CASE("paged_heap: a block that was waited for and goes back waits for the same as before") {
+    for (std::size_t const pages : {1U, 16U}) { // of which the first is in use
+        sixteen_pages f;
+        sim_stream    s, other, third;
+        void* const   p = f.take(s, page);
+        sim_launch(s, {.name = "work", .duration = 1ms});
+        f.give(s, p, page);
+        (void)f.usage();
+        block* const b = f.take_bare(other, pages * page, lacks_nothing);
+        REQUIRE(b != nullptr);
+        CHECK(f.usage().waits == 1);
+        f.heap.give_bare(b, nullptr);
+        block* const again = f.take_bare(third, pages * page, lacks_nothing);
+        REQUIRE(again != nullptr);
+        CHECK(f.usage().waits == 2);
+        (void)f.heap.filled(again);
+        CHECK(again->slot == block::nobody); // its client is behind all of that
+        f.give(third, again->pointer(), pages * page);
+    }
+}
+
+TEST_CASE("paged_heap: of a block of which a part is in use the rest is had without a wait") {
+    sixteen_pages f;
+    sim_stream    s, other;
+    void* const   front = f.take(other, page);
+    void* const   back  = f.take(s, page);
+    void* const   wall  = f.take(s, page);
+    sim_launch(s, {.name = "work", .duration = 1ms});
+    f.give(other, front, page);
+    f.give(s, back, page);
+    block* const b = f.take_bare(other, page, [](std::uintptr_t from, std::uintptr_t) {
+        return from == sixteen_pages::base ? std::size_t{0} : page;
+    });
+    REQUIRE(b != nullptr);
+    CHECK(b->pointer() == front);
+    CHECK(f.usage().waits == 0);
+    f.heap.give_bare(b, nullptr);
+    f.give(s, wall, page);
+}
+
 TEST_CASE("paged_heap: what is set aside is nobody's until it is given again") {
     sixteen_pages         f;
     sim_stream            s, other;
