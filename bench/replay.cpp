@@ -4,12 +4,9 @@
 
 #include "support/program.hpp"
 #include "support/recorded.hpp"
+#include "support/recordings.hpp"
 
-#include <trace.hpp> // read_trace
-
-#include <algorithm> // sort
 #include <cstdio>
-#include <filesystem>
 
 using namespace bench;
 
@@ -20,53 +17,6 @@ constexpr char const* mean = "geometric_mean";
 struct replay_options : options {
     std::vector<std::string> traces;
 };
-
-std::string stem(std::filesystem::path const& file) {
-    std::string name = file.filename().string();
-    return name.substr(0, name.find('.', 1));
-}
-
-/// The files of the run, and what their cases are called.
-struct recording {
-    std::string name;
-    std::string file;
-};
-
-std::vector<recording> recordings(replay_options const& o) {
-    std::vector<recording> all;
-    for (std::string const& file : o.traces) { all.push_back({stem(file), file}); }
-    if (all.empty()) {
-        for (auto const& entry : std::filesystem::directory_iterator{VRAM_BENCH_TRACES}) {
-            std::string const file = entry.path().string();
-            if (file.ends_with(".csv") || file.ends_with(".csv.gz")) {
-                all.push_back({stem(file), file});
-            }
-        }
-        std::sort(all.begin(), all.end(),
-                  [](recording const& a, recording const& b) { return a.name < b.name; });
-    }
-    for (std::size_t i = 0; i < all.size(); ++i) {
-        for (std::size_t j = 0; j < i; ++j) {
-            if (all[i].name == all[j].name) {
-                throw cli::failure{cli::bad_usage,
-                                   fmt::format("{} and {} are both the case '{}'", all[j].file,
-                                               all[i].file, all[i].name)};
-            }
-        }
-    }
-    return all;
-}
-
-/// A trace with everything looked up.
-tape make_tape(std::string name, trace const& recorded) {
-    tape out{std::move(name), {}, recorded.slots, recorded.streams, recorded.peak_live};
-    out.operations.reserve(recorded.steps.size());
-    for (trace_step const& s : recorded.steps) {
-        unsigned const frees = s.action == trace_step::kind::free ? 1U : 0U;
-        out.operations.push_back({s.bytes, s.slot, s.stream * 2 + frees});
-    }
-    return out;
-}
 
 /// The mean of a figure over all traces; nothing where the subject was left out of one.
 std::optional<double> mean_of(results const& r, std::vector<tape> const& tapes,
@@ -162,7 +112,7 @@ unsigned turns_for(tape const& t, options const& o) {
 
 int run(replay_options const& o) {
     found      all   = find_subjects(o.device);
-    auto const files = recordings(o);
+    auto const files = recordings(o.traces);
     if (o.list) {
         print_list(all, files);
         return cli::success;

@@ -12,16 +12,17 @@ HEADER = "Thread,Time,Action,Pointer,Size,Stream\n"  # the first line of a trace
 
 
 class Program:
-    """The program `name` of the folder that the script was given, on the simulated device."""
+    """The program `name` of the folder that the script was given, on the simulated device, or None where it needs none."""
 
-    def __init__(self, name):
+    def __init__(self, name, device="sim"):
+        self.device = () if device is None else ("--device", device)
         self.path = pathlib.Path(sys.argv[1]) / name
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix=f"vram-{name}-"))
         atexit.register(shutil.rmtree, self.folder)
         self.passed, self.failed, self.skipped = 0, 0, 0
 
     def __call__(self, *arguments):
-        return subprocess.run([self.path, "--device", "sim", *map(str, arguments)], capture_output=True, text=True, timeout=200)
+        return subprocess.run([self.path, *self.device, *map(str, arguments)], capture_output=True, text=True, timeout=200)
 
     def file(self, name, content):
         """A file with that content, bytes or text; compressed where its name says so."""
