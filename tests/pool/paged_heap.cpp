@@ -73,27 +73,25 @@ struct sixteen_pages {
 } // namespace
 
 TEST_CASE("paged_heap: of what could do, the place that lacks least is taken") {
-    sixteen_pages f;
-    sim_stream    s;
-    void* const   first = f.take(s, 4 * page);
-    void* const   wall  = f.take(s, page);
-    f.give(s, first, 4 * page);
+    sixteen_pages      f;
+    sim_stream         s;
+    std::size_t const  sizes[] = {2 * page, page, 3 * page, page};
+    std::vector<void*> row; // two holes, and a wall behind each
+    for (std::size_t const bytes : sizes) { row.push_back(f.take(s, bytes)); }
+    f.give(s, row[0], sizes[0]);
+    f.give(s, row[2], sizes[2]);
     (void)f.usage(); // which joins what rests
-    auto const lacks_low = [&](std::uintptr_t from, auto) {
-        return from < sixteen_pages::base + 4 * page;
-    };
-    auto const lacks_high = [&](std::uintptr_t from, auto) {
-        return std::size_t{from >= sixteen_pages::base + 4 * page} * page;
-    };
-    block* const high =
-        f.take_bare(s, 2 * page, [&](auto a, auto b) { return lacks_low(a, b) * page; });
-    REQUIRE(high != nullptr);
-    f.heap.give_bare(high, nullptr);
-    block* const low = f.take_bare(s, 2 * page, lacks_high);
-    REQUIRE(low != nullptr);
-    CHECK(low->address == sixteen_pages::base);
-    f.heap.give_bare(low, nullptr);
-    f.give(s, wall, page);
+    for (std::size_t const fuller : {0U, 2U}) {
+        auto const missing = [&](std::uintptr_t from, std::uintptr_t) {
+            return at(from) == row[fuller] ? std::size_t{100} : page;
+        };
+        block* const b = f.take_bare(s, 2 * page, missing);
+        REQUIRE(b != nullptr);
+        CHECK(b->pointer() == row[fuller]);
+        f.heap.give_bare(b, nullptr);
+    }
+    f.give(s, row[1], sizes[1]);
+    f.give(s, row[3], sizes[3]);
     CHECK(f.usage().largest_free == 16 * page);
 }
 

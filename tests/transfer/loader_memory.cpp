@@ -25,6 +25,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <mutex>
 #include <stop_token>
 #include <string_view>
 #include <thread>
@@ -385,7 +386,10 @@ TEST_CASE("loader: a forked child is told that the loader is not its own") {
     CHECK(at->index() == 0);
     CHECK(forked([&] {
               ++at;
-              return refused([&] { (void)*at; }) && refused([&] { load.restart(); }) ? 7 : 0;
+              bool const told = refused([&] { (void)*at; }) && refused([&] { load.restart(); });
+              bool const asks = refused([&] { (void)load.states(); }) &&
+                                refused([&] { (void)load.statistics(); });
+              return told && asks ? 7 : 0;
           }) == 7);
     ++at;
     CHECK(at->index() == 1); // and here it goes on
@@ -414,6 +418,46 @@ TEST_CASE("loader: a forked child waits for nobody, whatever another thread did 
     CHECK(kept.index() == 0);
     ++at;
     CHECK(at->index() == 1);
+#endif
+}
+
+namespace loader_memory {
+/// Host memory whose owner has locked it.
+struct locked_resource : host_resource {
+    std::mutex* lock;
+
+    void deallocate_sync(void* p, std::size_t bytes,
+                         std::size_t alignment = default_alignment) noexcept {
+        std::scoped_lock const held{*lock};
+        host_resource::deallocate_sync(p, bytes, alignment);
+    }
+};
+} // namespace loader_memory
+
+// 27
+TEST_CASE("loader: a batch that outlived its loader gives nothing back in a forked child") {
+#if !defined VRAM_TESTS_TSAN
+    std::mutex           lock;
+    batch<host_platform> kept;
+    {
+        locked_resource memory;
+        memory.lock = &lock;
+        loader load{numbered{2},
+                    host_platform::stream{},
+                    memory,
+                    memory,
+                    {.batch_bytes = numbered::bytes, .depth = 2}};
+        auto   at = load.begin();
+        kept      = std::move(*at);
+    }
+    {
+        std::scoped_lock const held{lock};
+        REQUIRE(forked([&] {
+                    kept.release(); // the last owner of all that the loader had
+                    return 7;
+                }) == 7);
+    }
+    CHECK(kept.index() == 0);
 #endif
 }
 

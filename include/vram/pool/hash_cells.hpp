@@ -8,7 +8,7 @@
 #include <cstdint> // uint64_t
 #include <cstring> // memset
 #include <new>     // operator new
-#include <utility> // exchange
+#include <utility> // exchange, move
 
 namespace vram {
 

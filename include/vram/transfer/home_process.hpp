@@ -14,28 +14,40 @@
 namespace vram {
 
 /// A child of `fork` has neither its parent's threads nor its device, and what its parent's threads
-/// had locked stays locked in it.
+/// had locked stays locked in it. (Who makes a child by `_Fork` or `clone` is not seen.)
 ///
-/// Failure   the first in a program throws `std::bad_alloc` where the system cannot note it
+/// Failure   until it succeeds once, `std::bad_alloc` where the system cannot note it
 /// Cost      a comparison; `fork` itself counts (`pthread_atfork`)
 class home_process {
 public:
-    [[nodiscard]] bool here() const noexcept { return made_in_ == forks_; }
+    [[nodiscard]] bool here() const noexcept { return made_in_ == *forks_here_; }
 
 private:
     static unsigned now() {
 #ifdef VRAM_FORKS
-        static bool const counted = ::pthread_atfork(nullptr, nullptr, [] { ++forks_; }) == 0;
-        if (!counted) { throw std::bad_alloc{}; }
+        [[maybe_unused]] static bool const counted = [] {
+            int const problem = ::pthread_atfork(nullptr, nullptr, [] { ++forks_; });
+            if (problem != 0) { throw std::bad_alloc{}; }
+            return true;
+        }();
 #endif
         return forks_;
     }
 
     /// Between the first process and this one. Only a child that was just born writes it, which has
-    /// one thread.
+    /// one thread. Each library may have its own.
     static inline unsigned forks_ = 0;
 
-    unsigned made_in_ = now();
+    unsigned        made_in_    = now();
+    unsigned const* forks_here_ = &forks_; ///< the one that was asked
+};
+
+/// A deleter: in a forked child there is nothing that could be ended, and the object stays.
+struct delete_at_home {
+    template <class Object>
+    void operator()(Object* object) const noexcept {
+        if (object->at_home()) { delete object; }
+    }
 };
 
 } // namespace vram

@@ -6,13 +6,14 @@
 
 #include <vram/concepts/platform_of.hpp>    // platform_of
 #include <vram/transfer/batch.hpp>          // batch
+#include <vram/transfer/home_process.hpp>   // delete_at_home
 #include <vram/transfer/loader_core.hpp>    // loader_core
 #include <vram/transfer/loader_options.hpp> // loader_options
 
 #include <concepts> // default_initializable
 #include <cstddef>  // ptrdiff_t
 #include <iterator> // input_iterator_tag, default_sentinel_t
-#include <memory>   // shared_ptr, make_shared
+#include <memory>   // shared_ptr
 #include <ranges>   // views::all_t
 #include <utility>  // move, exchange
 
@@ -58,16 +59,18 @@ public:
     /// Memory from resources of the user's: owned, or handles such as `shared` and `resource_ref`.
     loader(Source source, stream consumer, Device device, Pinned pinned,
            loader_options options = {})
-        : core_{std::make_shared<core>(std::move(source), consumer, std::move(device),
-                                       std::move(pinned), options)},
+        : core_{new core(std::move(source), consumer, std::move(device), std::move(pinned),
+                         options),
+                delete_at_home{}},
           consumer_{consumer} {}
 
     /// The same with the copies on the stream `copies` of the user's, which does not block and
     /// outlives the loader and its batches.
     loader(Source source, stream consumer, stream copies, loader_options options = {})
         requires std::default_initializable<Device> && std::default_initializable<Pinned>
-        : core_{std::make_shared<core>(std::move(source), consumer, make<Device>(consumer),
-                                       make<Pinned>(consumer), options, copies)},
+        : core_{new core(std::move(source), consumer, make<Device>(consumer),
+                         make<Pinned>(consumer), options, copies),
+                delete_at_home{}},
           consumer_{consumer} {}
 
     loader(loader&&) noexcept = default;

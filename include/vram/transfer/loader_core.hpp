@@ -63,17 +63,14 @@ public:
 
     /// No further batch is filled.
     void request_stop() noexcept {
-        if (!this->home_.here()) { return; }
+        if (!this->at_home()) { return; }
         this->stop(); // first: who hears of the end begins no other batch
         stop_.request_stop();
     }
     /// Ends the producers and waits for them, and for the copies under way. A source that takes
     /// long is told by its stop token.
     void shut_down() noexcept {
-        if (!this->home_.here()) { // a forked child has none of these threads: nothing can end
-            kept_.keep(this->weak_from_this().lock());
-            return;
-        }
+        if (!this->at_home()) { return; } // a forked child has none of these threads
         request_stop();
         if (std::exchange(down_, true)) { return; }
         for (auto& t : threads_) { t.join(); }
@@ -88,7 +85,7 @@ public:
     void restart()
         requires restartable_source<Source>
     {
-        if (!this->home_.here()) { throw loader_error{loader_error::reason::forked}; }
+        this->expect_home();
         if (!this->at_end()) { throw loader_error{loader_error::reason::not_ended}; }
         shut_down();
         source_.restart();

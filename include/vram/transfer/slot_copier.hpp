@@ -40,6 +40,7 @@ public:
 
     /// Where the time went so far. On the consumer's thread.
     [[nodiscard]] loader_statistics statistics() {
+        this->expect_home();
         if (this->options_.timing) { measure_empties(); }
         auto       s = this->note([](auto& f) { return f; });
         auto const t = this->times_.sum();

@@ -7,7 +7,6 @@
 
 #include <vram/base/error.hpp>            // report_error
 #include <vram/layer/sure_wait.hpp>       // sure_wait
-#include <vram/transfer/home_process.hpp> // home_process
 #include <vram/transfer/loader_error.hpp> // loader_error
 #include <vram/transfer/slot_supply.hpp>  // slot_supply
 #include <vram/transfer/stage.hpp>        // stage
@@ -40,7 +39,7 @@ public:
     /// The next batch in order, which `s` waits for; null at the end. The host waits for producers
     /// only.
     slot* take(stream s) {
-        if (!home_.here()) { throw loader_error{loader_error::reason::forked, taken_}; }
+        this->expect_home(taken_);
         if (ended_) { return nullptr; }
         if (Platform::capturing(s)) { throw loader_error{loader_error::reason::capturing, taken_}; }
         slot* const got = await_ready();
@@ -60,7 +59,7 @@ public:
 
     /// The batch in `s` is done with once `on` and the others that used it are past this place.
     void release(slot& s, stream on) noexcept {
-        if (!home_.here()) { return; } // the parent has it; the gate may be locked for ever
+        if (!this->at_home()) { return; } // the parent has it
         stage<Platform>::end(s.range);
         try {
             times_.end(s, on);
@@ -109,7 +108,6 @@ protected:
     [[nodiscard]] bool at_end() const noexcept { return ended_; }
 
     use_times<Platform> times_;
-    home_process        home_;
 
 private:
     slot* await_ready() {

@@ -9,6 +9,8 @@
 #include <vram/base/worker.hpp>                // their thread
 #include <vram/concepts/stream_marks.hpp>      // stream_marks
 #include <vram/transfer/await_mark.hpp>        // await_mark
+#include <vram/transfer/home_process.hpp>      // home_process
+#include <vram/transfer/loader_error.hpp>      // loader_error
 #include <vram/transfer/loader_options.hpp>    // loader_options
 #include <vram/transfer/loader_statistics.hpp> // loader_statistics
 #include <vram/transfer/pinned_slot.hpp>       // pinned_slot
@@ -44,8 +46,11 @@ public:
     slot_supply(slot_supply const&)            = delete;
     slot_supply& operator=(slot_supply const&) = delete;
 
+    [[nodiscard]] bool at_home() const noexcept { return home_.here(); }
+
     /// Where every block is at this moment.
     [[nodiscard]] slot_states states() {
+        expect_home();
         auto const held = gate_.hold();
         return count_states();
     }
@@ -69,6 +74,11 @@ protected:
         }
     }
     ~slot_supply() = default;
+
+    /// A forked child may not even take the gate, which may be locked for ever there.
+    void expect_home(std::size_t index = 0) const {
+        if (!at_home()) { throw loader_error{loader_error::reason::forked, index}; }
+    }
 
     /// Copies as long as there is something to copy, and somewhere to copy it to (`claim`).
     virtual void copy_all() noexcept = 0;
@@ -271,6 +281,8 @@ protected:
     bool                    dozing_   = false; ///< a producer looks for batches that end
 
 private:
+    home_process home_;
+
     bool claim_next(pinned*& from, slot*& to) noexcept {
         if (!can_copy()) { return false; }
         books_.copy(from, to);

@@ -5,12 +5,13 @@
 /// `unloader` takes results off the device while the next are computed.
 
 #include <vram/concepts/platform_of.hpp>      // platform_of
+#include <vram/transfer/home_process.hpp>     // delete_at_home
 #include <vram/transfer/unloader_core.hpp>    // unloader_core
 #include <vram/transfer/unloader_options.hpp> // unloader_options
 
 #include <concepts>    // default_initializable, invocable
 #include <cstddef>     // size_t, byte
-#include <memory>      // shared_ptr, make_shared
+#include <memory>      // shared_ptr
 #include <span>        // span
 #include <type_traits> // is_trivially_copyable_v, remove_cvref_t
 #include <utility>     // move, exchange
@@ -62,8 +63,8 @@ public:
     /// Memory from resources of the user's: owned, or handles such as `shared` and `resource_ref`.
     unloader(Sink sink, stream producer, Device device, Pinned pinned,
              unloader_options options = {})
-        : core_{std::make_shared<core>(std::move(sink), producer, std::move(device),
-                                       std::move(pinned), options)},
+        : core_{new core(std::move(sink), producer, std::move(device), std::move(pinned), options),
+                delete_at_home{}},
           producer_{producer} {}
 
     unloader(unloader&&) noexcept = default;

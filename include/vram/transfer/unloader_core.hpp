@@ -58,10 +58,7 @@ public:
 
     /// Waits until the sink has had everything, and ends its thread.
     void shut_down() noexcept {
-        if (!this->home_.here()) { // a forked child has no such thread: nothing can end
-            kept_.keep(this->weak_from_this().lock());
-            return;
-        }
+        if (!this->at_home()) { return; } // a forked child has no such thread
         if (std::exchange(down_, true)) { return; }
         this->stop();
         thread_.join();

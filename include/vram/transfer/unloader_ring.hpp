@@ -51,6 +51,8 @@ public:
     unloader_ring(unloader_ring const&)            = delete;
     unloader_ring& operator=(unloader_ring const&) = delete;
 
+    [[nodiscard]] bool at_home() const noexcept { return home_.here(); }
+
     /// A slot to write the next result into; `s` waits for the copy of what was there. The host
     /// waits where every slot is full, until the sink has had one.
     slot& take(stream s) {
@@ -109,7 +111,7 @@ public:
     }
     /// The same, where work that writes there may be under way.
     void drop(slot& s, stream on) noexcept {
-        if (!home_.here()) { return; } // the parent has it; the gate may be locked for ever
+        if (!at_home()) { return; } // the parent has it
         s.unsure = !sure_wait<Platform>(on, [on] { return Platform::device_of(on); });
         for (stream const& other : s.others) {
             bool const over =
@@ -209,11 +211,11 @@ protected:
     copy_lane<Platform> lane_;
     std::vector<slot>   slots_;
     std::vector<pinned> pinned_;
-    home_process        home_;
 
 private:
+    /// A forked child may not even take the gate, which may be locked for ever there.
     void expect_home() const {
-        if (!home_.here()) { throw loader_error{loader_error::reason::forked, index_}; }
+        if (!at_home()) { throw loader_error{loader_error::reason::forked, index_}; }
     }
 
     /// Enqueues copies as long as there is a full slot and an empty block; on the program's thread,
@@ -319,6 +321,7 @@ private:
     static constexpr std::chrono::seconds patience{1};
     static constexpr std::uint64_t        patience_ns = std::chrono::nanoseconds{patience}.count();
 
+    home_process            home_;
     typename Platform::gate gate_;
     slot_queue<slot>        free_;
     slot_queue<slot>        full_; ///< waits for a pinned block
