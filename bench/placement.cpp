@@ -5,18 +5,21 @@
 #include "support/recordings.hpp"
 #include "support/results.hpp"
 
+#include <vram/base/align.hpp>       // align
+#include <vram/pool/bins.hpp>        // bins
+#include <vram/pool/block_heaps.hpp> // block_heaps
+
 #include <cli.hpp>         // run
 #include <output_file.hpp> // output_file
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include <algorithm> // min
+#include <algorithm> // max, min
 #include <cmath>     // abs, log2
 #include <cstddef>   // size_t
 #include <cstdint>   // uint64_t
 #include <cstdio>    // fflush
-#include <iterator>  // prev
 #include <limits>
 #include <map>
 #include <string>
@@ -26,8 +29,9 @@ using namespace bench;
 
 namespace {
 
-constexpr double        never   = std::numeric_limits<double>::infinity();
-constexpr std::uint64_t granule = 256, page = 2 << 20, small_size = 1 << 20;
+constexpr double        never      = std::numeric_limits<double>::infinity();
+constexpr std::uint64_t page       = 2 << 20;
+constexpr std::uint64_t small_size = vram::block_heaps<true>::small_size;
 
 /// What a place costs: `near` for each doubling of the time between the block's death and that of
 /// the neighbour it is put beside, `rest` for what is left of the hole, in blocks, `low` for each GB
@@ -93,7 +97,7 @@ public:
     }
     void give(std::uint64_t at) { pieces_.erase(at); }
 
-    [[nodiscard]] std::uint64_t held() const { return (end_ + page - 1) / page * page; }
+    [[nodiscard]] std::uint64_t held() const { return vram::align(end_, page); }
 
 private:
     struct piece {
@@ -136,7 +140,7 @@ double reserved_over_live(tape const& t, std::vector<std::uint64_t> const& dies,
     std::vector<std::uint64_t> at(t.slots);
     for (std::size_t i = 0; i < t.operations.size(); ++i) {
         operation const&    o     = t.operations[i];
-        std::uint64_t const bytes = (o.bytes + granule - 1) / granule * granule;
+        std::uint64_t const bytes = vram::align(o.bytes, vram::bins::granule);
         span&               where = bytes > small_size ? large : small;
         if (bytes == 0) { continue; }
         if (o.frees()) {

@@ -2,6 +2,7 @@
 #include <vram/pool/paged_heap.hpp> // first: the header stands alone
 
 #include "../doubles/at.hpp"
+#include "heap_under_lock.hpp"
 
 #include <vram/sim/sim.hpp>
 
@@ -25,10 +26,9 @@ constexpr auto        behind        = [](block const& b) { return b.bytes; };
 constexpr auto        lacks_nothing = [](std::uintptr_t, std::uintptr_t) { return std::size_t{0}; };
 constexpr auto        wanted        = [](block const&) { return true; };
 
-/// A heap of sixteen pages of addresses, with the lock that its owner would have. Nothing looks at
-/// the memory.
-struct sixteen_pages {
-    sixteen_pages() {
+/// A heap of sixteen pages of addresses. Nothing looks at the memory.
+struct sixteen_pages : tests::heap_under_lock<paged_heap<sim_platform>> {
+    sixteen_pages() : heap_under_lock{event_policy::lazy, false} {
         auto const held = lock.hold();
         heap.add(at(base), 16 * page, 256, nullptr, nullptr);
     }
@@ -36,14 +36,6 @@ struct sixteen_pages {
     block* take_bare(sim_stream_view s, std::size_t bytes, Missing const& missing) {
         auto held = lock.hold();
         return heap.take_bare({.asked = bytes, .on = &s}, held, missing);
-    }
-    void* take(sim_stream_view s, std::size_t bytes) {
-        auto held = lock.hold();
-        return heap.take({.asked = bytes, .on = &s}, held, false);
-    }
-    void give(sim_stream_view s, void* p, std::size_t bytes) {
-        auto const held = lock.hold();
-        CHECK(heap.give(heap.live(p, bytes), bytes, 256, &s));
     }
     std::vector<block*> set_aside(sim_stream_view const* on) {
         std::vector<block*> out;
@@ -64,10 +56,6 @@ struct sixteen_pages {
     }
 
     static constexpr std::uintptr_t base = 0x1000000;
-
-    sim_node                    node;
-    platform_lock<sim_platform> lock;
-    paged_heap<sim_platform>    heap{event_policy::lazy, false, false};
 };
 
 } // namespace

@@ -3,6 +3,7 @@
 
 #include "../doubles/at.hpp"
 #include "../doubles/bombing.hpp"
+#include "heap_under_lock.hpp"
 
 #include <vram/sim/sim.hpp>
 
@@ -24,27 +25,15 @@ namespace {
 
 constexpr auto all_of = [](block const& b) { return b.bytes; };
 
-/// A heap over memory of a device, with the lock that its owner would have.
-struct fixture {
-    explicit fixture(event_policy events = event_policy::lazy) : heap{events, false} {
+/// A heap over memory of a device.
+struct fixture : tests::heap_under_lock<heap_of_sim> {
+    explicit fixture(event_policy events = event_policy::lazy) : heap_under_lock{events, true} {
         heap.add(memory, 1 << 20, 256, nullptr, nullptr);
     }
     ~fixture() { device.deallocate_sync(memory, 1 << 20); }
 
-    void* take(sim_stream_view s, std::size_t bytes) {
-        auto held = lock.hold();
-        return heap.take({.asked = bytes, .on = &s}, held, false);
-    }
-    void give(sim_stream_view s, void* p, std::size_t bytes) {
-        auto const held = lock.hold();
-        CHECK(heap.give(heap.live(p, bytes), bytes, 256, &s));
-    }
-
-    sim_node                    node;
-    sim_resource                device;
-    void*                       memory = device.allocate_sync(1 << 20);
-    platform_lock<sim_platform> lock;
-    heap_of_sim                 heap;
+    sim_resource device;
+    void*        memory = device.allocate_sync(1 << 20);
 };
 
 } // namespace

@@ -281,8 +281,6 @@ protected:
     bool                    dozing_   = false; ///< a producer looks for batches that end
 
 private:
-    home_process home_;
-
     bool claim_next(pinned*& from, slot*& to) noexcept {
         if (!can_copy()) { return false; }
         books_.copy(from, to);
@@ -417,6 +415,8 @@ private:
     /// How long a copy may take before somebody asks the device: far longer than it takes.
     static constexpr std::chrono::seconds patience{1};
     static constexpr std::uint64_t        patience_ns = std::chrono::nanoseconds{patience}.count();
+
+    home_process home_;
 };
 
 } // namespace vram
