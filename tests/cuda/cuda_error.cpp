@@ -54,6 +54,14 @@ TEST_CASE(
     }
 }
 
+TEST_CASE("cuda_done: ready and not ready are answers, and anything else is thrown") {
+    machine const here;
+    CHECK(cuda_done(cudaSuccess));
+    CHECK_FALSE(cuda_done(cudaErrorNotReady));
+    CHECK_THROWS_AS((void)cuda_done(cudaErrorInvalidValue), cuda_error);
+    CHECK_THROWS_AS((void)cuda_done(cudaErrorMemoryAllocation), out_of_memory);
+}
+
 TEST_CASE("cuda_check: nothing stays latched") {
     machine const here;
     void*         p = nullptr;

@@ -92,4 +92,12 @@ inline void cuda_check(cudaError_t          status,
     if (status != cudaSuccess) [[unlikely]] { cuda_check(status, shortage{}, where); }
 }
 
+/// What a query answered: whether all is done. CUDA does not latch that it is not.
+[[nodiscard]] inline bool cuda_done(cudaError_t          status,
+                                    std::source_location where = std::source_location::current()) {
+    if (status == cudaErrorNotReady) { return false; }
+    cuda_check(status, where);
+    return true;
+}
+
 } // namespace vram

@@ -57,10 +57,7 @@ public:
     /// Whether the work before the place is done.
     [[nodiscard]] bool done() const {
         cuda_capture_guard const relaxed;
-        cudaError_t const status = cuda_exit::or_done([&] { return cudaEventQuery(event_); });
-        if (status == cudaErrorNotReady) { return false; } // CUDA does not latch this one
-        cuda_check(status);
-        return true;
+        return cuda_done(cuda_exit::or_done([&] { return cudaEventQuery(event_); }));
     }
 
     /// The host waits until the work before the place is done.

@@ -124,10 +124,7 @@ private:
     }
     [[nodiscard]] bool done_now() const {
         cuda_capture_guard const relaxed;
-        cudaError_t const status = cuda_exit::or_done([&] { return cudaStreamQuery(stream_); });
-        if (status == cudaErrorNotReady) { return false; } // CUDA does not latch this one
-        cuda_check(status);
-        return true;
+        return cuda_done(cuda_exit::or_done([&] { return cudaStreamQuery(stream_); }));
     }
 
     cudaStream_t stream_ = nullptr;
