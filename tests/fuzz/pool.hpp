@@ -289,7 +289,7 @@ inline void run_pool(std::span<std::uint8_t const> bytes) {
         vram::pool mr{std::move(upstream), options};
         pool_program{mr, node, told}.run(input);
     };
-    vram::virtual_options const pages{.handle_size = 64_KiB};
+    vram::virtual_options const pages{.handle_size = kind / 64 % 2 != 0 ? 192_KiB : 64_KiB};
     switch (kind % 4) {
     case 0: go(vram::stream_ordered{vram::sim_resource{}}); break;
     case 1: go(doubles::growing_resource{vram::sim_virtual_resource{pages}}); break;

@@ -14,6 +14,7 @@
 #include "../laws/random_streams.hpp"
 #include "../laws/resource.hpp"
 
+#include <vram/pool/fixed_growth.hpp>
 #include <vram/pool/pool.hpp>
 #include <vram/sim/sim.hpp>
 
@@ -123,6 +124,65 @@ TEST_CASE("a pool of pages puts free pages under a request that no free run coul
         CHECK(node.figures().used == 0);
         expect_no_report(node);
     }
+}
+
+TEST_CASE(
+    "a pool of pages hands out memory that is there, whatever the sizes of page and alignment") {
+    sim_node node{{.capacity = 1_GiB, .page = 256_KiB, .on_report = sim_on_report::collect}};
+    for (bool const moving : {false, true}) {
+        for (std::size_t const granules : {1, 2, 3, 5, 10}) {
+            paged_pool   mr{sim_virtual_resource{
+                                {.reserve = std::size_t{4} << 30, .handle_size = granules * 256_KiB}},
+                            {.remap = moving}};
+            sim_stream   s;
+            std::mt19937 random{7};
+            struct {
+                void*       at        = nullptr;
+                std::size_t bytes     = 0;
+                std::size_t alignment = 0;
+            } out[24];
+            for (int i = 0; i < 200; ++i) {
+                auto& b = out[random() % 24];
+                mr.deallocate(s, b.at, b.bytes, b.alignment);
+                b    = {nullptr, (1 + random() % 24) * 128_KiB, 256_KiB << random() % 6};
+                b.at = mr.allocate(s, b.bytes, b.alignment);
+                CHECK(mr.upstream().mapped(b.at, b.bytes) == b.bytes);
+                sim_fill(s, b.at, std::byte{1}, b.bytes);
+                if (random() % 16 == 0) { mr.trim(); }
+                CHECK(mr.usage().reserved == mr.upstream().usage().live);
+            }
+            for (auto const& b : out) { mr.deallocate(s, b.at, b.bytes, b.alignment); }
+            s.synchronize();
+        }
+    }
+    node.finish();
+    CHECK(node.reports().empty());
+}
+
+TEST_CASE(
+    "a pool of pages grows as its policy says, and by what is needed where there is no more") {
+    sim_node           node{{.capacity = 200_MiB}};
+    pool               mr{sim_virtual_resource{{.reserve = 1_GiB, .handle_size = 2_MiB}},
+                          {},
+            fixed_growth{.step = 64_MiB}};
+    std::vector<void*> out;
+    for (std::size_t const expected : {64, 64, 64, 128, 128, 128, 192, 192, 192, 200}) {
+        out.push_back(mr.allocate_sync(20_MiB)); // the last: 8 MiB more are needed, and there
+        CHECK(mr.usage().reserved == expected * 1_MiB);
+        CHECK(mr.upstream().usage().reserved == expected * 1_MiB);
+    }
+    CHECK(mr.try_allocate_sync(2_MiB) == nullptr);
+    for (void* const p : out) { mr.deallocate_sync(p, 20_MiB); }
+
+    pool moving{sim_virtual_resource{{.reserve = 1_GiB, .handle_size = 2_MiB}},
+                {.remap = true},
+                fixed_growth{.step = 64_MiB}};
+    (void)mr.trim();
+    void* const first  = moving.allocate_sync(20_MiB);
+    void* const second = moving.allocate_sync(60_MiB);
+    CHECK(moving.usage().reserved == 80_MiB); // where pages move, none is taken in advance
+    moving.deallocate_sync(first, 20_MiB);
+    moving.deallocate_sync(second, 60_MiB);
 }
 
 TEST_CASE("a pool of pages within its limit moves them where others would have to refuse") {

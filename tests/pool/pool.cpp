@@ -476,6 +476,29 @@ TEST_CASE("pool: a pool that moves takes its blocks along, and the old one is em
     CHECK(b.usage().peak_live == 2_MiB);
 }
 
+TEST_CASE("pool: a wait of the host counts, and one that fails leaves the figures as they were") {
+    sim_node   node{{.capacity = 100_MiB}};
+    pool       mr{sim_resource{}, {.max_size = 64_MiB}};
+    sim_stream s;
+    void*      p = mr.allocate(s, 64_MiB);
+    sim_launch(s, {.name = "kernel", .writes = {{p, 64_MiB}}, .duration = 5ms});
+    mr.deallocate(s, p, 64_MiB);
+    mr.reset_peaks();
+    memory_usage const before = mr.usage();
+    node.faults().at(sim_call_kind::synchronize, 1);
+    CHECK_THROWS_AS((void)mr.allocate_sync(32_MiB), sim_error);
+    memory_usage const after = mr.usage();
+    CHECK(after.live == 0);
+    CHECK(after.peak_live == 0);
+    CHECK(after.requested == 0);
+    CHECK(after.allocations == before.allocations);
+    CHECK(after.waits == before.waits);
+    p = mr.allocate_sync(32_MiB);
+    CHECK(mr.usage().waits == before.waits + 1);
+    CHECK(mr.usage().peak_live == 32_MiB);
+    mr.deallocate_sync(p, 32_MiB);
+}
+
 TEST_CASE("pool: growth policies say how much is taken") {
     sim_node node{{.capacity = 1_GiB}};
     pool doubling{host_resource{}, {}, geometric_growth{.share = 1, .least = 1_MiB, .unit = 1_MiB}};

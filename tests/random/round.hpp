@@ -49,12 +49,14 @@ struct round {
         bool const dear = watched == 256 || scarce || kind == sizes::large || by_seed;
         operations      = (dear ? 2'000 : fixed.length) + d.below(2'000);
         for (auto& each : some) { each = d.size(largest); }
-        node = {.capacity      = 1_GiB,
-                .page          = 256_KiB << d.below(4),
-                .compute_slots = 1 + static_cast<int>(d.below(8)),
-                .on_report     = vram::sim_on_report::collect,
-                .threads       = by_seed ? vram::sim_order::by_seed : vram::sim_order::freely,
-                .seed          = seed};
+        node   = {.capacity      = 1_GiB,
+                  .page          = 256_KiB << d.below(4),
+                  .compute_slots = 1 + static_cast<int>(d.below(8)),
+                  .on_report     = vram::sim_on_report::collect,
+                  .threads       = by_seed ? vram::sim_order::by_seed : vram::sim_order::freely,
+                  .seed          = seed};
+        handle = node.page * (d.one_in(2) ? 1 : 1 + 2 * d.below(3));
+        coarse = d.one_in(4);
     }
 
     [[nodiscard]] std::size_t size(dice& d) const noexcept {
@@ -79,6 +81,8 @@ struct round {
     bool               graphs;
     bool               by_seed; ///< threads take turns as the seed says; else they run as they will
     vram::event_policy events;
+    std::size_t        handle; ///< bytes that a pool over virtual memory takes at once
+    bool               coarse; ///< now and then a block is aligned to more than a page
     std::array<std::size_t, 8> some{};
     vram::sim_options          node;
 };

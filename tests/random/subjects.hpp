@@ -23,7 +23,7 @@ namespace trial {
 using ordered = vram::stream_ordered<vram::sim_resource>;
 
 inline vram::sim_virtual_resource pages(round const& r) {
-    return vram::sim_virtual_resource{{.handle_size = r.node.page}};
+    return vram::sim_virtual_resource{{.handle_size = r.handle}};
 }
 inline vram::pool_options options(round const& r) {
     return {.max_size = r.max_size, .events = r.events, .graphs = r.graphs};

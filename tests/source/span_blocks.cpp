@@ -48,14 +48,14 @@ TEST_CASE("span_blocks: what is too large for half a gap goes where it fits best
     CHECK(blocks.place(1, 1).empty());
 }
 
-TEST_CASE("span_blocks: any alignment is met, by pages that are the block's own") {
-    auto       blocks = hundreds(1000);
-    auto const b      = put_block(blocks, 10, 4096);
-    CHECK(b.address % 4096 == 0);
-    CHECK(b.first == (b.address - span_base) / 100);
-    auto const c = put_block(blocks, 1000, 8192);
-    CHECK(c.address % 8192 == 0);
-    CHECK(c.last == (c.address - span_base + 1000 + 99) / 100);
+TEST_CASE("span_blocks: any alignment is met, at the front of a page") {
+    auto blocks = hundreds(200'000);
+    for (std::size_t const alignment : {1, 4, 64, 4096, 8192, 65'536}) {
+        auto const b = put_block(blocks, 1010, alignment);
+        CHECK(b.address % alignment == 0);
+        CHECK(b.address == span_base + b.first * 100);
+        CHECK(b.pages() == 11);
+    }
     CHECK(blocks.place(1, std::size_t{1} << 62).empty());
 }
 

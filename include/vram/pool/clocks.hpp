@@ -272,6 +272,7 @@ private:
             Platform::synchronize(e.what);
         }
         other.pass(until);
+        other.count_wait();
     }
 
     [[nodiscard]] std::uint64_t key_of(stream s) const {

@@ -51,13 +51,15 @@ protected:
     ~paged_base() = default;
 
     /// Puts memory under a free block that has too little: with `remap` what other free blocks
-    /// have and nobody uses, and then more from the device. Null where no block is large enough, or
-    /// there is no memory, or somebody else is at it.
-    void* lengthen(request const& r, bool captured, bool) {
+    /// have and nobody uses, and then more from the device; at the end of a chunk also what the
+    /// policy wants beyond the request (`more`), where no pages move. Null where no block is large
+    /// enough, or there is no memory, or somebody else is at it.
+    void* lengthen(request const& r, bool captured, bool more) {
         auto held = this->lock_.hold();
         if (stitching_) { return nullptr; }
-        bool const   move = this->options_.remap && !captured;
-        block* const b    = bare_block(r, held);
+        bool const     move  = this->options_.remap && !captured;
+        std::uintptr_t until = 0;
+        block* const   b     = bare_block(r, held, more && !this->options_.remap, until);
         if (b == nullptr || stitching_) {
             if (b != nullptr) { heap_.give_bare(b, nullptr); }
             return nullptr;
@@ -68,7 +70,8 @@ protected:
         bool                filled = false;
         try {
             if (move) { find_pages(r, b, target, held); }
-            filled = fill(target(), held);
+            filled = until > b->end() && fill(pages_.touched(b->address, until), held);
+            filled = filled || fill(target(), held);
         } catch (...) {
             stitching_ = false;
             heap_.give_bare(b, mover);
@@ -101,17 +104,28 @@ protected:
         return heap_.filled(b);
     }
     /// A block for the request, with memory or without; where there is none, behind the end of a
-    /// chunk.
-    block* bare_block(request const& r, guard& held) {
+    /// chunk, which is moved out by what the policy wants (`more`) or what is needed: to `until`.
+    block* bare_block(request const& r, guard& held, bool more, std::uintptr_t& until) {
         auto const missing = [&](std::uintptr_t from, std::uintptr_t to) {
             return pages_.missing(pages_.touched(from, to));
         };
         if (block* const b = heap_.take_bare(r, held, missing)) { return b; }
         move_of_end const m = heap_.begin_growth(r);
         if (m.base == nullptr) { return nullptr; }
-        std::size_t by = this->whole_pages(m.by);
+        growth_request const wish{.needed = m.by,
+                                  .held   = heap_.blocks().of(r.bytes).chunks().reserved()};
         held.unlock();
-        if (!this->upstream_.widen(m.base, m.bytes, by)) { by = 0; }
+        std::size_t by = 0;
+        try {
+            by = base::stepping_down(more ? this->wanted(r, wish) : m.by, m.by, [&](std::size_t n) {
+                n = this->whole_pages(n);
+                return this->upstream_.widen(m.base, m.bytes, n) ? n : 0;
+            });
+        } catch (...) { // nobody knows how much memory the device has
+            held.lock();
+            heap_.end_move(m, 0);
+            throw;
+        }
         held.lock();
         try {
             pages_.widen(m.base, by);
@@ -123,7 +137,9 @@ protected:
             throw;
         }
         heap_.end_move(m, by, true);
-        return by == 0 ? nullptr : heap_.take_bare(r, held, missing);
+        if (by == 0) { return nullptr; }
+        until = reinterpret_cast<std::uintptr_t>(m.base) + m.bytes + by;
+        return heap_.take_bare(r, held, missing);
     }
     /// Moves pages of free blocks to the ones of `b`, which are `target()`, that have none. Those
     /// that were there last come first, of blocks that the stream may have at once: then nothing is

@@ -51,16 +51,12 @@ public:
             });
             if (place.where == nullptr && !captured) { continue; }
             if (place.where == nullptr) { break; } // which must not wait
-            tags const        before = part(*place.where, place.start);
-            bool const        ready  = price(before) == 0;
-            std::size_t const peak   = this->peak_live_;
-            block* const b = ready ? this->hand_out(r, place) : this->ordered(r, place, mine, held);
+            tags const   before = part(*place.where, place.start);
+            block* const b      = price(before) == 0 ? this->hand_out_uncounted(r, place)
+                                                     : this->ordered_uncounted(r, place, mine, held);
             if (b == nullptr) { return nullptr; }
             heap.hold(b, before); // should it go back
             b->bare = true;       // it counts when it is filled
-            this->retract(*b);
-            --this->allocations_;
-            if (ready) { this->peak_live_ = peak; }
             return b;
         }
         return nullptr;
@@ -69,10 +65,7 @@ public:
     void* filled(block* b) noexcept {
         this->heaps_.of(*b).hold(b, tags{});
         b->bare = false;
-        ++this->allocations_;
-        this->live_ += b->bytes;
-        this->raise_peak(this->live_);
-        return b->pointer();
+        return this->counted(b)->pointer();
     }
     /// Such a block goes back: its memory could not be had. Where it has some that only `on` may
     /// use (null: anybody), that stream gives it back.

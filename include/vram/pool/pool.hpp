@@ -339,10 +339,11 @@ private:
 
     void give_everything_back() noexcept {
         if (heap_.blocks().empty()) { return; }
-        auto held = this->lock_.hold();
-        if (heap_.live_bytes() != 0) {
-            report_error({.kind = mishap::leak, .bytes = heap_.live_bytes()});
+        // Nobody else is here any more; the lock is for those who let it go while they wait.
+        if (std::size_t const out = heap_.live_bytes(); out != 0) {
+            report_error({.kind = mishap::leak, .bytes = out});
         }
+        auto held = this->lock_.hold();
         heap_.settle(held);
         held.unlock();
         heap_.blocks().for_each_chunk(

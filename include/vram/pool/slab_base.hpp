@@ -214,9 +214,9 @@ protected:
         std::size_t chunks = 0;
         for (slab_heap const& heap : heaps_) { chunks += heap.chunks().size(); }
         if (chunks == 0) { return; }
-        auto              held = this->lock_.hold();
-        std::size_t const out  = this->figures_.live;
+        std::size_t const out = this->figures_.live; // nobody else is here any more
         if (out != 0) { report_error({.kind = mishap::leak, .bytes = out}); }
+        auto held = this->lock_.hold();
         streams_.settle_all(out != 0, held);
         held.unlock();
         for (slab_heap& heap : heaps_) {

@@ -168,6 +168,9 @@ public:
         while (count_ != 0) { unlist(0); }
     }
 
+    /// The host has waited for this stream.
+    void count_wait() noexcept { ++waits_; }
+
     /// How far this stream has waited for the stream in `slot`.
     [[nodiscard]] std::uint64_t waited(std::size_t slot) const noexcept {
         return slot < waited_.size() ? waited_[slot] : 0;

@@ -365,29 +365,38 @@ protected:
     /// captured. Where captures are looked for, it was given back before this one, and can be had
     /// when that is over; else it may be the graph's, and is kept from now on.
     block* ordered(request const& r, block_heap::fit const& place, clock* mine, guard& held) {
+        block* const b = ordered_uncounted(r, place, mine, held);
+        return b != nullptr ? counted(b) : nullptr;
+    }
+    /// The same, of which the figures know nothing yet: the wait may fail, and others go on
+    /// meanwhile.
+    block* ordered_uncounted(request const& r, block_heap::fit const& place, clock* mine,
+                             guard& held) {
         tags const   part = place.where->waits_for().within(place.start, place.start + r.bytes);
         block*       b    = place.where;
         clock const* held_up; // a stream that is being captured
         if (mine != nullptr) {
             held_up = clocks_.order(*mine, part);
-            if (held_up == nullptr) { return hand_out(r, place); }
+            if (held_up == nullptr) { return hand_out_uncounted(r, place); }
         } else {
-            b                = hand_out(r, place); // ours while the lock is open
+            b                = hand_out_uncounted(r, place); // ours while the lock is open
+            bool const bare  = b->bare;
+            b->bare          = true; // so that nobody counts it
             block_heap& heap = heaps_.of(*b);
             heap.hold(b, part); // noted now: meanwhile others may use up what was reserved
             try {
                 held_up = clocks_.finish(part, held);
             } catch (...) {
-                take_back(b);
-                --allocations_;
+                b->bare = bare;
+                join(b);
                 throw;
             }
+            b->bare = bare;
             if (held_up == nullptr) {
                 heap.hold(b, tags{});
                 return b;
             }
-            b = take_back(b);
-            --allocations_;
+            b = join(b);
         }
         if (plain_) {
             block_tags::keep_for_capture(b, held_up->slot());
@@ -395,6 +404,21 @@ protected:
             clocks_.pass_over(held_up->slot());
         }
         return nullptr;
+    }
+    /// A block that is handed out, as far as the figures do not say so yet.
+    block* hand_out_uncounted(request const& r, block_heap::fit const& place) noexcept {
+        std::size_t const peak = peak_live_;
+        block* const      b    = hand_out(r, place);
+        retract(*b);
+        --allocations_;
+        peak_live_ = peak;
+        return b;
+    }
+    block* counted(block* b) noexcept {
+        ++allocations_;
+        live_ += b->bytes;
+        raise_peak(live_);
+        return b;
     }
 
     block* hand_out(request const& r, block_heap::fit const& place) noexcept {
@@ -416,11 +440,7 @@ protected:
         if (live_ > peak_live_) { peak_live_ = live_; }
         return b;
     }
-    void   retract(block const& b) noexcept { live_ -= b.bytes; }
-    block* take_back(block* b) noexcept {
-        retract(*b);
-        return join(b);
-    }
+    void retract(block const& b) noexcept { live_ -= b.bytes; }
     /// A block that its stream has given back, and nothing more is to be done for: it rests, or is
     /// joined.
     void rest(block* b) noexcept {

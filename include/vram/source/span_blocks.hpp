@@ -4,7 +4,7 @@
 /// \file
 /// `span_blocks` knows which addresses of a span are out, and finds others.
 
-#include <vram/base/align.hpp> // align, saturating_add
+#include <vram/base/align.hpp> // saturating_add
 
 #include <cstddef>  // size_t
 #include <cstdint>  // uintptr_t
@@ -14,13 +14,15 @@
 
 namespace vram {
 
-/// Blocks of addresses, each with pages of its own. A block is put where those that are there, and
-/// it itself, have the most room to grow: in the middle of the largest gap. Where it is too large
-/// for that, it goes into the gap that fits best.
+/// Blocks of addresses, each with pages of its own, which begins where the first of them does: who
+/// counts pages from a block's front counts those of the span. A block is put where those that are
+/// there, and it itself, have the most room to grow: in the middle of the largest gap. Where it is
+/// too large for that, it goes into the gap that fits best.
 ///
 /// Failure   `std::bad_alloc` from `insert`, with nothing changed
 /// Threads   one at a time
-/// Cost      O(blocks) for a place, O(log blocks) else
+/// Cost      O(blocks) for a place, and a step for each page up to the first that is aligned;
+///           O(log blocks) else
 class span_blocks {
 public:
     /// The pages [first, last).
@@ -50,7 +52,7 @@ public:
           pages_{std::exchange(other.pages_, 0)},
           blocks_{std::exchange(other.blocks_, {})} {}
 
-    /// A place for `bytes` bytes; empty where there is none.
+    /// A place for `bytes` bytes, at the front of a page; empty where there is none.
     [[nodiscard]] block place(std::size_t bytes, std::size_t alignment) const noexcept {
         gap   widest, tightest{0, pages_ + 1};
         block in_widest, in_tightest;
@@ -88,7 +90,7 @@ public:
     }
 
     // Pages of a block. A range that no block holds has none; a block holds all of its pages, also
-    // what lies in them before its first byte and behind its last.
+    // what lies in the last of them behind its last byte.
 
     /// Those that a range touches.
     [[nodiscard]] run touched(void const* q, std::size_t n) const noexcept {
@@ -154,9 +156,13 @@ private:
     /// A block in `g`, not before page `from`.
     [[nodiscard]] block within(gap const& g, std::size_t from, std::size_t bytes,
                                std::size_t alignment) const noexcept {
-        std::uintptr_t const address = align(base_ + from * page_, alignment);
-        if (address - base_ >= g.last * page_) { return {}; }
-        block const b = spread(address, bytes, (address - base_) / page_);
+        std::uintptr_t address = base_ + from * page_;
+        while (from < g.last && (address & (alignment - 1)) != 0) {
+            ++from;
+            address += page_;
+        }
+        if (from >= g.last) { return {}; }
+        block const b = spread(address, bytes, from);
         return b.last <= g.last ? b : block{};
     }
 

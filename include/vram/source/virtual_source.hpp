@@ -195,9 +195,11 @@ public:
         auto const held = lock_.hold();
         return span_.trim(keep / span_.page()) * span_.page();
     }
+    /// `live` counts the memory behind blocks; what is only addresses stands in `requested` alone.
     [[nodiscard]] memory_usage usage() const noexcept {
         auto const   held = lock_.hold();
         memory_usage now  = figures_;
+        now.live          = (span_.held() - span_.spares()) * span_.page();
         now.reserved      = span_.held() * span_.page();
         now.largest_free  = span_.spares() * span_.page();
         now.upstream      = span_.calls();
@@ -264,9 +266,9 @@ private:
 
     /// Takes note that `b` became `to`.
     void count(block const& b, block const& to) noexcept {
-        figures_.live              = figures_.live + (to.pages() - b.pages()) * span_.page();
-        figures_.requested         = figures_.requested + to.bytes - b.bytes;
         std::size_t const reserved = span_.held() * span_.page();
+        figures_.live              = reserved - span_.spares() * span_.page();
+        figures_.requested         = figures_.requested + to.bytes - b.bytes;
         if (figures_.peak_live < figures_.live) { figures_.peak_live = figures_.live; }
         if (figures_.peak_reserved < reserved) { figures_.peak_reserved = reserved; }
     }
@@ -278,7 +280,7 @@ private:
         found.rounded =
             bytes > unsatisfiable - page ? unsatisfiable : (bytes + page - 1) / page * page;
         found.alignment    = alignment;
-        found.live         = figures_.live;
+        found.live         = (span_.held() - span_.spares()) * page;
         found.reserved     = span_.held() * page;
         found.largest_free = span_.spares() * page;
         throw out_of_memory{found};

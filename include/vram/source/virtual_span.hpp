@@ -40,9 +40,10 @@ public:
 
     static constexpr std::uint32_t nowhere = page_pieces<handle>::nowhere; ///< no page
 
-    /// `page` is a multiple of the memory's granularity, `bytes` one of `page`.
+    /// `page` is a multiple of the memory's granularity, `bytes` one of `page`. The range begins as
+    /// a power of two in `page` does, so that for every alignment some page has it.
     virtual_span(Memory memory, std::size_t bytes, std::size_t page)
-        : page_{page}, pieces_{bytes / page}, range_{memory, bytes, memory.granularity()} {}
+        : page_{page}, pieces_{bytes / page}, range_{memory, bytes, page & (~page + 1)} {}
     virtual_span(virtual_span&& other) noexcept
         : page_{other.page_},
           calls_{std::exchange(other.calls_, 0)},
