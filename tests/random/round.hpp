@@ -55,8 +55,9 @@ struct round {
                   .on_report     = vram::sim_on_report::collect,
                   .threads       = by_seed ? vram::sim_order::by_seed : vram::sim_order::freely,
                   .seed          = seed};
-        handle = node.page * (d.one_in(2) ? 1 : 1 + 2 * d.below(3));
-        coarse = d.one_in(4);
+        handle   = node.page * (d.one_in(2) ? 1 : 1 + 2 * d.below(3));
+        max_size = (max_size + handle - 1) / handle * handle; // so that all of it can be had
+        coarse   = d.one_in(4);
     }
 
     [[nodiscard]] std::size_t size(dice& d) const noexcept {
