@@ -82,7 +82,7 @@ private:
         block b{.bytes = plan_.size(dice_), .alignment = 256, .user = any_stream()};
         b.taker = b.user;
         if (dice_.one_in(8)) { b.alignment = std::size_t{1} << dice_.below(17); }
-        if (plan_.coarse && dice_.one_in(64)) { b.alignment = plan_.node.page << dice_.below(4); }
+        if (plan_.coarse && dice_.one_in(2)) { b.alignment = plan_.node.page << dice_.below(4); }
         if constexpr (unwinds) { // only there blocks follow each other byte by byte otherwise
             if (b.alignment < laws::claims::granule) { b.alignment = laws::claims::granule; }
         }

@@ -49,12 +49,12 @@ struct round {
         bool const dear = watched == 256 || scarce || kind == sizes::large || by_seed;
         operations      = (dear ? 2'000 : fixed.length) + d.below(2'000);
         for (auto& each : some) { each = d.size(largest); }
-        node   = {.capacity      = 1_GiB,
-                  .page          = 256_KiB << d.below(4),
-                  .compute_slots = 1 + static_cast<int>(d.below(8)),
-                  .on_report     = vram::sim_on_report::collect,
-                  .threads       = by_seed ? vram::sim_order::by_seed : vram::sim_order::freely,
-                  .seed          = seed};
+        node     = {.capacity      = 1_GiB,
+                    .page          = 256_KiB << d.below(4),
+                    .compute_slots = 1 + static_cast<int>(d.below(8)),
+                    .on_report     = vram::sim_on_report::collect,
+                    .threads       = by_seed ? vram::sim_order::by_seed : vram::sim_order::freely,
+                    .seed          = seed};
         handle   = node.page * (d.one_in(2) ? 1 : 1 + 2 * d.below(3));
         max_size = (max_size + handle - 1) / handle * handle; // so that all of it can be had
         coarse   = d.one_in(4);
