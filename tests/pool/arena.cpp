@@ -6,6 +6,8 @@
 #include <vram/pool/device_share_growth.hpp>
 #include <vram/pool/exact_growth.hpp>
 #include <vram/pool/fixed_growth.hpp>
+#include <vram/pool/fragmentation.hpp>
+#include <vram/pool/peak_scope.hpp>
 #include <vram/sim/sim.hpp>
 
 #include "../doubles/minimal_resource.hpp"
@@ -13,6 +15,7 @@
 #include "../laws/every_interleaving.hpp"
 #include "../laws/resource.hpp"
 
+#include <atomic>
 #include <chrono>
 #include <deque>
 #include <exception>
@@ -21,7 +24,9 @@
 // Mutants that these tests kill, one line broken at a time: a free that goes to the caller's pool
 // alone (arena::put), one seat for all streams (arena::place_of), no trim of the others and no
 // question to them (arena::get_elsewhere), sources left behind by a move (arena::settle_in), idle
-// chunks kept by whoever has them (arena::tidy), or given up while in use (pool::trim_ready).
+// chunks kept by whoever has them (arena::tidy), or given up while in use (pool::trim_ready), peaks of one
+// private pool alone that start again or are returned (arena::reset_peaks), those from before lost
+// with a scope (arena::raise_peaks) or more than was held (arena::bounded).
 
 using namespace vram;
 using namespace std::chrono_literals;
@@ -418,6 +423,136 @@ TEST_CASE("arena: figures are those of all private pools") {
     void* const t = other.allocate(b, 2_MiB);
     CHECK(other.usage().peak_live == 2_MiB); // never more than was held
     other.deallocate(b, t, 2_MiB);
+}
+
+TEST_CASE("arena: free memory is that of all private pools, and makes figures of fragmentation") {
+    sim_node   node;
+    auto       mr = lean(sim_resource{}, by_stream);
+    sim_stream a, b;
+    CHECK(mr.free_memory() == free_pieces{});
+    void* const whole = mr.allocate(a, 8_MiB);
+    void* const idle  = mr.allocate(b, 2_MiB);
+    mr.deallocate(a, whole, 8_MiB);
+    void* const part = mr.allocate(a, 5_MiB - 1); // the rest of its chunk is stranded
+    mr.deallocate(b, idle, 2_MiB);
+    free_pieces const f = mr.free_memory();
+    CHECK(f.bytes == 5_MiB);
+    CHECK(f.count == 2);
+    CHECK(f.largest == 3_MiB);
+    CHECK(f.releasable == 2_MiB);
+    CHECK(f.by_size[21] == 2);
+    fragmentation const all{mr.usage(), f};
+    CHECK(all.unused == 0);
+    CHECK(all.scattered == doctest::Approx(0.4));
+    CHECK(all.holes == doctest::Approx(0.13));
+    CHECK(all.stranded == 3_MiB);
+    CHECK(all.rounding == 1);
+    CHECK(mr.trim() == f.releasable);
+    mr.deallocate(a, part, 5_MiB - 1);
+    CHECK(mr.free_memory().releasable == 8_MiB);
+}
+
+TEST_CASE("arena: peaks start again in every private pool, and a scope has its own") {
+    sim_node    node;
+    auto        mr = lean(sim_resource{}, by_stream);
+    sim_stream  a, b;
+    void* const p = mr.allocate(a, 4_MiB);
+    void* const q = mr.allocate(b, 2_MiB);
+    mr.deallocate(a, p, 4_MiB);
+    mr.deallocate(b, q, 2_MiB);
+    mr.trim();
+    void* const stays = mr.allocate(a, 1_MiB);
+    {
+        peak_scope outer{mr};
+        CHECK(outer.live() == 1_MiB);
+        CHECK(outer.reserved() == 1_MiB);
+        {
+            peak_scope inner{mr};
+            mr.deallocate(b, mr.allocate(b, 3_MiB), 3_MiB);
+            CHECK(inner.live() == 4_MiB);
+            CHECK(inner.reserved() == 4_MiB);
+        }
+        CHECK(outer.live() == 4_MiB);
+        {
+            peak_scope inner{mr};
+            CHECK(inner.live() == 1_MiB);
+            CHECK(inner.reserved() == 4_MiB);
+        }
+        CHECK(outer.live() == 4_MiB);
+    }
+    CHECK(mr.usage().peak_live == 6_MiB);
+    CHECK(mr.usage().peak_reserved == 6_MiB);
+    memory_usage const before = mr.reset_peaks();
+    CHECK(before.peak_live == 6_MiB);
+    CHECK(before.peak_reserved == 6_MiB);
+    CHECK(mr.reset_peaks().peak_live == 1_MiB); // not what an earlier scope gave back
+    mr.raise_peaks(before);
+    mr.raise_peaks({.peak_live = 2_MiB, .peak_reserved = 2_MiB}); // lower: nothing is new
+    CHECK(mr.usage().peak_live == 6_MiB);
+    mr.deallocate(a, stays, 1_MiB);
+}
+
+TEST_CASE("arena: the peak of what is out is never told below the truth, nor above what was held") {
+    sim_node   node;
+    auto       mr = lean(sim_resource{}, by_stream);
+    sim_stream a, b;
+    for (auto const& s : {a.view(), b.view(), a.view()}) { // in turn: 4 MiB out, and 4 held
+        mr.deallocate(s, mr.allocate(s, 4_MiB), 4_MiB);
+        mr.trim();
+    }
+    CHECK(mr.usage().peak_live == 4_MiB);
+    CHECK(mr.reset_peaks().peak_live == 4_MiB); // and not the sum of both
+    CHECK(mr.usage().peak_live == 0);
+}
+
+TEST_CASE("arena: peaks move along, and none are left behind") {
+    using movable = doubles::archetype<sim_platform>;
+    sim_node    node;
+    sim_stream  s;
+    auto        a = lean(movable{}, by_stream);
+    void* const p = a.allocate(s, 4_MiB);
+    a.raise_peaks(a.reset_peaks());
+    a.deallocate(s, p, 4_MiB);
+    auto b = std::move(a);
+    CHECK(b.usage().peak_live == 4_MiB);
+    CHECK(b.free_memory().releasable == 4_MiB);
+    CHECK(a.usage() == memory_usage{});
+    CHECK(a.free_memory() == free_pieces{});
+    CHECK(a.reset_peaks() == memory_usage{});
+    a = std::move(b);
+    CHECK(a.usage().peak_live == 4_MiB);
+    CHECK(b.usage() == memory_usage{});
+    CHECK(a.reset_peaks().peak_reserved == 4_MiB);
+    CHECK(a.usage().peak_live == 0);
+}
+
+TEST_CASE("arena: scopes come and go beside threads that allocate, and no peak is lost") {
+    auto                     mr = lean(doubles::archetype<>{}, {.count = 4});
+    std::atomic<std::size_t> out{0}, most{0}, done{0};
+    {
+        auto const churn = [&] {
+            for (int i = 0; i < 2000; ++i) {
+                std::size_t const bytes = 256 * static_cast<std::size_t>(1 + i % 16);
+                void* const       p     = mr.allocate({}, bytes);
+                std::size_t const now   = out.fetch_add(bytes) + bytes;
+                std::size_t       seen  = most.load();
+                while (now > seen && !most.compare_exchange_weak(seen, now)) {}
+                out.fetch_sub(bytes);
+                mr.deallocate({}, p, bytes);
+            }
+            ++done;
+        };
+        worker const threads[]{worker{0, churn}, worker{0, churn}, worker{0, churn}};
+        while (done.load() != 3) {
+            peak_scope scope{mr};
+            CHECK(scope.live() <= mr.usage().peak_reserved);
+            CHECK(mr.free_memory().largest <= mr.usage().peak_reserved);
+        }
+    }
+    memory_usage const now = mr.usage();
+    CHECK(now.live == 0);
+    CHECK(now.peak_live >= most.load()); // who counts here counts less, and for a shorter time
+    CHECK(now.peak_live <= now.peak_reserved);
 }
 
 TEST_CASE(

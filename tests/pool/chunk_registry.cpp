@@ -57,6 +57,37 @@ TEST_CASE("chunk_registry: a chunk is its owner's until it goes back, and figure
     CHECK(all.reserved() == 0);
 }
 
+TEST_CASE("chunk_registry: peaks start again, take in those from before, and move along") {
+    full_upstream  up;
+    chunk_registry all{up, unsatisfiable, unsatisfiable};
+    void* const    p = all.take<true>(0, nullptr, 1000, 256);
+    void* const    q = all.take<true>(1, nullptr, 500, 256);
+    all.give(p, 1000, 256);
+    auto const figures = [](chunk_registry<full_upstream> const& of, std::size_t live) {
+        memory_usage now{.peak_live = live};
+        of.report_to(now);
+        return now;
+    };
+    memory_usage const before = all.reset_peaks();
+    CHECK(before == memory_usage{.reserved = 500, .peak_reserved = 1500});
+    CHECK(figures(all, 400) ==
+          memory_usage{.reserved = 500, .peak_live = 400, .peak_reserved = 500});
+    all.raise_peaks({.peak_live = 900, .peak_reserved = 1500});
+    all.raise_peaks({.peak_live = 800, .peak_reserved = 1400}); // lower: nothing is new
+    CHECK(figures(all, 400) ==
+          memory_usage{.reserved = 500, .peak_live = 900, .peak_reserved = 1500});
+    CHECK(figures(all, 901).peak_live == 901);
+    chunk_registry moved{std::move(all)};
+    CHECK(figures(all, 0) == memory_usage{});
+    CHECK(figures(moved, 0).peak_live == 900);
+    all = std::move(moved);
+    CHECK(figures(moved, 0) == memory_usage{});
+    CHECK(all.reset_peaks() ==
+          memory_usage{.reserved = 500, .peak_live = 900, .peak_reserved = 1500});
+    CHECK(all.reset_peaks().peak_live == 0);
+    all.give(q, 500, 256);
+}
+
 TEST_CASE("chunk_registry: never more than the limit, for all owners together") {
     full_upstream  up;
     chunk_registry all{up, 1000, unsatisfiable};

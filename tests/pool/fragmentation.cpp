@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <vram/pool/fragmentation.hpp> // first: the header stands alone
 
-#include <vram/base/bytes.hpp>
 #include <vram/pool/exact_growth.hpp>
-#include <vram/pool/monotonic.hpp>
-#include <vram/pool/slab.hpp>
-#include <vram/source/host_resource.hpp>
 
-#include <doctest/doctest.h>
+#include "every_pool.hpp"
 
 using namespace vram;
 using namespace vram::literals;
@@ -39,6 +35,68 @@ TEST_CASE("fragmentation: one free piece is whole, and what was full wasted noth
     CHECK(all.scattered == 0);
     CHECK(all.holes == 1);
     CHECK(all.stranded == 0);
+}
+
+TEST_CASE("fragmentation: of every pool the figures agree with what it holds and gives back") {
+    tests::for_every_pool([](auto& mr) {
+        CHECK(mr.free_memory() == free_pieces{});
+        CHECK(fragmentation{mr.usage(), mr.free_memory()} == fragmentation{});
+        void* const first  = mr.allocate_sync(4000);
+        void* const second = mr.allocate_sync(4_KiB);
+        mr.deallocate_sync(second, 4_KiB);
+        memory_usage const  now = mr.usage();
+        free_pieces const   f   = mr.free_memory();
+        fragmentation const all{now, f};
+        CHECK(now.live >= 4000);
+        CHECK(f.bytes == now.reserved - 4_KiB);
+        CHECK(f.largest >= 4_KiB);
+        CHECK(f.largest <= f.bytes);
+        CHECK(f.releasable <= f.bytes);
+        std::size_t count = 0;
+        for (std::size_t const n : f.by_size) { count += n; }
+        CHECK(f.count == count);
+        auto const held = static_cast<double>(now.reserved);
+        CHECK(all.rounding == now.live - 4000);
+        CHECK(all.unused == doctest::Approx(1 - static_cast<double>(now.peak_live) / held));
+        CHECK(all.holes == doctest::Approx(f.squares / (held * held)));
+        CHECK(all.stranded == f.bytes - f.releasable);
+        CHECK(mr.trim() == f.releasable);
+        CHECK(mr.free_memory().releasable == 0);
+        CHECK(fragmentation{mr.usage(), mr.free_memory()}.stranded == all.stranded);
+        mr.deallocate_sync(first, 4000);
+        free_pieces const left = mr.free_memory();
+        CHECK(left.releasable == left.bytes);
+        CHECK(left.bytes == mr.usage().reserved);
+        CHECK(fragmentation{mr.usage(), left}.stranded == 0);
+        CHECK(mr.trim() == left.bytes);
+        CHECK(mr.free_memory() == free_pieces{});
+    });
+}
+
+TEST_CASE("fragmentation: a binned scatters by class, and its large blocks leave nothing behind") {
+    binned<stream_ordered<host_resource>> mr{{.largest = 64_KiB}};
+    void* const                           small  = mr.allocate_sync(1000);
+    void* const                           medium = mr.allocate_sync(40'000);
+    void* const                           large  = mr.allocate_sync(100'000);
+    mr.deallocate_sync(medium, 40'000);
+    std::size_t const held    = mr.usage().reserved - 100'000; // in slabs
+    free_pieces const f       = mr.free_memory();
+    std::size_t const mediums = f.by_size[15]; // 40 KiB each
+    std::size_t const smalls  = f.by_size[10]; // 1 KiB each
+    CHECK(mediums >= 1);
+    CHECK(f.count == mediums + smalls);
+    CHECK(f.bytes == mediums * 40_KiB + smalls * 1_KiB);
+    CHECK(f.bytes == held - 1_KiB);
+    CHECK(f.largest == 40_KiB);
+    CHECK(f.releasable == mediums * 40_KiB);
+    fragmentation const all{mr.usage(), f};
+    CHECK(all.scattered == doctest::Approx(1 - 40.0 * 1024 / static_cast<double>(f.bytes)));
+    CHECK(all.stranded == smalls * 1_KiB);
+    CHECK(all.rounding == 24);
+    mr.deallocate_sync(large, 100'000);
+    CHECK(mr.free_memory() == f);
+    mr.deallocate_sync(small, 1000);
+    CHECK(mr.free_memory().releasable == held);
 }
 
 TEST_CASE("fragmentation: a slab strands the free blocks of a chunk that is in use") {

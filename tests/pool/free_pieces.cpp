@@ -24,3 +24,21 @@ TEST_CASE("free_pieces: pieces are counted by size, and nothing is no piece") {
     all.add(std::size_t{1} << 63);
     CHECK(all.by_size[63] == 1);
 }
+
+TEST_CASE("free_pieces: those of two are the sums, and the larger of the largest") {
+    free_pieces a{.releasable = 256}, b{.releasable = 512};
+    a.add(256, 3);
+    b.add(512);
+    b.add(300);
+    free_pieces both{.releasable = 768};
+    both.add(256, 3);
+    both.add(512);
+    both.add(300);
+    free_pieces c = a;
+    c.add(b);
+    CHECK(c == both);
+    b.add(a);
+    CHECK(b == both);
+    both.add(free_pieces{});
+    CHECK(b == both);
+}

@@ -6,11 +6,13 @@
 
 #include <vram/base/contract.hpp>          // expects
 #include <vram/base/error.hpp>             // report_error
+#include <vram/base/memory_usage.hpp>      // memory_usage
 #include <vram/base/out_of_memory.hpp>     // out_of_memory
 #include <vram/base/thread_number.hpp>     // thread_number
 #include <vram/layer/layer_base.hpp>       // layer_base
 #include <vram/layer/with.hpp>             // with::word
 #include <vram/pool/arena_options.hpp>     // arena_options
+#include <vram/pool/free_pieces.hpp>       // free_pieces
 #include <vram/pool/geometric_growth.hpp>  // geometric_growth
 #include <vram/pool/pool.hpp>              // pool
 #include <vram/pool/private_pools.hpp>     // private_pools
@@ -142,8 +144,10 @@ public:
     [[nodiscard]] bool owns(void const* p) const {
         return chunks_.owner_of(p) != chunk_map::nobody;
     }
-    /// The sum over the private pools; `peak_reserved` is that of the sum, and `peak_live` at least
-    /// that: no private pool knows when others had theirs. Cost: a walk over all blocks.
+    /// The sum over the private pools, without the upstream's own. `peak_reserved` is exact.
+    /// `peak_live` is an upper bound, never more than `peak_reserved`: each private pool counts what
+    /// is out of it and has its peak at a time of its own, and a common count would be written to by
+    /// every thread in every call. With one private pool it is exact. Cost: a walk over all blocks.
     [[nodiscard]] memory_usage usage() const {
         memory_usage all;
         pools_.for_each([&](private_pool const& each) {
@@ -159,9 +163,39 @@ public:
             if (one.largest_free > all.largest_free) { all.largest_free = one.largest_free; }
         });
         chunks_.report_to(all);
-        if (all.peak_live > all.peak_reserved) { all.peak_live = all.peak_reserved; }
+        return bounded(all);
+    }
+    /// What is free in the private pools, piece by piece. Cost: a walk over all blocks.
+    [[nodiscard]] free_pieces free_memory() const {
+        free_pieces all;
+        pools_.for_each([&](private_pool const& each) { all.add(each.free_memory()); });
         return all;
     }
+    /// Peaks start again from what is out and held now. Returns those from before. What other
+    /// threads do meanwhile may count before and after: both are still upper bounds. Cost: the lock
+    /// of each private pool, four times.
+    memory_usage reset_peaks() noexcept {
+        std::size_t peaks[most]{};
+        for (std::size_t i = 0; i < options_.count; ++i) {
+            if (private_pool* const each = pools_.find(i)) {
+                peaks[i] = each->reset_peaks().peak_live;
+            }
+        }
+        memory_usage before = chunks_.reset_peaks();
+        // Those that started first may have risen before the last did: that was before as well.
+        std::size_t sum = 0;
+        for (std::size_t i = 0; i < options_.count; ++i) {
+            if (private_pool* const each = pools_.find(i)) {
+                memory_usage const meanwhile = each->reset_peaks();
+                each->raise_peaks(meanwhile);
+                sum += peaks[i] > meanwhile.peak_live ? peaks[i] : meanwhile.peak_live;
+            }
+        }
+        if (sum > before.peak_live) { before.peak_live = sum; }
+        return bounded(before);
+    }
+    /// Takes in the peaks of figures from before.
+    void raise_peaks(memory_usage const& before) noexcept { chunks_.raise_peaks(before); }
 
     /// Gives idle chunks back until the private pools hold at most `keep` free bytes, waiting on
     /// the host for streams that may still use them, and trims the upstream. Returns the bytes that
@@ -207,6 +241,11 @@ private:
     [[nodiscard]] static unsigned usual_count() noexcept {
         unsigned const together = std::thread::hardware_concurrency();
         return together < most ? together + 1 : most;
+    }
+    /// What is out lies in what is held.
+    [[nodiscard]] static memory_usage bounded(memory_usage u) noexcept {
+        if (u.peak_live > u.peak_reserved) { u.peak_live = u.peak_reserved; }
+        return u;
     }
     /// Tells everybody beneath where they are now.
     void settle_in() noexcept {

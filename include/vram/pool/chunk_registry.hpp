@@ -42,16 +42,18 @@ public:
           chunks_{std::move(other.chunks_)},
           reserved_{std::exchange(other.reserved_, 0)},
           peak_{std::exchange(other.peak_, 0)},
+          peak_live_{std::exchange(other.peak_live_, 0)},
           crowd_{std::exchange(other.crowd_, other.least_)} {}
     chunk_registry& operator=(chunk_registry&& other) noexcept {
-        upstream_ = other.upstream_;
-        chunks_   = std::move(other.chunks_);
-        max_size_ = other.max_size_;
-        reserved_ = std::exchange(other.reserved_, 0);
-        peak_     = std::exchange(other.peak_, 0);
-        least_    = other.least_;
-        crowd_    = std::exchange(other.crowd_, other.least_);
-        crowded_  = other.crowded_.exchange(false);
+        upstream_  = other.upstream_;
+        chunks_    = std::move(other.chunks_);
+        max_size_  = other.max_size_;
+        reserved_  = std::exchange(other.reserved_, 0);
+        peak_      = std::exchange(other.peak_, 0);
+        peak_live_ = std::exchange(other.peak_live_, 0);
+        least_     = other.least_;
+        crowd_     = std::exchange(other.crowd_, other.least_);
+        crowded_   = other.crowded_.exchange(false);
         return *this;
     }
 
@@ -101,11 +103,27 @@ public:
         auto const held = lock_.hold();
         return reserved_;
     }
-    /// Writes `reserved` and its peak into `figures`.
+    /// Writes `reserved` and its peak into `figures`, and lifts `peak_live` to what was taken in.
     void report_to(memory_usage& figures) const {
         auto const held       = lock_.hold();
         figures.reserved      = reserved_;
         figures.peak_reserved = peak_;
+        if (peak_live_ > figures.peak_live) { figures.peak_live = peak_live_; }
+    }
+    /// The peak starts again from what is held now. Returns the figures from before; `peak_live` is
+    /// what was taken in.
+    memory_usage reset_peaks() noexcept {
+        auto const held = lock_.hold();
+        return {.reserved      = reserved_,
+                .peak_live     = std::exchange(peak_live_, 0),
+                .peak_reserved = std::exchange(peak_, reserved_)};
+    }
+    /// Takes in the peaks of figures from before. That of what is out is kept for the owners, who
+    /// only know their own.
+    void raise_peaks(memory_usage const& before) noexcept {
+        auto const held = lock_.hold();
+        peak_           = before.peak_reserved > peak_ ? before.peak_reserved : peak_;
+        peak_live_      = before.peak_live > peak_live_ ? before.peak_live : peak_live_;
     }
 
     /// Whether so much is held that idle chunks should go back. Cost: a load.
@@ -170,10 +188,11 @@ private:
     std::size_t least_;
     alignas(64) platform_lock<platform> lock_;
     chunk_map   chunks_;
-    std::size_t reserved_ = 0;
-    std::size_t peak_     = 0; ///< of `reserved_`
-    std::size_t coming_   = 0; ///< bytes on their way
-    std::size_t claims_   = 0; ///< in so many chunks
+    std::size_t reserved_  = 0;
+    std::size_t peak_      = 0; ///< of `reserved_`
+    std::size_t peak_live_ = 0; ///< as taken in; what is out is counted by the owners
+    std::size_t coming_    = 0; ///< bytes on their way
+    std::size_t claims_    = 0; ///< in so many chunks
     std::size_t crowd_;
 };
 

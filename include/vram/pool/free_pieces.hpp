@@ -30,6 +30,15 @@ struct free_pieces {
             static_cast<double>(size) * static_cast<double>(size) * static_cast<double>(times);
         by_size[std::bit_width(size) - 1] += times;
     }
+    /// Adds the pieces of another.
+    constexpr void add(free_pieces const& more) noexcept {
+        bytes += more.bytes;
+        count += more.count;
+        largest = more.largest > largest ? more.largest : largest;
+        releasable += more.releasable;
+        squares += more.squares;
+        for (std::size_t i = 0; i < 64; ++i) { by_size[i] += more.by_size[i]; }
+    }
 
     friend bool operator==(free_pieces const&, free_pieces const&) = default;
 };
