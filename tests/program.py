@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 
+ROOT = pathlib.Path(__file__).resolve().parents[1]
 HEADER = "Thread,Time,Action,Pointer,Size,Stream\n"  # the first line of a trace
 
 
@@ -59,6 +60,12 @@ class Program:
     def exit(self):
         print(f"tally: {self.passed} passed, {self.failed} failed, {self.skipped} skipped")
         sys.exit(self.failed != 0)
+
+
+def names_every_pool(words):
+    """Whether each pool of vram is the outermost layer of one of the words. A pool is a header there with a word for `|`."""
+    pools = {header.stem for header in (ROOT / "include/vram/pool").glob("*.hpp") if "namespace with {" in header.read_text()}
+    return len(pools) >= 5 and pools <= {word.split("<")[0] for word in words if "<" in word}
 
 
 def rows_hold(rows):

@@ -13,6 +13,7 @@
 #include <concepts> // constructible_from
 #include <cstddef>  // size_t
 #include <string>
+#include <type_traits> // remove_cvref_t
 #include <vector>
 
 namespace bench {
@@ -29,14 +30,34 @@ std::string type_name() {
 
 /// A stack whose pools hold `ample` bytes from the start.
 template <class Stack>
-Stack make_stack(std::size_t ample) {
+Stack make_stack(set_up const& how) {
     if constexpr (std::constructible_from<Stack, vram::pool_options>) {
-        return Stack{vram::pool_options{.initial_size = ample}};
+        return Stack{vram::pool_options{.initial_size = how.ample}};
+    } else if constexpr (std::constructible_from<Stack, std::size_t>) { // it has blocks of one size
+        return Stack{how.block};
     } else if constexpr (requires { typename Stack::upstream_type; }) {
-        return Stack{make_stack<typename Stack::upstream_type>(ample)};
+        return Stack{make_stack<typename Stack::upstream_type>(how)};
     } else {
         return Stack{};
     }
+}
+
+template <class Stack>
+concept is_pool = requires(Stack const& s) { s.free_memory(); };
+
+/// The figures of a stack. Of a pool over a pool, what the lower one holds is what it costs.
+template <class Stack>
+vram::memory_usage usage_of(Stack const& s) {
+    vram::memory_usage now = s.usage();
+    if constexpr (is_pool<Stack> && is_pool<std::remove_cvref_t<decltype(s.upstream())>>) {
+        vram::memory_usage const beneath = usage_of(s.upstream());
+        now.reserved                     = beneath.reserved;
+        now.peak_reserved                = beneath.peak_reserved;
+        now.upstream                     = beneath.upstream;
+        now.events += beneath.events;
+        now.waits += beneath.waits;
+    }
+    return now;
 }
 
 /// Streams, and the stack over them.
@@ -48,7 +69,7 @@ public:
     using stream                        = typename platform::stream;
     static constexpr bool counts_events = true;
 
-    explicit stack_memory(set_up const& how) : stack_{make_stack<Stack>(how.ample)} {
+    explicit stack_memory(set_up const& how) : stack_{make_stack<Stack>(how)} {
         for (unsigned i = 0; i < how.streams; ++i) {
             streams_.emplace_back(platform::current_device());
         }
@@ -63,7 +84,7 @@ public:
     [[nodiscard]] vram::memory_usage usage() const
         requires requires(Stack const& s) { s.usage(); }
     {
-        return stack_.usage();
+        return usage_of(stack_);
     }
     void trim()
         requires requires(Stack& s) { s.trim(); }

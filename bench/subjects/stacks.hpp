@@ -10,7 +10,10 @@
 #include <vram/layer/locked.hpp>
 #include <vram/layer/stream_ordered.hpp>
 #include <vram/pool/arena.hpp>
+#include <vram/pool/binned.hpp>
+#include <vram/pool/monotonic.hpp>
 #include <vram/pool/pool.hpp>
+#include <vram/pool/slab.hpp>
 
 #include <cstddef> // size_t
 #include <tuple>   // tuple
@@ -19,14 +22,14 @@
 
 namespace bench {
 
-/// A stack, which bars it must reach, and whether several threads may use it at once. Whatever has
-/// these members is an entry as well: two stacks of one type that differ in an option have a struct
-/// each, with a name of its own.
-template <class Stack, role Role = role::other, bool Threads = true>
+/// A stack, which bars it must reach, and what it can take part in. Whatever has these members is
+/// an entry as well: two stacks of one type that differ in an option have a struct each, with a
+/// name of its own.
+template <class Stack, role Role = role::other, traits Can = traits{}>
 struct entry {
     using memory                = stack_memory<Stack>;
     static constexpr role   is  = Role;
-    static constexpr traits can = {.threads = Threads};
+    static constexpr traits can = Can;
     static std::string      name() { return type_name<Stack>(); }
 };
 
@@ -48,21 +51,30 @@ struct remapping {
     static std::string      name() { return "pool<" + type_name<Virtual>() + ">(remap)"; }
 };
 
+/// For what is made for blocks of one size, or for blocks that all come back before the next is
+/// taken: `monotonic` starts again then, and else would take new memory for every block.
+inline constexpr traits in_pairs{.pairs = true};
+
 /// The pools over a source of memory, and over one of virtual memory. A new one is a line here.
 template <class Source, class Virtual>
 using stacks = std::tuple< //
     entry<vram::pool<vram::stream_ordered<Source>>, role::plain>,
     entry<vram::pool<Virtual>, role::fast>, remapping<Virtual>,
     entry<vram::arena<vram::pool<vram::stream_ordered<Source>>>, role::threads>,
-    entry<vram::locked<vram::pool<vram::stream_ordered<Source>>>>>;
+    entry<vram::locked<vram::pool<vram::stream_ordered<Source>>>>,
+    entry<vram::binned<vram::pool<vram::stream_ordered<Source>>>>,
+    entry<vram::slab<vram::stream_ordered<Source>>, role::other, in_pairs>,
+    entry<vram::monotonic<vram::stream_ordered<Source>>, role::other, in_pairs>>;
 
 /// Adds every entry of `List`. `Busy` lists the same over streams that are never done.
 template <class List, class Busy = List>
 void add_stacks(std::vector<subject>& to, std::string const& about) {
     [&]<std::size_t... I>(std::index_sequence<I...>) {
         auto const add = [&]<class Entry, class Same>(Entry, Same) {
+            std::string const what =
+                Entry::can.pairs ? "; the hot pairs alone, block by block" : "";
             to.push_back(make_subject<typename Entry::memory, typename Same::memory>(
-                Entry::name(), about, Entry::is, Entry::can));
+                Entry::name(), about + what, Entry::is, Entry::can));
         };
         (add(std::tuple_element_t<I, List>{}, std::tuple_element_t<I, Busy>{}), ...);
     }(std::make_index_sequence<std::tuple_size_v<List>>{});

@@ -34,6 +34,7 @@ struct traits {
     bool any_stream =
         true;            ///< a block may be freed on a stream that knows nothing of its allocation
     bool replay = false; ///< only its footprint says anything: traces alone
+    bool pairs  = false; ///< one block at a time, always of one size: the hot pairs alone
 };
 
 /// What a memory is made for.
@@ -41,6 +42,7 @@ struct set_up {
     unsigned    streams = 1;
     std::size_t ample   = 0; ///< bytes to hold from the start, where the subject can be told
     std::size_t room    = 0; ///< bytes that will be out at most, for those that never grow
+    std::size_t block   = 0; ///< the size of every block, where they are of one size
 };
 
 /// One number that a turn gave.
@@ -84,11 +86,11 @@ inline bool suits(subject const& s, pool_case const& c) {
     if (s.can.slow && (c.live > 1000 || c.what == shape::tape || c.what == shape::rotate)) {
         return false;
     }
-    if (s.can.replay) { return false; }
+    if (s.can.replay || (s.can.pairs && c.what != shape::hot)) { return false; }
     return (c.threads == 1 || s.can.threads) && (!c.handed || s.can.any_stream);
 }
 inline bool suits(subject const& s, tape const& t) {
-    return !s.can.slow || t.operations.size() <= 10'000;
+    return !s.can.pairs && (!s.can.slow || t.operations.size() <= 10'000);
 }
 
 } // namespace bench

@@ -128,7 +128,7 @@ concept counting = measured<Memory> && Memory::counts_events;
 /// An allocation and its free, again and again.
 template <class Memory>
 figures hot(pool_case const& c, nanoseconds turn) {
-    Memory            memory{{}};
+    Memory            memory{{.block = c.most}};
     auto const        stream = memory.stream_at(0);
     std::size_t const bytes  = c.most;
     auto const        pairs  = [&] {

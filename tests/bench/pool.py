@@ -6,12 +6,14 @@ import pathlib
 import sys
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
-from program import Program, rows_hold
+from program import Program, names_every_pool, rows_hold
 
 pool = Program("bench-pool")
 check, folder = pool.check, pool.folder
 
 OURS = "pool<stream_ordered<sim_resource>>"
+BINNED = f"binned<{OURS}>"
+SLAB, MONOTONIC = "slab<stream_ordered<sim_resource>>", "monotonic<stream_ordered<sim_resource>>"
 CASES = (["hot_256B", "hot_1MiB", "churn_100", "churn_1k", "churn_10k", "churn_50k"]
          + [f"threads_{n}" for n in (1, 2, 4, 8)]
          + ["random_1k_1MiB", "random_1k_64MiB", "random_1k_1GiB", "random_10k_4MiB"]
@@ -51,6 +53,17 @@ run = pool("--list")
 listed = run.stdout.split()
 check("--list names the subjects and the cases", run.returncode == 0 and OURS in listed and set(CASES) <= set(listed), run)
 check("--list runs nothing", "ns_per_op" not in run.stdout, run)
+check("every pool of vram is among the subjects", names_every_pool(listed), run)
+
+few = ["hot_256B", "hot_1MiB", "churn_100", "threads_2", "random_1k_1MiB", "cross_4_handed"]
+run = pool("--quick", *(word for case in few for word in ("--case", case)), *(word for one in (BINNED, SLAB, MONOTONIC)
+           for word in ("--subject", one)), "--json", out)
+rows = json.loads(out.read_text())
+took_part = {one: {row["case"] for row in rows if row["subject"] == one} for one in (BINNED, SLAB, MONOTONIC)}
+check("the binned takes part in everything, and the slab and the monotonic in the hot pairs", run.returncode == 0 and
+      took_part == {BINNED: set(few), SLAB: {"hot_256B", "hot_1MiB"}, MONOTONIC: {"hot_256B", "hot_1MiB"}}, run)
+check("the list says what those two take part in", all(
+    "hot pairs alone" in line for line in pool("--list").stdout.splitlines() if line.split()[:1] in ([SLAB], [MONOTONIC])), run)
 
 run = pool("--quick", "--case", "hot", "--case", "threads_2", "--subject", "malloc", "--json", out, "--repeat", 3)
 rows = json.loads(out.read_text())

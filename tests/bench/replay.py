@@ -7,7 +7,7 @@ import pathlib
 import sys
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
-from program import HEADER, Program, rows_hold
+from program import HEADER, Program, names_every_pool, rows_hold
 
 replay = Program("bench-replay")
 check, folder = replay.check, replay.folder
@@ -19,6 +19,7 @@ def figures(path):
 
 
 OURS = "pool<stream_ordered<sim_resource>>"
+BINNED = f"binned<{OURS}>"
 out = folder / "out.json"
 
 # --- the traces that come along ---------------------------------------------------------------------------------------
@@ -26,19 +27,20 @@ out = folder / "out.json"
 run = replay("--list")
 check("--list names the subjects and the five traces", run.returncode == 0 and OURS in run.stdout.split() and
       run.stdout.split()[-5:] == ["bert_checkpoint", "gpt2", "mask_rcnn", "multi_stream", "unet3d_patches"], run)
+check("every pool of vram is among the subjects", names_every_pool(run.stdout.split()), run)
 
 run = replay("--quick", "--repeat", 2, "--case", "multi_stream", "--case", "unet3d_patches", "--json", out,
-             "--subject", OURS, "--subject", f"locked<{OURS}>", "--subject", "malloc", "--subject", "empty loop")
+             "--subject", OURS, "--subject", f"locked<{OURS}>", "--subject", BINNED, "--subject", "malloc", "--subject", "empty loop")
 check("a quick run ends well, whatever its verdicts", run.returncode == 0, run)
 fields_hold, value = figures(out)
 check("every row has the six fields and no other", fields_hold, run)
 for case, peak in (("multi_stream", 2_060_787_784), ("unet3d_patches", 3_073_312_407)):
-    for subject in (OURS, f"locked<{OURS}>", "malloc", "empty loop"):
+    for subject in (OURS, f"locked<{OURS}>", BINNED, "malloc", "empty loop"):
         check(f"{case} on {subject} has its times, cold and warm",
               value.get((case, subject, "ns_per_op"), 0) > 0 and value.get((case, subject, "ns_per_op_cold"), 0) > 0
               and value.get((case, subject, "ns_per_op_spread"), -1) >= 0, run)
         check(f"{case} on {subject} had out what was recorded", value[(case, subject, "peak_live")] == peak, run)
-    for subject in (OURS, f"locked<{OURS}>"):
+    for subject in (OURS, f"locked<{OURS}>", BINNED):
         held = value[(case, subject, "peak_reserved")]
         check(f"{case}: what {subject} held is the ratio that is told, and no less than what was out",
               held >= peak and math.isclose(value[(case, subject, "reserved_over_live")], held / peak), run)
@@ -63,6 +65,9 @@ check("what is out at the end is out when trimmed", value[("few", OURS, "trimmed
 check("few bytes out of a large chunk miss the bar", "MISSED" in run.stdout, run)
 run = replay(*arguments, "--check")
 check("--check ends with 1 when a bar is missed", run.returncode == 1, run)
+
+run = replay("--quick", "--subject", "slab", "--subject", "monotonic", "--trace", few, "--json", out)
+check("what is made for the hot pairs alone plays no trace", run.returncode == 0 and json.loads(out.read_text()) == [], run)
 
 # --- what it refuses --------------------------------------------------------------------------------------------------
 
