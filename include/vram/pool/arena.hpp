@@ -144,10 +144,10 @@ public:
     [[nodiscard]] bool owns(void const* p) const {
         return chunks_.owner_of(p) != chunk_map::nobody;
     }
-    /// The sum over the private pools, without the upstream's own. `peak_reserved` is exact.
-    /// `peak_live` is an upper bound, never more than `peak_reserved`: each private pool counts what
-    /// is out of it and has its peak at a time of its own, and a common count would be written to by
-    /// every thread in every call. With one private pool it is exact. Cost: a walk over all blocks.
+    /// The sum over the private pools, without the upstream's own. `peak_reserved` is exact, and
+    /// `peak_live` an upper bound, never above it: each private pool counts what is out of it and
+    /// has its peak at a time of its own, and a common count would be written to by every thread in
+    /// every call. With one private pool it is exact. Cost: a walk over all blocks.
     [[nodiscard]] memory_usage usage() const {
         memory_usage all;
         pools_.for_each([&](private_pool const& each) {

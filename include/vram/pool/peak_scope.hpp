@@ -20,8 +20,8 @@ concept resettable_peaks = requires(R& r, memory_usage const& u) {
     { r.usage() } -> std::same_as<memory_usage>;
 };
 
-/// The exact peaks of a scope, whatever was before. Afterwards the pool's own are what they would
-/// have been. Scopes of one pool nest.
+/// The peaks of a scope, whatever was before: exact, but for the upper bound that `arena` has of
+/// what was out. Afterwards the pool's own are what they would have been. Scopes of one pool nest.
 ///
 ///     peak_scope step{memory};
 ///     train_step(memory);
@@ -30,7 +30,8 @@ concept resettable_peaks = requires(R& r, memory_usage const& u) {
 /// Failure   never
 /// Threads   what other threads do in the scope is counted too; their scopes must not overlap this
 ///           one in part
-/// Cost      the lock of the pool once, and once in the end; a `usage()` for each question
+/// Cost      a `reset_peaks()`, and a `raise_peaks()` in the end: the lock of the pool once or
+///           twice, or that of each private pool; a `usage()` for each question
 template <resettable_peaks Pool>
 class peak_scope {
 public:
