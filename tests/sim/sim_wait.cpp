@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <vram/sim/sim_wait.hpp> // first: the header must stand alone
 
+#include <vram/sim/sim_graph.hpp>
 #include <vram/sim/sim_queue.hpp>
+#include <vram/sim/sim_stream.hpp>
 
 #include <doctest/doctest.h>
 
@@ -20,6 +22,21 @@ TEST_CASE("sim_wait: waiting moves the clock and is counted; being idle teaches 
     CHECK(call.host->knows.knows(s.slot, s.count));
     CHECK(m.schedule.figures(0).host_waits == 2);
     CHECK(m.schedule.figures(0).host_waiting == sim_time{9});
+}
+
+TEST_CASE("sim_wait: a captured stream that is asked or waited for breaks its capture") {
+    sim_node         node;
+    sim_stream const s;
+    auto const       broken_by = [&](auto body) {
+        sim_graph::begin(s, sim_capture_mode::relaxed);
+        {
+            sim_call call{node.machine(), sim_call_kind::other, 0, std::source_location::current()};
+            CHECK_THROWS_AS(body(sim_wait{call}, s.view().state()), sim_error);
+        }
+        CHECK_THROWS_AS((void)sim_graph::end(s), sim_error); // so a view does not ask it
+    };
+    broken_by([](sim_wait w, sim_stream_state& state) { (void)w.done(state); });
+    broken_by([](sim_wait w, sim_stream_state& state) { w.synchronize(state); });
 }
 
 TEST_CASE("sim_wait: an error that waits is told once, a sticky one always") {

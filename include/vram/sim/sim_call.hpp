@@ -37,7 +37,8 @@ public:
     void tell();
 
     /// What a graph capture does not bear, of this thread or (captures in the global mode) of any:
-    /// the captures are broken and the call is refused.
+    /// the captures are broken and the call is refused. Who holds a `sim_capture_guard` is
+    /// refused nothing.
     void unsafe();
 
     sim_machine&                 machine;

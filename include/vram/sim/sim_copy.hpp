@@ -215,6 +215,7 @@ inline void sim_copy_sync(void* to, void const* from, std::size_t bytes,
     sim_call          call{*s.machine, sim_call_kind::copy, s.device, where, bytes};
     call.admit();
     if (bytes == 0) { return; }
+    call.unsafe();
     detail::sim_route const route{*s.machine, detail::address(to), detail::address(from), s.device};
     detail::enqueue_copy(call, s,
                          {.to         = to,

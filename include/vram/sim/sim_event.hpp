@@ -56,12 +56,14 @@ public:
     }
     /// Whether it has happened, at the calling thread's moment. Never recorded: yes.
     [[nodiscard]] bool done(std::source_location where = std::source_location::current()) const {
-        sim_call call{*state_->machine, sim_call_kind::query, state_->device, where};
+        sim_capture_guard const relaxed{*state_->machine};
+        sim_call                call{*state_->machine, sim_call_kind::query, state_->device, where};
         call.admit();
         return sim_wait{call}.done(*state_);
     }
     /// The calling thread waits for it.
     void synchronize(std::source_location where = std::source_location::current()) const {
+        sim_capture_guard const relaxed{*state_->machine};
         sim_call call{*state_->machine, sim_call_kind::synchronize, state_->device, where};
         sim_wait{call}.synchronize(*state_);
         call.tell();

@@ -23,10 +23,11 @@ namespace vram {
 ///     sim_graph graph = sim_graph::end(stream);
 ///     graph.launch(stream);
 ///
-/// While a stream is captured, asking it or waiting for it is `sim_error{stream_capturing}` and
-/// breaks the capture; so is, of any thread, what the capture's mode forbids (allocating, asking,
-/// waiting). Events recorded on it order only the graph, and a stream that waits for one joins the
-/// capture.
+/// While a stream is captured, asking it or waiting for it is `sim_error{stream_capturing}`. So is
+/// waiting for its device, which breaks the capture, as does `sim_copy_sync` of a thread that the
+/// capture's mode forbids it. Memory is had, and events and other streams are asked and waited for,
+/// in any mode, as with vram's types for CUDA. Events recorded on it order only the graph, and a
+/// stream that waits for one joins the capture.
 ///
 /// Failure   `sim_error{capture_invalid}` from `end` of a broken capture, of one that began
 ///           elsewhere, or while a stream that joined has work that the first stream does not wait

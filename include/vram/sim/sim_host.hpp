@@ -51,8 +51,8 @@ struct sim_self {
     std::uint64_t                  node    = 0;
     int                            device  = 0;
     sim_host*                      host    = nullptr; ///< null: ordinary
-    bool                           relaxed = false; ///< captures of other threads do not concern it
-    bool                           child   = false; ///< started as a participating thread
+    bool                           relaxed = false;   ///< no capture forbids it anything
+    bool                           child   = false;   ///< started as a participating thread
     std::vector<sim_stream_state*> streams =
         {}; ///< its default streams, where each thread has its own
 };

@@ -4,15 +4,16 @@
 /// \file
 /// `sim_resource_base` is what the synchronous resources of the simulated machine have in common.
 
-#include <vram/base/align.hpp>         // default_alignment, valid_alignment
-#include <vram/base/contract.hpp>      // expects
-#include <vram/base/error.hpp>         // report_error
-#include <vram/base/memory_usage.hpp>  // memory_usage
-#include <vram/base/out_of_memory.hpp> // out_of_memory
-#include <vram/concepts/powers.hpp>    // the concepts that the proofs check, property_set
-#include <vram/sim/sim_device.hpp>     // sim_device
-#include <vram/sim/sim_error.hpp>      // report_sim_error
-#include <vram/sim/sim_heap.hpp>       // sim_heap
+#include <vram/base/align.hpp>            // default_alignment, valid_alignment
+#include <vram/base/contract.hpp>         // expects
+#include <vram/base/error.hpp>            // report_error
+#include <vram/base/memory_usage.hpp>     // memory_usage
+#include <vram/base/out_of_memory.hpp>    // out_of_memory
+#include <vram/concepts/powers.hpp>       // the concepts that the proofs check, property_set
+#include <vram/sim/sim_capture_guard.hpp> // sim_capture_guard
+#include <vram/sim/sim_device.hpp>        // sim_device
+#include <vram/sim/sim_error.hpp>         // report_sim_error
+#include <vram/sim/sim_heap.hpp>          // sim_heap
 
 #include <cstddef>         // size_t
 #include <source_location> // source_location
@@ -36,8 +37,9 @@ public:
                                       at w = at::current()) {
         if (bytes == 0) { return nullptr; }
         expects(valid_alignment(alignment), "sim: the alignment is a power of two");
-        sim_machine& m = device_.machine();
-        sim_call     call{m, Call, device_.index(), w, bytes};
+        sim_machine&            m = device_.machine();
+        sim_capture_guard const relaxed{m};
+        sim_call                call{m, Call, device_.index(), w, bytes};
         call.tell(); // of earlier calls, before there is anything to lose
         void* const p = sim_heap{call}.allocate(Kind, device_.index(), bytes, alignment);
         if (p == nullptr) {

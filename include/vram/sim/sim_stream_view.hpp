@@ -4,7 +4,8 @@
 /// \file
 /// `sim_stream_view` is a stream of the simulated machine, passed by value.
 
-#include <vram/sim/sim_device.hpp> // sim_device
+#include <vram/sim/sim_capture_guard.hpp> // sim_capture_guard
+#include <vram/sim/sim_device.hpp>        // sim_device
 
 #include <cstdint>         // uint64_t
 #include <source_location> // source_location
@@ -17,7 +18,8 @@ struct sim_platform; // sim/sim_platform.hpp
 /// whichever that is when it is used. A view of a destroyed stream may name a new stream, as in
 /// CUDA; ids never do.
 ///
-/// Failure   `sim_error`
+/// Failure   `sim_error`; what a captured stream must not be asked is refused, and its capture goes
+///           on
 /// Threads   any
 class sim_stream_view {
 public:
@@ -60,15 +62,19 @@ public:
 
     /// Whether all its work is done, at the calling thread's moment.
     [[nodiscard]] bool done(std::source_location where = std::source_location::current()) const {
-        sim_stream_state& s = state();
-        sim_call          call{*s.machine, sim_call_kind::query, s.device, where};
+        sim_stream_state&       s = state();
+        sim_capture_guard const relaxed{*s.machine};
+        sim_call                call{*s.machine, sim_call_kind::query, s.device, where};
+        expect_no_capture(s, where);
         call.admit();
         return sim_wait{call}.done(s);
     }
     /// The calling thread waits for all its work.
     void synchronize(std::source_location where = std::source_location::current()) const {
-        sim_stream_state& s = state();
-        sim_call          call{*s.machine, sim_call_kind::synchronize, s.device, where};
+        sim_stream_state&       s = state();
+        sim_capture_guard const relaxed{*s.machine};
+        sim_call                call{*s.machine, sim_call_kind::synchronize, s.device, where};
+        expect_no_capture(s, where);
         sim_wait{call}.synchronize(s);
         call.tell();
     }
@@ -87,6 +93,11 @@ public:
     friend bool operator==(sim_stream_view, sim_stream_view) = default;
 
 private:
+    /// Asked or waited for, a captured stream would end its capture: so it is not.
+    static void expect_no_capture(sim_stream_state const& s, std::source_location where) {
+        if (s.capture) { throw sim_error{sim_status::stream_capturing, where}; }
+    }
+
     sim_stream_state* state_ = nullptr;
 };
 
