@@ -3,14 +3,47 @@
 #include <vram/cuda/cuda.hpp>
 #include <vram/layer/stream_ordered.hpp>
 #include <vram/pool/arena.hpp>
+#include <vram/pool/binned.hpp>
+#include <vram/pool/exact_growth.hpp>
+#include <vram/pool/fixed_growth.hpp>
+#include <vram/pool/monotonic.hpp>
 #include <vram/pool/pool.hpp>
+#include <vram/pool/slab.hpp>
 
+#include "../laws/captures_go_on.hpp"
 #include "../laws/resource.hpp"
 #include "machine.hpp"
 
 using namespace vram;
 using doubles::mishaps;
 using tests::machine;
+
+namespace {
+
+/// In every mode of a capture, of a pool that `make(events, graphs)` makes.
+template <class Make>
+void captures_go_on(Make make) {
+    for (auto const mode : {cudaStreamCaptureModeGlobal, cudaStreamCaptureModeThreadLocal,
+                            cudaStreamCaptureModeRelaxed}) {
+        for (auto const events : {event_policy::lazy, event_policy::eager}) {
+            for (bool const graphs : {false, true}) {
+                laws::a_capture_goes_on(
+                    [&](cuda_stream_view s) { cuda_check(cudaStreamBeginCapture(s, mode)); },
+                    [](cuda_stream_view s) {
+                        cudaGraph_t       graph  = nullptr;
+                        cudaError_t const status = cudaStreamEndCapture(s, &graph);
+                        if (graph != nullptr) { cuda_check(cudaGraphDestroy(graph)); }
+                        return status == cudaSuccess;
+                    },
+                    [&] { return make(events, graphs); });
+            }
+        }
+    }
+}
+
+using ordered = stream_ordered<cuda_resource>;
+
+} // namespace
 
 TEST_CASE("pool on CUDA keeps the laws of a resource") {
     machine const here;
@@ -27,6 +60,48 @@ TEST_CASE("pool on CUDA over virtual memory keeps the laws, with pages that move
         laws::source(
             [&] { return pool{virtual_resource{{.handle_size = 2_MiB}}, {.remap = remap}}; },
             {.room = 96_MiB, .largest = 12_MiB, .operations = 600});
+    }
+}
+
+TEST_CASE("pools on CUDA: whatever they do, a capture goes on") {
+    machine const here;
+    captures_go_on([](event_policy events, bool graphs) {
+        return pool{ordered{},
+                    {.max_size = 8_MiB, .events = events, .graphs = graphs},
+                    fixed_growth{.step = 2_MiB}};
+    });
+    captures_go_on([](event_policy events, bool graphs) {
+        return pool<cuda_resource, exact_growth>{
+            {.max_size = 8_MiB, .events = events, .graphs = graphs}};
+    });
+    for (arena_key const key : {arena_key::thread, arena_key::stream}) {
+        captures_go_on([&](event_policy events, bool graphs) {
+            return arena<ordered, exact_growth>{
+                {.max_size = 8_MiB, .count = 8, .key = key, .events = events, .graphs = graphs}};
+        });
+    }
+    captures_go_on([](event_policy events, bool graphs) {
+        return slab<ordered>{1_MiB, {.max_size = 8_MiB, .events = events, .graphs = graphs}};
+    });
+    for (std::size_t const largest : {2_KiB, 1_MiB}) { // bins, and what is beyond them
+        captures_go_on([&](event_policy events, bool graphs) {
+            return binned<ordered>{
+                {.largest = largest, .max_size = 8_MiB, .events = events, .graphs = graphs}};
+        });
+    }
+    captures_go_on([](event_policy events, bool graphs) {
+        return monotonic<ordered, exact_growth>{
+            {.max_size = 8_MiB, .events = events, .graphs = graphs}};
+    });
+}
+
+TEST_CASE("pools on CUDA over virtual memory: whatever they do, a capture goes on") {
+    machine const here;
+    for (bool const remap : {false, true}) {
+        captures_go_on([&](event_policy events, bool graphs) {
+            return pool{virtual_resource{{.handle_size = 2_MiB}},
+                        {.max_size = 8_MiB, .events = events, .graphs = graphs, .remap = remap}};
+        });
     }
 }
 

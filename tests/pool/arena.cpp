@@ -14,6 +14,7 @@
 
 #include "../doubles/minimal_resource.hpp"
 #include "../doubles/streams_at_work.hpp"
+#include "../laws/captures_go_on.hpp"
 #include "../laws/every_interleaving.hpp"
 #include "../laws/resource.hpp"
 
@@ -710,6 +711,16 @@ TEST_CASE("arena: that captures are forgotten is told to the upstream") {
     arena mr{doubles::archetype<>{}};
     mr.forget_captures();
     CHECK(mr.upstream().forgotten() == 1);
+}
+
+TEST_CASE("arena: whatever it does, a capture goes on") {
+    for (arena_key const key : {arena_key::thread, arena_key::stream}) {
+        laws::captures_go_on([&](event_policy events, bool graphs) {
+            return lean(
+                sim_resource{} | with::stream_ordered,
+                {.max_size = 8_MiB, .count = 8, .key = key, .events = events, .graphs = graphs});
+        });
+    }
 }
 
 TEST_CASE("arena: what a capture frees is not another's until the graphs are forgotten") {

@@ -9,6 +9,7 @@
 #include "../doubles/contracts_throw.hpp"
 #include "../doubles/minimal_resource.hpp"
 #include "../doubles/streams_at_work.hpp"
+#include "../laws/captures_go_on.hpp"
 #include "../laws/every_interleaving.hpp"
 #include "../laws/graphs_keep.hpp"
 #include "../laws/platform_faults.hpp"
@@ -245,6 +246,16 @@ TEST_CASE(
                    with::binned({.largest = 1_MiB, .events = events});
         },
         work);
+}
+
+TEST_CASE("binned: whatever it does, a capture goes on") {
+    for (std::size_t const largest : {2_KiB, 1_MiB}) { // bins, and what is beyond them
+        laws::captures_go_on([&](event_policy events, bool graphs) {
+            return binned{
+                sim_resource{} | with::stream_ordered,
+                {.largest = largest, .max_size = 8_MiB, .events = events, .graphs = graphs}};
+        });
+    }
 }
 
 TEST_CASE("binned: what a graph keeps it keeps when a later capture's block comes back outside") {

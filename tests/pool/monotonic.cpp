@@ -12,6 +12,7 @@
 #include "../doubles/contracts_throw.hpp"
 #include "../doubles/minimal_resource.hpp"
 #include "../doubles/streams_at_work.hpp"
+#include "../laws/captures_go_on.hpp"
 #include "../laws/effort.hpp"
 #include "../laws/every_interleaving.hpp"
 #include "../laws/platform_faults.hpp"
@@ -525,6 +526,13 @@ TEST_CASE("monotonic: what a stream uses beside its graphs is waited for when th
         other.synchronize();
         CHECK(node.reports().empty());
     }
+}
+
+TEST_CASE("monotonic: whatever it does, a capture goes on") {
+    laws::captures_go_on([](event_policy events, bool graphs) {
+        return exactly(sim_resource{} | with::stream_ordered,
+                       {.max_size = 8_MiB, .events = events, .graphs = graphs});
+    });
 }
 
 TEST_CASE("monotonic: that captures are forgotten is told to the upstream") {

@@ -8,6 +8,7 @@
 #include "../doubles/mishaps.hpp"
 #include "../doubles/small_pages.hpp"
 #include "../doubles/streams_at_work.hpp"
+#include "../laws/captures_go_on.hpp"
 #include "../laws/effort.hpp"
 #include "../laws/every_interleaving.hpp"
 #include "../laws/platform_faults.hpp"
@@ -331,6 +332,15 @@ TEST_CASE("a pool of pages gives back every page that nothing is out of, and tak
     }
     CHECK(node.figures().used == 0);
     expect_no_report(node);
+}
+
+TEST_CASE("a pool of pages: whatever it does, a capture goes on") {
+    for (bool const remap : {false, true}) {
+        laws::captures_go_on([&](event_policy events, bool graphs) {
+            return pool{sim_virtual_resource{{.reserve = 1_GiB, .handle_size = 2_MiB}},
+                        {.max_size = 8_MiB, .events = events, .graphs = graphs, .remap = remap}};
+        });
+    }
 }
 
 TEST_CASE("a pool of pages that is captured moves none, and takes new ones") {

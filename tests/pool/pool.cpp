@@ -12,6 +12,7 @@
 #include <vram/source/region_resource.hpp>
 
 #include "../doubles/minimal_resource.hpp"
+#include "../laws/captures_go_on.hpp"
 #include "../laws/every_interleaving.hpp"
 #include "../laws/platform_faults.hpp"
 #include "../laws/random_streams.hpp"
@@ -668,6 +669,17 @@ TEST_CASE("pool: that captures are forgotten is told to the upstream") {
     pool mr{doubles::archetype<>{}};
     mr.forget_captures();
     CHECK(mr.upstream().forgotten() == 1);
+}
+
+TEST_CASE("pool: whatever it does, a capture goes on") {
+    laws::captures_go_on([](event_policy events, bool graphs) {
+        return pool{sim_resource{} | with::stream_ordered,
+                    {.max_size = 8_MiB, .events = events, .graphs = graphs},
+                    fixed_growth{.step = 2_MiB}};
+    });
+    laws::captures_go_on([](event_policy events, bool graphs) {
+        return tight(sim_resource{}, {.max_size = 8_MiB, .events = events, .graphs = graphs});
+    });
 }
 
 TEST_CASE("pool: a capture has nothing that its stream freed before it began") {

@@ -9,6 +9,7 @@
 #include "../doubles/contracts_throw.hpp"
 #include "../doubles/minimal_resource.hpp"
 #include "../doubles/streams_at_work.hpp"
+#include "../laws/captures_go_on.hpp"
 #include "../laws/every_interleaving.hpp"
 #include "../laws/graphs_keep.hpp"
 #include "../laws/platform_faults.hpp"
@@ -372,6 +373,14 @@ TEST_CASE("slab: what is used beside memory of a graph is waited for when that i
     mr.deallocate(other, b, 1_MiB);
     other.synchronize();
     CHECK(node.reports().empty());
+}
+
+TEST_CASE("slab: whatever it does, a capture goes on") {
+    laws::captures_go_on([](event_policy events, bool graphs) {
+        return slab{sim_resource{} | with::stream_ordered,
+                    1_MiB,
+                    {.max_size = 8_MiB, .events = events, .graphs = graphs}};
+    });
 }
 
 TEST_CASE("slab: what a graph keeps it keeps when a later capture's block comes back outside") {
