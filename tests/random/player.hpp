@@ -11,12 +11,13 @@
 #include <vram/pool/monotonic_mark.hpp> // monotonic_mark
 #include <vram/sim/sim.hpp>             // sim_graph, sim_work
 
-#include <cstddef> // size_t
-#include <cstdint> // uint64_t, uintptr_t
-#include <memory>  // unique_ptr
-#include <new>     // bad_alloc
-#include <utility> // pair, swap
-#include <vector>  // vector
+#include <cstddef>  // size_t
+#include <cstdint>  // uint64_t, uintptr_t
+#include <iterator> // size
+#include <memory>   // unique_ptr
+#include <new>      // bad_alloc
+#include <utility>  // pair, swap
+#include <vector>   // vector
 
 namespace trial {
 
@@ -193,7 +194,7 @@ private:
         if (!kept_) { kept_ = std::make_unique<laws::claims>(); }
         std::vector<block> own;
         bool const         once = dice_.one_in(4);
-        vram::sim_graph::begin(captured(), vram::sim_capture_mode::relaxed);
+        vram::sim_graph::begin(captured(), mode_of_capture());
         for (int left = static_cast<int>(dice_.below(24)); left > 0 || !own.empty(); --left) {
             if (left > 0 && dice_.one_in(2)) {
                 take_captured(own);
@@ -213,6 +214,11 @@ private:
         graphs_.push_back(vram::sim_graph::end(captured()));
         graphs_.back().launch(captured());
         if (once) { graphs_.pop_back(); }
+    }
+    [[nodiscard]] vram::sim_capture_mode mode_of_capture() noexcept {
+        using enum vram::sim_capture_mode;
+        constexpr vram::sim_capture_mode all[] = {global, thread_local_only, relaxed};
+        return all[dice_.below(std::size(all))];
     }
     /// The place of a block that the captured stream used last, or how many there are.
     [[nodiscard]] std::size_t one_of_captured() noexcept {
