@@ -601,6 +601,34 @@ TEST_CASE("a pool of pages counts as free the memory that is there, and not the 
     holes.give_back(mr);
 }
 
+TEST_CASE("a pool of pages counts what a host waits for when it has it, and not when memory comes "
+          "beside it") {
+    sim_node     node;
+    paged_pool   mr = pool_of_pages();
+    sim_stream   s;
+    void* const  first = mr.allocate_sync(several);
+    void*        same  = nullptr;
+    void*        other = nullptr;
+    memory_usage meanwhile;
+    sim_launch(s, {.name = "kernel", .writes = {{first, several}}, .duration = 5ms});
+    mr.deallocate(s, first, several);
+    {
+        sim_thread waits{sim_device{}, [&] { same = mr.allocate_sync(several); }};
+        sim_thread grows{sim_device{}, [&] {
+                             sim_work(1ms);
+                             other     = mr.allocate_sync(several);
+                             meanwhile = mr.usage();
+                         }};
+    }
+    CHECK(meanwhile.requested <= meanwhile.live);
+    CHECK((meanwhile.live == several || !sim_ordered_threads));
+    CHECK(mr.usage().live == 2 * several);
+    CHECK(mr.usage().requested == 2 * several);
+    CHECK(mr.usage().peak_live == 2 * several);
+    mr.deallocate_sync(same, several);
+    mr.deallocate_sync(other, several);
+}
+
 TEST_CASE("a pool of pages finds at once what has memory, though it was cut from what had not") {
     sim_node    node{doubles::small_pages(4096)};
     sim_stream  s;

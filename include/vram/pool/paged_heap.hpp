@@ -52,8 +52,9 @@ public:
             if (place.where == nullptr && !captured) { continue; }
             if (place.where == nullptr) { break; } // which must not wait
             tags const   before = part(*place.where, place.start);
-            block* const b      = price(before) == 0 ? this->hand_out_uncounted(r, place)
-                                                     : this->ordered_uncounted(r, place, mine, held);
+            bool const   ready  = price(before) == 0;
+            block* const b      = ready ? this->hand_out_uncounted(r, place)
+                                        : this->ordered_uncounted(r, place, mine, held);
             if (b == nullptr) { return nullptr; }
             heap.hold(b, before); // should it go back
             b->bare = true;       // it counts when it is filled

@@ -173,10 +173,12 @@ public:
         auto const held = this->lock_.hold();
         return heap_.free_memory([&](block const& b) { return this->behind(b); });
     }
-    /// Peaks start again from what is out and held now. Returns the figures from before.
+    /// Peaks start again from what is out and held now. Returns the peaks from before, and what is
+    /// out and held.
     memory_usage reset_peaks() noexcept {
         auto const   held            = this->lock_.hold();
         memory_usage before          = this->figures_;
+        before.live                  = heap_.live_bytes();
         before.peak_live             = heap_.reset_peak();
         this->figures_.peak_reserved = this->figures_.reserved;
         return before;
