@@ -21,6 +21,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <new>
 #include <random>
 #include <utility>
@@ -70,14 +71,17 @@ void expect_no_report(sim_node& node) {
     CHECK(node.reports().empty());
 }
 
-/// Virtual memory of which a block can be kept from growing.
+/// Virtual memory of which a block can be kept from growing, or something else can be done while it
+/// grows.
 struct narrow_resource : sim_virtual_resource {
     explicit narrow_resource(bool const& is_full)
         : sim_virtual_resource{{.reserve = 1 << 30, .handle_size = small_page}}, full{&is_full} {}
     [[nodiscard]] bool widen(void* p, std::size_t bytes, std::size_t more) noexcept {
+        if (meanwhile) { std::exchange(meanwhile, nullptr)(); }
         return !*full && sim_virtual_resource::widen(p, bytes, more);
     }
-    bool const* full;
+    bool const*           full;
+    std::function<void()> meanwhile;
 };
 
 } // namespace
@@ -627,6 +631,32 @@ TEST_CASE("a pool of pages counts what a host waits for when it has it, and not 
     CHECK(mr.usage().peak_live == 2 * several);
     mr.deallocate_sync(same, several);
     mr.deallocate_sync(other, several);
+}
+
+TEST_CASE(
+    "a pool of pages: while the end of a chunk moves, a block of another chunk may come back") {
+    sim_node node{{.on_report = sim_on_report::collect}};
+    for (std::size_t const which : {0, 1}) {
+        bool             full = false;
+        pool             mr{narrow_resource{full}, {}, fixed_growth{.step = 3 * several}};
+        doubles::mishaps told;
+        void*            each[2];
+        each[0]                 = mr.allocate_sync(3 * several);
+        full                    = true;
+        each[1]                 = mr.allocate_sync(3 * several); // a chunk of its own
+        full                    = false;
+        mr.upstream().meanwhile = [&] { mr.deallocate_sync(each[which], 3 * several); };
+        void* const p           = mr.allocate_sync(3 * several);
+        CHECK(p == each[which]);
+        CHECK(mr.upstream().mapped(p, 3 * several) == 3 * several);
+        CHECK(mr.usage().reserved == mr.upstream().usage().live);
+        mr.deallocate_sync(p, 3 * several);
+        mr.deallocate_sync(each[1 - which], 3 * several);
+        mr.trim();
+        CHECK(mr.usage().reserved == 0);
+        CHECK(told.count() == 0);
+    }
+    expect_no_report(node);
 }
 
 TEST_CASE("a pool of pages finds at once what has memory, though it was cut from what had not") {
