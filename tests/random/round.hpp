@@ -83,7 +83,7 @@ struct round {
     bool               by_seed; ///< threads take turns as the seed says; else they run as they will
     vram::event_policy events;
     std::size_t        handle; ///< bytes that a pool over virtual memory takes at once
-    bool               coarse; ///< now and then a block is aligned to more than a page
+    bool               coarse; ///< half of the blocks are aligned to a page or more
     std::array<std::size_t, 8> some{};
     vram::sim_options          node;
 };

@@ -199,7 +199,7 @@ public:
     [[nodiscard]] memory_usage usage() const noexcept {
         auto const   held = lock_.hold();
         memory_usage now  = figures_;
-        now.live          = (span_.held() - span_.spares()) * span_.page();
+        now.live          = live();
         now.reserved      = span_.held() * span_.page();
         now.largest_free  = span_.spares() * span_.page();
         now.upstream      = span_.calls();
@@ -264,12 +264,15 @@ private:
         return true;
     }
 
+    /// Bytes of memory behind blocks.
+    [[nodiscard]] std::size_t live() const noexcept {
+        return (span_.held() - span_.spares()) * span_.page();
+    }
     /// Takes note that `b` became `to`.
     void count(block const& b, block const& to) noexcept {
         std::size_t const reserved = span_.held() * span_.page();
-        figures_.live              = reserved - span_.spares() * span_.page();
         figures_.requested         = figures_.requested + to.bytes - b.bytes;
-        if (figures_.peak_live < figures_.live) { figures_.peak_live = figures_.live; }
+        if (figures_.peak_live < live()) { figures_.peak_live = live(); }
         if (figures_.peak_reserved < reserved) { figures_.peak_reserved = reserved; }
     }
 
@@ -280,7 +283,7 @@ private:
         found.rounded =
             bytes > unsatisfiable - page ? unsatisfiable : (bytes + page - 1) / page * page;
         found.alignment    = alignment;
-        found.live         = (span_.held() - span_.spares()) * page;
+        found.live         = live();
         found.reserved     = span_.held() * page;
         found.largest_free = span_.spares() * page;
         throw out_of_memory{found};
