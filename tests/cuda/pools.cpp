@@ -146,63 +146,107 @@ TEST_CASE("arena on CUDA: the default streams are streams like others") {
 }
 
 #ifdef VRAM_CUDART_DOUBLE
-TEST_CASE("arena on CUDA: a stream that uses its own memory again makes no call") {
-    machine const here;
-    for (arena_key const key : {arena_key::thread, arena_key::stream}) {
-        cuda_stream const                          s;
-        arena<pool<stream_ordered<cuda_resource>>> memory{{.key = key}};
-        memory.deallocate(s, memory.allocate(s, 1_MiB), 1_MiB);
-        auto const before = doubles::cudart::calls();
-        for (int i = 0; i < 100; ++i) {
-            void* const p = memory.allocate(s, 1_MiB);
-            memory.deallocate(s, p, 1_MiB);
-        }
-        CHECK(doubles::cudart::calls() == before);
-        memory.retire(s);
-    }
-}
+namespace {
 
-TEST_CASE("pool on CUDA: a stream that uses its own memory again makes no call") {
-    machine const                       here;
-    cuda_stream const                   s;
-    pool<stream_ordered<cuda_resource>> memory;
-    for (std::size_t const kind : {8_MiB, 1_MiB}) { // large blocks and small ones
-        memory.deallocate(s, memory.allocate(s, kind), kind);
-    }
+/// A stream takes and gives back at sizes up to `most`, of a pool that `make()` makes.
+template <class Make>
+void makes_no_call_of_its_own(Make make, std::size_t most) {
+    machine const     here;
+    cuda_stream const s;
+    auto              memory = make();
+    auto const        turns  = [&] {
+        void* const below = memory.allocate(s, 1);
+        for (std::size_t bytes = 1; bytes < most; bytes = 2 * bytes + 1) {
+            void* const p = memory.allocate(s, bytes);
+            void* const q = memory.allocate(s, bytes);
+            memory.deallocate(s, p, bytes);
+            memory.deallocate(s, q, bytes);
+            void* const again = memory.allocate(s, bytes);
+            memory.deallocate(s, again, bytes);
+        }
+        memory.deallocate(s, below, 1);
+    };
+    turns();
+    turns(); // what the first one held may lie such that the pool grows once more
     auto const before = doubles::cudart::calls();
-    for (std::size_t bytes = 1; bytes < 4_MiB; bytes = 2 * bytes + 1) {
-        void* const p = memory.allocate(s, bytes);
-        void* const q = memory.allocate(s, bytes);
-        memory.deallocate(s, p, bytes);
-        memory.deallocate(s, q, bytes);
-    }
+    turns();
     CHECK(doubles::cudart::calls() == before);
     memory.retire(s);
 }
 
-TEST_CASE("pool on CUDA: a handle that came back unannounced is noticed when it matters") {
-    machine const                       here;
-    mishaps const                       told;
-    cuda_stream const                   other;
-    pool<stream_ordered<cuda_resource>> memory;
-    cudaStream_t                        raw = nullptr;
+} // namespace
+
+TEST_CASE("every pool on CUDA: a stream that uses its own memory again makes no call") {
+    makes_no_call_of_its_own([] { return pool{ordered{}}; }, 8_MiB);
+    for (bool const remap : {false, true}) {
+        auto const make = [&] { return pool{virtual_resource{}, {.remap = remap}}; };
+        makes_no_call_of_its_own(make, 8_MiB);
+    }
+    for (arena_key const key : {arena_key::thread, arena_key::stream}) {
+        makes_no_call_of_its_own([&] { return arena{pool{ordered{}}, {.key = key}}; }, 8_MiB);
+    }
+    makes_no_call_of_its_own([] { return slab{ordered{}, 1_MiB}; }, 1_MiB);
+    makes_no_call_of_its_own([] { return binned{ordered{}}; }, 1_MiB);
+    makes_no_call_of_its_own([] { return monotonic{ordered{}}; }, 1_MiB);
+}
+
+TEST_CASE("monotonic on CUDA: a step after the other makes no call, however it is taken back") {
+    machine const     here;
+    cuda_stream const s;
+    monotonic         memory{ordered{}};
+    auto const        step = [&](bool marked) {
+        auto const mark = memory.mark();
+        for (int i = 0; i < 10; ++i) { (void)memory.allocate(s, 1_KiB); }
+        if (marked) { memory.unwind(mark); }
+        memory.reset();
+    };
+    step(true);
+    auto const before = doubles::cudart::calls();
+    for (int i = 0; i < 10; ++i) { step(i % 2 == 0); }
+    CHECK(doubles::cudart::calls() == before);
+    memory.retire(s);
+}
+
+namespace {
+
+/// A stream ends without a word while a pool that `make()` makes waits for it, and another gets its
+/// handle.
+template <class Make>
+void notices_a_handle_that_came_back(Make make, std::size_t bytes) {
+    machine const     here;
+    mishaps const     told;
+    cuda_stream const other;
+    auto              memory = make();
+    cudaStream_t      raw    = nullptr;
     cuda_check(cudaStreamCreate(&raw));
     cudaStream_t const first = raw;
-    memory.deallocate(raw, memory.allocate(raw, 20_MiB), 20_MiB);
+    memory.deallocate(raw, memory.allocate(raw, bytes), bytes);
     cuda_check(cudaStreamDestroy(raw)); // without retire
     cuda_check(cudaStreamCreate(&raw));
     REQUIRE(raw == first); // the double does what CUDA may do
-    void* const p = memory.allocate(other, 20_MiB);
+    void* const p = memory.allocate(other, bytes);
     CHECK(told.count(mishap::dead_stream) == 1);
     CHECK(doubles::cudart::calls("cudaDeviceSynchronize") == 1);
-    memory.deallocate(other, p, 20_MiB);
+    memory.deallocate(other, p, bytes);
     void* const q = memory.allocate(raw, 1_MiB); // the new stream has the name from here on
     memory.deallocate(raw, q, 1_MiB);
-    void* const r = memory.allocate(other, 20_MiB);
+    void* const r = memory.allocate(other, bytes);
     CHECK(told.count() == 1);
-    memory.deallocate(other, r, 20_MiB);
+    memory.deallocate(other, r, bytes);
     memory.retire(raw);
     memory.retire(other);
     cuda_check(cudaStreamDestroy(raw));
+}
+
+} // namespace
+
+TEST_CASE("every pool on CUDA: a handle that came back unannounced is noticed when it matters") {
+    notices_a_handle_that_came_back([] { return pool{ordered{}}; }, 20_MiB);
+    notices_a_handle_that_came_back(
+        [] { return arena{pool{ordered{}}, {.count = 1, .key = arena_key::stream}}; }, 20_MiB);
+    notices_a_handle_that_came_back([] { return slab{ordered{}, 20_MiB}; }, 20_MiB);
+    notices_a_handle_that_came_back([] { return binned{ordered{}, {.largest = 1_MiB}}; }, 1_MiB);
+    notices_a_handle_that_came_back([] { return monotonic{ordered{}, {}, exact_growth{}}; },
+                                    20_MiB);
 }
 #endif

@@ -48,8 +48,8 @@ namespace vram {
 ///           captures are kept from the first to the last of them. A stream outlives what it took,
 ///           or is retired
 /// Cost      taking is an addition and a comparison or two, without event, call of the platform
-///           (but for the stream's id) or host allocation while one stream follows itself;
-///           unwinding is linear in the number of times that the stream changed
+///           or host allocation while one stream follows itself; unwinding is linear in the number
+///           of times that the stream changed
 template <synchronous_resource Upstream, growth Growth = geometric_growth>
 class monotonic : public growing_base<Upstream> {
     using base = growing_base<Upstream>;

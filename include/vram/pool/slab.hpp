@@ -37,8 +37,8 @@ namespace vram {
 ///           other's, the oldest first, once it is done or after an event; with
 ///           `event_policy::lazy` a stream is retired before it is destroyed
 /// Cost      constant at any number of blocks; a stream that reuses its own memory makes no call of
-///           the platform but for its id, no event, and no host allocation. 50 bytes of host memory
-///           for a block, about
+///           the platform, no event, and no host allocation. 50 bytes of host memory for a block,
+///           about
 template <synchronous_resource Upstream>
 class slab : public slab_base<Upstream> {
     using base = slab_base<Upstream>;

@@ -47,7 +47,8 @@ public:
         std::size_t alignment = 0;
     };
 
-    stream_bump(event_policy events, bool graphs) noexcept : events_{events}, graphs_{graphs} {}
+    stream_bump(event_policy events, bool graphs) noexcept
+        : events_{events}, graphs_{graphs}, clocks_{events == event_policy::lazy} {}
     /// A block out of what is held, or null.
     [[nodiscard]] void* take(wish const& r, guard& held) {
         clock* const mine     = r.on != nullptr ? &clocks_.of(*r.on) : nullptr;
@@ -214,7 +215,7 @@ private:
         r.back += bytes;
         bool own = false;
         try {
-            own = on != nullptr && r.named && Platform::id(*on) == r.id;
+            own = on != nullptr && r.named && clocks_.of(*on).id() == r.id;
             // The run's end, which may come after the capture's, says nothing of a graph's use.
             if (on != nullptr && (!own || (graphs_ && Platform::capturing(*on)))) {
                 tag t   = used_by(*on);
@@ -251,7 +252,7 @@ private:
                 return true;
             }
             try {
-                if (Platform::id(r.user) == r.id) {
+                if (clocks_.of(r.user).id() == r.id) {
                     out = used_by(r.user);
                     return true;
                 }

@@ -22,8 +22,9 @@ namespace vram {
 /// Failure   `std::bad_alloc` for want of host memory, and what the platform throws; nothing has
 ///           changed
 /// Threads   one at a time, who holds the lock
-/// Cost      a stream's own blocks and clean ones: constant, and no call of the platform but for
-///           the stream's id. Else one look at every stream that was met, and the platform is asked
+/// Cost      a stream's own blocks and clean ones: constant, and no call of the platform (with
+///           `event_policy::eager`, for the stream's id). Else one look at every stream that was
+///           met, and the platform is asked
 template <class Platform>
 class stream_slabs {
 public:
@@ -32,7 +33,8 @@ public:
     using note   = slab_heap::note;
     using chunk  = slab_heap::chunk;
 
-    stream_slabs(event_policy events, bool graphs) noexcept : events_{events}, graphs_{graphs} {}
+    stream_slabs(event_policy events, bool graphs) noexcept
+        : clocks_{events == event_policy::lazy}, events_{events}, graphs_{graphs} {}
     stream_slabs(stream_slabs&&) = default;
     stream_slabs& operator=(stream_slabs&& other) noexcept {
         clocks_ = std::move(other.clocks_);
