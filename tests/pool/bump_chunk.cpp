@@ -88,6 +88,78 @@ TEST_CASE("bump_chunk: the block on top is cut off, and the gap before it stays 
     CHECK(waited_for(c, 0x1100) == slots{1});
 }
 
+TEST_CASE(
+    "bump_chunk: a stream goes on and back at the top where all there is to wait for is its own") {
+    chunk_of_ints c{at(0x1000), 0x1000, 256};
+    CHECK_FALSE(c.go_on(0x1000, 0x100, 1, 1)); // nobody was here
+    c.reserve();
+    c.wait_for({0x1000, 0x2000, 4, 1});
+    take_for(c, 1, 0x100);
+    CHECK(c.go_on(0x1180, 0x80, 1, 1)); // behind a gap
+    CHECK(c.top() == 0x1200);
+    CHECK(c.runs().size() == 1);
+    CHECK(c.waits()[0] == tag{0x1200, 0x2000, 4, 1});
+    CHECK_FALSE(c.go_on(0x1200, 0x100, 2, 2));               // another stream
+    CHECK_FALSE(c.go_on(0x1200, 0xE00, 1, 1));               // all there is: the tag ends
+    CHECK_FALSE(c.go_back(at(0x1000), 0x200, {0, 0, 5, 1})); // more than was taken
+    CHECK_FALSE(c.go_back(at(0x1180), 0x40, {0, 0, 5, 1}));  // not up to the top
+    CHECK_FALSE(c.go_back(at(0x1200), 0, {0, 0, 5, 1}));
+    CHECK_FALSE(c.go_back(at(0x1180), 0x80, {0, 0, 5, 2})); // another stream has used it
+    CHECK_FALSE(c.go_back(at(0x1180), 0x80, {0, 0, tag::captured, 1}));
+    CHECK(c.go_back(at(0x1180), 0x80, {0, 0, 5, 1}));
+    CHECK(c.top() == 0x1180);
+    CHECK(c.waits()[0] == tag{0x1180, 0x2000, 5, 1});
+    CHECK(c.runs()[0].bytes == 0x100);
+
+    c.hand_over({0x1000, 0x1080, 7, 3});
+    CHECK_FALSE(c.go_back(at(0x1000), 0x180, {0, 0, 5, 1})); // a part is another's
+    c.reserve();
+    c.wait_for({0x1180, 0x1800, 9, 3}); // above the top as well
+    CHECK_FALSE(c.go_on(0x1180, 0x80, 1, 1));
+}
+
+TEST_CASE(
+    "bump_chunk: a stream goes neither on nor back across a mark, a retirement, or a capture") {
+    chunk_of_ints c{at(0x1000), 0x1000, 256};
+    c.reserve();
+    c.wait_for({0x1000, 0x2000, 4, 1});
+    take_for(c, 1, 0x100);
+    c.reserve_marks(1);
+    c.seal(1);
+    CHECK_FALSE(c.go_on(0x1100, 0x100, 1, 1));
+    CHECK_FALSE(c.go_back(at(0x1000), 0x100, {0, 0, 5, 1}));
+    c.seal(0);
+    c.runs()[0].ended = true;
+    CHECK_FALSE(c.go_on(0x1100, 0x100, 1, 1));
+    c.runs()[0].ended = false;
+    c.keep_for_capture(1);
+    CHECK_FALSE(c.go_on(0x1100, 0x100, 1, 1));
+}
+
+TEST_CASE(
+    "bump_chunk: a run that was cut off whole stays for its stream, and is nothing to others") {
+    chunk_of_ints c{at(0x1000), 0x1000, 256};
+    c.reserve();
+    c.wait_for({0x1000, 0x2000, 4, 1});
+    take_for(c, 1, 0x100);
+    REQUIRE(c.go_back(at(0x1000), 0x100, {0, 0, 5, 1}));
+    CHECK(c.empty());
+    CHECK_FALSE(c.last_is_back());
+    CHECK(c.go_on(0x1000, 0x100, 1, 1));
+    CHECK(c.go_back(at(0x1000), 0x100, {0, 0, 5, 1}));
+    take_for(c, 2, 0x100);
+    CHECK(c.runs().size() == 1);
+    CHECK(c.unwind(c.begin(), until(6)) == 0x100);
+    CHECK(waited_for(c, 0x1100) == slots{2});
+    CHECK(c.runs().size() == 0);
+
+    take_for(c, 2, 0x100);
+    take_for(c, 3, 0x100, 0x400); // behind a gap, which is the run's
+    c.reserve();
+    c.cut(at(0x1400), 0x100);
+    CHECK(c.last_is_back());
+}
+
 TEST_CASE("bump_chunk: a run that others gave back waits for them, and its gaps for itself") {
     for (bool const gap : {false, true}) {
         chunk_of_ints c{at(0x1000), 0x1000, 256};

@@ -99,13 +99,16 @@ TEST_CASE("bump_row: a mark with nothing after the last one is that one") {
 TEST_CASE("bump_row: the chunks behind the current one may go, and the first when nothing is out") {
     int_row row;
     CHECK(row.releasable() == 0);
+    CHECK(row.at_start());
     CHECK(row.free_memory() == free_pieces{});
     row.add({at(0x1000), 0x400, 256});
     row.add({at(0x8000), 0x800, 256});
     CHECK(row.releasable() == 2);
     row.mark(1); // somebody may come back to it
     CHECK(row.releasable() == 1);
+    CHECK(row.at_start());
     (void)row_take(row, 0x100);
+    CHECK_FALSE(row.at_start());
     CHECK(row.free_memory().bytes == 0xb00);
     CHECK(row.free_memory().largest == 0x800);
     CHECK(row.free_memory().releasable == 0x800);

@@ -91,12 +91,10 @@ public:
               std::uint64_t id) noexcept {
         std::uintptr_t const until = start + bytes;
         use_up(until);
-        run* const last = runs_.size() != 0 ? &runs_[runs_.size() - 1] : nullptr;
-        if (last != nullptr && last->begin >= floor_ && !last->ended &&
-            last->named == (user != nullptr) && last->id == id) {
-            last->end = until;
-            last->bytes += bytes;
+        if (is_on(user != nullptr, id)) {
+            lengthen(until, bytes);
         } else {
+            if (runs_.size() != 0 && runs_[runs_.size() - 1].bytes == 0) { runs_.pop(); }
             run& fresh = runs_.push(run{.begin = top_, .end = until, .bytes = bytes, .id = id});
             if (user != nullptr) {
                 fresh.user  = *user;
@@ -104,6 +102,44 @@ public:
             }
         }
         top_ = until;
+    }
+    /// The same for a stream that goes on where it was, and whose own is all there is to wait for:
+    /// needs no `reserve`. False, with nothing done: it is not so.
+    bool go_on(std::uintptr_t start, std::size_t bytes, std::uint64_t id,
+               std::size_t slot) noexcept {
+        std::uintptr_t const until = start + bytes;
+        std::size_t const    waits = waits_.size();
+        if (!is_on(true, id)) { return false; }
+        if (waits != 0 && waits_[waits - 1].begin < until) {
+            tag& lowest = waits_[waits - 1];
+            if (lowest.slot != slot || lowest.epoch == tag::captured || lowest.end <= until ||
+                (waits != 1 && waits_[waits - 2].begin < until)) {
+                return false;
+            }
+            lowest.begin = until;
+        }
+        lengthen(until, bytes);
+        top_ = until;
+        return true;
+    }
+    /// Cuts a block on top off the last run, where that can be noted in the tag above: its stream
+    /// is `t`'s, who is the last to use the block. Needs no `reserve`. False, with nothing done: it
+    /// is not so.
+    bool go_back(void const* p, std::size_t bytes, tag const& t) noexcept {
+        auto const at = reinterpret_cast<std::uintptr_t>(p);
+        if (!is_on_top(p, bytes) || runs_.size() == 0 || waits_.size() == 0) { return false; }
+        run& last   = runs_[runs_.size() - 1];
+        tag& lowest = waits_[waits_.size() - 1];
+        if (at < last.begin || bytes == 0 || bytes > last.bytes - last.back ||
+            others_.size() != 0 || lowest.begin != top_ || !tag::of_one_kind(lowest, t)) {
+            return false;
+        }
+        lowest.begin = at;
+        lowest.epoch = t.epoch > lowest.epoch ? t.epoch : lowest.epoch;
+        last.bytes -= bytes;
+        last.end = at;
+        top_     = at;
+        return true;
     }
     /// Adds a tag to those above the top.
     void wait_for(tag const& t) noexcept {
@@ -164,11 +200,12 @@ public:
         r.end = reinterpret_cast<std::uintptr_t>(p);
         lower_top(r.end);
     }
-    /// Whether the last run is all given back, and no mark stands above its beginning.
+    /// Whether the last run is all given back, and no mark stands above its beginning. Not so for
+    /// one that is alone and was cut off whole: its stream may well go on.
     [[nodiscard]] bool last_is_back() const noexcept {
         if (runs_.size() == 0) { return false; }
         run const& r = runs_[runs_.size() - 1];
-        return r.back == r.bytes && r.begin >= floor_;
+        return r.back == r.bytes && r.begin >= floor_ && (r.begin != r.end || runs_.size() != 1);
     }
     [[nodiscard]] std::uintptr_t last_begins() const noexcept {
         return runs_[runs_.size() - 1].begin;
@@ -204,7 +241,7 @@ public:
     [[nodiscard]] std::size_t    room() const noexcept { return end_ - top_; }
     [[nodiscard]] std::size_t    alignment() const noexcept { return alignment_; }
     [[nodiscard]] void*          base() const noexcept { return reinterpret_cast<void*>(begin_); }
-    [[nodiscard]] bool           empty() const noexcept { return runs_.size() == 0; }
+    [[nodiscard]] bool           empty() const noexcept { return top_ == begin_; }
     [[nodiscard]] bool           owns(void const* p) const noexcept {
         return reinterpret_cast<std::uintptr_t>(p) - begin_ < bytes();
     }
@@ -212,6 +249,17 @@ public:
     [[nodiscard]] heap_array<tag> const& waits() const noexcept { return waits_; }
 
 private:
+    /// Whether the last run is that of the stream `id`, or nobody's, and may become longer.
+    [[nodiscard]] bool is_on(bool named, std::uint64_t id) const noexcept {
+        if (runs_.size() == 0) { return false; }
+        run const& last = runs_[runs_.size() - 1];
+        return last.id == id && last.named == named && !last.ended && last.begin >= floor_;
+    }
+    void lengthen(std::uintptr_t until, std::size_t bytes) noexcept {
+        run& last = runs_[runs_.size() - 1];
+        last.end  = until;
+        last.bytes += bytes;
+    }
     /// As many tags as there can be before the next call of a `reserve`: every run becomes one, and
     /// every note one for each mark that the top goes down to, and one more when a block is cut.
     [[nodiscard]] std::size_t most_waits() const noexcept {

@@ -45,6 +45,11 @@ public:
     /// The one that is being used; there is one.
     [[nodiscard]] chunk& current() noexcept { return chunks_[current_]; }
 
+    /// Whether nothing is out of any chunk, and the next one to be used is the first.
+    [[nodiscard]] bool at_start() const noexcept {
+        return empty() || (current_ == 0 && chunks_[0].empty());
+    }
+
     /// Adds a chunk behind all others.
     void add(chunk fresh) { chunks_.push(std::move(fresh)); }
     /// Adds a chunk, and goes on to it.
@@ -107,7 +112,7 @@ public:
     /// How many chunks at the end of the row nothing is out of, and no mark stands in.
     [[nodiscard]] std::size_t releasable() const noexcept {
         if (empty()) { return 0; }
-        bool const whole = current_ == 0 && !marked() && chunks_[0].empty();
+        bool const whole = at_start() && !marked();
         return chunks_.size() - 1 - current_ + (whole ? 1 : 0);
     }
     /// The last one; there is one.

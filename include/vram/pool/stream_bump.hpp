@@ -48,11 +48,21 @@ public:
     };
 
     stream_bump(event_policy events, bool graphs) noexcept
-        : events_{events}, graphs_{graphs}, clocks_{events == event_policy::lazy} {}
+        : events_{events},
+          graphs_{graphs},
+          plain_{events == event_policy::lazy && !graphs},
+          clocks_{events == event_policy::lazy} {}
     /// A block out of what is held, or null.
     [[nodiscard]] void* take(wish const& r, guard& held) {
         clock* const mine     = r.on != nullptr ? &clocks_.of(*r.on) : nullptr;
         bool         captured = mine != nullptr && graphs_ && Platform::capturing(*r.on);
+        if (mine != nullptr && !captured && !row_.empty()) {
+            chunk&               c     = row_.current();
+            std::uintptr_t const start = c.place(r.bytes, r.alignment);
+            if (start != 0 && c.go_on(start, r.bytes, mine->id(), mine->slot())) {
+                return reinterpret_cast<void*>(start);
+            }
+        }
         while (!row_.empty()) {
             chunk&               c     = row_.current();
             std::uintptr_t const start = c.place(r.bytes, r.alignment);
@@ -110,13 +120,14 @@ public:
 
     /// Takes a block back. False, with nothing done, where there is no such block.
     [[nodiscard]] bool give(void* p, std::size_t bytes, stream const* on) noexcept {
+        if (on != nullptr && plain_ && give_quick(p, bytes, *on)) { return true; }
         chunk* const c = row_.used_around(p);
         run* const   r = c != nullptr ? c->find(p, bytes) : nullptr;
         if (r == nullptr || bytes == 0 || bytes > r->bytes - r->back) { return false; }
         bool const newest = c == &row_.current();
         bool const top    = newest && c->is_on_top(p, bytes);
         if (!top || !cut_off(*c, p, bytes, on)) { note_return(*c, *r, p, bytes, on); }
-        while (newest && c->last_is_back()) { c->unwind(c->last_begins(), tag_of()); }
+        if (newest) { unwind_what_is_back(*c); }
         return true;
     }
 
@@ -132,7 +143,7 @@ public:
     std::size_t reset() noexcept { return row_.reset(tag_of()); }
     /// Nothing is out: starts at the beginning, unless somebody may come back to a mark.
     void rewind() noexcept {
-        if (!row_.marked()) { reset(); }
+        if (!row_.marked() && !row_.at_start()) { reset(); }
     }
 
     /// Takes a chunk of which nothing is out, and that nobody uses any more, out of the books; one
@@ -198,6 +209,21 @@ private:
                           clock const* mine) noexcept {
         c.take(start, r.bytes, r.on, mine != nullptr ? mine->id() : 0);
         return reinterpret_cast<void*>(start);
+    }
+    /// Takes back the block on top, where that is soon done. False, with nothing done: it is not.
+    bool give_quick(void* p, std::size_t bytes, stream on) noexcept {
+        clock* last = nullptr;
+        if (row_.empty() || !row_.current().owns(p)) { return false; }
+        try {
+            last = clocks_.known(on);
+        } catch (...) {} // `give` says what is wrong
+        if (last == nullptr) { return false; }
+        if (!row_.current().go_back(p, bytes, {0, 0, last->mark(), last->slot()})) { return false; }
+        unwind_what_is_back(row_.current());
+        return true;
+    }
+    void unwind_what_is_back(chunk& c) noexcept {
+        while (c.last_is_back()) { c.unwind(c.last_begins(), tag_of()); }
     }
     /// The block on top is free again. False: there is no memory to say for whom it waits.
     bool cut_off(chunk& c, void* p, std::size_t bytes, stream const* on) noexcept {
@@ -265,6 +291,7 @@ private:
 
     event_policy     events_;
     bool             graphs_;
+    bool             plain_; ///< who frees something has nothing to do but to remember it
     clocks<Platform> clocks_;
     bump_row<stream> row_;
 };
