@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <vram/base/error.hpp> // first: the header stands alone
 
+#include <vram/base/brief_lock.hpp>
+#include <vram/base/lock.hpp>
+#include <vram/base/worker.hpp>
+#include <vram/sim/sim_lock.hpp>
+
+#include "../doubles/bombing.hpp"
 #include "../doubles/mishaps.hpp"
 
 #include <doctest/doctest.h>
@@ -35,6 +41,67 @@ TEST_CASE("error: it says where it was reported") {
     report_error({.kind = mishap::leak});
     CHECK(line == __LINE__ - 1);
     set_error_sink(before);
+}
+
+TEST_CASE_TEMPLATE("error: the sink is told when the thread holds no lock any more", Lock, lock,
+                   brief_lock, sim_lock) {
+    sim_node const   node;
+    doubles::mishaps told;
+    Lock const       first, second;
+    int const        x = 0, y = 0;
+    {
+        auto outer = first.hold();
+        {
+            auto const inner = second.hold();
+            report_error({.kind = mishap::leak, .pointer = &x});
+        }
+        CHECK(told.count() == 0);
+        report_error({.kind = mishap::dead_stream, .pointer = &y});
+        { // another thread's errors are its own
+            worker const other{0, [] { report_error({.kind = mishap::wrong_size}); }};
+        }
+        CHECK(told.count() == 1);
+        outer.unlock();
+        CHECK(told.count(mishap::leak) == 1);
+        CHECK(told.pointer() == &y); // in their order
+        outer.lock();
+    }
+    CHECK(told.count() == 3);
+    CHECK(detail::locks_held == 0);
+    CHECK(told.under_a_lock() == 0);
+}
+
+TEST_CASE("error: the sink may take the lock that was held, and report an error of its own") {
+    doubles::mishaps told;
+    lock const       one;
+    told.also = [&] {
+        if (told.count() > 3) { return; }
+        auto const held = one.hold();
+        report_error({.kind = mishap::leak});
+    };
+    {
+        auto const held = one.hold();
+        report_error({.kind = mishap::dead_stream});
+        report_error({.kind = mishap::dead_stream});
+    }
+    CHECK(told.count(mishap::dead_stream) == 2);
+    CHECK(told.count(mishap::leak) == 3);
+    CHECK(detail::locks_held == 0);
+}
+
+TEST_CASE("error: without host memory to remember it in, the sink is told under the lock") {
+    doubles::mishaps const told;
+    lock const             one;
+    {
+        auto const       held = one.hold();
+        doubles::bombing armed{1};
+        report_error({.kind = mishap::leak});
+        bool const hit = armed.defuse();
+        CHECK(hit);
+        CHECK(told.count(mishap::leak) == 1);
+    }
+    CHECK(told.under_a_lock() == 1);
+    CHECK(told.count() == 1);
 }
 
 TEST_CASE("error: every mishap has a name of its own") {

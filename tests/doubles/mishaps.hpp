@@ -6,9 +6,10 @@
 
 #include <vram/base/error.hpp> // set_error_sink
 
-#include <array>   // array
-#include <atomic>  // atomic
-#include <cstddef> // size_t
+#include <array>      // array
+#include <atomic>     // atomic
+#include <cstddef>    // size_t
+#include <functional> // function
 
 namespace doubles {
 
@@ -32,18 +33,28 @@ public:
     }
     /// The last one's pointer, to see that the right block is named.
     [[nodiscard]] void const* pointer() const noexcept { return pointer_; }
+    /// How many were told by a thread that held a lock.
+    [[nodiscard]] std::size_t under_a_lock() const noexcept { return under_a_lock_; }
+
+    std::function<void()> also; ///< called for each that is told without a lock held
 
 private:
     static void note(vram::error const& e) noexcept {
         mishaps& self = *current_.load();
         ++self.counts_[static_cast<std::size_t>(e.kind)];
         self.pointer_ = e.pointer;
+        if (vram::detail::locks_held != 0) {
+            ++self.under_a_lock_;
+        } else if (self.also) {
+            self.also();
+        }
     }
 
     static inline std::atomic<mishaps*> current_ = nullptr;
 
     std::array<std::atomic<std::size_t>, 8> counts_{};
-    std::atomic<void const*>                pointer_ = nullptr;
+    std::atomic<void const*>                pointer_      = nullptr;
+    std::atomic<std::size_t>                under_a_lock_ = 0;
     mishaps*                                outer_;
     vram::error_sink                        before_;
 };

@@ -47,7 +47,8 @@ void take_turns(R& mr, vram::sim_stream_view a, vram::sim_stream_view b,
 /// For each event policy, each kind of call and n = 1...8: `make(events)` makes the pool anew, and
 /// the n-th call fails while `work(mr, a, b)` runs on two streams, and catches what is thrown.
 /// Nothing may be lost by it, and no memory change hands or go back before its last use is over,
-/// not even at the pool's end.
+/// not even at the pool's end. The error sink, which asks the pool for its figures, is told with no
+/// lock held.
 template <class Make, class Work>
 void survives_platform_faults(Make make, Work work) {
     using enum vram::sim_call_kind;
@@ -56,14 +57,17 @@ void survives_platform_faults(Make make, Work work) {
             for (std::uint64_t n = 1; n <= of_many(8); ++n) {
                 CAPTURE(n);
                 CAPTURE(static_cast<unsigned>(failing));
-                doubles::mishaps const told;
-                vram::sim_node         node{{.on_report = vram::sim_on_report::collect}};
-                vram::sim_stream       a, b;
+                doubles::mishaps told;
+                vram::sim_node   node{{.on_report = vram::sim_on_report::collect}};
+                vram::sim_stream a, b;
                 {
                     auto mr = make(events);
                     node.faults().at(failing, n);
+                    told.also = [&] { (void)mr.usage(); };
                     work(mr, a.view(), b.view());
+                    told.also = nullptr;
                 }
+                CHECK(told.under_a_lock() == 0);
                 node.faults().clear();
                 vram::sim_platform::synchronize(vram::sim_device{}); // what a driver's pool put off
                 CHECK(node.figures().used == 0);

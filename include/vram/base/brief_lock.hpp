@@ -4,7 +4,7 @@
 /// \file
 /// `brief_lock` is a lock for what takes a few dozen instructions.
 
-#include <vram/base/lock.hpp>          // locks_held
+#include <vram/base/error.hpp>         // locks_held, tell_errors
 #include <vram/base/process_fence.hpp> // process_fence
 
 #include <atomic>  // atomic
@@ -50,12 +50,13 @@ public:
         [[gnu::always_inline]] void lock() noexcept {
             flag_ = owner_->take() ? &owner_->inside_ : &owner_->taken_;
             held_ = true;
-            ++detail::locks_held;
+            detail::held_one();
         }
         [[gnu::always_inline]] void unlock() noexcept {
-            --detail::locks_held;
-            held_ = false;
+            bool const errors = detail::let_one_go();
+            held_             = false;
             flag_->store(false, std::memory_order_release);
+            if (errors) [[unlikely]] { detail::tell_errors(); }
         }
         [[nodiscard]] bool owns_lock() const noexcept { return held_; }
 

@@ -7,6 +7,7 @@
 #include <atomic>          // atomic
 #include <cstddef>         // size_t
 #include <cstdio>          // fprintf
+#include <new>             // nothrow
 #include <source_location> // source_location
 
 namespace vram {
@@ -41,8 +42,8 @@ struct error {
     std::source_location where   = std::source_location::current();
 };
 
-/// Takes note of an error; called by any thread, possibly with locks held, so it must not call back
-/// into vram.
+/// Takes note of an error; called by any thread, which holds no lock of vram's then: it may call
+/// whatever does not throw.
 using error_sink = void (*)(error const&) noexcept;
 
 /// The sink that is there from the start: one line on stderr.
@@ -53,12 +54,58 @@ inline void print_error(error const& e) noexcept {
 
 namespace detail {
 inline constinit std::atomic<error_sink> sink = print_error;
+
+/// How many locks of vram this thread holds, and `errors_wait` more while something is to be told
+/// when it holds none. (A platform that decides which thread runs leaves one on that holds any: the
+/// others may already be waiting for it, where the platform cannot see them.)
+inline constinit thread_local unsigned locks_held  = 0;
+inline constexpr unsigned              errors_wait = 1U << 31;
+
+/// An error that is told later.
+struct waiting_error {
+    error          what;
+    waiting_error* next = nullptr;
+};
+inline constinit thread_local waiting_error*  first_error = nullptr;
+inline constinit thread_local waiting_error** error_after = nullptr; ///< the last one's `next`
+
+/// False: there is no host memory to remember it in.
+[[nodiscard]] inline bool remember(error const& e) noexcept {
+    auto* const fresh = new (std::nothrow) waiting_error{.what = e};
+    if (fresh == nullptr) { return false; }
+    *((locks_held & errors_wait) != 0 ? error_after : &first_error) = fresh;
+    error_after                                                     = &fresh->next;
+    locks_held |= errors_wait;
+    return true;
 }
+/// Tells the sink what waited. No lock is held.
+[[gnu::noinline, gnu::cold]] inline void tell_errors() noexcept {
+    waiting_error* each = first_error;
+    first_error         = nullptr; // the sink may report errors of its own
+    locks_held          = 0;
+    while (each != nullptr) {
+        sink.load()(each->what);
+        waiting_error* const next = each->next;
+        delete each;
+        each = next;
+    }
+}
+
+/// A lock counts itself: `held_one()` when it is taken; when it is let go `let_one_go()` before,
+/// and `tell_errors()` after it, where that says so.
+[[gnu::always_inline]] inline void            held_one() noexcept { ++locks_held; }
+[[nodiscard, gnu::always_inline]] inline bool let_one_go() noexcept {
+    return --locks_held == errors_wait;
+}
+} // namespace detail
 
 /// Installs `sink` (never null) and returns the one before it. Thread-safe.
 inline error_sink set_error_sink(error_sink sink) noexcept { return detail::sink.exchange(sink); }
 
-/// Tells the sink. Never throws.
-inline void report_error(error const& e) noexcept { detail::sink.load()(e); }
+/// Tells the sink: at once, or where this thread holds a lock of vram's when it has let that go.
+/// Without host memory to remember it for so long it is told at once all the same. Never throws.
+inline void report_error(error const& e) noexcept {
+    if (detail::locks_held == 0 || !detail::remember(e)) { detail::sink.load()(e); }
+}
 
 } // namespace vram

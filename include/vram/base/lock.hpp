@@ -4,16 +4,12 @@
 /// \file
 /// `lock` is a mutex that its owner may be moved with, until it is shared.
 
+#include <vram/base/error.hpp> // held_one, let_one_go, tell_errors
+
 #include <mutex>   // mutex
 #include <utility> // exchange
 
 namespace vram {
-
-namespace detail {
-/// How many `lock`s this thread holds. A platform that decides which thread runs leaves one on that
-/// holds any: the others may already be waiting for it, where the platform cannot see them.
-inline constinit thread_local unsigned locks_held = 0;
-} // namespace detail
 
 /// A mutex as a member of something that moves: the mutex of the new place is fresh. Whoever holds
 /// it calls no upstream, and nothing of the platform that waits.
@@ -35,12 +31,13 @@ public:
         void lock() {
             mutex_->lock();
             held_ = true;
-            ++detail::locks_held;
+            detail::held_one();
         }
         void unlock() noexcept {
-            --detail::locks_held;
-            held_ = false;
+            bool const errors = detail::let_one_go();
+            held_             = false;
             mutex_->unlock();
+            if (errors) [[unlikely]] { detail::tell_errors(); }
         }
         [[nodiscard]] bool owns_lock() const noexcept { return held_; }
 

@@ -104,12 +104,8 @@ public:
                     std::size_t = default_alignment, at w = at::current()) noexcept {
         if (p == nullptr) { return; }
         try {
-            sim_stream_state& s = stream.state();
-            sim_call call{device_.machine(), sim_call_kind::free, device_.index(), w, bytes};
-            call.admit();
-            if (!sim_heap{call}.free(owner_->pool, s, p, bytes)) {
-                report_error({.kind = mishap::foreign_pointer, .pointer = p, .bytes = bytes});
-            }
+            if (free(stream, p, bytes, w)) { return; }
+            report_error({.kind = mishap::foreign_pointer, .pointer = p, .bytes = bytes});
         } catch (...) { report_sim_error(p, bytes, w); }
     }
     void deallocate_sync(void* p, std::size_t bytes, std::size_t alignment = default_alignment,
@@ -153,6 +149,14 @@ private:
         sim_machine&              machine;
         std::shared_ptr<sim_pool> pool;
     };
+
+    /// False, with nothing done: there is no such block.
+    [[nodiscard]] bool free(sim_stream_view stream, void* p, std::size_t bytes, at w) {
+        sim_stream_state& s = stream.state();
+        sim_call          call{device_.machine(), sim_call_kind::free, device_.index(), w, bytes};
+        call.admit();
+        return sim_heap{call}.free(owner_->pool, s, p, bytes);
+    }
 
     sim_device             device_;
     std::shared_ptr<owner> owner_;

@@ -150,8 +150,8 @@ private:
     }
 
     void release() noexcept {
-        std::unique_lock const held{machine_->mutex};
         try {
+            std::unique_lock const held{machine_->mutex};
             let_go(me());
         } catch (...) { // no memory for what the next holder should hear
             report_error({.kind = mishap::platform_error, .pointer = this});

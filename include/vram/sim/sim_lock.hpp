@@ -4,8 +4,7 @@
 /// \file
 /// `sim_lock` is a lock whose hand-overs the simulated machine sees.
 
-#include <vram/base/error.hpp>   // report_error
-#include <vram/base/lock.hpp>    // locks_held
+#include <vram/base/error.hpp>   // report_error, held_one
 #include <vram/sim/sim_node.hpp> // sim_node, sim_host
 
 #include <condition_variable> // condition_variable
@@ -39,12 +38,13 @@ public:
         void lock() {
             owner_->take();
             held_ = true;
-            ++detail::locks_held;
+            detail::held_one();
         }
         void unlock() noexcept {
-            --detail::locks_held;
-            held_ = false;
+            bool const errors = detail::let_one_go();
+            held_             = false;
             owner_->let_go();
+            if (errors) [[unlikely]] { detail::tell_errors(); }
         }
         [[nodiscard]] bool owns_lock() const noexcept { return held_; }
 
@@ -109,11 +109,11 @@ private:
 
     /// What may fail comes last: the lock is let go in any case.
     void let_go() const noexcept {
-        node_lock const held{machine_->mutex};
-        sim_host* const self = me();
-        taken_               = false;
-        wake(self != nullptr ? self->clock : machine_->schedule.now());
         try {
+            node_lock const held{machine_->mutex};
+            sim_host* const self = me();
+            taken_               = false;
+            wake(self != nullptr ? self->clock : machine_->schedule.now());
             knows_.join(books_of(self).knows);
             books_of(self).advance();
         } catch (...) { // no memory for what the next holder should hear

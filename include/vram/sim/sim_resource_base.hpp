@@ -70,11 +70,8 @@ public:
                          at w = at::current()) noexcept {
         if (p == nullptr) { return; }
         try {
-            sim_call call{device_.machine(), sim_call_kind::free, device_.index(), w, bytes};
-            call.admit();
-            if (!sim_heap{call}.free(Kind, device_.index(), p, bytes)) {
-                report_error({.kind = mishap::foreign_pointer, .pointer = p, .bytes = bytes});
-            }
+            if (free(p, bytes, w)) { return; }
+            report_error({.kind = mishap::foreign_pointer, .pointer = p, .bytes = bytes});
         } catch (...) { report_sim_error(p, bytes, w); }
     }
 
@@ -97,6 +94,13 @@ protected:
     explicit sim_resource_base(sim_device device) : device_{device} {}
 
 private:
+    /// False, with nothing done: there is no such block.
+    [[nodiscard]] bool free(void* p, std::size_t bytes, at w) {
+        sim_call call{device_.machine(), sim_call_kind::free, device_.index(), w, bytes};
+        call.admit();
+        return sim_heap{call}.free(Kind, device_.index(), p, bytes);
+    }
+
     sim_device device_;
 };
 

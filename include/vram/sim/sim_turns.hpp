@@ -4,7 +4,7 @@
 /// \file
 /// `sim_turns` lets participating host threads run one at a time, in an order that can be repeated.
 
-#include <vram/base/lock.hpp>        // locks_held
+#include <vram/base/error.hpp>       // locks_held
 #include <vram/sim/sim_choices.hpp>  // sim_choices
 #include <vram/sim/sim_error.hpp>    // sim_error
 #include <vram/sim/sim_host.hpp>     // sim_host

@@ -153,13 +153,15 @@ protected:
 
     /// Waits until the sink has had everything, or has failed, and then lets its thread go.
     void stop() noexcept {
+        bool untold = false;
         {
             auto held = gate_.hold();
             gate_.wait(held, [&] { return problem_ != nullptr || idle(); });
             stopping_ = true;
-            if (problem_ != nullptr && !told_) { report_error({.kind = mishap::platform_error}); }
+            untold    = problem_ != nullptr && !told_;
         }
         gate_.notify();
+        if (untold) { report_error({.kind = mishap::platform_error}); }
     }
 
     /// The next result for the sink; null when it is let go.
