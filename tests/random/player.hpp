@@ -165,10 +165,12 @@ private:
             if (watched(b)) { write(b); }
         }
     }
-    /// A block goes to another thread, or comes from one.
+    /// A block goes to another thread, or comes from one. Not one of a capture: whoever runs graphs
+    /// has to know that it is out.
     void pass() {
         auto const held = shared_.door.hold();
-        if (shared_.passed.size() < 8 && dice_.one_in(2) && !blocks_.empty()) {
+        bool const some = !blocks_.empty() && !blocks_.back().captured;
+        if (shared_.passed.size() < 8 && dice_.one_in(2) && some) {
             shared_.passed.push_back(blocks_.back());
             out_ -= blocks_.back().bytes;
             blocks_.pop_back();
