@@ -300,6 +300,28 @@ TEST_CASE("a pool of pages does not wait for a stream that only asks") {
     expect_no_report(node);
 }
 
+TEST_CASE("a pool of pages waits for nobody where no free block could have a page of its own") {
+    sim_node node{doubles::small_pages(4096)};
+    {
+        paged_pool         mr    = pool_of_pages(remapping);
+        std::size_t const  bytes = small_page / 2;
+        sim_stream         s, other;
+        std::vector<void*> blocks;
+        for (int i = 0; i < 64; ++i) { blocks.push_back(mr.allocate(s, bytes)); }
+        for (std::size_t i = 0; i < blocks.size(); i += 2) {
+            busy(s, blocks[i], bytes, 5ms);
+            mr.deallocate(s, blocks[i], bytes);
+        }
+        void* const p = mr.allocate(other, 2 * bytes);
+        CHECK(node.now() < 5ms);
+        CHECK(mr.usage().waits == 0);
+        mr.deallocate(other, p, 2 * bytes);
+        for (std::size_t i = 1; i < blocks.size(); i += 2) { mr.deallocate(s, blocks[i], bytes); }
+    }
+    CHECK(node.figures().used == 0);
+    expect_no_report(node);
+}
+
 TEST_CASE("a pool of pages moves them between streams that are at work, and nobody meets") {
     for (unsigned const seed : {1U, 2U, 3U}) {
         CAPTURE(seed);

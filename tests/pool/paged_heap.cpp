@@ -224,6 +224,8 @@ TEST_CASE("paged_heap: what is set aside is nobody's until it is given again") {
     void* const           p = f.take(s, 4 * page);
     void* const           q = f.take(s, 4 * page);
     f.give(s, p, 4 * page);
+    CHECK(f.heap.may_have_pages(page, 8 * page));
+    CHECK_FALSE(f.heap.may_have_pages(page, 8 * page + 1)); // the end has that, and one has 4
     auto const end = f.set_aside(&another);
     REQUIRE(end.size() == 1); // the other free piece would take a wait
     CHECK(end[0]->address == sixteen_pages::base + 8 * page);

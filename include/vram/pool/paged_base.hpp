@@ -153,6 +153,7 @@ protected:
     template <class Target>
     void find_pages(request const& r, block* b, Target const& target, guard& held) {
         auto const lack = [&] { return pages_.missing(target()) != 0; };
+        if (!heap_.may_have_pages(r.bytes, pages_.page())) { return; }
         if (lack() && r.on != nullptr) { recall_pages(r, r.on, b, target, held); }
         if (!lack()) { return; }
         heap_.finish(held);
