@@ -213,6 +213,18 @@ TEST_CASE("binned: what is out when it ends is reported, and goes back all the s
     CHECK(node.figures().used == 0);
 }
 
+TEST_CASE("binned: a large block that is out when it ends is waited for on its stream's device") {
+    sim_node               node{{.devices = 2, .on_report = sim_on_report::collect}};
+    doubles::mishaps const told;
+    sim_stream const       there{sim_device{1}};
+    {
+        binned mr{sim_async_resource{sim_device{1}}};
+        busy(there, mr.allocate(there, 2_MiB), 2_MiB);
+    }
+    CHECK(told.count(mishap::leak) == 1);
+    CHECK(node.reports().empty());
+}
+
 TEST_CASE("binned: one that moves takes its blocks along") {
     sim_node    node;
     sim_stream  s;

@@ -160,6 +160,7 @@ private:
     void* pass_on(request const& r) {
         return this->template grow<Throwing>(r.asked, r.alignment, r.on, [&](void* at) {
             large_.reserve();
+            if (r.on != nullptr) { this->streams_.meet(*r.on); } // whose device the end waits for
             large_.insert(at, r.asked, r.alignment);
             this->count_out(r.asked, r.asked);
             return at;

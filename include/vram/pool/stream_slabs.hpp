@@ -113,6 +113,8 @@ public:
         } // others went on meanwhile: look again
     }
 
+    /// The stream uses memory that is not from here: its device is waited for at the end as well.
+    void meet(stream s) { (void)clocks_.of(s); }
     void poll() { clocks_.poll(); }
     /// What streams have passed is clean.
     void settle(slab_heap& heap) noexcept {

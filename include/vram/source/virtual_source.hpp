@@ -91,7 +91,7 @@ public:
         auto const  held = lock_.hold();
         block const b    = blocks_.at(p);
         if (b.empty()) { return report_error({mishap::foreign_pointer, p, bytes, 0}); }
-        if (b.bytes != bytes) { report_error({mishap::wrong_size, p, bytes, 0}); }
+        if (b.bytes != bytes) { return report_error({mishap::wrong_size, p, bytes, 0}); }
         span_.drop(b.first, b.last, keep_);
         blocks_.erase(b);
         count(b, {});
