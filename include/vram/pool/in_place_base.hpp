@@ -38,21 +38,30 @@ protected:
         auto              held = this->lock_.hold();
         move_of_end const m    = heap_.begin_growth(r);
         if (m.base == nullptr) { return nullptr; }
+        std::size_t const by =
+            move_end(r, m, more, held, [&](std::size_t n) { return extend(m, n); });
+        heap_.end_move(m, by);
+        return by == 0 ? nullptr : heap_.take(r, held, true);
+    }
+    /// Has `move(bytes)`, which says by how much it did, move an end that is to be moved: by what the
+    /// policy wants (`more`), less, or what is needed. Opens the lock meanwhile; what is thrown
+    /// passes through, and the chunk is as it was.
+    template <class Move>
+    std::size_t move_end(request const& r, move_of_end const& m, bool more, guard& held,
+                         Move move) {
         growth_request const wish{.needed = m.by,
                                   .held   = heap_.blocks().of(r.bytes).chunks().reserved()};
         held.unlock();
         std::size_t by = 0;
         try {
-            by = base::stepping_down(more ? wanted(r, wish) : m.by, m.by,
-                                     [&](std::size_t n) { return extend(m, n); });
-        } catch (...) {
+            by = base::stepping_down(more ? wanted(r, wish) : m.by, m.by, move);
+        } catch (...) { // nobody knows how much memory the device has
             held.lock();
             heap_.end_move(m, 0);
             throw;
         }
         held.lock();
-        heap_.end_move(m, by);
-        return by == 0 ? nullptr : heap_.take(r, held, true);
+        return by;
     }
     /// By how much the end was moved out, if it was.
     std::size_t extend(move_of_end const& m, std::size_t by) {

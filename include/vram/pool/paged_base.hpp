@@ -114,21 +114,10 @@ protected:
         if (block* const b = heap_.take_bare(r, held, missing)) { return b; }
         move_of_end const m = heap_.begin_growth(r);
         if (m.base == nullptr) { return nullptr; }
-        growth_request const wish{.needed = m.by,
-                                  .held   = heap_.blocks().of(r.bytes).chunks().reserved()};
-        held.unlock();
-        std::size_t by = 0;
-        try {
-            by = base::stepping_down(more ? this->wanted(r, wish) : m.by, m.by, [&](std::size_t n) {
-                n = this->whole_pages(n);
-                return this->upstream_.widen(m.base, m.bytes, n) ? n : 0;
-            });
-        } catch (...) { // nobody knows how much memory the device has
-            held.lock();
-            heap_.end_move(m, 0);
-            throw;
-        }
-        held.lock();
+        std::size_t const by = this->move_end(r, m, more, held, [&](std::size_t n) {
+            n = this->whole_pages(n);
+            return this->upstream_.widen(m.base, m.bytes, n) ? n : 0;
+        });
         try {
             pages_.widen(m.base, by);
         } catch (...) {
