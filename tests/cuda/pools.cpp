@@ -249,4 +249,27 @@ TEST_CASE("every pool on CUDA: a handle that came back unannounced is noticed wh
     notices_a_handle_that_came_back([] { return monotonic{ordered{}, {}, exact_growth{}}; },
                                     20_MiB);
 }
+
+TEST_CASE(
+    "monotonic on CUDA: a handle that came back is not the stream that took what is unwound") {
+    machine const     here;
+    mishaps const     told;
+    cuda_stream const other;
+    monotonic         memory{ordered{}, {.events = event_policy::eager}};
+    cudaStream_t      raw = nullptr;
+    cuda_check(cudaStreamCreate(&raw));
+    cudaStream_t const first = raw;
+    void* const        p     = memory.allocate(raw, 1_MiB);
+    cuda_check(cudaStreamDestroy(raw)); // with a block out, without retire
+    cuda_check(cudaStreamCreate(&raw));
+    REQUIRE(raw == first);
+    memory.reset();
+    CHECK(told.count(mishap::dead_stream) == 1);
+    CHECK(doubles::cudart::calls("cudaDeviceSynchronize") >= 1);
+    CHECK(memory.allocate(other, 1_MiB) == p);
+    CHECK(memory.usage().waits == 0);
+    memory.reset();
+    memory.retire(other);
+    cuda_check(cudaStreamDestroy(raw));
+}
 #endif

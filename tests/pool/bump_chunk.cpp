@@ -111,11 +111,29 @@ TEST_CASE(
     CHECK(c.waits()[0] == tag{0x1180, 0x2000, 5, 1});
     CHECK(c.runs()[0].bytes == 0x100);
 
-    c.hand_over({0x1000, 0x1080, 7, 3});
-    CHECK_FALSE(c.go_back(at(0x1000), 0x180, {0, 0, 5, 1})); // a part is another's
     c.reserve();
-    c.wait_for({0x1180, 0x1800, 9, 3}); // above the top as well
+    c.wait_for({0x11C0, 0x1800, 9, 3}); // above the top as well
     CHECK_FALSE(c.go_on(0x1180, 0x80, 1, 1));
+    CHECK(c.go_on(0x1180, 0x40, 1, 1)); // up to there
+    c.reserve_other();
+    c.hand_over({0x1180, 0x11A0, 7, 3});
+    CHECK_FALSE(c.go_back(at(0x1180), 0x40, {0, 0, 5, 1})); // a part is another's
+}
+
+TEST_CASE(
+    "bump_chunk: a stream goes neither on nor back where another's memory begins at the top") {
+    chunk_of_ints c{at(0x1000), 0x1000, 256};
+    take_for(c, 1, 0x100);
+    c.reserve();
+    c.wait_for({0x1100, 0x2000, 4, 2});
+    CHECK_FALSE(c.go_on(0x1100, 0x100, 1, 1));
+    CHECK_FALSE(c.go_back(at(0x1000), 0x100, {0, 0, 5, 1}));
+    c.drop([](tag const&) { return true; });
+    CHECK_FALSE(c.go_back(at(0x1000), 0x100, {0, 0, 5, 1})); // there is nothing above to note it in
+    c.wait_for({0x1200, 0x2000, 4, 1});
+    CHECK_FALSE(c.go_back(at(0x1000), 0x100, {0, 0, 5, 1})); // nor right above
+    CHECK(c.go_on(0x1100, 0x80, 1, 1));                      // below it nobody waits
+    CHECK(c.waits()[0] == tag{0x1200, 0x2000, 4, 1});
 }
 
 TEST_CASE(
@@ -153,11 +171,11 @@ TEST_CASE(
     CHECK(waited_for(c, 0x1100) == slots{2});
     CHECK(c.runs().size() == 0);
 
-    take_for(c, 2, 0x100);
-    take_for(c, 3, 0x100, 0x400); // behind a gap, which is the run's
-    c.reserve();
-    c.cut(at(0x1400), 0x100);
-    CHECK(c.last_is_back());
+    chunk_of_ints other{at(0x1100), 0x1000, 256};
+    take_for(other, 3, 0x100, 0x400); // behind a gap, which is the run's
+    other.reserve();
+    other.cut(at(0x1400), 0x100);
+    CHECK(other.last_is_back());
 }
 
 TEST_CASE("bump_chunk: a run that others gave back waits for them, and its gaps for itself") {

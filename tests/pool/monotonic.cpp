@@ -433,6 +433,56 @@ TEST_CASE("monotonic: what a capture used is not another's until the graphs are 
     mr.reset();
 }
 
+TEST_CASE(
+    "monotonic: a capture keeps what it took and gave back on top, where its stream was before") {
+    sim_node node{{.on_report = sim_on_report::collect}};
+    auto mr = exactly(sim_resource{}, {.initial_size = 1_MiB, .max_size = 1_MiB, .graphs = true});
+    sim_stream s, other;
+    mr.deallocate(s, mr.allocate(s, 1_MiB), 1_MiB);
+    sim_graph::begin(s);
+    CHECK(mr.try_allocate(s, 1_KiB) == nullptr); // what the stream is not done with is no graph's
+    (void)sim_graph::end(s);
+    sim_platform::synchronize(s.view());
+    void* const below = mr.allocate(other, 1_KiB); // which finds out that the stream is done
+    sim_graph::begin(s);
+    void* const p = mr.allocate(s, 1_KiB);
+    mr.deallocate(s, p, 1_KiB);
+    sim_graph const graph = sim_graph::end(s);
+    sim_platform::synchronize(s.view());
+    CHECK(mr.try_allocate(other, 1_KiB) != p);
+    CHECK(mr.try_allocate(s, 1_KiB) != p); // nor the stream's own, beside its graph
+    mr.reset();
+    mr.forget_captures();
+    CHECK(mr.allocate(other, 1_KiB) == below);
+    CHECK(mr.allocate(other, 1_KiB) == p);
+    mr.reset();
+    CHECK(node.reports().empty());
+}
+
+TEST_CASE(
+    "monotonic: with an event for each free a stream may end unannounced, whatever came back") {
+    sim_node               node{{.on_report = sim_on_report::collect}};
+    doubles::mishaps const told;
+    auto                   mr = exactly(sim_resource{},
+                                        {.initial_size = 1_MiB, .max_size = 1_MiB, .events = event_policy::eager});
+    sim_stream             other;
+    for (int i = 0; i < 3; ++i) {
+        {
+            sim_stream s;
+            for (int k = 0; k < 3; ++k) { // on top, where the stream was before
+                void* const p = mr.allocate(s, 1_MiB);
+                busy(s, p, 1_MiB);
+                mr.deallocate(s, p, 1_MiB);
+            }
+        }
+        void* const p = mr.allocate(other, 1_MiB);
+        busy(other, p, 1_MiB);
+        mr.deallocate(other, p, 1_MiB);
+    }
+    CHECK(told.count() == 0);
+    CHECK(node.reports().empty());
+}
+
 TEST_CASE("monotonic: what a capture gave back before others is kept when those come back later") {
     sim_node node{{.on_report = sim_on_report::collect}};
     auto mr = exactly(sim_resource{}, {.initial_size = 4_MiB, .max_size = 4_MiB, .graphs = true});

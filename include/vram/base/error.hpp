@@ -81,8 +81,7 @@ inline constinit thread_local waiting_error** error_after = nullptr; ///< the la
 /// Tells the sink what waited. No lock is held.
 [[gnu::noinline, gnu::cold]] inline void tell_errors() noexcept {
     waiting_error* each = first_error;
-    first_error         = nullptr; // the sink may report errors of its own
-    locks_held          = 0;
+    locks_held          = 0; // the sink may take locks, and report errors of its own
     while (each != nullptr) {
         sink.load()(each->what);
         waiting_error* const next = each->next;

@@ -43,8 +43,8 @@ protected:
         heap_.end_move(m, by);
         return by == 0 ? nullptr : heap_.take(r, held, true);
     }
-    /// Has `move(bytes)`, which says by how much it did, move an end that is to be moved: by what the
-    /// policy wants (`more`), less, or what is needed. Opens the lock meanwhile; what is thrown
+    /// Has `move(bytes)`, which says by how much it did, move an end that is to be moved: by what
+    /// the policy wants (`more`), less, or what is needed. Opens the lock meanwhile; what is thrown
     /// passes through, and the chunk is as it was.
     template <class Move>
     std::size_t move_end(request const& r, move_of_end const& m, bool more, guard& held,
