@@ -469,16 +469,17 @@ TEST_CASE(
     for (int i = 0; i < 3; ++i) {
         {
             sim_stream s;
-            for (int k = 0; k < 3; ++k) { // on top, where the stream was before
-                void* const p = mr.allocate(s, 1_MiB);
-                busy(s, p, 1_MiB);
-                mr.deallocate(s, p, 1_MiB);
+            for (std::size_t bytes = 4_KiB; bytes >= 1_KiB; bytes /= 2) { // where it was before
+                void* const p = mr.allocate(s, bytes);
+                busy(s, p, bytes);
+                mr.deallocate(s, p, bytes);
             }
         }
         void* const p = mr.allocate(other, 1_MiB);
         busy(other, p, 1_MiB);
         mr.deallocate(other, p, 1_MiB);
     }
+    CHECK(mr.usage().events == 12);
     CHECK(told.count() == 0);
     CHECK(node.reports().empty());
 }
