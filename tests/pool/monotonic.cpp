@@ -463,9 +463,10 @@ TEST_CASE(
     "monotonic: with an event for each free a stream may end unannounced, whatever came back") {
     sim_node               node{{.on_report = sim_on_report::collect}};
     doubles::mishaps const told;
-    auto                   mr = exactly(sim_resource{},
-                                        {.initial_size = 1_MiB, .max_size = 1_MiB, .events = event_policy::eager});
-    sim_stream             other;
+    pool_options const     one_event_each{
+            .initial_size = 1_MiB, .max_size = 1_MiB, .events = event_policy::eager};
+    auto       mr = exactly(sim_resource{}, one_event_each);
+    sim_stream other;
     for (int i = 0; i < 3; ++i) {
         {
             sim_stream s;
