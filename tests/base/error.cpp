@@ -89,19 +89,26 @@ TEST_CASE("error: the sink may take the lock that was held, and report an error 
     CHECK(detail::locks_held == 0);
 }
 
-TEST_CASE("error: without host memory to remember it in, the sink is told under the lock") {
-    doubles::mishaps const told;
-    lock const             one;
-    {
-        auto const       held = one.hold();
-        doubles::bombing armed{1};
+TEST_CASE("error: without host memory one is remembered, and the next is told under the lock") {
+    doubles::mishaps told;
+    lock const       one;
+    for (int i = 0; i < 2; ++i) {
+        auto             held = one.hold();
+        doubles::bombing first{1};
         report_error({.kind = mishap::leak});
-        bool const hit = armed.defuse();
+        bool const       hit = first.defuse();
+        doubles::bombing second{1};
+        report_error({.kind = mishap::dead_stream});
+        bool const hit_again = second.defuse();
         CHECK(hit);
-        CHECK(told.count(mishap::leak) == 1);
+        CHECK(hit_again);
+        CHECK(told.count(mishap::leak) == static_cast<std::size_t>(i));
+        CHECK(told.count(mishap::dead_stream) == static_cast<std::size_t>(i) + 1);
+        held.unlock();
+        CHECK(told.count(mishap::leak) == static_cast<std::size_t>(i) + 1);
     }
-    CHECK(told.under_a_lock() == 1);
-    CHECK(told.count() == 1);
+    CHECK(told.under_a_lock() == 2);
+    CHECK(told.count() == 4);
 }
 
 TEST_CASE("error: every mishap has a name of its own") {

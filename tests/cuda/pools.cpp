@@ -272,4 +272,24 @@ TEST_CASE(
     memory.retire(other);
     cuda_check(cudaStreamDestroy(raw));
 }
+
+TEST_CASE(
+    "binned on CUDA: a stream that is being captured takes a large block before anything else") {
+    machine const here;
+    mishaps const told;
+    {
+        binned       memory{cuda_async_resource{}, {.largest = 1_MiB}};
+        cudaStream_t raw = nullptr;
+        cuda_check(cudaStreamCreate(&raw));
+        cuda_check(cudaStreamBeginCapture(raw, cudaStreamCaptureModeThreadLocal));
+        void* const p = memory.allocate(raw, 2_MiB);
+        memory.deallocate(raw, p, 2_MiB);
+        cudaGraph_t graph = nullptr;
+        cuda_check(cudaStreamEndCapture(raw, &graph));
+        cuda_check(cudaGraphDestroy(graph));
+        memory.retire(raw);
+        cuda_check(cudaStreamDestroy(raw));
+    }
+    CHECK(told.count() == 0);
+}
 #endif

@@ -162,7 +162,7 @@ TEST_CASE(
     take_for(c, 1, 0x100);
     REQUIRE(c.go_back(at(0x1000), 0x100, {0, 0, 5, 1}));
     CHECK(c.empty());
-    CHECK_FALSE(c.last_is_back());
+    CHECK(c.back_to() == c.top());
     CHECK(c.go_on(0x1000, 0x100, 1, 1));
     CHECK(c.go_back(at(0x1000), 0x100, {0, 0, 5, 1}));
     take_for(c, 2, 0x100);
@@ -175,7 +175,20 @@ TEST_CASE(
     take_for(other, 3, 0x100, 0x400); // behind a gap, which is the run's
     other.reserve();
     other.cut(at(0x1400), 0x100);
-    CHECK(other.last_is_back());
+    CHECK(other.back_to() == other.begin());
+
+    take_for(c, 1, 0x100);
+    take_for(c, 2, 0x100);
+    c.reserve();
+    c.cut(at(0x1100), 0x100);
+    CHECK(c.back_to() == c.top()); // the first run is out
+    take_for(c, 1, 0x100);         // and goes on
+    CHECK(c.runs().size() == 1);
+    take_for(c, 2, 0x100);
+    c.reserve();
+    c.cut(at(0x1200), 0x100);
+    c.runs()[0].back = 0x200;
+    CHECK(c.back_to() == c.begin()); // below one that was cut off whole
 }
 
 TEST_CASE("bump_chunk: a run that others gave back waits for them, and its gaps for itself") {
@@ -193,8 +206,8 @@ TEST_CASE("bump_chunk: a run that others gave back waits for them, and its gaps 
             c.reserve_other();
             c.hand_over({first, first + static_cast<std::size_t>(bytes), 2, 7});
         }
-        CHECK(c.last_is_back());
-        CHECK(c.unwind(c.last_begins(), until(5)) == 0);
+        CHECK(c.back_to() == c.begin());
+        CHECK(c.unwind(c.back_to(), until(5)) == 0);
         CHECK(waited_for(c, 0x2000) == (gap ? slots{7, 1} : slots{7}));
     }
 }
@@ -209,9 +222,9 @@ TEST_CASE("bump_chunk: no run goes across a mark, and nothing below it is cut of
     CHECK(c.runs().size() == 2);
     CHECK(c.is_on_top(at(0x1100), 0x100));
     c.runs()[0].back = c.runs()[1].back = 0x100;
-    CHECK(c.last_is_back());
+    CHECK(c.back_to() == 0x1100);
     CHECK(c.unwind(0x1100, until(1)) == 0);
-    CHECK_FALSE(c.last_is_back()); // the mark stands above it
+    CHECK(c.back_to() == c.top()); // the mark stands above the other
     CHECK(c.unwind(0x1000, until(1)) == 0);
     c.seal(0);
     CHECK(c.top() == 0x1000);

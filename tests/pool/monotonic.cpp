@@ -9,6 +9,7 @@
 #include <vram/pool/pool.hpp>
 #include <vram/sim/sim.hpp>
 
+#include "../doubles/bombing.hpp"
 #include "../doubles/contracts_throw.hpp"
 #include "../doubles/minimal_resource.hpp"
 #include "../doubles/streams_at_work.hpp"
@@ -483,6 +484,30 @@ TEST_CASE(
     CHECK(mr.usage().events == 12);
     CHECK(told.count() == 0);
     CHECK(node.reports().empty());
+}
+
+TEST_CASE("monotonic: a block comes back without host memory, whoever else gave back some before") {
+    for (std::uint64_t n = 1; n < 8; ++n) {
+        doubles::mishaps const told;
+        sim_node               node{{.on_report = sim_on_report::collect}};
+        auto                   mr = exactly(sim_resource{}, {.initial_size = 1_MiB});
+        sim_stream             a, b, other;
+        std::vector<void*>     blocks;
+        auto const taker = [&](std::size_t i) { return (i / 2 % 2 == 0 ? a : b).view(); };
+        for (std::size_t i = 0; i < 48; ++i) { blocks.push_back(mr.allocate(taker(i), 256)); }
+        mr.deallocate(other, blocks[0], 256);  // a note of that stream, from here
+        mr.deallocate(other, blocks[44], 256); // up to here
+        for (std::size_t i = 1; i < 47; ++i) {
+            if (i != 44) { mr.deallocate(taker(i), blocks[i], 256); }
+        }
+        doubles::bombing armed{n};
+        mr.deallocate(taker(47), blocks[47], 256); // now all runs are back
+        armed.defuse();
+        CHECK(mr.usage().live == 0);
+        CHECK(mr.allocate_sync(256) == blocks[0]);
+        mr.reset();
+        CHECK(node.reports().empty());
+    }
 }
 
 TEST_CASE("monotonic: what a capture gave back before others is kept when those come back later") {

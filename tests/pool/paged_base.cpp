@@ -322,6 +322,35 @@ TEST_CASE("a pool of pages waits for nobody where no free block could have a pag
     expect_no_report(node);
 }
 
+TEST_CASE("a pool of pages moves those that lie in pieces of many streams") {
+    for (std::size_t const streams : {1, 4, 16}) {
+        CAPTURE(streams);
+        sim_node node{doubles::small_pages(4096)};
+        {
+            paged_pool              mr    = pool_of_pages(remapping);
+            std::size_t const       bytes = small_page / 16;
+            std::vector<sim_stream> s(streams);
+            sim_stream              other;
+            std::vector<void*>      blocks;
+            for (int i = 0; i < 1024; ++i) { blocks.push_back(mr.allocate(s[0], bytes)); }
+            std::size_t const held = mr.usage().reserved;
+            for (std::size_t i = 0; i < blocks.size(); ++i) {
+                if (i % 64 == 63) { continue; } // so that no 8 pages lie side by side
+                busy(s[i % streams], blocks[i], bytes, 1ms);
+                mr.deallocate(s[i % streams], blocks[i], bytes);
+            }
+            void* const p = mr.allocate(other, 8 * small_page);
+            CHECK(mr.usage().reserved == held);
+            mr.deallocate(other, p, 8 * small_page);
+            for (std::size_t i = 63; i < blocks.size(); i += 64) {
+                mr.deallocate(s[0], blocks[i], bytes);
+            }
+        }
+        CHECK(node.figures().used == 0);
+        expect_no_report(node);
+    }
+}
+
 TEST_CASE("a pool of pages moves them between streams that are at work, and nobody meets") {
     for (unsigned const seed : {1U, 2U, 3U}) {
         CAPTURE(seed);

@@ -42,8 +42,8 @@ struct error {
     std::source_location where   = std::source_location::current();
 };
 
-/// Takes note of an error; called by any thread, which holds no lock of vram's then: it may call
-/// whatever does not throw.
+/// Takes note of an error; called by any thread, which holds no lock of vram's then (but see
+/// `report_error` for want of host memory): it may call whatever does not throw.
 using error_sink = void (*)(error const&) noexcept;
 
 /// The sink that is there from the start: one line on stderr.
@@ -68,11 +68,18 @@ struct waiting_error {
 };
 inline constinit thread_local waiting_error*  first_error = nullptr;
 inline constinit thread_local waiting_error** error_after = nullptr; ///< the last one's `next`
+inline constinit thread_local waiting_error   spare_error{};         ///< for want of host memory
+inline constinit thread_local bool            spare_waits = false;
 
 /// False: there is no host memory to remember it in.
 [[nodiscard]] inline bool remember(error const& e) noexcept {
-    auto* const fresh = new (std::nothrow) waiting_error{.what = e};
-    if (fresh == nullptr) { return false; }
+    auto* fresh = new (std::nothrow) waiting_error{.what = e};
+    if (fresh == nullptr) {
+        if (spare_waits) { return false; }
+        spare_waits = true;
+        spare_error = {.what = e};
+        fresh       = &spare_error;
+    }
     *((locks_held & errors_wait) != 0 ? error_after : &first_error) = fresh;
     error_after                                                     = &fresh->next;
     locks_held |= errors_wait;
@@ -81,12 +88,16 @@ inline constinit thread_local waiting_error** error_after = nullptr; ///< the la
 /// Tells the sink what waited. No lock is held.
 [[gnu::noinline, gnu::cold]] inline void tell_errors() noexcept {
     waiting_error* each = first_error;
-    locks_held          = 0; // the sink may take locks, and report errors of its own
+    locks_held          = 0;
     while (each != nullptr) {
-        sink.load()(each->what);
-        waiting_error* const next = each->next;
-        delete each;
-        each = next;
+        waiting_error const one = *each; // the sink may report errors of its own
+        if (each != &spare_error) {
+            delete each;
+        } else {
+            spare_waits = false;
+        }
+        sink.load()(one.what);
+        each = one.next;
     }
 }
 
@@ -102,7 +113,8 @@ inline constinit thread_local waiting_error** error_after = nullptr; ///< the la
 inline error_sink set_error_sink(error_sink sink) noexcept { return detail::sink.exchange(sink); }
 
 /// Tells the sink: at once, or where this thread holds a lock of vram's when it has let that go.
-/// Without host memory to remember it for so long it is told at once all the same. Never throws.
+/// For one error a thread needs no host memory to remember it so long; without any the next are told
+/// at once all the same. Never throws.
 inline void report_error(error const& e) noexcept {
     if (detail::locks_held == 0 || !detail::remember(e)) { detail::sink.load()(e); }
 }

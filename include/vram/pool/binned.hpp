@@ -158,9 +158,12 @@ private:
     }
     template <bool Throwing>
     void* pass_on(request const& r) {
+        if (r.on != nullptr) { // its device is waited for, should the block be out at the end
+            auto const held = this->lock_.hold();
+            this->streams_.meet(*r.on);
+        }
         return this->template grow<Throwing>(r.asked, r.alignment, r.on, [&](void* at) {
             large_.reserve();
-            if (r.on != nullptr) { this->streams_.meet(*r.on); } // whose device the end waits for
             large_.insert(at, r.asked, r.alignment);
             this->count_out(r.asked, r.asked);
             return at;

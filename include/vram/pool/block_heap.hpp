@@ -49,6 +49,7 @@ public:
         chunks_ = std::move(other.chunks_);
         taken_  = std::exchange(other.taken_, 0);
         strewn_ = std::exchange(other.strewn_, false);
+        parted_ = std::exchange(other.parted_, false);
         return *this;
     }
 
@@ -134,17 +135,23 @@ public:
             if (both && front->before == nullptr) { return join(b, settled); }
             if (!tags_.take_over(after, b, settled)) { return join(b, settled); }
             join_down(b, after);
-            if (both && tags_.take_over(after, front, settled)) {
+            if (!both) { return after; }
+            if (tags_.take_over(after, front, settled)) {
                 free_.remove(front);
                 join_down(front, after);
+            } else {
+                parted_ = true;
             }
             return after;
         }
         if (!tags_.take_over(front, b, settled)) { return join(b, settled); }
         join_up(front, b);
-        if (after != nullptr && tags_.take_over(front, after, settled)) {
+        if (after == nullptr) { return front; }
+        if (tags_.take_over(front, after, settled)) {
             free_.remove(after);
             join_up(front, after);
+        } else {
+            parted_ = true;
         }
         return front;
     }
@@ -276,9 +283,12 @@ public:
         return std::exchange(strewn_, false);
     }
 
+    /// Whether there may be free neighbours that could not be joined.
+    [[nodiscard]] bool parted() const noexcept { return parted_; }
     /// Drops settled tags everywhere and joins free neighbours that could not be joined before.
     template <class Settled>
     void tidy(Settled const& settled) noexcept {
+        parted_ = false;
         for (chunk const& c : chunks_) {
             for (block* b = c.first; b != nullptr; b = b->after) {
                 if (b->now != block::state::free) { continue; }
@@ -436,6 +446,7 @@ private:
         free_.insert(front);
         if (joined) { return front; }
         free_.insert(b);
+        parted_ = true;
         return b;
     }
 
@@ -459,6 +470,7 @@ private:
         free_.remove(after);
         if (absorb(b, settled)) { return true; }
         free_.insert(after);
+        parted_ = true;
         return false;
     }
 
@@ -469,6 +481,7 @@ private:
     block_chunks      chunks_;
     std::size_t       taken_  = 0; ///< blocks since all were put together
     bool              strewn_ = false;
+    bool              parted_ = false; ///< free neighbours could not be joined, since all were
     bool              apart_;
 };
 

@@ -91,10 +91,11 @@ public:
               std::uint64_t id) noexcept {
         std::uintptr_t const until = start + bytes;
         use_up(until);
-        if (is_on(user != nullptr, id)) {
+        bool const own = is_on(user != nullptr, id);
+        if (!own && runs_.size() != 0 && runs_[runs_.size() - 1].bytes == 0) { runs_.pop(); }
+        if (own || is_on(user != nullptr, id)) {
             lengthen(until, bytes);
         } else {
-            if (runs_.size() != 0 && runs_[runs_.size() - 1].bytes == 0) { runs_.pop(); }
             run& fresh = runs_.push(run{.begin = top_, .end = until, .bytes = bytes, .id = id});
             if (user != nullptr) {
                 fresh.user  = *user;
@@ -200,15 +201,17 @@ public:
         r.end = reinterpret_cast<std::uintptr_t>(p);
         lower_top(r.end);
     }
-    /// Whether the last run is all given back, and no mark stands above its beginning. Not so for
-    /// one that is alone and was cut off whole: its stream may well go on.
-    [[nodiscard]] bool last_is_back() const noexcept {
-        if (runs_.size() == 0) { return false; }
-        run const& r = runs_[runs_.size() - 1];
-        return r.back == r.bytes && r.begin >= floor_ && (r.begin != r.end || runs_.size() != 1);
-    }
-    [[nodiscard]] std::uintptr_t last_begins() const noexcept {
-        return runs_[runs_.size() - 1].begin;
+    /// Down to where the last runs are all given back, and no mark stands above their beginnings;
+    /// the top where the last one is not. Nor is one that is alone and was cut off whole: its stream
+    /// may well go on.
+    [[nodiscard]] std::uintptr_t back_to() const noexcept {
+        std::uintptr_t to = top_;
+        for (std::size_t i = runs_.size(); i != 0; --i) {
+            run const& r = runs_[i - 1];
+            if (r.back != r.bytes || r.begin < floor_) { break; }
+            if (r.begin != r.end || i != 1) { to = r.begin; }
+        }
+        return to;
     }
     /// Takes the top down to `to`, where a run ended. `tag_of(run, tag&)` says whether somebody may
     /// still be using a run, and who. Returns the bytes that had not been given back.

@@ -45,11 +45,12 @@ namespace vram {
 ///           everybody: as in use by nobody). Memory is then another stream's once the former one
 ///           is done or after an event. Blocks given back on another stream than took them are
 ///           waited for up to the last of that stream's in the chunk, and those given back in
-///           captures are kept from the first to the last of them. A stream outlives what it took,
-///           or is retired
+///           captures are kept from the first to the last of them. A stream is retired before it is
+///           destroyed, or with `event_policy::eager` outlives what it took
 /// Cost      taking is an addition and a comparison or two, without event, call of the platform
-///           or host allocation while one stream follows itself; unwinding is linear in the number
-///           of times that the stream changed
+///           (but for the id of a default stream, with `event_policy::eager`, or for `graphs`) or
+///           host allocation while one stream follows itself; unwinding is linear in the number of
+///           times that the stream changed
 template <synchronous_resource Upstream, growth Growth = geometric_growth>
 class monotonic : public growing_base<Upstream> {
     using base = growing_base<Upstream>;

@@ -103,11 +103,12 @@ public:
         }
         return true;
     }
-    /// Whether a free block among those of `bytes` could have a page of its own: others need not be
-    /// looked at, or waited for.
+    /// Whether a free block among those of `bytes` could have a page of its own, once the streams
+    /// are done: else nobody need be waited for.
     [[nodiscard]] bool may_have_pages(std::size_t bytes, std::size_t page) noexcept {
         this->cool();
-        return this->heaps_.of(bytes).largest_free() >= page;
+        block_heap const& heap = this->heaps_.of(bytes);
+        return heap.largest_free() >= page || heap.parted();
     }
     /// Takes free blocks among those of `bytes` that `on` may have at once (null: that nobody uses
     /// any more), from the ends of chunks on, for as long as `taken(block)` says so, and only those

@@ -36,9 +36,9 @@ namespace vram {
 /// Streams   a block freed on a stream is that stream's again at once, the newest first, and any
 ///           other's, the oldest first, once it is done or after an event; with
 ///           `event_policy::lazy` a stream is retired before it is destroyed
-/// Cost      constant at any number of blocks; a stream that reuses its own memory makes no call of
-///           the platform, no event, and no host allocation. 50 bytes of host memory for a block,
-///           about
+/// Cost      constant at any number of blocks; with `event_policy::lazy` a stream that reuses its
+///           own memory makes no call of the platform (but for the id of a default stream, or for
+///           `graphs`), no event, and no host allocation. 50 bytes of host memory for a block, about
 template <synchronous_resource Upstream>
 class slab : public slab_base<Upstream> {
     using base = slab_base<Upstream>;

@@ -222,8 +222,14 @@ private:
         unwind_what_is_back(row_.current());
         return true;
     }
+    /// Takes the top down to what is out, where there is memory to say for whom the rest waits.
     void unwind_what_is_back(chunk& c) noexcept {
-        while (c.last_is_back()) { c.unwind(c.last_begins(), tag_of()); }
+        std::uintptr_t const to = c.back_to();
+        if (to == c.top()) { return; }
+        try {
+            c.reserve();
+        } catch (...) { return; } // with what comes back next, or all of it
+        c.unwind(to, tag_of());
     }
     /// The block on top is free again. False: there is no memory to say for whom it waits.
     bool cut_off(chunk& c, void* p, std::size_t bytes, stream const* on) noexcept {

@@ -113,8 +113,13 @@ public:
         } // others went on meanwhile: look again
     }
 
-    /// The stream uses memory that is not from here: its device is waited for at the end as well.
-    void meet(stream s) { (void)clocks_.of(s); }
+    /// The stream uses memory that is not from here: its device is waited for at the end as well,
+    /// if this is the time to ask which that is.
+    void meet(stream s) noexcept {
+        try {
+            if (clocks_.known(s) == nullptr && !Platform::capturing(s)) { (void)clocks_.of(s); }
+        } catch (...) {} // nobody has it yet, so there may be nothing to wait for
+    }
     void poll() { clocks_.poll(); }
     /// What streams have passed is clean.
     void settle(slab_heap& heap) noexcept {
