@@ -189,6 +189,10 @@ TEST_CASE(
     c.cut(at(0x1200), 0x100);
     c.runs()[0].back = 0x200;
     CHECK(c.back_to() == c.begin()); // below one that was cut off whole
+    c.reserve();
+    c.cut(at(0x1100), 0x100); // of the first run
+    CHECK(c.runs().size() == 1);
+    CHECK(c.runs()[0].bytes == 0x100);
 }
 
 TEST_CASE("bump_chunk: a run that others gave back waits for them, and its gaps for itself") {

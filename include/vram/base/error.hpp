@@ -113,8 +113,8 @@ inline constinit thread_local bool            spare_waits = false;
 inline error_sink set_error_sink(error_sink sink) noexcept { return detail::sink.exchange(sink); }
 
 /// Tells the sink: at once, or where this thread holds a lock of vram's when it has let that go.
-/// For one error a thread needs no host memory to remember it so long; without any the next are told
-/// at once all the same. Never throws.
+/// For one error a thread needs no host memory to remember it so long; without any, the next ones
+/// are told at once all the same. Never throws.
 inline void report_error(error const& e) noexcept {
     if (detail::locks_held == 0 || !detail::remember(e)) { detail::sink.load()(e); }
 }

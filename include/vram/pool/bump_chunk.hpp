@@ -92,7 +92,7 @@ public:
         std::uintptr_t const until = start + bytes;
         use_up(until);
         bool const own = is_on(user != nullptr, id);
-        if (!own && runs_.size() != 0 && runs_[runs_.size() - 1].bytes == 0) { runs_.pop(); }
+        if (!own && ends_empty()) { runs_.pop(); }
         if (own || is_on(user != nullptr, id)) {
             lengthen(until, bytes);
         } else {
@@ -194,16 +194,17 @@ public:
         auto const at = reinterpret_cast<std::uintptr_t>(p);
         return at + bytes == top_ && at >= floor_;
     }
-    /// Cuts the block on top off the last run.
+    /// Cuts the block on top off the last run that holds something.
     void cut(void const* p, std::size_t bytes) noexcept {
+        if (ends_empty()) { runs_.pop(); }
         run& r = runs_[runs_.size() - 1];
         r.bytes -= bytes;
         r.end = reinterpret_cast<std::uintptr_t>(p);
         lower_top(r.end);
     }
     /// Down to where the last runs are all given back, and no mark stands above their beginnings;
-    /// the top where the last one is not. Nor is one that is alone and was cut off whole: its stream
-    /// may well go on.
+    /// the top where the last one is not. Nor is one that was cut off whole and has nothing below
+    /// it that is back: its stream may well go on.
     [[nodiscard]] std::uintptr_t back_to() const noexcept {
         std::uintptr_t to = top_;
         for (std::size_t i = runs_.size(); i != 0; --i) {
@@ -257,6 +258,10 @@ private:
         if (runs_.size() == 0) { return false; }
         run const& last = runs_[runs_.size() - 1];
         return last.id == id && last.named == named && !last.ended && last.begin >= floor_;
+    }
+    /// Whether the last run was cut off whole, and has not even a gap.
+    [[nodiscard]] bool ends_empty() const noexcept {
+        return runs_.size() != 0 && runs_[runs_.size() - 1].begin == runs_[runs_.size() - 1].end;
     }
     void lengthen(std::uintptr_t until, std::size_t bytes) noexcept {
         run& last = runs_[runs_.size() - 1];

@@ -38,7 +38,7 @@ namespace vram {
 ///           `event_policy::lazy` a stream is retired before it is destroyed
 /// Cost      constant at any number of blocks; with `event_policy::lazy` a stream that reuses its
 ///           own memory makes no call of the platform (but for the id of a default stream, or for
-///           `graphs`), no event, and no host allocation. 50 bytes of host memory for a block, about
+///           `graphs`), no event, and no host allocation. About 50 bytes of host memory for a block
 template <synchronous_resource Upstream>
 class slab : public slab_base<Upstream> {
     using base = slab_base<Upstream>;
