@@ -51,17 +51,24 @@ std::size_t bytes_free(block_heap const& heap) {
     return free;
 }
 
-/// Every byte of every chunk is in exactly one block, and the figures agree.
+/// Every byte of every chunk is in exactly one block, and the figures agree. Free neighbours are
+/// one block, or the heap says that there may be some that are not.
 bool sound(block_heap const& heap) {
     std::size_t all = 0, live = 0;
+    bool        parted = false;
     heap.chunks().for_each([&](block const& b) {
         all += b.bytes;
         live += b.now != block::state::free;
         if (b.after != nullptr && (b.after->before != &b || b.after->address != b.end())) {
             all = 0;
         }
+        auto const free = [](block const* one) {
+            return one != nullptr && one->now == block::state::free;
+        };
+        parted = parted || (free(&b) && free(b.after));
     });
-    return all == heap.chunks().reserved() && live == heap.live_blocks();
+    return all == heap.chunks().reserved() && live == heap.live_blocks() &&
+           (!parted || heap.parted());
 }
 
 } // namespace

@@ -68,6 +68,30 @@ TEST_CASE(
     CHECK(book.mapped(front) == 0);
 }
 
+TEST_CASE("page_book: a page that its memory left is one until it has some again") {
+    page_book book{leaf};
+    book.add(address_of(near_base), 4 * leaf);
+    book.widen(address_of(near_base), 4 * leaf);
+    auto const front = book.touched(near_base, near_base + 4 * leaf);
+    auto const back  = book.touched(near_base + 4 * leaf, near_base + 8 * leaf);
+    CHECK_FALSE(book.left(front));
+    CHECK_FALSE(book.left(back)); // it never had any
+    book.move(front, back, 2 * leaf);
+    CHECK(book.left(front));
+    CHECK_FALSE(book.left(book.touched(near_base + 2 * leaf, near_base + 4 * leaf)));
+    CHECK_FALSE(book.left(back));
+    book.move(back, front, 2 * leaf);
+    CHECK_FALSE(book.left(front));
+    CHECK(book.left(back));
+    book.set(back, true);
+    CHECK_FALSE(book.left(back));
+    book.set(front, false); // given back: out of use
+    CHECK_FALSE(book.left(front));
+    book.leave(book.touched(near_base, near_base + 8 * leaf));
+    CHECK(book.left(front));
+    CHECK_FALSE(book.left(back)); // which has memory
+}
+
 TEST_CASE("page_book: of the pages that are wanted, those with memory are given, run by run") {
     page_book book{leaf};
     book.add(address_of(near_base), 130 * leaf); // more than two words of bits

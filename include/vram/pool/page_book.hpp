@@ -96,7 +96,21 @@ public:
     void set(run const& r, bool mapped) noexcept {
         for_each_word(*this, r, [&](word& w, std::uint64_t mask) {
             w.mapped = mapped ? w.mapped | mask : w.mapped & ~mask;
+            w.left &= ~w.mapped;
         });
+    }
+    /// The memory of a run moved elsewhere, as far as it has none.
+    void leave(run const& r) noexcept {
+        for_each_word(*this, r, [](word& w, std::uint64_t mask) { w.left |= mask & ~w.mapped; });
+    }
+    /// Whether memory of a page of the run, which has none now, moved elsewhere: what was given to
+    /// streams before may still use it there.
+    [[nodiscard]] bool left(run const& r) const noexcept {
+        bool some = false;
+        for_each_word(*this, r, [&](word const& w, std::uint64_t mask) {
+            some = some || (w.left & mask) != 0;
+        });
+        return some;
     }
     /// `bytes` of memory left the first pages of a run that had some, and are the first of another
     /// that had none.
@@ -137,7 +151,7 @@ public:
 private:
     /// A bit for each of 64 pages.
     struct word {
-        std::uint64_t mapped = 0, wanted = 0, given = 0;
+        std::uint64_t mapped = 0, wanted = 0, given = 0, left = 0;
     };
     struct entry {
         std::uintptr_t   base;
@@ -157,12 +171,13 @@ private:
     }
 
     void flip(run const& r, std::size_t bytes, bool mapped) noexcept {
-        std::size_t left = bytes / page_;
-        for (std::size_t i = r.first; i < r.last && left != 0; ++i) {
+        std::size_t missing = bytes / page_;
+        for (std::size_t i = r.first; i < r.last && missing != 0; ++i) {
             run const one{r.chunk, i, i + 1};
             if ((this->mapped(one) != 0) != mapped) { continue; }
             set(one, !mapped);
-            --left;
+            if (mapped) { leave(one); }
+            --missing;
         }
     }
     void lengthen(entry& e, std::size_t bytes) {

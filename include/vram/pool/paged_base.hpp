@@ -142,7 +142,9 @@ protected:
     template <class Target>
     void find_pages(request const& r, block* b, Target const& target, guard& held) {
         auto const lack = [&] { return pages_.missing(target()) != 0; };
-        if (!heap_.may_have_pages(r.bytes, pages_.page())) { return; }
+        // Where memory left a page, streams may still use it by that address, which gets other now.
+        bool const left = pages_.left(target());
+        if (!left && !heap_.may_have_pages(r.bytes, pages_.page())) { return; }
         if (lack() && r.on != nullptr) { recall_pages(r, r.on, b, target, held); }
         if (!lack()) { return; }
         heap_.finish(held);
@@ -277,6 +279,7 @@ protected:
             this->figures_.reserved -= pages_.mapped(one);
             this->figures_.reserved += there ? page : 0;
             pages_.set(one, there);
+            pages_.leave(one); // it may have gone anywhere
         }
     }
     /// Gives memory to the pages that have none; all of them or none.
