@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <random>
+#include <utility>
 #include <vector>
 
 using namespace vram;
@@ -99,6 +100,26 @@ TEST_CASE("block_heap: random blocks never overlap, and join to one when all are
     CHECK(sound(heap));
     CHECK(heap.largest_free() == 16 << 20);
     CHECK(heap.chunks()[0].idle());
+}
+
+TEST_CASE("block_heap: it knows whether free neighbours are apart, also where it moves") {
+    block_heap heap;
+    heap.add(at(0x100000), 64 * 256, 256, {});
+    std::vector<block*> out;
+    for (int i = 0; i < 64; ++i) { out.push_back(take(heap, 256)); }
+    CHECK_FALSE(heap.parted());
+    for (std::size_t i = 0; i < out.size(); ++i) { // each waits for a stream of its own
+        give(heap, out[i], tags{{out[i]->address, out[i]->end(), 1, i}}, never);
+    }
+    CHECK(heap.parted());
+    block_heap other{std::move(heap)};
+    CHECK(other.parted());
+    CHECK_FALSE(heap.parted());
+    other.tidy(never);
+    CHECK(other.parted());
+    other.tidy(always);
+    CHECK_FALSE(other.parted());
+    CHECK(other.largest_free() == 64 * 256);
 }
 
 TEST_CASE("block_heap: the tightest hole is taken, and the part of a block that waits for nobody") {

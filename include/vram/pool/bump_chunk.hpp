@@ -202,15 +202,14 @@ public:
         r.end = reinterpret_cast<std::uintptr_t>(p);
         lower_top(r.end);
     }
-    /// Down to where the last runs are all given back, and no mark stands above their beginnings;
-    /// the top where the last one is not. Nor is one that was cut off whole and has nothing below
-    /// it that is back: its stream may well go on.
+    /// Down to where the last runs are all given back, and no mark stands above their beginnings:
+    /// the top, where the last one is not, or was cut off whole and its stream may well go on.
     [[nodiscard]] std::uintptr_t back_to() const noexcept {
         std::uintptr_t to = top_;
         for (std::size_t i = runs_.size(); i != 0; --i) {
             run const& r = runs_[i - 1];
             if (r.back != r.bytes || r.begin < floor_) { break; }
-            if (r.begin != r.end || i != 1) { to = r.begin; }
+            to = r.begin;
         }
         return to;
     }
