@@ -511,28 +511,6 @@ TEST_CASE("monotonic: a block comes back without host memory, whoever else gave 
     }
 }
 
-TEST_CASE("monotonic: blocks come back one after the other without host memory") {
-    sim_node           node{{.on_report = sim_on_report::collect}};
-    auto               mr = exactly(sim_resource{}, {.initial_size = 1_MiB});
-    sim_stream         a, b, other;
-    std::vector<void*> blocks;
-    auto const         taker = [&](std::size_t i) { return (i / 2 % 2 == 0 ? a : b).view(); };
-    for (std::size_t i = 0; i < 64; ++i) { blocks.push_back(mr.allocate(taker(i), 256)); }
-    mr.deallocate(other, blocks[0], 256); // a note of that stream, over all
-    mr.deallocate(other, blocks[60], 256);
-    for (std::size_t i = 2; i < 64; i += 2) { // the first of each two
-        if (i != 60) { mr.deallocate(taker(i), blocks[i], 256); }
-    }
-    for (std::size_t i = 63; i < 64; i -= 2) { // and from the top down the others
-        doubles::bombing armed{1};
-        mr.deallocate(taker(i), blocks[i], 256);
-    }
-    CHECK(mr.usage().live == 0);
-    CHECK(mr.allocate_sync(256) == blocks[0]);
-    mr.reset();
-    CHECK(node.reports().empty());
-}
-
 TEST_CASE("monotonic: what a capture gave back before others is kept when those come back later") {
     sim_node node{{.on_report = sim_on_report::collect}};
     auto mr = exactly(sim_resource{}, {.initial_size = 4_MiB, .max_size = 4_MiB, .graphs = true});
