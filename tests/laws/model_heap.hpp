@@ -4,23 +4,19 @@
 /// \file
 /// `model_heap` is the heap that a resource ought to be: what is out, and what was written into it.
 
-#include "effort.hpp"     // of_many
-#include "options.hpp"    // options
-#include "stream_set.hpp" // stream_set
+#include "effort.hpp"       // of_many
+#include "model_blocks.hpp" // model_blocks
+#include "options.hpp"      // options
+#include "stream_set.hpp"   // stream_set
 
 #include <vram/base/out_of_memory.hpp> // out_of_memory
 #include <vram/concepts/powers.hpp>    // the powers that decide what is checked
 
 #include <doctest/doctest.h>
 
-#include <algorithm> // all_of
-#include <cstddef>   // size_t, byte
-#include <cstdint>   // uintptr_t
-#include <iterator>  // prev
-#include <map>       // map
-#include <optional>  // optional
-#include <random>    // mt19937_64
-#include <vector>    // vector
+#include <cstddef>  // size_t, byte
+#include <cstdint>  // uintptr_t
+#include <optional> // optional
 
 namespace laws {
 
@@ -41,8 +37,8 @@ public:
     model_heap(R& resource, options const& chosen, bool alone = true)
         : resource_{resource},
           options_{chosen},
-          random_{chosen.seed},
           streams_{chosen.streams},
+          blocks_{chosen},
           alone_{alone} {
         if constexpr (vram::measured_resource<R>) { at_start_ = resource.usage(); }
     }
@@ -59,19 +55,18 @@ public:
 
     /// One random step: take, write, hand over, verify or give back.
     void step() {
-        auto const dice = below(16);
+        auto const dice = blocks_.below(16);
         if (blocks_.empty() || dice < 7) { return take(); }
-        auto at = blocks_.begin();
-        std::advance(at, static_cast<std::ptrdiff_t>(below(blocks_.size())));
+        auto const at = blocks_.any();
         if (dice < 13) {
             give(at);
         } else if (dice < 15) {
-            hand_over(at->second, below(streams_.size()));
+            hand_over(at->second, blocks_.below(streams_.size()));
             write(at->first, at->second);
         } else {
             verify(at->first, at->second);
         }
-        if (below(64) == 0) { check_figures(); }
+        if (blocks_.below(64) == 0) { check_figures(); }
     }
 
     /// Gives everything back and lets the streams end.
@@ -85,50 +80,22 @@ public:
     [[nodiscard]] std::size_t refused() const noexcept { return refused_; }
 
 private:
-    struct block {
-        std::size_t bytes     = 0;
-        std::size_t alignment = 0;
-        std::size_t user      = 0; ///< the stream that used it last
-        std::byte   pattern{};
-    };
-    using map = std::map<std::uintptr_t, block>;
-
-    std::size_t below(std::size_t n) {
-        return std::uniform_int_distribution<std::size_t>{0, n - 1}(random_);
-    }
-
-    /// Small sizes often, large ones too, odd ones as well.
-    std::size_t random_size() {
-        std::size_t const bound =
-            std::size_t{1} << below(65 - static_cast<unsigned>(__builtin_clzll(options_.largest)));
-        return std::min(1 + below(bound), options_.largest);
-    }
-
     void take() {
-        block b{.bytes     = random_size(),
-                .alignment = std::size_t{1} << below(13),
-                .user      = below(streams_.size())};
-        if (b.alignment > options_.largest_alignment) { b.alignment = 1; }
-        if (out_ + b.bytes > options_.room) { return; }
+        model_block const b = blocks_.request();
+        if (!blocks_.has_room_for(b)) { return; }
         void* const p = ask(b);
         if (p == nullptr) {
             ++refused_;
             return;
         }
-        CHECK(vram::is_aligned(p, b.alignment));
-        auto const address = reinterpret_cast<std::uintptr_t>(p);
-        auto const next    = blocks_.lower_bound(address);
-        CHECK((next == blocks_.end() || next->first - address >= b.bytes));
-        CHECK((next == blocks_.begin() ||
-               address - std::prev(next)->first >= std::prev(next)->second.bytes));
         if constexpr (vram::owning_resource<R>) { CHECK(resource_.owns(p)); }
-        out_ += b.bytes;
-        write(address, blocks_.insert_or_assign(address, b).first->second);
+        auto const at = blocks_.insert(p, b);
+        write(at->first, at->second);
     }
 
-    void* ask(block const& b) {
-        bool const try_it = fallible && below(2) == 0;
-        bool const sync   = !ordered || below(4) == 0;
+    void* ask(model_block const& b) {
+        bool const try_it = fallible && blocks_.below(2) == 0;
+        bool const sync   = !ordered || blocks_.below(4) == 0;
         try {
             if (sync) {
                 if constexpr (fallible) {
@@ -148,16 +115,15 @@ private:
         return nullptr;
     }
 
-    void give(typename map::iterator at) {
+    void give(model_blocks::iterator at) {
         auto const [address, b] = *at;
         auto* const p           = reinterpret_cast<void*>(address);
-        if (below(4) == 0) { verify(address, b); }
+        if (blocks_.below(4) == 0) { verify(address, b); }
         blocks_.erase(at);
-        out_ -= b.bytes;
         if constexpr (ordered) {
-            if (below(4) != 0) {
-                block last = b;
-                if (below(3) == 0) { hand_over(last, below(streams_.size())); }
+            if (blocks_.below(4) != 0) {
+                model_block last = b;
+                if (blocks_.below(3) == 0) { hand_over(last, blocks_.below(streams_.size())); }
                 return resource_.deallocate(streams_[last.user], p, b.bytes, b.alignment);
             }
         }
@@ -166,55 +132,36 @@ private:
     }
 
     /// The stream `to` may use the block from here on.
-    void hand_over(block& b, std::size_t to) {
+    void hand_over(model_block& b, std::size_t to) {
         streams_.order(streams_[b.user], streams_[to]);
         b.user = to;
     }
 
-    void write(std::uintptr_t address, block& b) {
+    void write(std::uintptr_t address, model_block& b) {
         if (!options_.touch) { return; }
-        b.pattern = static_cast<std::byte>(below(256));
+        b.pattern = static_cast<std::byte>(blocks_.below(256));
         platform::fill(streams_[b.user], reinterpret_cast<void*>(address), b.pattern, b.bytes);
     }
 
-    void verify(std::uintptr_t address, block const& b) {
+    void verify(std::uintptr_t address, model_block const& b) {
         if (!options_.touch) { return; }
-        mirror_.assign(b.bytes, ~b.pattern);
-        platform::copy(streams_[b.user], mirror_.data(), reinterpret_cast<void const*>(address),
-                       b.bytes);
+        platform::copy(streams_[b.user], blocks_.mirror_of(b).data(),
+                       reinterpret_cast<void const*>(address), b.bytes);
         platform::synchronize(streams_[b.user]);
-        CHECK(std::all_of(mirror_.begin(), mirror_.end(),
-                          [&](std::byte x) { return x == b.pattern; }));
+        blocks_.check_mirror(b);
     }
 
-    /// What a resource says of itself is never less than what is out; zero means that it does not
-    /// know.
     void check_figures() {
         if constexpr (vram::measured_resource<R>) {
-            if (!alone_) { return; }
-            auto const now       = resource_.usage();
-            auto const live      = now.live - at_start_->live;
-            auto const requested = now.requested - at_start_->requested;
-            CHECK((live == 0 || live >= out_));
-            CHECK((requested == 0 || requested >= out_));
-            CHECK((now.requested == 0 || now.live == 0 || now.live >= now.requested));
-            CHECK(now.peak_live >= now.live);
-            CHECK((now.peak_reserved == 0 || now.peak_reserved >= now.reserved));
-            if (blocks_.empty()) {
-                CHECK(live == 0);
-                CHECK(requested == 0);
-            }
+            if (alone_) { blocks_.check_figures(*at_start_, resource_.usage()); }
         }
     }
 
     R&                                resource_;
     options                           options_;
-    std::mt19937_64                   random_;
     stream_set<platform>              streams_;
-    map                               blocks_;
-    std::vector<std::byte>            mirror_;
+    model_blocks                      blocks_;
     std::optional<vram::memory_usage> at_start_;
-    std::size_t                       out_     = 0;
     std::size_t                       refused_ = 0;
     bool                              alone_;
 };

@@ -152,7 +152,9 @@ TEST_CASE(
                 b    = {nullptr, (1 + random() % 24) * 128_KiB, 256_KiB << random() % 6};
                 b.at = mr.allocate(s, b.bytes, b.alignment);
                 CHECK(mr.upstream().mapped(b.at, b.bytes) == b.bytes);
-                sim_fill(s, b.at, std::byte{1}, b.bytes);
+                for (std::size_t const each : {std::size_t{0}, b.bytes / 2, b.bytes - 1}) {
+                    sim_fill(s, static_cast<std::byte*>(b.at) + each, std::byte{1}, 1);
+                }
                 if (random() % 16 == 0) { mr.trim(); }
                 CHECK(mr.usage().reserved == mr.upstream().usage().live);
             }
@@ -529,12 +531,12 @@ TEST_CASE("a pool of pages counts a request that it refused nowhere") {
 }
 
 TEST_CASE("a pool of pages: whatever call of virtual memory fails, nothing is lost") {
-    constexpr std::size_t few = 6 * small_page;
+    constexpr std::size_t few = 4 * small_page;
     auto const            act = [](paged_pool& mr) {
         two_holes const holes{mr, few};
         try {
             laws::block const wide{mr, 2 * few};
-            laws::block const large{mr, 17 * small_page};
+            laws::block const large{mr, 11 * small_page};
             mr.trim();
             laws::block const again{mr, few};
         } catch (...) {
@@ -546,12 +548,12 @@ TEST_CASE("a pool of pages: whatever call of virtual memory fails, nothing is lo
     };
     auto const look = [](paged_pool& mr, bool) {
         CHECK(mr.usage().live == 0);
-        mr.deallocate_sync(mr.allocate_sync(18 * small_page), 18 * small_page);
+        mr.deallocate_sync(mr.allocate_sync(12 * small_page), 12 * small_page);
     };
     for (bool const remap : {false, true}) {
         auto const make = [&] {
             return paged_pool{sim_virtual_resource{{.reserve = 1 << 26, .handle_size = small_page}},
-                              {.max_size = 60 * small_page, .remap = remap}};
+                              {.max_size = 40 * small_page, .remap = remap}};
         };
         for (std::uint64_t const times : {1U, 2U, 3U, 100U}) {
             doubles::walk_page_calls(make, act, look, times, laws::stride);
