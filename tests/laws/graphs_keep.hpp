@@ -21,8 +21,8 @@ void graphs_keep(Make make) {
     using doubles::busy;
     for (int const how : {0, 1, 2, 3, 4}) {
         sim_node   node{{.on_report = sim_on_report::collect}};
-        auto       mr = make();
         sim_stream s, other, third;
+        auto       mr = make();
         sim_graph::begin(s);
         void* p = mr.allocate(s, 1_MiB);
         mr.deallocate(s, p, 1_MiB);

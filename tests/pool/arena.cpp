@@ -141,8 +141,8 @@ TEST_CASE("arena: whatever fails, nothing is lost") {
 TEST_CASE("arena: as many streams as private pools have one each, and a thread has its own") {
     for (int round = 0; round < 20; ++round) {
         sim_node   node;
-        arena      mr{sim_resource{}, by_stream, fixed_growth{.step = 1_MiB}};
         sim_stream streams[8];
+        arena      mr{sim_resource{}, by_stream, fixed_growth{.step = 1_MiB}};
         void*      blocks[8];
         for (int i = 0; i < 8; ++i) {
             blocks[i] = mr.allocate(streams[i], 1000);
@@ -157,8 +157,8 @@ TEST_CASE("arena: as many streams as private pools have one each, and a thread h
         for (int i = 0; i < 8; ++i) { mr.deallocate(streams[i], blocks[i], 1000); }
     }
     sim_node    node;
-    arena       mr{sim_resource{}, {.count = 8}, fixed_growth{.step = 1_MiB}};
     sim_stream  a, b;
+    arena       mr{sim_resource{}, {.count = 8}, fixed_growth{.step = 1_MiB}};
     void* const p = mr.allocate(a, 1000);
     void* const q = mr.allocate(b, 1000);
     CHECK(mr.usage().reserved == 1_MiB);
@@ -182,8 +182,8 @@ TEST_CASE("arena: what is asked for is rounded, and the rest is chosen for the m
 TEST_CASE("arena: own memory is there again at once, without event, wait or host memory") {
     for (arena_key const key : {arena_key::thread, arena_key::stream}) {
         sim_node    node;
-        arena       mr{sim_resource{}, {.key = key}};
         sim_stream  s;
+        arena       mr{sim_resource{}, {.key = key}};
         void* const first = mr.allocate(s, 1_MiB);
         doubles::busy(s, first, 1_MiB);
         mr.deallocate(s, first, 1_MiB);
@@ -204,9 +204,9 @@ TEST_CASE("arena: a block goes home from any thread and stream, and the next use
     for (arena_key const key : {arena_key::thread, arena_key::stream}) {
         sim_node               node{{.on_report = sim_on_report::collect}};
         doubles::mishaps const told;
-        auto                   mr = lean(sim_resource{}, {.count = 8, .key = key});
         sim_stream             a, b;
-        void* const            p = mr.allocate(a, 1_MiB);
+        auto                   mr = lean(sim_resource{}, {.count = 8, .key = key});
+        void* const            p  = mr.allocate(a, 1_MiB);
         a.synchronize();
         auto const before = node.now();
         elsewhere([&] {
@@ -229,8 +229,8 @@ TEST_CASE("arena: a block goes home from any thread and stream, and the next use
 TEST_CASE("arena: one that allocates for ever and one that frees need what is out at a time") {
     SUBCASE("on streams of a device") {
         sim_node                             node{{.on_report = sim_on_report::collect}};
-        auto                                 mr = lean(sim_resource{}, by_stream);
         sim_stream                           a, b;
+        auto                                 mr = lean(sim_resource{}, by_stream);
         std::deque<void*>                    out;
         laws::stream_set<sim_platform> const order{0};
         for (int i = 0; i < 2000; ++i) {
@@ -283,9 +283,9 @@ TEST_CASE("arena: what other private pools hold idle is given back before it say
             {.capacity = own_limit ? 64_MiB : 8_MiB, .on_report = sim_on_report::collect}};
         arena_options const options{
             .max_size = own_limit ? 8_MiB : unsatisfiable, .count = 8, .key = arena_key::stream};
-        auto        mr = lean(sim_resource{}, options);
         sim_stream  a, b;
-        void* const p = mr.allocate(a, 8_MiB);
+        auto        mr = lean(sim_resource{}, options);
+        void* const p  = mr.allocate(a, 8_MiB);
         doubles::busy(a, p, 8_MiB);
         mr.deallocate(a, p, 8_MiB);
         void* const q = mr.allocate(b, 6_MiB);
@@ -302,10 +302,10 @@ TEST_CASE("arena: what other private pools hold idle is given back before it say
 
 TEST_CASE("arena: where chunks of others are in use, they are asked for a block") {
     sim_node    node{{.on_report = sim_on_report::collect}};
+    sim_stream  a, b;
     arena       small{sim_resource{},
                       {.max_size = 8_MiB, .count = 8, .key = arena_key::stream},
                 fixed_growth{.step = 8_MiB}};
-    sim_stream  a, b;
     void* const p = small.allocate(a, 1_MiB); // all there may be is its chunk now
     void* const q = small.allocate(b, 1_MiB);
     void* const r = small.try_allocate(b, 1_MiB);
@@ -324,10 +324,10 @@ TEST_CASE("arena: where chunks of others are in use, they are asked for a block"
 
 TEST_CASE("arena: a refusal has the numbers of all private pools together") {
     sim_node    node{{.capacity = 8_MiB}};
-    auto        mr = lean(sim_resource{}, by_stream);
     sim_stream  a, b;
-    void* const p = mr.allocate(a, 3_MiB);
-    void* const q = mr.allocate(b, 2_MiB);
+    auto        mr = lean(sim_resource{}, by_stream);
+    void* const p  = mr.allocate(a, 3_MiB);
+    void* const q  = mr.allocate(b, 2_MiB);
     try {
         (void)mr.allocate(b, 5_MiB + 1, 512);
         REQUIRE(false);
@@ -365,9 +365,9 @@ TEST_CASE("arena: a refusal has the numbers of all private pools together") {
 }
 
 TEST_CASE("arena: idle chunks go to others before there are many, and no stream is waited for") {
-    sim_node node{{.on_report = sim_on_report::collect}};
-    auto     mr = lean(sim_resource{}, {.count = 8, .key = arena_key::stream, .tidy_above = 8_MiB});
+    sim_node   node{{.on_report = sim_on_report::collect}};
     sim_stream streams[8];
+    auto mr = lean(sim_resource{}, {.count = 8, .key = arena_key::stream, .tidy_above = 8_MiB});
     for (auto const& s : streams) { // each in turn has six, and none any more
         void* blocks[6];
         for (auto& p : blocks) {
@@ -398,8 +398,8 @@ TEST_CASE("arena: idle chunks go to others before there are many, and no stream 
 
 TEST_CASE("arena: trim gives back all but what is live, and keeps what it is asked to keep") {
     sim_node   node;
-    auto       mr = lean(sim_resource{}, by_stream);
     sim_stream streams[4];
+    auto       mr = lean(sim_resource{}, by_stream);
     void*      blocks[8];
     for (int i = 0; i < 8; ++i) { blocks[i] = mr.allocate(streams[i % 4], 1_MiB); }
     for (int i = 1; i < 8; ++i) {
@@ -424,9 +424,9 @@ TEST_CASE("arena: trim gives back all but what is live, and keeps what it is ask
 
 TEST_CASE("arena: figures are those of all private pools") {
     sim_node    node;
-    auto        mr = lean(sim_resource{}, by_stream);
     sim_stream  a, b;
-    void* const p = mr.allocate(a, 1_MiB - 1);
+    auto        mr = lean(sim_resource{}, by_stream);
+    void* const p  = mr.allocate(a, 1_MiB - 1);
     mr.deallocate(a, p, 1_MiB - 1);
     void* const        q   = mr.allocate(b, 2_MiB);
     memory_usage const now = mr.usage();
@@ -452,8 +452,8 @@ TEST_CASE("arena: figures are those of all private pools") {
 
 TEST_CASE("arena: free memory is that of all private pools, and makes figures of fragmentation") {
     sim_node   node;
-    auto       mr = lean(sim_resource{}, by_stream);
     sim_stream a, b;
+    auto       mr = lean(sim_resource{}, by_stream);
     CHECK(mr.free_memory() == free_pieces{});
     void* const whole = mr.allocate(a, 8_MiB);
     void* const idle  = mr.allocate(b, 2_MiB);
@@ -479,10 +479,10 @@ TEST_CASE("arena: free memory is that of all private pools, and makes figures of
 
 TEST_CASE("arena: peaks start again in every private pool, and a scope has its own") {
     sim_node    node;
-    auto        mr = lean(sim_resource{}, by_stream);
     sim_stream  a, b;
-    void* const p = mr.allocate(a, 4_MiB);
-    void* const q = mr.allocate(b, 2_MiB);
+    auto        mr = lean(sim_resource{}, by_stream);
+    void* const p  = mr.allocate(a, 4_MiB);
+    void* const q  = mr.allocate(b, 2_MiB);
     mr.deallocate(a, p, 4_MiB);
     mr.deallocate(b, q, 2_MiB);
     mr.trim();
@@ -519,8 +519,8 @@ TEST_CASE("arena: peaks start again in every private pool, and a scope has its o
 
 TEST_CASE("arena: the peak of what is out is never told below the truth, nor above what was held") {
     sim_node   node;
-    auto       mr = lean(sim_resource{}, by_stream);
     sim_stream a, b;
+    auto       mr = lean(sim_resource{}, by_stream);
     for (auto const& s : {a.view(), b.view(), a.view()}) { // in turn: 4 MiB out, and 4 held
         mr.deallocate(s, mr.allocate(s, 4_MiB), 4_MiB);
         mr.trim();
@@ -619,8 +619,8 @@ TEST_CASE(
     for (arena_key const key : {arena_key::thread, arena_key::stream}) {
         sim_node               node;
         doubles::mishaps const told;
-        arena                  mr{sim_resource{}, {.count = 8, .key = key}};
         sim_stream             a, b;
+        arena                  mr{sim_resource{}, {.count = 8, .key = key}};
         int                    foreign = 0;
         mr.deallocate(b, &foreign, 4); // before there is any private pool
         CHECK(told.count(mishap::foreign_pointer) == 1);
@@ -646,8 +646,8 @@ TEST_CASE("arena: what is out when it ends is reported, and its chunks go back a
     sim_node               node;
     doubles::mishaps const told;
     {
-        arena      mr{sim_resource{}};
         sim_stream s;
+        arena      mr{sim_resource{}};
         doubles::busy(s, mr.allocate(s, 1_MiB), 1_MiB);
     }
     CHECK(told.count(mishap::leak) == 1);
@@ -696,10 +696,10 @@ TEST_CASE("arena: a stream that is retired may end, and what it freed is still w
 
 TEST_CASE("arena: the private pool of a stream that was retired is the next one's") {
     sim_node    node;
-    auto        mr = lean(sim_resource{}, {.count = 2, .key = arena_key::stream});
     sim_stream  first, second, third;
-    void* const p = mr.allocate(first, 1_MiB);
-    void* const q = mr.allocate(second, 1_MiB);
+    auto        mr = lean(sim_resource{}, {.count = 2, .key = arena_key::stream});
+    void* const p  = mr.allocate(first, 1_MiB);
+    void* const q  = mr.allocate(second, 1_MiB);
     mr.deallocate_sync(q, 1_MiB);
     mr.retire(second);
     CHECK(mr.allocate(third, 1_MiB) == q);
@@ -725,9 +725,9 @@ TEST_CASE("arena: whatever it does, a capture goes on") {
 
 TEST_CASE("arena: what a capture frees is not another's until the graphs are forgotten") {
     sim_node   node{{.on_report = sim_on_report::collect}};
+    sim_stream s, other;
     auto       mr = lean(sim_resource{},
                          {.max_size = 4_MiB, .count = 2, .key = arena_key::stream, .graphs = true});
-    sim_stream s, other;
     mr.deallocate_sync(mr.allocate(s, 2_MiB), 2_MiB);
     void* const busy = mr.allocate(other, 2_MiB);
     doubles::busy(other, busy, 2_MiB);

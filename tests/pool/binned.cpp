@@ -120,8 +120,8 @@ TEST_CASE("binned: alignment chooses a class whose blocks have it, or the upstre
 
 TEST_CASE("binned: a stream's own memory is its own again at once, large or small") {
     sim_node   node;
-    binned     mr{sim_async_resource{}};
     sim_stream s;
+    binned     mr{sim_async_resource{}};
     for (std::size_t const bytes : {300_B, 5000_B, 1_MiB}) {
         void* const first = mr.allocate(s, bytes);
         busy(s, first, bytes);
@@ -136,8 +136,8 @@ TEST_CASE("binned: a stream's own memory is its own again at once, large or smal
 
 TEST_CASE("binned: idle chunks of one class go back before another is refused") {
     sim_node   node{{.capacity = 8_MiB, .on_report = sim_on_report::collect}};
-    binned     mr{sim_resource{} | with::stream_ordered, {.max_size = 8_MiB}};
     sim_stream a, b;
+    binned     mr{sim_resource{} | with::stream_ordered, {.max_size = 8_MiB}};
     void*      blocks[8];
     for (auto& p : blocks) { p = mr.allocate(a, 1_MiB); }
     for (auto* const p : blocks) { busy(a, p, 1_MiB); }

@@ -166,9 +166,9 @@ TEST_CASE(
 
 TEST_CASE("a pool in place: what one stream may still use at a chunk's end is not waited for") {
     sim_node       node{doubles::small_pages(4096)};
+    sim_stream     a, b;
     doubles::watch seen;
     pool_in_place  mr{watched_blocks{seen}, {.initial_size = 8 * small_page}};
-    sim_stream     a, b;
     void* const    p = mr.allocate(a, 2 * small_page);
     busy(a, p, 2 * small_page);
     mr.deallocate(a, p, 2 * small_page); // joins with the clean ones
@@ -190,9 +190,9 @@ TEST_CASE("a pool in place: what one stream may still use at a chunk's end is no
 TEST_CASE(
     "a pool in place: what a captured graph used bars nothing else, and nothing grows in vain") {
     sim_node       node{doubles::small_pages(4096)};
+    sim_stream     s, other;
     doubles::watch seen;
     pool_in_place  mr{watched_blocks{seen}, {.initial_size = 8 * small_page, .graphs = true}};
-    sim_stream     s, other;
     sim_graph::begin(s);
     void* const p = mr.allocate(s, 2 * small_page);
     mr.deallocate(s, p, 2 * small_page);
@@ -214,8 +214,8 @@ TEST_CASE("a pool in place: a stream that is captured has new memory instead of 
     for (bool const graphs : {false, true}) {
         sim_node       node{doubles::small_pages(4096)};
         doubles::watch seen;
-        pool_in_place  mr{watched_blocks{seen}, {.initial_size = 4 * small_page, .graphs = graphs}};
         sim_stream     s, other;
+        pool_in_place  mr{watched_blocks{seen}, {.initial_size = 4 * small_page, .graphs = graphs}};
         void* const    p = mr.allocate(other, 4 * small_page);
         busy(other, p, 4 * small_page);
         mr.deallocate(other, p, 4 * small_page);
@@ -444,9 +444,9 @@ TEST_CASE("a pool in place: what goes back at a chunk's end is nobody's meanwhil
 
 TEST_CASE("a pool in place: trim keeps what it was told to, also when others took some meanwhile") {
     sim_node         node{doubles::small_pages(4096)};
+    sim_stream       s;
     doubles::watch   seen;
     pool_in_place    mr{watched_blocks{seen}, {.initial_size = 16 * small_page}};
-    sim_stream       s;
     held_piece const hole  = take_piece(mr, 6 * small_page);
     held_piece const fixed = take_piece(mr, 6 * small_page);
     give_piece(mr, hole);

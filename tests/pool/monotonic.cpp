@@ -108,8 +108,8 @@ TEST_CASE("monotonic: blocks follow each other, each aligned as it asked") {
 
 TEST_CASE("monotonic: a step that is reset takes nothing more from upstream or host") {
     sim_node   node{{.on_report = sim_on_report::collect}};
-    monotonic  mr{sim_resource{}};
     sim_stream s;
+    monotonic  mr{sim_resource{}};
     auto const step = [&] {
         for (std::size_t const bytes : {1_KiB, 3_MiB, 17_KiB}) {
             busy(s, mr.allocate(s, bytes), bytes, 1us);
@@ -240,8 +240,8 @@ TEST_CASE("monotonic: unwinding a mark that was unwound, or another's, is a brok
 
 TEST_CASE("monotonic: another stream waits for who used the memory before, once, and no other") {
     sim_node   node{{.on_report = sim_on_report::collect}};
-    auto       mr = exactly(sim_resource{}, {.initial_size = 4_MiB, .max_size = 4_MiB});
     sim_stream a, b, c, d;
+    auto       mr = exactly(sim_resource{}, {.initial_size = 4_MiB, .max_size = 4_MiB});
     busy(a, mr.allocate(a, 1_MiB), 1_MiB);
     busy(a, mr.allocate(a, 1_MiB), 1_MiB);
     busy(b, mr.allocate(b, 1_MiB), 1_MiB, 50ms);
@@ -271,10 +271,10 @@ TEST_CASE("monotonic: another stream waits for who used the memory before, once,
 
 TEST_CASE("monotonic: who gave a block back last is waited for, and not who took it") {
     sim_node    node{{.on_report = sim_on_report::collect}};
-    auto        mr = exactly(sim_resource{}, {.initial_size = 2_MiB, .max_size = 2_MiB});
     sim_stream  a, b, c;
-    void* const p = mr.allocate(a, 1_MiB);
-    void* const q = mr.allocate(a, 1_MiB);
+    auto        mr = exactly(sim_resource{}, {.initial_size = 2_MiB, .max_size = 2_MiB});
+    void* const p  = mr.allocate(a, 1_MiB);
+    void* const q  = mr.allocate(a, 1_MiB);
     laws::stream_set<sim_platform>::order(a, b);
     busy(b, p, 1_MiB);
     busy(b, q, 1_MiB);
@@ -294,8 +294,8 @@ TEST_CASE("monotonic: who gave a block back last is waited for, and not who took
 
 TEST_CASE("monotonic: a chunk that came in one stream's order is waited for by the others") {
     sim_node   node{{.on_report = sim_on_report::collect}};
-    monotonic  mr{sim_async_resource{}};
     sim_stream a, b;
+    monotonic  mr{sim_async_resource{}};
     busy(a, mr.allocate(a, 1_KiB), 1_KiB);
     busy(b, mr.allocate(b, 1_KiB), 1_KiB);
     CHECK(mr.usage().waits == 1);
@@ -346,8 +346,8 @@ TEST_CASE("monotonic: what is still out at the end is no leak, and is waited for
     sim_node               node{{.on_report = sim_on_report::collect}};
     doubles::mishaps const told;
     {
-        monotonic  mr{sim_resource{}};
         sim_stream s;
+        monotonic  mr{sim_resource{}};
         busy(s, mr.allocate(s, 1_MiB), 1_MiB);
         mr.retire(s);
     }
@@ -376,8 +376,8 @@ TEST_CASE("monotonic: a foreign pointer, a stale one, and a second free are repo
 
 TEST_CASE("monotonic: a refusal has every number, and chunks that are too small go back first") {
     sim_node   node{{.capacity = 8_MiB}};
-    auto       mr = exactly(sim_resource{});
     sim_stream s;
+    auto       mr = exactly(sim_resource{});
     for (int i = 0; i < 8; ++i) { (void)mr.allocate(s, 1_MiB); }
     mr.reset();
     void* const p = mr.allocate(s, 5_MiB);
@@ -417,9 +417,9 @@ TEST_CASE("monotonic: one that moves takes its memory and its marks along") {
 }
 
 TEST_CASE("monotonic: what a capture used is not another's until the graphs are forgotten") {
-    sim_node node{{.on_report = sim_on_report::collect}};
-    auto mr = exactly(sim_resource{}, {.initial_size = 1_MiB, .max_size = 1_MiB, .graphs = true});
+    sim_node   node{{.on_report = sim_on_report::collect}};
     sim_stream s, other;
+    auto mr = exactly(sim_resource{}, {.initial_size = 1_MiB, .max_size = 1_MiB, .graphs = true});
     sim_graph::begin(s);
     void* const p = mr.allocate(s, 1_MiB);
     mr.reset();
@@ -436,9 +436,9 @@ TEST_CASE("monotonic: what a capture used is not another's until the graphs are 
 
 TEST_CASE(
     "monotonic: a capture keeps what it took and gave back on top, where its stream was before") {
-    sim_node node{{.on_report = sim_on_report::collect}};
-    auto mr = exactly(sim_resource{}, {.initial_size = 1_MiB, .max_size = 1_MiB, .graphs = true});
+    sim_node   node{{.on_report = sim_on_report::collect}};
     sim_stream s, other;
+    auto mr = exactly(sim_resource{}, {.initial_size = 1_MiB, .max_size = 1_MiB, .graphs = true});
     mr.deallocate(s, mr.allocate(s, 1_MiB), 1_MiB);
     sim_graph::begin(s);
     CHECK(mr.try_allocate(s, 1_KiB) == nullptr); // what the stream is not done with is no graph's
@@ -466,8 +466,8 @@ TEST_CASE(
     doubles::mishaps const told;
     pool_options const     one_event_each{
             .initial_size = 1_MiB, .max_size = 1_MiB, .events = event_policy::eager};
-    auto       mr = exactly(sim_resource{}, one_event_each);
     sim_stream other;
+    auto       mr = exactly(sim_resource{}, one_event_each);
     for (int i = 0; i < 3; ++i) {
         {
             sim_stream s;
@@ -490,8 +490,8 @@ TEST_CASE("monotonic: a block comes back without host memory, whoever else gave 
     for (std::uint64_t n = 1; n < 8; ++n) {
         doubles::mishaps const told;
         sim_node               node{{.on_report = sim_on_report::collect}};
-        auto                   mr = exactly(sim_resource{}, {.initial_size = 1_MiB});
         sim_stream             a, b, other;
+        auto                   mr = exactly(sim_resource{}, {.initial_size = 1_MiB});
         std::vector<void*>     blocks;
         auto const taker = [&](std::size_t i) { return (i / 2 % 2 == 0 ? a : b).view(); };
         for (std::size_t i = 0; i < 48; ++i) { blocks.push_back(mr.allocate(taker(i), 256)); }
@@ -512,9 +512,9 @@ TEST_CASE("monotonic: a block comes back without host memory, whoever else gave 
 }
 
 TEST_CASE("monotonic: what a capture gave back before others is kept when those come back later") {
-    sim_node node{{.on_report = sim_on_report::collect}};
+    sim_node   node{{.on_report = sim_on_report::collect}};
+    sim_stream s, other;
     auto mr = exactly(sim_resource{}, {.initial_size = 4_MiB, .max_size = 4_MiB, .graphs = true});
-    sim_stream  s, other;
     void* const before = mr.allocate(s, 1_MiB);
     sim_graph::begin(s);
     void* const p = mr.allocate(s, 1_MiB);
@@ -535,10 +535,10 @@ TEST_CASE("monotonic: what a capture gave back before others is kept when those 
 TEST_CASE("monotonic: what a capture gave back is kept, unwound before the graph is forgotten or "
           "after") {
     for (bool const unwound_first : {true, false}) {
-        sim_node node{{.on_report = sim_on_report::collect}};
-        auto     mr =
+        sim_node   node{{.on_report = sim_on_report::collect}};
+        sim_stream s, other;
+        auto       mr =
             exactly(sim_resource{}, {.initial_size = 2_MiB, .max_size = 2_MiB, .graphs = true});
-        sim_stream  s, other;
         auto const  start = mr.mark();
         void* const p     = mr.allocate(s, 1_MiB);
         (void)mr.allocate(s, 1_MiB);
@@ -558,10 +558,10 @@ TEST_CASE("monotonic: what a capture gave back is kept, unwound before the graph
 
 TEST_CASE("monotonic: what a graph uses stays its own when a later capture had it, or passed it") {
     for (std::size_t const alignment : {std::size_t{256}, std::size_t{1_MiB}}) {
-        sim_node node{{.on_report = sim_on_report::collect}};
-        auto     mr =
-            exactly(sim_resource{}, {.initial_size = 2_MiB, .max_size = 2_MiB, .graphs = true});
+        sim_node   node{{.on_report = sim_on_report::collect}};
         sim_stream s, other;
+        auto       mr =
+            exactly(sim_resource{}, {.initial_size = 2_MiB, .max_size = 2_MiB, .graphs = true});
         (void)mr.allocate(s, 1_KiB);
         sim_graph::begin(s);
         void* const p = mr.allocate(s, 1_KiB);
@@ -583,10 +583,10 @@ TEST_CASE("monotonic: what a graph uses stays its own when a later capture had i
 
 TEST_CASE("monotonic: what a stream uses beside its graphs is waited for when they are forgotten") {
     for (bool const lent : {true, false}) { // lent to `s`, or taken by it
-        sim_node node{{.on_report = sim_on_report::collect}};
-        auto     mr =
+        sim_node   node{{.on_report = sim_on_report::collect}};
+        sim_stream s, other;
+        auto       mr =
             exactly(sim_resource{}, {.initial_size = 3_MiB, .max_size = 3_MiB, .graphs = true});
-        sim_stream  s, other;
         void* const a = mr.allocate(lent ? other : s, 1_MiB);
         void* const b = mr.allocate(lent ? other : s, 1_MiB);
         (void)mr.allocate(other, 1_MiB);
@@ -621,10 +621,10 @@ TEST_CASE("monotonic: that captures are forgotten is told to the upstream") {
 
 TEST_CASE("monotonic: what waits for a stream that is being captured is not to be had meanwhile") {
     for (bool const graphs : {true, false}) {
-        sim_node node{{.on_report = sim_on_report::collect}};
-        auto     mr =
-            exactly(sim_resource{}, {.initial_size = 1_MiB, .max_size = 1_MiB, .graphs = graphs});
+        sim_node   node{{.on_report = sim_on_report::collect}};
         sim_stream s, other;
+        auto       mr =
+            exactly(sim_resource{}, {.initial_size = 1_MiB, .max_size = 1_MiB, .graphs = graphs});
         busy(s, mr.allocate(s, 1_MiB), 1_MiB);
         mr.reset();
         sim_graph::begin(s);

@@ -136,10 +136,10 @@ TEST_CASE(
     sim_node node{{.capacity = 1_GiB, .page = 256_KiB, .on_report = sim_on_report::collect}};
     for (bool const moving : {false, true}) {
         for (std::size_t const granules : {1, 2, 3, 5, 10}) {
+            sim_stream   s;
             paged_pool   mr{sim_virtual_resource{
                                 {.reserve = std::size_t{4} << 30, .handle_size = granules * 256_KiB}},
                             {.remap = moving}};
-            sim_stream   s;
             std::mt19937 random{7};
             struct {
                 void*       at        = nullptr;
@@ -210,8 +210,8 @@ TEST_CASE("a pool of pages within its limit moves them where others would have t
 TEST_CASE("a pool of pages moves none that a stream may still use") {
     sim_node node{doubles::small_pages(4096)};
     {
-        paged_pool  mr = pool_of_pages(remapping);
         sim_stream  worker, other;
+        paged_pool  mr   = pool_of_pages(remapping);
         void* const p    = mr.allocate(worker, several);
         void* const wall = mr.allocate(worker, several);
         busy(worker, p, several);
@@ -257,8 +257,8 @@ void same_again(paged_pool& mr, std::vector<sim_stream> const& streams, unsigned
 TEST_CASE("a pool of pages that sees the same again maps nothing any more, and waits for nobody") {
     sim_node node{doubles::small_pages(4096)};
     {
-        paged_pool mr = pool_of_pages(remapping);
         sim_stream s;
+        paged_pool mr   = pool_of_pages(remapping);
         auto const step = [&] { // a block from the pages of every other one
             void* p[8];
             for (void*& each : p) { busy(s, each = mr.allocate(s, several), several); }
@@ -500,8 +500,8 @@ TEST_CASE("a pool of pages counts right when a move fails half way") {
 TEST_CASE("a pool of pages does not make a captured stream wait, whatever the options say") {
     sim_node node{doubles::small_pages(4096)};
     {
-        paged_pool  mr = pool_of_pages();
         sim_stream  s, other;
+        paged_pool  mr   = pool_of_pages();
         void* const p    = mr.allocate_sync(4 * several);
         void* const wall = mr.allocate_sync(several);
         mr.deallocate_sync(p, 4 * several);
@@ -661,8 +661,8 @@ TEST_CASE("a pool of pages counts as free the memory that is there, and not the 
 TEST_CASE("a pool of pages counts what a host waits for when it has it, and not when memory comes "
           "beside it") {
     sim_node     node;
-    paged_pool   mr = pool_of_pages();
     sim_stream   s;
+    paged_pool   mr    = pool_of_pages();
     void* const  first = mr.allocate_sync(several);
     void*        same  = nullptr;
     void*        other = nullptr;

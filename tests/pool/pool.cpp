@@ -102,8 +102,8 @@ TEST_CASE("pool: whatever fails, nothing is lost") {
 TEST_CASE(
     "pool: a stream's own memory is its own again at once, without event, wait or host memory") {
     sim_node    node;
-    pool        mr{sim_resource{}};
     sim_stream  s;
+    pool        mr{sim_resource{}};
     void* const first = mr.allocate(s, 1_MiB);
     use(s, first, 1_MiB);
     mr.deallocate(s, first, 1_MiB);
@@ -122,10 +122,10 @@ TEST_CASE(
 
 TEST_CASE("pool: another stream waits for the one that freed, once, and the host does not") {
     sim_node    node;
-    auto        mr = tight(sim_resource{});
     sim_stream  a, b;
-    void* const p = mr.allocate(a, 1_MiB);
-    void* const q = mr.allocate(a, 1_MiB);
+    auto        mr = tight(sim_resource{});
+    void* const p  = mr.allocate(a, 1_MiB);
+    void* const q  = mr.allocate(a, 1_MiB);
     use(a, p, 1_MiB);
     mr.deallocate(a, p, 1_MiB);
     mr.deallocate(a, q, 1_MiB);
@@ -145,9 +145,9 @@ TEST_CASE("pool: another stream waits for the one that freed, once, and the host
 
 TEST_CASE("pool: what is done by the time it is asked for makes no dependency") {
     sim_node    node;
-    auto        mr = tight(sim_resource{});
     sim_stream  a, b;
-    void* const p = mr.allocate(a, 1_MiB);
+    auto        mr = tight(sim_resource{});
+    void* const p  = mr.allocate(a, 1_MiB);
     use(a, p, 1_MiB);
     mr.deallocate(a, p, 1_MiB);
     a.synchronize();
@@ -159,8 +159,8 @@ TEST_CASE("pool: what is done by the time it is asked for makes no dependency") 
 
 TEST_CASE("pool: the part of a block that nobody used waits for nobody") {
     sim_node    node;
-    pool        mr{sim_resource{}, {.initial_size = 4_MiB}};
     sim_stream  a, b;
+    pool        mr{sim_resource{}, {.initial_size = 4_MiB}};
     void* const p = mr.allocate(a, 1_MiB);
     use(a, p, 1_MiB);
     mr.deallocate(a, p, 1_MiB); // joins with the three clean ones
@@ -175,8 +175,8 @@ TEST_CASE("pool: the part of a block that nobody used waits for nobody") {
 
 TEST_CASE("pool: blocks freed on several streams join, and a large one waits for all of them") {
     sim_node   node{{.on_report = sim_on_report::collect}};
-    pool       mr{sim_resource{}, {.initial_size = 4_MiB, .max_size = 4_MiB}};
     sim_stream streams[4], last;
+    pool       mr{sim_resource{}, {.initial_size = 4_MiB, .max_size = 4_MiB}};
     void*      blocks[4];
     for (int i = 0; i < 4; ++i) {
         blocks[i] = mr.allocate(streams[i], 1_MiB);
@@ -193,8 +193,8 @@ TEST_CASE("pool: blocks freed on several streams join, and a large one waits for
 
 TEST_CASE("pool: pieces of more streams than a block remembers join when the streams are done") {
     sim_node   node{{.on_report = sim_on_report::collect}};
-    pool       mr{sim_resource{}, {.initial_size = 16_MiB, .max_size = 16_MiB}};
     sim_stream streams[16], last;
+    pool       mr{sim_resource{}, {.initial_size = 16_MiB, .max_size = 16_MiB}};
     void*      blocks[16];
     for (int i = 0; i < 16; ++i) {
         blocks[i] = mr.allocate(streams[i], 1_MiB);
@@ -210,9 +210,9 @@ TEST_CASE("pool: pieces of more streams than a block remembers join when the str
 
 TEST_CASE("pool: memory for at once is waited for on the host") {
     sim_node    node{{.on_report = sim_on_report::collect}};
-    auto        mr = tight(sim_resource{});
     sim_stream  a;
-    void* const p = mr.allocate(a, 1_MiB);
+    auto        mr = tight(sim_resource{});
+    void* const p  = mr.allocate(a, 1_MiB);
     use(a, p, 1_MiB, 5ms);
     mr.deallocate(a, p, 1_MiB);
     auto const  before = node.now();
@@ -229,10 +229,10 @@ TEST_CASE("pool: memory for at once is waited for on the host") {
 
 TEST_CASE("pool: with eager events a wait is for the free and not for what came after it") {
     sim_node    node{{.compute_slots = 2}};
-    auto        mr = tight(sim_resource{}, {.events = event_policy::eager});
     sim_stream  a, b;
-    void* const p = mr.allocate(a, 1_MiB);
-    void* const q = mr.allocate_sync(1_MiB);
+    auto        mr = tight(sim_resource{}, {.events = event_policy::eager});
+    void* const p  = mr.allocate(a, 1_MiB);
+    void* const q  = mr.allocate_sync(1_MiB);
     use(a, p, 1_MiB, 1ms);
     mr.deallocate(a, p, 1_MiB);
     use(a, q, 1_MiB, 100ms); // later on the same stream
@@ -298,10 +298,10 @@ TEST_CASE("pool: a stream that ends without being retired is reported, and its d
 
 TEST_CASE("pool: idle chunks go back before it says no, and so does what waits in them") {
     sim_node    node{{.capacity = 8_MiB, .on_report = sim_on_report::collect}};
-    auto        mr = tight(sim_resource{});
     sim_stream  a, b;
-    void* const p = mr.allocate(a, 4_MiB);
-    void* const q = mr.allocate(a, 4_MiB);
+    auto        mr = tight(sim_resource{});
+    void* const p  = mr.allocate(a, 4_MiB);
+    void* const q  = mr.allocate(a, 4_MiB);
     use(a, p, 4_MiB);
     use(a, q, 4_MiB);
     mr.deallocate(a, p, 4_MiB);
@@ -315,10 +315,10 @@ TEST_CASE("pool: idle chunks go back before it says no, and so does what waits i
 
 TEST_CASE("pool: a refusal has every number") {
     sim_node    node{{.capacity = 8_MiB, .on_report = sim_on_report::collect}};
-    auto        mr = tight(sim_resource{});
     sim_stream  s;
-    void* const p = mr.allocate(s, 3_MiB);
-    void* const q = mr.allocate(s, 2_MiB);
+    auto        mr = tight(sim_resource{});
+    void* const p  = mr.allocate(s, 3_MiB);
+    void* const q  = mr.allocate(s, 2_MiB);
     mr.deallocate(s, q, 2_MiB);
     try {
         (void)mr.allocate(s, 5_MiB + 1, 512);
@@ -361,8 +361,8 @@ TEST_CASE(
 
 TEST_CASE("pool: trim gives back all but what is live, and keeps what it is asked to keep") {
     sim_node   node;
-    auto       mr = tight(sim_resource{});
     sim_stream s;
+    auto       mr = tight(sim_resource{});
     void*      blocks[8];
     for (auto& p : blocks) { p = mr.allocate(s, 1_MiB); }
     for (auto* const p : blocks) { use(s, p, 1_MiB); }
@@ -402,8 +402,8 @@ TEST_CASE(
 TEST_CASE("pool: try_deallocate takes what is out from here, and says no to the rest") {
     sim_node               node;
     doubles::mishaps const told;
-    auto                   mr = tight(sim_resource{});
     sim_stream             s;
+    auto                   mr      = tight(sim_resource{});
     int                    foreign = 0;
     void* const            p       = mr.allocate(s, 1000);
     CHECK_FALSE(mr.try_deallocate(s, &foreign, 4));
@@ -423,12 +423,12 @@ TEST_CASE("pool: try_deallocate takes what is out from here, and says no to the 
 
 TEST_CASE("pool: trim_ready gives back what nobody uses any more, and waits for none") {
     sim_node    node{{.compute_slots = 2, .on_report = sim_on_report::collect}};
-    auto        mr = tight(pool{sim_resource{}}); // the device itself would wait to free
     sim_stream  a, b;
-    void* const p = mr.allocate(a, 1_MiB);
-    void* const q = mr.allocate(a, 2_MiB);
-    void* const r = mr.allocate(b, 4_MiB);
-    void* const t = mr.allocate(b, 8_MiB);
+    auto        mr = tight(pool{sim_resource{}}); // the device itself would wait to free
+    void* const p  = mr.allocate(a, 1_MiB);
+    void* const q  = mr.allocate(a, 2_MiB);
+    void* const r  = mr.allocate(b, 4_MiB);
+    void* const t  = mr.allocate(b, 8_MiB);
     use(a, p, 1_MiB, 5ms);
     use(a, q, 2_MiB, 5ms);
     use(b, r, 4_MiB, 1ms);
@@ -451,8 +451,8 @@ TEST_CASE("pool: what is out when it ends is reported, and its chunks go back al
     sim_node               node;
     doubles::mishaps const told;
     {
-        pool       mr{sim_resource{}};
         sim_stream s;
+        pool       mr{sim_resource{}};
         use(s, mr.allocate(s, 1_MiB), 1_MiB);
     }
     CHECK(told.count(mishap::leak) == 1);
@@ -479,8 +479,8 @@ TEST_CASE("pool: a pool that moves takes its blocks along, and the old one is em
 
 TEST_CASE("pool: a wait of the host counts, and one that fails leaves the figures as they were") {
     sim_node   node{{.capacity = 100_MiB}};
-    pool       mr{sim_resource{}, {.max_size = 64_MiB}};
     sim_stream s;
+    pool       mr{sim_resource{}, {.max_size = 64_MiB}};
     void*      p = mr.allocate(s, 64_MiB);
     sim_launch(s, {.name = "kernel", .writes = {{p, 64_MiB}}, .duration = 5ms});
     mr.deallocate(s, p, 64_MiB);
@@ -532,8 +532,8 @@ TEST_CASE("pool: where the upstream refuses a large chunk, a smaller one does") 
 
 TEST_CASE("pool: what a capture frees is not another's until the graphs are forgotten") {
     sim_node   node{{.on_report = sim_on_report::collect}};
-    pool       mr{sim_resource{}, {.initial_size = 2_MiB, .max_size = 2_MiB, .graphs = true}};
     sim_stream s, other;
+    pool       mr{sim_resource{}, {.initial_size = 2_MiB, .max_size = 2_MiB, .graphs = true}};
     sim_graph::begin(s);
     void* const p = mr.allocate(s, 2_MiB);
     mr.deallocate(s, p, 2_MiB);
@@ -552,8 +552,8 @@ TEST_CASE("pool: what a capture frees is not another's until the graphs are forg
 TEST_CASE("pool: what is used beside memory of a graph is waited for when that is forgotten") {
     for (bool const graph_first : {true, false}) {
         sim_node    node{{.on_report = sim_on_report::collect}};
-        pool        mr{sim_resource{}, {.initial_size = 2_MiB, .max_size = 2_MiB, .graphs = true}};
         sim_stream  s, other;
+        pool        mr{sim_resource{}, {.initial_size = 2_MiB, .max_size = 2_MiB, .graphs = true}};
         void* const a = mr.allocate(s, 1_MiB);
         void* const b = mr.allocate(s, 1_MiB); // its neighbour
         use(s, a, 1_MiB);
@@ -578,8 +578,8 @@ TEST_CASE("pool: what is used beside memory of a graph is waited for when that i
 TEST_CASE("pool: what a stream used before a capture can be had when it ends, after a wait") {
     for (bool const forgets : {false, true}) {
         sim_node   node{{.on_report = sim_on_report::collect}};
-        pool       mr{sim_resource{}, {.initial_size = 2_MiB, .max_size = 2_MiB, .graphs = true}};
         sim_stream s, other;
+        pool       mr{sim_resource{}, {.initial_size = 2_MiB, .max_size = 2_MiB, .graphs = true}};
         void*      p = mr.allocate(s, 2_MiB);
         use(s, p, 2_MiB);
         mr.deallocate(s, p, 2_MiB);
@@ -601,8 +601,8 @@ TEST_CASE("pool: what a stream used before a capture can be had when it ends, af
 TEST_CASE("pool: what a graph keeps it keeps when a later capture's block comes back outside") {
     for (int const how : {0, 1, 2, 3}) {
         sim_node   node{{.on_report = sim_on_report::collect}};
-        pool       mr{sim_resource{}, {.initial_size = 4_MiB, .max_size = 4_MiB, .graphs = true}};
         sim_stream s, other, third;
+        pool       mr{sim_resource{}, {.initial_size = 4_MiB, .max_size = 4_MiB, .graphs = true}};
         sim_graph::begin(s);
         void* p = mr.allocate(s, 2_MiB);
         mr.deallocate(s, p, 2_MiB);
@@ -643,8 +643,8 @@ TEST_CASE("pool: what a graph keeps it keeps when a later capture's block comes 
 
 TEST_CASE("pool: who uses a graph's memory outside of captures is waited for when that ends") {
     sim_node   node{{.on_report = sim_on_report::collect}};
-    pool       mr{sim_resource{}, {.initial_size = 2_MiB, .max_size = 2_MiB, .graphs = true}};
     sim_stream s, other, third;
+    pool       mr{sim_resource{}, {.initial_size = 2_MiB, .max_size = 2_MiB, .graphs = true}};
     sim_graph::begin(s);
     void* p = mr.allocate(s, 2_MiB);
     mr.deallocate(s, p, 2_MiB);
@@ -684,8 +684,8 @@ TEST_CASE("pool: whatever it does, a capture goes on") {
 
 TEST_CASE("pool: a capture has nothing that its stream freed before it began") {
     sim_node   node;
-    pool       mr{sim_resource{}, {.initial_size = 6_MiB, .max_size = 6_MiB, .graphs = true}};
     sim_stream s;
+    pool       mr{sim_resource{}, {.initial_size = 6_MiB, .max_size = 6_MiB, .graphs = true}};
     void*      p    = mr.allocate(s, 2_MiB);
     void*      next = mr.allocate(s, 1_MiB);
     use(s, p, 2_MiB);
@@ -700,10 +700,10 @@ TEST_CASE("pool: a capture has nothing that its stream freed before it began") {
 
 TEST_CASE("pool: a stream that is captured neither asks how far others are nor waits for them") {
     sim_node   node;
+    sim_stream s, other;
     pool       mr{sim_resource{},
                   {.max_size = 4_MiB, .events = event_policy::eager, .graphs = true},
             fixed_growth{.step = 2_MiB}};
-    sim_stream s, other;
     void*      p = mr.allocate(other, 2_MiB);
     use(other, p, 2_MiB);
     mr.deallocate(other, p, 2_MiB);
@@ -721,8 +721,8 @@ TEST_CASE("pool: a stream that is captured neither asks how far others are nor w
 
 TEST_CASE("pool: a stream that is captured waits for nobody, also where graphs were not expected") {
     sim_node   node;
-    pool       mr{sim_resource{}, {.max_size = 4_MiB}, fixed_growth{.step = 2_MiB}};
     sim_stream s, other;
+    pool       mr{sim_resource{}, {.max_size = 4_MiB}, fixed_growth{.step = 2_MiB}};
     void*      p = mr.allocate(other, 2_MiB);
     use(other, p, 2_MiB);
     mr.deallocate(other, p, 2_MiB);
@@ -790,9 +790,9 @@ TEST_CASE(
 
 TEST_CASE("pool: to grow past what it ever held, nobody is waited for") {
     sim_node    node{{.on_report = sim_on_report::collect}};
-    auto        mr = tight(sim_resource{});
     sim_stream  a, b;
-    void* const p = mr.allocate(a, 2_MiB);
+    auto        mr = tight(sim_resource{});
+    void* const p  = mr.allocate(a, 2_MiB);
     use(a, p, 2_MiB);
     mr.deallocate(a, p, 2_MiB);
     void* const q = mr.allocate(b, 3_MiB); // the idle chunk is still in use
@@ -808,8 +808,8 @@ TEST_CASE("pool: to grow past what it ever held, nobody is waited for") {
 
 TEST_CASE("pool: to hold no more than it ever did, no more idle chunks go back than must") {
     sim_node   node;
-    auto       mr = tight(sim_resource{});
     sim_stream s;
+    auto       mr = tight(sim_resource{});
     void*      out[3];
     for (auto& p : out) { p = mr.allocate(s, 4_MiB); }
     for (void* const p : out) { mr.deallocate(s, p, 4_MiB); }
@@ -821,8 +821,8 @@ TEST_CASE("pool: to hold no more than it ever did, no more idle chunks go back t
 
 TEST_CASE("pool: a large block is not cut while a tighter one of another stream may be done") {
     sim_node    node{{.on_report = sim_on_report::collect}};
-    auto        mr = tight(sim_resource{});
     sim_stream  a, b;
+    auto        mr      = tight(sim_resource{});
     void* const tighter = mr.allocate(a, 4_MiB);
     void* const large   = mr.allocate(b, 16_MiB);
     mr.deallocate(a, tighter, 4_MiB);
@@ -845,8 +845,8 @@ TEST_CASE("pool: a large block is not cut while a tighter one of another stream 
 
 TEST_CASE("pool: a captured stream does not ask about a tighter block") {
     sim_node    node;
-    auto        mr = tight(sim_resource{});
     sim_stream  a, b;
+    auto        mr      = tight(sim_resource{});
     void* const tighter = mr.allocate(a, 4_MiB);
     void* const large   = mr.allocate(b, 16_MiB);
     mr.deallocate(a, tighter, 4_MiB);
@@ -861,8 +861,8 @@ TEST_CASE("pool: a captured stream does not ask about a tighter block") {
 
 TEST_CASE("pool: before it grows, several streams are asked how far they are") {
     sim_node   node;
-    auto       mr = tight(sim_resource{}, {.initial_size = 4_MiB});
     sim_stream streams[16], last;
+    auto       mr = tight(sim_resource{}, {.initial_size = 4_MiB});
     void*      pieces[16];
     for (int i = 0; i < 16; ++i) { pieces[i] = mr.allocate(streams[i], 256_KiB); }
     for (int i = 0; i < 16; ++i) { mr.deallocate(streams[i], pieces[i], 256_KiB); }
@@ -874,8 +874,8 @@ TEST_CASE("pool: before it grows, several streams are asked how far they are") {
 
 TEST_CASE("pool: up to an eighth more than was ever out no chunk goes back for another") {
     sim_node   node;
-    auto       mr = tight(sim_resource{});
     sim_stream s;
+    auto       mr = tight(sim_resource{});
     void*      out[12];
     for (auto& p : out) { p = mr.allocate(s, 4_MiB); }
     mr.deallocate(s, out[0], 4_MiB);
@@ -893,9 +893,9 @@ TEST_CASE("pool: up to an eighth more than was ever out no chunk goes back for a
 
 TEST_CASE("pool: before it says no it looks among the pieces of small blocks, joined when done") {
     sim_node    node;
+    sim_stream  streams[24], last;
     pool        mr{sim_resource{}, {.max_size = 4_MiB}, fixed_growth{.step = 4_MiB}};
     void* const small = mr.allocate_sync(256);
-    sim_stream  streams[24], last;
     void*       pieces[24];
     for (int i = 0; i < 24; ++i) {
         pieces[i] = mr.allocate(streams[i], 128_KiB);
@@ -982,8 +982,8 @@ TEST_CASE("pool: it tells how much of it is of no use, and how high it rose in a
 
 TEST_CASE("pool: a wait that fails loses no memory, though others used up the notes meanwhile") {
     sim_node           node{{.on_report = sim_on_report::collect}};
-    pool               mr{sim_resource{}, {.initial_size = 4_MiB, .max_size = 4_MiB}};
     sim_stream         a, b;
+    pool               mr{sim_resource{}, {.initial_size = 4_MiB, .max_size = 4_MiB}};
     void* const        first  = mr.allocate_sync(1536_KiB);
     void* const        second = mr.allocate_sync(1536_KiB);
     std::vector<void*> pieces; // of four: of a, in between, of b, and what keeps them apart
@@ -1041,8 +1041,8 @@ TEST_CASE("pool: a stream that is captured has what is free among blocks of othe
 
 TEST_CASE("pool: chunks in more pieces than could be joined go back once the streams are done") {
     sim_node   node{{.on_report = sim_on_report::collect}};
-    pool       mr{sim_resource{}, {.initial_size = 16_MiB, .max_size = 20_MiB}};
     sim_stream streams[16], last;
+    pool       mr{sim_resource{}, {.initial_size = 16_MiB, .max_size = 20_MiB}};
     void*      blocks[16];
     for (int i = 0; i < 16; ++i) {
         blocks[i] = mr.allocate(streams[i], 1_MiB);

@@ -95,8 +95,8 @@ TEST_CASE("slab: whatever fails, nothing is lost") {
 TEST_CASE(
     "slab: a stream's own memory is its own again at once, without event, wait or host memory") {
     sim_node    node;
-    slab        mr{sim_resource{}, 1_MiB};
     sim_stream  s;
+    slab        mr{sim_resource{}, 1_MiB};
     void* const first = mr.allocate(s, 1_MiB);
     busy(s, first, 1_MiB);
     mr.deallocate(s, first, 1_MiB);
@@ -117,8 +117,8 @@ TEST_CASE(
 
 TEST_CASE("slab: another stream waits for the one that freed, once, and the host does not") {
     sim_node   node{{.on_report = sim_on_report::collect}};
-    slab       mr{sim_resource{}, 1_MiB, {.initial_size = 8_MiB, .max_size = 8_MiB}};
     sim_stream a, b;
+    slab       mr{sim_resource{}, 1_MiB, {.initial_size = 8_MiB, .max_size = 8_MiB}};
     void*      blocks[8];
     for (auto& p : blocks) { p = mr.allocate(a, 1_MiB); }
     for (auto* const p : blocks) { busy(a, p, 1_MiB, 1ms); }
@@ -135,10 +135,10 @@ TEST_CASE("slab: another stream waits for the one that freed, once, and the host
 
 TEST_CASE("slab: what is done by the time it is asked for makes no dependency") {
     sim_node    node{{.compute_slots = 2}};
+    sim_stream  a, b, c;
     slab        mr{sim_resource{},
             1_MiB,
                    {.initial_size = 2_MiB, .max_size = 2_MiB, .events = event_policy::eager}};
-    sim_stream  a, b, c;
     void* const p = mr.allocate(a, 1_MiB);
     void* const q = mr.allocate(b, 1_MiB);
     busy(a, p, 1_MiB, 50ms);
@@ -154,8 +154,8 @@ TEST_CASE("slab: what is done by the time it is asked for makes no dependency") 
 
 TEST_CASE("slab: memory that another still uses is waited for before more is taken") {
     sim_node    node{{.on_report = sim_on_report::collect}};
-    slab        mr{sim_resource{}, 8_MiB}; // a chunk holds one
     sim_stream  a, b;
+    slab        mr{sim_resource{}, 8_MiB}; // a chunk holds one
     void* const p = mr.allocate(a, 8_MiB);
     busy(a, p, 8_MiB);
     mr.deallocate(a, p, 8_MiB);
@@ -202,8 +202,8 @@ TEST_CASE("slab: a stream that is retired may end, and one that ends without it 
 
 TEST_CASE("slab: chunks grow with what is held, and go back when all their blocks are") {
     sim_node   node{{.capacity = 1_GiB, .on_report = sim_on_report::collect}};
-    slab       mr{sim_resource{}, 64_KiB};
     sim_stream s;
+    slab       mr{sim_resource{}, 64_KiB};
     void*      blocks[64];
     for (auto& p : blocks) { p = mr.allocate(s, 64_KiB); }
     CHECK(mr.usage().reserved == 4_MiB); // 1 + 1 + 2 + 4 + ... blocks
@@ -253,8 +253,8 @@ TEST_CASE("slab: what is larger than a block is refused, and the refusal says so
 
 TEST_CASE("slab: a refusal has every number") {
     sim_node    node{{.capacity = 8_MiB}};
-    slab        mr{sim_resource{}, 3_MiB, {.max_size = 7_MiB}};
     sim_stream  s;
+    slab        mr{sim_resource{}, 3_MiB, {.max_size = 7_MiB}};
     void* const p = mr.allocate(s, 3_MiB);
     void* const q = mr.allocate(s, 2_MiB);
     try {
@@ -300,8 +300,8 @@ TEST_CASE("slab: what is out when it ends is reported, and its chunks go back al
     sim_node               node;
     doubles::mishaps const told;
     {
-        slab       mr{sim_resource{}, 1_MiB};
         sim_stream s;
+        slab       mr{sim_resource{}, 1_MiB};
         busy(s, mr.allocate(s, 1_MiB), 1_MiB);
     }
     CHECK(told.count(mishap::leak) == 1);
@@ -327,13 +327,13 @@ TEST_CASE("slab: one that moves takes its blocks along") {
 TEST_CASE("slab: what a capture frees is not another's until the graphs are forgotten") {
     for (bool const graphs : {true, false}) {
         sim_node   node{{.on_report = sim_on_report::collect}};
+        sim_stream s, other;
         slab       mr{sim_resource{},
                 1_MiB,
                       {.initial_size = 1_MiB,
                        .max_size     = 1_MiB,
                        .events       = graphs ? event_policy::lazy : event_policy::eager,
                        .graphs       = graphs}};
-        sim_stream s, other;
         sim_graph::begin(s);
         void* const p = mr.allocate(s, 1_MiB);
         mr.deallocate(s, p, 1_MiB);
@@ -354,9 +354,9 @@ TEST_CASE("slab: what a capture frees is not another's until the graphs are forg
 }
 
 TEST_CASE("slab: what is used beside memory of a graph is waited for when that is forgotten") {
-    sim_node node{{.on_report = sim_on_report::collect}};
-    slab     mr{sim_resource{}, 1_MiB, {.initial_size = 2_MiB, .max_size = 2_MiB, .graphs = true}};
-    sim_stream  s, other;
+    sim_node   node{{.on_report = sim_on_report::collect}};
+    sim_stream s, other;
+    slab mr{sim_resource{}, 1_MiB, {.initial_size = 2_MiB, .max_size = 2_MiB, .graphs = true}};
     void* const a = mr.allocate(s, 1_MiB);
     void* const b = mr.allocate(s, 1_MiB);
     busy(s, a, 1_MiB);
@@ -398,11 +398,11 @@ TEST_CASE("slab: that captures are forgotten is told to the upstream") {
 
 TEST_CASE("slab: what waits for a stream that is being captured is not to be had meanwhile") {
     for (bool const graphs : {true, false}) {
-        sim_node node{{.on_report = sim_on_report::collect}};
-        slab     mr{
-            sim_resource{}, 1_MiB, {.initial_size = 1_MiB, .max_size = 1_MiB, .graphs = graphs}};
+        sim_node   node{{.on_report = sim_on_report::collect}};
         sim_stream s, other;
-        void*      p = mr.allocate(s, 1_MiB);
+        slab       mr{
+            sim_resource{}, 1_MiB, {.initial_size = 1_MiB, .max_size = 1_MiB, .graphs = graphs}};
+        void* p = mr.allocate(s, 1_MiB);
         busy(s, p, 1_MiB);
         mr.deallocate(s, p, 1_MiB);
         sim_graph::begin(s);

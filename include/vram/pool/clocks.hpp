@@ -231,6 +231,15 @@ public:
     void settle_devices() noexcept {
         for (clock* each : slots_) { settle(each->device()); }
     }
+    /// Waits for whoever used memory that comes back on a stream that no clock can be had for: for
+    /// the stream, or where it is dead for devices.
+    void settle_user(stream s) noexcept {
+        try {
+            return Platform::synchronize(s);
+        } catch (...) { report_error({.kind = mishap::platform_error}); }
+        settle_devices();
+        settle(Platform::current_device());
+    }
     /// Waits for a stream or a device where nothing may be thrown.
     template <class What>
     static void settle(What const& what) noexcept {

@@ -15,6 +15,7 @@
 
 #include <cstddef> // size_t
 #include <cstdint> // uintptr_t, uint64_t
+#include <new>     // bad_alloc
 #include <utility> // move
 
 namespace vram {
@@ -258,7 +259,7 @@ private:
             }
         } catch (...) {
             report_error({.kind = mishap::platform_error, .pointer = p, .bytes = bytes});
-            clocks<Platform>::settle(*on);
+            clocks_.settle_user(*on);
         }
         if (!own) { r.freed += bytes; }
     }
@@ -288,11 +289,18 @@ private:
                     out = used_by(r.user);
                     return true;
                 }
-                if (!(r.user == stream{})) { report_error({.kind = mishap::dead_stream}); }
-            } catch (...) { report_error({.kind = mishap::platform_error}); }
+                dead(r);
+            } catch (std::bad_alloc const&) { // it may well live
+                report_error({.kind = mishap::platform_error});
+            } catch (...) { dead(r); }
             clocks_.settle_devices();
             return false;
         };
+    }
+
+    /// The stream of a run has gone, or its name is another's. That of the default stream may be.
+    static void dead(run const& r) noexcept {
+        if (!(r.user == stream{})) { report_error({.kind = mishap::dead_stream}); }
     }
 
     event_policy     events_;

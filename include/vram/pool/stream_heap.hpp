@@ -478,8 +478,8 @@ protected:
         (void)all.merge(tags{{b->address, b->end(), epoch, slot}}, settled()); // two have room
         heaps_.of(*b).hold(b, all);
     }
-    /// Notes who holds a block that is freed on `s`. Where it can be nobody, the stream is waited
-    /// for, and the answer is false.
+    /// Notes who holds a block that is freed on `s`. Where that cannot be noted, it is waited for,
+    /// and the answer is false.
     bool freed_on(stream s, block* b) noexcept {
         try {
             clock& c = clocks_.of(s);
@@ -491,7 +491,7 @@ protected:
             if (events_ == event_policy::eager) { c.try_record(); }
             return true;
         } catch (...) { report_error({.kind = mishap::platform_error, .pointer = b->pointer()}); }
-        clocks<Platform>::settle(s);
+        clocks_.settle_user(s);
         return false;
     }
 

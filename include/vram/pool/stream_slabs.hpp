@@ -76,7 +76,7 @@ public:
             if (eager) { c.try_record(); }
             return;
         } catch (...) { report_error({.kind = mishap::platform_error, .pointer = n->address}); }
-        clocks<Platform>::settle(*on);
+        clocks_.settle_user(*on);
         give_unused(heap, n);
     }
 

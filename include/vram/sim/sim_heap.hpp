@@ -67,7 +67,7 @@ public:
         std::size_t const counted = round(bytes);
         if (m_.at(pool.device).lost) { call_.admit(); }
         if (refused()) { return refuse(pool.device, bytes); }
-        m_.follow(s, *call_.host);
+        m_.follow(s, *call_.host, call_.where);
         if (!make_room(pool, s, counted)) { return refuse(pool.device, bytes); }
         surplus const    back{m_, pool};
         sim_block* const block =
@@ -86,7 +86,7 @@ public:
     /// instead.
     bool free(std::shared_ptr<sim_pool> const& pool, sim_stream_state& s, void* p,
               std::size_t bytes) {
-        m_.follow(s, *call_.host);
+        m_.follow(s, *call_.host, call_.where);
         sim_event_of const who   = stream_step("free", s);
         sim_block* const   block = find(sim_kind::device_async, pool->device, p, bytes, who);
         if (block == nullptr) { return false; }

@@ -71,7 +71,6 @@ public:
         s.machine  = this;
         s.id       = next_id.fetch_add(1, std::memory_order_relaxed);
         s.device   = device;
-        s.alive    = true;
         s.blocking = blocking;
         s.tail     = {};
         s.waits.clear();
@@ -91,7 +90,7 @@ public:
         if (s.blocking) { leave_behind(s, d.blocking_orphans, d.blocking_orphans_know); }
         checker.retire(s.slot, s.count);
         std::erase(d.streams, &s);
-        s.alive = false;
+        s.id = 0;
         if (s.capture) {
             s.capture->broken = true;
             if (s.capture->origin == &s) { std::erase(captures, s.capture.get()); }
@@ -128,8 +127,10 @@ public:
         h.knows.join(then);
         h.advance();
     }
-    /// The stream's next work comes after what the host knows now.
-    void follow(sim_stream_state& s, sim_host const& h) {
+    /// The stream's next work comes after what the host knows now. Throws where it was destroyed.
+    void follow(sim_stream_state& s, sim_host const& h,
+                std::source_location where = std::source_location::current()) {
+        if (s.id == 0) { throw sim_error{sim_status::invalid_handle, where}; }
         if (!checker.on().races || s.knows.knows(h.slot, h.knows[h.slot])) { return; }
         s.knows.join(h.knows);
         s.count = s.knows.advance(s.slot);

@@ -28,7 +28,7 @@ public:
             s.capture_deps.assign(1, s.capture->nodes.size() - 1);
             return nullptr;
         }
-        m_.follow(s, *call_.host);
+        m_.follow(s, *call_.host, call_.where);
         if (call_.fault) {
             task.duration += call_.fault->slow;
             task.fails = call_.fault->later;
@@ -54,7 +54,7 @@ public:
             e.recorded = true;
             return;
         }
-        m_.follow(s, *call_.host);
+        m_.follow(s, *call_.host, call_.where);
         if (e.timed || has_loose_ends(s)) {
             sim_operation& op = m_.schedule.make({.name = "event", .device = s.device},
                                                  call_.host->clock, s.id.load());
@@ -86,7 +86,7 @@ public:
     void wait(sim_stream_state& s, sim_event_state const& e) {
         if (!e.recorded) { return; } // a wait before any record is no wait
         if (e.capture || s.capture) { return wait_captured(s, e); }
-        m_.follow(s, *call_.host);
+        m_.follow(s, *call_.host, call_.where);
         if (s.legacy) { ++s.work; } // it holds what blocking streams are given next, too
         if (e.place.pending()) {
             if (s.waits.size() >= 16) {

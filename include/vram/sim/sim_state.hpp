@@ -40,11 +40,10 @@ struct sim_graph_state {
 /// A stream. The object is used again for a new stream at once; the id never is.
 struct sim_stream_state {
     sim_machine*               machine = nullptr;
-    std::atomic<std::uint64_t> id{0};
-    int                        device = 0;
-    bool                       alive  = false;
-    bool blocking                     = false; ///< takes part in the legacy default stream's order
-    bool legacy                       = false; ///< is the legacy default stream
+    std::atomic<std::uint64_t> id{0}; ///< 0: destroyed
+    int                        device   = 0;
+    bool                       blocking = false; ///< is in order with the legacy default stream
+    bool                       legacy   = false; ///< is the legacy default stream
 
     sim_moment              tail;            ///< its last operation
     std::vector<sim_moment> waits;           ///< what its next operation must wait for besides

@@ -48,7 +48,13 @@ public:
         return sim_stream_view{mine};
     }
 
-    [[nodiscard]] std::uint64_t id() const { return state().id.load(std::memory_order_relaxed); }
+    /// Never that of another stream; one that was destroyed has none and throws.
+    [[nodiscard]] std::uint64_t
+    id(std::source_location where = std::source_location::current()) const {
+        std::uint64_t const id = state().id.load(std::memory_order_relaxed);
+        if (id == 0) { throw sim_error{sim_status::invalid_handle, where}; }
+        return id;
+    }
     [[nodiscard]] sim_device    device() const {
         sim_stream_state& s = state();
         return {*s.machine, s.device};

@@ -43,7 +43,7 @@ public:
         call_.admit();
         if (s.capture) { break_capture(s); }
         call_.unsafe();
-        m_.follow(s, *call_.host);
+        m_.follow(s, *call_.host, call_.where);
         waiting const                 figure{m_, *call_.host, s.device};
         sim_moment const              tail = s.tail;
         std::vector<sim_moment> const rest = s.waits;
@@ -73,7 +73,7 @@ public:
         vector_clock      then = d.orphans_know;
         for (sim_stream_state* const s : d.streams) {
             if (s->capture) { break_capture(*s); }
-            m_.follow(*s, *call_.host);
+            m_.follow(*s, *call_.host, call_.where);
             then.join(s->knows);
         }
         wait_idle(device);
@@ -101,7 +101,7 @@ public:
         if (s.capture) { break_capture(s); }
         call_.unsafe();
         ++m_.schedule.figures(s.device).queries;
-        m_.follow(s, *call_.host);
+        m_.follow(s, *call_.host, call_.where);
         reach();
         bool pending = s.tail.pending();
         for (sim_moment const& m : s.waits) { pending = pending || m.pending(); }

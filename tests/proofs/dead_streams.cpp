@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "../laws/dead_streams.hpp"
+
+#include <vram/vram.hpp>
+
+#include <doctest/doctest.h>
+
+using namespace vram;
+
+TEST_CASE("every pool: a stream that died is told when it matters, and takes no memory with it") {
+    SUBCASE("pool") {
+        laws::dead_streams([](event_policy events) {
+            return pool{sim_resource{}, {.max_size = 1_MiB, .events = events}, exact_growth{}};
+        });
+    }
+    SUBCASE("pool over virtual memory") {
+        for (bool const remap : {false, true}) {
+            laws::dead_streams(
+                [=](event_policy events) {
+                    return pool{sim_virtual_resource{{.handle_size = 2_MiB}},
+                                {.max_size = 2_MiB, .events = events, .remap = remap}};
+                },
+                2_MiB);
+        }
+    }
+    SUBCASE("arena") {
+        for (arena_key const key : {arena_key::thread, arena_key::stream}) {
+            laws::dead_streams([=](event_policy events) {
+                return arena{
+                    pool{sim_resource{}, {.max_size = 1_MiB, .events = events}, exact_growth{}},
+                    {.count = 1, .key = key, .events = events}};
+            });
+        }
+    }
+    SUBCASE("slab") {
+        laws::dead_streams([](event_policy events) {
+            return slab{sim_resource{}, 1_MiB, {.max_size = 1_MiB, .events = events}};
+        });
+    }
+    SUBCASE("binned") {
+        laws::dead_streams([](event_policy events) {
+            return binned{sim_resource{} | with::stream_ordered,
+                          {.largest = 1_MiB, .max_size = 1_MiB, .events = events}};
+        });
+    }
+    SUBCASE("monotonic") {
+        laws::dead_streams([](event_policy events) {
+            return monotonic{sim_resource{}, {.max_size = 1_MiB, .events = events}, exact_growth{}};
+        });
+    }
+}
