@@ -216,7 +216,13 @@ TEST_CASE("chunk_registry: what is on its way counts against the limit") {
     up.meanwhile  = [&] { CHECK(all.take<false>(1, nullptr, 401, 256) == nullptr); };
     void* const p = all.take<true>(0, nullptr, 600, 256);
     CHECK(all.reserved() == 600);
+    up.meanwhile = [&] {
+        CHECK(all.take<false>(1, nullptr, 401, 256) == nullptr);
+    }; // nor is it back
     all.give(p, 600, 256);
+    void* const q = all.take<true>(1, nullptr, 1000, 256);
+    CHECK(all.reserved() == 1000);
+    all.give(q, 1000, 256);
 }
 
 TEST_CASE("chunk_registry: chunks that come at once have places in the map, which needs no more") {

@@ -96,3 +96,16 @@ TEST_CASE("growing_base: what is on its way from the upstream counts against the
     CHECK(mr.held().reserved == 600);
     mr.return_chunk(p, 600);
 }
+
+TEST_CASE("growing_base: so does what is on its way back, until the upstream has it") {
+    growing_pool<doubles::interrupted_resource> mr{1000};
+    void* const                                 p = mr.chunk_of<true>(600);
+    mr.upstream().meanwhile                       = [&] {
+        CHECK(mr.held().reserved == 0);
+        CHECK(mr.chunk_of<true>(401) == nullptr);
+    };
+    mr.return_chunk(p, 600);
+    void* const q = mr.chunk_of<true>(1000);
+    REQUIRE(q != nullptr);
+    mr.return_chunk(q, 1000);
+}

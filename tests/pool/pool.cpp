@@ -522,6 +522,31 @@ TEST_CASE("pool: growth policies say how much is taken") {
     half.deallocate_sync(t, 1);
 }
 
+TEST_CASE("pool: what the policy wants beyond the limit is all that the limit has left") {
+    sim_node node{{.capacity = 1_GiB}};
+    pool     half{sim_resource{}, {.max_size = 64_MiB}, device_share_growth{}};
+    void*    out[100];
+    for (auto& p : out) { p = half.allocate_sync(100); }
+    CHECK(half.usage().reserved == 64_MiB);
+    CHECK(half.usage().upstream == 1);
+    for (auto* const p : out) { half.deallocate_sync(p, 100); }
+
+    pool        in_steps{host_resource{}, {.max_size = 5_MiB + 100}, fixed_growth{.step = 3_MiB}};
+    void* const a = in_steps.allocate_sync(1);
+    void* const b = in_steps.allocate_sync(2_MiB);
+    CHECK(in_steps.usage().reserved == 5_MiB);
+    CHECK(in_steps.try_allocate_sync(3_MiB) == nullptr);
+    in_steps.deallocate_sync(a, 1);
+    in_steps.deallocate_sync(b, 2_MiB);
+
+    pool        paged{sim_virtual_resource{{.handle_size = 2_MiB}},
+                      {.max_size = 9_MiB},
+               fixed_growth{.step = 16_MiB}};
+    void* const c = paged.allocate_sync(1);
+    CHECK(paged.usage().reserved == 8_MiB); // whole pages
+    paged.deallocate_sync(c, 1);
+}
+
 TEST_CASE("pool: where the upstream refuses a large chunk, a smaller one does") {
     pool        mr{limiting{host_resource{}, 3_MiB}}; // the policy asks for 20
     void* const p = mr.allocate_sync(1_MiB);

@@ -183,14 +183,13 @@ private:
         }
         large_.erase(p); // before it goes back: another may get this address at once
         this->count_back(bytes, bytes);
-        ++this->figures_.upstream;
-        this->figures_.reserved -= bytes;
-        held.unlock();
-        if (on != nullptr) {
-            this->upstream_.deallocate(*on, p, bytes, alignment);
-        } else {
-            this->upstream_.deallocate_sync(p, bytes, alignment);
-        }
+        this->hand_back(bytes, held, [&] {
+            if (on != nullptr) {
+                this->upstream_.deallocate(*on, p, bytes, alignment);
+            } else {
+                this->upstream_.deallocate_sync(p, bytes, alignment);
+            }
+        });
     }
     /// What is large and still out at the end: nobody knows who uses it.
     void give_large_back() noexcept {

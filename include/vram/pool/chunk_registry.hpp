@@ -83,15 +83,13 @@ public:
     }
     /// Gives a chunk back that nobody uses.
     void give(void* at, std::size_t bytes, std::size_t alignment) noexcept {
-        strike(at, bytes); // first: once it is back, another may get this address
-        upstream_->deallocate_sync(at, bytes, alignment);
+        hand_back(at, bytes, [&] { upstream_->deallocate_sync(at, bytes, alignment); });
     }
     /// Gives a chunk back that the stream may still be using.
     void give(stream s, void* at, std::size_t bytes, std::size_t alignment) noexcept
         requires resource<Upstream>
     {
-        strike(at, bytes);
-        upstream_->deallocate(s, at, bytes, alignment);
+        hand_back(at, bytes, [&] { upstream_->deallocate(s, at, bytes, alignment); });
     }
 
     /// Whose chunk `p` lies in, or `chunk_map::nobody`.
@@ -137,10 +135,19 @@ public:
     }
 
 private:
-    void strike(void* at, std::size_t bytes) noexcept {
+    /// Has `call()` give a chunk back that is nobody's any more: once it is back another may get
+    /// this address. Its bytes are within the limit until then.
+    template <class Call>
+    void hand_back(void* at, std::size_t bytes, Call call) noexcept {
+        {
+            auto const held = lock_.hold();
+            chunks_.erase(at);
+            reserved_ -= bytes;
+            under_way_ += bytes;
+        }
+        call();
         auto const held = lock_.hold();
-        chunks_.erase(at);
-        reserved_ -= bytes;
+        under_way_ -= bytes;
     }
 
     /// Bytes on their way from the upstream, within the limit, with room in the map.
@@ -151,11 +158,11 @@ private:
 
         claim(chunk_registry& r, std::size_t n) : all{r}, bytes{n} {
             auto const        held = r.lock_.hold();
-            std::size_t const out  = r.reserved_ + r.coming_;
+            std::size_t const out  = r.reserved_ + r.under_way_;
             granted                = out <= r.max_size_ && n <= r.max_size_ - out;
             if (!granted) { return; }
             r.chunks_.reserve(r.claims_ + 1); // those on their way have no place in it yet
-            r.coming_ += n;
+            r.under_way_ += n;
             ++r.claims_;
         }
         claim(claim const&) = delete;
@@ -176,7 +183,7 @@ private:
             if (all.reserved_ > all.crowd_) { all.crowded_.store(true, std::memory_order_relaxed); }
         }
         void drop() noexcept {
-            all.coming_ -= bytes;
+            all.under_way_ -= bytes;
             --all.claims_;
         }
     };
@@ -191,8 +198,8 @@ private:
     std::size_t reserved_  = 0;
     std::size_t peak_      = 0; ///< of `reserved_`
     std::size_t peak_live_ = 0; ///< as taken in; what is out is counted by the owners
-    std::size_t coming_    = 0; ///< bytes on their way
-    std::size_t claims_    = 0; ///< in so many chunks
+    std::size_t under_way_ = 0; ///< bytes that come, or go back
+    std::size_t claims_    = 0; ///< chunks that come
     std::size_t crowd_;
 };
 

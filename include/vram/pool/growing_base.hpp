@@ -107,6 +107,12 @@ protected:
             throw;
         }
     }
+    /// Bytes within the limit that are neither held nor on their way.
+    [[nodiscard]] std::size_t room() const {
+        auto const        held = lock_.hold();
+        std::size_t const out  = figures_.reserved + under_way_;
+        return out < max_size_ ? max_size_ - out : 0;
+    }
     /// Bytes on their way from the upstream, within the limit.
     struct claim {
         growing_base&     owner;
@@ -115,22 +121,22 @@ protected:
 
         claim(growing_base& p, std::size_t n) : owner{p}, bytes{n} {
             auto const        held = p.lock_.hold();
-            std::size_t const out  = p.figures_.reserved + p.growing_;
+            std::size_t const out  = p.figures_.reserved + p.under_way_;
             granted                = out <= p.max_size_ && n <= p.max_size_ - out;
-            if (granted) { p.growing_ += n; }
+            if (granted) { p.under_way_ += n; }
         }
         claim(claim const&) = delete;
         ~claim() {
             if (!granted) { return; }
             auto const held = owner.lock_.hold();
-            owner.growing_ -= bytes;
+            owner.under_way_ -= bytes;
         }
 
         /// They have come. The lock is held.
         void keep() noexcept {
             granted         = false;
             memory_usage& f = owner.figures_;
-            owner.growing_ -= bytes;
+            owner.under_way_ -= bytes;
             f.reserved += bytes;
             if (f.reserved > f.peak_reserved) { f.peak_reserved = f.reserved; }
         }
@@ -138,11 +144,19 @@ protected:
 
     /// Gives a chunk that nobody uses back; its books are closed. Opens the lock meanwhile.
     void give_back(void* at, std::size_t size, std::size_t alignment, guard& held) {
+        hand_back(size, held, [&] { this->upstream_.deallocate_sync(at, size, alignment); });
+    }
+    /// Has `call()` give `size` bytes back, without the lock. They are no longer held, and within
+    /// the limit until the upstream has them.
+    template <class Call>
+    void hand_back(std::size_t size, guard& held, Call call) {
         ++figures_.upstream;
         figures_.reserved -= size;
+        under_way_ += size;
         held.unlock();
-        this->upstream_.deallocate_sync(at, size, alignment);
+        call();
         held.lock();
+        under_way_ -= size;
     }
 
     /// The last attempt, and the refusal: throws what `attempt()` throws, with numbers added.
@@ -219,7 +233,7 @@ private:
         } catch (...) {} // the refusal is the news, not that the device does not answer
     }
 
-    std::size_t growing_ = 0;
+    std::size_t under_way_ = 0; ///< bytes that come from the upstream, or go back to it
 };
 
 } // namespace vram

@@ -28,7 +28,10 @@ protected:
     using base::base;
     using base::heap_;
     using base::unused;
-    using base::wanted;
+
+    [[nodiscard]] std::size_t wanted(request const& r, growth_request const& wish) const {
+        return base::wanted(r, wish, this->upstream_.page_size());
+    }
 
     void* take_in_hole(request const& r) { return heap_.take_in_hole(r); }
 
@@ -81,11 +84,8 @@ protected:
             std::size_t const excess = unused() - keep;
             move_of_end const m      = heap_.begin_shrinking(this->upstream_.page_size(), excess);
             if (m.base == nullptr) { break; }
-            this->figures_.reserved -= m.by;
-            ++this->figures_.upstream;
-            held.unlock();
-            back += this->upstream_.shrink(m.base, m.bytes, m.by);
-            held.lock();
+            this->hand_back(m.by, held,
+                            [&] { back += this->upstream_.shrink(m.base, m.bytes, m.by); });
             heap_.end_move(m, 0);
         }
         return back;

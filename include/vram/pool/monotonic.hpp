@@ -4,7 +4,7 @@
 /// \file
 /// `monotonic` hands out memory from the bottom up, and takes it back all at once.
 
-#include <vram/base/align.hpp>            // default_alignment
+#include <vram/base/align.hpp>            // align, align_down, default_alignment
 #include <vram/base/contract.hpp>         // expects
 #include <vram/base/error.hpp>            // report_error
 #include <vram/concepts/growth.hpp>       // growth
@@ -249,9 +249,10 @@ private:
 
     [[nodiscard]] std::size_t wanted(request const& r, growth_request wish) const {
         if constexpr (Growth::asks_device) { wish.device_free = base::device_memory(r.on).free; }
+        std::size_t const room = this->room();
         std::size_t const size = growth_(wish);
-        bool const fits = wish.held <= this->max_size_ && size <= this->max_size_ - wish.held;
-        return fits && size > r.rounded ? size : r.rounded;
+        std::size_t const most = size <= room ? size : align_down(room, default_alignment);
+        return most > r.rounded ? most : r.rounded;
     }
     /// Takes a chunk of `size` from the upstream, and `r` out of it. Null when it refuses.
     template <bool Throwing>

@@ -127,13 +127,15 @@ protected:
     }
     void raise_most(std::size_t now) noexcept { most_ = now > most_ ? now : most_; }
 
-    /// The size of the next chunk: the policy's, if that is within the limit, or what is needed.
-    std::size_t wanted(request const& r, growth_request wish) const {
+    /// The size of the next chunk: what the policy says, as far as the limit has room for whole
+    /// `unit`s, and at least what is needed.
+    std::size_t wanted(request const& r, growth_request wish,
+                       std::size_t unit = bins::granule) const {
         if constexpr (Growth::asks_device) { wish.device_free = base::device_memory(r.on).free; }
+        std::size_t const room = this->room();
         std::size_t const size = growth_(wish);
-        bool const        fits = wish.held <= options_.max_size && size <= bins::largest &&
-                          size <= options_.max_size - wish.held;
-        return fits && size > wish.needed ? size : wish.needed;
+        std::size_t const most = size <= room ? size : room - room % unit;
+        return most > wish.needed && most <= bins::largest ? most : wish.needed;
     }
     [[nodiscard]] std::size_t held_bytes(request const& r) const {
         auto const held = this->lock_.hold();
