@@ -199,7 +199,7 @@ public:
 
     /// Gives idle chunks back until the private pools hold at most `keep` free bytes, waiting on
     /// the host for streams that may still use them, and trims the upstream. Returns the bytes that
-    /// went back.
+    /// went back to the upstream or, if that is more, that the upstream gave back.
     std::size_t trim(std::size_t keep = 0) {
         std::size_t back = 0;
         pools_.for_each([&](private_pool& each) {

@@ -50,6 +50,7 @@ public:
         taken_  = std::exchange(other.taken_, 0);
         strewn_ = std::exchange(other.strewn_, false);
         parted_ = std::exchange(other.parted_, false);
+        tagged_ = std::exchange(other.tagged_, false);
         return *this;
     }
 
@@ -121,43 +122,14 @@ public:
     /// A block that was set aside, or comes back from a client, is free again.
     template <class Settled>
     block* give_again(block* b, Settled const& settled) noexcept {
-        b->now             = block::state::free;
-        block* const front = free_one(b->before);
-        block* const after = free_one(b->after);
-        if (front == nullptr && after == nullptr) {
-            free_.insert(b);
-            return b;
-        }
-        // The first block of a chunk stays that, and the last, where it can grow.
-        if (b->before == nullptr || free_.is_tail(b)) { return join(b, settled); }
-        if (after != nullptr && (front == nullptr || free_.is_tail(after))) {
-            bool const both = front != nullptr;
-            if (both && front->before == nullptr) { return join(b, settled); }
-            if (!tags_.take_over(after, b, settled)) { return join(b, settled); }
-            join_down(b, after);
-            if (!both) { return after; }
-            if (tags_.take_over(after, front, settled)) {
-                free_.remove(front);
-                join_down(front, after);
-            } else {
-                parted_ = true;
-            }
-            return after;
-        }
-        if (!tags_.take_over(front, b, settled)) { return join(b, settled); }
-        join_up(front, b);
-        if (after == nullptr) { return front; }
-        if (tags_.take_over(front, after, settled)) {
-            free_.remove(after);
-            join_up(front, after);
-        } else {
-            parted_ = true;
-        }
-        return front;
+        block* const all = rejoin(b, settled);
+        tagged_          = tagged_ || all->slot != block::nobody;
+        return all;
     }
 
-    /// Adds a chunk, free as a whole, that waits for `held`.
-    block* add(void* base, std::size_t bytes, std::size_t alignment, tags const& held) {
+    /// Adds a chunk, free as a whole, that waits for `held`. `taken`: a request comes at once.
+    block* add(void* base, std::size_t bytes, std::size_t alignment, tags const& held,
+               bool taken = false) {
         blocks_.reserve(1);
         tags_.reserve(1);
         chunks_.reserve();
@@ -167,6 +139,7 @@ public:
         b->now         = block::state::free;
         b->apart       = apart_;
         tags_.hold(b, held);
+        tagged_ = tagged_ || (!taken && b->slot != block::nobody);
         free_.insert(b);
         chunks_.add({.first = b, .base = base, .bytes = bytes, .alignment = alignment});
         return b;
@@ -286,9 +259,11 @@ public:
     /// Whether there may be free neighbours that could not be joined.
     [[nodiscard]] bool parted() const noexcept { return parted_; }
     /// Drops settled tags everywhere and joins free neighbours that could not be joined before.
+    /// Cost: a walk over all blocks, where one may have either.
     template <class Settled>
     void tidy(Settled const& settled) noexcept {
-        parted_ = false;
+        if (!parted_ && !tagged_) { return; }
+        parted_ = tagged_ = false;
         for (chunk const& c : chunks_) {
             for (block* b = c.first; b != nullptr; b = b->after) {
                 if (b->now != block::state::free) { continue; }
@@ -296,6 +271,7 @@ public:
                 free_.remove(b);
                 while (join_after(b, settled)) {}
                 free_.insert(b);
+                tagged_ = tagged_ || b->slot != block::nobody;
             }
         }
     }
@@ -338,6 +314,44 @@ private:
         if (left.empty() || tail->slot == block::several || !tags_.empty()) {
             tags_.hold(tail, left);
         }
+    }
+
+    /// Joins `b` with its free neighbours, in place where the one stays in its bin.
+    template <class Settled>
+    block* rejoin(block* b, Settled const& settled) noexcept {
+        b->now             = block::state::free;
+        block* const front = free_one(b->before);
+        block* const after = free_one(b->after);
+        if (front == nullptr && after == nullptr) {
+            free_.insert(b);
+            return b;
+        }
+        // The first block of a chunk stays that, and the last, where it can grow.
+        if (b->before == nullptr || free_.is_tail(b)) { return join(b, settled); }
+        if (after != nullptr && (front == nullptr || free_.is_tail(after))) {
+            bool const both = front != nullptr;
+            if (both && front->before == nullptr) { return join(b, settled); }
+            if (!tags_.take_over(after, b, settled)) { return join(b, settled); }
+            join_down(b, after);
+            if (!both) { return after; }
+            if (tags_.take_over(after, front, settled)) {
+                free_.remove(front);
+                join_down(front, after);
+            } else {
+                parted_ = true;
+            }
+            return after;
+        }
+        if (!tags_.take_over(front, b, settled)) { return join(b, settled); }
+        join_up(front, b);
+        if (after == nullptr) { return front; }
+        if (tags_.take_over(front, after, settled)) {
+            free_.remove(after);
+            join_up(front, after);
+        } else {
+            parted_ = true;
+        }
+        return front;
     }
 
     block* hand_out(block* b) noexcept {
@@ -396,6 +410,7 @@ private:
         rest->before      = b;
         rest->after       = b->after;
         rest->slot        = rest->bytes != 0 ? b->slot : block::nobody;
+        tagged_           = tagged_ || b->slot != block::nobody;
         rest->epoch       = b->epoch;
         rest->now         = block::state::free;
         rest->apart       = b->apart;
@@ -481,6 +496,7 @@ private:
     block_chunks      chunks_;
     std::size_t       taken_  = 0; ///< blocks since all were put together
     bool              strewn_ = false;
+    bool              tagged_ = false; ///< a free block may wait for somebody
     bool              parted_ = false; ///< free neighbours could not be joined, since all were
     bool              apart_;
 };

@@ -194,7 +194,8 @@ protected:
         figures_.requested -= asked;
         figures_.live -= taken;
     }
-    /// Gives what is unused beneath back too. Returns how much it was in all.
+    /// Gives what is unused beneath back too. Returns the more of what went back to the upstream
+    /// and what that gave back: memory that went all the way is in both.
     std::size_t trim_beneath(std::size_t here) {
         if constexpr (trimmable_resource<Upstream>) { // what came from here may be in both
             std::size_t const beneath = this->upstream_.trim(0);

@@ -55,9 +55,10 @@ using base_of_pool = typename pool_growth<Upstream, Growth>::type;
 /// Streams   a block freed on a stream is that stream's again at once, and any other's after an
 ///           event; with `event_policy::lazy` a stream is retired before it is destroyed. Idle
 ///           chunks go back only when every stream is done with them
-/// Cost      constant at any number of blocks where there is room, a walk over all of them where
-///           there is none; a stream that reuses its own memory makes, with `event_policy::lazy`,
-///           no call of the platform, and no event and no host allocation
+/// Cost      constant at any number of blocks where there is room; where there is none, a walk
+///           over all of them if some wait for streams or lie apart; a stream that reuses its own
+///           memory makes, with `event_policy::lazy`, no call of the platform, and no event and no
+///           host allocation
 template <synchronous_resource Upstream, growth Growth = default_growth<Upstream>>
 class pool : public detail::base_of_pool<Upstream, Growth> {
     using base = detail::base_of_pool<Upstream, Growth>;
@@ -192,7 +193,8 @@ public:
 
     /// Gives idle chunks back until at most `keep` free bytes are held, waiting on the host for
     /// streams that may still use them, and trims the upstream. Where chunks grow in place, their
-    /// free ends go back as well. Returns the bytes that went back.
+    /// free ends go back as well. Returns the bytes that went back to the upstream or, if that is
+    /// more, that the upstream gave back.
     std::size_t trim(std::size_t keep = 0) {
         std::size_t back = 0;
         {

@@ -27,10 +27,10 @@ namespace vram {
 /// from chunks of the upstream, of which each is as large as all before it together, from 64 KiB to
 /// 2 MiB (or one block to eight, if that is more). Nothing is written into the memory itself.
 ///
-/// Failure   more than a block, or an alignment that the size of the blocks is no multiple of, is
-///           `over_size`. Else smaller chunks are asked for, idle ones go back, and what is pending
-///           is waited for before `out_of_memory`, with every number. A foreign pointer, a double
-///           free and a wrong size are reported, and nothing else happens
+/// Failure   more than a block, and an alignment above 2 MiB or that the size of the blocks is no
+///           multiple of, is `over_size`. Else smaller chunks are asked for, idle ones go back, and
+///           what is pending is waited for before `out_of_memory`, with every number. A foreign
+///           pointer, a double free and a wrong size are reported, and nothing else happens
 /// Threads   any, at once; no lock is held over a call of the upstream, nor while waiting on the
 ///           host, but for a stream that can be given no event: it died, or the call failed
 /// Streams   a block freed on a stream is that stream's again at once, the newest first, and any

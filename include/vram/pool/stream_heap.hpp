@@ -163,7 +163,7 @@ public:
             clock& c = clocks_.of(*on);
             held     = tags{{first, first + bytes, c.mark(), c.slot()}};
         }
-        block* const b = heap.add(at, bytes, alignment, held);
+        block* const b = heap.add(at, bytes, alignment, held, r != nullptr);
         return r != nullptr ? hand_out(*r, {b, first, 0})->pointer() : nullptr;
     }
     /// Takes an idle chunk that nobody uses any more out of the books; one without bytes if there
