@@ -13,9 +13,10 @@ namespace vram {
 
 /// Every option has a default that suits one process with a device of its own.
 struct pool_options {
-    std::size_t  initial_size = 0;             ///< bytes taken from the upstream by the constructor
-    std::size_t  max_size     = unsatisfiable; ///< bytes held at most; the rest is left to others
-    event_policy events       = event_policy::lazy;
+    std::size_t initial_size = 0; ///< bytes taken from the upstream by the constructor
+    /// Bytes held at most; the rest is left to others. What goes back counts until it is there.
+    std::size_t  max_size = unsatisfiable;
+    event_policy events   = event_policy::lazy;
     /// Streams may be captured into graphs: every call then asks whether its stream is being
     /// captured, and what is freed during a capture is kept for that stream's captures until
     /// `forget_captures`.
