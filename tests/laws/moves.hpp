@@ -13,7 +13,7 @@
 
 #include <vram/base/bytes.hpp>        // literals
 #include <vram/pool/event_policy.hpp> // event_policy
-#include <vram/sim/sim.hpp>           // sim_node, sim_stream
+#include <vram/sim/sim.hpp>           // sim_node, sim_stream, sim_graph
 
 #include <doctest/doctest.h>
 
@@ -35,7 +35,7 @@ struct movable_options {
 };
 
 /// `mr` has room for `o.max_size` bytes, and no more; a stream may end without a word or not, as
-/// `o.events` says, and one that is retired may.
+/// `o.events` says, and one that is retired may; a graph keeps what it uses, if `o.graphs` says so.
 template <class Pool>
 void is_as_made(Pool& mr, movable_options const& o, bool grows) {
     using namespace vram;
@@ -75,6 +75,16 @@ void is_as_made(Pool& mr, movable_options const& o, bool grows) {
         bool const expected = !retire && o.events == event_policy::lazy;
         CHECK((told.count(mishap::dead_stream) != 0) == expected);
     }
+    CHECK(mr.usage().reserved == 0);
+
+    sim_graph::begin(s);
+    void* const kept = mr.allocate(s, 1_MiB);
+    mr.deallocate(s, kept, 1_MiB);
+    (void)sim_graph::end(s);
+    mr.trim();
+    CHECK((mr.usage().reserved != 0) == o.graphs);
+    mr.forget_captures();
+    mr.trim();
     CHECK(mr.usage().reserved == 0);
 }
 
@@ -129,6 +139,9 @@ void moves(Make make, bool grows = true, std::size_t large = std::size_t{4} << 2
                 auto&                  same = b;
                 b                           = std::move(same);
                 CHECK((b.usage() == was));
+                void* const again = b.allocate(s, 1_MiB); // where a stream was at home
+                CHECK(b.usage().reserved == was.reserved);
+                b.deallocate(s, again, 1_MiB);
                 a              = make(upstream(next), before); // it can be used again
                 void* const a4 = a.allocate(s, 1_MiB);
                 CHECK(next.has(a4));
