@@ -694,6 +694,26 @@ TEST_CASE("arena: a stream that is retired may end, and what it freed is still w
     }
 }
 
+TEST_CASE("arena: with eager events a stream may end unannounced, and each free has its event") {
+    for (arena_key const key : {arena_key::thread, arena_key::stream}) {
+        sim_node               node{{.on_report = sim_on_report::collect}};
+        doubles::mishaps const told;
+        auto mr = lean(sim_resource{}, {.count = 4, .key = key, .events = event_policy::eager});
+        auto const before = node.now();
+        for (int i = 0; i < 20; ++i) {
+            sim_stream  s;
+            void* const p = mr.allocate(s, 1_MiB);
+            doubles::busy(s, p, 1_MiB, 1s);
+            mr.deallocate(s, p, 1_MiB);
+        }
+        CHECK(mr.usage().events == 20);
+        CHECK(mr.usage().reserved <= 4_MiB);
+        CHECK(node.now() - before < 1s); // the host waited for nobody
+        CHECK(told.count() == 0);
+        CHECK(node.reports().empty());
+    }
+}
+
 TEST_CASE("arena: the private pool of a stream that was retired is the next one's") {
     sim_node    node;
     sim_stream  first, second, third;
@@ -711,6 +731,12 @@ TEST_CASE("arena: that captures are forgotten is told to the upstream") {
     arena mr{doubles::archetype<>{}};
     mr.forget_captures();
     CHECK(mr.upstream().forgotten() == 1);
+}
+
+TEST_CASE("arena: that a stream ends is told to the upstream") {
+    arena mr{doubles::archetype<>{}, by_stream};
+    mr.retire({});
+    CHECK(mr.upstream().retired() == 1);
 }
 
 TEST_CASE("arena: whatever it does, a capture goes on") {

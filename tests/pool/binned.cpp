@@ -92,10 +92,12 @@ TEST_CASE("binned: a large request is the upstream's, with its size and its stre
     CHECK(mr.upstream().usage().live >= 64_KiB + 1);
     CHECK(mr.usage().live == 64_KiB + 1);
     CHECK(mr.usage().reserved == 64_KiB + 1);
+    CHECK(mr.usage().upstream == 1);
     CHECK(mr.owns(p));
     busy(s, p, 64_KiB + 1);
     mr.deallocate(s, p, 64_KiB + 1);
     CHECK(mr.usage().reserved == 0);
+    CHECK(mr.usage().upstream == 2);
     CHECK_FALSE(mr.owns(p));
     CHECK(mr.largest() == 64_KiB);
     CHECK(node.reports().empty());

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <vram/pool/growing_base.hpp> // first: the header stands alone
 
+#include <vram/base/bytes.hpp>
+#include <vram/sim/sim.hpp>
 #include <vram/source/host_resource.hpp>
 
 #include "../doubles/archetype.hpp"
 #include "../doubles/interrupted_resource.hpp"
 #include "../doubles/minimal_resource.hpp"
+#include "../doubles/streams_at_work.hpp"
 
 #include <doctest/doctest.h>
 
@@ -15,6 +18,7 @@
 #include <utility>
 
 using namespace vram;
+using namespace vram::literals;
 
 namespace {
 
@@ -29,8 +33,8 @@ struct growing_pool : growing_base<Upstream> {
     void* chunk_of(std::size_t bytes) {
         return this->template grow<Throwing>(bytes, 256, nullptr, [](void* at) { return at; });
     }
-    void* chunk_without_books(std::size_t bytes) {
-        return this->template grow<true>(bytes, 256, nullptr,
+    void* chunk_without_books(std::size_t bytes, typename base::stream const* order = nullptr) {
+        return this->template grow<true>(bytes, 256, order,
                                          [](void*) -> void* { throw std::bad_alloc{}; });
     }
     void return_chunk(void* at, std::size_t bytes) {
@@ -57,8 +61,10 @@ TEST_CASE("growing_base: never more than the limit, and what goes back makes roo
     CHECK(mr.held().upstream == 2);
     mr.return_chunk(p, 600);
     CHECK(mr.held().reserved == 400);
+    CHECK(mr.held().upstream == 3);
     CHECK(mr.held().peak_reserved == 1000);
     mr.return_chunk(q, 400);
+    CHECK(mr.held().upstream == 4);
     CHECK(mr.upstream().usage().live == 0);
 }
 
@@ -70,6 +76,22 @@ TEST_CASE("growing_base: a chunk without books goes back, and the limit is as it
     void* const p = mr.chunk_of<true>(1000);
     CHECK(p != nullptr);
     mr.return_chunk(p, 1000);
+}
+
+TEST_CASE("growing_base: a chunk that came in a stream's order goes back when that is done") {
+    sim_node                         node{{.on_report = sim_on_report::collect}};
+    sim_stream                       s, other;
+    growing_pool<sim_async_resource> mr{1_MiB};
+    sim_stream_view const            order = s;
+    void* const                      p     = mr.upstream().allocate(s, 1_MiB);
+    doubles::busy(s, p, 1_MiB);
+    mr.upstream().deallocate(s, p, 1_MiB); // the stream's again at once, though it is still busy
+    CHECK_THROWS_AS((void)mr.chunk_without_books(1_MiB, &order), std::bad_alloc);
+    CHECK(s.done());
+    void* const q = mr.upstream().allocate(other, 1_MiB);
+    doubles::busy(other, q, 1_MiB);
+    mr.upstream().deallocate(other, q, 1_MiB);
+    CHECK(node.reports().empty());
 }
 
 TEST_CASE("growing_base: a refusal has the resource's own numbers, and the limit's") {

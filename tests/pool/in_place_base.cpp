@@ -247,6 +247,41 @@ TEST_CASE("a pool in place starts another chunk where the one that it has cannot
     CHECK_FALSE(seen.broken);
 }
 
+TEST_CASE("a pool in place counts each end that moves as a call of its upstream") {
+    sim_node         node{doubles::small_pages(4096)};
+    doubles::watch   seen;
+    pool_in_place    mr{watched_blocks{seen}};
+    held_piece const a = take_piece(mr, 2_MiB);
+    held_piece const b = take_piece(mr, 2_MiB);
+    CHECK(seen.extensions == 1);
+    CHECK(mr.usage().upstream == 2);
+    give_piece(mr, b);
+    CHECK(mr.trim() == 2_MiB);
+    CHECK(seen.shrinks == 1);
+    CHECK(mr.usage().upstream == 3);
+    give_piece(mr, a);
+}
+
+TEST_CASE("a pool in place that grew has held so much: up to that it keeps what is idle") {
+    sim_node         node{doubles::small_pages(4096)};
+    doubles::watch   seen;
+    pool             mr{watched_blocks{seen}, {}, fixed_growth{.step = 2_MiB}};
+    held_piece const a = take_piece(mr, 2_MiB);
+    held_piece       b = take_piece(mr, 7_MiB); // nine are held
+    CHECK(seen.extensions == 1);
+    give_piece(mr, b);
+    CHECK(mr.trim() == 7_MiB);
+    CHECK(mr.reset_peaks().peak_live == 9_MiB);
+    seen.refuse = true;
+    b           = take_piece(mr, 3_MiB); // a chunk of its own
+    give_piece(mr, b);
+    b = take_piece(mr, 4_MiB); // another, and nine are held again
+    CHECK(seen.blocks() == 3);
+    CHECK(mr.usage().reserved == 9_MiB);
+    give_piece(mr, b);
+    give_piece(mr, a);
+}
+
 TEST_CASE("a pool in place: whatever call of virtual memory fails, nothing is lost") {
     using memory    = pool<sim_virtual_resource>;
     auto const make = [] {

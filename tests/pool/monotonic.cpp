@@ -619,6 +619,46 @@ TEST_CASE("monotonic: that captures are forgotten is told to the upstream") {
     CHECK(mr.upstream().forgotten() == 1);
 }
 
+TEST_CASE("monotonic: that a stream ends is told to the upstream") {
+    monotonic mr{doubles::archetype<>{}};
+    mr.retire({});
+    CHECK(mr.upstream().retired() == 1);
+}
+
+TEST_CASE("monotonic: a captured stream that runs short is refused, and nobody is waited for") {
+    for (auto const mode : {sim_capture_mode::global, sim_capture_mode::thread_local_only,
+                            sim_capture_mode::relaxed}) {
+        sim_node   node{{.on_report = sim_on_report::collect}};
+        sim_stream s, other;
+        auto       mr = exactly(sim_resource{}, {.max_size = 2_MiB});
+        busy(other, mr.allocate(other, 1_MiB), 1_MiB);
+        mr.reset();
+        sim_graph::begin(s, mode);
+        auto const before = node.now();
+        CHECK(mr.try_allocate(s, 2_MiB) == nullptr); // what is idle would have to go back
+        CHECK_THROWS_AS((void)mr.allocate(s, 2_MiB), out_of_memory);
+        CHECK(mr.usage().reserved == 1_MiB);
+        CHECK(node.now() == before);
+        void* const p = mr.allocate(s, 1_MiB);
+        CHECK(sim_graph::end(s).size() == 0);
+        CHECK(p != nullptr);
+        mr.reset();
+        CHECK(mr.try_allocate(s, 2_MiB) != nullptr); // it may wait again
+        CHECK(node.reports().empty());
+    }
+}
+
+TEST_CASE("monotonic: a policy that asks how much the device has free is told") {
+    sim_node   node{{.capacity = 64_MiB}};
+    sim_stream s;
+    monotonic  mr{sim_resource{}, {}, device_share_growth{.percent = 25}};
+    (void)mr.allocate_sync(1_KiB);
+    CHECK(mr.usage().reserved == 16_MiB);
+    (void)mr.allocate(s, 16_MiB - 1_KiB);
+    (void)mr.allocate(s, 1_KiB); // of 48 MiB that are left
+    CHECK(mr.usage().reserved == 28_MiB);
+}
+
 TEST_CASE("monotonic: what waits for a stream that is being captured is not to be had meanwhile") {
     for (bool const graphs : {true, false}) {
         sim_node   node{{.on_report = sim_on_report::collect}};

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `moves` demands that a pool that is assigned another gives back what it held, and is that other
+/// from there on.
+
+#include "../doubles/archetype.hpp"         // archetype
+#include "../doubles/counting_resource.hpp" // counting_resource
+#include "../doubles/ledger.hpp"            // ledger
+#include "../doubles/mishaps.hpp"           // mishaps
+#include "../doubles/streams_at_work.hpp"   // busy
+
+#include <vram/base/bytes.hpp>        // literals
+#include <vram/pool/event_policy.hpp> // event_policy
+#include <vram/sim/sim.hpp>           // sim_node, sim_stream, sim_graph
+
+#include <doctest/doctest.h>
+
+#include <cstddef> // size_t
+#include <utility> // move
+#include <vector>  // vector
+
+namespace laws {
+
+/// An upstream that can be assigned, and that writes down what is out.
+using movable_upstream = doubles::counting_resource<doubles::archetype<vram::sim_platform>>;
+
+/// What the two pools are made with: no number is the other's.
+struct movable_options {
+    std::size_t        max_size;
+    std::size_t        step; ///< of a fixed growth, where the pool has one
+    vram::event_policy events;
+    bool               graphs;
+};
+
+/// `mr` has room for `o.max_size` bytes, and no more; a stream may end without a word or not, as
+/// `o.events` says, and one that is retired may; a graph keeps what it uses, if `o.graphs` says so.
+template <class Pool>
+void is_as_made(Pool& mr, movable_options const& o, bool grows) {
+    using namespace vram;
+    if constexpr (requires { mr.options(); }) {
+        CHECK(mr.options().max_size == o.max_size);
+        CHECK(mr.options().events == o.events);
+        CHECK(mr.options().graphs == o.graphs);
+    }
+    std::vector<void*> out;
+    sim_stream         s; // that it has not met: an arena makes a pool for it
+    if (grows) {
+        std::size_t const held = mr.usage().reserved;
+        while (mr.usage().reserved == held) { out.push_back(mr.allocate(s, 1_MiB)); }
+        CHECK(mr.usage().reserved - held == o.step);
+    }
+    while (void* const p = mr.try_allocate(s, 1_MiB)) { out.push_back(p); }
+    CHECK(mr.usage().reserved <= o.max_size);
+    CHECK(mr.usage().reserved > o.max_size - 1_MiB);
+    try {
+        (void)mr.allocate(s, 1_MiB);
+        FAIL("more than the limit");
+    } catch (out_of_memory const& e) { CHECK(e.numbers().limit == o.max_size); }
+    for (void* const p : out) { mr.deallocate(s, p, 1_MiB); }
+
+    doubles::mishaps const told;
+    for (bool const retire : {true, false}) {
+        {
+            sim_stream  brief;
+            void* const p = mr.allocate(brief, 1_MiB);
+            doubles::busy(brief, p, 1_MiB);
+            mr.deallocate(brief, p, 1_MiB);
+            std::size_t const retired = mr.upstream().upstream().retired();
+            if (retire) { mr.retire(brief); }
+            CHECK(mr.upstream().upstream().retired() - retired == retire);
+        }
+        mr.trim();
+        bool const expected = !retire && o.events == event_policy::lazy;
+        CHECK((told.count(mishap::dead_stream) != 0) == expected);
+    }
+    CHECK(mr.usage().reserved == 0);
+
+    sim_graph::begin(s);
+    void* const kept = mr.allocate(s, 1_MiB);
+    mr.deallocate(s, kept, 1_MiB);
+    (void)sim_graph::end(s);
+    mr.trim();
+    CHECK((mr.usage().reserved != 0) == o.graphs);
+    mr.forget_captures();
+    mr.trim();
+    CHECK(mr.usage().reserved == 0);
+}
+
+/// `make(upstream, options)` makes the pool; `large` is the most that it can be asked for, and
+/// `grows` says that it has a policy. A stream is busy with what the target holds: idle chunks, or
+/// blocks that are out.
+template <class Make>
+void moves(Make make, bool grows = true, std::size_t large = std::size_t{4} << 20) {
+    using namespace vram;
+    using doubles::busy;
+    auto const upstream = [](doubles::ledger& book) {
+        return movable_upstream{doubles::archetype<sim_platform>{}, book};
+    };
+    for (event_policy const events : {event_policy::lazy, event_policy::eager}) {
+        for (bool const leaks : {false, true}) {
+            CAPTURE(events);
+            CAPTURE(leaks);
+            bool const            lazy = events == event_policy::lazy;
+            movable_options const now{24_MiB, 3_MiB, events, true};
+            movable_options const before{64_MiB, 5_MiB,
+                                         lazy ? event_policy::eager : event_policy::lazy, false};
+            doubles::ledger       here, gone, next;
+            sim_node              node{{.on_report = sim_on_report::collect}};
+            {
+                sim_stream  s, other;
+                auto        b  = make(upstream(gone), before);
+                void* const b1 = b.allocate(other, 1_MiB);
+                void* const b2 = b.allocate(other, large);
+                busy(other, b1, 1_MiB);
+                busy(other, b2, large);
+                if (!leaks) {
+                    b.deallocate(other, b1, 1_MiB);
+                    b.deallocate(other, b2, large);
+                }
+                auto        a  = make(upstream(here), now);
+                void* const a1 = a.allocate(s, 1_MiB);
+                void* const a2 = a.allocate(s, large);
+                void* const a3 = a.allocate(s, 1_MiB);
+                a.deallocate(s, a3, 1_MiB); // the peak is more than what is out
+                memory_usage const was = a.usage();
+                {
+                    doubles::mishaps const told;
+                    b = std::move(a);
+                    CHECK(told.count() == (leaks ? told.count(mishap::leak) : 0));
+                }
+                CHECK(gone.blocks() == 0);
+                CHECK((b.usage() == was));
+                CHECK((b.owns(a1) && b.owns(a2)));
+                CHECK((a.usage() == memory_usage{}));
+
+                doubles::mishaps const told;
+                auto&                  same = b;
+                b                           = std::move(same);
+                CHECK((b.usage() == was));
+                void* const again = b.allocate(s, 1_MiB); // where a stream was at home
+                CHECK(b.usage().reserved == was.reserved);
+                b.deallocate(s, again, 1_MiB);
+                a              = make(upstream(next), before); // it can be used again
+                void* const a4 = a.allocate(s, 1_MiB);
+                CHECK(next.has(a4));
+                a.deallocate(s, a4, 1_MiB);
+                b.deallocate(s, a1, 1_MiB);
+                b.deallocate(s, a2, large);
+                CHECK(b.usage().live == 0);
+                CHECK(told.count() == 0);
+                is_as_made(b, now, grows);
+                CHECK(here.blocks() == 0);
+                CHECK(told.count() == 0);
+            }
+            CHECK(next.blocks() == 0);
+            for (auto const* book : {&here, &gone, &next}) {
+                CHECK_MESSAGE(*book->broken() == '\0', book->broken());
+            }
+            for (auto const& r : node.reports()) { MESSAGE(r.text()); }
+            CHECK(node.reports().empty());
+        }
+    }
+}
+
+} // namespace laws
