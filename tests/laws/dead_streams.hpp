@@ -10,7 +10,7 @@
 
 #include <vram/base/bytes.hpp>        // literals
 #include <vram/pool/event_policy.hpp> // event_policy
-#include <vram/sim/sim.hpp>           // sim_node, sim_stream
+#include <vram/sim/sim.hpp>           // sim_node, sim_stream, sim_event
 
 #include <doctest/doctest.h>
 
@@ -20,8 +20,8 @@
 namespace laws {
 
 /// `make(events)` makes a pool over the simulated device that can have one block of `bytes`, and
-/// no more. Its stream dies while it uses the block: after it gave the block back, without a word;
-/// before it does; and one that the pool never saw gives it back.
+/// no more. A stream dies while it uses the block: after it gave the block back, without a word;
+/// before it does; and one that the pool never saw, which had it last, before it does.
 template <class Make>
 void dead_streams(Make make, std::size_t bytes = std::size_t{1} << 20) {
     using namespace vram;
@@ -39,6 +39,12 @@ void dead_streams(Make make, std::size_t bytes = std::size_t{1} << 20) {
             sim_stream_view const     user = how == 2 ? other.view() : dead;
             void*                     p    = mr.allocate(user, bytes);
             busy(user, p, bytes);
+            if (how == 2) {
+                sim_event place;
+                place.record(other);
+                place.wait(dead);
+                busy(dead, p, bytes);
+            }
             if (how == 0) { mr.deallocate(dead, p, bytes); }
             s.reset();
             if (how != 0) { mr.deallocate(dead, p, bytes); }

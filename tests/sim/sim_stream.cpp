@@ -3,8 +3,11 @@
 
 #include <vram/sim/sim.hpp>
 
+#include "../doubles/mishaps.hpp"
+
 #include <doctest/doctest.h>
 
+#include <optional>
 #include <set>
 
 using namespace vram;
@@ -34,6 +37,44 @@ TEST_CASE("sim_stream: its handle is given to a new stream at once, its id never
         ids.insert(s.id());
     }
     CHECK(ids.size() == 10);
+}
+
+TEST_CASE("sim_stream: what is asked of a stream that was destroyed is refused, by every call") {
+    sim_node                  node{{.on_report = sim_on_report::collect}};
+    doubles::mishaps const    told;
+    sim_resource              mr;
+    sim_async_resource        async;
+    void* const               p = mr.allocate_sync(64);
+    void* const               q = async.allocate_sync(64);
+    sim_event                 e;
+    std::optional<sim_stream> s{std::in_place};
+    sim_stream_view const     dead = s->view();
+    e.record(*s);
+    s.reset();
+    auto const refused = [](auto call) {
+        try {
+            call();
+            FAIL("a call of a stream that is not there");
+        } catch (sim_error const& error) { CHECK(error.status() == sim_status::invalid_handle); }
+    };
+    refused([&] { (void)dead.id(); });
+    refused([&] { (void)dead.done(); });
+    refused([&] { dead.synchronize(); });
+    refused([&] { e.record(dead); });
+    refused([&] { e.wait(dead); });
+    refused([&] { sim_launch(dead, {}); });
+    refused([&] { sim_fill(dead, p, std::byte{1}, 64); });
+    refused([&] { sim_copy(dead, p, q, 64); });
+    refused([&] { (void)async.allocate(dead, 64); });
+    CHECK(told.count() == 0);
+    async.deallocate(dead, q, 64); // throws nothing, and is told
+    CHECK(told.count() == 1);
+    CHECK(async.usage().live != 0);
+    async.deallocate_sync(q, 64);
+    CHECK(async.usage().live == 0);
+    mr.deallocate_sync(p, 64);
+    node.finish();
+    CHECK(node.reports().empty());
 }
 
 TEST_CASE("sim_stream: a new stream with an old handle is not ordered after the old one's work") {
