@@ -158,6 +158,21 @@ TEST_CASE("block_heap: neighbours whose tags have no room for each other join wh
     CHECK(sound(heap));
 }
 
+TEST_CASE("block_heap: who waits is looked at again, in what is left of a new chunk, and in vain") {
+    block_heap heap;
+    heap.add(at(0x100000), 4096, 256, tags{{0x100000, 0x101000, 1, 3}}, true);
+    block const* const rest = take(heap, 1024)->after;
+    heap.tidy(never);
+    CHECK(rest->slot == 3);
+    heap.tidy(always);
+    CHECK(rest->slot == block::nobody);
+    block_heap whole;
+    whole.add(at(0x100000), 4096, 256, tags{{0x100000, 0x101000, 1, 3}});
+    block_heap moved{std::move(whole)};
+    moved.tidy(always);
+    CHECK(moved.chunks()[0].first->slot == block::nobody);
+}
+
 TEST_CASE("block_heap: an idle chunk can be taken out, the cheapest and largest first") {
     block_heap heap;
     heap.add(at(0x100000), 1 << 16, 256, {});

@@ -648,6 +648,14 @@ TEST_CASE("monotonic: a captured stream that runs short is refused, and nobody i
     }
 }
 
+TEST_CASE("monotonic: what the policy wants beyond the limit is all that the limit has left") {
+    monotonic mr{host_resource{}, {.max_size = 1_MiB + 1}, fixed_growth{.step = 3_MiB}};
+    (void)mr.allocate_sync(1);
+    CHECK(mr.usage().reserved == 1_MiB);
+    CHECK(mr.usage().upstream == 1);
+    mr.reset();
+}
+
 TEST_CASE("monotonic: a policy that asks how much the device has free is told") {
     sim_node   node{{.capacity = 64_MiB}};
     sim_stream s;
