@@ -77,8 +77,11 @@ void is_as_made(Pool& mr, movable_options const& o, bool grows) {
     }
     CHECK(mr.usage().reserved == 0);
 
+    void* const earlier = mr.allocate(s, 1_MiB);
+    mr.deallocate(s, earlier, 1_MiB);
     sim_graph::begin(s);
     void* const kept = mr.allocate(s, 1_MiB);
+    CHECK((kept != earlier) == o.graphs);
     mr.deallocate(s, kept, 1_MiB);
     (void)sim_graph::end(s);
     mr.trim();
