@@ -69,6 +69,16 @@ std::vector<pool_case> cases() {
     rotate("cross_4", "4 busy streams in turn, ample memory, freed where allocated", 4_GiB, false);
     rotate("cross_4_handed", "the same, freed on the next stream", 4_GiB, true);
     rotate("cross_4_scarce", "freed where allocated, grown on demand", 0, false);
+    auto const fill = [&](std::string name, unsigned live) {
+        all.push_back({.name  = std::move(name),
+                       .about = "blocks of 2 MiB from a pool that is new: growing",
+                       .what  = shape::fill,
+                       .least = 2_MiB,
+                       .most  = 2_MiB,
+                       .live  = live});
+    };
+    fill("fill_1k", 1000);
+    fill("fill_8k", 8000);
     return all;
 }
 
@@ -90,6 +100,10 @@ void judge(verdicts& v, results const& r, found const& all) {
         v.at_most(in_case, s.name, what, r.value(in_case, s.name, metric), limit);
     };
     for (subject const& s : all.subjects) {
+        bool const grows = s.is == role::plain || s.is == role::fast || s.is == role::tight;
+        if (auto const few = r.value("fill_1k", s.name, "ns_per_op"); grows && few && !all.gpu) {
+            bar(s, "fill_8k", "ns, twice fill_1k", "ns_per_op", 2 * *few);
+        }
         if (s.is == role::threads && all.gpu) {
             bar(s, "threads_8", "ns for a pair and thread", "ns_per_op", 120);
         }

@@ -55,7 +55,7 @@ using figures = std::vector<figure>;
 
 /// One workload of the pool benchmark.
 struct pool_case {
-    enum class shape { hot, churn, threads, tape, rotate };
+    enum class shape { hot, churn, threads, tape, rotate, fill };
 
     std::string name;
     std::string about;
@@ -83,7 +83,8 @@ struct subject {
 /// Whether the subject can do the workload, and is not kept from it by its price.
 inline bool suits(subject const& s, pool_case const& c) {
     using shape = pool_case::shape;
-    if (s.can.slow && (c.live > 1000 || c.what == shape::tape || c.what == shape::rotate)) {
+    if (s.can.slow && (c.live > 1000 || c.what == shape::tape || c.what == shape::rotate ||
+                       c.what == shape::fill)) {
         return false;
     }
     if (s.can.replay || (s.can.pairs && c.what != shape::hot)) { return false; }

@@ -236,6 +236,22 @@ figures rotate(pool_case const& c, nanoseconds turn) {
     return out;
 }
 
+/// As many blocks as there are, one after the other, from a memory that holds nothing yet: growing.
+template <class Memory>
+figures fill(pool_case const& c, nanoseconds turn) {
+    double spent = 0;
+    double runs  = 0;
+    do {
+        Memory          memory{{.streams = 1, .room = c.live * c.most}};
+        churner<Memory> blocks{memory, c, 1};
+        auto const      start = clock::now();
+        blocks.fill();
+        spent += ns_since(start);
+        ++runs;
+    } while (spent < static_cast<double>(turn.count()));
+    return {{"ns_per_op", spent / runs / c.live, "ns"}};
+}
+
 /// The workload that the case is about. `Busy` is the same memory where streams are never done.
 template <class Memory, class Busy = Memory>
 figures run(pool_case const& c, nanoseconds turn) {
@@ -246,6 +262,7 @@ figures run(pool_case const& c, nanoseconds turn) {
     case shape::threads: return churn_in_threads<Memory>(c, turn);
     case shape::tape: return play<Memory>(c, turn);
     case shape::rotate: return rotate<Busy>(c, turn);
+    case shape::fill: return fill<Memory>(c, turn);
     }
     return {};
 }

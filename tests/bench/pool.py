@@ -17,7 +17,8 @@ SLAB, MONOTONIC = "slab<stream_ordered<sim_resource>>", "monotonic<stream_ordere
 CASES = (["hot_256B", "hot_1MiB", "churn_100", "churn_1k", "churn_10k", "churn_50k"]
          + [f"threads_{n}" for n in (1, 2, 4, 8)]
          + ["random_1k_1MiB", "random_1k_64MiB", "random_1k_1GiB", "random_10k_4MiB"]
-         + ["cross_4", "cross_4_handed", "cross_4_scarce"])
+         + ["cross_4", "cross_4_handed", "cross_4_scarce"]
+         + ["fill_1k", "fill_8k"])
 
 # --- what it writes down ----------------------------------------------------------------------------------------------
 
@@ -44,8 +45,8 @@ check("a pool costs more than nothing", value[("hot_256B", OURS, "ns_per_op")] >
 check("what is not here is told", "left out: the GPU and its allocators: --device sim" in run.stdout, run)
 check("what stands for the simulator is told", "sim_resource hands out addresses and nothing else" in run.stdout, run)
 verdicts = [line for line in run.stdout.splitlines() if "  met  " in line or "  MISSED  " in line]
-check("the hot pairs and the crossing streams have verdicts", [line.split()[:2] for line in verdicts] ==
-      [[c, OURS] for c in ("hot_256B", "hot_1MiB", "cross_4", "cross_4")], run)
+check("filling, the hot pairs and the crossing streams have verdicts", [line.split()[:2] for line in verdicts] ==
+      [[c, OURS] for c in ("fill_8k", "hot_256B", "hot_1MiB", "cross_4", "cross_4")], run)
 
 # --- what is asked for ------------------------------------------------------------------------------------------------
 

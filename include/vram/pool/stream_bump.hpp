@@ -123,11 +123,14 @@ public:
     [[nodiscard]] bool give(void* p, std::size_t bytes, stream const* on) noexcept {
         if (on != nullptr && plain_ && give_quick(p, bytes, *on)) { return true; }
         chunk* const c = row_.used_around(p);
-        run* const   r = c != nullptr ? c->find(p, bytes) : nullptr;
+        run*         r = c != nullptr ? c->find(p, bytes) : nullptr;
         if (r == nullptr || bytes == 0 || bytes > r->bytes - r->back) { return false; }
         bool const newest = c == &row_.current();
         bool const top    = newest && c->is_on_top(p, bytes);
-        if (!top || !cut_off(*c, p, bytes, on)) { note_return(*c, *r, p, bytes, on); }
+        if (!top || !cut_off(*c, p, bytes, on)) {
+            r = c->find(p, bytes); // runs may have moved in the attempt
+            note_return(*c, *r, p, bytes, on);
+        }
         if (newest) { unwind_what_is_back(*c); }
         return true;
     }
