@@ -238,7 +238,12 @@ public:
             return Platform::synchronize(s);
         } catch (...) { report_error({.kind = mishap::platform_error}); }
         settle_devices();
-        settle(Platform::current_device());
+        settle_current();
+    }
+    static void settle_current() noexcept {
+        try {
+            Platform::synchronize(Platform::current_device());
+        } catch (...) { report_error({.kind = mishap::platform_error}); }
     }
     /// Waits for a stream or a device where nothing may be thrown.
     template <class What>
