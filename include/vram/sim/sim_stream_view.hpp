@@ -55,7 +55,7 @@ public:
         if (id == 0) { throw sim_error{sim_status::invalid_handle, where}; }
         return id;
     }
-    [[nodiscard]] sim_device    device() const {
+    [[nodiscard]] sim_device device() const {
         sim_stream_state& s = state();
         return {*s.machine, s.device};
     }
