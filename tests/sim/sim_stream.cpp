@@ -39,7 +39,7 @@ TEST_CASE("sim_stream: its handle is given to a new stream at once, its id never
     CHECK(ids.size() == 10);
 }
 
-TEST_CASE("sim_stream: what is asked of a stream that was destroyed is refused, by every call") {
+TEST_CASE("sim_stream: work for a stream that was destroyed, and waiting for it, is refused") {
     sim_node                  node{{.on_report = sim_on_report::collect}};
     doubles::mishaps const    told;
     sim_resource              mr;

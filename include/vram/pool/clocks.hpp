@@ -234,26 +234,31 @@ public:
     /// Waits for whoever used memory that comes back on a stream that no clock can be had for: for
     /// the stream, or where it is dead for devices.
     void settle_user(stream s) noexcept {
-        try {
-            return Platform::synchronize(s);
-        } catch (...) { report_error({.kind = mishap::platform_error}); }
+        if (settle(s)) { return; }
         settle_devices();
         settle_current();
     }
-    static void settle_current() noexcept {
-        try {
-            Platform::synchronize(Platform::current_device());
-        } catch (...) { report_error({.kind = mishap::platform_error}); }
-    }
-    /// Waits for a stream or a device where nothing may be thrown.
+    /// Waits for a stream or a device where nothing may be thrown. Whether that went well.
     template <class What>
-    static void settle(What const& what) noexcept {
-        try {
-            Platform::synchronize(what);
-        } catch (...) { report_error({.kind = mishap::platform_error}); }
+    static bool settle(What const& what) noexcept {
+        return quietly([&] { Platform::synchronize(what); });
+    }
+    /// The same for the calling thread's device.
+    static bool settle_current() noexcept {
+        return quietly([] { Platform::synchronize(Platform::current_device()); });
     }
 
 private:
+    /// What `call()` throws is reported, and the answer is false.
+    template <class Call>
+    static bool quietly(Call call) noexcept {
+        try {
+            call();
+            return true;
+        } catch (...) { report_error({.kind = mishap::platform_error}); }
+        return false;
+    }
+
     static constexpr std::size_t seats = 8;
 
     /// A clock, by the key of its stream; 0, which is no key: none.

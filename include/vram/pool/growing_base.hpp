@@ -109,9 +109,8 @@ protected:
     }
     /// Bytes within the limit that are neither held nor on their way.
     [[nodiscard]] std::size_t room() const {
-        auto const        held = lock_.hold();
-        std::size_t const out  = figures_.reserved + under_way_;
-        return out < max_size_ ? max_size_ - out : 0;
+        auto const held = lock_.hold();
+        return left();
     }
     /// Bytes on their way from the upstream, within the limit.
     struct claim {
@@ -120,9 +119,8 @@ protected:
         bool              granted;
 
         claim(growing_base& p, std::size_t n) : owner{p}, bytes{n} {
-            auto const        held = p.lock_.hold();
-            std::size_t const out  = p.figures_.reserved + p.under_way_;
-            granted                = out <= p.max_size_ && n <= p.max_size_ - out;
+            auto const held = p.lock_.hold();
+            granted         = n <= p.left();
             if (granted) { p.under_way_ += n; }
         }
         claim(claim const&) = delete;
@@ -214,6 +212,12 @@ protected:
     memory_usage figures_;
 
 private:
+    /// `room`, with the lock held.
+    [[nodiscard]] std::size_t left() const noexcept {
+        std::size_t const out = figures_.reserved + under_way_;
+        return out < max_size_ ? max_size_ - out : 0;
+    }
+
     template <class Largest>
     void add_numbers(request const& r, shortage& n, Largest largest) {
         auto const fill = [](auto& number, auto value) { number = number == 0 ? value : number; };

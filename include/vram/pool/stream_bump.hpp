@@ -127,10 +127,9 @@ public:
         if (r == nullptr || bytes == 0 || bytes > r->bytes - r->back) { return false; }
         bool const newest = c == &row_.current();
         bool const top    = newest && c->is_on_top(p, bytes);
-        if (!top || !cut_off(*c, p, bytes, on)) {
-            r = c->find(p, bytes); // runs may have moved in the attempt
-            note_return(*c, *r, p, bytes, on);
-        }
+        bool const cut    = top && cut_off(*c, p, bytes, on);
+        if (top && !cut) { r = c->find(p, bytes); } // runs may have moved in the attempt
+        if (!cut) { note_return(*c, *r, p, bytes, on); }
         if (newest) { unwind_what_is_back(*c); }
         return true;
     }

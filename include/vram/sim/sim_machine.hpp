@@ -14,16 +14,17 @@
 #include <vram/sim/sim_state.hpp>    // sim_stream_state, sim_event_state, sim_device_state
 #include <vram/sim/sim_turns.hpp>    // sim_turns
 
-#include <algorithm>  // copy_if, max
-#include <atomic>     // atomic
-#include <cstddef>    // size_t
-#include <cstdint>    // uint64_t
-#include <deque>      // deque
-#include <functional> // not_fn
-#include <iterator>   // back_inserter
-#include <mutex>      // mutex, unique_lock
-#include <utility>    // move
-#include <vector>     // vector
+#include <algorithm>       // copy_if, max
+#include <atomic>          // atomic
+#include <cstddef>         // size_t
+#include <cstdint>         // uint64_t
+#include <deque>           // deque
+#include <functional>      // not_fn
+#include <iterator>        // back_inserter
+#include <mutex>           // mutex, unique_lock
+#include <source_location> // source_location
+#include <utility>         // move
+#include <vector>          // vector
 
 namespace vram {
 
