@@ -6,6 +6,9 @@ set(scripts ${PROJECT_SOURCE_DIR}/cmake)
 add_test(NAME layering COMMAND ${python} ${scripts}/layering.py ${PROJECT_SOURCE_DIR}/include/vram)
 add_test(NAME layering/planted COMMAND ${python} ${scripts}/layering.py --self-test)
 
+add_test(NAME includes COMMAND ${python} ${scripts}/includes.py ${CMAKE_CURRENT_SOURCE_DIR})
+add_test(NAME includes/planted COMMAND ${python} ${scripts}/includes.py --self-test)
+
 add_test(NAME snippets COMMAND ${python} ${scripts}/snippets.py --check ${PROJECT_SOURCE_DIR})
 add_test(NAME snippets/planted COMMAND ${python} ${scripts}/snippets.py --self-test)
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <vram/sim/sim_turns.hpp> // first: the header must stand alone
 
+#include <vram/base/lock.hpp>
+
 #include <doctest/doctest.h>
 
 #include <mutex>
