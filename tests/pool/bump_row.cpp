@@ -29,6 +29,9 @@ void* row_take(int_row& row, std::size_t bytes) {
 
 constexpr auto in_use_by_nobody = [](auto const&, tag&) { return false; };
 
+/// How many chunks may go.
+std::size_t idle(int_row const& row) { return row.chunks().size() - row.first_idle(); }
+
 } // namespace
 
 TEST_CASE("bump_row: it goes on to what has room, and finds the chunk in use around an address") {
@@ -50,7 +53,8 @@ TEST_CASE("bump_row: it goes on to what has room, and finds the chunk in use aro
     CHECK(row.owns(at(0x4000)));
     CHECK_FALSE(row.owns(at(0x2000)));
     CHECK(row.go_on_to({at(0x10000), 0x100, 256}).base() == at(0x10000));
-    CHECK(row.last().base() == at(0x4000)); // still behind all that is in use
+    CHECK(row.chunks()[row.chunks().size() - 1].base() ==
+          at(0x4000)); // still behind all that is in use
 }
 
 TEST_CASE("bump_row: what was handed out since a mark comes back, over chunks and earlier marks") {
@@ -98,27 +102,51 @@ TEST_CASE("bump_row: a mark with nothing after the last one is that one") {
 
 TEST_CASE("bump_row: the chunks behind the current one may go, and the first when nothing is out") {
     int_row row;
-    CHECK(row.releasable() == 0);
+    CHECK(idle(row) == 0);
     CHECK(row.at_start());
     CHECK(row.free_memory() == free_pieces{});
     row.add({at(0x1000), 0x400, 256});
     row.add({at(0x8000), 0x800, 256});
-    CHECK(row.releasable() == 2);
+    CHECK(idle(row) == 2);
     row.mark(1); // somebody may come back to it
-    CHECK(row.releasable() == 1);
+    CHECK(idle(row) == 1);
     CHECK(row.at_start());
     (void)row_take(row, 0x100);
     CHECK_FALSE(row.at_start());
     CHECK(row.free_memory().bytes == 0xb00);
     CHECK(row.free_memory().largest == 0x800);
     CHECK(row.free_memory().releasable == 0x800);
-    CHECK(row.take_last().base() == at(0x8000));
-    CHECK(row.releasable() == 0);
+    CHECK(row.take_idle(1).base() == at(0x8000));
+    CHECK(idle(row) == 0);
     row.reset(in_use_by_nobody);
-    CHECK(row.releasable() == 1);
+    CHECK(idle(row) == 1);
     int_row moved{std::move(row)};
     CHECK(row.empty());
-    CHECK(row.releasable() == 0);
+    CHECK(idle(row) == 0);
     row = std::move(moved);
-    CHECK(row.releasable() == 1);
+    CHECK(idle(row) == 1);
+}
+
+TEST_CASE("bump_row: the current chunk may go where nothing of it is out, also behind one in use") {
+    int_row row;
+    row.add({at(0x1000), 0x400, 256});
+    row.add({at(0x8000), 0x800, 256});
+    (void)row_take(row, 0x100);
+    CHECK(row.go_on(0x800, 256));
+    CHECK(idle(row) == 1);
+    CHECK(row.free_memory().releasable == 0x800);
+    (void)row_take(row, 0x800);
+    CHECK(idle(row) == 0);
+    row.current().unwind(row.current().begin(), in_use_by_nobody);
+    row.mark(1);
+    CHECK(idle(row) == 0); // somebody may come back to it
+    CHECK(row.unwind(1, in_use_by_nobody) == 0);
+    int_row other;
+    other.add({at(0x1000), 0x400, 256});
+    other.add({at(0x8000), 0x800, 256});
+    (void)row_take(other, 0x100);
+    CHECK(other.go_on(0x800, 256));
+    CHECK(other.take_idle(1).base() == at(0x8000));
+    CHECK(other.current().base() == at(0x1000));
+    CHECK(row_take(other, 0x100) == at(0x1100));
 }

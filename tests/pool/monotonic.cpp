@@ -686,6 +686,47 @@ TEST_CASE("monotonic: what waits for a stream that is being captured is not to b
     }
 }
 
+TEST_CASE(
+    "monotonic: a chunk that everything came back to may go though an earlier one is in use") {
+    sim_node    node{{.on_report = sim_on_report::collect}};
+    sim_stream  s;
+    auto        mr = exactly(sim_resource{}, {.max_size = 40_MiB});
+    void* const a  = mr.allocate(s, 1_MiB);
+    void* const b  = mr.allocate(s, 30_MiB);
+    busy(s, b, 30_MiB);
+    mr.deallocate(s, b, 30_MiB);
+    CHECK(mr.free_memory().releasable == 30_MiB);
+    void* const c = mr.allocate(s, 35_MiB); // which is why it goes
+    CHECK(mr.usage().reserved == 36_MiB);
+    mr.deallocate(s, c, 35_MiB);
+    CHECK(mr.trim() == 35_MiB);
+    CHECK(mr.trim() == 0);
+    mr.deallocate(s, a, 1_MiB);
+    CHECK(mr.trim() == 1_MiB);
+    CHECK(node.reports().empty());
+}
+
+TEST_CASE("monotonic: a chunk that a graph keeps does not keep the others from going") {
+    sim_node    node{{.on_report = sim_on_report::collect}};
+    sim_stream  s;
+    auto        mr = exactly(sim_resource{}, {.max_size = 6_MiB, .graphs = true});
+    void* const a  = mr.allocate(s, 2_MiB);
+    void* const b  = mr.allocate(s, 2_MiB);
+    sim_graph::begin(s, sim_capture_mode::relaxed);
+    mr.deallocate(s, mr.allocate(s, 2_MiB), 2_MiB);
+    sim_graph const graph = sim_graph::end(s);
+    mr.deallocate(s, b, 2_MiB);
+    mr.deallocate(s, a, 2_MiB);
+    CHECK(mr.free_memory().releasable == 4_MiB);
+    void* const c = mr.try_allocate(s, 4_MiB);
+    CHECK(c != nullptr);
+    CHECK(mr.usage().reserved == 6_MiB);
+    mr.deallocate(s, c, 4_MiB);
+    CHECK(mr.trim() == 4_MiB);
+    mr.forget_captures();
+    CHECK(mr.trim() == 2_MiB);
+}
+
 TEST_CASE("monotonic: whatever call of the platform fails, nothing is lost") {
     laws::survives_platform_faults(
         [](event_policy events) { return exactly(sim_resource{}, {.events = events}); },

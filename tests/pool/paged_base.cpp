@@ -21,6 +21,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <new>
 #include <random>
@@ -82,6 +83,20 @@ struct narrow_resource : sim_virtual_resource {
     }
     bool const*           full;
     std::function<void()> meanwhile;
+};
+
+/// Lets somebody in when the host waits for an event.
+struct looked_at_platform : sim_platform {
+    static inline std::function<void()> once;
+    using sim_platform::synchronize;
+    static void synchronize(event const& e) {
+        if (auto const call = std::exchange(once, nullptr)) { call(); }
+        sim_platform::synchronize(e);
+    }
+};
+struct looked_at_memory : sim_virtual_memory {
+    using platform = looked_at_platform;
+    using sim_virtual_memory::sim_virtual_memory;
 };
 
 } // namespace
@@ -710,6 +725,106 @@ TEST_CASE(
         CHECK(told.count() == 0);
     }
     expect_no_report(node);
+}
+
+TEST_CASE("a pool of pages: while the end of a chunk moves, a block before a hole may come back") {
+    sim_node         node{doubles::small_pages(4096)};
+    bool const       full = false;
+    pool             mr{narrow_resource{full}, {}, fixed_growth{.step = several}};
+    doubles::mishaps told;
+    void* const      first  = mr.allocate_sync(3 * several);
+    void* const      wall   = mr.allocate_sync(several);
+    void* const      hole   = mr.allocate_sync(2 * several);
+    void* const      behind = mr.allocate_sync(several);
+    mr.deallocate_sync(hole, 2 * several);
+    mr.trim();
+    CHECK(mr.upstream().mapped(hole, 2 * several) == 0);
+    mr.upstream().meanwhile = [&] { mr.deallocate_sync(first, 3 * several); };
+    void* const p           = mr.allocate_sync(5 * several / 2);
+    CHECK(p == first);
+    CHECK(mr.upstream().mapped(hole, 2 * several) == 0); // nobody asked for it
+    CHECK(mr.usage().reserved == mr.upstream().usage().live);
+    mr.deallocate_sync(p, 5 * several / 2);
+    mr.deallocate_sync(wall, several);
+    mr.deallocate_sync(behind, several);
+    mr.trim();
+    CHECK(mr.usage().reserved == 0);
+    CHECK(told.count() == 0);
+    expect_no_report(node);
+}
+
+TEST_CASE("a pool of pages: others may join very many blocks while the end of a chunk moves") {
+    for (int const pairs : {126, 127, 140}) {
+        sim_node               node{{.on_report = sim_on_report::collect}};
+        doubles::mishaps const told; // that all of this is still out
+        sim_stream             a, b, c;
+        bool const             full = false;
+        pool<narrow_resource>  mr{narrow_resource{full}};
+        std::vector<void*>     of_a, of_b;
+        constexpr std::size_t  small = 4_KiB;
+        auto const             place = [](void* p) { return reinterpret_cast<std::uintptr_t>(p); };
+        for (int i = 0; i < pairs; ++i) {
+            of_a.push_back(mr.allocate(a, small));
+            of_b.push_back(mr.allocate(b, small));
+            (void)mr.allocate(c, 256); // which keeps this pair from the next
+        }
+        std::uintptr_t const next = place(mr.allocate(c, 256)) + 256;
+        std::uintptr_t const at   = align(next, 64_KiB) + 8_KiB;
+        (void)mr.allocate(c, at - next);
+        void* const one = mr.allocate(a, small); // whose place is not where the request may begin
+        void* const two = mr.allocate(b, 128_KiB);
+        CHECK(place(one) == at);
+        busy(a, one, small);
+        busy(b, two, 128_KiB);
+        mr.deallocate(a, one, small);
+        mr.deallocate(b, two, 128_KiB);
+        (void)mr.usage(); // joins them
+        bool ran                = false;
+        mr.upstream().meanwhile = [&] {
+            ran = true;
+            for (int i = 0; i < pairs; ++i) {
+                mr.deallocate(a, of_a[static_cast<std::size_t>(i)], small);
+                mr.deallocate(b, of_b[static_cast<std::size_t>(i)], small);
+            }
+        };
+        CHECK(mr.allocate(c, 1_MiB, 64_KiB) != nullptr);
+        CHECK(ran);
+        expect_no_report(node);
+    }
+}
+
+TEST_CASE("a pool whose pages move: who waits for a block waits for what comes to its pages too") {
+    sim_node   node{{.on_report = sim_on_report::collect}};
+    sim_stream s, y, other;
+    pool       mr{virtual_source<looked_at_memory>{looked_at_memory{}}, remapping};
+    void*      wide = mr.allocate(y, 3_MiB, 4_MiB);
+    void*      x    = mr.allocate(s, 3_MiB);
+    void*      wall = mr.allocate(s, 2_MiB);
+    mr.deallocate_sync(wide, 3_MiB, 4_MiB);
+    mr.deallocate_sync(x, 3_MiB);
+    mr.deallocate(y, mr.allocate(y, 8_MiB), 8_MiB); // takes the pages of both
+    void* const first = mr.allocate(y, 2_MiB);
+    void* const used  = mr.allocate(y, 2_MiB);
+    void* const last  = mr.allocate(y, 4_MiB);
+    void* const here  = mr.allocate(s, 2_MiB);
+    mr.deallocate_sync(mr.allocate(s, 2_MiB, 4_MiB), 2_MiB, 4_MiB);
+    sim_launch(s, {.name = "short", .writes = {{here, 2_MiB}}, .duration = 1ms});
+    mr.deallocate(s, here, 2_MiB);
+    sim_launch(y, {.name = "long", .writes = {{used, 2_MiB}}, .duration = 50ms});
+    mr.deallocate(y, used, 2_MiB);
+    void* beside             = nullptr;
+    looked_at_platform::once = [&] { beside = mr.allocate(y, 3_MiB); };
+    x                        = mr.allocate_sync(3_MiB);
+    CHECK(static_cast<std::byte*>(x) + 3_MiB == beside);
+    CHECK(y.view().done());
+    sim_launch(other, {.name = "use", .writes = {{x, 3_MiB}}, .duration = 1ms});
+    other.synchronize();
+    expect_no_report(node);
+    mr.deallocate_sync(x, 3_MiB);
+    mr.deallocate(y, beside, 3_MiB);
+    mr.deallocate(s, wall, 2_MiB);
+    mr.deallocate(y, first, 2_MiB);
+    mr.deallocate(y, last, 4_MiB);
 }
 
 TEST_CASE("a pool of pages finds at once what has memory, though it was cut from what had not") {

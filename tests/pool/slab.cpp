@@ -390,6 +390,28 @@ TEST_CASE("slab: what a graph keeps it keeps when a later capture's block comes 
     });
 }
 
+TEST_CASE("slab: a chunk that waits for a capture does not keep the others from going") {
+    sim_node    node{{.on_report = sim_on_report::collect}};
+    sim_stream  captured, other;
+    slab        mr{sim_resource{}, 2_MiB, {.graphs = true}};
+    void* const a = mr.allocate(captured, 2_MiB);
+    void* const b = mr.allocate(other, 2_MiB);
+    busy(captured, a, 2_MiB);
+    busy(other, b, 2_MiB);
+    mr.deallocate(captured, a, 2_MiB);
+    mr.deallocate(other, b, 2_MiB);
+    sim_graph::begin(captured, sim_capture_mode::relaxed);
+    CHECK(mr.trim() == 2_MiB);
+    sim_graph const graph = sim_graph::end(captured);
+    CHECK(mr.trim() == 2_MiB);
+    CHECK(node.reports().empty());
+}
+
+TEST_CASE("slab: takes as many blocks at once as the limit has room for") {
+    slab const mr{sim_resource{}, 3_MiB, {.initial_size = 10_MiB, .max_size = 11_MiB}};
+    CHECK(mr.usage().reserved == 9_MiB);
+}
+
 TEST_CASE("slab: that captures are forgotten is told to the upstream") {
     slab mr{doubles::archetype<>{}, 1_KiB};
     mr.forget_captures();

@@ -89,15 +89,16 @@ TEST_CASE("stream_bump: an idle chunk is one that nothing is out of, and nobody 
     auto held = desk.lock.hold();
     CHECK(desk.books.remove_idle(held).bytes == 0);
     sim_stream_view const on = b;
-    CHECK(desk.books.give(at(0x8000), 0x400, &on));
-    CHECK_FALSE(desk.books.give(at(0x8000), 0x400, &on));
-    CHECK(desk.books.remove_idle(held).bytes == 0); // the current one
-    CHECK(desk.books.reset() == 0x400);
-    CHECK(desk.books.pending() == 0x800);
+    CHECK(desk.books.give(at(0x8000), 0x400, &on) == sim_bump::given::back);
+    CHECK(desk.books.give(at(0x8000), 0x400, &on) == sim_bump::given::nothing);
+    CHECK(desk.books.pending() == 0x400);
     auto const first = desk.books.remove_idle(held);
     CHECK(first.base == at(0x8000));
     CHECK(first.bytes == 0x800);
     CHECK(node.now() >= 1ms);
+    CHECK(desk.books.remove_idle(held).bytes == 0); // the other one is in use
+    CHECK(desk.books.reset() == 0x400);
+    CHECK(desk.books.pending() == 0x400);
     CHECK(desk.books.remove_idle(held).base == at(0x1000));
     CHECK(desk.books.remove_idle(held).bytes == 0);
     CHECK(desk.books.free_memory() == free_pieces{});
@@ -132,7 +133,7 @@ TEST_CASE("stream_bump: no more is given back of what a stream took in a row tha
     CHECK(desk.take(other, 0x100) == at(0x1200));
     sim_stream_view const on   = s;
     auto const            held = desk.lock.hold();
-    CHECK(desk.books.give(at(0x1000), 0x100, &on));
-    CHECK(desk.books.give(at(0x1100), 0x100, &on));
-    CHECK_FALSE(desk.books.give(at(0x1000), 0x100, &on));
+    CHECK(desk.books.give(at(0x1000), 0x100, &on) == sim_bump::given::back);
+    CHECK(desk.books.give(at(0x1100), 0x100, &on) == sim_bump::given::back);
+    CHECK(desk.books.give(at(0x1000), 0x100, &on) == sim_bump::given::nothing);
 }

@@ -19,7 +19,8 @@ namespace vram {
 /// While a stream is being captured, asking CUDA for its id or its device ends the capture, in any
 /// mode and through the driver as well. Whoever keeps books by stream needs the answer all the
 /// same, so it is noted when it can be had: for a `cuda_stream` when it is made, for others'
-/// streams when they are asked.
+/// streams when they are asked. A name such as `cudaStreamPerThread` is noted for the thread that
+/// asks, and for each device.
 ///
 /// A stream of somebody else's that was destroyed, and whose handle came back as a stream that is
 /// captured before anybody asks it, is taken for the one before.
@@ -42,7 +43,8 @@ public:
     /// `stream`, which is not being captured, has this id. Where there is no room, nothing is
     /// noted.
     static void note(cudaStream_t stream, std::uint64_t id) noexcept {
-        if (!is_proper(stream) || id == 0) { return; }
+        if (id == 0) { return; }
+        if (!is_proper(stream)) { return note_name(stream, id); }
         auto& seen = recent(stream);
         if (seen.stream == stream && seen.id == id) { return; }
         int               device = 0;
@@ -58,6 +60,7 @@ public:
 
     /// What was noted last.
     [[nodiscard]] static std::optional<identity> recall(cudaStream_t stream) {
+        if (!is_proper(stream)) { return recall_name(stream); }
         auto&                  book = all();
         std::scoped_lock const held{book.mutex};
         auto const             found = book.known.find(stream);
@@ -88,6 +91,47 @@ private:
         thread_local entry           table[places];
         auto const                   address = reinterpret_cast<std::uintptr_t>(stream);
         return table[(address >> 4 ^ address >> 10) % places];
+    }
+
+    /// What a name meant on a device.
+    struct named {
+        cudaStream_t  stream = nullptr;
+        std::uint64_t id     = 0; ///< 0: nothing is noted here
+        int           device = 0;
+    };
+    /// Where this thread keeps them: three names on some devices; the oldest gives way.
+    struct names {
+        static constexpr std::size_t most = 24;
+        named                        known[most];
+        std::size_t                  next = 0;
+    };
+    static names& own_names() noexcept {
+        thread_local names table;
+        return table;
+    }
+    static void note_name(cudaStream_t stream, std::uint64_t id) noexcept {
+        names& own = own_names();
+        for (named const& each : own.known) {
+            if (each.id == id && each.stream == stream) { return; }
+        }
+        int               device = 0;
+        cudaError_t const status = cudaGetDevice(&device);
+        if (status != cudaSuccess) { return cuda_error::clear(status); }
+        for (named& each : own.known) { // after a reset of the device
+            if (each.stream == stream && each.device == device) { each.id = 0; }
+        }
+        own.known[own.next] = {stream, id, device};
+        own.next            = (own.next + 1) % names::most;
+    }
+    static std::optional<identity> recall_name(cudaStream_t stream) {
+        int device = 0;
+        cuda_check(cudaGetDevice(&device));
+        for (named const& each : own_names().known) {
+            if (each.id != 0 && each.stream == stream && each.device == device) {
+                return identity{each.id, cuda_device{device}};
+            }
+        }
+        return std::nullopt;
     }
 
     // Never destroyed: streams in static storage may outlive any object here.

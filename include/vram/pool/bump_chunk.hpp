@@ -245,7 +245,14 @@ public:
     [[nodiscard]] std::size_t    alignment() const noexcept { return alignment_; }
     [[nodiscard]] void*          base() const noexcept { return reinterpret_cast<void*>(begin_); }
     [[nodiscard]] bool           empty() const noexcept { return top_ == begin_; }
-    [[nodiscard]] bool           owns(void const* p) const noexcept {
+    /// Whether a graph keeps some of it.
+    [[nodiscard]] bool is_kept() const noexcept {
+        for (tag const& t : waits_) {
+            if (t.epoch == tag::captured) { return true; }
+        }
+        return false;
+    }
+    [[nodiscard]] bool owns(void const* p) const noexcept {
         return reinterpret_cast<std::uintptr_t>(p) - begin_ < bytes();
     }
     [[nodiscard]] heap_array<run>&       runs() noexcept { return runs_; }

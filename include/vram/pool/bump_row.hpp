@@ -109,15 +109,21 @@ public:
         return unwind_to(0, 0, tag_of);
     }
 
-    /// How many chunks at the end of the row nothing is out of, and no mark stands in.
-    [[nodiscard]] std::size_t releasable() const noexcept {
-        if (empty()) { return 0; }
-        bool const whole = at_start() && !marked();
-        return chunks_.size() - 1 - current_ + (whole ? 1 : 0);
+    /// From which chunk on, up to the end of the row, nothing is out and no mark stands there.
+    [[nodiscard]] std::size_t first_idle() const noexcept {
+        std::size_t const marked_up_to = marked() ? marks_[marks_.size() - 1].chunk + 1 : 0;
+        std::size_t       first        = empty() ? 0 : current_ + 1;
+        while (first > marked_up_to && chunks_[first - 1].empty()) { --first; }
+        return first;
     }
-    /// The last one; there is one.
-    [[nodiscard]] chunk& last() noexcept { return chunks_[chunks_.size() - 1]; }
-    chunk                take_last() noexcept { return chunks_.take(chunks_.size() - 1); }
+    /// Takes one of these out of the row.
+    chunk take_idle(std::size_t index) noexcept {
+        std::size_t const last  = chunks_.size() - 1;
+        std::size_t const first = first_idle();
+        if (current_ >= first) { current_ = first != 0 ? first - 1 : 0; }
+        if (index != last) { std::swap(chunks_[index], chunks_[last]); }
+        return chunks_.take(last);
+    }
 
     [[nodiscard]] bool owns(void const* p) const noexcept {
         for (chunk const& c : chunks_) {
@@ -128,8 +134,8 @@ public:
     [[nodiscard]] free_pieces free_memory() const noexcept {
         free_pieces now;
         for (std::size_t i = current_; i < chunks_.size(); ++i) { now.add(chunks_[i].room()); }
-        for (std::size_t n = releasable(); n != 0; --n) {
-            now.releasable += chunks_[chunks_.size() - n].bytes();
+        for (std::size_t i = first_idle(); i < chunks_.size(); ++i) {
+            now.releasable += chunks_[i].is_kept() ? 0 : chunks_[i].bytes();
         }
         return now;
     }

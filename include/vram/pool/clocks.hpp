@@ -228,15 +228,34 @@ public:
         }
         if (captured) { settle_devices(); }
     }
-    void settle_devices() noexcept {
-        for (clock* each : slots_) { settle(each->device()); }
+    /// Whether all of these waits went well.
+    bool settle_devices() noexcept {
+        bool all = true;
+        for (clock* each : slots_) { all = settle(each->device()) && all; }
+        return all;
     }
     /// Waits for whoever used memory that comes back on a stream that no clock can be had for: for
-    /// the stream, or where it is dead for devices.
-    void settle_user(stream s) noexcept {
-        if (settle(s)) { return; }
-        settle_devices();
-        settle_current();
+    /// the stream, or where it is dead for devices. False: nobody knows whether it is still in use,
+    /// for the stream is being captured, which a wait would end, or the waits failed.
+    [[nodiscard]] bool settle_user(stream s) noexcept {
+        if (captures(s)) { return false; }
+        if (settle(s)) { return true; }
+        bool const all = settle_devices();
+        return settle_current() && all;
+    }
+    /// Whether a stream is being captured, where nothing may be thrown.
+    [[nodiscard]] static bool captures(stream s) noexcept {
+        bool found = false;
+        (void)quietly([&] { found = Platform::capturing(s); });
+        return found;
+    }
+    /// The clock of the stream of that id, or where that has another stream's now, of any; there is
+    /// one.
+    [[nodiscard]] clock& met(std::uint64_t id) noexcept {
+        for (clock* each : slots_) {
+            if (each->id() == id) { return *each; }
+        }
+        return *slots_[0];
     }
     /// Waits for a stream or a device where nothing may be thrown. Whether that went well.
     template <class What>

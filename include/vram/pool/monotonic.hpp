@@ -268,8 +268,10 @@ private:
 
     void put(void* p, std::size_t bytes, stream const* on) noexcept {
         if (p == nullptr) { return; }
-        auto held = this->lock_.hold();
-        if (!books_.give(p, bytes, on)) {
+        auto       held = this->lock_.hold();
+        auto const how  = books_.give(p, bytes, on);
+        if (how == stream_bump<platform>::given::lost) { return; } // it stays out
+        if (how == stream_bump<platform>::given::nothing) {
             held.unlock();
             return report_error({.kind = mishap::foreign_pointer, .pointer = p, .bytes = bytes});
         }

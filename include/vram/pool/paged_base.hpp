@@ -106,7 +106,7 @@ protected:
     }
     /// A block for the request, with memory or without; where there is none, behind the end of a
     /// chunk, which is moved out by what the policy wants (`more`) or what is needed: to `until`.
-    /// That stays 0 where the block is not of that chunk.
+    /// That stays 0 where the block is not the front of what is free there.
     block* bare_block(request const& r, guard& held, bool more, std::uintptr_t& until) {
         auto const missing = [&](std::uintptr_t from, std::uintptr_t to) {
             return pages_.missing(pages_.touched(from, to));
@@ -132,8 +132,11 @@ protected:
         block* const         b    = heap_.take_bare(r, held, missing);
         auto const           from = reinterpret_cast<std::uintptr_t>(m.base);
         std::uintptr_t const end  = from + m.bytes + by;
-        // Others may have given back a better one meanwhile, of another chunk.
-        if (b != nullptr && b->address >= from && b->address < end) { until = end; }
+        if (b == nullptr) { return b; }
+        // Others may have given back a better one meanwhile, and be about pages behind it.
+        block const* const rest = b->after;
+        bool const         tail = rest != nullptr && rest->now == block::state::free;
+        if (tail && b->address >= from && rest->end() == end) { until = end; }
         return b;
     }
     /// Moves pages of free blocks to the ones of `b`, which are `target()`, that have none. Those

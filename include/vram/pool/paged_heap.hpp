@@ -36,8 +36,8 @@ public:
     template <class Missing>
     block* take_bare(request const& r, guard& held, Missing const& missing) {
         block_heap& heap = this->heaps_.of(r.bytes);
+        this->cool(); // which may use up notes
         heap.reserve();
-        this->cool();
         clock* const mine     = r.on != nullptr ? &this->clocks_.of(*r.on) : nullptr;
         bool const   captured = mine != nullptr && Platform::capturing(*r.on);
         // Other memory may be mapped there, which only the host can know to be out of use.
@@ -56,8 +56,8 @@ public:
             block* const b      = ready ? this->hand_out_uncounted(r, place)
                                         : this->ordered_uncounted(r, place, mine, held);
             if (b == nullptr) { return nullptr; }
-            heap.hold(b, before); // should it go back
-            b->bare = true;       // it counts when it is filled
+            if (ready || mine != nullptr) { heap.hold(b, before); } // should it go back
+            b->bare = true;                                         // it counts when it is filled
             return b;
         }
         return nullptr;
@@ -74,7 +74,7 @@ public:
         b->bare = true;
         if (on != nullptr) {
             this->heaps_.of(*b).hold(b, tags{}); // the stream is behind those
-            (void)this->freed_on(*on, b);
+            if (this->freed_on(*on, b) == base::freed::lost) { return; }
         }
         this->heaps_.of(*b).give(b, this->settled());
     }

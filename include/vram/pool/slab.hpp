@@ -52,7 +52,8 @@ public:
         requires std::default_initializable<Upstream>
         : slab{Upstream{}, block_bytes, options} {}
 
-    /// Takes `options.initial_size` bytes at once; throws what the upstream throws.
+    /// Takes `options.initial_size` bytes at once, up to whole blocks, or as many of them as
+    /// `options.max_size` has room for; throws what the upstream throws.
     slab(Upstream upstream, std::size_t block_bytes, pool_options options = {})
         : base{std::move(upstream), options.max_size, options.events, options.graphs} {
         expects(block_bytes != 0 && block_bytes <= slab_heap::largest,

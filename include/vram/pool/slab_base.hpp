@@ -148,14 +148,17 @@ protected:
     void grow_ahead(slab_heap& heap, std::size_t bytes) {
         while (this->figures_.reserved < bytes) {
             std::size_t const missing = bytes - this->figures_.reserved;
-            std::size_t const count   = (missing - 1) / heap.stride() + 1;
-            std::size_t const size    = heap.stride() * (count < heap.most() ? count : heap.most());
+            std::size_t const whole   = (missing - 1) / heap.stride() + 1;
+            std::size_t const room    = this->room() / heap.stride();
+            std::size_t const count   = whole < room ? whole : room;
+            if (count == 0) { return; } // the limit is not a multiple of blocks
+            std::size_t const size = heap.stride() * (count < heap.most() ? count : heap.most());
             void* const       added =
                 this->template grow<true>(size, heap.alignment(), nullptr, [&](void* at) {
                     heap.add(at, size, nullptr);
                     return at;
                 });
-            if (added == nullptr) { return; } // the limit is not a multiple of blocks
+            if (added == nullptr) { return; } // others were faster
         }
     }
 
@@ -167,8 +170,7 @@ protected:
         if (n == nullptr || n->asked != bytes || n->shift != std::countr_zero(alignment)) {
             return false;
         }
-        this->count_back(bytes, heap.stride());
-        streams_.give(heap, n, on);
+        if (streams_.give(heap, n, on)) { this->count_back(bytes, heap.stride()); }
         return true;
     }
     /// Tells the sink why nothing was put. The lock is held, and let go.

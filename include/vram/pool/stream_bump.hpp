@@ -64,6 +64,7 @@ public:
                 return reinterpret_cast<void*>(start);
             }
         }
+        clocks_.look_again();
         while (!row_.empty()) {
             chunk&               c     = row_.current();
             std::uintptr_t const start = c.place(r.bytes, r.alignment);
@@ -94,11 +95,7 @@ public:
             clock const* const held_up =
                 mine != nullptr ? clocks_.order(*mine, dear) : clocks_.finish(dear, held);
             if (held_up == nullptr) { continue; } // others may have gone on meanwhile: look again
-            if (!graphs_ && events_ == event_policy::lazy) { // it may be the graph's by now
-                for (chunk& each : row_.chunks()) { each.keep_for_capture(held_up->slot()); }
-            } else if (!row_.go_on(r.bytes, r.alignment)) {
-                return nullptr;
-            }
+            if (!pass_over(*held_up) && !row_.go_on(r.bytes, r.alignment)) { return nullptr; }
         }
         return nullptr;
     }
@@ -119,19 +116,25 @@ public:
         return hand_out(c, c.begin(), r, mine);
     }
 
-    /// Takes a block back. False, with nothing done, where there is no such block.
-    [[nodiscard]] bool give(void* p, std::size_t bytes, stream const* on) noexcept {
-        if (on != nullptr && plain_ && give_quick(p, bytes, *on)) { return true; }
+    /// What became of a block.
+    enum class given {
+        back,
+        nothing, ///< there is none; nothing was done
+        lost,    ///< it stays out, for nobody knows who uses it, and nobody could be waited for
+    };
+    /// Takes a block back.
+    [[nodiscard]] given give(void* p, std::size_t bytes, stream const* on) noexcept {
+        if (on != nullptr && plain_ && give_quick(p, bytes, *on)) { return given::back; }
         chunk* const c = row_.used_around(p);
         run*         r = c != nullptr ? c->find(p, bytes) : nullptr;
-        if (r == nullptr || bytes == 0 || bytes > r->bytes - r->back) { return false; }
+        if (r == nullptr || bytes == 0 || bytes > r->bytes - r->back) { return given::nothing; }
         bool const newest = c == &row_.current();
         bool const top    = newest && c->is_on_top(p, bytes);
         bool const cut    = top && cut_off(*c, p, bytes, on);
         if (top && !cut) { r = c->find(p, bytes); } // runs may have moved in the attempt
-        if (!cut) { note_return(*c, *r, p, bytes, on); }
+        if (!cut && !note_return(*c, *r, p, bytes, on)) { return given::lost; }
         if (newest) { unwind_what_is_back(*c); }
-        return true;
+        return given::back;
     }
 
     /// Makes this moment one that can be come back to. Returns its serial number: that of the last
@@ -152,16 +155,23 @@ public:
     /// Takes a chunk of which nothing is out, and that nobody uses any more, out of the books; one
     /// without bytes if there is none. Waits on the host where it must.
     [[nodiscard]] piece remove_idle(guard& held) {
-        while (row_.releasable() != 0) { // others may go on while the lock is open
-            chunk& c = row_.last();
-            c.drop([&](tag const& t) { return clocks_.settled(t); });
-            if (c.waits().size() == 0) {
-                chunk const gone = row_.take_last();
-                return {gone.base(), gone.bytes(), gone.alignment()};
+        clocks_.look_again();
+        for (;;) {
+            tags almost; // what one of them waits for that can be waited for
+            for (std::size_t i = row_.chunks().size(); i-- != row_.first_idle();) {
+                chunk& c = row_.chunks()[i];
+                c.drop([&](tag const& t) { return clocks_.settled(t); });
+                if (c.waits().size() == 0) {
+                    chunk const gone = row_.take_idle(i);
+                    return {gone.base(), gone.bytes(), gone.alignment()};
+                }
+                tags const first{c.waits()[0]};
+                if (almost.empty() && !held_up(c)) { almost = first; }
             }
-            if (clocks_.finish(tags{c.waits()[0]}, held) != nullptr) { break; } // a graph has it
-        }
-        return {};
+            if (almost.empty()) { return {}; }
+            clock const* const captured = clocks_.finish(almost, held);
+            if (captured != nullptr) { pass_over(*captured); }
+        } // others went on meanwhile: look again
     }
     /// The end: waits for everybody.
     void settle_all(guard& held) noexcept { clocks_.settle_all(held); }
@@ -208,6 +218,25 @@ private:
     using run   = typename chunk::run;
     using clock = typename clocks<Platform>::clock;
 
+    /// What a stream that is being captured uses is not to be had: for now, or where captures are
+    /// not looked for, and it may be the graph's, until they are forgotten. Whether it is so.
+    bool pass_over(clock const& captured) noexcept {
+        if (!plain_) {
+            clocks_.pass_over(captured.slot());
+            return false;
+        }
+        for (chunk& each : row_.chunks()) { each.keep_for_capture(captured.slot()); }
+        return true;
+    }
+    /// Whether a graph keeps some of a chunk, or a stream that is being captured may have it.
+    [[nodiscard]] bool held_up(chunk const& c) const noexcept {
+        for (tag const& t : c.waits()) {
+            if (clocks_.of(tags{t}, nullptr, false) == clocks<Platform>::not_to_be_had) {
+                return true;
+            }
+        }
+        return false;
+    }
     static void* hand_out(chunk& c, std::uintptr_t start, wish const& r,
                           clock const* mine) noexcept {
         c.take(start, r.bytes, r.on, mine != nullptr ? mine->id() : 0);
@@ -245,9 +274,9 @@ private:
             return true;
         } catch (...) { return false; }
     }
-    /// The block is in use no longer than by `on`, and stays where it is.
-    void note_return(chunk& c, run& r, void* p, std::size_t bytes, stream const* on) noexcept {
-        r.back += bytes;
+    /// The block is in use no longer than by `on`, and stays where it is. False: that cannot be
+    /// said, and nothing was done.
+    bool note_return(chunk& c, run& r, void* p, std::size_t bytes, stream const* on) noexcept {
         bool own = false;
         try {
             own = on != nullptr && r.named && clocks_.of(*on).id() == r.id;
@@ -261,9 +290,14 @@ private:
             }
         } catch (...) {
             report_error({.kind = mishap::platform_error, .pointer = p, .bytes = bytes});
-            clocks_.settle_user(*on);
+            if (!clocks_.settle_user(*on)) {
+                report_error({.kind = mishap::leak, .pointer = p, .bytes = bytes});
+                return false;
+            }
         }
+        r.back += bytes;
         if (!own) { r.freed += bytes; }
+        return true;
     }
 
     /// The tag, without its place, of what `s` has used up to now.
@@ -278,7 +312,7 @@ private:
         return out;
     }
     /// Who may still be using a run that is unwound. Where that cannot be told, devices are waited
-    /// for.
+    /// for; where they cannot be, it is kept as what a graph uses.
     auto tag_of() noexcept {
         return [this](run const& r, tag& out) noexcept {
             if (!r.named) { return false; }
@@ -295,8 +329,10 @@ private:
             } catch (std::bad_alloc const&) { // it may well live
                 report_error({.kind = mishap::platform_error});
             } catch (...) { dead(r); }
-            clocks_.settle_devices();
-            return false;
+            if (!clocks_.captures(r.user) && clocks_.settle_devices()) { return false; }
+            clock& its = clocks_.met(r.id);
+            out        = tag{0, 0, its.mark_captured(), its.slot()};
+            return true;
         };
     }
 

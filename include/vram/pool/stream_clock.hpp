@@ -88,6 +88,10 @@ public:
         if (epoch < epoch_ || done(epoch)) { return true; }
         if (!still_named()) {
             bool const died = alive_ && !alias();
+            if (alive_ && !died && Platform::capturing(stream_)) { // a wait would end that
+                keeps_ = true;
+                return false;
+            }
             if (died) { report_error({.kind = mishap::dead_stream}); }
             Platform::synchronize(device_);
             end_epoch();

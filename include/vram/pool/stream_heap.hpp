@@ -137,8 +137,10 @@ public:
     [[nodiscard]] bool give(block* b, std::size_t bytes, std::size_t alignment,
                             stream const* on) noexcept {
         if (!handed_out_as(b, bytes, alignment)) { return false; }
+        freed const how = on != nullptr ? freed_on(*on, b) : freed::idle;
+        if (how == freed::lost) { return true; } // it stays out
         retract(*b);
-        if (on != nullptr && freed_on(*on, b) && plain_) {
+        if (how == freed::noted && plain_) {
             rest(b);
         } else {
             join(b);
@@ -343,6 +345,7 @@ protected:
                 continue;
             }
             if (block* const b = ordered(r, place, mine, held)) { return b->pointer(); }
+            heap.reserve(); // while the lock was open others went on
         }
     }
 
@@ -384,8 +387,12 @@ protected:
             b->bare          = true; // so that nobody counts it
             block_heap& heap = heaps_.of(*b);
             heap.hold(b, part); // noted now: meanwhile others may use up what was reserved
-            try {
-                held_up = clocks_.finish(part, held);
+            try { // and more may be noted with it: memory of its pages that a stream still uses
+                do {
+                    tags const now = b->waits_for();
+                    held_up        = clocks_.finish(now, held);
+                } while (held_up == nullptr &&
+                         clocks_.for_asker(nullptr, false)(b->waits_for()) != 0);
             } catch (...) {
                 b->bare = bare;
                 join(b);
@@ -478,21 +485,27 @@ protected:
         (void)all.merge(tags{{b->address, b->end(), epoch, slot}}, settled()); // two have room
         heaps_.of(*b).hold(b, all);
     }
-    /// Notes who holds a block that is freed on `s`. Where that cannot be noted, it is waited for,
-    /// and the answer is false.
-    bool freed_on(stream s, block* b) noexcept {
+    /// What is known of a block that comes back.
+    enum class freed {
+        noted, ///< who holds it
+        idle,  ///< that nobody does
+        lost,  ///< nothing, and nobody could be waited for: it must not be handed out again
+    };
+    /// Notes who holds a block that is freed on `s`. Where that cannot be noted, it is waited for.
+    freed freed_on(stream s, block* b) noexcept {
         try {
             clock& c = clocks_.of(s);
             if (!plain_ && Platform::capturing(s)) {
                 hold(b, c.mark_captured(), c.slot());
-                return true;
+                return freed::noted;
             }
             hold(b, c.mark(), c.slot());
             if (events_ == event_policy::eager) { c.try_record(); }
-            return true;
+            return freed::noted;
         } catch (...) { report_error({.kind = mishap::platform_error, .pointer = b->pointer()}); }
-        clocks_.settle_user(s);
-        return false;
+        if (clocks_.settle_user(s)) { return freed::idle; }
+        report_error({.kind = mishap::leak, .pointer = b->pointer(), .bytes = b->bytes});
+        return freed::lost;
     }
 
     block_heaps<InPlace> heaps_;

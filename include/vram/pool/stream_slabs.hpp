@@ -55,8 +55,9 @@ public:
         return heap.blocks_free() != 0 ? take_anothers(heap, on, mine, captured, held) : nullptr;
     }
 
-    /// Takes a block back, which `on` may still be using; null: nobody is.
-    void give(slab_heap& heap, note* n, stream const* on) noexcept {
+    /// Takes a block back, which `on` may still be using; null: nobody is. False: it stays out, for
+    /// nobody knows who uses it, and nobody could be waited for.
+    bool give(slab_heap& heap, note* n, stream const* on) noexcept {
         if (on == nullptr) { return give_unused(heap, n); }
         try {
             clock& c = clocks_.of(*on);
@@ -66,7 +67,9 @@ public:
             if (looks && Platform::capturing(*on)) {
                 (void)c.mark_captured();
                 bool const others = n->lent && n->slot != c.slot(); // two graphs, of two streams
-                return others ? give_unused(heap, n) : heap.keep(n, c.slot());
+                if (others) { return give_unused(heap, n); }
+                heap.keep(n, c.slot());
+                return true;
             }
             if (looks && n->lent) {
                 heap.lay_aside(n, c.slot(), c.mark());
@@ -74,10 +77,11 @@ public:
                 heap.give(n, c.slot(), c.mark());
             }
             if (eager) { c.try_record(); }
-            return;
+            return true;
         } catch (...) { report_error({.kind = mishap::platform_error, .pointer = n->address}); }
-        clocks_.settle_user(*on);
-        give_unused(heap, n);
+        if (clocks_.settle_user(*on)) { return give_unused(heap, n); }
+        report_error({.kind = mishap::leak, .pointer = n->address, .bytes = heap.stride()});
+        return false;
     }
 
     /// Adds a chunk, which the stream `order` may use at once (null: anybody), and takes a block of
@@ -96,19 +100,21 @@ public:
     /// A chunk none of whose blocks are out and that nobody uses any more, or null. Waits on the
     /// host where it must.
     [[nodiscard]] chunk* idle(slab_heap& heap, guard& held) {
+        clocks_.look_again();
         for (;;) {
             settle(heap);
             chunk* almost = nullptr; // waits, and for nothing that is kept
             for (chunk* c : heap.chunks()) {
                 if (c->out != 0) { continue; }
                 if (c->waiting() == 0) { return c; }
-                if (almost == nullptr && waiting(*c) != nullptr) { almost = c; }
+                note const* const n = waiting(*c);
+                if (almost == nullptr && n != nullptr && !held_up(*n)) { almost = c; }
             }
             if (almost == nullptr) { return nullptr; }
             note* const       n    = waiting(*almost);
             std::size_t const slot = n->slot;
             if (clocks_.finish(tag_of(*n), held) != nullptr && !keep_all(heap, slot)) {
-                return nullptr;
+                clocks_.pass_over(slot);
             }
         } // others went on meanwhile: look again
     }
@@ -158,15 +164,22 @@ private:
         return tags{{0, 0, n.epoch, n.slot}};
     }
 
+    /// Whether a block's stream is passed over, for it is being captured.
+    [[nodiscard]] bool held_up(note const& n) const noexcept {
+        return clocks_.of(tag_of(n), nullptr, false) == clocks<Platform>::not_to_be_had;
+    }
+
     /// Takes a block back that no stream uses; perhaps a graph still does.
-    static void give_unused(slab_heap& heap, note* n) noexcept {
-        return n->lent ? heap.lay_aside(n, n->slot, 0) : heap.give_clean(n);
+    static bool give_unused(slab_heap& heap, note* n) noexcept {
+        n->lent ? heap.lay_aside(n, n->slot, 0) : heap.give_clean(n);
+        return true;
     }
 
     /// A block that another stream gave back: one that is done with, or waited for already, and
     /// else one that must be waited for.
     note* take_anothers(slab_heap& heap, stream const* on, clock* mine, bool captured,
                         guard& held) {
+        clocks_.look_again();
         std::size_t held_up = 0; // streams before it cannot be waited for
         for (bool asked = false;;) {
             note* dear = nullptr;
