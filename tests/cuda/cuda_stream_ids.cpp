@@ -6,15 +6,27 @@
 
 #include <vram/cuda/cuda_stream.hpp>
 
+#include <cstdint>
+#include <thread>
+
 using namespace vram;
 using tests::machine;
 
-TEST_CASE("cuda_stream_ids: the default streams are nobody in particular") {
+TEST_CASE("cuda_stream_ids: what the name of a default stream meant is known to the thread that "
+          "asked") {
     machine const here;
-    for (cudaStream_t const alias : {cudaStream_t{}, cudaStreamLegacy, cudaStreamPerThread}) {
-        CHECK_FALSE(cuda_stream_ids::is_proper(alias));
-        cuda_stream_ids::note(alias, 7);
-        CHECK_FALSE(cuda_stream_ids::recall(alias));
+    for (cudaStream_t const name : {cudaStream_t{}, cudaStreamLegacy, cudaStreamPerThread}) {
+        CHECK_FALSE(cuda_stream_ids::is_proper(name));
+        auto const id = cuda_stream_view{name}.id();
+        REQUIRE(cuda_stream_ids::recall(name));
+        CHECK(cuda_stream_ids::recall(name)->id == id);
+        CHECK(cuda_stream_ids::recall(name)->device == cuda_device::current());
+        std::thread{[&] { CHECK_FALSE(cuda_stream_ids::recall(name)); }}.join();
+        for (std::uint64_t other = 0; other < 40; ++other) { // after resets of the device
+            cuda_stream_ids::note(name, id + other);
+            CHECK(cuda_stream_ids::recall(name)->id == id + other);
+        }
+        cuda_stream_ids::note(name, id);
     }
 }
 

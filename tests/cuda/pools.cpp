@@ -120,6 +120,80 @@ TEST_CASE("pool on CUDA: the default streams are streams like others") {
     memory.retire(s);
 }
 
+namespace {
+
+/// A block of the thread's own stream comes back while that is being captured: a wait would end the
+/// capture, and the block must not be anybody else's.
+template <class Make, class GiveBack>
+void a_block_comes_back_in_a_capture(Make make, GiveBack give_back) {
+    machine const      here;
+    cuda_stream const  other;
+    cudaStream_t const own    = cudaStreamPerThread;
+    auto               memory = make();
+    for (auto const mode : {cudaStreamCaptureModeThreadLocal, cudaStreamCaptureModeRelaxed}) {
+        void* const p = memory.allocate(own, 1_MiB);
+        cuda_check(cudaMemsetAsync(p, 1, 1_MiB, own));
+        cuda_check(cudaStreamBeginCapture(own, mode));
+        give_back(memory, own, p);
+        void* const q = memory.allocate(other, 1_MiB);
+        CHECK(q != p);
+        cuda_check(cudaMemsetAsync(q, 2, 1_MiB, other.get()));
+        cudaGraph_t graph = nullptr;
+        CHECK(cudaStreamEndCapture(own, &graph) == cudaSuccess);
+        cuda_check(cudaGraphDestroy(graph));
+        memory.deallocate(other, q, 1_MiB);
+    }
+    memory.forget_captures();
+    memory.retire(other);
+}
+
+} // namespace
+
+TEST_CASE("pools on CUDA: what comes back on the thread's own stream while that is captured is the "
+          "graph's") {
+    auto const one = [](auto& memory, cudaStream_t s, void* p) { memory.deallocate(s, p, 1_MiB); };
+    for (auto const events : {event_policy::lazy, event_policy::eager}) {
+        for (bool const graphs : {false, true}) {
+            pool_options const o{.events = events, .graphs = graphs};
+            a_block_comes_back_in_a_capture([&] { return pool{ordered{}, o}; }, one);
+            a_block_comes_back_in_a_capture([&] { return slab{ordered{}, 1_MiB, o}; }, one);
+            a_block_comes_back_in_a_capture([&] { return monotonic{ordered{}, o}; }, one);
+            a_block_comes_back_in_a_capture(
+                [&] { return monotonic{ordered{}, o}; },
+                [](auto& memory, cudaStream_t, void*) { memory.reset(); });
+        }
+    }
+}
+
+TEST_CASE("pools on CUDA: what comes back on a stream that is met while it is captured stays out") {
+    auto const stays_out = [](auto make) {
+        machine const     here;
+        mishaps const     told;
+        cuda_stream const s;
+        auto              memory = make();
+        cudaStream_t      raw    = nullptr;
+        cuda_check(cudaStreamCreateWithFlags(&raw, cudaStreamNonBlocking));
+        void* const p = memory.allocate(s, 1_MiB);
+        cuda_check(cudaStreamBeginCapture(raw, cudaStreamCaptureModeThreadLocal));
+        memory.deallocate(raw, p, 1_MiB);
+        CHECK(told.count(mishap::leak) == 1);
+        CHECK(memory.usage().live >= 1_MiB);
+        void* const q = memory.allocate(s, 1_MiB);
+        CHECK(q != p);
+        cudaGraph_t graph = nullptr;
+        CHECK(cudaStreamEndCapture(raw, &graph) == cudaSuccess);
+        cuda_check(cudaGraphDestroy(graph));
+        memory.deallocate(s, q, 1_MiB);
+        memory.deallocate(s, p, 1_MiB); // who took it can still give it back
+        CHECK(memory.usage().live == 0);
+        memory.retire(s);
+        cuda_check(cudaStreamDestroy(raw));
+    };
+    stays_out([] { return pool{ordered{}}; });
+    stays_out([] { return slab{ordered{}, 1_MiB}; });
+    stays_out([] { return monotonic{ordered{}}; });
+}
+
 TEST_CASE("arena on CUDA keeps the laws of a resource, by thread and by stream") {
     machine const here;
     for (arena_key const key : {arena_key::thread, arena_key::stream}) {

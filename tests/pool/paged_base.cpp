@@ -5,6 +5,7 @@
 #include <vram/pool/paged_base.hpp> // first: the header must stand alone
 
 #include "../doubles/bombing.hpp"
+#include "../doubles/interrupted_platform.hpp"
 #include "../doubles/mishaps.hpp"
 #include "../doubles/small_pages.hpp"
 #include "../doubles/streams_at_work.hpp"
@@ -83,20 +84,6 @@ struct narrow_resource : sim_virtual_resource {
     }
     bool const*           full;
     std::function<void()> meanwhile;
-};
-
-/// Lets somebody in when the host waits for an event.
-struct looked_at_platform : sim_platform {
-    static inline std::function<void()> once;
-    using sim_platform::synchronize;
-    static void synchronize(event const& e) {
-        if (auto const call = std::exchange(once, nullptr)) { call(); }
-        sim_platform::synchronize(e);
-    }
-};
-struct looked_at_memory : sim_virtual_memory {
-    using platform = looked_at_platform;
-    using sim_virtual_memory::sim_virtual_memory;
 };
 
 } // namespace
@@ -796,10 +783,10 @@ TEST_CASE("a pool of pages: others may join very many blocks while the end of a 
 TEST_CASE("a pool whose pages move: who waits for a block waits for what comes to its pages too") {
     sim_node   node{{.on_report = sim_on_report::collect}};
     sim_stream s, y, other;
-    pool       mr{virtual_source<looked_at_memory>{looked_at_memory{}}, remapping};
-    void*      wide = mr.allocate(y, 3_MiB, 4_MiB);
-    void*      x    = mr.allocate(s, 3_MiB);
-    void*      wall = mr.allocate(s, 2_MiB);
+    pool  mr{virtual_source<doubles::interrupted_pages>{doubles::interrupted_pages{}}, remapping};
+    void* wide = mr.allocate(y, 3_MiB, 4_MiB);
+    void* x    = mr.allocate(s, 3_MiB);
+    void* wall = mr.allocate(s, 2_MiB);
     mr.deallocate_sync(wide, 3_MiB, 4_MiB);
     mr.deallocate_sync(x, 3_MiB);
     mr.deallocate(y, mr.allocate(y, 8_MiB), 8_MiB); // takes the pages of both
@@ -812,9 +799,9 @@ TEST_CASE("a pool whose pages move: who waits for a block waits for what comes t
     mr.deallocate(s, here, 2_MiB);
     sim_launch(y, {.name = "long", .writes = {{used, 2_MiB}}, .duration = 50ms});
     mr.deallocate(y, used, 2_MiB);
-    void* beside             = nullptr;
-    looked_at_platform::once = [&] { beside = mr.allocate(y, 3_MiB); };
-    x                        = mr.allocate_sync(3_MiB);
+    void* beside                             = nullptr;
+    doubles::interrupted_platform::meanwhile = [&] { beside = mr.allocate(y, 3_MiB); };
+    x                                        = mr.allocate_sync(3_MiB);
     CHECK(static_cast<std::byte*>(x) + 3_MiB == beside);
     CHECK(y.view().done());
     sim_launch(other, {.name = "use", .writes = {{x, 3_MiB}}, .duration = 1ms});

@@ -3,8 +3,11 @@
 
 #include "../doubles/at.hpp"
 #include "../doubles/bombing.hpp"
+#include "../doubles/interrupted_platform.hpp"
+#include "../doubles/mishaps.hpp"
 #include "heap_under_lock.hpp"
 
+#include <vram/pool/pool.hpp>
 #include <vram/sim/sim.hpp>
 
 #include <doctest/doctest.h>
@@ -12,6 +15,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 using namespace vram;
@@ -320,4 +324,35 @@ TEST_CASE("stream_heap: what a stream has waited for is found without a search")
     f.give(b, next->pointer(), 512);
     auto held = f.lock.hold();
     f.heap.finish(held);
+}
+
+TEST_CASE("stream_heap: others may cut very many blocks while a block is waited for in vain") {
+    using doubles::interrupted_platform;
+    for (int const cuts : {120, 121, 130}) {
+        sim_node                          node{{.on_report = sim_on_report::collect}};
+        sim_stream                        a, b, c;
+        std::size_t const                 all = 64_KiB + 1_MiB + 256 + 3_MiB + 256 + 256_KiB;
+        doubles::mishaps const            told; // that all of this is still out
+        pool<doubles::interrupted_memory> mr{{.initial_size = all, .max_size = all}};
+        (void)mr.allocate(a, 64_KiB);
+        void* const of_a = mr.allocate(a, 512_KiB);
+        void* const of_b = mr.allocate(b, 512_KiB);
+        (void)mr.allocate(c, 256);
+        void* const large = mr.allocate(c, 3_MiB);
+        (void)mr.allocate(c, 256);
+        mr.deallocate_sync(mr.allocate(c, 256_KiB), 256_KiB); // which small blocks are cut from
+        for (auto const& [s, p] : {std::pair{&a, of_a}, std::pair{&b, of_b}}) {
+            sim_launch(*s, {.name = "kernel", .writes = {{p, 512_KiB}}, .duration = 1ms});
+            mr.deallocate(*s, p, 512_KiB);
+        }
+        sim_graph::begin(b, sim_capture_mode::relaxed);
+        interrupted_platform::meanwhile = [&] {
+            mr.deallocate_sync(large, 3_MiB);
+            for (int i = 0; i < cuts; ++i) { (void)mr.allocate(c, 256); }
+        };
+        CHECK(mr.allocate_sync(1_MiB, 64_KiB) != nullptr);
+        CHECK(interrupted_platform::meanwhile == nullptr);
+        sim_graph const graph = sim_graph::end(b);
+        CHECK(node.reports().empty());
+    }
 }

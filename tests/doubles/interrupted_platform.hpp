@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `interrupted_platform` lets somebody in while the host waits for an event.
+
+#include <vram/sim/sim.hpp> // sim_platform, sim_resource, sim_virtual_memory
+
+#include <cstddef>    // size_t
+#include <functional> // function
+#include <utility>    // exchange
+
+namespace doubles {
+
+/// What another thread might do at the worst moment, without another thread: `meanwhile` is called
+/// once, before the next wait of the host for an event.
+struct interrupted_platform : vram::sim_platform {
+    using sim_platform::synchronize;
+    static void synchronize(event const& e) {
+        if (auto const once = std::exchange(meanwhile, nullptr)) { once(); }
+        sim_platform::synchronize(e);
+    }
+
+    static inline std::function<void()> meanwhile;
+};
+
+/// A device's memory on that platform.
+struct interrupted_memory {
+    using platform   = interrupted_platform;
+    using properties = vram::sim_resource::properties;
+
+    [[nodiscard]] void* allocate_sync(std::size_t n, std::size_t a = vram::default_alignment) {
+        return memory.allocate_sync(n, a);
+    }
+    void deallocate_sync(void* p, std::size_t n, std::size_t a = vram::default_alignment) noexcept {
+        memory.deallocate_sync(p, n, a);
+    }
+    friend bool operator==(interrupted_memory const&, interrupted_memory const&) = default;
+
+    vram::sim_resource memory{};
+};
+
+/// Its virtual memory.
+struct interrupted_pages : vram::sim_virtual_memory {
+    using platform = interrupted_platform;
+    using sim_virtual_memory::sim_virtual_memory;
+};
+
+} // namespace doubles
