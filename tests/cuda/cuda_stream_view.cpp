@@ -4,7 +4,8 @@
 #include "machine.hpp"
 #include "slow_work.hpp"
 
-#include <vram/base/worker.hpp> // worker
+#include <vram/base/worker.hpp>          // worker
+#include <vram/cuda/cuda_stream_ids.hpp> // cuda_stream_ids
 
 #include <concepts> // regular, convertible_to
 
@@ -168,12 +169,28 @@ TEST_CASE("cuda_stream_view: a captured stream is who it was before") {
 }
 
 TEST_CASE("cuda_stream_view: one that nobody knew before its capture cannot be asked") {
+    machine const here;
+    cudaStream_t  raw   = nullptr;
+    cudaGraph_t   graph = nullptr;
+    cuda_check(cudaStreamCreateWithFlags(&raw, cudaStreamNonBlocking));
+    cuda_stream_ids::forget(raw); // one of an earlier test may have had that handle
+    cuda_stream_view const s = raw;
+    cuda_check(cudaStreamBeginCapture(raw, cudaStreamCaptureModeRelaxed));
+    CHECK_THROWS_AS((void)s.id(), cuda_error);
+    CHECK_THROWS_AS((void)s.device(), cuda_error);
+    cuda_check(cudaStreamEndCapture(raw, &graph));
+    cuda_check(cudaGraphDestroy(graph));
+    cuda_check(cudaStreamDestroy(raw));
+}
+
+TEST_CASE("cuda_stream_view: the thread's own stream is known in a capture if asked before") {
     machine const          here;
     cuda_stream_view const s     = cudaStreamPerThread; // another one on every thread
     cudaGraph_t            graph = nullptr;
+    auto const             id    = s.id();
     cuda_check(cudaStreamBeginCapture(s.get(), cudaStreamCaptureModeRelaxed));
-    CHECK_THROWS_AS((void)s.id(), cuda_error);
-    CHECK_THROWS_AS((void)s.device(), cuda_error);
+    CHECK(s.id() == id);
+    CHECK(s.device() == cuda_device::current());
     cuda_check(cudaStreamEndCapture(s.get(), &graph));
     cuda_check(cudaGraphDestroy(graph));
 }

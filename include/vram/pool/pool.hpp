@@ -57,8 +57,8 @@ using base_of_pool = typename pool_growth<Upstream, Growth>::type;
 ///           chunks go back only when every stream is done with them
 /// Cost      constant at any number of blocks where there is room; where there is none, a walk
 ///           over all of them if some wait for streams or lie apart; a stream that reuses its own
-///           memory makes, with `event_policy::lazy`, no call of the platform, and no event and no
-///           host allocation
+///           memory makes, with `event_policy::lazy`, no call of the platform (but for the id of a
+///           default stream), and no event and no host allocation
 template <synchronous_resource Upstream, growth Growth = default_growth<Upstream>>
 class pool : public detail::base_of_pool<Upstream, Growth> {
     using base = detail::base_of_pool<Upstream, Growth>;
