@@ -16,9 +16,9 @@ namespace doubles {
 /// once, before the next wait of the host for an event.
 struct interrupted_platform : vram::sim_platform {
     using sim_platform::synchronize;
-    static void synchronize(event const& e) {
+    static void synchronize(event const& e, at where = at::current()) {
         if (auto const once = std::exchange(meanwhile, nullptr)) { once(); }
-        sim_platform::synchronize(e);
+        sim_platform::synchronize(e, where);
     }
 
     static inline std::function<void()> meanwhile;

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <vram/pool/geometric_growth.hpp> // first: the header stands alone
 
+#include "../doubles/contracts_throw.hpp"
+
 #include <doctest/doctest.h>
+
+#include <cmath>
 
 using namespace vram;
 
@@ -24,4 +28,15 @@ TEST_CASE("geometric_growth: the number of chunks grows with the logarithm of wh
     int                    chunks = 0;
     for (; held < 80_GiB; ++chunks) { held += g({.needed = 1, .held = held}); }
     CHECK(chunks < 400);
+}
+
+TEST_CASE("geometric_growth: numbers that are none are refused") {
+    doubles::contracts_throw const throwing;
+    for (geometric_growth const& bad :
+         {geometric_growth{.share = -0.1}, geometric_growth{.share = std::nan("")},
+          geometric_growth{.share = 1e30}, geometric_growth{.unit = 3_MiB},
+          geometric_growth{.unit = 0}}) {
+        CHECK_THROWS_AS((void)bad({.needed = 1_MiB, .held = 1_GiB, .device_free = 1_GiB}),
+                        doubles::broken_contract);
+    }
 }

@@ -5,6 +5,7 @@
 #include "../doubles/contracts_throw.hpp"
 #include "../doubles/small_pages.hpp"
 
+#include <vram/pool/peak_scope.hpp>
 #include <vram/sim/sim.hpp>
 #include <vram/sim/sim_virtual_memory.hpp>
 
@@ -67,6 +68,24 @@ TEST_CASE("virtual_source: a block has whole pages, and grows where it lies") {
     CHECK(mr.usage().requested == 0);
     CHECK(node.figures().used == 0);
     CHECK(node.reports().empty());
+}
+
+TEST_CASE("virtual_source: the peaks of a scope are its own, and the others come again after it") {
+    sim_node   node{doubles::small_pages()};
+    sim_source mr = sixty_four_pages();
+    mr.deallocate_sync(take_pages(mr, 12), 12 * one_page);
+    auto* const stays = take_pages(mr, 4);
+    {
+        peak_scope const scope{mr};
+        CHECK(scope.live() == 4 * one_page);
+        CHECK(scope.reserved() == 4 * one_page);
+        mr.deallocate_sync(take_pages(mr, 5), 5 * one_page);
+        CHECK(scope.live() == 9 * one_page);
+        CHECK(scope.reserved() == 9 * one_page);
+    }
+    mr.deallocate_sync(stays, 4 * one_page);
+    CHECK(mr.usage().peak_live == 12 * one_page);
+    CHECK(mr.usage().peak_reserved == 12 * one_page);
 }
 
 TEST_CASE("virtual_source: a block begins with a page, whatever the sizes of page and alignment") {

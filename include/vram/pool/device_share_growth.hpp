@@ -6,6 +6,7 @@
 
 #include <vram/base/align.hpp>      // align_down
 #include <vram/base/bytes.hpp>      // literals
+#include <vram/base/contract.hpp>   // expects
 #include <vram/concepts/growth.hpp> // growth
 
 #include <cstddef> // size_t
@@ -15,13 +16,15 @@ namespace vram {
 /// The next chunk is `percent` of the device memory that is free now, or what is needed if that is
 /// more: for a process that has the device to itself and wants few, large chunks.
 ///
-/// Cost   asking the device: microseconds, once for each growth
+/// Failure   what is no per cent breaks the contract
+/// Cost      asking the device: microseconds, once for each growth
 struct device_share_growth {
     static constexpr bool asks_device = true;
 
     double percent = 50;
 
-    [[nodiscard]] std::size_t operator()(growth_request const& request) const noexcept {
+    [[nodiscard]] std::size_t operator()(growth_request const& request) const {
+        expects(percent >= 0 && percent <= 100, "device_share_growth: 0 to 100 per cent");
         double const part = static_cast<double>(request.device_free) * percent / 100;
         std::size_t  size = align_down(static_cast<std::size_t>(part), 2_MiB);
         return request.needed > size ? request.needed : size;

@@ -4,8 +4,9 @@
 /// \file
 /// `geometric_growth` asks for a share of what is held already.
 
-#include <vram/base/align.hpp>      // align, saturating_add
+#include <vram/base/align.hpp>      // align, valid_alignment
 #include <vram/base/bytes.hpp>      // literals
+#include <vram/base/contract.hpp>   // expects
 #include <vram/concepts/growth.hpp> // growth
 
 #include <cstddef> // size_t
@@ -16,15 +17,18 @@ namespace vram {
 /// rounded up to `unit`. The number of chunks stays logarithmic, and at most `share` of memory is
 /// idle for growth. A pool asks for its small blocks and for its large ones separately.
 ///
-/// Cost   a few additions; the device is not asked
+/// Failure   numbers that are none break the contract
+/// Cost      a few additions; the device is not asked
 struct geometric_growth {
     static constexpr bool asks_device = false;
 
-    double      share = 0.02;   ///< 1 doubles what is held
+    double      share = 0.02;   ///< 1 doubles what is held; at most 64
     std::size_t least = 20_MiB; ///< of a chunk for requests above 1 MiB; for smaller ones `unit`
-    std::size_t unit  = 2_MiB;  ///< the page of device memory: less is wasted by the driver
+    std::size_t unit  = 2_MiB; ///< a power of two: the page of device memory, of which none is lost
 
-    [[nodiscard]] std::size_t operator()(growth_request const& request) const noexcept {
+    [[nodiscard]] std::size_t operator()(growth_request const& request) const {
+        expects(share >= 0 && share <= 64, "geometric_growth: the share is from 0 to 64");
+        expects(valid_alignment(unit), "geometric_growth: the unit is a power of two");
         auto const  part      = static_cast<std::size_t>(static_cast<double>(request.held) * share);
         std::size_t size      = request.needed > part ? request.needed : part;
         std::size_t const low = request.needed > 1_MiB ? least : unit;

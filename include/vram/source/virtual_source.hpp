@@ -205,6 +205,19 @@ public:
         now.upstream      = span_.calls();
         return now;
     }
+    /// Peaks start again from what is out and held now. Returns the figures from before.
+    memory_usage reset_peaks() noexcept {
+        auto const         held   = lock_.hold();
+        memory_usage const before = figures_;
+        figures_.peak_live        = live();
+        figures_.peak_reserved    = span_.held() * span_.page();
+        return before;
+    }
+    /// Takes in the peaks of figures from before.
+    void raise_peaks(memory_usage const& before) noexcept {
+        auto const held = lock_.hold();
+        raise(before.peak_live, before.peak_reserved);
+    }
 
     [[nodiscard]] Memory const& memory() const noexcept { return span_.memory(); }
 
@@ -270,10 +283,12 @@ private:
     }
     /// Takes note that `b` became `to`.
     void count(block const& b, block const& to) noexcept {
-        std::size_t const reserved = span_.held() * span_.page();
-        figures_.requested         = figures_.requested + to.bytes - b.bytes;
-        if (figures_.peak_live < live()) { figures_.peak_live = live(); }
-        if (figures_.peak_reserved < reserved) { figures_.peak_reserved = reserved; }
+        figures_.requested = figures_.requested + to.bytes - b.bytes;
+        raise(live(), span_.held() * span_.page());
+    }
+    void raise(std::size_t out, std::size_t held) noexcept {
+        if (figures_.peak_live < out) { figures_.peak_live = out; }
+        if (figures_.peak_reserved < held) { figures_.peak_reserved = held; }
     }
 
     /// \param found  what the device said, where it was the device
