@@ -10,6 +10,8 @@
 #include <vram/pool/pool.hpp>
 #include <vram/pool/slab.hpp>
 
+#include <thread>
+
 #include "../laws/captures_go_on.hpp"
 #include "../laws/resource.hpp"
 #include "machine.hpp"
@@ -365,5 +367,32 @@ TEST_CASE(
         cuda_check(cudaStreamDestroy(raw));
     }
     CHECK(told.count() == 0);
+}
+
+TEST_CASE(
+    "pool on CUDA: another thread's own stream is not waited for while this one's is captured") {
+    machine const     here;
+    cuda_stream const other;
+    {
+        pool  memory{ordered{}};
+        void* p = nullptr;
+        std::thread{[&] {
+            p = memory.allocate(cudaStreamPerThread, 1_MiB);
+            memory.deallocate(cudaStreamPerThread, p, 1_MiB);
+        }}.join();
+        std::thread{[&] { // which never asked who its own stream is
+            cuda_check(
+                cudaStreamBeginCapture(cudaStreamPerThread, cudaStreamCaptureModeThreadLocal));
+            void* const q = memory.allocate(other, 1_MiB);
+            CHECK(q != p);
+            cudaGraph_t graph = nullptr;
+            CHECK(cudaStreamEndCapture(cudaStreamPerThread, &graph) == cudaSuccess);
+            cuda_check(cudaGraphDestroy(graph));
+            memory.deallocate(other, q, 1_MiB);
+        }}
+            .join();
+        memory.forget_captures();
+        memory.retire(other);
+    }
 }
 #endif
