@@ -22,6 +22,14 @@ using tests::machine;
 
 namespace {
 
+/// Ends a capture and drops its graph. Whether nothing had broken it.
+bool capture_ends_well(cudaStream_t s) {
+    cudaGraph_t       graph  = nullptr;
+    cudaError_t const status = cudaStreamEndCapture(s, &graph);
+    if (graph != nullptr) { cuda_check(cudaGraphDestroy(graph)); }
+    return status == cudaSuccess;
+}
+
 /// In every mode of a capture, of a pool that `make(events, graphs)` makes.
 template <class Make>
 void captures_go_on(Make make) {
@@ -31,12 +39,7 @@ void captures_go_on(Make make) {
             for (bool const graphs : {false, true}) {
                 laws::a_capture_goes_on(
                     [&](cuda_stream_view s) { cuda_check(cudaStreamBeginCapture(s, mode)); },
-                    [](cuda_stream_view s) {
-                        cudaGraph_t       graph  = nullptr;
-                        cudaError_t const status = cudaStreamEndCapture(s, &graph);
-                        if (graph != nullptr) { cuda_check(cudaGraphDestroy(graph)); }
-                        return status == cudaSuccess;
-                    },
+                    [](cuda_stream_view s) { return capture_ends_well(s); },
                     [&] { return make(events, graphs); });
             }
         }
@@ -140,9 +143,7 @@ void a_block_comes_back_in_a_capture(Make make, GiveBack give_back) {
         void* const q = memory.allocate(other, 1_MiB);
         CHECK(q != p);
         cuda_check(cudaMemsetAsync(q, 2, 1_MiB, other.get()));
-        cudaGraph_t graph = nullptr;
-        CHECK(cudaStreamEndCapture(own, &graph) == cudaSuccess);
-        cuda_check(cudaGraphDestroy(graph));
+        CHECK(capture_ends_well(own));
         memory.deallocate(other, q, 1_MiB);
     }
     memory.forget_captures();
@@ -182,9 +183,7 @@ TEST_CASE("pools on CUDA: what comes back on a stream that is met while it is ca
         CHECK(memory.usage().live >= 1_MiB);
         void* const q = memory.allocate(s, 1_MiB);
         CHECK(q != p);
-        cudaGraph_t graph = nullptr;
-        CHECK(cudaStreamEndCapture(raw, &graph) == cudaSuccess);
-        cuda_check(cudaGraphDestroy(graph));
+        CHECK(capture_ends_well(raw));
         memory.deallocate(s, q, 1_MiB);
         memory.deallocate(s, p, 1_MiB); // who took it can still give it back
         CHECK(memory.usage().live == 0);
@@ -385,9 +384,7 @@ TEST_CASE(
                 cudaStreamBeginCapture(cudaStreamPerThread, cudaStreamCaptureModeThreadLocal));
             void* const q = memory.allocate(other, 1_MiB);
             CHECK(q != p);
-            cudaGraph_t graph = nullptr;
-            CHECK(cudaStreamEndCapture(cudaStreamPerThread, &graph) == cudaSuccess);
-            cuda_check(cudaGraphDestroy(graph));
+            CHECK(capture_ends_well(cudaStreamPerThread));
             memory.deallocate(other, q, 1_MiB);
         }}
             .join();

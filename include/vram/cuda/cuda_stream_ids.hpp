@@ -95,9 +95,8 @@ private:
 
     /// What a name meant on a device.
     struct named {
-        cudaStream_t  stream = nullptr;
-        std::uint64_t id     = 0; ///< 0: nothing is noted here
-        int           device = 0;
+        cudaStream_t stream = nullptr;
+        identity     what; ///< id 0: nothing is noted here
     };
     /// Where this thread keeps them: three names on some devices; the oldest gives way.
     struct names {
@@ -112,23 +111,23 @@ private:
     static void note_name(cudaStream_t stream, std::uint64_t id) noexcept {
         names& own = own_names();
         for (named const& each : own.known) {
-            if (each.id == id && each.stream == stream) { return; }
+            if (each.what.id == id && each.stream == stream) { return; }
         }
         int               device = 0;
         cudaError_t const status = cudaGetDevice(&device);
         if (status != cudaSuccess) { return cuda_error::clear(status); }
+        identity const now{id, cuda_device{device}};
         for (named& each : own.known) { // after a reset of the device
-            if (each.stream == stream && each.device == device) { each.id = 0; }
+            if (each.stream == stream && each.what.device == now.device) { each.what.id = 0; }
         }
-        own.known[own.next] = {stream, id, device};
+        own.known[own.next] = {stream, now};
         own.next            = (own.next + 1) % names::most;
     }
     static std::optional<identity> recall_name(cudaStream_t stream) {
-        int device = 0;
-        cuda_check(cudaGetDevice(&device));
+        cuda_device const here = cuda_device::current();
         for (named const& each : own_names().known) {
-            if (each.id != 0 && each.stream == stream && each.device == device) {
-                return identity{each.id, cuda_device{device}};
+            if (each.what.id != 0 && each.stream == stream && each.what.device == here) {
+                return each.what;
             }
         }
         return std::nullopt;

@@ -24,7 +24,7 @@ struct geometric_growth {
 
     double      share = 0.02;   ///< 1 doubles what is held; at most 64
     std::size_t least = 20_MiB; ///< of a chunk for requests above 1 MiB; for smaller ones `unit`
-    std::size_t unit  = 2_MiB; ///< a power of two: the page of device memory, of which none is lost
+    std::size_t unit  = 2_MiB;  ///< a power of two: the page of device memory
 
     [[nodiscard]] std::size_t operator()(growth_request const& request) const {
         expects(share >= 0 && share <= 64, "geometric_growth: the share is from 0 to 64");

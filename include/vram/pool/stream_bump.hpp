@@ -157,8 +157,9 @@ public:
     [[nodiscard]] piece remove_idle(guard& held) {
         clocks_.look_again();
         for (;;) {
-            tags almost; // what one of them waits for that can be waited for
-            for (std::size_t i = row_.chunks().size(); i-- != row_.first_idle();) {
+            tags              almost; // what one of them waits for that can be waited for
+            std::size_t const first_idle = row_.first_idle();
+            for (std::size_t i = row_.chunks().size(); i-- != first_idle;) {
                 chunk& c = row_.chunks()[i];
                 c.drop([&](tag const& t) { return clocks_.settled(t); });
                 if (c.waits().size() == 0) {

@@ -103,17 +103,16 @@ public:
         clocks_.look_again();
         for (;;) {
             settle(heap);
-            chunk* almost = nullptr; // waits, and for nothing that is kept
+            note* almost = nullptr; // of a chunk that waits, and for nothing that is kept
             for (chunk* c : heap.chunks()) {
                 if (c->out != 0) { continue; }
                 if (c->waiting() == 0) { return c; }
-                note const* const n = waiting(*c);
-                if (almost == nullptr && n != nullptr && !held_up(*n)) { almost = c; }
+                note* const n = waiting(*c);
+                if (almost == nullptr && n != nullptr && !held_up(*n)) { almost = n; }
             }
             if (almost == nullptr) { return nullptr; }
-            note* const       n    = waiting(*almost);
-            std::size_t const slot = n->slot;
-            if (clocks_.finish(tag_of(*n), held) != nullptr && !keep_all(heap, slot)) {
+            std::size_t const slot = almost->slot;
+            if (clocks_.finish(tag_of(*almost), held) != nullptr && !keep_all(heap, slot)) {
                 clocks_.pass_over(slot);
             }
         } // others went on meanwhile: look again
