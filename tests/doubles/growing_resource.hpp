@@ -4,6 +4,7 @@
 /// \file
 /// `growing_resource` is virtual memory whose blocks grow where they lie, and that can do no more.
 
+#include <vram/concepts/expandable.hpp>      // expandable_resource
 #include <vram/layer/layer_base.hpp>         // layer_base
 #include <vram/sim/sim_virtual_resource.hpp> // sim_virtual_resource
 
@@ -13,9 +14,12 @@
 namespace doubles {
 
 /// A pool over it has memory added at a chunk's end, and moves no pages.
-class growing_resource : public vram::layer_base<vram::sim_virtual_resource> {
+template <vram::expandable_resource Pages = vram::sim_virtual_resource>
+class growing_resource : public vram::layer_base<Pages> {
+    using vram::layer_base<Pages>::upstream_;
+
 public:
-    explicit growing_resource(vram::sim_virtual_resource up) : layer_base{std::move(up)} {}
+    explicit growing_resource(Pages up) : vram::layer_base<Pages>{std::move(up)} {}
 
     [[nodiscard]] void* allocate_sync(std::size_t n, std::size_t a = vram::default_alignment) {
         return upstream_.allocate_sync(n, a);
@@ -35,7 +39,7 @@ public:
         return upstream_.shrink(p, n, less);
     }
 };
-static_assert(vram::expandable_resource<growing_resource> &&
-              !vram::remappable_resource<growing_resource>);
+static_assert(vram::expandable_resource<growing_resource<>> &&
+              !vram::remappable_resource<growing_resource<>>);
 
 } // namespace doubles

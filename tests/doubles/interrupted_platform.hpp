@@ -13,26 +13,37 @@
 namespace doubles {
 
 /// What another thread might do at the worst moment, without another thread: `meanwhile` is called
-/// once, before the next wait of the host for an event.
+/// once, before the calling thread's next wait for an event, or beside its next call of
+/// `interrupted_memory` or of an `interrupted` resource. It may set itself again.
 struct interrupted_platform : vram::sim_platform {
     using sim_platform::synchronize;
     static void synchronize(event const& e, at where = at::current()) {
-        if (auto const once = std::exchange(meanwhile, nullptr)) { once(); }
+        interrupt();
         sim_platform::synchronize(e, where);
     }
+    static void interrupt() {
+        if (auto const once = std::exchange(meanwhile, nullptr)) { once(); }
+    }
 
-    static inline std::function<void()> meanwhile;
+    static inline thread_local std::function<void()> meanwhile;
 };
 
-/// A device's memory on that platform.
+/// A device's memory on that platform, where somebody comes in before it is taken or given back.
 struct interrupted_memory {
     using platform   = interrupted_platform;
     using properties = vram::sim_resource::properties;
 
     [[nodiscard]] void* allocate_sync(std::size_t n, std::size_t a = vram::default_alignment) {
+        platform::interrupt();
         return memory.allocate_sync(n, a);
     }
+    [[nodiscard]] void* try_allocate_sync(std::size_t n,
+                                          std::size_t a = vram::default_alignment) noexcept {
+        platform::interrupt();
+        return memory.try_allocate_sync(n, a);
+    }
     void deallocate_sync(void* p, std::size_t n, std::size_t a = vram::default_alignment) noexcept {
+        platform::interrupt();
         memory.deallocate_sync(p, n, a);
     }
     friend bool operator==(interrupted_memory const&, interrupted_memory const&) = default;

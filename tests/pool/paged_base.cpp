@@ -6,6 +6,7 @@
 
 #include "../doubles/bombing.hpp"
 #include "../doubles/interrupted_platform.hpp"
+#include "../doubles/interrupted_source.hpp"
 #include "../doubles/mishaps.hpp"
 #include "../doubles/small_pages.hpp"
 #include "../doubles/streams_at_work.hpp"
@@ -20,6 +21,7 @@
 #include <vram/pool/pool.hpp>
 #include <vram/sim/sim.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -844,4 +846,118 @@ TEST_CASE("a pool of pages owns no addresses that it was refused") {
     CHECK_FALSE(mr.owns(static_cast<std::byte*>(p) + chunk));
     mr.deallocate_sync(p, several);
     mr.deallocate_sync(q, chunk);
+}
+
+TEST_CASE(
+    "a pool whose pages move: behind a block no page is mapped anew that a stream still uses") {
+    sim_node    node{{.on_report = sim_on_report::collect}};
+    sim_stream  s, y;
+    pool        mr{doubles::interrupted_source{{.handle_size = 2_MiB}}, remapping};
+    void* const front = mr.allocate(y, 6_MiB);
+    void* const wall  = mr.allocate(s, 2_MiB);
+    mr.deallocate_sync(front, 6_MiB);
+    void* const moved = mr.allocate(s, 8_MiB); // with the pages of the front
+    sim_launch(s, {.name = "kernel", .writes = {{moved, 8_MiB}}, .duration = 5ms});
+    bool came                                = false;
+    doubles::interrupted_platform::meanwhile = [&] { // before the chunk becomes longer
+        mr.deallocate(s, moved, 8_MiB);
+        mr.deallocate(s, wall, 2_MiB);
+        came = true;
+    };
+    CHECK(mr.allocate(y, 7_MiB) == front); // with the pages that had gone
+    CHECK(came);
+    expect_no_report(node);
+    mr.deallocate(y, front, 7_MiB);
+}
+
+TEST_CASE("a pool whose pages move: a capture maps no page anew that a stream still uses") {
+    sim_node    node{{.on_report = sim_on_report::collect}};
+    sim_stream  s, captured;
+    pool        mr{sim_virtual_resource{{.handle_size = 2_MiB}},
+                   {.events = event_policy::eager, .graphs = true, .remap = true}};
+    void*       front = mr.allocate(s, 10_MiB);
+    void* const wall  = mr.allocate(s, 2_MiB);
+    void* const stays = mr.allocate(s, 2_MiB);
+    mr.deallocate_sync(front, 10_MiB);
+    mr.deallocate_sync(mr.allocate(s, 12_MiB), 12_MiB); // with the pages of the front
+    void* const room = mr.allocate(s, 5_MiB);
+    void* const used = mr.allocate(s, 5_MiB);
+    void* const end  = mr.allocate(s, 2_MiB);
+    mr.deallocate_sync(wall, 2_MiB);
+    mr.deallocate_sync(room, 5_MiB);
+    sim_launch(s, {.name = "kernel", .writes = {{used, 5_MiB}}, .duration = 5ms});
+    mr.deallocate(s, used, 5_MiB);
+    front = mr.allocate(s, 12_MiB); // whose pages come back, and nobody waits
+    CHECK_FALSE(s.view().done());
+    sim_graph::begin(captured, sim_capture_mode::relaxed);
+    void* const p = mr.allocate(captured, 5_MiB);
+    expect_no_report(node);
+    mr.deallocate(captured, p, 5_MiB);
+    sim_graph const graph = sim_graph::end(captured);
+    mr.deallocate(s, front, 12_MiB);
+    mr.deallocate(s, end, 2_MiB);
+    mr.deallocate(s, stays, 2_MiB);
+}
+
+TEST_CASE("a pool whose pages move: while it asks where pages are, others stay within its limit") {
+    doubles::mishaps const told;
+    sim_node               node{{.on_report = sim_on_report::collect}};
+    pool                   mr{doubles::interrupted_source{{.handle_size = 2_MiB}},
+                              {.max_size = 10_MiB, .remap = true}};
+    void* const            one  = mr.allocate_sync(4_MiB);
+    void* const            wall = mr.allocate_sync(2_MiB);
+    void* const            two  = mr.allocate_sync(4_MiB);
+    mr.deallocate_sync(one, 4_MiB);
+    mr.deallocate_sync(two, 4_MiB);
+    int calls = 0;
+    node.faults().when([&](sim_call_info const& i) { // of some pages
+        return i.kind == sim_call_kind::map && ++calls == 2;
+    });
+    std::size_t           most  = 0;
+    int                   looks = 0;
+    std::function<void()> look  = [&] {
+        if (void* const p = mr.try_allocate_sync(2_MiB)) { mr.deallocate_sync(p, 2_MiB); }
+        memory_usage const now = mr.usage();
+        CHECK(now.peak_reserved >= now.reserved);
+        most = std::max(most, mr.upstream().usage().reserved);
+        if (++looks < 16) { doubles::interrupted_platform::meanwhile = look; }
+    };
+    doubles::interrupted_platform::meanwhile = look;
+    void* const wide                         = mr.allocate_sync(8_MiB);
+    doubles::interrupted_platform::meanwhile = nullptr;
+    CHECK(calls >= 2);
+    CHECK(most <= 10_MiB);
+    mr.deallocate_sync(wide, 8_MiB);
+    mr.deallocate_sync(wall, 2_MiB);
+    expect_no_report(node);
+}
+
+TEST_CASE("a pool whose pages move: memory that was at two places of a block comes to one") {
+    struct asked_source : doubles::interrupted_source {
+        using interrupted_source::interrupted_source;
+        [[nodiscard]] std::size_t mapped(void const* q, std::size_t n) const noexcept {
+            ++asked; // which a pool need not do while moves are what it expects of them
+            return interrupted_source::mapped(q, n);
+        }
+        mutable std::size_t asked = 0;
+    };
+    sim_node                                   node{doubles::small_pages(4096)};
+    pool                                       mr{asked_source{{.handle_size = small_page}},
+                                                  {.max_size = 256 * small_page, .remap = true}};
+    std::mt19937_64                            random{1};
+    std::vector<std::pair<void*, std::size_t>> out;
+    for (int i = 0; i < 20000; ++i) {
+        if (out.size() < 12 && random() % 2 == 0) {
+            std::size_t const bytes = (1 + random() % 64) * small_page / 2;
+            void* const       p     = mr.try_allocate_sync(bytes);
+            if (p != nullptr) { out.emplace_back(p, bytes); }
+        } else if (!out.empty()) {
+            std::swap(out[random() % out.size()], out.back());
+            mr.deallocate_sync(out.back().first, out.back().second);
+            out.pop_back();
+        }
+    }
+    CHECK(mr.usage().upstream > 1000);
+    CHECK(mr.upstream().asked == 0);
+    for (auto const& [p, bytes] : out) { mr.deallocate_sync(p, bytes); }
 }

@@ -4,8 +4,9 @@
 /// \file
 /// `play` runs one round on one pool, and says what was wrong with it.
 
-#include "../doubles/mishaps.hpp" // mishaps
-#include "player.hpp"             // player, table, round
+#include "../doubles/interrupted_platform.hpp" // interrupted_platform
+#include "../doubles/mishaps.hpp"              // mishaps
+#include "player.hpp"                          // player, table, round
 
 #include <vram/sim/sim.hpp> // sim_node, sim_thread
 
@@ -54,6 +55,40 @@ void empty(R& pool, vram::sim_node& node, table& shared, std::deque<player<R>>& 
     pool.deallocate_sync(all, shared.plan.max_size);
 }
 
+/// Has players come in while a thread waits for an event or its pool is beneath: what another thread
+/// would do at the worst moments. Each comes in while the one before is interrupted in turn.
+template <class Go>
+class meddling {
+public:
+    meddling(table& shared, Go& go)
+        : shared_{shared}, plan_{shared.plan}, go_{go}, dice_{plan_.seed ^ 0xDEED} {
+        arm();
+    }
+    meddling(meddling&&) = delete;
+    ~meddling() { doubles::interrupted_platform::meanwhile = nullptr; }
+
+private:
+    void arm() {
+        if (depth_ == plan_.meddlers) { return; }
+        doubles::interrupted_platform::meanwhile = [this] { come_in(); };
+    }
+    void come_in() {
+        std::size_t const some = 1 + dice_.below(32);
+        ++depth_;
+        arm();
+        go_(plan_.threads - 1 + depth_, some);
+        --depth_;
+        shared_.meddled += some;
+        arm();
+    }
+
+    table&       shared_;
+    round const& plan_;
+    Go&          go_;
+    dice         dice_;
+    unsigned     depth_ = 0;
+};
+
 /// `make(round)` makes the pool. Returns the first thing that was wrong, in words; empty: nothing.
 template <class Make>
 std::string play(round const& plan, Make make) {
@@ -66,23 +101,24 @@ std::string play(round const& plan, Make make) {
         auto                          pool = make(plan);
         dice                          d{plan.seed ^ 0x5EED};
         std::deque<player<pool_type>> players;
-        for (unsigned i = 0; i < plan.threads; ++i) {
-            players.emplace_back(pool, shared, d.next());
+        for (unsigned i = 0; i < plan.threads + plan.meddlers; ++i) {
+            players.emplace_back(pool, shared, d.next(), i >= plan.threads);
         }
-        auto const go = [&](player<pool_type>& who, std::size_t operations) {
+        auto const go = [&](unsigned who, std::size_t operations) {
             try {
-                who.play(operations);
+                players[who].play(operations);
             } catch (std::exception const& e) { shared.wrong(std::string{"thrown: "} + e.what()); }
         };
         std::size_t const phases = 1 + d.below(4);
         for (std::size_t i = 0; i < phases && !shared.stop; ++i) {
             std::size_t const each = plan.operations / phases / plan.threads;
             if (plan.threads == 1) {
-                go(players[0], each);
+                meddling const others{shared, go};
+                go(0, each);
             } else {
                 std::vector<vram::sim_thread> threads;
-                for (auto& who : players) {
-                    threads.emplace_back(vram::sim_device{}, [&] { go(who, each); });
+                for (unsigned who = 0; who < plan.threads; ++who) {
+                    threads.emplace_back(vram::sim_device{}, [&, who] { go(who, each); });
                 }
             }
             settle(pool, shared, players);

@@ -27,21 +27,26 @@ namespace trial {
 template <class R>
 class player {
 public:
-    player(R& pool, table& shared, std::uint64_t seed)
-        : pool_{pool}, shared_{shared}, plan_{shared.plan}, dice_{seed} {
+    /// \param meddles  it comes in while others are at work; of captures it sees what they keep
+    player(R& pool, table& shared, std::uint64_t seed, bool meddles = false)
+        : pool_{pool}, shared_{shared}, plan_{shared.plan}, dice_{seed}, meddles_{meddles} {
         blocks_.reserve(plan_.blocks);
     }
 
-    /// `operations` random steps, or as many as there are before the first mistake.
+    /// `operations` random steps, or as many as there are before the first mistake. The steps of
+    /// those who came in meanwhile are among them.
     void play(std::size_t operations) {
-        std::size_t const room   = plan_.room / plan_.threads;
-        std::size_t const blocks = plan_.blocks / plan_.threads + 1;
-        for (std::size_t i = 0; i < operations && !shared_.stop.load(std::memory_order_relaxed);
+        std::size_t const before  = shared_.meddled;
+        unsigned const    players = plan_.threads + plan_.meddlers;
+        std::size_t const room    = plan_.room / players;
+        std::size_t const blocks  = plan_.blocks / players + 1;
+        for (std::size_t i = 0; i + (shared_.meddled - before) < operations &&
+                                !shared_.stop.load(std::memory_order_relaxed);
              ++i) {
             if (i % 256 == 0) { aim_ = dice_.below(blocks + 1); } // now many are out, now few
             bool const wants = blocks_.size() < aim_;
             auto const side  = dice_.below(64);
-            if (side == 0) {
+            if (side == 0 && !shared_.capturing) {
                 aside();
             } else if ((wants ? side < 48 : side < 16) || blocks_.empty()) {
                 take(room, blocks);
@@ -56,12 +61,12 @@ public:
     void forget_marks() noexcept { marks_.clear(); }
     /// No captured graph will run again. Its stream goes on meanwhile with what is no graph's.
     void forget_graphs() {
-        if (!kept_) { return; }
+        if (!shared_.kept) { return; }
         platform::synchronize(captured());
         graphs_.clear();
         for (int i = 0; i < 4; ++i) { give_one_of_captured(); }
         for (block& b : blocks_) { b.captured = false; }
-        kept_.reset();
+        shared_.kept.reset();
         pool_.forget_captures();
     }
     /// A block of another player is this one's.
@@ -77,7 +82,11 @@ private:
 
     static constexpr bool unwinds = requires(R& r) { r.unwind(r.mark()); };
 
-    unsigned any_stream() noexcept { return static_cast<unsigned>(dice_.below(plan_.streams)); }
+    /// The one that is captured is another's.
+    unsigned any_stream() noexcept {
+        unsigned const first = meddles_ && plan_.streams > 1 ? 1 : 0;
+        return first + static_cast<unsigned>(dice_.below(plan_.streams - first));
+    }
 
     void take(std::size_t room, std::size_t most) {
         block b{.bytes = plan_.size(dice_), .alignment = 256, .user = any_stream()};
@@ -100,7 +109,7 @@ private:
         b.at = reinterpret_cast<std::uintptr_t>(p);
         if (!vram::is_aligned(p, b.alignment)) { shared_.wrong("a block is not aligned"); }
         if (!shared_.taken.take(b.at, b.bytes)) { shared_.wrong("a byte was handed out twice"); }
-        if (kept_ && !kept_->free(b.at, b.bytes)) {
+        if (shared_.kept && !shared_.kept->free(b.at, b.bytes)) {
             shared_.wrong("a graph's memory is another's");
         }
         out_ += b.bytes;
@@ -129,7 +138,7 @@ private:
         if (!shared_.taken.give(b.at, b.bytes)) {
             shared_.wrong("a block's bytes are not its own");
         }
-        if (dice_.one_in(64)) {
+        if (dice_.one_in(64) && !shared_.capturing) {
             platform::synchronize(shared_.streams[b.user]);
             return pool_.deallocate_sync(b.pointer(), b.bytes, b.alignment);
         }
@@ -143,11 +152,14 @@ private:
         switch (dice_.below(8)) {
         case 0:
             if constexpr (unwinds) { // all that is out has to be known to be unwound
-                if (plan_.threads == 1) { return mark_or_unwind(); }
+                if (alone_) { return mark_or_unwind(); }
             }
-            return pass();
+            if (!plan_.graphs || plan_.meddlers == 0) { pass(); }
+            return;
         case 1:
-            if (plan_.graphs && plan_.threads == 1) { capture(); }
+            if (plan_.graphs && plan_.threads == 1 && !meddles_ && (alone_ || plan_.streams > 1)) {
+                capture();
+            }
             return;
         case 2: vram::sim_work(vram::sim_time{static_cast<int>(dice_.below(20'000))}); return;
         case 3:
@@ -186,17 +198,18 @@ private:
     /// forgotten. The graph runs, now and later. Some blocks of a graph that runs once stay, and
     /// come back outside of the capture; while one is out, no graph runs that may have its memory.
     void capture() {
-        if (kept_ && dice_.one_in(4)) { return forget_graphs(); }
+        if (shared_.kept && dice_.one_in(4)) { return forget_graphs(); }
         if (!graphs_.empty() && dice_.one_in(2)) {
             for (block const& b : blocks_) {
                 if (b.captured) { return; }
             }
             return graphs_[dice_.below(graphs_.size())].launch(captured());
         }
-        if (!kept_) { kept_ = std::make_unique<laws::claims>(); }
+        if (!shared_.kept) { shared_.kept = std::make_unique<laws::claims>(); }
         std::vector<block> own;
         bool const         once = dice_.one_in(4);
         vram::sim_graph::begin(captured(), mode_of_capture());
+        shared_.capturing = true;
         for (int left = static_cast<int>(dice_.below(24)); left > 0 || !own.empty(); --left) {
             if (left > 0 && dice_.one_in(2)) {
                 take_captured(own);
@@ -213,6 +226,7 @@ private:
                 give_any_to_graph();
             }
         }
+        shared_.capturing = false;
         graphs_.push_back(vram::sim_graph::end(captured()));
         graphs_.back().launch(captured());
         if (once) { graphs_.pop_back(); }
@@ -261,7 +275,7 @@ private:
         if (!shared_.taken.give(b.at, b.bytes)) {
             shared_.wrong("a block's bytes are not its own");
         }
-        kept_->take(b.at, b.bytes);
+        shared_.kept->take(b.at, b.bytes);
         pool_.deallocate(captured(), b.pointer(), b.bytes, b.alignment);
     }
     /// A block that is unwound is given back on the stream that took it: all use of it comes before.
@@ -323,16 +337,17 @@ private:
     R&                 pool_;
     table&             shared_;
     round const&       plan_;
+    bool               alone_ = plan_.threads + plan_.meddlers == 1; ///< on the pool
     dice               dice_;
+    bool               meddles_;
     std::vector<block> blocks_;
     std::vector<std::pair<vram::monotonic_mark, std::uint64_t>>
-                                  marks_; ///< and what was taken before
-    std::vector<vram::sim_graph>  graphs_;
-    std::unique_ptr<laws::claims> kept_; ///< what the graphs use; null: there never were any
-    std::uint64_t                 taken_   = 0;
-    std::size_t                   out_     = 0;
-    std::size_t                   aim_     = 0;
-    std::size_t                   refused_ = 0;
+                                 marks_; ///< and what was taken before
+    std::vector<vram::sim_graph> graphs_;
+    std::uint64_t                taken_   = 0;
+    std::size_t                  out_     = 0;
+    std::size_t                  aim_     = 0;
+    std::size_t                  refused_ = 0;
 };
 
 } // namespace trial

@@ -44,6 +44,7 @@ struct round {
         events   = d.one_in(2) ? vram::event_policy::eager : vram::event_policy::lazy;
         graphs   = d.one_in(4);
         by_seed  = threads > 1 && d.one_in(2);
+        meddlers = threads == 1 && d.one_in(2) ? 1 + static_cast<unsigned>(d.below(3)) : 0;
         // Where all is watched, memory is scarce or threads take turns, an operation costs many
         // times as much.
         bool const dear = watched == 256 || scarce || kind == sizes::large || by_seed;
@@ -80,6 +81,7 @@ struct round {
     std::size_t        watched;    ///< a block is used where a multiple of this lies in it
     std::size_t        operations; ///< of all threads together
     bool               graphs;
+    unsigned           meddlers; ///< players who come in while the others' one thread waits
     bool               by_seed; ///< threads take turns as the seed says; else they run as they will
     vram::event_policy events;
     std::size_t        handle; ///< bytes that a pool over virtual memory takes at once

@@ -4,8 +4,10 @@
 /// \file
 /// `subjects` are the pools that random operations are run on, by name.
 
-#include "../doubles/growing_resource.hpp" // growing_resource
-#include "play.hpp"                        // play, round
+#include "../doubles/growing_resource.hpp"     // growing_resource
+#include "../doubles/interrupted_platform.hpp" // interrupted_memory
+#include "../doubles/interrupted_source.hpp"   // interrupted_source
+#include "play.hpp"                            // play, round
 
 #include <vram/layer/stream_ordered.hpp> // stream_ordered
 #include <vram/pool/arena.hpp>           // arena
@@ -13,17 +15,16 @@
 #include <vram/pool/monotonic.hpp>       // monotonic
 #include <vram/pool/pool.hpp>            // pool
 #include <vram/pool/slab.hpp>            // slab
-#include <vram/sim/sim.hpp>              // sim_resource, sim_virtual_resource
 
 #include <cstddef> // size_t
 #include <string>  // string
 
 namespace trial {
 
-using ordered = vram::stream_ordered<vram::sim_resource>;
+using ordered = vram::stream_ordered<doubles::interrupted_memory>;
 
-inline vram::sim_virtual_resource pages(round const& r) {
-    return vram::sim_virtual_resource{{.handle_size = r.handle}};
+inline doubles::interrupted_source pages(round const& r) {
+    return doubles::interrupted_source{{.handle_size = r.handle}};
 }
 inline vram::pool_options options(round const& r) {
     return {.max_size = r.max_size, .events = r.events, .graphs = r.graphs};
@@ -47,28 +48,37 @@ inline std::string pool_remap(round const& plan) {
         return vram::pool{pages(r), remapping};
     });
 }
+inline vram::arena_options arena_of(round const& r) {
+    return {.max_size   = r.max_size,
+            .count      = 1 + r.streams / 2,
+            .key        = r.seed % 2 == 0 ? vram::arena_key::stream : vram::arena_key::thread,
+            .events     = r.events,
+            .graphs     = r.graphs,
+            .tidy_above = r.max_size / 2};
+}
 inline std::string arena(round const& plan) {
+    return play(plan, [](round const& r) { return vram::arena{ordered{}, arena_of(r)}; });
+}
+inline std::string arena_of_pool(round const& plan) {
     return play(plan, [](round const& r) {
-        return vram::arena{
-            ordered{},
-            {.max_size   = r.max_size,
-             .count      = 1 + r.streams / 2,
-             .key        = r.seed % 2 == 0 ? vram::arena_key::stream : vram::arena_key::thread,
-             .events     = r.events,
-             .graphs     = r.graphs,
-             .tidy_above = r.max_size / 2}};
+        return vram::arena{vram::pool{ordered{}, {.events = r.events, .graphs = r.graphs}},
+                           arena_of(r)};
     });
 }
 inline std::string slab(round const& plan) {
     return play(plan, [](round const& r) { return vram::slab{ordered{}, r.largest, options(r)}; });
 }
+inline vram::binned_options binned_of(round const& r) {
+    return {
+        .largest = r.largest / 4, .max_size = r.max_size, .events = r.events, .graphs = r.graphs};
+}
 inline std::string binned(round const& plan) {
+    return play(plan, [](round const& r) { return vram::binned{ordered{}, binned_of(r)}; });
+}
+inline std::string binned_of_pool(round const& plan) {
     return play(plan, [](round const& r) {
-        return vram::binned{ordered{},
-                            {.largest  = r.largest / 4,
-                             .max_size = r.max_size,
-                             .events   = r.events,
-                             .graphs   = r.graphs}};
+        return vram::binned{vram::pool{ordered{}, {.events = r.events, .graphs = r.graphs}},
+                            binned_of(r)};
     });
 }
 inline std::string monotonic(round const& plan) {
@@ -88,8 +98,10 @@ inline constexpr subject subjects[] = {
     {"pool_paged", "pool<sim_virtual_resource>", pool_paged},
     {"pool_remap", "pool<sim_virtual_resource>, pages move under large requests", pool_remap},
     {"arena", "arena<stream_ordered<sim_resource>>, by thread and by stream", arena},
+    {"arena_of_pool", "arena<pool<stream_ordered<sim_resource>>>", arena_of_pool},
     {"slab", "slab<stream_ordered<sim_resource>>", slab},
     {"binned", "binned<stream_ordered<sim_resource>>", binned},
+    {"binned_of_pool", "binned<pool<stream_ordered<sim_resource>>>", binned_of_pool},
     {"monotonic", "monotonic<stream_ordered<sim_resource>>, with marks", monotonic},
 };
 

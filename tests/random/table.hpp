@@ -13,6 +13,7 @@
 
 #include <atomic>  // atomic
 #include <cstddef> // size_t
+#include <memory>  // unique_ptr
 #include <mutex>   // mutex
 #include <string>  // string
 #include <utility> // move
@@ -36,6 +37,9 @@ struct table {
     laws::claims                         taken;
     vram::sim_lock                       door; ///< of `passed`; the machine sees who passes what
     std::vector<block>                   passed{}; ///< blocks that any thread may pick up
+    std::unique_ptr<laws::claims>        kept{};   ///< what graphs use; null: there are none
+    bool                                 capturing = false; ///< a stream, now
+    std::size_t                          meddled   = 0;     ///< operations of those who came in
     std::atomic<std::size_t>             stale{0}; ///< reads that found what another had written
     std::atomic<bool>                    stop{false};
     std::mutex                           first;

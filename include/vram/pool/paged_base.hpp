@@ -9,9 +9,10 @@
 #include <vram/pool/in_place_base.hpp>  // in_place_base
 #include <vram/pool/page_book.hpp>      // page_book
 
-#include <cstddef> // size_t, byte
-#include <cstdint> // uintptr_t
-#include <utility> // move
+#include <cstddef>          // size_t, byte
+#include <cstdint>          // uintptr_t
+#include <initializer_list> // initializer_list
+#include <utility>          // move
 
 namespace vram {
 
@@ -70,8 +71,9 @@ protected:
         bool                filled = false;
         try {
             if (move) { find_pages(r, b, target, held); }
-            filled = until > b->end() && fill(pages_.touched(b->address, until), held);
-            filled = filled || fill(target(), held);
+            filled = until > b->end() && fill_unleft(b->address, until, held);
+            filled = filled ||
+                     (captured ? fill_unleft(b->address, b->end(), held) : fill(target(), held));
         } catch (...) {
             stitching_ = false;
             heap_.give_bare(b, mover);
@@ -192,8 +194,9 @@ protected:
                    recalled_[end].follows(one, (end - i) * page)) {
                 ++end; // neighbours go together
             }
+            for (std::size_t k = i; k != end; ++k) { pages_.want(recalled_[k].from, false); }
             carry(one.from, one.to, (end - i) * page, held);
-        }
+        } // a page that was at two of them last came to the first
         for (recall const& each : recalled_) { pages_.want(each.from, false); }
         while (block* const one = aside.front()) {
             block_list::remove(one);
@@ -217,15 +220,10 @@ protected:
         std::size_t const went = this->upstream_.remap(from, bytes, to, bytes);
         held.lock();
         ++this->figures_.upstream;
-        auto const run_at = [&](void* p) {
-            auto const at = reinterpret_cast<std::uintptr_t>(p);
-            return pages_.touched(at, at + bytes);
-        };
         if (went == bytes) {
-            pages_.move(run_at(from), run_at(to), went);
+            pages_.move(run_at(from, bytes), run_at(to, bytes), went);
         } else {
-            look_again(from, bytes, held);
-            look_again(to, bytes, held);
+            look_again({{from, bytes}, {to, bytes}}, held);
         }
     }
     /// Moves any pages that nobody uses.
@@ -259,8 +257,7 @@ protected:
                 if (went == (has < lack ? has : lack)) {
                     pages_.move(own(*b), target(), went);
                 } else {
-                    look_again(source, n, held);
-                    look_again(place, m, held);
+                    look_again({{source, n}, {place, m}}, held);
                 }
             }
             block_list::remove(b);
@@ -270,20 +267,36 @@ protected:
     [[nodiscard]] bool lacks(block const& b) const noexcept {
         return pages_.missing(pages_.touched(b.address, b.end())) != 0;
     }
-    /// Asks page by page, where a move was not what it should have been.
-    void look_again(void* at, std::size_t bytes, guard& held) {
+    struct range {
+        void*       at;
+        std::size_t bytes;
+    };
+    /// Asks page by page, where a move was not what it should have been. What is held is counted
+    /// when all is known: meanwhile others must not take it for room within the limit.
+    void look_again(std::initializer_list<range> all, guard& held) {
+        auto const had_by_now = [&] {
+            std::size_t sum = 0;
+            for (range const& r : all) { sum += pages_.mapped(run_at(r.at, r.bytes)); }
+            return sum;
+        };
+        std::size_t const had  = had_by_now();
         std::size_t const page = pages_.page();
-        for (auto p = static_cast<std::byte*>(at); bytes != 0; p += page, bytes -= page) {
-            held.unlock();
-            bool const there = this->upstream_.mapped(p, page) != 0;
-            held.lock();
-            auto const           first = reinterpret_cast<std::uintptr_t>(p);
-            page_book::run const one   = pages_.touched(first, first + page);
-            this->figures_.reserved -= pages_.mapped(one);
-            this->figures_.reserved += there ? page : 0;
-            pages_.set(one, there);
-            pages_.leave(one); // it may have gone anywhere
+        for (range const& r : all) {
+            for (std::size_t done = 0; done != r.bytes; done += page) {
+                void* const p = static_cast<std::byte*>(r.at) + done;
+                held.unlock();
+                bool const there = this->upstream_.mapped(p, page) != 0;
+                held.lock();
+                page_book::run const one = run_at(p, page);
+                pages_.set(one, there);
+                pages_.leave(one); // it may have gone anywhere
+            }
         }
+        this->figures_.reserved = this->figures_.reserved - had + had_by_now();
+    }
+    [[nodiscard]] page_book::run run_at(void const* p, std::size_t bytes) const noexcept {
+        auto const at = reinterpret_cast<std::uintptr_t>(p);
+        return pages_.touched(at, at + bytes);
     }
     /// Gives memory to the pages that have none; all of them or none.
     bool fill(page_book::run const& pages, guard& held) {
@@ -306,9 +319,14 @@ protected:
             held.lock();
             return false;
         }
-        auto const first = reinterpret_cast<std::uintptr_t>(at);
-        pages_.set(pages_.touched(first, first + bytes), true);
+        pages_.set(run_at(at, bytes), true);
         return true;
+    }
+    /// The same for a range of which nobody knows whether streams are done with memory that left
+    /// its pages: as long as they are not, no other may be mapped there. False where some has left.
+    bool fill_unleft(std::uintptr_t from, std::uintptr_t to, guard& held) {
+        auto const all = pages_.touched(from, to);
+        return !pages_.left(all) && fill(all, held);
     }
     /// Gives pages of free blocks back until at most `keep` free bytes are held.
     std::size_t give_parts_back(std::size_t keep, guard& held) {
@@ -335,11 +353,10 @@ protected:
                 held.lock();
                 ++this->figures_.upstream;
                 if (gone == expected) {
-                    auto const first = reinterpret_cast<std::uintptr_t>(at);
-                    pages_.set(pages_.touched(first, first + n), false);
+                    pages_.set(run_at(at, n), false);
                     this->figures_.reserved -= gone;
                 } else {
-                    look_again(at, n, held); // some would not go
+                    look_again({{at, n}}, held); // some would not go
                 }
                 heap_.give_again(b, lacks(*b));
                 back += gone;
