@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <vram/pool/block_request.hpp> // first: the header stands alone
 
+#include <vram/sim/sim.hpp>
+
 #include <doctest/doctest.h>
 
 using namespace vram;
+
+template struct vram::block_request<sim_stream_view>;
 
 TEST_CASE("block_request: rounded once, and known to be impossible when it is") {
     using request = block_request<int>;

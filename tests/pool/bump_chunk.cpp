@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <vram/pool/bump_chunk.hpp> // first: the header stands alone
 
+#include <vram/sim/sim.hpp>
+
 #include "../doubles/at.hpp"
 
 #include <doctest/doctest.h>
@@ -12,6 +14,8 @@
 
 using namespace vram;
 using doubles::at;
+
+template class vram::bump_chunk<sim_stream_view>;
 
 namespace {
 

@@ -2,6 +2,7 @@
 #include <vram/pool/growing_base.hpp> // first: the header stands alone
 
 #include <vram/base/bytes.hpp>
+#include <vram/layer/stream_ordered.hpp>
 #include <vram/sim/sim.hpp>
 #include <vram/source/host_resource.hpp>
 
@@ -19,6 +20,9 @@
 
 using namespace vram;
 using namespace vram::literals;
+
+template class vram::growing_base<sim_resource>;
+template class vram::growing_base<stream_ordered<sim_resource>>;
 
 namespace {
 

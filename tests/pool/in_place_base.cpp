@@ -27,6 +27,7 @@ using doubles::busy;
 using doubles::small_page;
 using doubles::watched_blocks;
 
+template class vram::in_place_base<doubles::growing_resource<>, geometric_growth>;
 template class vram::pool<sim_virtual_resource>;
 template class vram::pool<watched_blocks, fixed_growth>;
 

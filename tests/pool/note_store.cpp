@@ -13,6 +13,8 @@
 
 using namespace vram;
 
+template class vram::note_store<block>;
+
 TEST_CASE("note_store: notes are all different, fresh, and used again") {
     note_store<block>   store;
     std::set<block*>    out;

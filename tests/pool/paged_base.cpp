@@ -36,6 +36,8 @@ using namespace std::chrono_literals;
 using doubles::busy;
 using doubles::small_page;
 
+template class vram::paged_base<sim_virtual_resource, exact_growth>;
+
 namespace {
 
 using paged_pool = pool<sim_virtual_resource>;

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <vram/pool/peak_scope.hpp> // first: the header stands alone
 
+#include <vram/sim/sim.hpp>
+
 #include "every_pool.hpp"
 
 #include <type_traits>
 
 using namespace vram;
 using namespace vram::literals;
+
+template class vram::peak_scope<pool<sim_resource>>;
 
 static_assert(!resettable_peaks<host_resource>);
 

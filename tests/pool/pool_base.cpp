@@ -13,6 +13,9 @@
 
 using namespace vram;
 
+template class vram::pool_base<sim_resource, geometric_growth>;
+template class vram::pool_base<sim_virtual_resource, exact_growth, true>;
+
 TEST_CASE("pool_base: each kind of upstream has the growth that it can have") {
     using growth_policy = geometric_growth;
     CHECK(std::is_base_of_v<pool_base<sim_resource, growth_policy>, pool<sim_resource>>);

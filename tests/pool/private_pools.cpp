@@ -2,6 +2,8 @@
 #include <vram/pool/private_pools.hpp> // first: the header stands alone
 
 #include <vram/base/worker.hpp>
+#include <vram/pool/pool.hpp>
+#include <vram/sim/sim.hpp>
 
 #include "../doubles/bombing.hpp"
 
@@ -12,6 +14,8 @@
 #include <stdexcept>
 
 using namespace vram;
+
+template class vram::private_pools<pool<sim_resource>>;
 
 namespace {
 

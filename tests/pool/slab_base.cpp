@@ -2,6 +2,7 @@
 #include <vram/pool/slab_base.hpp> // first: the header stands alone
 
 #include <vram/base/bytes.hpp>
+#include <vram/layer/stream_ordered.hpp>
 #include <vram/sim/sim.hpp>
 
 #include "../doubles/mishaps.hpp"
@@ -14,6 +15,8 @@
 
 using namespace vram;
 using namespace vram::literals;
+
+template class vram::slab_base<stream_ordered<sim_resource>>;
 
 namespace {
 

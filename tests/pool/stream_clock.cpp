@@ -135,6 +135,27 @@ TEST_CASE("stream_clock: a stream that is gone is reported, and its device waite
     CHECK(told.count(mishap::dead_stream) == 1);
 }
 
+TEST_CASE("stream_clock: the heir of a name may be another device's, and has events of that") {
+    sim_node               node{{.devices = 2, .on_report = sim_on_report::collect}};
+    doubles::mishaps const told;
+    auto                   s = std::make_unique<sim_stream>(sim_device{0});
+    clock_of_sim           c{*s, s->id(), 0};
+    CHECK(c.cover(c.mark())); // by an event of the first device
+    c.poll();
+    auto epoch = c.mark();
+    s.reset();
+    sim_stream const heir{sim_device{1}};
+    CHECK(c.cover(epoch));
+    CHECK(c.device() == sim_device{1});
+    CHECK(told.count(mishap::dead_stream) == 1);
+    epoch = c.mark();
+    CHECK(c.cover(epoch));
+    c.poll();
+    CHECK(c.done(epoch));
+    CHECK(c.events() == 2);
+    CHECK(told.count() == 1);
+}
+
 TEST_CASE(
     "stream_clock: where there can be no event, the stream is waited for and that is reported") {
     sim_node               node{{.on_report = sim_on_report::collect}};

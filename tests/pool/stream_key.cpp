@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <vram/pool/stream_key.hpp> // first: the header stands alone
 
+#include <vram/sim/sim.hpp>
+
 #include <doctest/doctest.h>
 
 using namespace vram;
+
+template struct vram::stream_key<sim_platform>;
 
 namespace {
 

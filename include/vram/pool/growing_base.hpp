@@ -14,9 +14,10 @@
 #include <vram/pool/clocks.hpp>          // clocks
 #include <vram/pool/platform_lock.hpp>   // platform_lock
 
-#include <cstddef> // size_t
-#include <new>     // bad_alloc
-#include <utility> // move, exchange
+#include <concepts> // assignable_from
+#include <cstddef>  // size_t
+#include <new>      // bad_alloc
+#include <utility>  // move, exchange
 
 namespace vram {
 
@@ -69,7 +70,9 @@ protected:
         : base{std::move(other)},
           max_size_{other.max_size_},
           figures_{std::exchange(other.figures_, {})} {}
-    growing_base& operator=(growing_base&& other) noexcept {
+    growing_base& operator=(growing_base&& other) noexcept
+        requires std::assignable_from<Upstream&, Upstream>
+    {
         base::operator=(std::move(other));
         max_size_ = other.max_size_;
         figures_  = std::exchange(other.figures_, {});

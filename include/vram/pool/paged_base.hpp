@@ -9,6 +9,7 @@
 #include <vram/pool/in_place_base.hpp>  // in_place_base
 #include <vram/pool/page_book.hpp>      // page_book
 
+#include <concepts>         // assignable_from
 #include <cstddef>          // size_t, byte
 #include <cstdint>          // uintptr_t
 #include <initializer_list> // initializer_list
@@ -44,7 +45,9 @@ protected:
         : base{std::move(upstream), options, std::move(growth)},
           pages_{this->upstream_.page_size()} {}
     paged_base(paged_base&&) = default;
-    paged_base& operator=(paged_base&& other) noexcept {
+    paged_base& operator=(paged_base&& other) noexcept
+        requires std::assignable_from<Upstream&, Upstream>
+    {
         base::operator=(std::move(other));
         pages_ = std::move(other.pages_);
         return *this;

@@ -11,6 +11,7 @@
 #include <vram/pool/pool_options.hpp> // pool_options
 #include <vram/pool/stream_heap.hpp>  // stream_heap
 
+#include <concepts>    // assignable_from
 #include <cstddef>     // size_t
 #include <type_traits> // conditional_t
 #include <utility>     // move, exchange
@@ -43,7 +44,9 @@ protected:
           growth_{std::move(growth)},
           heap_{options.events, options.graphs, options.initial_size == 0} {}
     pool_base(pool_base&&) = default;
-    pool_base& operator=(pool_base&& other) noexcept {
+    pool_base& operator=(pool_base&& other) noexcept
+        requires std::assignable_from<Upstream&, Upstream>
+    {
         base::operator=(std::move(other));
         options_ = other.options_;
         growth_  = std::move(other.growth_);

@@ -11,9 +11,10 @@
 #include <vram/pool/slab_heap.hpp>    // slab_heap
 #include <vram/pool/stream_slabs.hpp> // stream_slabs
 
-#include <bit>     // countr_zero
-#include <cstddef> // size_t
-#include <utility> // move
+#include <bit>      // countr_zero
+#include <concepts> // assignable_from
+#include <cstddef>  // size_t
+#include <utility>  // move
 
 namespace vram {
 
@@ -99,7 +100,9 @@ protected:
     slab_base(Upstream upstream, std::size_t max_size, event_policy events, bool graphs)
         : base{std::move(upstream), max_size}, streams_{events, graphs} {}
     slab_base(slab_base&&) = default;
-    slab_base& operator=(slab_base&& other) noexcept {
+    slab_base& operator=(slab_base&& other) noexcept
+        requires std::assignable_from<Upstream&, Upstream>
+    {
         base::operator=(std::move(other));
         streams_ = std::move(other.streams_);
         heaps_   = std::move(other.heaps_);

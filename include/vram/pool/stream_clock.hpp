@@ -31,10 +31,11 @@ public:
 
     /// An event and the last epoch that it covers.
     struct entry {
-        event         what;
-        std::uint64_t epoch  = 0;
-        unsigned      pins   = 0; ///< host threads that wait for it now
-        bool          listed = false;
+        event                     what;
+        typename Platform::device of; ///< whose event it is
+        std::uint64_t             epoch  = 0;
+        unsigned                  pins   = 0; ///< host threads that wait for it now
+        bool                      listed = false;
     };
 
     /// `key` is what the owner knows the stream by.
@@ -230,10 +231,16 @@ private:
     /// The place of an event that nobody needs, or `most`.
     [[nodiscard]] std::size_t spare() {
         for (std::size_t i = 0; i < entries_.size(); ++i) {
-            if (!entries_[i].listed && entries_[i].pins == 0) { return i; }
+            entry& one = entries_[i];
+            if (one.listed || one.pins != 0) { continue; }
+            if (one.of != device_) { // the name was another stream's
+                one.what = event{device_};
+                one.of   = device_;
+            }
+            return i;
         }
         if (entries_.size() < most) {
-            entries_.push(entry{event{device_}});
+            entries_.push(entry{event{device_}, device_});
             return entries_.size() - 1;
         }
         for (std::size_t i = 0; i + 1 < count_; ++i) {
