@@ -14,7 +14,7 @@
 
 namespace doubles {
 
-/// Somebody comes in before each call that takes, gives or moves memory.
+/// Somebody comes in before each call that takes, gives or moves memory, or asks where it is.
 class interrupted_source : public vram::layer_base<vram::virtual_source<interrupted_pages>> {
 public:
     explicit interrupted_source(vram::virtual_options const& options)
@@ -62,7 +62,10 @@ public:
         platform::interrupt();
         return upstream_.remap(from, n, to, m);
     }
-    [[nodiscard]] void* moved_to(void const* q) const noexcept { return upstream_.moved_to(q); }
+    [[nodiscard]] void* moved_to(void const* q) const noexcept {
+        platform::interrupt();
+        return upstream_.moved_to(q);
+    }
 };
 static_assert(vram::remappable_resource<interrupted_source>);
 

@@ -5,6 +5,7 @@
 #include <vram/sim/sim.hpp>
 
 #include "../doubles/bombing.hpp"
+#include "../doubles/mishaps.hpp"
 
 #include <doctest/doctest.h>
 
@@ -103,6 +104,31 @@ TEST_CASE("clocks: at the end the device of a captured graph is waited for") {
     auto open = lock.hold();
     all.settle_all(open);
     CHECK(node.now() >= 5ms);
+}
+
+TEST_CASE(
+    "clocks: of a stream that is being captured what has an event is waited for, and no more") {
+    sim_node                    node;
+    doubles::mishaps const      told;
+    sim_clocks                  all;
+    platform_lock<sim_platform> lock;
+    sim_stream                  a;
+    work(a, 5ms);
+    tags const before = freed(all, a);
+    tag const  first  = *before.begin();
+    CHECK(all.of(a).cover(first.epoch));
+    (void)freed(all, a);
+    auto open = lock.hold();
+    sim_graph::begin(a, sim_capture_mode::relaxed);
+    CHECK_FALSE(all.finish_all(open));
+    CHECK(node.now() >= 5ms);
+    CHECK(all.settled(first));
+    all.settle_all(open); // which is told, for what has no event may still be in use
+    open.unlock();
+    CHECK(told.count(mishap::platform_error) == 1);
+    sim_graph const graph = sim_graph::end(a);
+    open.lock();
+    CHECK(all.finish_all(open));
 }
 
 TEST_CASE("clocks: a captured stream has what its capture freed and what nobody waits for") {

@@ -73,12 +73,13 @@ private:
         doubles::interrupted_platform::meanwhile = [this] { come_in(); };
     }
     void come_in() {
-        std::size_t const some = 1 + dice_.below(32);
+        std::size_t const some   = 1 + dice_.below(32);
+        std::size_t const before = shared_.meddled;
         ++depth_;
         arm();
         go_(plan_.threads - 1 + depth_, some);
         --depth_;
-        shared_.meddled += some;
+        shared_.meddled = before + some; // also those of who came in meanwhile
         arm();
     }
 

@@ -4,7 +4,8 @@
 /// \file
 /// `player` is one thread's random operations on a pool.
 
-#include "table.hpp" // table, block, round, dice
+#include "../doubles/interrupted_platform.hpp" // interrupted_platform
+#include "table.hpp"                           // table, block, round, dice
 
 #include <vram/base/align.hpp>          // is_aligned, align
 #include <vram/concepts/powers.hpp>     // the powers that decide what is done
@@ -210,6 +211,7 @@ private:
         bool const         once = dice_.one_in(4);
         vram::sim_graph::begin(captured(), mode_of_capture());
         shared_.capturing = true;
+        doubles::interrupted_platform::interrupt(); // others, just now and just before the end
         for (int left = static_cast<int>(dice_.below(24)); left > 0 || !own.empty(); --left) {
             if (left > 0 && dice_.one_in(2)) {
                 take_captured(own);
@@ -226,6 +228,7 @@ private:
                 give_any_to_graph();
             }
         }
+        doubles::interrupted_platform::interrupt();
         shared_.capturing = false;
         graphs_.push_back(vram::sim_graph::end(captured()));
         graphs_.back().launch(captured());

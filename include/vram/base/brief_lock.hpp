@@ -22,8 +22,8 @@ namespace vram {
 /// A lock for bookkeeping. The first thread that takes it has it for itself, and takes and gives it
 /// back by plain stores. When another thread comes that ends: it is taken by one exchange and given
 /// back by one store, and of those who wait one watches and the others sleep. When the first has
-/// taken it often in a row it has it for itself again; how often doubles with each time. As a
-/// member of something that moves, it is fresh in its new place.
+/// taken it often in a row it has it for itself again; how often doubles with each time, up to a
+/// million. As a member of something that moves, it is fresh in its new place.
 ///
 /// After the biased locks of Kawachiya, Koseki and Onodera (2002), with a fence that only the
 /// thread that ends it pays for (Dice, Huang, Yang, 2001), and a way back.

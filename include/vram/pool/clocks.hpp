@@ -172,15 +172,22 @@ public:
         return nullptr;
     }
 
-    /// Waits on the host for everything freed so far on any stream.
+    /// Waits on the host for everything freed so far on any stream. False: of a stream that is being
+    /// captured only for what an event covered before.
     template <class Guard>
-    void finish_all(Guard& guard) {
+    bool finish_all(Guard& guard) {
+        bool all = true;
         for (std::size_t i = 0; i < slots_.size(); ++i) {
-            clock&              each  = *slots_[i];
-            std::uint64_t const epoch = each.last_epoch();
+            clock&        each  = *slots_[i];
+            std::uint64_t epoch = each.last_epoch();
             if (each.done(epoch)) { continue; }
-            if (each.cover(epoch) && !each.done(epoch)) { finish(each, epoch, guard); }
+            if (!each.cover(epoch)) {
+                all = false;
+                --epoch;
+            }
+            if (!each.done(epoch)) { finish(each, epoch, guard); }
         }
+        return all;
     }
 
     /// Asks every stream how far it has come.
@@ -215,18 +222,17 @@ public:
     }
 
     /// The end of a pool: waits for everything freed, for whole devices where a stream cannot be
-    /// waited for. What fails is reported.
+    /// waited for. What fails is reported, and so is a stream that is being captured, which a wait
+    /// would end.
     template <class Guard>
     void settle_all(Guard& guard) noexcept {
-        bool captured = false;
-        for (clock* each : slots_) { captured = captured || each->keeps(); }
+        bool all = false;
         try {
-            finish_all(guard);
-        } catch (...) {
-            report_error({.kind = mishap::platform_error});
-            captured = true;
-        }
-        if (captured) { settle_devices(); }
+            all = finish_all(guard);
+            if (!all) { return report_error({.kind = mishap::platform_error}); }
+        } catch (...) { report_error({.kind = mishap::platform_error}); }
+        for (clock* each : slots_) { all = all && !each->keeps(); }
+        if (!all) { settle_devices(); }
     }
     /// Whether all of these waits went well.
     bool settle_devices() noexcept {

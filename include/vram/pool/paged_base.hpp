@@ -73,10 +73,10 @@ protected:
         stream const* const mover  = move ? r.on : nullptr;
         bool                filled = false;
         try {
-            if (move) { find_pages(r, b, target, held); }
-            filled = until > b->end() && fill_unleft(b->address, until, held);
-            filled = filled ||
-                     (captured ? fill_unleft(b->address, b->end(), held) : fill(target(), held));
+            bool const sure = move ? find_pages(r, b, target, held) : !captured;
+            filled          = until > b->end() && fill_unleft(b->address, until, held);
+            filled =
+                filled || (sure ? fill(target(), held) : fill_unleft(b->address, b->end(), held));
         } catch (...) {
             stitching_ = false;
             heap_.give_bare(b, mover);
@@ -146,18 +146,21 @@ protected:
     }
     /// Moves pages of free blocks to the ones of `b`, which are `target()`, that have none. Those
     /// that were there last come first, of blocks that the stream may have at once: then nothing is
-    /// mapped, and nobody waits.
+    /// mapped, and nobody waits. False: no other memory may be mapped there, for some has left that
+    /// a stream may still use by these addresses, and that stream is being captured.
     template <class Target>
-    void find_pages(request const& r, block* b, Target const& target, guard& held) {
+    bool find_pages(request const& r, block* b, Target const& target, guard& held) {
         auto const lack = [&] { return pages_.missing(target()) != 0; };
         // Where memory left a page, streams may still use it by that address, which gets other now.
         bool const left = pages_.left(target());
-        if (!left && !heap_.may_have_pages(r.bytes, pages_.page())) { return; }
+        if (!left && !heap_.may_have_pages(r.bytes, pages_.page())) { return true; }
         if (lack() && r.on != nullptr) { recall_pages(r, r.on, b, target, held); }
-        if (!lack()) { return; }
-        heap_.finish(held);
+        if (!lack()) { return true; }
+        bool const all = heap_.finish(held);
         recall_pages(r, nullptr, b, target, held);
+        if (!all && pages_.left(target())) { return false; }
         if (lack()) { move_pages(r, target, held); }
+        return true;
     }
     /// Takes pages back that were at those of `target()` last, where `on` may use them at once
     /// (null: where nobody uses them any more).

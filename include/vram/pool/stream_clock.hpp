@@ -46,11 +46,13 @@ public:
 
     /// Takes over another stream. Epochs go on, so what the former stream left behind stays done.
     void adopt(stream s, std::uint64_t key) {
-        id_     = Platform::id(s);
-        device_ = Platform::device_of(s);
-        stream_ = s;
-        key_    = key;
-        alive_  = true;
+        auto const id     = Platform::id(s);
+        auto const device = Platform::device_of(s);
+        id_               = id; // both are known, or neither has changed
+        device_           = device;
+        stream_           = s;
+        key_              = key;
+        alive_            = true;
         waited_.clear();
     }
 

@@ -242,10 +242,11 @@ public:
         clocks_.cover_all();
         poll();
     }
-    /// Waits on the host for everything that was freed.
-    void finish(guard& held) {
-        clocks_.finish_all(held);
+    /// Waits on the host for everything that was freed. False: as `clocks::finish_all`.
+    bool finish(guard& held) {
+        bool const all = clocks_.finish_all(held);
         tidy();
+        return all;
     }
     /// The same where nothing may be thrown, for whole devices where something is still out.
     void settle(guard& held) noexcept {
