@@ -172,8 +172,8 @@ public:
         return nullptr;
     }
 
-    /// Waits on the host for everything freed so far on any stream. False: of a stream that is being
-    /// captured only for what an event covered before.
+    /// Waits on the host for everything freed so far on any stream. False: of a stream that is
+    /// being captured only for what an event covered before.
     template <class Guard>
     bool finish_all(Guard& guard) {
         bool all = true;
