@@ -64,7 +64,6 @@ private:
     enum class step : unsigned char {
         out,
         look,
-        back_off,
         among_others,
         exchange,
         look_again,
@@ -134,7 +133,13 @@ private:
             if (t.waiting != 0) { return; }
             to(s.memory[taken] != 0 ? not_got : got)->memory[taken] = 1;
         };
-        bool const is_shared = what_ == without::second_look || load(s, t, use) == shared;
+        auto const look_again = [&](step still_shared, step not_any_more) {
+            if (what_ == without::second_look || load(s, t, use) == shared) {
+                to(still_shared);
+            } else {
+                to(not_any_more, put(taken, 0));
+            }
+        };
         if (t.waiting != 0) {
             state& n = *to(t.at);
             drain(n, n.threads[index]);
@@ -157,13 +162,7 @@ private:
             break;
         case step::among_others: to(load(s, t, use) == shared ? step::exchange : step::line); break;
         case step::exchange: exchange(step::look_again, step::line); break;
-        case step::look_again:
-            if (is_shared) {
-                to(step::count);
-            } else {
-                to(step::line, put(taken, 0));
-            }
-            break;
+        case step::look_again: look_again(step::count, step::line); break;
         case step::count: // the first may have had it often enough
             to(step::inside)->threads[index].for_itself = false;
             if (who == 0) { to(step::inside, put(use, alone))->threads[0].for_itself = false; }
@@ -195,13 +194,7 @@ private:
             }
             break;
         case step::exchange_in_line: exchange(step::look_again_in_line, step::watch); break;
-        case step::look_again_in_line:
-            if (is_shared) {
-                to(step::leave_line);
-            } else {
-                to(step::watch, put(taken, 0));
-            }
-            break;
+        case step::look_again_in_line: look_again(step::leave_line, step::watch); break;
         case step::leave_line:
             if (t.waiting == 0) {
                 state& n                    = *to(step::inside);
@@ -212,7 +205,6 @@ private:
         case step::inside:
             --to(step::out, put(t.for_itself ? inside_flag : taken, 0))->threads[index].left;
             break;
-        default: break;
         }
     }
 

@@ -280,12 +280,12 @@ protected:
     /// Asks page by page, where a move was not what it should have been. What is held is counted
     /// when all is known: meanwhile others must not take it for room within the limit.
     void look_again(std::initializer_list<range> all, guard& held) {
-        auto const had_by_now = [&] {
+        auto const behind_all = [&] {
             std::size_t sum = 0;
             for (range const& r : all) { sum += pages_.mapped(run_at(r.at, r.bytes)); }
             return sum;
         };
-        std::size_t const had  = had_by_now();
+        std::size_t const had  = behind_all();
         std::size_t const page = pages_.page();
         for (range const& r : all) {
             for (std::size_t done = 0; done != r.bytes; done += page) {
@@ -298,7 +298,7 @@ protected:
                 pages_.leave(one); // it may have gone anywhere
             }
         }
-        this->figures_.reserved = this->figures_.reserved - had + had_by_now();
+        this->figures_.reserved = this->figures_.reserved - had + behind_all();
     }
     [[nodiscard]] page_book::run run_at(void const* p, std::size_t bytes) const noexcept {
         auto const at = reinterpret_cast<std::uintptr_t>(p);

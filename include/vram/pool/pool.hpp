@@ -95,8 +95,8 @@ public:
         base::operator=(std::move(other));
         return *this;
     }
-    /// Waits for the streams, reports what is still out, and gives every chunk back. Not while a
-    /// stream that used it is being captured: a wait would end that, and is left out, and told.
+    /// Waits for the streams, reports what is still out, and gives every chunk back. A stream that
+    /// is being captured is not waited for, which would end the capture; the error sink is told.
     ~pool() { give_everything_back(); }
 
     [[nodiscard]] void* allocate(stream s, std::size_t bytes,
