@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // The stacks on the GPU, and what the driver has itself.
 
+#include <vram/base/bytes.hpp> // literals
 #include <vram/cuda/cuda.hpp>
 
 #include "found.hpp"
 #include "occupied.hpp"
 #include "stacks.hpp"
 
+#include <fmt/format.h>
+
 #include <cstdlib> // abort
 
 namespace bench {
+
+using namespace vram::literals;
 
 namespace {
 
@@ -17,6 +22,24 @@ namespace {
 template <class Source>
 using cuda_stacks = std::tuple< //
     entry<vram::pool<vram::cuda_async_resource>>>;
+
+/// A pool in place whose memory comes in larger pieces than its user gets untold.
+template <std::size_t Handle>
+struct in_pieces {
+    struct pool : vram::pool<vram::virtual_resource> {
+        explicit pool(vram::pool_options o)
+            : vram::pool<vram::virtual_resource>{
+                  vram::virtual_resource{vram::virtual_options{.handle_size = Handle}}, o} {}
+        pool() : pool{vram::pool_options{}} {}
+    };
+    using memory                = stack_memory<pool>;
+    static constexpr role   is  = role::other;
+    static constexpr traits can = {.growth = true};
+    static std::string      name() {
+        return fmt::format("pool<virtual_resource>({})", vram::bytes{Handle}.text().c_str());
+    }
+};
+using pieces = std::tuple<in_pieces<4_MiB>, in_pieces<8_MiB>, in_pieces<20_MiB>>;
 
 /// Streams for an allocator that is called by its own name.
 class cuda_streams {
@@ -98,6 +121,7 @@ void add_cuda(found& all) {
     add_stacks<pools, occupied_stacks<pools>>(all.subjects, "on device memory");
     add_stacks<cuda_stacks<source>, occupied_stacks<cuda_stacks<source>>>(all.subjects,
                                                                           "on the driver's pool");
+    add_stacks<pieces>(all.subjects, "on device memory, in larger pieces: growing alone");
     all.subjects.push_back(
         make_subject<cuda_malloc_memory>("cudaMalloc", "the driver's", role::peer, {.slow = true}));
     all.subjects.push_back(

@@ -35,6 +35,7 @@ struct traits {
         true;            ///< a block may be freed on a stream that knows nothing of its allocation
     bool replay = false; ///< only its footprint says anything: traces alone
     bool pairs  = false; ///< one block at a time, always of one size: the hot pairs alone
+    bool growth = false; ///< is known by another name but for how it grows: filling, and traces
 };
 
 /// What a memory is made for.
@@ -88,6 +89,7 @@ inline bool suits(subject const& s, pool_case const& c) {
         return false;
     }
     if (s.can.replay || (s.can.pairs && c.what != shape::hot)) { return false; }
+    if (s.can.growth && c.what != shape::fill) { return false; }
     return (c.threads == 1 || s.can.threads) && (!c.handed || s.can.any_stream);
 }
 inline bool suits(subject const& s, tape const& t) {

@@ -26,6 +26,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <latch>
 #include <new>
 #include <random>
 #include <utility>
@@ -742,6 +743,45 @@ TEST_CASE("a pool of pages: while the end of a chunk moves, a block before a hol
     CHECK(mr.usage().reserved == 0);
     CHECK(told.count() == 0);
     expect_no_report(node);
+}
+
+TEST_CASE("a pool of pages: who comes back from moving an end to find another about pages takes a "
+          "chunk of its own") {
+    using doubles::interrupted_platform;
+    sim_node    node{{.threads = sim_order::freely}};
+    pool        mr{doubles::interrupted_source{{.handle_size = 2_MiB}}};
+    void* const hole = mr.allocate_sync(8_MiB);
+    void* const last = mr.allocate_sync(2_MiB);
+    mr.deallocate_sync(hole, 8_MiB);
+    CHECK(mr.trim() == 8_MiB);
+    std::latch moving{1}, filling{1}, over{1};
+    void*      behind = nullptr;
+    void*      again  = nullptr;
+    {
+        sim_thread moves{sim_device{}, [&] {
+                             interrupted_platform::meanwhile = [&] {
+                                 moving.count_down();
+                                 filling.wait();
+                             };
+                             behind = mr.allocate_sync(16_MiB);
+                             over.count_down();
+                         }};
+        sim_thread fills{sim_device{}, [&] {
+                             moving.wait();
+                             interrupted_platform::meanwhile = [&] {
+                                 filling.count_down();
+                                 over.wait();
+                             };
+                             again = mr.allocate_sync(4_MiB);
+                         }};
+    }
+    CHECK(again == hole);
+    CHECK(behind != static_cast<std::byte*>(last) + 2_MiB);
+    CHECK(mr.usage().reserved == 2_MiB + 4_MiB + 16_MiB);
+    mr.deallocate_sync(last, 2_MiB);
+    mr.deallocate_sync(again, 4_MiB);
+    mr.deallocate_sync(behind, 16_MiB);
+    CHECK(mr.trim() == 2_MiB + 4_MiB + 16_MiB);
 }
 
 TEST_CASE("a pool of pages: others may join very many blocks while the end of a chunk moves") {

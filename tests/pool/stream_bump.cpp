@@ -5,13 +5,16 @@
 
 #include "../doubles/at.hpp"
 #include "../doubles/bombing.hpp"
+#include "../doubles/mishaps.hpp"
 #include "../doubles/streams_at_work.hpp"
 
 #include <doctest/doctest.h>
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <new>
+#include <stdexcept>
 
 using namespace vram;
 using namespace std::chrono_literals;
@@ -23,14 +26,24 @@ template class vram::stream_bump<sim_platform>;
 namespace {
 
 /// The books with a lock, and streams by name.
-struct bump_desk {
-    sim_bump                    books{event_policy::lazy, false};
-    platform_lock<sim_platform> lock;
+template <class Platform>
+struct desk_of {
+    stream_bump<Platform>   books{event_policy::lazy, false};
+    platform_lock<Platform> lock;
 
     void* take(sim_stream const& s, std::size_t bytes) {
         auto                  held = lock.hold();
         sim_stream_view const on   = s;
         return books.take({bytes, 256, &on}, held);
+    }
+};
+using bump_desk = desk_of<sim_platform>;
+
+/// Who is captured does not say who it is, as with CUDA.
+struct shy_platform : sim_platform {
+    static std::uint64_t id(stream s) {
+        if (s.capturing()) { throw std::runtime_error{"busy"}; }
+        return s.id();
     }
 };
 
@@ -122,6 +135,28 @@ TEST_CASE("stream_bump: when there is no host memory for a chunk nothing has cha
     }
     CHECK(desk.books.chunks().size() == 1);
     CHECK(desk.books.free_memory().bytes == 0x300);
+}
+
+TEST_CASE("stream_bump: what a captured stream that was forgotten used is the graph's, and no "
+          "device is waited for") {
+    sim_node              node;
+    desk_of<shy_platform> desk;
+    doubles::mishaps      told;
+    sim_stream            s, others[16];
+    desk.books.add({at(0x1000), 0x2000, 256});
+    CHECK(desk.take(s, 0x100) == at(0x1000));
+    for (sim_stream const& each : others) { // one of them has the clock of `s` now
+        (void)desk.take(each, 0x100);
+    }
+    sim_graph::begin(s, sim_capture_mode::relaxed);
+    CHECK(desk.books.reset() == 0x1100);
+    CHECK_NOTHROW((void)sim_graph::end(s)); // which a wait for the device would have broken
+    CHECK(told.count(mishap::platform_error) == 1);
+    CHECK(told.count() == 1);
+    auto held = desk.lock.hold();
+    CHECK(desk.books.remove_idle(held).bytes == 0); // as long as the graph may run
+    desk.books.forget_captures();
+    CHECK(desk.books.remove_idle(held).bytes == 0x2000);
 }
 
 TEST_CASE("stream_bump: no more is given back of what a stream took in a row than that") {

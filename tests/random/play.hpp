@@ -103,7 +103,7 @@ std::string play(round const& plan, Make make) {
         dice                          d{plan.seed ^ 0x5EED};
         std::deque<player<pool_type>> players;
         for (unsigned i = 0; i < plan.threads + plan.meddlers; ++i) {
-            players.emplace_back(pool, shared, d.next(), i >= plan.threads);
+            players.emplace_back(pool, shared, d.next(), plan.captures(i));
         }
         auto const go = [&](unsigned who, std::size_t operations) {
             try {

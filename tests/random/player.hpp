@@ -28,9 +28,10 @@ namespace trial {
 template <class R>
 class player {
 public:
-    /// \param meddles  it comes in while others are at work; of captures it sees what they keep
-    player(R& pool, table& shared, std::uint64_t seed, bool meddles = false)
-        : pool_{pool}, shared_{shared}, plan_{shared.plan}, dice_{seed}, meddles_{meddles} {
+    /// \param captures  graphs, now and then; the stream for that is then left alone by others, who
+    ///                  see of captures what they keep
+    player(R& pool, table& shared, std::uint64_t seed, bool captures = true)
+        : pool_{pool}, shared_{shared}, plan_{shared.plan}, dice_{seed}, captures_{captures} {
         blocks_.reserve(plan_.blocks);
     }
 
@@ -62,7 +63,7 @@ public:
     void forget_marks() noexcept { marks_.clear(); }
     /// No captured graph will run again. Its stream goes on meanwhile with what is no graph's.
     void forget_graphs() {
-        if (!shared_.kept) { return; }
+        if (!shared_.kept || !captures_) { return; }
         platform::synchronize(captured());
         graphs_.clear();
         for (int i = 0; i < 4; ++i) { give_one_of_captured(); }
@@ -85,7 +86,7 @@ private:
 
     /// The one that is captured is another's.
     unsigned any_stream() noexcept {
-        unsigned const first = meddles_ && plan_.streams > 1 ? 1 : 0;
+        unsigned const first = !captures_ && plan_.streams > 1 ? 1 : 0;
         return first + static_cast<unsigned>(dice_.below(plan_.streams - first));
     }
 
@@ -158,7 +159,7 @@ private:
             if (!plan_.graphs || plan_.meddlers == 0) { pass(); }
             return;
         case 1:
-            if (plan_.graphs && plan_.threads == 1 && !meddles_ && (alone_ || plan_.streams > 1)) {
+            if (plan_.graphs && plan_.threads == 1 && captures_ && (alone_ || plan_.streams > 1)) {
                 capture();
             }
             return;
@@ -342,7 +343,7 @@ private:
     round const&       plan_;
     bool               alone_ = plan_.threads + plan_.meddlers == 1; ///< on the pool
     dice               dice_;
-    bool               meddles_;
+    bool               captures_;
     std::vector<block> blocks_;
     std::vector<std::pair<vram::monotonic_mark, std::uint64_t>>
                                  marks_; ///< and what was taken before

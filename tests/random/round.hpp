@@ -69,6 +69,12 @@ struct round {
         }
     }
 
+    /// Whether the player captures graphs, where they are captured at all: of one thread the player
+    /// who is always there, or the first of those who come in.
+    [[nodiscard]] bool captures(unsigned who) const noexcept {
+        return threads != 1 || who == (meddlers != 0 ? seed % 2 : 0);
+    }
+
     std::uint64_t      seed;
     unsigned           streams;
     unsigned           threads;

@@ -137,11 +137,9 @@ protected:
         block* const         b    = heap_.take_bare(r, held, missing);
         auto const           from = reinterpret_cast<std::uintptr_t>(m.base);
         std::uintptr_t const end  = from + m.bytes + by;
-        if (b == nullptr) { return b; }
-        // Others may have given back a better one meanwhile, and be about pages behind it.
-        block const* const rest = b->after;
-        bool const         tail = rest != nullptr && rest->now == block::state::free;
-        if (tail && b->address >= from && rest->end() == end) { until = end; }
+        // Others may have given back a better one meanwhile. Behind each there is another: where a
+        // chunk ends, what is free, were it nothing.
+        if (b != nullptr && b->address >= from && b->after->end() == end) { until = end; }
         return b;
     }
     /// Moves pages of free blocks to the ones of `b`, which are `target()`, that have none. Those

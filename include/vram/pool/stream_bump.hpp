@@ -329,7 +329,13 @@ private:
                 dead(r);
             } catch (std::bad_alloc const&) { // it may well live
                 report_error({.kind = mishap::platform_error});
-            } catch (...) { dead(r); }
+            } catch (...) {
+                if (clocks_.captures(r.user)) { // and was not known when that began
+                    report_error({.kind = mishap::platform_error});
+                } else {
+                    dead(r);
+                }
+            }
             if (!clocks_.captures(r.user) && clocks_.settle_devices()) { return false; }
             clock& its = clocks_.met(r.id);
             out        = tag{0, 0, its.mark_captured(), its.slot()};
