@@ -16,7 +16,9 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <thread>
+#include <utility>
 
 using namespace vram;
 using doubles::at;
@@ -151,6 +153,123 @@ TEST_CASE("deferred_frees: a thread that is refused waits for what another one h
         CHECK(given);
     }
     CHECK(room);
+}
+
+TEST_CASE("deferred_frees: books that moved leave empty ones behind") {
+    sim_node                     node;
+    deferred_frees<sim_platform> first{1, 0}, second{4, 1000};
+    sim_stream                   s;
+    std::size_t                  given = 0;
+    auto const give = [&](void*, std::size_t bytes, std::size_t) { given += bytes; };
+    hand_out(first, 256, 100);
+    hand_out(first, 512, 10);
+    CHECK(first.take(s, at(512), 10, 256) == way::waits);
+    memory_usage const                 was = first.usage();
+    deferred_frees<sim_platform> const third{std::move(first)};
+    CHECK(third.usage() == was);
+    CHECK(first.usage() == memory_usage{});
+    CHECK(first.collect_all(give) == 0);
+
+    hand_out(first, 768, 1); // and they can be used again
+    CHECK(first.take(s, at(768), 1, 256) == way::waits);
+    CHECK(first.usage().live == 0);
+    CHECK(first.collect_all(give) == 1);
+    hand_out(first, 768, 1);
+
+    memory_usage const now = first.usage();
+    second                 = std::move(first);
+    CHECK(second.usage() == now);
+    CHECK(first.usage() == memory_usage{});
+    CHECK(second.take(s, at(768), 1, 256) == way::waits);
+    CHECK(second.usage().events == now.events + 1);
+    second.collect(give); // one block has an event of its own, and is enough, as in the first
+    CHECK(given == 2);
+}
+
+TEST_CASE("deferred_frees: what is to go back moves too, and what a graph keeps") {
+    sim_node                     node;
+    deferred_frees<sim_platform> first{1, 1000};
+    sim_stream                   s;
+    std::size_t                  given = 0;
+    auto const give = [&](void*, std::size_t bytes, std::size_t) { given += bytes; };
+    hand_out(first, 256, 100);
+    hand_out(first, 512, 10);
+    CHECK(first.take(s, at(256), 100, 256) == way::waits);
+    first.collect(give); // it is done, and too little
+    sim_graph::begin(s);
+    CHECK(first.take(s, at(512), 10, 256) == way::waits);
+    (void)sim_graph::end(s);
+    CHECK(given == 0);
+    auto second = std::move(first);
+    CHECK(first.usage().pending == 0);
+    CHECK(second.collect_all(give) == 100);
+    second.release_captured(give);
+    CHECK(given == 110);
+}
+
+TEST_CASE("deferred_frees: books that were left behind know no block, and tell who brings one") {
+    sim_node                     node;
+    doubles::mishaps             told;
+    deferred_frees<sim_platform> first{1, 0};
+    sim_stream                   s;
+    hand_out(first, 256, 100);
+    auto second = std::move(first);
+    CHECK(first.take(s, at(256), 100, 256) == way::foreign);
+    CHECK_FALSE(first.take_idle(at(256), 100));
+    CHECK(told.count(mishap::foreign_pointer) == 2);
+    CHECK(told.under_a_lock() == 0);
+    CHECK(second.take_idle(at(256), 100));
+}
+
+TEST_CASE("deferred_frees: what other streams are done with goes back beside one that cannot be "
+          "asked") {
+    sim_node                     node{{.on_report = sim_on_report::collect}};
+    deferred_frees<sim_platform> books{1, 0};
+    sim_stream                   first, second;
+    std::size_t                  given = 0;
+    auto const give = [&](void*, std::size_t bytes, std::size_t) { given += bytes; };
+    hand_out(books, 256, 100);
+    hand_out(books, 512, 10);
+    CHECK(books.take(first, at(256), 100, 256) == way::waits);
+    CHECK(books.take(second, at(512), 10, 256) == way::waits);
+    node.faults().at(sim_call_kind::query, 1);
+    CHECK_THROWS_AS(books.collect(give), sim_error);
+    CHECK(given == 10);
+    CHECK(books.usage().pending == 100);
+    books.collect(give);
+    CHECK(given == 110);
+}
+
+TEST_CASE("deferred_frees: who takes all waits for what no event covers, and for nothing else") {
+    sim_node                     node{{.compute_slots = 2, .on_report = sim_on_report::collect}};
+    doubles::mishaps             told;
+    deferred_frees<sim_platform> books{4, 0};
+    std::optional<sim_stream>    gone{std::in_place};
+    sim_stream                   s, busy;
+    std::size_t                  given = 0;
+    auto const give = [&](void*, std::size_t bytes, std::size_t) { given += bytes; };
+    hand_out(books, 256, 100);
+    hand_out(books, 512, 10);
+    hand_out(books, 768, 1);
+    sim_launch(*gone, {.duration = 1ms});
+    CHECK(books.take(*gone, at(256), 100, 256) == way::waits);
+    gone.reset();
+    CHECK(books.collect_all(give) == 100);
+    CHECK(node.now() >= 1ms);
+    CHECK(told.count(mishap::dead_stream) == 1);
+    CHECK(books.usage().waits == 1);
+
+    sim_launch(s, {.duration = 1ms});
+    CHECK(books.take(s, at(512), 10, 256) == way::waits);
+    sim_launch(busy, {.duration = 100ms});
+    CHECK(books.take(busy, at(768), 1, 256) == way::waits);
+    node.faults().at(sim_call_kind::record, 1); // of the first, when all are asked
+    CHECK(books.collect_all(give) == 10);
+    CHECK(node.now() < 50ms);
+    CHECK(books.usage().waits == 2);
+    CHECK(books.usage().pending == 1);
+    CHECK(told.count(mishap::platform_error) == 1);
+    CHECK(told.under_a_lock() == 0);
 }
 
 TEST_CASE("deferred_frees: part of a block, given back as a block, is told and touches nothing") {

@@ -4,12 +4,18 @@
 #include <vram/layer/limiting.hpp>
 #include <vram/sim/sim.hpp>
 
+#include "../doubles/counting_resource.hpp"
+#include "../doubles/ledger.hpp"
 #include "../doubles/minimal_resource.hpp"
+#include "../doubles/mishaps.hpp"
 #include "../doubles/streams_at_work.hpp"
 #include "../laws/resource.hpp"
 
 #include <atomic>
 #include <chrono>
+#include <optional>
+#include <thread>
+#include <utility>
 
 using namespace vram;
 using namespace std::chrono_literals;
@@ -18,6 +24,32 @@ template class vram::stream_ordered<doubles::archetype<>>;
 template class vram::stream_ordered<doubles::minimal_resource<>>;
 template class vram::stream_ordered<sim_resource>;
 template class vram::stream_ordered<doubles::archetype<sim_platform>>;
+
+namespace {
+
+/// A machine that says nothing about streams that died, as CUDA does.
+struct silent_platform : sim_platform {
+    [[nodiscard]] static device device_of(stream s) {
+        (void)s.id();
+        return s.device();
+    }
+    static void synchronize(stream s, at where = at::current()) {
+        (void)s.id();
+        s.synchronize(where);
+    }
+    using sim_platform::synchronize;
+};
+using silent_memory = doubles::archetype<silent_platform>;
+
+/// A stream is captured by somebody else just when an event is to be recorded there.
+struct racing_platform : sim_platform {
+    static void record(event&, stream s) {
+        sim_graph::begin(s, sim_capture_mode::relaxed);
+        throw sim_error{sim_status::stream_capturing};
+    }
+};
+
+} // namespace
 
 TEST_CASE("stream_ordered keeps the laws of a resource") {
     laws::resource([](auto up) { return stream_ordered{std::move(up)}; });
@@ -301,7 +333,149 @@ TEST_CASE("stream_ordered: memory goes back only when some wait has said that it
     }
 }
 
-TEST_CASE("stream_ordered: a batch that cannot be closed is waited for through its device") {
+TEST_CASE("stream_ordered: what came back on a dead stream waits for the device, and goes back") {
+    for (bool const fails : {false, true}) {
+        doubles::ledger           book;
+        sim_node                  node{{.on_report = sim_on_report::collect}};
+        doubles::mishaps          told;
+        stream_ordered            mr{doubles::counting_resource{silent_memory{}, book}};
+        std::optional<sim_stream> s{std::in_place};
+        sim_stream_view const     dead = *s;
+        void* const               p    = mr.allocate(dead, 1_MiB);
+        doubles::busy(dead, p, 1_MiB, 5ms);
+        s.reset();
+        if (fails) { node.faults().at(sim_call_kind::synchronize, 1); } // of the device
+        mr.deallocate(dead, p, 1_MiB);
+        CHECK(node.now() >= (fails ? 0ms : 5ms));
+        CHECK(book.blocks() == (fails ? 1 : 0));
+        CHECK(told.count(mishap::leak) == (fails ? 1 : 0));
+        CHECK(told.count(mishap::platform_error) != 0);
+        CHECK(told.under_a_lock() == 0);
+        CHECK(mr.usage().reserved == 0);
+        CHECK(node.reports().empty());
+    }
+}
+
+TEST_CASE("stream_ordered: no wait for want of an event ends a capture") {
+    sim_node         node{{.on_report = sim_on_report::collect}};
+    doubles::mishaps told;
+    stream_ordered   mr{doubles::archetype<racing_platform>{}};
+    sim_stream       s;
+    void* const      p = mr.allocate(s, 1_MiB);
+    mr.deallocate(s, p, 1_MiB);
+    CHECK(told.count(mishap::leak) == 1); // nobody knows what the graph uses
+    CHECK(told.pointer() == p);
+    CHECK_NOTHROW((void)sim_graph::end(s));
+}
+
+TEST_CASE("stream_ordered: frees that share an event outlive a capture that begins before it") {
+    enum class who { allocates, trims, retires };
+    for (who const comes : {who::allocates, who::trims, who::retires}) {
+        sim_node         node{{.on_report = sim_on_report::collect}};
+        doubles::mishaps told;
+        stream_ordered   mr{sim_resource{}, {.frees_per_event = 4}};
+        sim_stream       s, t;
+        void* const      p = mr.allocate(s, 1_MiB);
+        doubles::busy(s, p, 1_MiB);
+        mr.deallocate(s, p, 1_MiB); // the batch is open
+        sim_graph::begin(s);
+        void* q = nullptr;
+        if (comes == who::allocates) { q = mr.allocate(t, 256); }
+        if (comes == who::trims) { CHECK(mr.trim() == 0); }
+        if (comes == who::retires) { mr.retire(s); }
+        CHECK(mr.usage().events == 0);
+        CHECK(mr.try_allocate(t, unsatisfiable) == nullptr);
+        CHECK(sim_graph::end(s).size() == 0);
+        mr.deallocate(t, q, 256);
+        s.synchronize();
+        mr.deallocate(t, mr.allocate(t, 256), 256);
+        CHECK(node.figures().used < 1_MiB); // what s freed is back
+        mr.trim();
+        CHECK(node.figures().used == 0);
+        CHECK(told.count() == 0);
+        CHECK(node.reports().empty());
+    }
+}
+
+TEST_CASE("stream_ordered: a full device says no rather than end a capture") {
+    sim_node         node{{.capacity = 2_MiB, .on_report = sim_on_report::collect}};
+    doubles::mishaps told;
+    stream_ordered   mr{sim_resource{}, {.frees_per_event = 4}};
+    sim_stream       s, t;
+    mr.deallocate(s, mr.allocate(s, 2_MiB), 2_MiB);
+    sim_graph::begin(s);
+    CHECK_THROWS_AS((void)mr.allocate(t, 2_MiB), out_of_memory);
+    CHECK_NOTHROW((void)sim_graph::end(s));
+    void* const p = mr.allocate(t, 2_MiB);
+    CHECK(p != nullptr);
+    mr.deallocate(t, p, 2_MiB);
+    CHECK(told.count() == 0);
+}
+
+TEST_CASE("stream_ordered: an event that failed once holds up nothing that its stream frees") {
+    sim_node         node{{.on_report = sim_on_report::collect}};
+    doubles::mishaps told;
+    stream_ordered   mr{sim_resource{}, {.frees_per_event = 4}};
+    sim_stream       s, t;
+    void* const      p = mr.allocate(s, 1_MiB);
+    doubles::busy(s, p, 1_MiB);
+    mr.deallocate(s, p, 1_MiB);
+    node.faults().at(sim_call_kind::record, 1);
+    void* const q = mr.allocate(t, 256);
+    CHECK(told.count(mishap::platform_error) == 1);
+    CHECK(told.count() == 1);
+    CHECK(told.under_a_lock() == 0);
+    s.synchronize();
+    for (int i = 0; i < 8; ++i) { mr.deallocate(s, mr.allocate(s, 1_MiB), 1_MiB); }
+    CHECK(node.figures().used <= 2_MiB);
+    mr.trim();
+    CHECK(mr.usage().pending == 0);
+    mr.deallocate(t, q, 256);
+    CHECK(node.reports().empty());
+}
+
+TEST_CASE("stream_ordered: trim waits where no event is to be had, and gives back what it can") {
+    sim_node         node{{.on_report = sim_on_report::collect}};
+    doubles::mishaps told;
+    stream_ordered   mr{sim_resource{}, {.frees_per_event = 4}};
+    {
+        sim_stream  s; // ends without a word
+        void* const p = mr.allocate(s, 1_MiB);
+        doubles::busy(s, p, 1_MiB, 5ms);
+        mr.deallocate(s, p, 1_MiB);
+    }
+    CHECK(mr.trim() == 1_MiB);
+    CHECK(node.now() >= 5ms);
+    CHECK(told.count(mishap::dead_stream) == 1);
+    CHECK(told.under_a_lock() == 0);
+    sim_stream  s;
+    void* const p = mr.allocate(s, 1_MiB);
+    doubles::busy(s, p, 1_MiB, 5ms);
+    mr.deallocate(s, p, 1_MiB);
+    node.faults().at(sim_call_kind::record, 1, {}, 100);
+    CHECK(mr.trim() == 1_MiB);
+    CHECK(mr.usage().waits == 2);
+    CHECK(mr.usage().events == 0);
+    CHECK(node.reports().empty());
+}
+
+TEST_CASE("stream_ordered: another thread's look at a default stream holds up nothing") {
+    sim_node node{
+        {.default_stream = sim_default_stream::per_thread, .on_report = sim_on_report::collect}};
+    doubles::mishaps told;
+    stream_ordered   mr{sim_resource{}, {.frees_per_event = 4}};
+    mr.deallocate({}, mr.allocate({}, 1_MiB), 1_MiB);
+    std::thread{[&] { mr.deallocate_sync(mr.allocate({}, 256), 256); }}.join();
+    for (int i = 0; i < 100; ++i) { mr.deallocate({}, mr.allocate({}, 1_MiB), 1_MiB); }
+    CHECK(mr.usage().pending <= 4_MiB);
+    sim_stream_view{}.synchronize();
+    std::thread{[&] { mr.trim(); }}.join(); // not even there
+    CHECK(mr.usage().pending == 0);
+    CHECK(told.count() == 0);
+    CHECK(node.reports().empty());
+}
+
+TEST_CASE("stream_ordered: a batch that cannot be closed is waited for, and the sink is told") {
     sim_node         node{{.capacity = 2_MiB, .on_report = sim_on_report::collect}};
     doubles::mishaps told;
     stream_ordered   mr{sim_resource{}, {.frees_per_event = 2}};
@@ -311,7 +485,8 @@ TEST_CASE("stream_ordered: a batch that cannot be closed is waited for through i
     mr.deallocate(s, p, 2_MiB); // the batch is open
     node.faults().at(sim_call_kind::record, 1);
     void* const q = mr.allocate(s, 2_MiB);
-    CHECK(told.count(mishap::dead_stream) == 1);
+    CHECK(told.count(mishap::platform_error) == 1);
+    CHECK(told.count() == 1);
     CHECK(node.now() >= 5ms);
     CHECK(node.reports().empty());
     mr.deallocate(s, q, 2_MiB);
@@ -353,6 +528,62 @@ TEST_CASE("stream_ordered: what cannot be its own is told and left alone") {
     CHECK(told.count(mishap::foreign_pointer) == 2);
     CHECK(told.pointer() == mine);
     host_resource{}.deallocate_sync(mine, 4);
+}
+
+TEST_CASE("stream_ordered: one that was moved from has nothing, and takes nothing") {
+    sim_node         node{{.on_report = sim_on_report::collect}};
+    doubles::mishaps told;
+    sim_stream       s;
+    stream_ordered   first{sim_resource{}};
+    void* const      p = first.allocate(s, 1_MiB);
+    void* const      q = first.allocate(s, 256);
+    doubles::busy(s, q, 256);
+    first.deallocate(s, q, 256);
+    memory_usage const was = first.usage();
+    stream_ordered     second{std::move(first)};
+    CHECK(first.usage() == memory_usage{});
+    CHECK(second.usage() == was);
+    first.deallocate(s, p, 1_MiB); // the other one's
+    first.deallocate_sync(p, 1_MiB);
+    CHECK(told.count(mishap::foreign_pointer) == 2);
+    CHECK(told.under_a_lock() == 0);
+    void* const r = first.allocate(s, 512);
+    CHECK(first.usage().live == 512);
+    first.deallocate(s, r, 512);
+    second.deallocate(s, p, 1_MiB);
+    CHECK(second.usage().pending == 1_MiB + 256);
+    CHECK(told.count() == 2);
+    CHECK(node.reports().empty());
+}
+
+TEST_CASE("stream_ordered: one that is assigned another gives back what waits, and is that other") {
+    using counted = stream_ordered<doubles::counting_resource<doubles::archetype<sim_platform>>>;
+    doubles::ledger  here, gone;
+    sim_node         node{{.on_report = sim_on_report::collect}};
+    doubles::mishaps told;
+    {
+        sim_stream  s;
+        counted     target{{doubles::archetype<sim_platform>{}, gone}, {.frees_per_event = 4}};
+        counted     source{{doubles::archetype<sim_platform>{}, here}, {.frees_per_event = 1}};
+        void* const old = target.allocate(s, 1_MiB);
+        doubles::busy(s, old, 1_MiB, 5ms);
+        target.deallocate(s, old, 1_MiB);
+        void* const        p   = source.allocate(s, 1_MiB);
+        memory_usage const was = source.usage();
+        target                 = std::move(source);
+        CHECK(node.now() >= 5ms);
+        CHECK(gone.blocks() == 0);
+        CHECK(target.usage() == was);
+        CHECK(source.usage() == memory_usage{});
+        auto& same = target;
+        target     = std::move(same);
+        CHECK(target.usage() == was);
+        target.deallocate(s, p, 1_MiB);
+        CHECK(target.usage().events == 1); // each free has an event of its own, as in the other
+    }
+    CHECK(here.blocks() == 0);
+    CHECK(told.count() == 0);
+    CHECK(node.reports().empty());
 }
 
 TEST_CASE("stream_ordered: in every order of two threads, what fits is never refused") {

@@ -10,6 +10,8 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -32,6 +34,22 @@ freed_blocks collected(auto& waiting) {
 void keep_at_work(sim_stream const& s, sim_time how_long = 1ms) {
     sim_launch(s, {.name = "busy", .duration = how_long});
 }
+
+/// Lets somebody in right before an event is recorded, and right after it.
+struct racing_platform : sim_platform {
+    static void record(event& e, stream s, at where = at::current()) {
+        if (auto const once = std::exchange(before, nullptr)) { once(); }
+        sim_platform::record(e, s, where);
+        if (auto const once = std::exchange(after, nullptr)) { once(); }
+    }
+
+    static inline std::function<void()> before, after;
+};
+
+/// All that it says of streams is that they are aliases.
+struct naming_platform : sim_platform {
+    [[nodiscard]] static bool is_alias(stream) { return true; }
+};
 
 } // namespace
 
@@ -88,6 +106,23 @@ TEST_CASE("waiting_frees: the oldest can be waited for, and others may collect i
     waiting.unpin(again, true);
     CHECK(collected(waiting).bytes() == 40);
     CHECK(waiting.pin_oldest().at == nullptr);
+}
+
+TEST_CASE("waiting_frees: the oldest is the oldest of all, wherever its stream stands") {
+    sim_node                    node{{.compute_slots = 2}};
+    waiting_frees<sim_platform> waiting;
+    sim_stream                  first, second, third;
+    keep_at_work(second, 1ms);
+    keep_at_work(third, 9ms);
+    waiting.add(first, link_at(256, 10), 1);
+    waiting.add(second, link_at(512, 20), 1);
+    waiting.add(third, link_at(768, 30), 1);
+    CHECK(collected(waiting).bytes() == 10); // the last takes its place
+    auto const oldest = waiting.pin_oldest();
+    oldest.wait();
+    CHECK(node.now() < 9ms);
+    waiting.unpin(oldest, true);
+    CHECK(collected(waiting).bytes() == 20);
 }
 
 TEST_CASE("waiting_frees: a wait that failed leaves everything as it was") {
@@ -178,6 +213,253 @@ TEST_CASE("waiting_frees: when a question throws, what was collected before it i
     node.faults().clear();
     waiting.collect(free);
     CHECK(free.bytes() == 30);
+}
+
+TEST_CASE("waiting_frees: a stream that cannot be asked bars no other") {
+    sim_node                    node{{.on_report = sim_on_report::collect}};
+    waiting_frees<sim_platform> waiting;
+    sim_stream                  first, second, third;
+    waiting.add(first, link_at(256, 10), 1);
+    waiting.add(second, link_at(512, 20), 1);
+    waiting.add(third, link_at(768, 30), 1);
+    freed_blocks free;
+    node.faults().at(sim_call_kind::query, 1, {}, 2);
+    CHECK_THROWS_AS(waiting.collect(free), sim_error);
+    CHECK(free.bytes() == 30);
+    node.faults().clear();
+    CHECK(collected(waiting).bytes() == 30);
+}
+
+TEST_CASE("waiting_frees: a batch stays open while its stream is captured") {
+    sim_node                    node{{.on_report = sim_on_report::collect}};
+    doubles::mishaps            told;
+    waiting_frees<sim_platform> waiting;
+    sim_stream                  s, other;
+    waiting.add(s, link_at(256, 10), 4);
+    sim_graph::begin(s, sim_capture_mode::relaxed);
+    waiting.close(s);
+    CHECK(collected(waiting).empty());
+    CHECK_FALSE(waiting.pin_oldest()); // a wait would end the capture
+    CHECK_FALSE(waiting.pin_uncovered(waiting.next_age()));
+    CHECK(waiting.events() == 0);
+    waiting.add(other, link_at(512, 20), 1);
+    auto const oldest = waiting.pin_oldest(); // of what can be waited for
+    oldest.wait();
+    waiting.unpin(oldest, true);
+    CHECK(collected(waiting).bytes() == 20);
+    CHECK(sim_graph::end(s).size() == 0);
+    keep_at_work(s);
+    CHECK(collected(waiting).empty());
+    CHECK(waiting.events() == 2);
+    s.synchronize();
+    CHECK(collected(waiting).bytes() == 10);
+    CHECK(told.count() == 0);
+    CHECK(node.reports().empty());
+}
+
+TEST_CASE("waiting_frees: what a capture keeps open at the end is told as a leak, and the capture "
+          "goes on") {
+    sim_node                    node{{.on_report = sim_on_report::collect}};
+    doubles::mishaps            told;
+    waiting_frees<sim_platform> waiting;
+    sim_stream                  s;
+    keep_at_work(s);
+    waiting.add(s, link_at(256, 10), 1); // its event is of before the capture
+    waiting.add(s, link_at(512, 20), 2);
+    sim_graph::begin(s, sim_capture_mode::relaxed);
+    CHECK(waiting.settle().bytes() == 10);
+    CHECK(node.now() >= 1ms);
+    CHECK(waiting.empty());
+    CHECK(told.count(mishap::leak) == 1);
+    CHECK(told.count() == 1);
+    CHECK_NOTHROW((void)sim_graph::end(s));
+}
+
+TEST_CASE("waiting_frees: an event that another thread's capture took is recorded again") {
+    enum class when { at_the_free, at_the_question };
+    for (bool const brief : {false, true}) { // the capture has ended before anybody asks for it
+        for (when const it_begins : {when::at_the_free, when::at_the_question}) {
+            CAPTURE(brief);
+            sim_node                       node{{.on_report = sim_on_report::collect}};
+            waiting_frees<racing_platform> waiting;
+            sim_stream                     s, other;
+            auto const                     begin = [&] {
+                racing_platform::before = [&] {
+                    sim_graph::begin(s, sim_capture_mode::relaxed);
+                    if (brief) {
+                        racing_platform::after = [&] { (void)sim_graph::end(s); };
+                    }
+                };
+            };
+            keep_at_work(s);
+            if (it_begins == when::at_the_free) { begin(); }
+            waiting.add(s, link_at(256, 10), it_begins == when::at_the_free ? 1 : 2);
+            if (it_begins == when::at_the_question) { begin(); }
+            freed_blocks free;
+            CHECK_NOTHROW(waiting.close(s));
+            if (brief) { // nobody can know, so that somebody is told
+                CHECK_THROWS_AS(waiting.collect(free), sim_error);
+            } else {
+                CHECK(waiting.events() == 0);
+                waiting.collect(free);
+                (void)sim_graph::end(s);
+            }
+            waiting.collect(free);
+            CHECK(free.empty());
+            s.synchronize();
+            waiting.collect(free);
+            CHECK(free.bytes() == 10);
+            CHECK(node.reports().empty());
+        }
+    }
+}
+
+TEST_CASE("waiting_frees: an event that cannot be recorded is tried again, and holds nothing up") {
+    sim_node                    node{{.on_report = sim_on_report::collect}};
+    doubles::mishaps            told;
+    waiting_frees<sim_platform> waiting;
+    sim_stream                  s;
+    keep_at_work(s);
+    waiting.add(s, link_at(256, 10), 4);
+    node.faults().at(sim_call_kind::record, 1);
+    CHECK(collected(waiting).empty());
+    CHECK(told.count(mishap::platform_error) == 1); // the stream lives
+    CHECK(told.count() == 1);
+    s.synchronize();
+    CHECK(collected(waiting).bytes() == 10);
+    CHECK(waiting.events() == 1);
+    CHECK(told.count() == 1);
+}
+
+TEST_CASE("waiting_frees: where no event can be had the host waits for the stream, and nothing "
+          "comes to what it waits for") {
+    sim_node                    node{{.on_report = sim_on_report::collect}};
+    doubles::mishaps            told;
+    waiting_frees<sim_platform> waiting;
+    sim_stream                  s;
+    keep_at_work(s);
+    waiting.add(s, link_at(256, 10), 4);
+    node.faults().at(sim_call_kind::record, 1);
+    auto const oldest = waiting.pin_oldest();
+    REQUIRE(oldest);
+    CHECK(told.count(mishap::platform_error) == 1);
+    oldest.wait();
+    CHECK(node.now() >= 1ms);
+    keep_at_work(s); // another thread comes, before the first one has the lock again
+    waiting.add(s, link_at(512, 20), 4);
+    waiting.unpin(oldest, true);
+    CHECK(collected(waiting).bytes() == 10);
+    CHECK(waiting.bytes() == 20);
+    s.synchronize();
+    CHECK(collected(waiting).bytes() == 20);
+    CHECK(node.reports().empty());
+}
+
+TEST_CASE("waiting_frees: what was waited for in vain is covered by the next event") {
+    sim_node                    node{{.on_report = sim_on_report::collect}};
+    doubles::mishaps            told;
+    waiting_frees<sim_platform> waiting;
+    sim_stream                  s;
+    keep_at_work(s);
+    waiting.add(s, link_at(256, 10), 4);
+    node.faults().at(sim_call_kind::record, 1, {}, 2);
+    auto const oldest = waiting.pin_oldest();
+    waiting.add(s, link_at(512, 20), 4);
+    node.faults().at(sim_call_kind::synchronize, 1);
+    CHECK_THROWS_AS(oldest.wait(), sim_error);
+    waiting.unpin(oldest, false);
+    node.faults().clear();
+    CHECK(collected(waiting).empty());
+    CHECK(waiting.events() == 1); // the younger one's
+    s.synchronize();
+    CHECK(collected(waiting).bytes() == 30);
+}
+
+TEST_CASE("waiting_frees: a stream that died is told once, and its device is waited for") {
+    sim_node                    node{{.on_report = sim_on_report::collect}};
+    doubles::mishaps            told;
+    waiting_frees<sim_platform> waiting;
+    std::optional<sim_stream>   s{std::in_place};
+    keep_at_work(*s);
+    waiting.add(*s, link_at(256, 10), 4);
+    auto const before = waiting.next_age();
+    s.reset(); // without a word
+    sim_stream other;
+    waiting.add(other, link_at(512, 20), 1);
+    CHECK(collected(waiting).bytes() == 20);
+    CHECK(collected(waiting).empty());
+    CHECK(told.count(mishap::dead_stream) == 1);
+    CHECK(told.count() == 1);
+    CHECK_FALSE(waiting.pin_uncovered(before - 1)); // that is younger
+    auto const lost = waiting.pin_uncovered(before);
+    REQUIRE(lost);
+    lost.wait();
+    CHECK(node.now() >= 1ms);
+    waiting.unpin(lost, true);
+    CHECK(collected(waiting).bytes() == 10);
+    CHECK_FALSE(waiting.pin_uncovered(waiting.next_age()));
+}
+
+TEST_CASE("waiting_frees: a default stream's batch waits for its own thread, or for the device") {
+    sim_node node{
+        {.default_stream = sim_default_stream::per_thread, .on_report = sim_on_report::collect}};
+    doubles::mishaps            told;
+    waiting_frees<sim_platform> waiting;
+    for (bool const own : {true, false}) {
+        sim_launch({}, {.name = "busy", .duration = 1ms});
+        waiting.add({}, link_at(256, 10), 4);
+        sim_time const busy = node.now() + 1ms;
+        std::thread{[&] {
+            CHECK(collected(waiting).empty());
+            if (own) { return; }
+            auto const lost = waiting.pin_uncovered(waiting.next_age());
+            REQUIRE(lost);
+            lost.wait();
+            waiting.unpin(lost, true);
+            CHECK(collected(waiting).bytes() == 10);
+        }}.join();
+        if (own) {
+            CHECK(collected(waiting).empty());
+            CHECK(waiting.events() == 1);
+            sim_stream_view{}.synchronize();
+            CHECK(collected(waiting).bytes() == 10);
+        }
+        CHECK(node.now() >= busy);
+        CHECK(waiting.empty());
+    }
+    CHECK(told.count() == 0);
+    CHECK(node.reports().empty());
+}
+
+TEST_CASE("waiting_frees: which names are aliases the platform says, where it can") {
+    sim_node                       node{{.on_report = sim_on_report::collect}};
+    doubles::mishaps               told;
+    waiting_frees<naming_platform> waiting;
+    std::optional<sim_stream>      s{std::in_place};
+    waiting.add(*s, link_at(256, 10), 4);
+    s.reset(); // as if it were another thread's
+    freed_blocks free;
+    waiting.collect(free);
+    CHECK(free.empty());
+    CHECK(told.count() == 0);
+    CHECK(waiting.settle().bytes() == 10);
+}
+
+TEST_CASE("waiting_frees: what moved is all there, and nothing is left behind") {
+    sim_node                    node{{.on_report = sim_on_report::collect}};
+    waiting_frees<sim_platform> first, second;
+    sim_stream                  s;
+    first.add(s, link_at(256, 10), 1);
+    second = std::move(first);
+    CHECK(first.empty());
+    CHECK(first.events() == 0);
+    CHECK(collected(first).empty());
+    CHECK(second.events() == 1);
+    auto& same = second;
+    second     = std::move(same);
+    CHECK(collected(second).bytes() == 10);
+    first.add(s, link_at(512, 20), 1);
+    CHECK(collected(first).bytes() == 20);
 }
 
 TEST_CASE("waiting_frees: a batch of the default stream gets no event on another thread's") {

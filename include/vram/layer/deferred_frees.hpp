@@ -15,8 +15,9 @@
 #include <algorithm> // max
 #include <cstddef>   // size_t
 #include <cstdint>   // uint64_t
+#include <exception> // exception_ptr
 #include <new>       // bad_alloc
-#include <utility>   // exchange
+#include <utility>   // exchange, move, swap
 
 namespace vram {
 
@@ -35,6 +36,16 @@ public:
     /// `per_event` frees share an event; fewer than `at_least` bytes stay until they are needed.
     deferred_frees(std::size_t per_event, std::size_t at_least)
         : per_event_{per_event}, at_least_{at_least} {}
+    /// While unshared. Empty books are left behind, for the same number and bytes.
+    deferred_frees(deferred_frees&& o) noexcept : deferred_frees{o.per_event_, o.at_least_} {
+        swap(o);
+    }
+    /// What waits here was settled before.
+    deferred_frees& operator=(deferred_frees&& other) noexcept {
+        deferred_frees now{std::move(other)};
+        swap(now);
+        return *this;
+    }
 
     /// A request under way. It has a place in the books before there is a block to lose.
     class promise {
@@ -115,11 +126,17 @@ public:
         auto held = lock_.hold();
         if (!waiting_.empty() || !ready_.empty()) { give_back(held, at_least_, give); }
     }
-    /// Gives back what is done, however little; returns the bytes.
+    /// Returns the bytes given back, however few; waits for what no event would ever cover.
     template <class Give>
     std::size_t collect_all(Give give) {
-        auto held = lock_.hold();
-        return give_back(held, 0, give);
+        auto                held  = lock_.hold();
+        std::uint64_t const until = waiting_.next_age(); // others may add more, and more
+        std::size_t         bytes = give_back(held, 0, give);
+        while (auto const lost = waiting_.pin_uncovered(until)) {
+            wait_for(held, lost);
+            bytes += give_back(held, 0, give);
+        }
+        return bytes;
     }
     /// The same, with what was freed while graphs were captured.
     template <class Give>
@@ -159,14 +176,6 @@ public:
 private:
     using guard = lock::guard;
 
-    /// Host threads that were refused while another one is just giving memory back meet here.
-    struct meeting {
-        meeting() = default;
-        meeting(meeting&&) noexcept {}
-
-        typename Platform::gate gate;
-    };
-
     void went_out(std::size_t bytes) noexcept {
         live_.add(bytes);
         ++figures_.allocations;
@@ -186,12 +195,20 @@ private:
         return waiting_.bytes() + ready_.bytes() + captured_.bytes();
     }
 
-    /// Returns the bytes that went; the lock is let go while they do.
+    /// Returns the bytes that went, the lock being let go; the error of some stream bars no other.
     template <class Give>
     std::size_t give_back(guard& held, std::size_t at_least, Give& give) {
-        waiting_.collect(ready_); // straight into the books: a throw loses nothing
-        std::size_t const bytes = ready_.bytes();
-        if (ready_.empty() || bytes < at_least) { return 0; }
+        std::exception_ptr failed;
+        try {
+            waiting_.collect(ready_); // straight into the books: a throw loses nothing
+        } catch (...) { failed = std::current_exception(); }
+        std::size_t const bytes = ready_.bytes() < at_least ? 0 : ready_.bytes();
+        if (bytes != 0) { give_ready(held, give); }
+        if (failed) { std::rethrow_exception(failed); }
+        return bytes;
+    }
+    template <class Give>
+    void give_ready(guard& held, Give& give) {
         freed_blocks done;
         done.splice(ready_);
         ++in_hand_;
@@ -204,19 +221,17 @@ private:
         ++returned_;
         if (refused_ != 0) {
             held.unlock();
-            { auto const everybody = meeting_.gate.hold(); }
-            meeting_.gate.notify();
+            { auto const everybody = meeting_.hold(); }
+            meeting_.notify();
             held.lock();
         }
-        return bytes;
     }
 
     template <class Give>
     bool make_room(std::uint64_t& seen, Give& give) {
         auto held = lock_.hold();
         if (returned_ == seen && give_back(held, 0, give) == 0) {
-            if (auto const oldest = waiting_.pin_oldest(); oldest.at != nullptr) {
-                ++figures_.waits;
+            if (auto const oldest = waiting_.pin_oldest()) {
                 wait_for(held, oldest);
                 give_back(held, 0, give);
             }
@@ -225,17 +240,18 @@ private:
         return returned_ != std::exchange(seen, returned_);
     }
 
-    void wait_for(guard& held, typename waiting_frees<Platform>::pin const& oldest) {
+    void wait_for(guard& held, typename waiting_frees<Platform>::pin const& pinned) {
+        ++figures_.waits;
         held.unlock();
         try {
-            oldest.wait();
+            pinned.wait();
         } catch (...) {
             held.lock();
-            waiting_.unpin(oldest, false);
+            waiting_.unpin(pinned, false);
             throw;
         }
         held.lock();
-        waiting_.unpin(oldest, true);
+        waiting_.unpin(pinned, true);
     }
 
     /// Another thread has the last blocks in its hands.
@@ -243,8 +259,8 @@ private:
         ++refused_;
         held.unlock();
         {
-            auto waiter = meeting_.gate.hold();
-            meeting_.gate.wait(waiter, [&] {
+            auto waiter = meeting_.hold();
+            meeting_.wait(waiter, [&] {
                 auto const look = lock_.hold();
                 return returned_ != seen;
             });
@@ -253,8 +269,20 @@ private:
         --refused_;
     }
 
-    std::size_t             per_event_;
-    std::size_t             at_least_;
+    void swap(deferred_frees& other) noexcept {
+        std::swap(per_event_, other.per_event_);
+        std::swap(at_least_, other.at_least_);
+        std::swap(waiting_, other.waiting_);
+        std::swap(ready_, other.ready_);
+        std::swap(captured_, other.captured_);
+        std::swap(links_, other.links_);
+        std::swap(promised_, other.promised_);
+        std::swap(returned_, other.returned_);
+        std::swap(live_, other.live_);
+        std::swap(figures_, other.figures_);
+    }
+
+    std::size_t             per_event_, at_least_;
     lock                    lock_; ///< guards everything below
     waiting_frees<Platform> waiting_;
     freed_blocks            ready_;        ///< done, and to go back
@@ -266,7 +294,7 @@ private:
     std::uint64_t           returned_ = 0; ///< how often something has gone back
     tally                   live_;
     memory_usage            figures_;
-    meeting                 meeting_;
+    typename Platform::gate meeting_; ///< of threads that wait while another is giving back
 };
 
 } // namespace vram

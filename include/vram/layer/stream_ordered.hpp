@@ -13,7 +13,7 @@
 #include <vram/source/null_resource.hpp> // the stand-in of the proofs below
 
 #include <algorithm> // max
-#include <concepts>  // default_initializable
+#include <concepts>  // default_initializable, assignable_from
 #include <cstddef>   // size_t
 #include <cstdint>   // uint64_t
 #include <new>       // bad_alloc
@@ -41,8 +41,9 @@ struct stream_ordered_options {
 /// end of the layer.
 ///
 /// Failure   as the upstream. Where no event can be had the stream is waited for, where that fails
-///           its device, and the error sink is told each time. Memory that no wait would vouch for
-///           does not go back: it is told as a leak
+///           its device, which for a stream that died is taken to be the current one, and the error
+///           sink is told each time. Memory that no wait would vouch for does not go back: it is
+///           told as a leak
 /// Threads   any; no lock is held while the upstream is called or the host waits
 /// Streams   an allocation is for any stream
 /// Cost      one event per free, one query per waiting stream on allocation, no host allocation
@@ -60,7 +61,16 @@ public:
         : stream_ordered{Upstream{}} {}
     explicit stream_ordered(Upstream upstream, stream_ordered_options options = {})
         : base{std::move(upstream)}, books_{options.frees_per_event, options.give_back_bytes} {}
-    stream_ordered(stream_ordered&&) = default;
+    stream_ordered(stream_ordered&&) = default; ///< while unshared; memory stays where it is
+    stream_ordered& operator=(stream_ordered&& other) noexcept
+        requires std::assignable_from<Upstream&, Upstream>
+    {
+        if (this == &other) { return *this; }
+        books_.settle(giving());
+        base::operator=(std::move(other));
+        books_ = std::move(other.books_);
+        return *this;
+    }
     ~stream_ordered() { books_.settle(giving()); }
 
     [[nodiscard]] void* allocate(stream s, std::size_t bytes,
@@ -99,7 +109,7 @@ public:
     void deallocate(stream s, void* p, std::size_t bytes,
                     std::size_t alignment = default_alignment) noexcept {
         if (p == nullptr || books_.take(s, p, bytes, alignment) != books::way::is_due) { return; }
-        if (sure_wait<platform>(s, [&] { return platform::device_of(s); })) {
+        if (wait_for_user(s)) {
             this->upstream_.deallocate_sync(p, bytes, alignment);
         } else {
             report_error({.kind = mishap::leak, .pointer = p, .bytes = bytes});
@@ -112,7 +122,10 @@ public:
         this->upstream_.deallocate_sync(p, bytes, alignment);
     }
 
-    /// Gives back what streams are done with, then trims the upstream. Never waits.
+    /// Gives back what streams are done with, then trims the upstream. Never waits, but for what
+    /// has no event: for a stream that refuses one, and for the device of a stream that died or is
+    /// another thread's default stream, which ends captures there. Where a stream is known to be
+    /// captured that has to stay.
     std::size_t trim(std::size_t keep = 0) {
         std::size_t const here = books_.collect_all(giving());
         if constexpr (trimmable_resource<Upstream>) {
@@ -121,7 +134,8 @@ public:
         return here;
     }
 
-    /// The stream ends: the events that its blocks wait for are recorded now.
+    /// The stream ends: the events that its blocks wait for are recorded now. Not while it is
+    /// captured, for they would be the graph's.
     void retire(stream s) {
         books_.close(s);
         if constexpr (retiring_resource<Upstream>) { this->upstream_.retire(s); }
@@ -168,6 +182,19 @@ private:
             }
         } while (held.make_room(giving()));
         return nullptr;
+    }
+
+    /// Waits for who used what no event can be had for. False: nobody knows whether it still is in
+    /// use, for the waits failed, or the stream is being captured, which a wait would end.
+    [[nodiscard]] static bool wait_for_user(stream s) noexcept {
+        try {
+            if (platform::capturing(s)) { return false; }
+        } catch (...) {} // the wait will say so
+        return sure_wait<platform>(s, [&] {
+            try {
+                return platform::device_of(s);
+            } catch (...) { return platform::current_device(); }
+        });
     }
 
     template <class Ask>

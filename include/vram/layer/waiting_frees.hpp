@@ -10,17 +10,22 @@
 #include <vram/layer/freed_blocks.hpp> // freed_blocks
 #include <vram/layer/sure_wait.hpp>    // sure_wait
 
-#include <cstddef> // size_t
-#include <cstdint> // uint64_t
-#include <utility> // exchange, move
-#include <vector>  // vector
+#include <cstddef>   // size_t
+#include <cstdint>   // uint64_t
+#include <exception> // exception_ptr
+#include <utility>   // exchange, move, swap
+#include <vector>    // vector
 
 namespace vram {
 
 /// One queue of batches for each stream, oldest first; a batch is some blocks and the one event
-/// that covers them. Batches and their events are reused.
+/// that covers them. Batches and their events are reused. While a stream is captured no event is to
+/// be had there, nor for a default stream from another thread or device: such a batch stays open,
+/// and gets its event when there is one. One that never does is covered by the stream's next event,
+/// or by a wait of the host.
 ///
-/// Failure   what the platform throws; nothing is lost by it
+/// Failure   what the platform throws; nothing is lost by it. That an open batch is refused its
+///           event is told to the error sink, and tried again unless the stream is dead
 /// Threads   one at a time: the owner has the lock. `wait` alone is called without it
 /// Cost      `add` and `collect` look through the streams that have something waiting; per batch
 ///           one event is recorded, and one asked for at each `collect` until it is done
@@ -41,6 +46,12 @@ public:
 
         enum class stage { open, recorded, unrecordable, done };
 
+        [[nodiscard]] bool has_event() const noexcept {
+            return now == stage::recorded || now == stage::done;
+        }
+        /// What somebody waits for already is what it is.
+        [[nodiscard]] bool takes_more() const noexcept { return now == stage::open && pins == 0; }
+
         device        where;
         event         place;
         stage         now = stage::open;
@@ -52,35 +63,30 @@ public:
     };
 
     waiting_frees() = default;
-    waiting_frees(waiting_frees&& other) noexcept
-        : lines_{std::move(other.lines_)},
-          spare_{std::exchange(other.spare_, nullptr)},
-          next_age_{other.next_age_},
-          bytes_{std::exchange(other.bytes_, 0)},
-          events_{std::exchange(other.events_, 0)} {
-        other.lines_.clear();
+    waiting_frees(waiting_frees&& other) noexcept { swap(other); }
+    waiting_frees& operator=(waiting_frees&& other) noexcept {
+        waiting_frees now{std::move(other)};
+        swap(now);
+        return *this;
     }
-    waiting_frees& operator=(waiting_frees&&) = delete;
     ~waiting_frees() {
         for (line& each : lines_) { destroy(each.first); }
         destroy(spare_);
     }
 
-    /// Takes a block that was last used on `s`. The event is recorded when the batch has
-    /// `per_event` blocks. When this throws, the link is still the caller's.
+    /// Takes a block that was last used on `s`, which is not captured. The event is recorded when
+    /// the batch has `per_event` blocks. When this throws, the link is still the caller's.
     void add(stream const& s, link* one, std::size_t per_event) {
         line&  queue = line_of(s);
-        bool   fresh = queue.last == nullptr || queue.last->now != batch::stage::open;
+        bool   fresh = queue.last == nullptr || !queue.last->takes_more();
         batch* into  = fresh ? obtain(Platform::device_of(s)) : queue.last;
         if (into->blocks.count() + 1 >= per_event) {
             try {
-                Platform::record(into->place, s);
+                record(*into, s);
             } catch (...) {
                 if (fresh) { recycle(into); }
                 throw;
             }
-            ++events_;
-            into->now = batch::stage::recorded;
         }
         bytes_ += one->bytes;
         into->blocks.push(one);
@@ -91,7 +97,7 @@ public:
     }
 
     /// Records the event of a batch of `s` that is still open. The stream may be destroyed after
-    /// it.
+    /// it, unless it is being captured.
     void close(stream const& s) {
         auto const id = Platform::id(s);
         for (line& each : lines_) {
@@ -99,13 +105,18 @@ public:
         }
     }
 
-    /// Adds to `free` every block whose stream is past it. When a question throws, what was found
-    /// before is there.
+    /// Adds to `free` every block whose stream is past it. A question that throws bars no other
+    /// stream: the first error goes on at the end.
     void collect(freed_blocks& free) {
+        std::exception_ptr failed;
         for (std::size_t i = 0; i < lines_.size();) {
             line& queue = lines_[i];
             close(queue);
-            while (queue.first != nullptr && done(*queue.first)) { take_first(queue, free); }
+            try {
+                take_done(queue, free);
+            } catch (...) {
+                if (!failed) { failed = std::current_exception(); }
+            }
             if (queue.first != nullptr) {
                 ++i;
             } else {
@@ -113,37 +124,56 @@ public:
                 lines_.pop_back();
             }
         }
+        if (failed) { std::rethrow_exception(failed); }
     }
 
-    /// A batch that somebody waits for: it stays what it is until `unpin`.
+    /// A batch that somebody waits for, and with it for those before it: it stays what it is until
+    /// `unpin`.
     struct pin {
-        batch* at = nullptr; ///< null: nothing waits
-        bool   recorded{};
+        enum class by { event, stream, device };
 
+        batch* at = nullptr; ///< null: there is nothing that could be waited for
+        by     how{};
+        stream s{};
+
+        explicit operator bool() const noexcept { return at != nullptr; }
         /// Makes the host wait. Without the owner's lock.
         void wait() const {
-            if (recorded) {
-                Platform::synchronize(at->place);
-            } else {
-                Platform::synchronize(at->where);
+            switch (how) {
+            case by::event: return Platform::synchronize(at->place);
+            case by::stream: return Platform::synchronize(s);
+            case by::device: return Platform::synchronize(at->where);
             }
         }
     };
 
-    /// The batch that waits longest.
+    /// What waits longest, and can be waited for.
     [[nodiscard]] pin pin_oldest() noexcept {
-        line* oldest = nullptr;
+        pin           found;
+        std::uint64_t age = 0;
         for (line& each : lines_) {
-            if (each.first == nullptr) { continue; }
-            if (oldest == nullptr || each.first->age < oldest->first->age) { oldest = &each; }
+            if (each.first == nullptr || (found && each.first->age > age)) { continue; }
+            close(each);
+            if (pin const way = way_to_wait(each)) {
+                found = way;
+                age   = each.first->age;
+            }
         }
-        if (oldest == nullptr) { return {}; }
-        close(*oldest);
-        ++oldest->first->pins;
-        return {oldest->first, oldest->first->now != batch::stage::unrecordable};
+        return pinned(found);
+    }
+    /// Batches that are younger have this age, or more.
+    [[nodiscard]] std::uint64_t next_age() const noexcept { return next_age_; }
+    /// Something that came before `age`, and that nobody will find over without a wait of the host.
+    [[nodiscard]] pin pin_uncovered(std::uint64_t age) noexcept {
+        for (line const& each : lines_) {
+            if (each.last == nullptr || each.last->age >= age) { continue; }
+            pin const way = way_to_wait(each);
+            if (way && way.how != pin::by::event) { return pinned(way); }
+        }
+        return {};
     }
 
-    /// Ends `pin_oldest`; `waited`: its stream is known to be past it.
+    /// Ends what pinned it; `waited`: its stream is known to be past it.
     void unpin(pin const& pinned, bool waited) noexcept {
         batch* const b = pinned.at;
         --b->pins;
@@ -152,12 +182,16 @@ public:
     }
 
     /// Waits for everything and hands it over: the end of the owner. What fails is told to the
-    /// error sink; what may still be in use then is told as a leak, and handed to nobody.
+    /// error sink; what may still be in use then is told as a leak, and handed to nobody. So is
+    /// what has no event because its stream is being captured: a wait would end that.
     [[nodiscard]] freed_blocks settle() noexcept {
         freed_blocks free, lost;
         for (line& each : lines_) {
             close(each);
-            while (each.first != nullptr) { take_first(each, over(*each.first) ? free : lost); }
+            while (each.first != nullptr) {
+                pin const way = way_to_wait(each);
+                take_up_to(way ? way.at : each.last, each, over(way) ? free : lost);
+            }
         }
         lost.drain([](void* p, std::size_t bytes, std::size_t) {
             report_error({.kind = mishap::leak, .pointer = p, .bytes = bytes});
@@ -185,44 +219,106 @@ private:
         return lines_.emplace_back(line{id, s});
     }
 
-    /// A batch whose event cannot be recorded (its stream is gone) is waited for through its
-    /// device.
-    void close(line& queue) noexcept {
-        if (queue.last == nullptr || queue.last->now != batch::stage::open) { return; }
+    /// What the handle of a stream means now.
+    enum class meaning { the_same, captured, another_here, dead };
+
+    [[nodiscard]] static meaning meaning_of(line const& queue) noexcept {
         try {
-            // A default stream is another stream on another thread or device: no event there.
-            bool const named = Platform::id(queue.s) == queue.id;
-            if (named) {
-                Platform::record(queue.last->place, queue.s);
-                ++events_;
-            }
-            queue.last->now = named ? batch::stage::recorded : batch::stage::unrecordable;
+            if (Platform::capturing(queue.s)) { return meaning::captured; }
+            if (Platform::id(queue.s) == queue.id) { return meaning::the_same; }
+        } catch (...) {} // there is no such stream, or none of that name here
+        // A default stream's name means another one on another thread or device.
+        bool alias = queue.s == stream{};
+        if constexpr (requires { Platform::is_alias(queue.s); }) {
+            alias = Platform::is_alias(queue.s);
+        }
+        return alias ? meaning::another_here : meaning::dead;
+    }
+
+    /// Where somebody else has begun to capture `s` meanwhile the event says nothing: the batch
+    /// stays open.
+    void record(batch& into, stream const& s) {
+        Platform::record(into.place, s);
+        if (Platform::capturing(s)) { return; }
+        into.now = batch::stage::recorded;
+        ++events_;
+    }
+
+    void close(line& queue) noexcept {
+        batch* const last = queue.last;
+        if (last == nullptr || last->now != batch::stage::open) { return; }
+        meaning const now = meaning_of(queue);
+        if (now == meaning::dead) {
+            last->now = batch::stage::unrecordable;
+            return report_error({.kind = mishap::dead_stream, .bytes = last->blocks.bytes()});
+        }
+        if (now != meaning::the_same) { return; }
+        try {
+            record(*last, queue.s);
         } catch (...) {
-            queue.last->now = batch::stage::unrecordable;
-            report_error({.kind = mishap::dead_stream, .bytes = queue.last->blocks.bytes()});
+            report_error({.kind = mishap::platform_error, .bytes = last->blocks.bytes()});
         }
     }
 
+    /// By the first event there is; where there is none by the stream, or by its device, but not
+    /// where the stream is known to be captured.
+    [[nodiscard]] static pin way_to_wait(line const& queue) noexcept {
+        for (batch* at = queue.first; at != nullptr; at = at->next) {
+            if (at->has_event()) { return {at, pin::by::event}; }
+        }
+        bool const    dead = queue.last->now == batch::stage::unrecordable;
+        meaning const now  = dead ? meaning::dead : meaning_of(queue);
+        if (now == meaning::captured) { return {}; }
+        bool const here = now == meaning::the_same;
+        return {queue.last, here ? pin::by::stream : pin::by::device, queue.s};
+    }
+    [[nodiscard]] static pin pinned(pin const& one) noexcept {
+        if (one) { ++one.at->pins; }
+        return one;
+    }
+
     [[nodiscard]] static bool done(batch const& b) {
-        return b.now == batch::stage::done ||
-               (b.now == batch::stage::recorded && Platform::done(b.place));
+        return b.now == batch::stage::done || Platform::done(b.place);
+    }
+    /// An event covers what is before it as well. One that cannot be asked may be a graph's, which
+    /// another thread captured and ended while it was recorded: the stream gives it another.
+    void take_done(line& queue, freed_blocks& free) {
+        for (batch *at = queue.first, *next = nullptr; at != nullptr; at = next) {
+            next = at->next;
+            if (!at->has_event()) { continue; }
+            try {
+                if (!done(*at)) { return; }
+            } catch (...) {
+                bool const again = at->pins == 0 && meaning_of(queue) == meaning::the_same;
+                if (again) { at->now = batch::stage::open; }
+                throw;
+            }
+            take_up_to(at, queue, free);
+        }
     }
 
-    /// Waits for a batch at the end, where its event is not to be had any more for its device.
-    [[nodiscard]] static bool over(batch const& b) noexcept {
-        auto const where = [&] { return b.where; };
-        if (b.now == batch::stage::unrecordable) { return sure_wait<Platform>(b.where, where); }
-        return sure_wait<Platform>(b.place, where);
+    /// Waits at the end, where that is refused for the device.
+    [[nodiscard]] static bool over(pin const& way) noexcept {
+        if (!way) { return false; }
+        auto const where = [&] { return way.at->where; };
+        switch (way.how) {
+        case pin::by::event: return sure_wait<Platform>(way.at->place, where);
+        case pin::by::stream: return sure_wait<Platform>(way.s, where);
+        case pin::by::device: break;
+        }
+        return sure_wait<Platform>(way.at->where, where);
     }
 
-    void take_first(line& queue, freed_blocks& into) noexcept {
-        batch* const b = queue.first;
-        queue.first    = b->next;
+    void take_up_to(batch const* last, line& queue, freed_blocks& into) noexcept {
+        for (batch* b = nullptr; b != last;) {
+            b           = queue.first;
+            queue.first = b->next;
+            bytes_ -= b->blocks.bytes();
+            into.splice(b->blocks);
+            b->queued = false;
+            if (b->pins == 0) { recycle(b); }
+        }
         if (queue.first == nullptr) { queue.last = nullptr; }
-        bytes_ -= b->blocks.bytes();
-        into.splice(b->blocks);
-        b->queued = false;
-        if (b->pins == 0) { recycle(b); }
     }
 
     [[nodiscard]] batch* obtain(device const& d) {
@@ -238,6 +334,13 @@ private:
     void recycle(batch* b) noexcept {
         b->next = spare_;
         spare_  = b;
+    }
+    void swap(waiting_frees& other) noexcept {
+        std::swap(lines_, other.lines_);
+        std::swap(spare_, other.spare_);
+        std::swap(next_age_, other.next_age_);
+        std::swap(bytes_, other.bytes_);
+        std::swap(events_, other.events_);
     }
     static void destroy(batch* first) noexcept {
         while (first != nullptr) { delete std::exchange(first, first->next); }
