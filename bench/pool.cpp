@@ -37,14 +37,25 @@ std::vector<pool_case> cases() {
     churn("churn_1k", 1000, 8_MiB);
     churn("churn_10k", 10'000, 1_MiB);
     churn("churn_50k", 50'000, 256_KiB);
-    for (unsigned const n : {1U, 2U, 4U, 8U}) {
-        all.push_back({.name    = fmt::format("threads_{}", n),
-                       .about   = "own streams, one of 200 live blocks is replaced",
+    auto const threads = [&](unsigned n, std::string which, std::string about) -> pool_case& {
+        all.push_back({.name    = fmt::format("threads_{}{}", n, which),
+                       .about   = std::move(about),
                        .what    = shape::threads,
                        .least   = 256,
                        .most    = 4_MiB,
                        .live    = 200,
                        .threads = n});
+        return all.back();
+    };
+    for (unsigned const n : {1U, 2U, 4U, 8U}) {
+        threads(n, "", "own streams, one of 200 live blocks is replaced");
+    }
+    for (unsigned const n : {2U, 8U}) {
+        threads(n, "_apart", "the same, each thread with a memory of its own").apart = true;
+    }
+    for (unsigned const n : {2U, 8U}) {
+        threads(n, "_handed", "own streams, freed by the next thread, up to 200 later").handed =
+            true;
     }
     auto const random = [&](std::string name, std::size_t count, std::size_t largest) {
         all.push_back({.name   = name,

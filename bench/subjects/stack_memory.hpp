@@ -60,6 +60,16 @@ vram::memory_usage usage_of(Stack const& s) {
     return now;
 }
 
+/// Bytes of chunks of which nothing is out, in a pool and in the one beneath it.
+template <class Stack>
+std::size_t releasable_of(Stack const& s) {
+    std::size_t bytes = s.free_memory().releasable;
+    if constexpr (is_pool<std::remove_cvref_t<decltype(s.upstream())>>) {
+        bytes += releasable_of(s.upstream());
+    }
+    return bytes;
+}
+
 /// Streams, and the stack over them.
 template <class Stack>
 class stack_memory {
@@ -85,6 +95,11 @@ public:
         requires requires(Stack const& s) { s.usage(); }
     {
         return usage_of(stack_);
+    }
+    [[nodiscard]] std::size_t releasable() const
+        requires is_pool<Stack>
+    {
+        return releasable_of(stack_);
     }
     void trim()
         requires requires(Stack& s) { s.trim(); }

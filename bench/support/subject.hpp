@@ -67,8 +67,10 @@ struct pool_case {
     unsigned    threads = 1;
     unsigned    streams = 1;
     std::size_t ample   = 0;
-    bool        handed  = false; ///< a block, used by nobody, is freed on the stream after its own
-    tape        script  = {};
+    bool        handed  = false; ///< a block, used by nobody, is freed on the stream after its own,
+                                 ///< or by the thread after
+    bool apart  = false;         ///< each thread has a memory of its own
+    tape script = {};
 };
 
 struct subject {
@@ -90,7 +92,9 @@ inline bool suits(subject const& s, pool_case const& c) {
     }
     if (s.can.replay || (s.can.pairs && c.what != shape::hot)) { return false; }
     if (s.can.growth && c.what != shape::fill) { return false; }
-    return (c.threads == 1 || s.can.threads) && (!c.handed || s.can.any_stream);
+    if (c.apart && s.is != role::plain) { return false; } // what others are held against
+    bool const other_stream = c.handed && c.what == shape::rotate;
+    return (c.threads == 1 || s.can.threads) && (!other_stream || s.can.any_stream);
 }
 inline bool suits(subject const& s, tape const& t) {
     return !s.can.pairs && (!s.can.slow || t.operations.size() <= 10'000);

@@ -21,6 +21,7 @@
 #include <concepts>
 #include <cstddef> // size_t
 #include <cstdint> // uint32_t
+#include <deque>
 #include <exception>
 #include <random>
 #include <thread>
@@ -153,10 +154,97 @@ figures churn(pool_case const& c, nanoseconds turn) {
     return {{"ns_per_op", ns_per_operation(turn, batch, replace), "ns"}};
 }
 
-/// The same from several threads, each with a stream of its own: the time of a thread for a pair.
+/// Blocks on their way from one thread to another: one puts them in, one takes them out.
+template <class Block>
+class mailbox {
+public:
+    explicit mailbox(std::size_t room) : all_(room) {}
+
+    /// False: it is full.
+    [[nodiscard]] bool put(Block const& b) {
+        std::size_t const at = in_.load(std::memory_order_relaxed);
+        if (at - out_.load(std::memory_order_acquire) == all_.size()) { return false; }
+        all_[at % all_.size()] = b;
+        in_.store(at + 1, std::memory_order_release);
+        return true;
+    }
+    /// False: it is empty.
+    [[nodiscard]] bool take(Block& b) {
+        std::size_t const at = out_.load(std::memory_order_relaxed);
+        if (at == in_.load(std::memory_order_acquire)) { return false; }
+        b = all_[at % all_.size()];
+        out_.store(at + 1, std::memory_order_release);
+        return true;
+    }
+
+private:
+    std::vector<Block> all_;
+    alignas(64) std::atomic<std::size_t> in_{0};
+    alignas(64) std::atomic<std::size_t> out_{0};
+};
+
+/// What one thread takes the next one gives back, on the stream that it was taken on.
 template <class Memory>
-figures churn_in_threads(pool_case const& c, nanoseconds turn) {
-    Memory                          memory{{.streams = c.threads}};
+class hander {
+public:
+    struct block {
+        void*         p     = nullptr;
+        std::uint32_t bytes = 0;
+        std::uint32_t taker = 0;
+    };
+    using box = mailbox<block>;
+
+    hander(Memory& memory, pool_case const& c, unsigned me, box& from, box& to)
+        : memory_{memory}, draws_{draw(c, me + 1)}, me_{me}, from_{from}, to_{to} {
+        for (unsigned i = 0; i < c.threads; ++i) { streams_.push_back(memory.stream_at(i)); }
+    }
+    hander(hander&&) = delete;
+    ~hander() {
+        while (empty_one()) {}
+    }
+
+    void fill() {}
+    void run() {
+        for (std::size_t i = 0; i < batch; ++i) {
+            std::uint32_t const bytes = draws_[at_++ % draws_.size()].bytes;
+            block const         made{memory_.allocate(streams_[me_], bytes), bytes, me_};
+            keep(made.p);
+            for (unsigned tries = 0; !to_.put(made); ++tries) {
+                if (empty_one()) { continue; }
+                if (tries >= patience) { // who should take them has done enough, or no core
+                    give(made);
+                    break;
+                }
+                std::this_thread::yield();
+            }
+            (void)empty_one();
+        }
+    }
+
+private:
+    static constexpr unsigned patience = 64;
+
+    bool empty_one() {
+        block b;
+        if (!from_.take(b)) { return false; }
+        give(b);
+        return true;
+    }
+    void give(block const& b) { memory_.deallocate(streams_[b.taker], b.p, b.bytes); }
+
+    Memory&                              memory_;
+    std::vector<replacement>             draws_;
+    std::vector<typename Memory::stream> streams_;
+    unsigned                             me_;
+    box&                                 from_;
+    box&                                 to_;
+    std::size_t                          at_ = 0;
+};
+
+/// Several threads at work at once, each on what `make(thread)` gives it: the time of one of them
+/// for a pair.
+template <class Make>
+figures in_threads(pool_case const& c, nanoseconds turn, Make const& make) {
     std::atomic<unsigned>           arrived{0};
     std::vector<double>             rate(c.threads); // pairs per ns
     std::vector<std::exception_ptr> trouble(c.threads);
@@ -167,7 +255,7 @@ figures churn_in_threads(pool_case const& c, nanoseconds turn) {
     auto const work = [&](unsigned me) {
         unsigned met = 0;
         try {
-            churner<Memory> blocks{memory, c, me + 1, me};
+            auto blocks = make(me);
             blocks.fill();
             auto const replace = [&] { blocks.run(); };
             (void)ns_per_operation(turn, batch, replace);
@@ -187,6 +275,25 @@ figures churn_in_threads(pool_case const& c, nanoseconds turn) {
         sum += rate[i];
     }
     return {{"ns_per_op", c.threads / sum, "ns"}};
+}
+/// Each replaces blocks of its own on a stream of its own, from one memory or, `apart`, from one
+/// each; or, `handed`, gives back what another took.
+template <class Memory>
+figures churn_in_threads(pool_case const& c, nanoseconds turn) {
+    std::deque<Memory> memories;
+    for (unsigned i = 0; i < (c.apart ? c.threads : 1); ++i) {
+        memories.emplace_back(set_up{.streams = c.threads});
+    }
+    if (!c.handed) {
+        return in_threads(c, turn, [&](unsigned me) {
+            return churner<Memory>{memories[c.apart ? me : 0], c, me + 1, me};
+        });
+    }
+    std::deque<typename hander<Memory>::box> boxes;
+    for (unsigned i = 0; i < c.threads; ++i) { boxes.emplace_back(c.live); }
+    return in_threads(c, turn, [&](unsigned me) {
+        return hander<Memory>{memories[0], c, me, boxes[me], boxes[(me + 1) % c.threads]};
+    });
 }
 
 /// A tape, until the turn is over.
@@ -303,6 +410,10 @@ figures replay(tape const& t) {
     if constexpr (measured<Memory> && requires { memory.trim(); }) {
         auto const left = [&] { return static_cast<double>(memory.usage().reserved); };
         memory.trim();
+        if constexpr (requires { memory.releasable(); }) {
+            auto const idle = static_cast<double>(memory.releasable());
+            out.push_back({"releasable_after_trim", idle, "bytes"});
+        }
         double const held       = left();
         double const out_at_end = static_cast<double>(tape.give_back());
         if (out_at_end > 0) { out.push_back({"trimmed_over_live", held / out_at_end, "ratio"}); }
