@@ -11,3 +11,30 @@ TEST_CASE("memory_usage: what is not known is zero, and figures compare as a who
     usage.live = 1;
     CHECK_FALSE(usage == memory_usage{});
 }
+
+TEST_CASE("memory_usage: peaks start again from what is out and held, and the highest is kept") {
+    memory_usage       usage{.live = 2, .reserved = 3, .peak_live = 7, .peak_reserved = 9};
+    memory_usage const was = usage;
+    CHECK(usage.highest_live() == 7);
+    CHECK(usage.restart_peaks() == was);
+    CHECK(usage == memory_usage{.live          = 2,
+                                .reserved      = 3,
+                                .peak_live     = 2,
+                                .peak_reserved = 3,
+                                .past_peak     = 7,
+                                .restarts      = 1});
+    usage.peak_live = 5; // lower than before
+    usage.restart_peaks();
+    CHECK(usage.past_peak == 7);
+    CHECK(usage.highest_live() == 7);
+    usage.peak_live = 8;
+    CHECK(usage.highest_live() == 8);
+}
+
+TEST_CASE("memory_usage: peaks from before are taken in where they are higher, and it is told") {
+    memory_usage usage{.peak_live = 5, .peak_reserved = 6};
+    usage.raise_peaks({.peak_live = 7, .peak_reserved = 4});
+    CHECK(usage == memory_usage{.peak_live = 7, .peak_reserved = 6, .restarts = 1});
+    usage.raise_peaks({.peak_live = 6, .peak_reserved = 8});
+    CHECK(usage == memory_usage{.peak_live = 7, .peak_reserved = 8, .restarts = 2});
+}

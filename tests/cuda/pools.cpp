@@ -68,6 +68,18 @@ TEST_CASE("pool on CUDA over virtual memory keeps the laws, with pages that move
     }
 }
 
+TEST_CASE("slab, binned and monotonic on CUDA keep the laws of a resource") {
+    machine const here;
+    for (auto const events : {event_policy::lazy, event_policy::eager}) {
+        laws::source([&] { return slab{ordered{}, 4_KiB, {.events = events}}; },
+                     {.largest_alignment = 2_KiB, .operations = 1000});
+        laws::source([&] { return binned{ordered{}, {.largest = 2_KiB, .events = events}}; },
+                     {.operations = 1000});
+        laws::source([&] { return monotonic{ordered{}, {.events = events}}; },
+                     {.operations = 1000});
+    }
+}
+
 TEST_CASE("pools on CUDA: whatever they do, a capture goes on") {
     machine const here;
     captures_go_on([](event_policy events, bool graphs) {

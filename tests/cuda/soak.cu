@@ -200,8 +200,11 @@ TEST_CASE("soak on a GPU: pool in place") {
 
 TEST_CASE("soak on a GPU: pool that moves pages") {
     tests::machine const here;
-    soaks_well("pool that moves pages",
-               pool{virtual_resource{{.handle_size = 2_MiB}}, {.remap = true}});
+    auto const           make = [] {
+        return pool{virtual_resource{{.handle_size = 2_MiB}}, {.remap = true}};
+    };
+    soaks_well("pool that moves pages", make());
+    soaks_well("pool that moves pages, four threads", make(), soak_with_threads(4));
 }
 
 TEST_CASE("soak on a GPU: arena") {
@@ -216,11 +219,16 @@ TEST_CASE("soak on a GPU: slab") {
     laws::soak_options   o = soak_load();
     o.most                 = std::min(o.most, 1_MiB);
     soaks_well("slab", slab<soak_upstream>{1_MiB}, o);
+    o.threads = 4;
+    soaks_well("slab, four threads", slab<soak_upstream>{1_MiB}, o);
 }
 
 TEST_CASE("soak on a GPU: binned") {
     tests::machine const here;
-    soaks_well("binned over a pool", binned<pool<soak_upstream>>{{.largest = 8_MiB}});
+    binned_options const o{.largest = 8_MiB};
+    soaks_well("binned over a pool", binned<pool<soak_upstream>>{o});
+    soaks_well("binned over a pool, four threads", binned<pool<soak_upstream>>{o},
+               soak_with_threads(4));
 }
 
 TEST_CASE("soak on a GPU: monotonic") {

@@ -9,6 +9,8 @@
 #include <vram/cuda/cuda_thread.hpp>
 #include <vram/layer/limiting.hpp>
 #include <vram/layer/stream_ordered.hpp>
+#include <vram/source/address_range.hpp>
+#include <vram/source/physical_page.hpp>
 
 #include <sys/wait.h> // waitpid
 #include <unistd.h>   // close, fork, _exit
@@ -194,6 +196,96 @@ TEST_CASE("virtual_resource: stream_ordered over it gives and takes while a grap
     cuda_check(cudaGraphDestroy(graph));
     memory.forget_captures();
 }
+
+#ifndef VRAM_CUDART_DOUBLE // whose files have nothing in them
+namespace {
+
+/// The page that a file descriptor stands for, as another process would have it: at an address of
+/// its own, for a scope.
+class imported_page {
+public:
+    imported_page(int file, std::size_t bytes)
+        : page_{memory_, import(file), bytes},
+          range_{memory_, bytes, bytes},
+          mapped_{memory_, range_.base(), page_.get(), bytes} {
+        memory_.set_access(range_.base(), bytes);
+    }
+
+    [[nodiscard]] std::byte* at() const { return static_cast<std::byte*>(range_.base()); }
+
+private:
+    struct mapping {
+        mapping(cuda_virtual_memory& m, void* p, cuda_virtual_memory::handle h, std::size_t n)
+            : memory{m}, at{p}, bytes{n} {
+            memory.map(at, h, bytes);
+        }
+        mapping(mapping&&) = delete;
+        ~mapping() { CHECK_NOTHROW(memory.unmap(at, bytes)); }
+
+        cuda_virtual_memory& memory;
+        void*                at;
+        std::size_t          bytes;
+    };
+
+    static cuda_virtual_memory::handle import(int file) {
+        void*                           found = nullptr;
+        cudaDriverEntryPointQueryResult how{};
+        cuda_check(cudaGetDriverEntryPointByVersion("cuMemImportFromShareableHandle", &found, 10020,
+                                                    cudaEnableDefault, &how));
+        REQUIRE(found != nullptr);
+        auto* const call   = reinterpret_cast<decltype(&::cuMemImportFromShareableHandle)>(found);
+        auto* const handed = reinterpret_cast<void*>(static_cast<std::uintptr_t>(file));
+        cuda_virtual_memory::handle made = 0;
+        auto const status = call(&made, handed, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+        REQUIRE(cuda_virtual_calls::status(status) == cudaSuccess);
+        return made;
+    }
+
+    cuda_virtual_memory                memory_;
+    physical_page<cuda_virtual_memory> page_;
+    address_range<cuda_virtual_memory> range_;
+    mapping                            mapped_;
+};
+
+/// The page at `p`, for who imports it.
+struct exported_page {
+    exported_page(virtual_resource const& mr, void const* p) : file{mr.export_page(p)} {}
+    exported_page(exported_page&&) = delete;
+    ~exported_page() { ::close(file); }
+
+    int file;
+};
+
+} // namespace
+
+TEST_CASE("virtual_resource: a page that was exported is the same memory for who imports it") {
+    machine const     here;
+    virtual_resource  mr{small_handles(), cuda_device::current(),
+                        cudaMemHandleTypePosixFileDescriptor};
+    std::size_t const unit = mr.page_size();
+    std::byte* const  p    = take_virtual(mr, 2);
+    cuda_stream const s;
+    {
+        exported_page const shared{mr, p + unit};
+        imported_page const there{shared.file, unit};
+        CHECK(!mr.owns(there.at()));
+        std::byte seen[4]{};
+        cuda_fill(s, p, std::byte{1}, 2 * unit);
+        cuda_copy(s, &seen[0], there.at() + unit - 1, 1);
+        cuda_fill(s, there.at(), std::byte{2}, unit); // after that: in the order of one stream
+        cuda_copy(s, &seen[1], p + unit - 1, 1);
+        cuda_copy(s, &seen[2], p + unit, 1);
+        cuda_copy(s, &seen[3], p + 2 * unit - 1, 1);
+        s.synchronize();
+        CHECK(seen[0] == std::byte{1});
+        CHECK(seen[1] == std::byte{1}); // the page before it was not exported
+        CHECK(seen[2] == std::byte{2});
+        CHECK(seen[3] == std::byte{2});
+    }
+    write_all(p, 2 * unit); // whoever let go of it took nothing away
+    mr.deallocate_sync(p, 2 * unit);
+}
+#endif
 
 #ifdef VRAM_CUDART_DOUBLE
 TEST_CASE("virtual_resource: a driver without virtual memory is a clear error") {

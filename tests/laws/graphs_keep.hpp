@@ -11,12 +11,17 @@
 
 #include <doctest/doctest.h>
 
+#include <cstddef> // size_t
+
 namespace laws {
 
-/// `make()` makes a pool that looks for captures, has one block of 1 MiB, and can have no more. The
-/// block is given back in one capture, taken in a later one, and comes back in every way there is.
+using namespace vram::literals;
+
+/// `make()` makes a pool that looks for captures, has one block of `bytes`, and can have no more.
+/// The block is given back in one capture, taken in a later one, and comes back in every way there
+/// is.
 template <class Make>
-void graphs_keep(Make make) {
+void graphs_keep(Make make, std::size_t bytes = 1_MiB) {
     using namespace vram;
     using doubles::busy;
     for (int const how : {0, 1, 2, 3, 4}) {
@@ -24,41 +29,41 @@ void graphs_keep(Make make) {
         sim_stream s, other, third;
         auto       mr = make();
         sim_graph::begin(s);
-        void* p = mr.allocate(s, 1_MiB);
-        mr.deallocate(s, p, 1_MiB);
+        void* p = mr.allocate(s, bytes);
+        mr.deallocate(s, p, bytes);
         sim_graph const first = sim_graph::end(s);
         sim_graph::begin(s);
-        p = mr.allocate(s, 1_MiB);
-        busy(s, p, 1_MiB);
+        p = mr.allocate(s, bytes);
+        busy(s, p, bytes);
         sim_graph second = sim_graph::end(s);
         second.launch(s);
         s.synchronize();
-        if (how == 0) { mr.deallocate(s, p, 1_MiB); }
+        if (how == 0) { mr.deallocate(s, p, bytes); }
         if (how == 1) {
-            busy(other, p, 1_MiB);
-            mr.deallocate(other, p, 1_MiB);
+            busy(other, p, bytes);
+            mr.deallocate(other, p, bytes);
         }
-        if (how == 2) { mr.deallocate_sync(p, 1_MiB); }
+        if (how == 2) { mr.deallocate_sync(p, bytes); }
         if (how == 3) {
             sim_graph::begin(other);
-            mr.deallocate(other, p, 1_MiB); // two graphs have it now
-            CHECK(mr.try_allocate(other, 1_MiB) == nullptr);
+            mr.deallocate(other, p, bytes); // two graphs have it now
+            CHECK(mr.try_allocate(other, bytes) == nullptr);
             (void)sim_graph::end(other);
         }
         if (how != 4) {
-            CHECK(mr.try_allocate(third, 1_MiB) == nullptr); // the first may run again
-            CHECK(mr.try_allocate(s, 1_MiB) == nullptr);
-            CHECK(mr.try_allocate(other, 1_MiB) == nullptr);
-            CHECK(mr.try_allocate_sync(1_MiB) == nullptr);
+            CHECK(mr.try_allocate(third, bytes) == nullptr); // the first may run again
+            CHECK(mr.try_allocate(s, bytes) == nullptr);
+            CHECK(mr.try_allocate(other, bytes) == nullptr);
+            CHECK(mr.try_allocate_sync(bytes) == nullptr);
             CHECK(mr.trim() == 0);
         }
         mr.forget_captures();
-        if (how == 4) { mr.deallocate(s, p, 1_MiB); }
-        p = mr.allocate(third, 1_MiB);
-        busy(third, p, 1_MiB);
-        mr.deallocate(third, p, 1_MiB);
+        if (how == 4) { mr.deallocate(s, p, bytes); }
+        p = mr.allocate(third, bytes);
+        busy(third, p, bytes);
+        mr.deallocate(third, p, bytes);
         third.synchronize();
-        CHECK(mr.trim() == 1_MiB);
+        CHECK(mr.trim() == bytes);
         CHECK(node.reports().empty());
     }
 }

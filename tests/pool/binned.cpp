@@ -293,6 +293,42 @@ TEST_CASE("binned: a large block that a capture freed goes back when captures ar
     CHECK(node.figures().used == 0);
 }
 
+TEST_CASE("binned: a large block that cannot be noted goes back as it came, also in a capture") {
+    unsigned hits = 0;
+    for (bool const captured : {false, true}) {
+        for (std::uint64_t n = 1; n < 10; ++n) {
+            CAPTURE(captured);
+            CAPTURE(n);
+            doubles::mishaps const told;
+            sim_node               node{{.on_report = sim_on_report::collect}};
+            sim_stream             s;
+            {
+                binned              mr{sim_async_resource{}, {.largest = 64_KiB}};
+                void* const         small = mr.allocate(s, 100); // keeps its chunk from going
+                std::uint64_t const calls = mr.usage().upstream;
+                if (captured) { sim_graph::begin(s); }
+                busy(s, nullptr, 0, 5ms);
+                doubles::bombing armed{n};
+                void* const      p   = mr.try_allocate(s, 2_MiB);
+                bool const       hit = armed.defuse();
+                if (p != nullptr) { mr.deallocate(s, p, 2_MiB); }
+                hits += hit;
+                if (captured) { CHECK_NOTHROW((void)sim_graph::end(s)); }
+                CHECK(node.now() < 5ms); // nobody waited
+                mr.deallocate(s, small, 100);
+                CHECK(mr.usage().live == 0);
+                CHECK(mr.usage().upstream % 2 == calls % 2); // each that came went
+                if (p != nullptr) { CHECK(mr.usage().upstream > calls); }
+                sim_platform::synchronize(sim_device{});
+                CHECK(mr.upstream().usage().live == mr.usage().reserved);
+            }
+            CHECK(told.count() == 0);
+            CHECK(node.reports().empty());
+        }
+    }
+    CHECK(hits != 0);
+}
+
 TEST_CASE("binned: ten thousand random operations on sixteen streams") {
     laws::random_streams(
         {301, 302}, {.room = 24_MiB, .largest = 512_KiB, .operations = 5000, .may_refuse = true},

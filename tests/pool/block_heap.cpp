@@ -212,7 +212,9 @@ TEST_CASE("block_heap: what is kept for a capture is not joined away") {
     heap.add(at(0x100000), 1 << 16, 256, {});
     block* const b = take(heap, 512);
     give(heap, b, tags{{b->address, b->end(), 3, 2}}, never);
-    heap.keep_for_capture(2);
+    heap.keep_for_capture(2, 4); // what it gave back later
+    CHECK(heap.chunks()[0].first->waits_for().kept().empty());
+    heap.keep_for_capture(2, 3);
     struct {
         unsigned operator()(tags const& t) const {
             for (tag const& each : t) {
@@ -258,7 +260,7 @@ TEST_CASE("block_heap: what a stream may still use is not joined to what its gra
     } while (std::next_permutation(order.begin(), order.end()));
 }
 
-TEST_CASE("block_heap: what graphs keep of a block that is out is noted until it is dropped") {
+TEST_CASE("block_heap: what graphs keep of a block that is out is noted until captures end") {
     block_heap heap;
     heap.add(at(0x100000), 1 << 12, 256, {});
     block* const b = take(heap, 512);
@@ -266,9 +268,7 @@ TEST_CASE("block_heap: what graphs keep of a block that is out is noted until it
     CHECK(b->waits_for().empty());
     heap.keep(b, tags{{0x100000, 0x100100, tag::captured, 2}});
     CHECK(*b->waits_for().begin() == tag{0x100000, 0x100100, tag::captured, 2});
-    heap.drop(never);
-    CHECK_FALSE(b->waits_for().empty());
-    heap.drop(always);
+    heap.end_captures([](std::size_t) { return std::uint64_t{5}; });
     CHECK(b->waits_for().empty());
     heap.keep(b, tags{{0x100000, 0x100100, tag::captured, 2}});
     heap.give(b, never);
@@ -522,7 +522,7 @@ TEST_CASE("block_heap: without a search a stream gets what is its own or nobody'
     CHECK(heap.take_quick(256, 2, clean) == nullptr);
     CHECK(heap.take_quick(256, 1, clean) != nullptr);
     block* rest = heap.chunks()[0].first->after;
-    block_tags::keep_for_capture(rest, 1);
+    block_tags::keep_for_capture(rest, 1, 3);
     CHECK(heap.take_quick(256, 1, clean) == nullptr); // a graph may be using it
 }
 
@@ -733,11 +733,11 @@ TEST_CASE(
                     done = now - random() % (now - done + 1);
                     if (random() % 2 == 0) { heap.tidy(over); }
                 } else if (dice == 62) {
-                    auto const kept = [](tag const& t) { return t.epoch == tag::captured; };
-                    heap.drop(kept);
-                    for (label& l : model) { l = l.epoch == tag::captured ? label{} : l; }
+                    std::uint64_t const later = ++now;
+                    heap.end_captures([&](std::size_t) { return later; });
+                    for (label& l : model) { l.epoch = l.epoch == tag::captured ? later : l.epoch; }
                 } else if (dice == 63 && random() % 8 == 0) {
-                    heap.keep_for_capture(asker);
+                    heap.keep_for_capture(asker, 0);
                     for (label& l : model) {
                         // What is done by now may have been dropped, or not.
                         if (l.slot == asker && l.epoch > done) { l.epoch = tag::captured; }

@@ -141,7 +141,7 @@ TEST_CASE("block_heaps: what is said to all reaches both") {
     block_heaps<false> heaps;
     heaps.of(512).add(at(0x10000000), 2_MiB, 256, tags{{0x10000000, 0x10200000, 1, 3}});
     heaps.of(2_MiB).add(at(0x20000000), 2_MiB, 256, tags{{0x20000000, 0x20200000, 1, 3}});
-    heaps.keep_for_capture(3);
+    heaps.keep_for_capture(3, 0);
     std::size_t blocks = 0, kept = 0, chunks = 0;
     heaps.for_each([&](block const& b) {
         ++blocks;
@@ -151,6 +151,8 @@ TEST_CASE("block_heaps: what is said to all reaches both") {
     CHECK(blocks == 2);
     CHECK(kept == 2);
     CHECK(chunks == 2);
+    heaps.end_captures([](std::size_t slot) { return 2 * slot; });
+    heaps.for_each([&](block const& b) { CHECK(b.epoch == 6); });
     heaps.tidy(all_settled);
     heaps.for_each([&](block const& b) { CHECK(b.slot == block::nobody); });
 }

@@ -210,15 +210,20 @@ TEST_CASE("block_tags: what a graph keeps is not one with what its stream is don
     two_blocks f;
     f.notes.hold(&f.left, two_blocks::all_of(f.left, 3, 1));
     f.notes.hold(&f.right, two_blocks::all_of(f.right, 3, 1));
-    block_tags::keep_for_capture(&f.right, 2); // another's
+    block_tags::keep_for_capture(&f.right, 2, 0); // another's
+    block_tags::keep_for_capture(&f.right, 1, 4); // from before
     CHECK(f.right.epoch == 3);
-    block_tags::keep_for_capture(&f.right, 1);
+    block_tags::keep_for_capture(&f.right, 1, 3);
     CHECK(f.right.epoch == tag::captured);
     CHECK(f.notes.take_over(&f.left, &f.right, not_yet));
     f.join(f.left);
     CHECK(pieces(f.left) == 2);
-    block_tags::keep_for_capture(&f.left, 1);
+    block_tags::keep_for_capture(&f.left, 1, 4);
+    CHECK(f.left.waits_for().kept().begin()->begin == f.right.address);
+    block_tags::keep_for_capture(&f.left, 1, 3);
     for (tag const& t : f.left.waits_for()) { CHECK(t.epoch == tag::captured); }
+    block_tags::end_captures(&f.left, [](std::size_t slot) { return 7 * slot; });
+    for (tag const& t : f.left.waits_for()) { CHECK(t.epoch == 7); }
 }
 
 TEST_CASE("block_tags: a block that loses its front loses what that waited for") {

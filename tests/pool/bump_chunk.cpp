@@ -154,7 +154,7 @@ TEST_CASE(
     c.runs()[0].ended = true;
     CHECK_FALSE(c.go_on(0x1100, 0x100, 1, 1));
     c.runs()[0].ended = false;
-    c.keep_for_capture(1);
+    c.keep_for_capture(1, 0);
     CHECK_FALSE(c.go_on(0x1100, 0x100, 1, 1));
 }
 
@@ -266,10 +266,15 @@ TEST_CASE("bump_chunk: what is over is dropped, and what a capture uses is kept"
     take_for(c, 1, 0x100);
     take_for(c, 2, 0x100);
     (void)c.unwind(c.begin(), until(4));
-    c.keep_for_capture(2);
+    c.keep_for_capture(2, 5); // what it used later
+    CHECK_FALSE(c.is_kept());
+    c.keep_for_capture(2, 4);
     c.drop([](tag const& t) { return t.epoch <= 4; });
     CHECK(waited_for(c, 0x2000) == slots{2});
-    c.drop([](tag const& t) { return t.epoch == tag::captured; });
+    c.end_captures([](std::size_t slot) { return 3 * slot; });
+    c.drop([](tag const& t) { return t.epoch <= 5; });
+    CHECK(waited_for(c, 0x2000) == slots{2});
+    c.drop([](tag const& t) { return t.epoch <= 6; });
     CHECK(c.waits().size() == 0);
 }
 

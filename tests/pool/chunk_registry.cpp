@@ -71,20 +71,25 @@ TEST_CASE("chunk_registry: peaks start again, take in those from before, and mov
     memory_usage const before = all.reset_peaks();
     CHECK(before == memory_usage{.reserved = 500, .peak_reserved = 1500});
     CHECK(figures(all, 400) ==
-          memory_usage{.reserved = 500, .peak_live = 400, .peak_reserved = 500});
+          memory_usage{.reserved = 500, .peak_live = 400, .peak_reserved = 500, .restarts = 1});
     all.raise_peaks({.peak_live = 900, .peak_reserved = 1500});
     all.raise_peaks({.peak_live = 800, .peak_reserved = 1400}); // lower: nothing is new
     CHECK(figures(all, 400) ==
-          memory_usage{.reserved = 500, .peak_live = 900, .peak_reserved = 1500});
+          memory_usage{.reserved = 500, .peak_live = 900, .peak_reserved = 1500, .restarts = 3});
     CHECK(figures(all, 901).peak_live == 901);
     chunk_registry moved{std::move(all)};
     CHECK(figures(all, 0) == memory_usage{});
     CHECK(figures(moved, 0).peak_live == 900);
+    CHECK(figures(moved, 0).restarts == 3);
     all = std::move(moved);
     CHECK(figures(moved, 0) == memory_usage{});
     CHECK(all.reset_peaks() ==
           memory_usage{.reserved = 500, .peak_live = 900, .peak_reserved = 1500});
     CHECK(all.reset_peaks().peak_live == 0);
+    memory_usage long_ago{.past_peak = 2000};
+    all.report_to(long_ago);
+    CHECK(long_ago.past_peak == 1500); // what was ever held, whatever the peaks are by now
+    CHECK(long_ago.restarts == 5);
     all.give(q, 500, 256);
 }
 

@@ -4,14 +4,16 @@
 /// \file
 /// `for_every_pool` asks something of every pool of vram.
 
-#include <vram/base/bytes.hpp>           // operator""_KiB
-#include <vram/layer/stream_ordered.hpp> // stream_ordered
-#include <vram/pool/arena.hpp>           // arena
-#include <vram/pool/binned.hpp>          // binned
-#include <vram/pool/monotonic.hpp>       // monotonic
-#include <vram/pool/pool.hpp>            // pool
-#include <vram/pool/slab.hpp>            // slab
-#include <vram/source/host_resource.hpp> // host_resource
+#include <vram/base/bytes.hpp>               // operator""_KiB
+#include <vram/layer/stream_ordered.hpp>     // stream_ordered
+#include <vram/pool/arena.hpp>               // arena
+#include <vram/pool/binned.hpp>              // binned
+#include <vram/pool/monotonic.hpp>           // monotonic
+#include <vram/pool/pool.hpp>                // pool
+#include <vram/pool/slab.hpp>                // slab
+#include <vram/sim/sim_node.hpp>             // sim_node
+#include <vram/sim/sim_virtual_resource.hpp> // sim_virtual_resource
+#include <vram/source/host_resource.hpp>     // host_resource
 
 #include <doctest/doctest.h>
 
@@ -32,6 +34,8 @@ void for_every_pool(Body body) {
     run("binned", binned<stream_ordered<host_resource>>{});
     run("monotonic", monotonic<host_resource>{});
     run("arena", arena<host_resource>{});
+    sim_node const node; // whose memory the next one has
+    run("pool in place", pool<sim_virtual_resource>{});
 }
 
 } // namespace tests

@@ -82,7 +82,8 @@ TEST_CASE("growing_base: a chunk without books goes back, and the limit is as it
     mr.return_chunk(p, 1000);
 }
 
-TEST_CASE("growing_base: a chunk that came in a stream's order goes back when that is done") {
+TEST_CASE("growing_base: a chunk without books that came in a stream's order goes back in it, and "
+          "nobody waits") {
     sim_node                         node{{.on_report = sim_on_report::collect}};
     sim_stream                       s, other;
     growing_pool<sim_async_resource> mr{1_MiB};
@@ -91,7 +92,12 @@ TEST_CASE("growing_base: a chunk that came in a stream's order goes back when th
     doubles::busy(s, p, 1_MiB);
     mr.upstream().deallocate(s, p, 1_MiB); // the stream's again at once, though it is still busy
     CHECK_THROWS_AS((void)mr.chunk_without_books(1_MiB, &order), std::bad_alloc);
-    CHECK(s.done());
+    CHECK_FALSE(s.done());
+    CHECK(mr.held().upstream == 2);
+    CHECK(mr.held().reserved == 0);
+    sim_graph::begin(s);
+    CHECK_THROWS_AS((void)mr.chunk_without_books(1_MiB, &order), std::bad_alloc);
+    CHECK_NOTHROW((void)sim_graph::end(s)); // nor is a capture broken
     void* const q = mr.upstream().allocate(other, 1_MiB);
     doubles::busy(other, q, 1_MiB);
     mr.upstream().deallocate(other, q, 1_MiB);

@@ -9,8 +9,11 @@
 #include "../doubles/watched_blocks.hpp"
 #include "../laws/effort.hpp"
 #include "../laws/every_interleaving.hpp"
+#include "../laws/graphs_keep.hpp"
+#include "../laws/platform_faults.hpp"
 #include "../laws/resource.hpp"
 
+#include <vram/pool/exact_growth.hpp>
 #include <vram/pool/fixed_growth.hpp>
 #include <vram/pool/pool.hpp>
 #include <vram/sim/sim.hpp>
@@ -654,4 +657,50 @@ TEST_CASE(
         CHECK(mr.usage().reserved == 0);
     }
     CHECK(node.reports().empty());
+}
+
+TEST_CASE(
+    "a pool in place: a small block lies in a hole only where its stream may have that at once") {
+    enum class asker { owner, other, host };
+    for (auto const who : {asker::owner, asker::other, asker::host}) {
+        sim_node   node{{.on_report = sim_on_report::collect}};
+        sim_stream owner, other;
+        {
+            pool        mr{sim_virtual_resource{}, {}, exact_growth{}};
+            void* const wide  = mr.allocate(owner, 2560_KiB);
+            void* const apart = mr.allocate(owner, 1536_KiB); // up to the end of a page
+            busy(owner, wide, 2560_KiB, 5ms);
+            mr.deallocate(owner, wide, 2560_KiB);
+            CHECK(mr.allocate(owner, 1792_KiB) == wide); // and 768 KiB that are still in use
+            sim_stream_view const user = who == asker::owner ? owner : other;
+            void* const           p =
+                who == asker::host ? mr.allocate_sync(512_KiB) : mr.allocate(user, 512_KiB);
+            busy(user, p, 512_KiB);
+            CHECK((p > wide && p < apart) == (who == asker::owner));
+            CHECK(mr.usage().waits == 0);
+            mr.deallocate(user, p, 512_KiB);
+            mr.deallocate(owner, wide, 1792_KiB);
+            mr.deallocate(owner, apart, 1536_KiB);
+        }
+        nothing_was_reported(node);
+    }
+}
+
+TEST_CASE("a pool in place survives whatever call of its platform fails") {
+    laws::survives_platform_faults(
+        [](event_policy events) {
+            return pool{doubles::growing_resource{sim_virtual_resource{}}, {.events = events}};
+        },
+        [](auto& mr, sim_stream_view a, sim_stream_view b) {
+            laws::take_turns(mr, a, b, {3_MiB, 40_MiB, 100, 17_MiB});
+        });
+}
+
+TEST_CASE("a pool in place: what a graph keeps it keeps when a later block comes back outside") {
+    laws::graphs_keep(
+        [] {
+            return pool{doubles::growing_resource{sim_virtual_resource{}},
+                        {.initial_size = 2_MiB, .max_size = 2_MiB, .graphs = true}};
+        },
+        2_MiB);
 }

@@ -330,6 +330,31 @@ TEST_CASE("monotonic: a stream that is retired may end, and one that ends withou
     CHECK(node.reports().empty());
 }
 
+TEST_CASE("monotonic: a stream that could not be retired lives on, and is waited for as before") {
+    sim_node               node{{.compute_slots = 2, .on_report = sim_on_report::collect}};
+    doubles::mishaps const told;
+    sim_stream             s, other;
+    monotonic              mr{sim_resource{}, {.initial_size = 4_MiB, .max_size = 4_MiB}};
+    void* const            a = mr.allocate(s, 1_MiB);
+    (void)mr.allocate(other, 1_MiB);
+    mr.deallocate(s, mr.allocate(s, 1_MiB), 1_MiB);
+    node.faults().at(sim_call_kind::create_event, 1);
+    node.faults().at(sim_call_kind::synchronize, 1);
+    CHECK_THROWS_AS(mr.retire(s), sim_error);
+    node.faults().clear();
+    (void)mr.allocate(other, 1_MiB);
+    busy(s, a, 1_MiB, 5ms); // it has more to do
+    mr.reset();
+    void* const p = mr.allocate(other, 4_MiB);
+    busy(other, p, 4_MiB);
+    mr.deallocate(other, p, 4_MiB);
+    other.synchronize();
+    CHECK(node.now() > 5ms);
+    for (auto const& r : node.reports()) { MESSAGE(r.text()); }
+    CHECK(node.reports().empty());
+    mr.retire(s);
+}
+
 TEST_CASE("monotonic: more streams than there are clocks at first may have memory out") {
     sim_node                node{{.on_report = sim_on_report::collect}};
     monotonic               mr{sim_resource{}, {.initial_size = 1_MiB}};

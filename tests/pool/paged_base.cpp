@@ -13,6 +13,7 @@
 #include "../laws/captures_go_on.hpp"
 #include "../laws/effort.hpp"
 #include "../laws/every_interleaving.hpp"
+#include "../laws/graphs_keep.hpp"
 #include "../laws/platform_faults.hpp"
 #include "../laws/random_streams.hpp"
 #include "../laws/resource.hpp"
@@ -404,6 +405,18 @@ TEST_CASE("a pool of pages: whatever it does, a capture goes on") {
             return pool{sim_virtual_resource{{.reserve = 1_GiB, .handle_size = 2_MiB}},
                         {.max_size = 8_MiB, .events = events, .graphs = graphs, .remap = remap}};
         });
+    }
+}
+
+TEST_CASE("a pool of pages: what a graph keeps it keeps when a later block comes back outside") {
+    for (bool const remap : {false, true}) {
+        laws::graphs_keep(
+            [&] {
+                return paged_pool{
+                    sim_virtual_resource{},
+                    {.initial_size = 2_MiB, .max_size = 2_MiB, .graphs = true, .remap = remap}};
+            },
+            2_MiB);
     }
 }
 

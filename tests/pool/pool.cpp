@@ -447,6 +447,55 @@ TEST_CASE("pool: trim_ready gives back what nobody uses any more, and waits for 
     CHECK(node.reports().empty());
 }
 
+TEST_CASE("pool: trim_ready waits for nobody, also where another device's default stream freed") {
+    sim_node         node{{.devices = 2, .on_report = sim_on_report::collect}};
+    auto             mr = tight(sim_resource{sim_device{0}});
+    void* const      p  = mr.allocate({}, 4_MiB);
+    sim_stream const other{sim_device{0}};
+    use({}, p, 4_MiB);
+    mr.deallocate({}, p, 4_MiB);
+    sim_launch(other, {.name = "long", .duration = 1s});
+    sim_device{1}.make_current(); // where {} is another stream
+    auto const before = node.now();
+    CHECK(mr.trim_ready() == 0);
+    CHECK(node.now() == before);
+    CHECK(node.figures().host_waits == 0);
+    sim_device{0}.make_current();
+    CHECK(mr.trim() == 4_MiB);
+    CHECK(node.reports().empty());
+}
+
+TEST_CASE("pool: what waits is no more than what is free, also where addresses have no memory") {
+    for (bool const remap : {false, true}) {
+        sim_node              node{{.on_report = sim_on_report::collect}};
+        sim_stream            s, other;
+        pool                  mr{sim_virtual_resource{{.handle_size = 2_MiB}}, {.remap = remap}};
+        constexpr std::size_t all   = 10_MiB;
+        void* const           later = mr.allocate(s, 256);
+        mr.deallocate(other, mr.allocate(other, 256), 256);
+        void* const front = mr.allocate(s, all);
+        void* const wall  = mr.allocate(s, 2_MiB);
+        void* const stays = mr.allocate(s, 2_MiB);
+        mr.deallocate_sync(front, all);
+        mr.deallocate_sync(mr.allocate(s, all + 2_MiB), all + 2_MiB); // its pages come from there
+        void* const used = mr.allocate(s, all);
+        void* const end  = mr.allocate(s, 2_MiB);
+        mr.deallocate_sync(wall, 2_MiB);
+        use(s, used, all, 5ms);
+        mr.deallocate(s, used, all);
+        void* const large = mr.allocate(s, all + 2_MiB); // these too
+        CHECK(mr.usage().pending <= mr.free_memory().bytes);
+        mr.deallocate(s, large, all + 2_MiB);
+        CHECK(mr.usage().pending <= mr.free_memory().bytes);
+        for (void* const p : {stays, end}) { mr.deallocate(s, p, 2_MiB); }
+        mr.deallocate(s, later, 256);
+        CHECK(mr.usage().pending <= mr.free_memory().bytes);
+        CHECK(mr.usage().live == 0);
+        s.synchronize();
+        CHECK(node.reports().empty());
+    }
+}
+
 TEST_CASE("pool: what is out when it ends is reported, and its chunks go back all the same") {
     sim_node               node;
     doubles::mishaps const told;

@@ -103,9 +103,15 @@ TEST_CASE("slab_heap: what is kept for a capture is that capture's, until it is 
     heap.keep(b, 0);
     heap.settle([](std::size_t, std::uint64_t) { return true; });
     CHECK(heap.take_clean() == nullptr);
-    heap.forget_captures();
-    CHECK(heap.take_clean() == a);
+    heap.give(heap.take_kept(0), 0, 4);
+    heap.end_captures([](std::size_t slot) { return slot + 5; });
+    CHECK(heap.take_kept(0) == nullptr);
+    CHECK(heap.newest(0) == a); // its stream may have used it before
+    heap.settle([](std::size_t, std::uint64_t epoch) { return epoch == 4; });
     CHECK(heap.take_clean() == b);
+    CHECK(heap.take_clean() == nullptr);
+    heap.settle([](std::size_t, std::uint64_t epoch) { return epoch == 5; });
+    CHECK(heap.take_clean() == a);
     CHECK(counts_agree(heap));
 }
 
@@ -131,7 +137,7 @@ TEST_CASE("slab_heap: what was laid aside is nobody's until captures are forgott
     CHECK(heap.take_own(1) == n[2]);
     heap.give(n[2], 1, 8);
     slab_heap moved{std::move(heap)};
-    moved.forget_captures();
+    moved.end_captures([](std::size_t) { return std::uint64_t{9}; });
     CHECK(moved.take_clean() == n[3]);
     for (std::size_t const i : {0, 1, 2}) { // by their epochs, however they came
         CHECK(moved.oldest(1) == n[i]);
@@ -150,7 +156,7 @@ TEST_CASE("slab_heap: what is out when captures are forgotten is lent no more") 
     heap.keep(n, 0);
     CHECK(heap.take_kept(0) == n);
     CHECK(n->lent);
-    heap.forget_captures();
+    heap.end_captures([](std::size_t) { return std::uint64_t{1}; });
     CHECK_FALSE(n->lent);
 }
 

@@ -8,6 +8,7 @@
 #include <doctest/doctest.h>
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <utility>
 
@@ -22,6 +23,15 @@ namespace {
 void hold(sim_stream const& s, sim_time how_long = 1ms) {
     sim_launch(s, {.name = "work", .duration = how_long});
 }
+
+/// Another thread comes in between the question whether a stream is captured and the event.
+struct late_platform : sim_platform {
+    static void record(event& e, stream s, at where = at::current()) {
+        if (auto const once = std::exchange(meanwhile, nullptr)) { once(); }
+        sim_platform::record(e, s, where);
+    }
+    static inline std::function<void()> meanwhile;
+};
 
 } // namespace
 
@@ -52,10 +62,10 @@ TEST_CASE("stream_clock: a stream waits for another once, for the earliest event
     clock_of_sim first{a, a.id(), 0}, second{b, b.id(), 1};
     hold(a);
     auto const one = first.mark();
-    first.record();
+    CHECK(first.record());
     hold(a, 100ms);
     auto const two = first.mark();
-    first.record();
+    CHECK(first.record());
     second.wait_for(first, one);
     CHECK(second.waited(0) == one);
     CHECK(second.waited(1) == 0);
@@ -75,7 +85,7 @@ TEST_CASE("stream_clock: few events are kept; what the oldest covered, the next 
     for (std::size_t i = 0; i < 3 * clock_of_sim::most; ++i) {
         auto const epoch = c.mark();
         first            = first == 0 ? epoch : first;
-        c.record();
+        CHECK(c.record());
         CHECK(c.covering(epoch).epoch == epoch);
     }
     CHECK(c.covering(first).epoch > first);
@@ -90,13 +100,13 @@ TEST_CASE("stream_clock: an event that somebody waits for is not used again mean
     clock_of_sim c{s, s.id(), 0};
     hold(s);
     auto const first = c.mark();
-    c.record();
+    CHECK(c.record());
     auto& pinned = c.covering(first);
     ++pinned.pins;
     auto const before = pinned.epoch;
     for (std::size_t i = 0; i < 3 * clock_of_sim::most; ++i) {
         (void)c.mark();
-        c.record();
+        CHECK(c.record());
     }
     CHECK(pinned.epoch == before);
     --pinned.pins;
@@ -107,7 +117,7 @@ TEST_CASE("stream_clock: an event that is over is not used again while somebody 
     sim_stream   s;
     clock_of_sim c{s, s.id(), 0};
     (void)c.mark();
-    c.record();
+    CHECK(c.record());
     auto& pinned = c.covering(1);
     ++pinned.pins;
     s.synchronize();
@@ -115,7 +125,7 @@ TEST_CASE("stream_clock: an event that is over is not used again while somebody 
     CHECK(c.done(1));
     hold(s);
     auto const next = c.mark();
-    c.record();
+    CHECK(c.record());
     CHECK(&c.covering(next) != &pinned);
     --pinned.pins;
 }
@@ -165,7 +175,7 @@ TEST_CASE(
     hold(s, 5ms);
     auto const epoch = c.mark();
     node.faults().at(sim_call_kind::create_event, 1);
-    c.record();
+    CHECK(c.record());
     CHECK(c.done(epoch));
     CHECK(node.now() >= 5ms);
     CHECK(told.count(mishap::platform_error) == 1);
@@ -264,4 +274,77 @@ TEST_CASE("stream_clock: another stream in the same place goes on counting") {
     CHECK(c.id() == b.id());
     CHECK(c.done(epoch));
     CHECK(c.mark() > epoch);
+}
+
+TEST_CASE("stream_clock: an event that a capture took is taken back, and says nothing") {
+    for (bool const quickly : {false, true}) {
+        sim_node                    node{{.on_report = sim_on_report::collect}};
+        doubles::mishaps const      told;
+        sim_stream                  s;
+        stream_clock<late_platform> c{s, s.id(), 0};
+        hold(s, 5ms);
+        auto const epoch         = c.mark();
+        late_platform::meanwhile = [&] { sim_graph::begin(s, sim_capture_mode::relaxed); };
+        if (quickly) {
+            c.cover_quickly();
+        } else {
+            CHECK_FALSE(c.cover(epoch));
+        }
+        CHECK(late_platform::meanwhile == nullptr);
+        CHECK_FALSE(c.covered(epoch));
+        CHECK(c.mark() == epoch);
+        CHECK(c.events() == 0);
+        CHECK_NOTHROW(c.poll());
+        CHECK_NOTHROW((void)sim_graph::end(s));
+        c.forget_captures();
+        CHECK(c.cover(epoch));
+        CHECK(c.events() == 1);
+        s.synchronize();
+        c.poll();
+        CHECK(c.done(epoch));
+        CHECK(c.settled());
+        CHECK(told.count() == 0);
+        CHECK(node.reports().empty());
+    }
+}
+
+TEST_CASE("stream_clock: who only tries to record does not wait where all events are waited for") {
+    sim_node     node;
+    sim_stream   s;
+    clock_of_sim c{s, s.id(), 0};
+    hold(s, 5ms);
+    for (std::size_t i = 0; i < clock_of_sim::most; ++i) {
+        auto const epoch = c.mark();
+        c.try_record();
+        ++c.covering(epoch).pins;
+    }
+    auto const epoch = c.mark();
+    c.try_record();
+    CHECK(node.now() < 5ms);
+    CHECK_FALSE(c.covered(epoch));
+    CHECK(c.mark() == epoch);
+    --c.covering(1).pins;
+    c.try_record(); // what comes next has it
+    CHECK(c.covered(epoch));
+    CHECK(node.now() < 5ms);
+    CHECK(c.waits() == 0);
+}
+
+TEST_CASE("stream_clock: a wait of the host for want of an event counts") {
+    sim_node               node;
+    doubles::mishaps const told;
+    auto                   s = std::make_unique<sim_stream>();
+    clock_of_sim           c{*s, s->id(), 0};
+    node.faults().at(sim_call_kind::create_event, 1, {}, 2);
+    CHECK(c.cover(c.mark()));
+    CHECK(c.waits() == 1);
+    (void)c.mark();
+    c.try_record();
+    CHECK(c.waits() == 2);
+    CHECK(c.settled());
+    auto const epoch = c.mark();
+    s.reset();
+    CHECK(c.cover(epoch)); // by a wait for the device
+    CHECK(c.waits() == 3);
+    CHECK(c.events() == 0);
 }

@@ -86,9 +86,14 @@ TEST_CASE("tags: what is settled is dropped") {
 TEST_CASE("tags: a piece kept for a capture stays kept when it is joined") {
     tags t{{0, 1, 1, 0}};
     CHECK(t.merge(tags{{1, 2, 1, 1}}, none));
-    t.keep_for_capture(0);
+    t.keep_for_capture(0, 2);
+    CHECK(epoch_at(t, 0, 0) == 1);
+    t.keep_for_capture(0, 1);
     CHECK(t.merge(tags{{2, 3, 5, 0}}, none));
     CHECK(epoch_at(t, 0, 0) == tag::captured);
+    CHECK(epoch_at(t, 1, 1) == 1);
+    t.end_captures([](std::size_t slot) { return 6 + slot; });
+    CHECK(epoch_at(t, 0, 0) == 6);
     CHECK(epoch_at(t, 1, 1) == 1);
 }
 

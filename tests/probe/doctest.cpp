@@ -3,8 +3,13 @@
 
 #include "../doubles/archetype.hpp"
 
+#include <vram/pool/peak_scope.hpp>
+#include <vram/pool/pool.hpp>
+#include <vram/source/host_resource.hpp>
+
 #include <doctest/doctest.h>
 
+#include <optional>
 #include <stdexcept>
 
 using namespace vram;
@@ -46,6 +51,33 @@ TEST_CASE("a block that rises higher for a moment fails its test" * doctest::sho
     doubles::archetype<> memory;
     VRAM_CHECK_PEAK_AT_MOST(memory, 2_KiB) {
         memory.deallocate_sync(memory.allocate_sync(2_KiB + 1), 2_KiB + 1);
+    }
+}
+
+TEST_CASE("a block whose peaks start again in it may keep to its size") {
+    pool<host_resource> memory;
+    VRAM_CHECK_PEAK_AT_MOST(memory, 8_KiB) {
+        memory.deallocate_sync(memory.allocate_sync(8_KiB), 8_KiB);
+        memory.reset_peaks();
+        peak_scope const step{memory};
+        memory.deallocate_sync(memory.allocate_sync(4_KiB), 4_KiB);
+    }
+}
+
+TEST_CASE("a block that lets the peaks start again hides nothing" * doctest::should_fail()) {
+    pool<host_resource> memory;
+    VRAM_CHECK_PEAK_AT_MOST(memory, 8_KiB) {
+        memory.deallocate_sync(memory.allocate_sync(64_MiB), 64_MiB);
+        memory.reset_peaks();
+    }
+}
+
+TEST_CASE("a block that leaves a peak_scope open hides nothing either" * doctest::should_fail()) {
+    pool<host_resource>                            memory;
+    std::optional<peak_scope<pool<host_resource>>> step;
+    VRAM_CHECK_PEAK_AT_MOST(memory, 8_KiB) {
+        memory.deallocate_sync(memory.allocate_sync(64_MiB), 64_MiB);
+        step.emplace(memory);
     }
 }
 

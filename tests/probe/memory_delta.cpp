@@ -2,9 +2,13 @@
 #include <vram/probe/memory_delta.hpp> // first: the header must stand alone
 
 #include "../doubles/archetype.hpp"
+#include "../pool/every_pool.hpp"
 
 #include <vram/base/bytes.hpp>
+#include <vram/layer/fallback.hpp>
 #include <vram/layer/limiting.hpp>
+#include <vram/pool/peak_scope.hpp>
+#include <vram/sim/sim.hpp>
 
 #include <doctest/doctest.h>
 
@@ -18,6 +22,23 @@ template class vram::memory_delta<statistics<doubles::archetype<>>>;
 
 static_assert(!std::is_constructible_v<memory_delta<doubles::archetype<>>, doubles::archetype<>>,
               "a probe of a temporary would look at what is gone");
+
+namespace {
+
+/// Has `blocks` of 4 KiB out at once, and then none.
+void rise(auto& memory, std::size_t blocks) {
+    void* p[8];
+    for (std::size_t i = 0; i < blocks; ++i) { p[i] = memory.allocate_sync(4_KiB); }
+    for (std::size_t i = blocks; i-- > 0;) { memory.deallocate_sync(p[i], 4_KiB); }
+}
+
+/// Figures that others write to, as those of a driver's pool.
+struct drivers_pool : host_resource {
+    memory_usage               now{};
+    [[nodiscard]] memory_usage usage() const { return now; }
+};
+
+} // namespace
 
 TEST_CASE("a probe says what its scope took, whatever was out before") {
     doubles::archetype<> memory;
@@ -66,6 +87,158 @@ TEST_CASE("below an earlier peak the probe knows a bound and says that it is one
     memory.deallocate_sync(memory.allocate_sync(12_KiB), 12_KiB); // a new record
     CHECK(probe.peak() == 12_KiB);
     CHECK(probe.peak_is_exact());
+}
+
+TEST_CASE("a peak that was seen is not lost when the peaks of the resource start again") {
+    tests::for_every_pool([](auto& memory) {
+        rise(memory, 1);
+        memory_delta probe{memory};
+        rise(memory, 4);
+        memory.reset_peaks();
+        CHECK(probe.peak() == 16_KiB);
+        CHECK(probe.peak_is_exact());
+        rise(memory, 2); // above the peak at the start: that alone would look like a record
+        CHECK(probe.peak() == 16_KiB);
+        CHECK(probe.peak_is_exact());
+        memory.reset_peaks();
+        rise(memory, 3);
+        CHECK(probe.peak() == 16_KiB);
+        rise(memory, 5);
+        CHECK(probe.peak() == 20_KiB);
+        CHECK(probe.peak_is_exact());
+    });
+}
+
+TEST_CASE("where peaks start again, a scope that rises less than others before has a bound") {
+    tests::for_every_pool([](auto& memory) {
+        rise(memory, 4);
+        void* const  old = memory.allocate_sync(4_KiB);
+        memory_delta probe{memory};
+        rise(memory, 2);
+        memory.reset_peaks();
+        CHECK(probe.peak() == 12_KiB); // beyond the one that is out
+        CHECK_FALSE(probe.peak_is_exact());
+        rise(memory, 1);
+        CHECK(probe.peak() == 12_KiB);
+        CHECK_FALSE(probe.peak_is_exact());
+        rise(memory, 4);
+        CHECK(probe.peak() == 16_KiB);
+        CHECK(probe.peak_is_exact());
+        memory.deallocate_sync(old, 4_KiB);
+    });
+}
+
+TEST_CASE("peaks that start again before the scope leave the probe an exact one") {
+    tests::for_every_pool([](auto& memory) {
+        rise(memory, 4);
+        memory.reset_peaks();
+        memory_delta probe{memory};
+        rise(memory, 2);
+        CHECK(probe.peak() == 8_KiB);
+        CHECK(probe.peak_is_exact());
+        memory.reset_peaks();
+        probe.reset();
+        rise(memory, 1);
+        CHECK(probe.peak() == 4_KiB);
+        CHECK(probe.peak_is_exact());
+    });
+}
+
+TEST_CASE("a probe looks through a peak_scope in its scope, open or closed") {
+    tests::for_every_pool([](auto& memory) {
+        memory_delta probe{memory};
+        rise(memory, 4);
+        {
+            peak_scope step{memory};
+            rise(memory, 2);
+            CHECK(step.live() == 8_KiB);
+            CHECK(probe.peak() == 16_KiB);
+            CHECK(probe.peak_is_exact());
+        }
+        CHECK(probe.peak() == 16_KiB);
+        CHECK(probe.peak_is_exact());
+        {
+            peak_scope const step{memory};
+            rise(memory, 5);
+        }
+        CHECK(probe.peak() == 20_KiB);
+        CHECK(probe.peak_is_exact());
+    });
+}
+
+TEST_CASE("a peak from before that a peak_scope brings back is not taken for the scope's own") {
+    tests::for_every_pool([](auto& memory) {
+        rise(memory, 4);
+        auto step = std::make_unique<peak_scope<std::remove_reference_t<decltype(memory)>>>(memory);
+        memory_delta probe{memory};
+        rise(memory, 2);
+        CHECK(probe.peak() == 8_KiB);
+        CHECK(probe.peak_is_exact());
+        step.reset();
+        CHECK(probe.peak() == 16_KiB);
+        CHECK_FALSE(probe.peak_is_exact());
+    });
+}
+
+TEST_CASE("of two resources, the peaks of one may start again") {
+    fallback     memory{pool<host_resource>{}, pool<host_resource>{}};
+    memory_delta probe{memory};
+    rise(memory, 4);
+    rise(memory.second(), 2);
+    memory.second().reset_peaks();
+    CHECK(probe.peak() == 24_KiB);
+    memory.first().reset_peaks();
+    CHECK(probe.peak() == 24_KiB);
+}
+
+TEST_CASE("the private pools of an arena start again together, and none forgets what it saw") {
+    sim_node     node;
+    sim_stream   a, b;
+    arena        memory{sim_resource{}, {.count = 4, .key = arena_key::stream}};
+    memory_delta probe{memory};
+    void* const  p = memory.allocate(a, 4_KiB);
+    void* const  q = memory.allocate(b, 4_KiB);
+    memory.deallocate(a, p, 4_KiB);
+    memory.deallocate(b, q, 4_KiB);
+    memory.reset_peaks();
+    memory.deallocate(a, memory.allocate(a, 4_KiB), 4_KiB);
+    CHECK(probe.peak() == 8_KiB);
+    memory.trim();
+    memory.reset_peaks();
+    CHECK(probe.peak() == 8_KiB); // what was ever held bounds it, not what is held
+}
+
+TEST_CASE("virtual memory whose peaks start again is known as well") {
+    sim_node             node;
+    sim_virtual_resource memory{};
+    memory_delta         probe{memory};
+    memory.deallocate_sync(memory.allocate_sync(4_MiB), 4_MiB);
+    CHECK(memory.reset_peaks().peak_live == 4_MiB);
+    CHECK(memory.usage().peak_live == 0);
+    CHECK(probe.peak() == 4_MiB);
+    CHECK(probe.peak_is_exact());
+}
+
+TEST_CASE("a peak that goes down and nobody says so is never exact") {
+    drivers_pool memory;
+    memory.now = {.live = 64, .peak_live = 64};
+    memory_delta probe{memory};
+    memory.now = {};
+    CHECK(probe.peak() == 0);
+    CHECK_FALSE(probe.peak_is_exact());
+    memory.now = {.live = 8, .peak_live = 8};
+    CHECK_FALSE(probe.peak_is_exact());
+    memory.now = {.live = 8, .peak_live = 16};
+    CHECK_FALSE(probe.peak_is_exact());
+    memory.now = {.live = 65, .peak_live = 65};
+    CHECK(probe.peak() == 1);
+    CHECK(probe.peak_is_exact());
+
+    memory.now = {.live = 8, .peak_live = 64};
+    probe.reset();
+    memory.now = {.live = 8, .peak_live = 16};
+    CHECK(probe.peak() == 56); // the highest that it knows of
+    CHECK_FALSE(probe.peak_is_exact());
 }
 
 TEST_CASE("a reset starts again from here") {

@@ -114,10 +114,14 @@ TEST_CASE("soak: through every pool of the simulated device, blocks keep what wa
     soaks_well({.operations = laws::of_many(60)}, [] { return monotonic<soak_upstream>{}; });
 }
 
-TEST_CASE("soak: threads hand blocks to each other, through an arena and a pool") {
+TEST_CASE("soak: threads hand blocks to each other, through every pool that takes single ones") {
     laws::soak_options const o{.operations = 1000, .threads = 3};
     soaks_well(o, [] { return pool<soak_upstream>{}; });
-    soaks_well(o, [] { return soak_in_pages(false); });
+    for (bool const remap : {false, true}) {
+        soaks_well(o, [&] { return soak_in_pages(remap); });
+    }
+    soaks_well(o, [] { return slab<soak_upstream>{64_KiB}; });
+    soaks_well(o, [] { return binned<pool<soak_upstream>>{{.largest = 16_KiB}}; });
     for (arena_key const key : {arena_key::thread, arena_key::stream}) {
         soaks_well(o, [&] { return arena<pool<soak_upstream>>{{.count = 2, .key = key}}; });
     }

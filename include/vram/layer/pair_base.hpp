@@ -51,6 +51,7 @@ public:
     {
         memory_usage       sum  = first_.usage();
         memory_usage const more = second_.usage();
+        sum.past_peak = sum.highest_live() + more.highest_live(); // before the peaks are sums
         sum.live += more.live;
         sum.requested += more.requested;
         sum.reserved += more.reserved;
@@ -62,6 +63,7 @@ public:
         sum.events += more.events;
         sum.waits += more.waits;
         sum.upstream += more.upstream;
+        sum.restarts += more.restarts;
         return sum;
     }
 

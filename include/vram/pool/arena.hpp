@@ -30,7 +30,8 @@
 
 namespace vram {
 
-/// Private pools over a shared one: threads that allocate at once do not wait for each other.
+/// Private pools over a shared one: threads that allocate at once do not wait for each other. Where
+/// there are more of them than `arena_options::count`, some share one.
 ///
 ///     arena<pool<stream_ordered<cuda_resource>>> memory; // a thread's chunks come from a pool
 ///     auto mr = cuda_resource{} | with::stream_ordered | with::arena({.key = arena_key::stream});
@@ -42,7 +43,7 @@ namespace vram {
 /// Failure   before it says no, a private pool does all that a `pool` does, then all give their
 ///           idle chunks back, then each is asked for a block; `out_of_memory` has the numbers of
 ///           all together. Mishaps are reported as by `pool`
-/// Threads   any, at once; no lock is held over a call of the upstream or while waiting on the host
+/// Threads   any, at once; what locks are held over is what `pool` holds its own over
 /// Streams   as `pool`; `retire` tells every private pool
 /// Cost      as `pool`, and finding the private one: a few loads. Giving back what another private
 ///           pool handed out: a lock that all share, and the logarithm of the number of chunks
@@ -132,7 +133,7 @@ public:
         if (mine != nullptr && mine->try_deallocate(s, p, bytes, alignment)) [[likely]] { return; }
         put_elsewhere(p, {&s, bytes, alignment});
     }
-    /// The memory is in use by nobody.
+    /// The memory is in use by nobody, and the stream that it was taken on has come so far.
     void deallocate_sync(void* p, std::size_t bytes,
                          std::size_t alignment = default_alignment) noexcept {
         private_pool* const mine = pools_.find(own_place());
@@ -155,11 +156,13 @@ public:
             all.live += one.live;
             all.requested += one.requested;
             all.peak_live += one.peak_live;
+            all.past_peak += one.highest_live();
             all.pending += one.pending;
             all.allocations += one.allocations;
             all.events += one.events;
             all.waits += one.waits;
             all.upstream += one.upstream;
+            all.restarts += one.restarts;
             if (one.largest_free > all.largest_free) { all.largest_free = one.largest_free; }
         });
         chunks_.report_to(all);
@@ -173,7 +176,7 @@ public:
     }
     /// Peaks start again from what is out and held now. Returns those from before. What other
     /// threads do meanwhile may count before and after: both are still upper bounds. Cost: the lock
-    /// of each private pool, four times.
+    /// of each private pool, three times.
     memory_usage reset_peaks() noexcept {
         std::size_t peaks[most]{};
         for (std::size_t i = 0; i < options_.count; ++i) {
@@ -221,7 +224,8 @@ public:
         if (options_.key == arena_key::stream) { seats_.forget(stream_key<platform>::named(s)); }
         if constexpr (retiring_resource<Upstream>) { this->upstream_.retire(s); }
     }
-    /// No captured graph that used this arena will run again: what was kept for them is free.
+    /// No captured graph that used this arena will run again: what was kept for them is free, for
+    /// others once the stream that was captured has come to where it is now.
     void forget_captures() {
         pools_.for_each([](private_pool& each) { each.forget_captures(); });
         if constexpr (forgetting_resource<Upstream>) { this->upstream_.forget_captures(); }
@@ -242,8 +246,10 @@ private:
         unsigned const together = std::thread::hardware_concurrency();
         return together < most ? together + 1 : most;
     }
-    /// What is out lies in what is held.
+    /// What is out lies in what is held, also where others went on while it was counted.
     [[nodiscard]] static memory_usage bounded(memory_usage u) noexcept {
+        if (u.live > u.reserved) { u.reserved = u.live; }
+        if (u.reserved > u.peak_reserved) { u.peak_reserved = u.reserved; }
         if (u.peak_live > u.peak_reserved) { u.peak_live = u.peak_reserved; }
         return u;
     }

@@ -13,7 +13,7 @@
 #include <vram/pool/note_store.hpp>   // note_store
 
 #include <cstddef> // size_t
-#include <cstdint> // uintptr_t
+#include <cstdint> // uintptr_t, uint64_t
 #include <utility> // move, exchange
 
 namespace vram {
@@ -276,19 +276,27 @@ public:
         }
     }
 
-    /// Drops the tags that `settled(tag)` calls done, also where a block is out; joins nothing.
-    template <class Settled>
-    void drop(Settled const& settled) noexcept {
+    /// What graphs kept of free blocks waits until `epoch(slot)` from now on. What they kept of
+    /// those that are out they have given up.
+    template <class Epoch>
+    void end_captures(Epoch const& epoch) noexcept {
+        auto const kept = [](tag const& t) { return t.epoch == tag::captured; };
         for (chunk const& c : chunks_) {
-            for (block* b = c.first; b != nullptr; b = b->after) { tags_.refresh(b, settled); }
+            for (block* b = c.first; b != nullptr; b = b->after) {
+                if (b->now == block::state::live) {
+                    tags_.refresh(b, kept);
+                } else {
+                    block_tags::end_captures(b, epoch);
+                }
+            }
         }
     }
 
     /// Whatever the stream in `slot` may still be using is kept for a graph that is captured on it.
-    void keep_for_capture(std::size_t slot) noexcept {
+    void keep_for_capture(std::size_t slot, std::uint64_t from) noexcept {
         for (chunk const& c : chunks_) {
             for (block* b = c.first; b != nullptr; b = b->after) {
-                block_tags::keep_for_capture(b, slot);
+                block_tags::keep_for_capture(b, slot, from);
             }
         }
     }

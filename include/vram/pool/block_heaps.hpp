@@ -93,12 +93,12 @@ public:
     void tidy(Settled const& settled) noexcept {
         for (block_heap& heap : *this) { heap.tidy(settled); }
     }
-    template <class Settled>
-    void drop(Settled const& settled) noexcept {
-        for (block_heap& heap : *this) { heap.drop(settled); }
+    template <class Epoch>
+    void end_captures(Epoch const& epoch) noexcept {
+        for (block_heap& heap : *this) { heap.end_captures(epoch); }
     }
-    void keep_for_capture(std::size_t slot) noexcept {
-        for (block_heap& heap : *this) { heap.keep_for_capture(slot); }
+    void keep_for_capture(std::size_t slot, std::uint64_t from) noexcept {
+        for (block_heap& heap : *this) { heap.keep_for_capture(slot, from); }
     }
 
     /// Calls `visit(block)` for every block, chunk by chunk, in the order of addresses.

@@ -8,7 +8,7 @@
 #include <vram/pool/note_store.hpp> // note_store
 
 #include <cstddef> // size_t
-#include <cstdint> // uintptr_t, uint32_t
+#include <cstdint> // uintptr_t, uint64_t, uint32_t
 #include <utility> // exchange
 
 namespace vram {
@@ -47,13 +47,22 @@ public:
     void keep(block* b, tags const& kept) noexcept {
         if (!kept.empty()) { note(b, kept); }
     }
-    /// What the stream in `slot` may still be using of a block is kept for a graph that is captured
-    /// on it.
-    static void keep_for_capture(block* b, std::size_t slot) noexcept {
+    /// What the stream in `slot` may still be using of a block, and gave back in the epoch `from`
+    /// or later, is kept for a graph that is captured on it.
+    static void keep_for_capture(block* b, std::size_t slot, std::uint64_t from) noexcept {
         if (b->slot == block::several) {
-            b->note->what.keep_for_capture(slot);
-        } else if (b->slot == slot) {
+            b->note->what.keep_for_capture(slot, from);
+        } else if (b->slot == slot && b->epoch >= from) {
             b->epoch = tag::captured;
+        }
+    }
+    /// What graphs kept of a free block waits until `epoch(slot)` from now on.
+    template <class Epoch>
+    static void end_captures(block* b, Epoch const& epoch) noexcept {
+        if (b->slot == block::several) {
+            b->note->what.end_captures(epoch);
+        } else if (b->slot != block::nobody && b->epoch == tag::captured) {
+            b->epoch = epoch(b->slot);
         }
     }
 

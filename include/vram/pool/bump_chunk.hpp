@@ -58,10 +58,23 @@ public:
             look(waits_[i]);
         }
     }
-    /// A graph is being captured on the stream in `slot`: what it used does not end by itself.
-    void keep_for_capture(std::size_t slot) noexcept {
+    /// A graph is being captured on the stream in `slot`: what it used in the epoch `from` or later
+    /// does not end by itself.
+    void keep_for_capture(std::size_t slot, std::uint64_t from) noexcept {
         for (tag& t : waits_) {
-            if (t.slot == slot) { t.epoch = tag::captured; }
+            if (t.slot == slot && t.epoch >= from) { t.epoch = tag::captured; }
+        }
+    }
+    /// What graphs kept waits until `epoch(slot)` from now on.
+    template <class Epoch>
+    void end_captures(Epoch const& epoch) noexcept {
+        auto const end = [&](tag& t) {
+            if (t.epoch == tag::captured) { t.epoch = epoch(t.slot); }
+        };
+        for (tag& t : waits_) { end(t); }
+        for (tag& t : others_) { end(t); }
+        for (run& r : runs_) {
+            if (r.ended) { end(r.last); }
         }
     }
     /// Drops the tags that `done(tag)` calls over.

@@ -13,6 +13,7 @@
 
 #include <atomic>  // atomic
 #include <cstddef> // size_t
+#include <cstdint> // uint64_t
 #include <utility> // move, exchange
 
 namespace vram {
@@ -43,6 +44,8 @@ public:
           reserved_{std::exchange(other.reserved_, 0)},
           peak_{std::exchange(other.peak_, 0)},
           peak_live_{std::exchange(other.peak_live_, 0)},
+          past_{std::exchange(other.past_, 0)},
+          restarts_{std::exchange(other.restarts_, 0)},
           crowd_{std::exchange(other.crowd_, other.least_)} {}
     chunk_registry& operator=(chunk_registry&& other) noexcept {
         upstream_  = other.upstream_;
@@ -51,6 +54,8 @@ public:
         reserved_  = std::exchange(other.reserved_, 0);
         peak_      = std::exchange(other.peak_, 0);
         peak_live_ = std::exchange(other.peak_live_, 0);
+        past_      = std::exchange(other.past_, 0);
+        restarts_  = std::exchange(other.restarts_, 0);
         least_     = other.least_;
         crowd_     = std::exchange(other.crowd_, other.least_);
         crowded_   = other.crowded_.exchange(false);
@@ -101,17 +106,23 @@ public:
         auto const held = lock_.hold();
         return reserved_;
     }
-    /// Writes `reserved` and its peak into `figures`, and lifts `peak_live` to what was taken in.
+    /// Writes `reserved` and its peak into `figures`, lifts `peak_live` to what was taken in,
+    /// bounds `past_peak` by what was ever held, and adds its own `restarts`.
     void report_to(memory_usage& figures) const {
         auto const held       = lock_.hold();
         figures.reserved      = reserved_;
         figures.peak_reserved = peak_;
+        figures.restarts += restarts_;
         if (peak_live_ > figures.peak_live) { figures.peak_live = peak_live_; }
+        std::size_t const most = peak_ > past_ ? peak_ : past_;
+        if (figures.past_peak > most) { figures.past_peak = most; }
     }
     /// The peak starts again from what is held now. Returns the figures from before; `peak_live` is
     /// what was taken in.
     memory_usage reset_peaks() noexcept {
         auto const held = lock_.hold();
+        past_           = peak_ > past_ ? peak_ : past_;
+        ++restarts_;
         return {.reserved      = reserved_,
                 .peak_live     = std::exchange(peak_live_, 0),
                 .peak_reserved = std::exchange(peak_, reserved_)};
@@ -122,6 +133,7 @@ public:
         auto const held = lock_.hold();
         peak_           = before.peak_reserved > peak_ ? before.peak_reserved : peak_;
         peak_live_      = before.peak_live > peak_live_ ? before.peak_live : peak_live_;
+        ++restarts_;
     }
 
     /// Whether so much is held that idle chunks should go back. Cost: a load.
@@ -194,13 +206,15 @@ private:
     std::size_t max_size_;
     std::size_t least_;
     alignas(64) platform_lock<platform> lock_;
-    chunk_map   chunks_;
-    std::size_t reserved_  = 0;
-    std::size_t peak_      = 0; ///< of `reserved_`
-    std::size_t peak_live_ = 0; ///< as taken in; what is out is counted by the owners
-    std::size_t under_way_ = 0; ///< bytes that come, or go back
-    std::size_t claims_    = 0; ///< chunks that come
-    std::size_t crowd_;
+    chunk_map     chunks_;
+    std::size_t   reserved_  = 0;
+    std::size_t   peak_      = 0; ///< of `reserved_`
+    std::size_t   peak_live_ = 0; ///< as taken in; what is out is counted by the owners
+    std::size_t   past_      = 0; ///< the highest `peak_` that started again
+    std::uint64_t restarts_  = 0; ///< how often peaks did, or took earlier ones in
+    std::size_t   under_way_ = 0; ///< bytes that come, or go back
+    std::size_t   claims_    = 0; ///< chunks that come
+    std::size_t   crowd_;
 };
 
 } // namespace vram

@@ -70,6 +70,11 @@ public:
         return slots_[t.slot]->done(t.epoch);
     }
 
+    /// Whether an event covers that epoch.
+    [[nodiscard]] bool covered(std::size_t slot, std::uint64_t epoch) const noexcept {
+        return slots_[slot]->covered(epoch);
+    }
+
     /// What memory that `slot` may use up to `epoch` costs `asker` (null: the host, at once). A
     /// stream that is being `captured` may have what its own capture freed, and what nobody waits
     /// for.
@@ -133,11 +138,12 @@ public:
         return nullptr;
     }
 
-    /// Has an event cover what `held` waits for, where one can, so that `poll` may find it done.
-    void cover(tags const& held) {
+    /// Has an event cover what `held` waits for, where that is soon done, so that `poll` may find
+    /// it over.
+    void cover(tags const& held) noexcept {
         for (tag const& t : held) {
             clock& other = *slots_[t.slot];
-            if (t.epoch != tag::captured && !other.done(t.epoch)) { (void)other.cover(t.epoch); }
+            if (t.epoch != tag::captured && !other.covered(t.epoch)) { other.cover_quickly(); }
         }
     }
 
@@ -200,6 +206,7 @@ public:
     void retire(stream s) {
         clock* const gone = by_key_.find(key_of(s));
         if (gone == nullptr) { return; }
+        if (gone->keeps()) { (void)gone->mark(); } // see `after_captures`
         if (gone->marked() && gone->cover(gone->last_epoch())) { gone->poll(); }
         forget(*gone);
     }
@@ -216,9 +223,15 @@ public:
     }
     /// How many clocks there are, of streams that are known or were.
     [[nodiscard]] std::size_t size() const noexcept { return slots_.size(); }
-    /// What captured graphs used is nobody's any more.
+    /// No captured graph will run again.
     void forget_captures() noexcept {
         for (clock* each : slots_) { each->forget_captures(); }
+    }
+    /// Until when what graphs used, that were captured on the stream in `slot`, waits when they are
+    /// forgotten: it may have been used before they were captured, and by their last run.
+    [[nodiscard]] std::uint64_t after_captures(std::size_t slot) noexcept {
+        clock& its = *slots_[slot];
+        return its.alive() ? its.mark() : its.last_epoch();
     }
 
     /// The end of a pool: waits for everything freed, for whole devices where a stream cannot be
@@ -245,7 +258,10 @@ public:
     /// for the stream is being captured, which a wait would end, or the waits failed.
     [[nodiscard]] bool settle_user(stream s) noexcept {
         if (captures(s)) { return false; }
-        if (settle(s)) { return true; }
+        return settle(s) || settle_everybody();
+    }
+    /// The same with the calling thread's device, for streams that were never met.
+    bool settle_everybody() noexcept {
         bool const all = settle_devices();
         return settle_current() && all;
     }

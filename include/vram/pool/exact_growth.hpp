@@ -11,6 +11,10 @@
 namespace vram {
 
 /// Every chunk is made for one request: the least is held, and the upstream is asked the most.
+///
+/// Failure   never
+/// Threads   any
+/// Cost      nothing
 struct exact_growth {
     static constexpr bool asks_device = false;
 

@@ -12,6 +12,10 @@
 namespace vram {
 
 /// Every chunk is `step` bytes; only a request larger than that has a chunk of its own size.
+///
+/// Failure   never
+/// Threads   any
+/// Cost      a comparison
 struct fixed_growth {
     static constexpr bool asks_device = false;
 

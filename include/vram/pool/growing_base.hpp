@@ -37,19 +37,13 @@ public:
 
     /// Peaks start again from what is out and held now. Returns the figures from before.
     memory_usage reset_peaks() noexcept {
-        auto const         held   = lock_.hold();
-        memory_usage const before = figures_;
-        figures_.peak_live        = figures_.live;
-        figures_.peak_reserved    = figures_.reserved;
-        return before;
+        auto const held = lock_.hold();
+        return figures_.restart_peaks();
     }
     /// Takes in the peaks of figures from before.
     void raise_peaks(memory_usage const& before) noexcept {
-        auto const    held = lock_.hold();
-        memory_usage& f    = figures_;
-        f.peak_live        = f.peak_live > before.peak_live ? f.peak_live : before.peak_live;
-        f.peak_reserved =
-            f.peak_reserved > before.peak_reserved ? f.peak_reserved : before.peak_reserved;
+        auto const held = lock_.hold();
+        figures_.raise_peaks(before);
     }
 
 protected:
@@ -104,8 +98,14 @@ protected:
             mine.keep();
             return made;
         } catch (...) {
+            ++figures_.upstream;
             held.unlock();
-            if (order != nullptr) { clocks<platform>::settle(*order); }
+            if constexpr (resource<Upstream>) { // as it came, and nobody waits
+                if (order != nullptr) {
+                    this->upstream_.deallocate(*order, at, size, alignment);
+                    throw;
+                }
+            }
             this->upstream_.deallocate_sync(at, size, alignment);
             throw;
         }

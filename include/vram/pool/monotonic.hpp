@@ -122,7 +122,7 @@ public:
                     std::size_t = default_alignment) noexcept {
         put(p, bytes, &s);
     }
-    /// The memory is in use by nobody.
+    /// The memory is in use by nobody, and the stream that it was taken on has come so far.
     void deallocate_sync(void* p, std::size_t bytes, std::size_t = default_alignment) noexcept {
         put(p, bytes, nullptr);
     }
@@ -174,9 +174,9 @@ public:
         auto const held = this->lock_.hold();
         return books_.free_memory();
     }
-    /// Gives chunks of which nothing is out back until at most `keep` unused bytes are held,
-    /// waiting on the host for streams that may still use them, and trims the upstream. Returns the
-    /// bytes that went back.
+    /// Gives chunks back, from the last to the one that is in use, until at most `keep` unused
+    /// bytes are held, waiting on the host for streams that may still use them, and trims the
+    /// upstream. Returns the bytes that went back.
     std::size_t trim(std::size_t keep = 0) {
         std::size_t back = 0;
         {
@@ -198,7 +198,8 @@ public:
         }
         if constexpr (retiring_resource<Upstream>) { this->upstream_.retire(s); }
     }
-    /// No captured graph that used this resource will run again: what was kept for them is free.
+    /// No captured graph that used this resource will run again: what was kept for them is free,
+    /// for others once the stream that was captured has come to where it is now.
     void forget_captures() {
         {
             auto const held = this->lock_.hold();

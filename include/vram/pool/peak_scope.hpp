@@ -22,6 +22,8 @@ concept resettable_peaks = requires(R& r, memory_usage const& u) {
 
 /// The peaks of a scope, whatever was before: exact, but for the upper bound that `arena` has of
 /// what was out. Afterwards the pool's own are what they would have been. Scopes of one pool nest.
+/// The pool has the peaks of the innermost alone: an outer scope knows its own again when that has
+/// ended, and one in which `reset_peaks()` is called only knows what came after.
 ///
 ///     peak_scope step{memory};
 ///     train_step(memory);

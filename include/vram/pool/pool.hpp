@@ -95,8 +95,10 @@ public:
         base::operator=(std::move(other));
         return *this;
     }
-    /// Waits for the streams, reports what is still out, and gives every chunk back. A stream that
-    /// is being captured is not waited for, which would end the capture; the error sink is told.
+    /// Waits for the streams, and where something is out, or graphs were captured, for devices;
+    /// reports what is out, and gives every chunk back. A stream that is being captured is not
+    /// waited for, which would end the capture: the error sink is told. A wait for a device ends
+    /// every capture there.
     ~pool() { give_everything_back(); }
 
     [[nodiscard]] void* allocate(stream s, std::size_t bytes,
@@ -135,7 +137,7 @@ public:
                     std::size_t alignment = default_alignment) noexcept {
         if (!try_deallocate(s, p, bytes, alignment)) { refuse(p, bytes); }
     }
-    /// The memory is in use by nobody.
+    /// The memory is in use by nobody, and the stream that it was taken on has come so far.
     void deallocate_sync(void* p, std::size_t bytes,
                          std::size_t alignment = default_alignment) noexcept {
         if (!try_deallocate_sync(p, bytes, alignment)) { refuse(p, bytes); }
@@ -167,7 +169,9 @@ public:
         memory_usage now  = heap_.usage([&](block const& b) { return this->behind(b); });
         now.reserved      = this->figures_.reserved;
         now.peak_reserved = this->figures_.peak_reserved;
+        now.past_peak     = this->figures_.past_peak;
         now.upstream      = this->figures_.upstream;
+        now.restarts      = this->figures_.restarts;
         return now;
     }
     /// What is free, piece by piece. Cost: a walk over all blocks.
@@ -178,17 +182,15 @@ public:
     /// Peaks start again from what is out and held now. Returns the peaks from before, and what is
     /// out and held.
     memory_usage reset_peaks() noexcept {
-        auto const   held            = this->lock_.hold();
-        memory_usage before          = this->figures_;
-        before.live                  = heap_.live_bytes();
-        before.peak_live             = heap_.reset_peak();
-        this->figures_.peak_reserved = this->figures_.reserved;
-        return before;
+        auto const held          = this->lock_.hold();
+        this->figures_.live      = heap_.live_bytes(); // which only the heap counts
+        this->figures_.peak_live = heap_.reset_peak();
+        return this->figures_.restart_peaks();
     }
     /// Takes in the peaks of figures from before.
     void raise_peaks(memory_usage const& before) noexcept {
-        base::raise_peaks(before);
         auto const held = this->lock_.hold();
+        this->figures_.raise_peaks(before);
         heap_.raise_peak(before.peak_live);
     }
 
@@ -228,7 +230,8 @@ public:
         }
         if constexpr (retiring_resource<Upstream>) { this->upstream_.retire(s); }
     }
-    /// No captured graph that used this pool will run again: what was kept for them is free.
+    /// No captured graph that used this pool will run again: what was kept for them is free, for
+    /// others once the stream that was captured has come to where it is now.
     void forget_captures() {
         {
             auto const held = this->lock_.hold();

@@ -100,7 +100,7 @@ public:
                     std::size_t alignment = default_alignment) noexcept {
         put_block(p, bytes, alignment, &s);
     }
-    /// The memory is in use by nobody.
+    /// The memory is in use by nobody, and the stream that it was taken on has come so far.
     void deallocate_sync(void* p, std::size_t bytes,
                          std::size_t alignment = default_alignment) noexcept {
         put_block(p, bytes, alignment, nullptr);

@@ -51,7 +51,7 @@ public:
         for (slab_heap const& heap : heaps_) {
             now.add(heap.stride(), heap.blocks_free());
             for (slab_heap::chunk const* c : heap.chunks()) {
-                if (c->out == 0) { now.releasable += c->bytes; }
+                if (c->out == 0 && !c->keeps()) { now.releasable += c->bytes; }
             }
         }
         return now;
@@ -82,12 +82,13 @@ public:
         }
         if constexpr (retiring_resource<Upstream>) { this->upstream_.retire(s); }
     }
-    /// No captured graph that used this resource will run again: what was kept for them is free.
+    /// No captured graph that used this resource will run again: what was kept for them is free,
+    /// for others once the stream that was captured has come to where it is now.
     void forget_captures() {
         {
             auto const held = this->lock_.hold();
             streams_.forget_captures();
-            for (slab_heap& heap : heaps_) { heap.forget_captures(); }
+            for (slab_heap& heap : heaps_) { streams_.end_captures(heap); }
         }
         if constexpr (forgetting_resource<Upstream>) { this->upstream_.forget_captures(); }
     }
@@ -170,7 +171,7 @@ protected:
     bool put(slab_heap& heap, void* p, std::size_t bytes, std::size_t alignment,
              stream const* on) noexcept {
         note* const n = heap.find(p);
-        if (n == nullptr || n->asked != bytes || n->shift != std::countr_zero(alignment)) {
+        if (n == nullptr || n->asked != bytes || std::size_t{1} << n->shift != alignment) {
             return false;
         }
         if (streams_.give(heap, n, on)) { this->count_back(bytes, heap.stride()); }

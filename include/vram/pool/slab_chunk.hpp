@@ -89,6 +89,14 @@ struct slab_chunk {
         n.epoch = epoch;
         n.at    = where;
     }
+    /// Whether a graph keeps some of it. Cost: a walk over the blocks, where some wait.
+    [[nodiscard]] bool keeps() const noexcept {
+        if (waiting() == 0) { return false; }
+        for (note const& n : notes) {
+            if (n.at == place::kept) { return true; }
+        }
+        return false;
+    }
     /// Blocks that wait or are kept.
     [[nodiscard]] std::size_t waiting() const noexcept { return notes.size() - out - clean; }
 

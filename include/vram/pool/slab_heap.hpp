@@ -122,6 +122,8 @@ public:
     }
     /// The block that has waited longest for a stream, or null.
     [[nodiscard]] note* oldest(std::size_t slot) const noexcept { return shelves_.oldest(slot); }
+    /// The one that came last.
+    [[nodiscard]] note* newest(std::size_t slot) const noexcept { return shelves_.newest(slot); }
 
     /// The block that is out at `p`, or null.
     [[nodiscard]] note* find(void const* p) noexcept {
@@ -182,13 +184,21 @@ public:
             }
         }
     }
-    /// No captured graph will run again. What was laid aside waits for who used it last.
-    void forget_captures() noexcept {
+    /// No captured graph will run again. What was kept for those of a stream waits until
+    /// `epoch(slot)`, which is no earlier than that of anything given there before, and what was
+    /// laid aside for who used it last.
+    template <class Epoch>
+    void end_captures(Epoch const& epoch) noexcept {
         for (chunk* c : chunks_) {
             for (note& n : c->notes) { n.lent = false; }
         }
         for (std::size_t slot = 0; slot < shelves_.size(); ++slot) {
-            while (note* const n = take(shelves_.kept(slot))) { give_clean(n); }
+            while (note* const n = shelves_.kept(slot)) {
+                shelves_.remove(*n);
+                n->at    = place::waiting;
+                n->epoch = epoch(slot);
+                shelves_.add(n);
+            }
         }
         while (note* const n = aside_) {
             aside_ = n->older;

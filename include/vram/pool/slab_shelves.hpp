@@ -40,6 +40,7 @@ public:
         return n;
     }
     [[nodiscard]] note* oldest(std::size_t slot) const noexcept { return at(slot).oldest; }
+    [[nodiscard]] note* newest(std::size_t slot) const noexcept { return at(slot).newest; }
     [[nodiscard]] note* kept(std::size_t slot) const noexcept { return at(slot).kept; }
 
     /// Adds a note that waits, as the newest of its stream.

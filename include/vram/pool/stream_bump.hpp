@@ -113,6 +113,7 @@ public:
             fresh.reserve();
         }
         chunk& c = row_.go_on_to(std::move(fresh));
+        if (order != nullptr && events_ == event_policy::eager) { mine->try_record(); }
         return hand_out(c, c.begin(), r, mine);
     }
 
@@ -179,21 +180,21 @@ public:
 
     /// The stream is about to be destroyed: what it took, it has used up to now.
     void retire(stream s) {
-        std::uint64_t const id = Platform::id(s);
-        for (chunk& c : row_.chunks()) {
-            for (auto& r : c.runs()) {
-                if (r.named && !r.ended && r.id == id) {
-                    r.last  = used_by(s);
-                    r.ended = true;
-                }
-            }
-        }
-        clocks_.retire(s);
+        std::uint64_t const id    = Platform::id(s);
+        bool                known = false;
+        tag                 last{};
+        each_run_of(id, [&](run&) { known = true; });
+        if (known) { last = used_by(s); }
+        clocks_.retire(s); // where that fails nothing has changed
+        each_run_of(id, [&](run& r) {
+            r.last  = last;
+            r.ended = true;
+        });
     }
     void forget_captures() noexcept {
         clocks_.forget_captures();
         for (chunk& c : row_.chunks()) {
-            c.drop([](tag const& t) { return t.epoch == tag::captured; });
+            c.end_captures([this](std::size_t slot) { return clocks_.after_captures(slot); });
         }
     }
 
@@ -226,7 +227,9 @@ private:
             clocks_.pass_over(captured.slot());
             return false;
         }
-        for (chunk& each : row_.chunks()) { each.keep_for_capture(captured.slot()); }
+        for (chunk& each : row_.chunks()) {
+            each.keep_for_capture(captured.slot(), captured.running());
+        }
         return true;
     }
     /// Whether a graph keeps some of a chunk, or a stream that is being captured may have it.
@@ -298,7 +301,15 @@ private:
         }
         r.back += bytes;
         if (!own) { r.freed += bytes; }
+        if (own && r.back == r.bytes && events_ == event_policy::eager) { end_run(r, *on); }
         return true;
+    }
+    /// All of a run is back, given by the stream that took it, which may die unannounced.
+    void end_run(run& r, stream on) noexcept {
+        try {
+            r.last  = used_by(on);
+            r.ended = true;
+        } catch (...) {} // then it is asked when the run is unwound
     }
 
     /// The tag, without its place, of what `s` has used up to now.
@@ -311,6 +322,15 @@ private:
         tag const out{0, 0, c.mark(), c.slot()};
         if (eager) { c.try_record(); }
         return out;
+    }
+    /// Calls `visit(run)` for each that the stream took, and that has not ended.
+    template <class Visit>
+    void each_run_of(std::uint64_t id, Visit const& visit) noexcept {
+        for (chunk& c : row_.chunks()) {
+            for (run& r : c.runs()) {
+                if (r.named && !r.ended && r.id == id) { visit(r); }
+            }
+        }
     }
     /// Who may still be using a run that is unwound. Where that cannot be told, devices are waited
     /// for; where they cannot be, it is kept as what a graph uses.

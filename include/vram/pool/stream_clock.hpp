@@ -98,19 +98,21 @@ public:
             if (died) { report_error({.kind = mishap::dead_stream}); }
             Platform::synchronize(device_);
             end_epoch();
+            ++waits_;
             if (died) { rename(); }
             return true;
         }
-        if (Platform::capturing(stream_)) {
+        if (Platform::capturing(stream_) || !record()) {
             keeps_ = true;
             return false;
         }
-        record();
         return true;
     }
 
     /// Whether an event covers `epoch`, or covered it.
-    [[nodiscard]] bool covered(std::uint64_t epoch) const noexcept { return epoch < epoch_; }
+    [[nodiscard]] bool covered(std::uint64_t epoch) const noexcept { return epoch < running(); }
+    /// The epoch that is running: no event covers it yet.
+    [[nodiscard]] std::uint64_t running() const noexcept { return epoch_; }
     /// Has an event cover all that was freed, but where that would take a wait, or more than an
     /// event: while a graph is captured, for a name that may be another stream's, for one that
     /// died. A stream that had nothing to do when it was asked last is asked itself, and where it
@@ -123,8 +125,8 @@ public:
             }
             if (!still_named() || Platform::capturing(stream_)) { return; }
             idle_ = false;
-        } catch (...) { return; }
-        try_record();
+            (void)record();
+        } catch (...) { report_error({.kind = mishap::platform_error}); }
     }
 
     /// Nothing that no event covers yet is to be had while the stream is being captured.
@@ -133,28 +135,30 @@ public:
     void               open() noexcept { closed_ = tag::captured; }
     [[nodiscard]] bool closed(std::uint64_t epoch) const noexcept { return epoch >= closed_; }
 
-    /// Ends the epoch with an event, or where there can be none by waiting for the stream.
-    void record() {
+    /// Ends the epoch with an event, or where there can be none by waiting for the stream. False: a
+    /// capture has begun there meanwhile, for the stream is another thread's.
+    [[nodiscard]] bool record() {
         try {
-            std::size_t const place = spare();
-            if (place != most) {
-                Platform::record(entries_[place].what, stream_);
-                entries_[place].epoch  = epoch_++;
-                entries_[place].listed = true;
-                order_[count_++]       = place;
-                marked_                = false;
-                ++events_;
-                return;
+            if (record_event()) {
+                if (!Platform::capturing(stream_)) { return true; }
+                take_back_event();
+                return false;
             }
         } catch (...) { report_error({.kind = mishap::platform_error}); }
-        Platform::synchronize(stream_);
-        end_epoch();
+        if (Platform::capturing(stream_)) { return false; }
+        wait_for_stream();
+        return true;
     }
 
-    /// `record` where nothing may be thrown: the epoch simply goes on when that fails.
+    /// The same where nothing may be thrown, and nobody waits because all events are waited for:
+    /// the epoch simply goes on when that fails.
     void try_record() noexcept {
         try {
-            record();
+            if (record_event() && Platform::capturing(stream_)) { take_back_event(); }
+            return;
+        } catch (...) { report_error({.kind = mishap::platform_error}); }
+        try {
+            wait_for_stream();
         } catch (...) { report_error({.kind = mishap::platform_error}); }
     }
 
@@ -221,6 +225,31 @@ private:
         try {
             return alive_ && Platform::id(stream_) == id_;
         } catch (...) { return false; }
+    }
+
+    /// Ends the epoch with an event. False: each is being waited for.
+    bool record_event() {
+        std::size_t const place = spare();
+        if (place == most) { return false; }
+        Platform::record(entries_[place].what, stream_);
+        entries_[place].epoch  = epoch_++;
+        entries_[place].listed = true;
+        order_[count_++]       = place;
+        marked_                = false;
+        ++events_;
+        return true;
+    }
+    /// The last one was recorded into a graph, and says nothing.
+    void take_back_event() noexcept {
+        unlist(count_ - 1);
+        --epoch_;
+        --events_;
+        marked_ = true;
+    }
+    void wait_for_stream() {
+        Platform::synchronize(stream_);
+        end_epoch();
+        ++waits_;
     }
 
     /// The name may be another stream's now, which goes on from here.

@@ -160,12 +160,15 @@ public:
         auto const  first = reinterpret_cast<std::uintptr_t>(at);
         block_heap& heap  = heaps_.of(r != nullptr ? r->bytes : bytes);
         tags        held;
+        clock*      mine = nullptr;
         heap.reserve();
         if (on != nullptr) {
-            clock& c = clocks_.of(*on);
-            held     = tags{{first, first + bytes, c.mark(), c.slot()}};
+            mine = &clocks_.of(*on);
+            held = tags{{first, first + bytes, mine->mark(), mine->slot()}};
         }
         block* const b = heap.add(at, bytes, alignment, held, r != nullptr);
+        // For who takes the rest: should the stream be gone by then.
+        if (mine != nullptr && events_ == event_policy::eager) { mine->try_record(); }
         return r != nullptr ? hand_out(*r, {b, first, 0})->pointer() : nullptr;
     }
     /// Takes an idle chunk that nobody uses any more out of the books; one without bytes if there
@@ -182,7 +185,7 @@ public:
             clock const* const held_up = clocks_.finish(pending, held);
             if (held_up == nullptr) { continue; }
             if (plain_) {
-                heaps_.keep_for_capture(held_up->slot());
+                heaps_.keep_for_capture(held_up->slot(), held_up->running());
             } else {
                 clocks_.pass_over(held_up->slot());
             }
@@ -250,7 +253,7 @@ public:
     }
     /// The same where nothing may be thrown, for whole devices where something is still out.
     void settle(guard& held) noexcept {
-        if (live_ != 0) { clocks_.settle_devices(); }
+        if (live_ != 0) { clocks_.settle_everybody(); }
         clocks_.settle_all(held);
     }
     void retire(stream s) {
@@ -259,7 +262,7 @@ public:
     }
     void forget_captures() noexcept {
         clocks_.forget_captures();
-        heaps_.drop([](tag const& t) { return t.epoch == tag::captured; });
+        heaps_.end_captures([this](std::size_t slot) { return clocks_.after_captures(slot); });
         tidy();
     }
 
@@ -284,7 +287,7 @@ public:
             for (tag const& t : held) {
                 if (!clocks_.settled(t)) { pending += t.end - t.begin; }
             }
-            now.pending += pending < b.bytes ? pending : b.bytes;
+            now.pending += pending < there ? pending : there;
         });
         return now;
     }
@@ -297,7 +300,7 @@ public:
             if (b.now != block::state::live) { now.add(behind(b)); }
         });
         heaps_.for_each_chunk(
-            [&](chunk const& c) { now.releasable += c.idle() ? behind(*c.first) : 0; });
+            [&](chunk const& c) { now.releasable += goes_back(c) ? behind(*c.first) : 0; });
         return now;
     }
     /// The peak of live bytes starts again from here. Returns the one from before.
@@ -350,6 +353,10 @@ protected:
         }
     }
 
+    /// Whether a chunk is idle, and no graph keeps any of it.
+    [[nodiscard]] static bool goes_back(chunk const& c) noexcept {
+        return c.idle() && c.first->waits_for().kept().empty();
+    }
     /// Joins what is free, as far as the streams are done with it.
     void put_together(request const& r) {
         if (r.on != nullptr && Platform::capturing(*r.on)) { return; }
@@ -407,7 +414,7 @@ protected:
             b = join(b);
         }
         if (plain_) {
-            block_tags::keep_for_capture(b, held_up->slot());
+            block_tags::keep_for_capture(b, held_up->slot(), held_up->running());
         } else {
             clocks_.pass_over(held_up->slot());
         }

@@ -48,6 +48,7 @@ public:
         clock* const mine     = on != nullptr ? &clocks_.of(*on) : nullptr;
         bool const   captured = mine != nullptr && graphs_ && Platform::capturing(*on);
         if (mine != nullptr) {
+            heap.reserve_slot(mine->slot()); // else a block that comes back might find no place
             note* const n = captured ? heap.take_kept(mine->slot()) : heap.take_own(mine->slot());
             if (n != nullptr) { return n; }
         }
@@ -95,6 +96,7 @@ public:
         }
         slab_heap::holder const first{mine->slot(), mine->mark()};
         heap.add(base, bytes, &first);
+        if (events_ == event_policy::eager) { mine->try_record(); } // for who takes what is left
         return heap.take_own(mine->slot());
     }
     /// A chunk none of whose blocks are out and that nobody uses any more, or null. Waits on the
@@ -107,8 +109,9 @@ public:
             for (chunk* c : heap.chunks()) {
                 if (c->out != 0) { continue; }
                 if (c->waiting() == 0) { return c; }
+                if (almost != nullptr) { continue; }
                 note* const n = waiting(*c);
-                if (almost == nullptr && n != nullptr && !held_up(*n)) { almost = n; }
+                if (n != nullptr && !held_up(*n)) { almost = n; }
             }
             if (almost == nullptr) { return nullptr; }
             std::size_t const slot = almost->slot;
@@ -134,11 +137,14 @@ public:
     }
     /// The end: waits for everything, for whole devices where something is still out.
     void settle_all(bool something_out, guard& held) noexcept {
-        if (something_out) { clocks_.settle_devices(); }
+        if (something_out) { clocks_.settle_everybody(); }
         clocks_.settle_all(held);
     }
     void retire(stream s) { clocks_.retire(s); }
     void forget_captures() noexcept { clocks_.forget_captures(); }
+    void end_captures(slab_heap& heap) noexcept {
+        heap.end_captures([this](std::size_t slot) { return clocks_.after_captures(slot); });
+    }
 
     /// Blocks of `heap` that some stream may still be using.
     [[nodiscard]] std::size_t pending(slab_heap const& heap) const noexcept {
@@ -215,7 +221,8 @@ private:
         if (mine != nullptr) {
             if (clocks_.order(*mine, waits_for) == nullptr) { return heap.take(n); }
         } else {
-            heap.take(n); // ours while the lock is open
+            heap.take(n); // ours while the lock is open, and nobody's to give back
+            n->asked     = unsatisfiable;
             bool held_up = false;
             try {
                 held_up = clocks_.finish(waits_for, held) != nullptr;
@@ -228,12 +235,15 @@ private:
         }
         return nullptr;
     }
-    /// A stream is being captured, and what waits for it has no event yet. Where captures are
-    /// looked for, all of that was given before this one: false, it waits until the capture ends.
-    /// Else it may be the graph's, and is kept.
+    /// A stream is being captured, and some of what waits for it has no event yet. Where captures
+    /// are looked for, all of that was given before this one: false, it waits until the capture
+    /// ends. Else it may be the graph's, and is kept.
     bool keep_all(slab_heap& heap, std::size_t slot) noexcept {
         if (graphs_ || events_ == event_policy::eager) { return false; }
-        while (note* const n = heap.take(heap.oldest(slot))) { heap.keep(n, slot); }
+        note* n = heap.newest(slot);
+        for (; n != nullptr && !clocks_.covered(slot, n->epoch); n = heap.newest(slot)) {
+            heap.keep(heap.take(n), slot);
+        }
         return true;
     }
     [[nodiscard]] static note* waiting(chunk& c) noexcept {

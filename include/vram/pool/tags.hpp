@@ -7,7 +7,7 @@
 #include <vram/pool/tag.hpp> // tag
 
 #include <cstddef>          // size_t
-#include <cstdint>          // uintptr_t
+#include <cstdint>          // uintptr_t, uint64_t
 #include <initializer_list> // initializer_list
 
 namespace vram {
@@ -114,10 +114,20 @@ public:
         return all;
     }
 
-    /// Nothing that `slot` may still be using ends by itself: a graph is being captured there.
-    void keep_for_capture(std::size_t slot) noexcept {
+    /// Nothing that `slot` may still be using, and gave back in the epoch `from` or later, ends by
+    /// itself: a graph is being captured there.
+    void keep_for_capture(std::size_t slot, std::uint64_t from) noexcept {
         for (std::size_t i = 0; i < size_; ++i) {
-            if (items_[i].slot == slot) { items_[i].epoch = tag::captured; }
+            tag& t = items_[i];
+            if (t.slot == slot && t.epoch >= from) { t.epoch = tag::captured; }
+        }
+    }
+
+    /// What graphs kept waits until `epoch(slot)` from now on.
+    template <class Epoch>
+    void end_captures(Epoch const& epoch) noexcept {
+        for (std::size_t i = 0; i < size_; ++i) {
+            if (items_[i].epoch == tag::captured) { items_[i].epoch = epoch(items_[i].slot); }
         }
     }
 

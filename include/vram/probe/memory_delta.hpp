@@ -8,9 +8,10 @@
 #include <vram/concepts/powers.hpp>   // measured_resource
 #include <vram/layer/statistics.hpp>  // statistics
 
-#include <cstddef> // size_t
-#include <cstdint> // uint64_t
-#include <utility> // exchange
+#include <algorithm> // max
+#include <cstddef>   // size_t, ptrdiff_t
+#include <cstdint>   // uint64_t
+#include <utility>   // exchange
 
 namespace vram {
 
@@ -21,9 +22,15 @@ namespace vram {
 ///     probe.bytes(), probe.peak(), probe.allocations()
 ///
 /// All sizes are in bytes as the resource rounds them. A resource remembers one peak, since it was
-/// made: a scope that stays below it is known to have risen to no more than `peak()`, and
-/// `peak_is_exact()` is false. Of a `statistics` layer, the probe asks a question of its own: then
-/// sizes are as they were asked for, and the peak is exact.
+/// made or its peaks last started again: a scope that stays below it is known to have risen to no
+/// more than `peak()`, and `peak_is_exact()` is false. Where peaks start again within the scope
+/// (`reset_peaks()`, a `peak_scope`), the probe goes by the highest that was ever out: what it saw
+/// is not lost, but a scope that stays below that only has a bound. Of a `statistics` layer, the
+/// probe asks a question of its own: then sizes are as they were asked for, and the peak is exact.
+///
+/// A peak is only as good as the resource's own: that of an `arena`, and of two resources together,
+/// is a bound however high the scope rises; and those of CUDA's pools are the driver's, where
+/// nobody tells that somebody else set them back.
 ///
 /// Failure   never
 /// Threads   as `usage()` of the resource; what other threads do in the scope is counted too
@@ -42,13 +49,17 @@ public:
     [[nodiscard]] std::size_t returned() const { return risen(before_.live, now().live); }
 
     /// The most that was out beyond the start at any moment, or a bound that it stayed under.
-    [[nodiscard]] std::size_t peak() const { return risen(now().peak_live, before_.live); }
+    [[nodiscard]] std::size_t peak() const {
+        heights const h = seen(now());
+        return risen(std::max(h.then, h.since), before_.live);
+    }
 
     /// Whether `peak()` was reached in this scope.
     [[nodiscard]] bool peak_is_exact() const {
         memory_usage const after = now();
-        return after.peak_live > before_.peak_live || after.live == after.peak_live ||
-               before_.live == before_.peak_live;
+        heights const      h     = seen(after);
+        return h.since > h.then ||
+               (h.since == h.then && (after.live == h.since || before_.live == h.since));
     }
 
     /// Bytes more held from the upstream or the device than at the start; 0 where there are fewer.
@@ -66,6 +77,15 @@ public:
     [[nodiscard]] memory_usage        now() const { return memory_->usage(); }
 
 private:
+    struct heights {
+        std::size_t then; ///< the highest that the resource knew at the start
+        std::size_t since;
+    };
+    /// Peaks that started again meanwhile leave out what was before: then those of all time count.
+    [[nodiscard]] heights seen(memory_usage const& after) const noexcept {
+        if (after.restarts == before_.restarts) { return {before_.peak_live, after.peak_live}; }
+        return {before_.highest_live(), after.highest_live()};
+    }
     [[nodiscard]] static std::size_t risen(std::size_t to, std::size_t from) noexcept {
         return to > from ? to - from : 0;
     }

@@ -207,16 +207,15 @@ public:
     }
     /// Peaks start again from what is out and held now. Returns the figures from before.
     memory_usage reset_peaks() noexcept {
-        auto const         held   = lock_.hold();
-        memory_usage const before = figures_;
-        figures_.peak_live        = live();
-        figures_.peak_reserved    = span_.held() * span_.page();
-        return before;
+        auto const held   = lock_.hold();
+        figures_.live     = live(); // which only the span counts
+        figures_.reserved = span_.held() * span_.page();
+        return figures_.restart_peaks();
     }
     /// Takes in the peaks of figures from before.
     void raise_peaks(memory_usage const& before) noexcept {
         auto const held = lock_.hold();
-        raise(before.peak_live, before.peak_reserved);
+        figures_.raise_peaks(before);
     }
 
     [[nodiscard]] Memory const& memory() const noexcept { return span_.memory(); }

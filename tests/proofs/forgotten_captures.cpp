@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+// What pools kept for graphs waits, once captures are forgotten, for what their streams did; and
+// no more is kept than a graph may be using.
+#include <vram/sim/sim.hpp>
+
+#include "../doubles/mishaps.hpp"
+#include "../doubles/streams_at_work.hpp"
+#include "pools_of_one_chunk.hpp"
+
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <optional>
+#include <vector>
+
+using namespace vram;
+using namespace std::chrono_literals;
+
+namespace {
+
+/// `make()` makes a pool that can have one block of `bytes`. A stream uses it, and gives it back
+/// before it is captured (or `within`); `retires` says whether it is gone when captures are
+/// forgotten. Another that has the block then runs into nobody.
+template <class Make>
+void what_was_kept_is_waited_for(Make make, std::size_t bytes, bool within, bool retires) {
+    CAPTURE(within);
+    CAPTURE(retires);
+    doubles::mishaps const told;
+    sim_node               node{{.compute_slots = 2, .on_report = sim_on_report::collect}};
+    sim_stream             other;
+    {
+        std::optional<sim_stream> s{std::in_place};
+        auto                      mr = make();
+        void* const               p  = mr.allocate(*s, bytes);
+        doubles::busy(*s, p, bytes, 1s);
+        if (!within) { mr.deallocate(*s, p, bytes); }
+        sim_graph::begin(*s);
+        if (within) { mr.deallocate(*s, p, bytes); }
+        void* q = mr.try_allocate(other, bytes); // where it may not, the block is kept
+        if (q != nullptr) { mr.deallocate(other, q, bytes); }
+        (void)sim_graph::end(*s); // and is never launched
+        if (retires) {
+            mr.retire(*s);
+            s.reset();
+        }
+        mr.forget_captures();
+        q = mr.try_allocate(other, bytes);
+        REQUIRE(q != nullptr);
+        doubles::busy(other, q, bytes);
+        mr.deallocate(other, q, bytes);
+        other.synchronize();
+        CHECK(node.now() > 1s);
+        CHECK(mr.usage().live == 0);
+        CHECK(mr.trim() == bytes);
+    }
+    CHECK(told.count() == 0);
+    CHECK(node.figures().used == 0);
+    for (auto const& r : node.reports()) { MESSAGE(r.text()); }
+    CHECK(node.reports().empty());
+}
+
+/// The same for each way that a pool can look, or not look, for captures.
+template <class Make>
+void whatever_was_kept_is_waited_for(Make make, std::size_t bytes) {
+    for (event_policy const events : {event_policy::lazy, event_policy::eager}) {
+        for (bool const graphs : {false, true}) {
+            CAPTURE(events);
+            CAPTURE(graphs);
+            bool const looks = graphs || events == event_policy::eager;
+            for (bool const within : {false, true}) {
+                if (within && !looks) { continue; } // then nothing may be freed in a capture
+                for (bool const retires : {false, true}) {
+                    what_was_kept_is_waited_for(
+                        [&] {
+                            return make(proofs::pool_wish{.block  = bytes,
+                                                          .chunk  = bytes,
+                                                          .events = events,
+                                                          .graphs = graphs});
+                        },
+                        bytes, within, retires);
+                }
+            }
+        }
+    }
+}
+
+} // namespace
+
+TEST_CASE("every pool: what was kept for graphs waits for what its stream did before them") {
+    proofs::for_pools_of_one_chunk(
+        [](auto const&, auto make) { whatever_was_kept_is_waited_for(make, 1_MiB); });
+}
+
+TEST_CASE("pool over virtual memory: what was kept for graphs waits for what its stream did before "
+          "them") {
+    whatever_was_kept_is_waited_for(
+        [](proofs::pool_wish const& w) { return proofs::pool_of_pages(w); }, 2_MiB);
+}
+
+TEST_CASE("every pool: when captures are forgotten the last run of a graph is waited for") {
+    proofs::for_pools_of_one_chunk([](auto const&, auto make) {
+        doubles::mishaps const told;
+        sim_node               node{{.compute_slots = 2, .on_report = sim_on_report::collect}};
+        sim_stream             s, other;
+        auto                   mr = make({.graphs = true});
+        mr.deallocate_sync(mr.allocate_sync(1_MiB), 1_MiB); // there is a chunk before captures
+        sim_graph::begin(s);
+        void* p = mr.allocate(s, 1_MiB);
+        doubles::busy(s, p, 1_MiB, 5ms);
+        mr.deallocate(s, p, 1_MiB);
+        sim_graph const graph = sim_graph::end(s);
+        graph.launch(s);
+        mr.forget_captures();
+        p = mr.try_allocate(other, 1_MiB);
+        REQUIRE(p != nullptr);
+        doubles::busy(other, p, 1_MiB);
+        mr.deallocate(other, p, 1_MiB);
+        other.synchronize();
+        CHECK(told.count() == 0);
+        CHECK(node.reports().empty());
+    });
+}
+
+TEST_CASE("every pool: what an event covered before a capture is not kept with what came later") {
+    proofs::for_pools_of_one_chunk([](std::string const& name, auto make) {
+        if (name == "monotonic") { return; } // takes nothing back from the middle: see below
+        for (bool const trims : {true, false}) {
+            if (!trims && name == "slab") { continue; } // it refuses what is larger than a block
+            CAPTURE(trims);
+            doubles::mishaps const told;
+            sim_node               node{{.on_report = sim_on_report::collect}};
+            sim_stream             s, t, u;
+            auto                   mr = make({.block = 4_KiB, .chunk = 64_KiB});
+            std::vector<void*>     blocks;
+            for (int i = 0; i < 14; ++i) { blocks.push_back(mr.allocate(s, 4_KiB)); }
+            void* const wall = mr.allocate(t, 4_KiB); // or the last would be one with the others
+            void* const last = mr.allocate(s, 4_KiB);
+            for (void* const p : blocks) { doubles::busy(s, p, 4_KiB); }
+            for (void* const p : blocks) { mr.deallocate(s, p, 4_KiB); }
+            void* const taken = mr.allocate(t, 4_KiB); // an event covers them
+            CHECK(mr.usage().waits == 1);
+            mr.deallocate(t, taken, 4_KiB);
+            mr.deallocate(t, wall, 4_KiB);
+            sim_graph::begin(s, sim_capture_mode::relaxed);
+            mr.deallocate(s, last, 4_KiB); // perhaps the graph's: nobody looks
+            if (trims) {
+                CHECK(mr.trim() == 0);
+            } else {
+                CHECK(mr.try_allocate(t, 64_KiB) == nullptr);
+            }
+            (void)sim_graph::end(s);
+            sim_platform::synchronize(sim_device{});
+            blocks.clear();
+            while (void* const p = mr.try_allocate(u, 4_KiB)) { blocks.push_back(p); }
+            CHECK(blocks.size() == 15);
+            for (void* const p : blocks) { mr.deallocate(u, p, 4_KiB); }
+            mr.forget_captures();
+            CHECK(mr.trim() == 64_KiB);
+            CHECK(told.count() == 0);
+            CHECK(node.reports().empty());
+        }
+    });
+}
+
+TEST_CASE("monotonic: what an event covered before a capture is not kept with what came later") {
+    doubles::mishaps const told;
+    sim_node               node{{.on_report = sim_on_report::collect}};
+    sim_stream             s, t, u;
+    monotonic              mr{sim_resource{}, {.max_size = 2_MiB}, fixed_growth{1_MiB}};
+    void* const            a    = mr.allocate(s, 1_MiB);
+    auto const             here = mr.mark();
+    doubles::busy(s, mr.allocate(s, 1_MiB), 1_MiB); // in a chunk of its own
+    mr.unwind(here);
+    mr.deallocate(t, mr.allocate(t, 512_KiB), 512_KiB); // an event covers the other half
+    CHECK(mr.usage().events == 1);
+    doubles::busy(s, a, 1_MiB);
+    mr.reset();
+    sim_graph::begin(s, sim_capture_mode::relaxed);
+    void* p = mr.try_allocate(t, 1_MiB); // not where the graph may be
+    CHECK(p != a);
+    REQUIRE(p != nullptr);
+    mr.deallocate(t, p, 1_MiB);
+    CHECK(mr.trim() == 1_MiB);
+    (void)sim_graph::end(s);
+    CHECK(mr.trim() == 0);
+    mr.forget_captures();
+    p = mr.allocate(u, 1_MiB);
+    doubles::busy(u, p, 1_MiB);
+    mr.deallocate(u, p, 1_MiB);
+    u.synchronize();
+    CHECK(told.count() == 0);
+    CHECK(node.reports().empty());
+}

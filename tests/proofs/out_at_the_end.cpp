@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is still out when a pool ends may be in use by streams that the pool never met.
+#include <vram/sim/sim.hpp>
+
+#include "../doubles/mishaps.hpp"
+#include "../doubles/streams_at_work.hpp"
+#include "pools_of_one_chunk.hpp"
+
+#include <doctest/doctest.h>
+
+#include <chrono>
+
+using namespace vram;
+using namespace std::chrono_literals;
+
+namespace {
+
+/// `make()` makes a pool. Somebody takes a block of `bytes` for anybody, and uses it on a stream
+/// that the pool hears nothing of.
+template <class Make>
+void strangers_are_waited_for(Make make, std::size_t bytes) {
+    doubles::mishaps const told;
+    sim_node               node{{.on_report = sim_on_report::collect}};
+    sim_stream             stranger;
+    {
+        auto mr = make();
+        doubles::busy(stranger, mr.allocate_sync(bytes), bytes, 5ms);
+    }
+    CHECK(node.now() >= 5ms);
+    CHECK(told.count(mishap::leak) == 1);
+    CHECK(told.count() == 1);
+    CHECK(node.figures().used == 0);
+    for (auto const& r : node.reports()) { MESSAGE(r.text()); }
+    CHECK(node.reports().empty());
+}
+
+} // namespace
+
+TEST_CASE("every pool: what is out at its end is waited for, also on a stream that it never met") {
+    proofs::for_pools_of_one_chunk([](std::string const& name, auto make) {
+        if (name == "monotonic") { return; } // what it has out is no leak, and nobody's
+        for (event_policy const events : {event_policy::lazy, event_policy::eager}) {
+            for (bool const graphs : {false, true}) {
+                strangers_are_waited_for([&] { return make({.events = events, .graphs = graphs}); },
+                                         1_MiB);
+            }
+        }
+    });
+}
+
+TEST_CASE("pool over virtual memory: what is out at its end is waited for, also on a stream that "
+          "it never met") {
+    strangers_are_waited_for([] { return proofs::pool_of_pages({.chunk = 2_MiB}); }, 2_MiB);
+}
