@@ -36,7 +36,7 @@ void keep_at_work(sim_stream const& s, sim_time how_long = 1ms) {
 }
 
 /// Lets somebody in right before an event is recorded, and right after it.
-struct racing_platform : sim_platform {
+struct overtaken_platform : sim_platform {
     static void record(event& e, stream s, at where = at::current()) {
         if (auto const once = std::exchange(before, nullptr)) { once(); }
         sim_platform::record(e, s, where);
@@ -280,14 +280,14 @@ TEST_CASE("waiting_frees: an event that another thread's capture took is recorde
     for (bool const brief : {false, true}) { // the capture has ended before anybody asks for it
         for (when const it_begins : {when::at_the_free, when::at_the_question}) {
             CAPTURE(brief);
-            sim_node                       node{{.on_report = sim_on_report::collect}};
-            waiting_frees<racing_platform> waiting;
-            sim_stream                     s, other;
-            auto const                     begin = [&] {
-                racing_platform::before = [&] {
+            sim_node                          node{{.on_report = sim_on_report::collect}};
+            waiting_frees<overtaken_platform> waiting;
+            sim_stream                        s, other;
+            auto const                        begin = [&] {
+                overtaken_platform::before = [&] {
                     sim_graph::begin(s, sim_capture_mode::relaxed);
                     if (brief) {
-                        racing_platform::after = [&] { (void)sim_graph::end(s); };
+                        overtaken_platform::after = [&] { (void)sim_graph::end(s); };
                     }
                 };
             };
