@@ -73,8 +73,18 @@ void add_stacks(std::vector<subject>& to, std::string const& about) {
         auto const add = [&]<class Entry, class Same>(Entry, Same) {
             std::string const what =
                 Entry::can.pairs ? "; the hot pairs alone, block by block" : "";
-            to.push_back(make_subject<typename Entry::memory, typename Same::memory>(
-                Entry::name(), about + what, Entry::is, Entry::can));
+            using memory = typename Entry::memory;
+            // What takes part in little is compiled for no more.
+            if constexpr (Entry::can.pairs) {
+                to.push_back({Entry::name(), about + what, Entry::is, Entry::can, hot<memory>,
+                              [](tape const&) { return figures{}; }});
+            } else if constexpr (Entry::can.growth) {
+                to.push_back({Entry::name(), about + what, Entry::is, Entry::can, fill<memory>,
+                              replay<memory, false>});
+            } else {
+                to.push_back(make_subject<memory, typename Same::memory>(
+                    Entry::name(), about + what, Entry::is, Entry::can));
+            }
         };
         (add(std::tuple_element_t<I, List>{}, std::tuple_element_t<I, Busy>{}), ...);
     }(std::make_index_sequence<std::tuple_size_v<List>>{});

@@ -195,7 +195,12 @@ public:
     using box = mailbox<block>;
 
     hander(Memory& memory, pool_case const& c, unsigned me, box& from, box& to)
-        : memory_{memory}, draws_{draw(c, me + 1)}, me_{me}, from_{from}, to_{to} {
+        : memory_{memory},
+          draws_{draw(c, me + 1)},
+          me_{me},
+          patience_{std::thread::hardware_concurrency() < c.threads ? 0U : 4096U},
+          from_{from},
+          to_{to} {
         for (unsigned i = 0; i < c.threads; ++i) { streams_.push_back(memory.stream_at(i)); }
     }
     hander(hander&&) = delete;
@@ -210,20 +215,16 @@ public:
             block const         made{memory_.allocate(streams_[me_], bytes), bytes, me_};
             keep(made.p);
             for (unsigned tries = 0; !to_.put(made); ++tries) {
-                if (empty_one()) { continue; }
-                if (tries >= patience) { // who should take them has done enough, or no core
+                if (!empty_one() && tries >= patience_) { // who should take them has done enough
                     give(made);
                     break;
                 }
-                std::this_thread::yield();
             }
             (void)empty_one();
         }
     }
 
 private:
-    static constexpr unsigned patience = 64;
-
     bool empty_one() {
         block b;
         if (!from_.take(b)) { return false; }
@@ -236,6 +237,7 @@ private:
     std::vector<replacement>             draws_;
     std::vector<typename Memory::stream> streams_;
     unsigned                             me_;
+    unsigned                             patience_; ///< none where threads have no core each
     box&                                 from_;
     box&                                 to_;
     std::size_t                          at_ = 0;

@@ -15,7 +15,7 @@ OURS = "pool<stream_ordered<sim_resource>>"
 BINNED = f"binned<{OURS}>"
 SLAB, MONOTONIC = "slab<stream_ordered<sim_resource>>", "monotonic<stream_ordered<sim_resource>>"
 CASES = (["hot_256B", "hot_1MiB", "churn_100", "churn_1k", "churn_10k", "churn_50k"]
-         + [f"threads_{n}" for n in (1, 2, 4, 8)]
+         + [f"threads_{n}" for n in (1, 2, 4, 8)] + ["threads_2_handed", "threads_8_handed"]
          + ["random_1k_1MiB", "random_1k_64MiB", "random_1k_1GiB", "random_10k_4MiB"]
          + ["cross_4", "cross_4_handed", "cross_4_scarce"]
          + ["fill_1k", "fill_8k"])
@@ -39,6 +39,9 @@ for case in (c for c in CASES if c.startswith("cross")):
     check(f"{case} counts waits and events",
           value.get((case, OURS, "waits_per_free"), -1) >= 0 and value.get((case, OURS, "events_per_free"), -1) >= 0, run)
     check(f"{case} knows of no waits of malloc's", (case, "malloc", "waits_per_free") not in value, run)
+for case in ("threads_2_apart", "threads_8_apart"):
+    check(f"{case} is for pools that share nothing",
+          value.get((case, OURS, "ns_per_op"), 0) > 0 and (case, "malloc", "ns_per_op") not in value, run)
 check("a whole run of a tape has a time", value.get(("random_1k_1MiB", OURS, "us_per_run"), 0) > 0, run)
 check("a pool costs more than nothing", value[("hot_256B", OURS, "ns_per_op")] > value[("hot_256B", "empty loop", "ns_per_op")],
       run)
