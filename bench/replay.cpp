@@ -58,7 +58,7 @@ public:
             for (tape const& t : tapes_) {
                 v_.at_most(t.name, s.name, "bytes held after everything was freed and trimmed",
                            r_.value(t.name, s.name, "left_after_trim"), 0);
-                v_.at_most(t.name, s.name, "bytes that could go back after a trim at its end",
+                v_.at_most(t.name, s.name, "bytes of idle chunks after a trim at its end",
                            r_.value(t.name, s.name, "releasable_after_trim"), 0);
             }
         }

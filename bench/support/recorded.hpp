@@ -4,8 +4,8 @@
 /// \file
 /// What the peers held for the traces in bench/traces, where they were measured: peak reserved over
 /// peak live on one H200, 2026-11-20, RMM 26.08 and PyTorch 2.11; with five digits 2026-11-22, RMM
-/// 26.10. What a pool holds does not depend on the host, and what the driver's does little, so these
-/// stand in for a peer that is not in the run.
+/// 26.10. What a pool holds does not depend on the host, and what the driver's does little, so
+/// these stand in for a peer that is not in the run.
 
 #include <optional>
 #include <string>

@@ -194,7 +194,6 @@ private:
     /// What is large and still out at the end: nobody knows who uses it.
     void give_large_back() noexcept {
         if (large_.size() == 0) { return; }
-        clocks<platform>::settle_current();
         {
             auto held = this->lock_.hold();
             this->streams_.settle_all(true, held);

@@ -11,7 +11,6 @@
 #include <vram/concepts/memory_info.hpp> // memory_info
 #include <vram/layer/layer_base.hpp>     // layer_base
 #include <vram/pool/ask_upstream.hpp>    // ask_upstream
-#include <vram/pool/clocks.hpp>          // clocks
 #include <vram/pool/platform_lock.hpp>   // platform_lock
 
 #include <concepts> // assignable_from
