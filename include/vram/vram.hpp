@@ -27,6 +27,7 @@
 #include <vram/concepts/expandable.hpp>
 #include <vram/concepts/growth.hpp>
 #include <vram/concepts/host_work.hpp>
+#include <vram/concepts/is_alias.hpp>
 #include <vram/concepts/memory_info.hpp>
 #include <vram/concepts/memory_kind.hpp>
 #include <vram/concepts/pitched_copy.hpp>
@@ -117,8 +118,10 @@
 #include <vram/pool/pool.hpp>
 #include <vram/pool/pool_base.hpp>
 #include <vram/pool/pool_options.hpp>
+#include <vram/pool/private_pool.hpp>
 #include <vram/pool/private_pools.hpp>
 #include <vram/pool/registered_source.hpp>
+#include <vram/pool/returned_blocks.hpp>
 #include <vram/pool/size_classes.hpp>
 #include <vram/pool/slab.hpp>
 #include <vram/pool/slab_base.hpp>

@@ -666,24 +666,92 @@ TEST_CASE(
         sim_stream             a, b;
         arena                  mr{sim_resource{}, {.count = 8, .key = key}};
         int                    foreign = 0;
+        auto const             count   = [&](mishap kind) { // what is left is reported when it is
+            (void)mr.usage();                 // taken in
+            return told.count(kind);
+        };
         mr.deallocate(b, &foreign, 4); // before there is any private pool
         CHECK(told.count(mishap::foreign_pointer) == 1);
         void* const p = mr.allocate(a, 1000);
         mr.deallocate(b, &foreign, 4);
         CHECK(told.pointer() == &foreign);
+        CHECK(told.count(mishap::foreign_pointer) == 2);
         mr.deallocate(b, static_cast<std::byte*>(p) + 256, 744);
-        CHECK(told.count(mishap::foreign_pointer) == 3);
+        CHECK(count(mishap::foreign_pointer) == 3);
         mr.deallocate(b, p, 999);
         mr.deallocate_sync(p, 1000, 512);
-        CHECK(told.count(mishap::wrong_size) == 2);
+        CHECK(count(mishap::wrong_size) == 2);
         CHECK(mr.usage().live == 1024);
         mr.deallocate(b, p, 1000);
         mr.deallocate(a, p, 1000);
         mr.deallocate(b, p, 1000);
-        CHECK(told.count(mishap::foreign_pointer) == 5);
+        CHECK(count(mishap::foreign_pointer) == 5);
         CHECK(told.count() == 7);
         CHECK(mr.usage().live == 0);
     }
+}
+
+TEST_CASE("arena: what others left for a pool is taken in before it grows, or asks, or says no") {
+    sim_node          node{{.on_report = sim_on_report::collect}};
+    sim_stream        s;
+    auto              mr       = lean(sim_resource{}, {.max_size = 8_MiB, .count = 4});
+    std::deque<void*> out      = {};
+    auto const        take_all = [&] {
+        while (out.size() != 8) { out.push_back(mr.allocate(s, 1_MiB)); }
+    };
+    auto const leave_all = [&] {
+        elsewhere([&] {
+            for (; !out.empty(); out.pop_front()) { mr.deallocate(s, out.front(), 1_MiB); }
+        });
+    };
+    take_all();
+    for (int round = 0; round < 3; ++round) {
+        leave_all();
+        take_all(); // there is no more than this
+    }
+    leave_all();
+    SUBCASE("usage") { CHECK(mr.usage().live == 0); }
+    SUBCASE("free memory") { CHECK(mr.free_memory().bytes == 8_MiB); }
+    SUBCASE("trim") { CHECK(mr.trim() == 8_MiB); }
+    SUBCASE("trim, as far as something is kept") { CHECK(mr.trim(1_MiB) == 7_MiB); }
+    SUBCASE("peaks") {
+        (void)mr.reset_peaks();
+        CHECK(mr.usage().peak_live == 0);
+    }
+    SUBCASE("a request of another private pool") {
+        elsewhere([&] {
+            void* const p = mr.allocate(s, 8_MiB);
+            mr.deallocate(s, p, 8_MiB);
+        });
+    }
+    SUBCASE("what does not throw") {
+        void* const p = mr.try_allocate(s, 8_MiB);
+        CHECK(p != nullptr);
+        mr.deallocate(s, p, 8_MiB);
+    }
+    CHECK(mr.usage().live == 0);
+    CHECK(node.reports().empty());
+}
+
+TEST_CASE("arena: a stream whose blocks were left may be retired and end") {
+    sim_node               node{{.on_report = sim_on_report::collect}};
+    doubles::mishaps const told;
+    sim_stream             s;
+    auto                   mr = lean(sim_resource{}, {.count = 4});
+    void* const            p  = mr.allocate(s, 1_MiB);
+    elsewhere([&] {
+        sim_stream const other;
+        doubles::busy(other, p, 1_MiB, 5ms);
+        mr.deallocate(other, p, 1_MiB);
+        mr.retire(other);
+    });
+    void* const q = mr.allocate(s, 1_MiB);
+    CHECK(q == p);
+    doubles::busy(s, q, 1_MiB); // after what the other did
+    mr.deallocate(s, q, 1_MiB);
+    CHECK(mr.usage().waits == 1);
+    CHECK(told.count() == 0);
+    CHECK(node.reports().empty());
 }
 
 TEST_CASE("arena: what is out when it ends is reported, and its chunks go back all the same") {

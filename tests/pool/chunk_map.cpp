@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <vram/pool/chunk_map.hpp> // first: the header stands alone
 
+#include <vram/base/worker.hpp>
+
 #include "../doubles/bombing.hpp"
 
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <map>
 #include <new>
 #include <random>
@@ -71,4 +74,59 @@ TEST_CASE(
     auto const before = doubles::host_allocations();
     for (std::uintptr_t i = 2; i < 52; ++i) { all.insert(address_at(i * 4096), 4096, 2); }
     CHECK(doubles::host_allocations() == before);
+}
+
+TEST_CASE("chunk_map: one that moves takes its chunks along") {
+    chunk_map all;
+    all.reserve(1);
+    all.insert(address_at(4096), 4096, 1);
+    chunk_map moved{std::move(all)};
+    CHECK(moved.find(address_at(5000)) == 1);
+    CHECK(moved.glance(address_at(5000)) == 1);
+    CHECK(all.size() == 0);
+    CHECK(all.find(address_at(5000)) == chunk_map::nobody);
+    chunk_map& same = moved;
+    moved           = std::move(same);
+    all             = std::move(moved);
+    CHECK(all.find(address_at(5000)) == 1);
+    CHECK(moved.glance(address_at(5000)) == chunk_map::nobody);
+}
+
+TEST_CASE("chunk_map: who looks while others come and go finds what is there all the time") {
+    chunk_map all;
+    for (std::uintptr_t i = 1; i <= 8; ++i) { // every 16th page stays
+        all.reserve(1);
+        all.insert(address_at(i * 16 * 4096), 4096, static_cast<unsigned>(i));
+    }
+    std::atomic<bool> over   = false;
+    std::atomic<int>  wrong  = 0;
+    std::atomic<int>  looked = 0;
+    auto const        look   = [&] {
+        for (std::uintptr_t i = 1; !over || looked < 1000; i = i % 8 + 1) {
+            unsigned const stays = all.glance(address_at(i * 16 * 4096 + 5));
+            wrong += stays != i && stays != chunk_map::unclear;
+            unsigned const other = all.glance(address_at(i * 16 * 4096 + 2 * 4096 + 5));
+            wrong += other != 100 && other != chunk_map::nobody && other != chunk_map::unclear;
+            looked += stays == i;
+        }
+    };
+    {
+        worker const a{0, look}, b{0, look};
+        for (unsigned round = 0; round < 200 || looked < 1000; ++round) {
+            for (std::uintptr_t i = 0; i < 9; ++i) {
+                for (std::uintptr_t j = 1; j < 16; j += round % 3 + 1) {
+                    all.reserve(1); // which outgrows its tables while somebody looks
+                    all.insert(address_at((i * 16 + j) * 4096), 4096, 100);
+                }
+            }
+            for (std::uintptr_t i = 0; i < 9; ++i) {
+                for (std::uintptr_t j = 1; j < 16; j += round % 3 + 1) {
+                    all.erase(address_at((i * 16 + j) * 4096));
+                }
+            }
+        }
+        over = true;
+    }
+    CHECK(wrong == 0);
+    CHECK(all.size() == 8);
 }

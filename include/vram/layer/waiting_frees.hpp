@@ -6,6 +6,7 @@
 /// place.
 
 #include <vram/base/error.hpp>         // report_error
+#include <vram/concepts/is_alias.hpp>  // is_alias
 #include <vram/concepts/platform.hpp>  // has_streams, has_events
 #include <vram/layer/freed_blocks.hpp> // freed_blocks
 #include <vram/layer/sure_wait.hpp>    // sure_wait
@@ -228,10 +229,7 @@ private:
             if (Platform::id(queue.s) == queue.id) { return meaning::the_same; }
         } catch (...) {} // there is no such stream, or none of that name here
         // A default stream's name means another one on another thread or device.
-        bool alias = queue.s == stream{};
-        if constexpr (requires { Platform::is_alias(queue.s); }) {
-            alias = Platform::is_alias(queue.s);
-        }
+        bool const alias = is_alias<Platform>(queue.s);
         return alias ? meaning::another_here : meaning::dead;
     }
 

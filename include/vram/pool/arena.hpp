@@ -15,6 +15,7 @@
 #include <vram/pool/free_pieces.hpp>       // free_pieces
 #include <vram/pool/geometric_growth.hpp>  // geometric_growth
 #include <vram/pool/pool.hpp>              // pool
+#include <vram/pool/private_pool.hpp>      // private_pool
 #include <vram/pool/private_pools.hpp>     // private_pools
 #include <vram/pool/registered_source.hpp> // registered_source
 #include <vram/pool/stream_key.hpp>        // stream_key
@@ -37,23 +38,25 @@ namespace vram {
 ///     auto mr = cuda_resource{} | with::stream_ordered | with::arena({.key = arena_key::stream});
 ///
 /// A block is given back to the private pool that it came from, by whichever thread and on
-/// whichever stream, and is there for all who are sent to that pool. The upstream is used by many
-/// threads at once.
+/// whichever stream, and is there for all who are sent to that pool. From afar it is left for that
+/// pool to take in, which it does before it grows, before any question is answered, and when 256
+/// are left. The upstream is used by many threads at once.
 ///
 /// Failure   before it says no, a private pool does all that a `pool` does, then all give their
 ///           idle chunks back, then each is asked for a block; `out_of_memory` has the numbers of
-///           all together. Mishaps are reported as by `pool`
+///           all together. Mishaps are reported as by `pool`; those of blocks that are left for
+///           another private pool when it takes them in
 /// Threads   any, at once; what locks are held over is what `pool` holds its own over
 /// Streams   as `pool`; `retire` tells every private pool
 /// Cost      as `pool`, and finding the private one: a few loads. Giving back what another private
-///           pool handed out: a lock that all share, and the logarithm of the number of chunks
+///           pool handed out: a brief lock of that one's, and the logarithm of the number of chunks
 template <synchronous_resource Upstream, growth Growth = geometric_growth>
 class arena : public layer_base<Upstream> {
     static_assert(std::copy_constructible<Growth>, "arena: each private pool has the policy");
 
-    using base         = layer_base<Upstream>;
-    using source       = registered_source<Upstream>;
-    using private_pool = pool<source, Growth>;
+    using base   = layer_base<Upstream>;
+    using source = registered_source<Upstream>;
+    using member = private_pool<pool<source, Growth>>;
 
 public:
     using typename base::platform;
@@ -103,7 +106,7 @@ public:
 
     [[nodiscard]] void* allocate(stream s, std::size_t bytes,
                                  std::size_t alignment = default_alignment) {
-        if (private_pool* const mine = pools_.find(place_of(s))) [[likely]] {
+        if (member* const mine = pools_.find(place_of(s))) [[likely]] {
             if (void* const p = mine->try_reuse(s, bytes, alignment)) [[likely]] { return p; }
         }
         return get<true>({&s, bytes, alignment});
@@ -129,16 +132,16 @@ public:
 
     void deallocate(stream s, void* p, std::size_t bytes,
                     std::size_t alignment = default_alignment) noexcept {
-        private_pool* const mine = pools_.find(place_of(s));
+        member* const mine = pools_.find(place_of(s));
         if (mine != nullptr && mine->try_deallocate(s, p, bytes, alignment)) [[likely]] { return; }
-        put_elsewhere(p, {&s, bytes, alignment});
+        put_elsewhere(p, {&s, bytes, alignment}, mine);
     }
     /// The memory is in use by nobody, and the stream that it was taken on has come so far.
     void deallocate_sync(void* p, std::size_t bytes,
                          std::size_t alignment = default_alignment) noexcept {
-        private_pool* const mine = pools_.find(own_place());
+        member* const mine = pools_.find(own_place());
         if (mine != nullptr && mine->try_deallocate_sync(p, bytes, alignment)) { return; }
-        put_elsewhere(p, {nullptr, bytes, alignment});
+        put_elsewhere(p, {nullptr, bytes, alignment}, mine);
     }
 
     /// Whether `p` lies in a chunk of a private pool, handed out or not.
@@ -151,7 +154,7 @@ public:
     /// every call. With one private pool it is exact. Cost: a walk over all blocks.
     [[nodiscard]] memory_usage usage() const {
         memory_usage all;
-        pools_.for_each([&](private_pool const& each) {
+        for_each([&](member& each) {
             memory_usage const one = each.usage();
             all.live += one.live;
             all.requested += one.requested;
@@ -171,7 +174,7 @@ public:
     /// What is free in the private pools, piece by piece. Cost: a walk over all blocks.
     [[nodiscard]] free_pieces free_memory() const {
         free_pieces all;
-        pools_.for_each([&](private_pool const& each) { all.add(each.free_memory()); });
+        for_each([&](member& each) { all.add(each.free_memory()); });
         return all;
     }
     /// Peaks start again from what is out and held now. Returns those from before. What other
@@ -180,7 +183,8 @@ public:
     memory_usage reset_peaks() noexcept {
         std::size_t peaks[most]{};
         for (std::size_t i = 0; i < options_.count; ++i) {
-            if (private_pool* const each = pools_.find(i)) {
+            if (member* const each = pools_.find(i)) {
+                each->collect();
                 peaks[i] = each->reset_peaks().peak_live;
             }
         }
@@ -188,7 +192,7 @@ public:
         // Those that started first may have risen before the last did: that was before as well.
         std::size_t sum = 0;
         for (std::size_t i = 0; i < options_.count; ++i) {
-            if (private_pool* const each = pools_.find(i)) {
+            if (member* const each = pools_.find(i)) {
                 memory_usage const meanwhile = each->reset_peaks();
                 each->raise_peaks(meanwhile);
                 sum += peaks[i] > meanwhile.peak_live ? peaks[i] : meanwhile.peak_live;
@@ -205,7 +209,7 @@ public:
     /// went back to the upstream or, if that is more, that the upstream gave back.
     std::size_t trim(std::size_t keep = 0) {
         std::size_t back = 0;
-        pools_.for_each([&](private_pool& each) {
+        for_each([&](member& each) {
             back += each.trim(keep);
             if (keep == 0) { return; } // without the walk over all blocks
             memory_usage const now  = each.usage();
@@ -220,14 +224,14 @@ public:
     }
     /// The stream is about to be destroyed. Does not wait for it.
     void retire(stream s) {
-        pools_.for_each([&](private_pool& each) { each.retire(s); });
+        for_each([&](member& each) { each.retire(s); });
         if (options_.key == arena_key::stream) { seats_.forget(stream_key<platform>::named(s)); }
         if constexpr (retiring_resource<Upstream>) { this->upstream_.retire(s); }
     }
     /// No captured graph that used this arena will run again: what was kept for them is free, for
     /// others once the stream that was captured has come to where it is now.
     void forget_captures() {
-        pools_.for_each([](private_pool& each) { each.forget_captures(); });
+        for_each([](member& each) { each.forget_captures(); });
         if constexpr (forgetting_resource<Upstream>) { this->upstream_.forget_captures(); }
     }
     /// As it was made, with the number of private pools that there may be.
@@ -240,7 +244,7 @@ private:
         std::size_t   alignment;
     };
 
-    static constexpr unsigned most = private_pools<private_pool>::most;
+    static constexpr unsigned most = private_pools<member>::most;
 
     [[nodiscard]] static unsigned usual_count() noexcept {
         unsigned const together = std::thread::hardware_concurrency();
@@ -253,10 +257,18 @@ private:
         if (u.peak_live > u.peak_reserved) { u.peak_live = u.peak_reserved; }
         return u;
     }
+    /// Visits every private pool, with all at home that others gave back to it.
+    template <class Visit>
+    void for_each(Visit const& visit) const {
+        pools_.for_each([&](member& each) {
+            each.collect();
+            visit(each);
+        });
+    }
     /// Tells everybody beneath where they are now.
     void settle_in() noexcept {
         chunks_.rebind(this->upstream_);
-        pools_.for_each([&](private_pool& each) { each.upstream().rebind(chunks_); });
+        pools_.for_each([&](member& each) { each.upstream().rebind(chunks_); });
     }
 
     /// Which private pool is for the caller.
@@ -271,19 +283,19 @@ private:
             return seats_.of(stream_key<platform>::named(s));
         } catch (...) { return 0; } // a stream that cannot say who it is: any will do
     }
-    [[nodiscard]] private_pool& pool_for(stream const* on) {
-        std::size_t const   place = on != nullptr ? place_of(*on) : own_place();
-        private_pool* const found = pools_.find(place);
+    [[nodiscard]] member& pool_for(stream const* on) {
+        std::size_t const place = on != nullptr ? place_of(*on) : own_place();
+        member* const     found = pools_.find(place);
         return found != nullptr ? *found : make_pool(place);
     }
-    [[gnu::noinline]] private_pool& make_pool(std::size_t place) {
+    [[gnu::noinline]] member& make_pool(std::size_t place) {
         pool_options const options{.events = options_.events, .graphs = options_.graphs};
         return pools_.make(place, source{chunks_, static_cast<unsigned>(place)}, options, growth_);
     }
 
     /// A block from one private pool. Null instead of a refusal.
     template <bool Throwing>
-    [[nodiscard]] static void* ask(private_pool& from, request const& r) {
+    [[nodiscard]] static void* ask(member& from, request const& r) {
         if constexpr (Throwing) { // platform errors are thrown, and not reported
             try {
                 return insist(from, r);
@@ -293,14 +305,15 @@ private:
                                    : from.try_allocate_sync(r.bytes, r.alignment);
         }
     }
-    [[nodiscard]] static void* insist(private_pool& from, request const& r) {
+    [[nodiscard]] static void* insist(member& from, request const& r) {
         return r.on != nullptr ? from.allocate(*r.on, r.bytes, r.alignment)
                                : from.allocate_sync(r.bytes, r.alignment);
     }
     template <bool Throwing>
     [[nodiscard]] void* get(request const& r) {
         if (r.bytes == 0) { return nullptr; }
-        private_pool& mine = pool_for(r.on);
+        member& mine = pool_for(r.on);
+        mine.collect();
         if (void* const p = ask<Throwing>(mine, r)) {
             if (chunks_.crowded()) { tidy(r); }
             return p;
@@ -320,11 +333,11 @@ private:
     /// What is tried when `mine` cannot grow: idle chunks of all go back, and another may have a
     /// block.
     template <bool Throwing>
-    [[nodiscard]] [[gnu::noinline]] void* get_elsewhere(private_pool& mine, request const& r) {
+    [[nodiscard]] [[gnu::noinline]] void* get_elsewhere(member& mine, request const& r) {
         if (r.bytes <= bins::largest && !captured(r)) {
             trim();
             void* p = ask<Throwing>(mine, r);
-            pools_.for_each([&](private_pool& each) {
+            for_each([&](member& each) {
                 if (p == nullptr && &each != &mine) { p = ask<Throwing>(each, r); }
             });
             if (p != nullptr) { return p; }
@@ -336,7 +349,7 @@ private:
         }
     }
     /// The last attempt: throws what the upstream throws, with the numbers of all private pools.
-    [[nodiscard]] void* must_get(private_pool& mine, request const& r) {
+    [[nodiscard]] void* must_get(member& mine, request const& r) {
         try {
             return insist(mine, r);
         } catch (out_of_memory& refused) {
@@ -351,7 +364,7 @@ private:
     [[gnu::noinline]] void tidy(request const& r) noexcept {
         try {
             if (captured(r)) { return; } // now is no time to ask how far streams are
-            pools_.for_each([](private_pool& each) { each.trim_ready(); });
+            for_each([](member& each) { each.trim_ready(); });
             chunks_.set_crowd();
         } catch (...) { report_error({.kind = mishap::platform_error}); }
     }
@@ -359,20 +372,17 @@ private:
         return r.on != nullptr && platform::capturing(*r.on);
     }
 
-    /// Gives back what is none of the caller's own private pool.
-    [[gnu::noinline]] void put_elsewhere(void* p, request const& r) noexcept {
+    /// Gives back what is none of the caller's own private pool, which was `tried`.
+    [[gnu::noinline]] void put_elsewhere(void* p, request const& r, member const* tried) noexcept {
         if (p == nullptr) { return; }
         unsigned const owner = chunks_.owner_of(p);
-        if (owner != chunk_map::nobody && give(*pools_.find(owner), p, r)) { return; }
+        member* const  its   = owner != chunk_map::nobody ? pools_.find(owner) : nullptr;
+        if (its != nullptr && its != tried) { return its->leave(r.on, p, r.bytes, r.alignment); }
         report_error({.kind = mishap::foreign_pointer, .pointer = p, .bytes = r.bytes});
-    }
-    [[nodiscard]] static bool give(private_pool& to, void* p, request const& r) noexcept {
-        return r.on != nullptr ? to.try_deallocate(*r.on, p, r.bytes, r.alignment)
-                               : to.try_deallocate_sync(p, r.bytes, r.alignment);
     }
 
     chunk_registry<Upstream>     chunks_;
-    private_pools<private_pool>  pools_;
+    private_pools<member>        pools_;
     stream_seats                 seats_; ///< where the key is the stream
     arena_options                options_;
     [[no_unique_address]] Growth growth_;

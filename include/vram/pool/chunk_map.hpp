@@ -6,46 +6,91 @@
 
 #include <vram/pool/heap_array.hpp> // heap_array
 
+#include <atomic>  // atomic
 #include <cstddef> // size_t
-#include <cstdint> // uintptr_t
+#include <cstdint> // uintptr_t, uint64_t
+#include <utility> // exchange
 
 namespace vram {
 
-/// Chunks in the order of their addresses, each with the number of its owner.
+/// Chunks in the order of their addresses, each with the number of its owner. Who only looks needs
+/// no lock: a version says whether what was read belongs together, and tables that were outgrown
+/// stay until the end, half of the memory at most (Boehm, Can seqlocks get along
+/// with programming language memory models?, 2012).
 ///
 /// Failure   `std::bad_alloc` from `reserve`, with nothing changed; nothing else fails
-/// Threads   one at a time
-/// Cost      `find`: the logarithm of the number of chunks; `insert` and `erase` move what lies
-///           behind
+/// Threads   `glance` any, at once, also while one thread does something else; the rest one at a
+///           time; moving while unshared
+/// Cost      `find` and `glance`: the logarithm of the number of chunks; `insert` and `erase` move
+///           what lies behind
 class chunk_map {
 public:
-    static constexpr unsigned nobody = ~0U;
+    static constexpr unsigned nobody  = ~0U;
+    static constexpr unsigned unclear = ~0U - 1; ///< it changed while it was looked at
+
+    chunk_map() = default;
+    chunk_map(chunk_map&& other) noexcept { *this = static_cast<chunk_map&&>(other); }
+    chunk_map& operator=(chunk_map&& other) noexcept {
+        if (this == &other) { return *this; }
+        drop();
+        now_.store(other.now_.exchange(nullptr));
+        size_.store(other.size_.exchange(0));
+        return *this;
+    }
+    ~chunk_map() { drop(); }
 
     /// Makes room for `more` further chunks.
-    void reserve(std::size_t more) { chunks_.reserve(chunks_.size() + more); }
+    void reserve(std::size_t more) {
+        std::size_t const count = size() + more;
+        table* const      old   = now_.load(std::memory_order_relaxed);
+        std::size_t const room  = old != nullptr ? old->cells.size() : 0;
+        if (count <= room) { return; }
+        auto* const fresh = new table{count < 2 * room ? 2 * room : count, old};
+        for (std::size_t i = 0; i < size(); ++i) { fresh->cells[i].set(old->cells[i].get()); }
+        now_.store(fresh, std::memory_order_release);
+    }
 
     /// Adds a chunk, which overlaps with none; room was made by `reserve`.
     void insert(void const* base, std::size_t bytes, unsigned owner) noexcept {
         auto const        first = reinterpret_cast<std::uintptr_t>(base);
         std::size_t const at    = behind(first);
-        chunks_.push();
-        for (std::size_t i = chunks_.size() - 1; i > at; --i) { chunks_[i] = chunks_[i - 1]; }
-        chunks_[at] = {first, first + bytes, owner};
+        change const      under_way{version_};
+        auto&             cells = now_.load(std::memory_order_relaxed)->cells;
+        for (std::size_t i = size(); i > at; --i) { cells[i].set(cells[i - 1].get()); }
+        cells[at].set({first, first + bytes, owner});
+        size_.store(size() + 1, std::memory_order_release);
     }
     /// Takes out the chunk at `base`, which is there.
     void erase(void const* base) noexcept {
         std::size_t const next = behind(reinterpret_cast<std::uintptr_t>(base));
-        for (std::size_t i = next; i < chunks_.size(); ++i) { chunks_[i - 1] = chunks_[i]; }
-        chunks_.pop();
+        change const      under_way{version_};
+        auto&             cells = now_.load(std::memory_order_relaxed)->cells;
+        for (std::size_t i = next; i < size(); ++i) { cells[i - 1].set(cells[i].get()); }
+        size_.store(size() - 1, std::memory_order_release);
     }
 
     /// Whose chunk `p` lies in, or `nobody`.
     [[nodiscard]] unsigned find(void const* p) const noexcept {
         auto const        address = reinterpret_cast<std::uintptr_t>(p);
         std::size_t const next    = behind(address);
-        return next != 0 && address < chunks_[next - 1].end ? chunks_[next - 1].owner : nobody;
+        if (next == 0) { return nobody; }
+        chunk const below = now_.load(std::memory_order_acquire)->cells[next - 1].get();
+        return address < below.end ? below.owner : nobody;
     }
-    [[nodiscard]] std::size_t size() const noexcept { return chunks_.size(); }
+    /// The same without a lock, or `unclear`. Who was handed memory of a chunk finds its owner.
+    [[nodiscard]] unsigned glance(void const* p) const noexcept {
+        for (int tries = 0; tries < 8; ++tries) {
+            std::uint64_t const before = version_.load(std::memory_order_acquire);
+            if (before % 2 != 0) { continue; }
+            unsigned const owner = find(p);
+            // All in there was read with `acquire`, so this is read after it.
+            if (version_.load(std::memory_order_relaxed) == before) { return owner; }
+        }
+        return unclear;
+    }
+    [[nodiscard]] std::size_t size() const noexcept {
+        return size_.load(std::memory_order_acquire);
+    }
 
 private:
     struct chunk {
@@ -53,19 +98,69 @@ private:
         std::uintptr_t end   = 0;
         unsigned       owner = nobody;
     };
+    struct cell {
+        cell() = default;
+        cell(cell&& other) noexcept { set(other.get()); }
+
+        [[nodiscard]] chunk get() const noexcept {
+            return {begin.load(std::memory_order_acquire), end.load(std::memory_order_acquire),
+                    owner.load(std::memory_order_acquire)};
+        }
+        /// Who sees any of it sees that a change is under way.
+        void set(chunk const& c) noexcept {
+            begin.store(c.begin, std::memory_order_release);
+            end.store(c.end, std::memory_order_release);
+            owner.store(c.owner, std::memory_order_release);
+        }
+
+        std::atomic<std::uintptr_t> begin{};
+        std::atomic<std::uintptr_t> end{};
+        std::atomic<unsigned>       owner{};
+    };
+    struct table {
+        table(std::size_t places, table* before) : older{before} {
+            cells.reserve(places);
+            while (cells.size() < places) { cells.push(); }
+        }
+
+        heap_array<cell> cells;
+        table*           older; ///< which somebody may still be looking at
+    };
+    /// The version is odd as long as something changes.
+    struct change {
+        std::atomic<std::uint64_t>& version;
+        std::uint64_t const         before;
+
+        explicit change(std::atomic<std::uint64_t>& v) noexcept
+            : version{v}, before{v.load(std::memory_order_relaxed)} {
+            version.store(before + 1, std::memory_order_relaxed);
+        }
+        change(change const&) = delete;
+        ~change() { version.store(before + 2, std::memory_order_release); }
+    };
 
     /// The first chunk that begins behind `address`.
     [[nodiscard]] std::size_t behind(std::uintptr_t address) const noexcept {
-        std::size_t low = 0, high = chunks_.size();
+        table const* const all = now_.load(std::memory_order_acquire);
+        if (all == nullptr) { return 0; }
+        std::size_t low = 0, high = size();
+        if (high > all->cells.size()) { high = all->cells.size(); } // of a larger table
         while (low != high) {
             std::size_t const middle = low + (high - low) / 2;
-            (chunks_[middle].begin <= address ? low : high) =
-                chunks_[middle].begin <= address ? middle + 1 : middle;
+            bool const below = all->cells[middle].begin.load(std::memory_order_acquire) <= address;
+            (below ? low : high) = below ? middle + 1 : middle;
         }
         return low;
     }
+    void drop() noexcept {
+        for (table* each = now_.exchange(nullptr); each != nullptr;) {
+            delete std::exchange(each, each->older);
+        }
+    }
 
-    heap_array<chunk> chunks_;
+    std::atomic<table*>        now_     = nullptr;
+    std::atomic<std::size_t>   size_    = 0;
+    std::atomic<std::uint64_t> version_ = 0;
 };
 
 } // namespace vram

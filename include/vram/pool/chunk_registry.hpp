@@ -97,8 +97,11 @@ public:
         hand_back(at, bytes, [&] { upstream_->deallocate(s, at, bytes, alignment); });
     }
 
-    /// Whose chunk `p` lies in, or `chunk_map::nobody`.
+    /// Whose chunk `p` lies in, or `chunk_map::nobody`. Cost: no lock, but where chunks come and go
+    /// meanwhile.
     [[nodiscard]] unsigned owner_of(void const* p) const {
+        unsigned const seen = chunks_.glance(p);
+        if (seen != chunk_map::unclear) { return seen; }
         auto const held = lock_.hold();
         return chunks_.find(p);
     }
@@ -200,13 +203,13 @@ private:
         }
     };
 
-    // What every call looks at, and what growth and strangers write to, on lines of their own.
+    // What every call looks at, and what growth writes to, on lines of their own.
     alignas(64) std::atomic<bool> crowded_ = false;
     Upstream*   upstream_;
     std::size_t max_size_;
     std::size_t least_;
+    chunk_map   chunks_;
     alignas(64) platform_lock<platform> lock_;
-    chunk_map     chunks_;
     std::size_t   reserved_  = 0;
     std::size_t   peak_      = 0; ///< of `reserved_`
     std::size_t   peak_live_ = 0; ///< as taken in; what is out is counted by the owners

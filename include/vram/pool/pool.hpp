@@ -153,9 +153,20 @@ public:
     }
     [[nodiscard]] bool try_deallocate_sync(void* p, std::size_t bytes,
                                            std::size_t alignment = default_alignment) noexcept {
-        auto         held = this->lock_.hold();
+        auto const   held = this->lock_.hold();
         block* const b    = heap_.live(p, bytes);
-        return put(b, p, bytes, alignment, nullptr, std::move(held));
+        return put(b, p, bytes, alignment, nullptr);
+    }
+    /// Takes back what `blocks.collect(take)` calls `take` with, and takes the lock once.
+    template <class Blocks>
+    void take_back(Blocks& blocks) noexcept {
+        auto const held = this->lock_.hold();
+        blocks.collect([&](auto const& n) {
+            block* const b = heap_.live(n.p, n.bytes);
+            if (n.in_use && heap_.give_quick(b, n.bytes, n.alignment, n.on)) { return; }
+            if (b == nullptr) { return refuse(n.p, n.bytes); }
+            take_in(b, n.p, n.bytes, n.alignment, n.in_use ? &n.on : nullptr);
+        });
     }
 
     /// Whether `p` lies in one of the chunks, handed out or not.
@@ -277,18 +288,20 @@ private:
         }
     }
     [[gnu::noinline]] bool put_on(stream s, block* b, void* p, std::size_t bytes,
-                                  std::size_t alignment, guard held) noexcept {
-        return put(b, p, bytes, alignment, &s, std::move(held));
+                                  std::size_t alignment, guard /* until it returns */) noexcept {
+        return put(b, p, bytes, alignment, &s);
     }
     /// Takes back what is out at `p`, the block `b`; null: nothing is, and the answer is false.
-    bool put(block* b, void* p, std::size_t bytes, std::size_t alignment, stream const* on,
-             guard held) noexcept {
-        if (b == nullptr) { return false; }
-        if (!heap_.give(b, bytes, alignment, on)) {
-            held.unlock();
-            report_error({.kind = mishap::wrong_size, .pointer = p, .bytes = bytes});
-        }
-        return true;
+    bool put(block* b, void* p, std::size_t bytes, std::size_t alignment,
+             stream const* on) noexcept {
+        if (b != nullptr) { take_in(b, p, bytes, alignment, on); }
+        return b != nullptr;
+    }
+    /// What is reported with the lock held is told when it is let go.
+    void take_in(block* b, void* p, std::size_t bytes, std::size_t alignment,
+                 stream const* on) noexcept {
+        if (heap_.give(b, bytes, alignment, on)) { return; }
+        report_error({.kind = mishap::wrong_size, .pointer = p, .bytes = bytes});
     }
     [[gnu::cold]] static void refuse(void* p, std::size_t bytes) noexcept {
         if (p == nullptr) { return; }

@@ -5,6 +5,7 @@
 /// `stream_clock` knows how far one stream has come with what was freed on it.
 
 #include <vram/base/error.hpp>        // report_error
+#include <vram/concepts/is_alias.hpp> // is_alias
 #include <vram/concepts/platform.hpp> // asks_streams
 #include <vram/pool/heap_array.hpp>   // heap_array
 #include <vram/pool/tag.hpp>          // tag
@@ -90,7 +91,7 @@ public:
     [[nodiscard]] bool cover(std::uint64_t epoch) {
         if (epoch < epoch_ || done(epoch)) { return true; }
         if (!still_named()) {
-            bool const died = alive_ && !alias();
+            bool const died = alive_ && !is_alias<Platform>(stream_);
             if (alive_ && !died && Platform::capturing(stream_)) { // a wait would end that
                 keeps_ = true;
                 return false;
@@ -212,14 +213,6 @@ public:
     [[nodiscard]] std::uint64_t waits() const noexcept { return waits_; }
 
 private:
-    /// A name such as "the default stream", which means another stream on another thread or device.
-    [[nodiscard]] bool alias() const {
-        if constexpr (requires { Platform::is_alias(stream_); }) {
-            return Platform::is_alias(stream_);
-        } else {
-            return stream_ == stream{};
-        }
-    }
     /// Whether the handle still means the stream that it was given for.
     [[nodiscard]] bool still_named() const noexcept {
         try {

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `returned_blocks` are what others have given back to a pool, until it takes them in.
+
+#include <vram/pool/heap_array.hpp>    // heap_array
+#include <vram/pool/platform_lock.hpp> // platform_lock
+
+#include <atomic>  // atomic
+#include <cstddef> // size_t
+#include <new>     // bad_alloc
+
+namespace vram {
+
+/// A short list with a lock of its own, so that who gives a block back to another's pool does not
+/// disturb its owner, who has the pool's lock for itself. (The idea is that of the remote lists of
+/// Leijen, Zorn and de Moura, mimalloc, 2019; these are beside the memory, which no host may touch,
+/// and so have an end.)
+///
+/// Failure   `leave` says no where there is no room, or no host memory for any
+/// Threads   any, at once
+/// Cost      `leave` and each of those taken out some ten instructions, and the lock; host memory
+///           for `most` of them once one is left
+template <class Platform>
+class returned_blocks {
+public:
+    using stream = typename Platform::stream;
+
+    static constexpr std::size_t most = 256;
+
+    struct note {
+        void*       p         = nullptr;
+        std::size_t bytes     = 0;
+        std::size_t alignment = 0;
+        bool        in_use    = false; ///< by a stream, this one
+        stream      on        = {};
+    };
+
+    /// Leaves a block here. False: there is no room.
+    [[nodiscard]] bool leave(note const& n) noexcept {
+        auto const held = lock_.hold();
+        if (notes_.size() == most) { return false; }
+        try {
+            notes_.reserve(most);
+        } catch (std::bad_alloc const&) { return false; }
+        notes_.push(n);
+        some_.store(true, std::memory_order_relaxed);
+        return true;
+    }
+    /// Whether there may be any. Cost: a load.
+    [[nodiscard]] bool any() const noexcept { return some_.load(std::memory_order_relaxed); }
+    /// Calls `take(note)` with each, the last one first, without the lock, and keeps none.
+    template <class Take>
+    void collect(Take const& take) noexcept {
+        note        some[batch];
+        std::size_t count = 0;
+        do {
+            count = take_out(some);
+            for (std::size_t i = 0; i < count; ++i) { take(some[i]); }
+        } while (count == batch);
+    }
+
+private:
+    static constexpr std::size_t batch = 32; ///< taken out with the lock held once
+
+    std::size_t take_out(note (&to)[batch]) noexcept {
+        auto const  held  = lock_.hold();
+        std::size_t count = 0;
+        while (count != batch && notes_.size() != 0) {
+            to[count++] = notes_[notes_.size() - 1];
+            notes_.pop();
+        }
+        if (notes_.size() == 0) { some_.store(false, std::memory_order_relaxed); }
+        return count;
+    }
+
+    platform_lock<Platform> lock_;
+    heap_array<note>        notes_;
+    std::atomic<bool>       some_ = false;
+};
+
+} // namespace vram

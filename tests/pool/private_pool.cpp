@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/pool/private_pool.hpp> // first: the header stands alone
+
+#include <vram/pool/exact_growth.hpp>
+#include <vram/pool/pool.hpp>
+#include <vram/sim/sim.hpp>
+
+#include "../doubles/bombing.hpp"
+#include "../doubles/mishaps.hpp"
+#include "../doubles/streams_at_work.hpp"
+
+#include <doctest/doctest.h>
+
+#include <vector>
+
+// Mutants that these tests kill, one line broken at a time: blocks that are left although when they
+// come back matters (private_pool::can_wait), a full list that is not collected
+// (private_pool::leave), blocks that are lost at the end (private_pool::~private_pool), blocks in
+// use that come back as if they were not (pool::take_back).
+
+using namespace vram;
+using namespace std::chrono_literals;
+
+template class vram::private_pool<pool<sim_resource>>;
+
+namespace {
+
+using own_pool = private_pool<pool<sim_resource, exact_growth>>;
+
+void leave(own_pool& mr, sim_stream_view s, void* p, std::size_t bytes) {
+    mr.leave(&s, p, bytes, default_alignment);
+}
+
+} // namespace
+
+TEST_CASE("private_pool: a block that is left is out until it is taken in, with one lock for all") {
+    sim_node         node;
+    sim_stream const s;
+    own_pool         mr{sim_resource{}};
+    void* const      p = mr.allocate(s, 1_MiB);
+    void* const      q = mr.allocate(s, 1_MiB);
+    leave(mr, s, p, 1_MiB);
+    mr.leave(nullptr, q, 1_MiB, default_alignment);
+    CHECK(mr.usage().live == 2_MiB);
+    mr.collect();
+    CHECK(mr.usage().live == 0);
+    CHECK(mr.usage().reserved == 2_MiB);
+    CHECK(mr.allocate(s, 1_MiB) == p);
+    mr.deallocate(s, p, 1_MiB);
+}
+
+TEST_CASE("private_pool: a block that is left is its stream's, or nobody's, as it came back") {
+    sim_node         node{{.on_report = sim_on_report::collect}};
+    sim_stream const a, b;
+    own_pool         mr{sim_resource{}};
+    void* const      p = mr.allocate(a, 1_MiB);
+    doubles::busy(b, p, 1_MiB, 5ms);
+    leave(mr, b, p, 1_MiB);
+    auto const before = node.now();
+    mr.collect();
+    CHECK(mr.usage().pending == 1_MiB);
+    CHECK(mr.usage().events == 0);
+    void* const q = mr.allocate(a, 1_MiB);
+    CHECK(q == p);
+    CHECK(mr.usage().waits == 1);     // its stream waits,
+    CHECK(node.now() - before < 1ms); // and nobody else
+    doubles::busy(a, q, 1_MiB);
+    a.synchronize();
+    mr.leave(nullptr, q, 1_MiB, default_alignment);
+    mr.collect();
+    CHECK(mr.usage().pending == 0);
+    void* const r = mr.allocate_sync(1_MiB);
+    CHECK(r == q);
+    CHECK(mr.usage().waits == 1);
+    mr.deallocate_sync(r, 1_MiB);
+    CHECK(node.reports().empty());
+}
+
+TEST_CASE("private_pool: what is left last of too many is taken in with all before it") {
+    constexpr std::size_t count = returned_blocks<sim_platform>::most + 1;
+    sim_node              node;
+    sim_stream const      s;
+    own_pool              mr{sim_resource{}};
+    std::vector<void*>    blocks(count);
+    for (void*& p : blocks) { p = mr.allocate(s, 1000); }
+    std::size_t const all = mr.usage().live;
+    for (std::size_t i = 0; i + 1 < count; ++i) { leave(mr, s, blocks[i], 1000); }
+    CHECK(mr.usage().live == all);
+    leave(mr, s, blocks[count - 1], 1000);
+    CHECK(mr.usage().live == 0);
+}
+
+TEST_CASE("private_pool: without host memory for the list a block comes back at once") {
+    sim_node         node;
+    sim_stream const s;
+    own_pool         mr{sim_resource{}};
+    void* const      p = mr.allocate(s, 1000);
+    {
+        doubles::bombing armed{1};
+        leave(mr, s, p, 1000);
+        CHECK(armed.defuse());
+    }
+    CHECK(mr.usage().live == 0);
+}
+
+TEST_CASE("private_pool: where it matters when a block comes back none is left") {
+    sim_node         node{{.on_report = sim_on_report::collect}};
+    sim_stream const s;
+    SUBCASE("with eager events each has its own at once") {
+        own_pool    mr{sim_resource{}, {.events = event_policy::eager}};
+        void* const p      = mr.allocate(s, 1_MiB);
+        auto const  before = mr.usage().events;
+        leave(mr, s, p, 1_MiB);
+        CHECK(mr.usage().events == before + 1);
+        CHECK(mr.usage().live == 0);
+    }
+    SUBCASE("with graphs it matters whether the stream is being captured") {
+        own_pool    mr{sim_resource{}, {.graphs = true}};
+        void* const p = mr.allocate(s, 1_MiB);
+        leave(mr, s, p, 1_MiB);
+        CHECK(mr.usage().live == 0);
+    }
+    SUBCASE("a default stream means another on another thread") {
+        own_pool    mr{sim_resource{}};
+        void* const p = mr.allocate(s, 1_MiB);
+        leave(mr, {}, p, 1_MiB);
+        CHECK(mr.usage().live == 0);
+    }
+    CHECK(node.reports().empty());
+}
+
+TEST_CASE("private_pool: what should not have been left is reported when it is taken in") {
+    sim_node               node;
+    doubles::mishaps const told;
+    sim_stream const       s;
+    {
+        own_pool    mr{sim_resource{}};
+        void* const p       = mr.allocate(s, 1000);
+        int         foreign = 0;
+        leave(mr, s, &foreign, 4);
+        mr.collect();
+        CHECK(told.count(mishap::foreign_pointer) == 1);
+        CHECK(told.pointer() == &foreign);
+        leave(mr, s, p, 900);
+        mr.leave(nullptr, p, 1001, default_alignment);
+        mr.collect();
+        CHECK(told.count(mishap::wrong_size) == 2);
+        CHECK(mr.usage().live != 0);
+        leave(mr, s, p, 1000);
+        mr.leave(nullptr, p, 1000, default_alignment);
+        mr.collect();
+        CHECK(told.count(mishap::foreign_pointer) == 2); // once it comes back, once it is not out
+        CHECK(mr.usage().live == 0);
+        leave(mr, {}, &foreign, 4); // and at once where none are left
+        CHECK(told.count(mishap::foreign_pointer) == 3);
+        CHECK(told.under_a_lock() == 0);
+    }
+    CHECK(told.count() == 5);
+}
+
+TEST_CASE("private_pool: what is left when it ends is no leak") {
+    sim_node               node{{.on_report = sim_on_report::collect}};
+    doubles::mishaps const told;
+    sim_stream const       s;
+    {
+        own_pool mr{sim_resource{}};
+        leave(mr, s, mr.allocate(s, 1000), 1000);
+    }
+    CHECK(told.count() == 0);
+    CHECK(node.reports().empty());
+}

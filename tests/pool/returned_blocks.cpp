@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/pool/returned_blocks.hpp> // first: the header stands alone
+
+#include <vram/base/worker.hpp>
+#include <vram/sim/sim.hpp>
+#include <vram/source/host_platform.hpp>
+
+#include "../doubles/bombing.hpp"
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <set>
+#include <vector>
+
+using namespace vram;
+
+template class vram::returned_blocks<host_platform>;
+template class vram::returned_blocks<sim_platform>;
+
+namespace {
+
+using left_blocks = returned_blocks<host_platform>;
+
+left_blocks::note note_of(std::size_t n) { return {.p = nullptr, .bytes = n, .alignment = 256}; }
+
+std::vector<std::size_t> all_of(left_blocks& from) {
+    std::vector<std::size_t> bytes;
+    from.collect([&](left_blocks::note const& n) { bytes.push_back(n.bytes); });
+    return bytes;
+}
+
+} // namespace
+
+TEST_CASE("returned_blocks: what is left comes out once, as it was left, the last one first") {
+    left_blocks mr;
+    CHECK_FALSE(mr.any());
+    CHECK(all_of(mr).empty());
+    int place = 0;
+    CHECK(mr.leave({&place, 4, 512, true, {}}));
+    CHECK(mr.any());
+    mr.collect([&](left_blocks::note const& n) {
+        CHECK(n.p == &place);
+        CHECK(n.bytes == 4);
+        CHECK(n.alignment == 512);
+        CHECK(n.in_use);
+    });
+    CHECK_FALSE(mr.any());
+    for (std::size_t const count : {31u, 32u, 33u, 64u, 100u}) { // about what is taken at a time
+        for (std::size_t i = 0; i < count; ++i) { CHECK(mr.leave(note_of(i))); }
+        std::vector<std::size_t> const found = all_of(mr);
+        REQUIRE(found.size() == count);
+        for (std::size_t i = 0; i < count; ++i) { CHECK(found[i] == count - 1 - i); }
+        CHECK_FALSE(mr.any());
+    }
+}
+
+TEST_CASE("returned_blocks: there is room for so many, and with no host memory for none") {
+    left_blocks mr;
+    {
+        doubles::bombing armed{1};
+        bool const       left = mr.leave(note_of(0));
+        CHECK(armed.defuse());
+        CHECK_FALSE(left);
+    }
+    CHECK_FALSE(mr.any());
+    CHECK(mr.leave(note_of(0)));
+    auto const before = doubles::host_allocations();
+    bool       all    = true;
+    for (std::size_t i = 1; i < left_blocks::most; ++i) { all = all && mr.leave(note_of(i)); }
+    CHECK(doubles::host_allocations() == before);
+    CHECK(all);
+    CHECK_FALSE(mr.leave(note_of(0)));
+    CHECK(all_of(mr).size() == left_blocks::most);
+    CHECK(mr.leave(note_of(0)));
+}
+
+TEST_CASE("returned_blocks: threads that leave and threads that collect lose and double nothing") {
+    constexpr std::size_t count = 20'000;
+    left_blocks           mr;
+    std::set<std::size_t> found[2];
+    {
+        std::atomic<int> leaving{2};
+        auto const       leave = [&](std::size_t first) {
+            return [&, first] {
+                for (std::size_t i = first; i < count; i += 2) {
+                    while (!mr.leave(note_of(i))) {}
+                }
+                --leaving;
+            };
+        };
+        auto const collect = [&](std::set<std::size_t>& into) {
+            return [&] {
+                for (bool last = false; !last;) {
+                    last = leaving == 0;
+                    mr.collect([&](left_blocks::note const& n) { into.insert(n.bytes); });
+                }
+            };
+        };
+        worker const a{0, leave(0)}, b{0, leave(1)};
+        worker const c{0, collect(found[0])}, d{0, collect(found[1])};
+    }
+    CHECK(found[0].size() + found[1].size() == count); // none twice
+    found[0].merge(found[1]);
+    CHECK(found[0].size() == count);
+}
