@@ -883,7 +883,7 @@ TEST_CASE("a pool of pages finds at once what has memory, though it was cut from
     mr.deallocate_sync(second, several); // one block now, and the first half has no memory
     void* const filled = mr.allocate(s, several);
     CHECK(filled == first);
-    CHECK(mr.try_reuse(s, several) == second);
+    CHECK(mr.try_quick(s, several) == second);
     mr.deallocate(s, filled, several);
     mr.deallocate(s, second, several);
     mr.deallocate_sync(last, several);

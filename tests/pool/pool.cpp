@@ -11,7 +11,9 @@
 #include <vram/sim/sim.hpp>
 #include <vram/source/region_resource.hpp>
 
+#include "../doubles/bombing.hpp"
 #include "../doubles/minimal_resource.hpp"
+#include "../doubles/streams_at_work.hpp"
 #include "../laws/captures_go_on.hpp"
 #include "../laws/every_interleaving.hpp"
 #include "../laws/platform_faults.hpp"
@@ -35,6 +37,7 @@ using namespace std::chrono_literals;
 template class vram::pool<doubles::archetype<>>;
 template class vram::pool<doubles::minimal_resource<>>;
 template class vram::pool<sim_resource>;
+template class vram::pool<pool<sim_resource>, device_share_growth>;
 template class vram::pool<stream_ordered<sim_resource>, exact_growth>;
 template class vram::pool<sim_async_resource, device_share_growth>;
 template class vram::pool<doubles::archetype<sim_platform>, fixed_growth>;
@@ -1168,13 +1171,121 @@ TEST_CASE("a pool gives what it has at once, or nothing, when it is asked to reu
     sim_node                           node;
     sim_stream const                   s;
     pool<stream_ordered<sim_resource>> mr;
-    CHECK(mr.try_reuse(s, 4096) == nullptr);
+    CHECK(mr.try_quick(s, 4096) == nullptr);
     CHECK(mr.usage().upstream == 0);
     void* const p = mr.allocate(s, 4096);
     mr.deallocate(s, p, 4096);
-    CHECK(mr.try_reuse(s, 4096) == p);
+    CHECK(mr.try_quick(s, 4096) == p);
     CHECK(mr.usage().live == 4096);
     mr.deallocate(s, p, 4096);
+}
+
+TEST_CASE("a pool says whether a stream could have memory without a wait, and finds it aligned") {
+    sim_node    node{{.on_report = sim_on_report::collect}};
+    sim_stream  a, b;
+    pool        mr{sim_resource{}, {.initial_size = 8_MiB}};
+    void* const p = mr.try_reuse(a, 4_MiB, 2_MiB);
+    CHECK(reinterpret_cast<std::uintptr_t>(p) % 2_MiB == 0);
+    void* const q = mr.try_reuse(a, 2_MiB);
+    doubles::busy(a, p, 4_MiB, 5ms);
+    mr.deallocate(a, p, 4_MiB, 2_MiB);
+    CHECK(mr.try_reuse(b, 4_MiB) == nullptr); // which would wait
+    CHECK(mr.try_reuse(a, 0) == nullptr);
+    CHECK(mr.try_reuse(a, unsatisfiable) == nullptr);
+    CHECK(mr.try_reuse(a, 256, 3) == nullptr);
+    CHECK(mr.usage().waits == 0);
+    CHECK(mr.usage().live == 2_MiB);
+    a.synchronize();
+    void* const r = mr.try_reuse(b, 4_MiB); // the stream was asked
+    CHECK(r != nullptr);
+    CHECK(mr.usage().waits == 0);
+    mr.deallocate(b, r, 4_MiB);
+    mr.deallocate(a, q, 2_MiB);
+    CHECK(node.reports().empty());
+}
+
+TEST_CASE("a pool over a pool takes what that has at once before a stream waits") {
+    sim_node   node{{.on_report = sim_on_report::collect}};
+    sim_stream a, b, c;
+    pool<pool<stream_ordered<sim_resource>>, exact_growth> mr{
+        pool{stream_ordered{sim_resource{}}, {.initial_size = 4_MiB, .max_size = 4_MiB}}};
+    void* const p = mr.allocate(a, 1_MiB);
+    doubles::busy(a, p, 1_MiB, 5ms);
+    mr.deallocate(a, p, 1_MiB);
+    void* const q = mr.allocate(b, 1_MiB);
+    CHECK(q != p);
+    CHECK(mr.usage().reserved == 2_MiB);
+    CHECK(mr.usage().waits + mr.upstream().usage().waits == 0);
+    CHECK(mr.usage().events == 1); // that it was asked by
+    CHECK(mr.upstream().usage().events == 0);
+    doubles::busy(b, q, 1_MiB);
+    void* const rest = mr.upstream().allocate(b, 2_MiB);
+    void* const r    = mr.allocate(c, 1_MiB); // nothing is left beneath
+    CHECK(r == p);
+    CHECK(mr.usage().waits == 1);
+    doubles::busy(c, r, 1_MiB);
+    mr.deallocate(c, r, 1_MiB);
+    mr.deallocate(b, q, 1_MiB);
+    mr.upstream().deallocate(b, rest, 2_MiB);
+    CHECK(mr.trim() == 4_MiB);
+    CHECK(node.reports().empty());
+}
+
+TEST_CASE("a pool over a pool keeps to its limit: a stream waits then, and so does the host") {
+    sim_node                               node{{.on_report = sim_on_report::collect}};
+    sim_stream                             a, b;
+    pool<pool<sim_resource>, exact_growth> mr{pool{sim_resource{}, {.initial_size = 4_MiB}},
+                                              {.max_size = 1_MiB}};
+    void* const                            p = mr.allocate(a, 1_MiB);
+    doubles::busy(a, p, 1_MiB, 5ms);
+    mr.deallocate(a, p, 1_MiB);
+    void* const q = mr.allocate(b, 1_MiB);
+    CHECK(q == p);
+    CHECK(mr.usage().waits == 1);
+    CHECK(mr.upstream().usage().allocations == 1);
+    doubles::busy(b, q, 1_MiB, 5ms);
+    mr.deallocate(b, q, 1_MiB);
+    auto const  before = node.now();
+    void* const r      = mr.allocate_sync(1_MiB);
+    CHECK(r == p);
+    CHECK(node.now() - before >= 9ms);
+    mr.deallocate_sync(r, 1_MiB);
+    CHECK(node.reports().empty());
+}
+
+TEST_CASE("a pool over a pool has what streams are done with before it takes more") {
+    sim_node                               node{{.on_report = sim_on_report::collect}};
+    sim_stream                             a, b;
+    pool<pool<sim_resource>, exact_growth> mr{pool{sim_resource{}, {.initial_size = 4_MiB}}};
+    void* const                            p = mr.allocate(a, 1_MiB);
+    doubles::busy(a, p, 1_MiB, 5ms);
+    mr.deallocate(a, p, 1_MiB);
+    a.synchronize();
+    void* const q = mr.allocate(b, 1_MiB);
+    CHECK(q == p);
+    CHECK(mr.usage().waits == 0);
+    mr.deallocate(b, q, 1_MiB);
+    CHECK(node.reports().empty());
+}
+
+TEST_CASE(
+    "a pool over a pool loses nothing where there is no host memory for what it has at once") {
+    for (std::uint64_t n = 1;; ++n) {
+        sim_node                               node;
+        sim_stream                             a, b;
+        pool<pool<sim_resource>, exact_growth> mr{pool{sim_resource{}, {.initial_size = 4_MiB}}};
+        void* const                            p = mr.allocate(a, 1_MiB);
+        doubles::busy(a, p, 1_MiB, 5ms);
+        mr.deallocate(a, p, 1_MiB);
+        doubles::bombing armed{n};
+        void* const      q   = mr.try_allocate(b, 1_MiB);
+        bool const       hit = armed.defuse();
+        if (q != nullptr) { mr.deallocate(b, q, 1_MiB); }
+        CHECK(mr.usage().live == 0);
+        CHECK(mr.upstream().usage().live == mr.usage().reserved);
+        if (!hit) { break; }
+        REQUIRE(n < 100);
+    }
 }
 
 TEST_CASE("a pool that is asked, and may refuse, reuses what rests as one that must not refuse") {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <vram/pool/registered_source.hpp> // first: the header stands alone
 
+#include <vram/pool/pool.hpp>
+
 #include "../doubles/archetype.hpp"
 #include "../doubles/bombing.hpp"
 #include "../doubles/minimal_resource.hpp"
@@ -26,6 +28,8 @@ static_assert(fallible_resource<registered_source<whole>>);
 static_assert(!resource<registered_source<plain>> && !fallible_resource<registered_source<plain>>);
 static_assert(!trimmable_resource<registered_source<whole>>); // for whoever has all of it
 static_assert(!retiring_resource<registered_source<whole>>);
+static_assert(!reusing_resource<registered_source<whole>>); // as its upstream is
+static_assert(reusing_resource<registered_source<pool<whole>>>);
 static_assert(std::is_trivially_copyable_v<registered_source<whole>>);
 static_assert(std::is_same_v<registered_source<whole>::properties, whole::properties>);
 
@@ -63,4 +67,20 @@ TEST_CASE("registered_source: what it takes is written down as its owner's") {
         none = second.try_allocate_sync(1);
     }
     CHECK(none == nullptr);
+}
+
+TEST_CASE("registered_source: what the upstream has at once is its owner's as well, and no more") {
+    pool<whole>       up{whole{}, {.initial_size = 1_MiB}};
+    chunk_registry    all{up, 100'000, unsatisfiable};
+    registered_source mr{all, 7};
+    CHECK(mr.try_reuse({}, 0) == nullptr);
+    CHECK(mr.try_reuse({}, 2_MiB) == nullptr);
+    CHECK(mr.try_reuse({}, 200'000) == nullptr); // though the upstream has that
+    void* const p = mr.try_reuse({}, 60'000);
+    CHECK(all.owner_of(p) == 7);
+    CHECK(all.reserved() == 60'000);
+    CHECK(mr.try_reuse({}, 60'000) == nullptr);
+    CHECK(up.usage().live == align(60'000, 256));
+    mr.deallocate({}, p, 60'000);
+    CHECK(all.reserved() == 0);
 }

@@ -6,6 +6,7 @@
 #include <vram/pool/pool.hpp>
 #include <vram/sim/sim.hpp>
 
+#include "../doubles/bombing.hpp"
 #include "../doubles/contracts_throw.hpp"
 #include "../doubles/interrupted_platform.hpp"
 #include "../doubles/minimal_resource.hpp"
@@ -174,6 +175,53 @@ TEST_CASE("slab: memory that another still uses is waited for before more is tak
     mr.deallocate_sync(r, 8_MiB);
     CHECK(mr.usage().pending == 0);
     CHECK(node.reports().empty());
+}
+
+TEST_CASE("slab: over a pool takes what that has at once before a stream waits") {
+    sim_node   node{{.on_report = sim_on_report::collect}};
+    sim_stream a, b, c;
+    slab       mr{pool{sim_resource{}, {.initial_size = 12_MiB, .max_size = 12_MiB}}, 1_MiB};
+    std::vector<void*> blocks;
+    for (int i = 0; i < 8; ++i) {
+        blocks.push_back(mr.allocate(a, 1_MiB));
+        busy(a, blocks.back(), 1_MiB, 5ms);
+    }
+    std::size_t const held = mr.usage().reserved;
+    for (void* const p : blocks) { mr.deallocate(a, p, 1_MiB); }
+    void* const q = mr.allocate(b, 1_MiB);
+    CHECK(mr.usage().reserved > held);
+    CHECK(mr.usage().waits + mr.upstream().usage().waits == 0);
+    CHECK(mr.usage().events + mr.upstream().usage().events == 0);
+    busy(b, q, 1_MiB);
+    std::vector<void*> rest; // of what is beneath
+    while (void* const p = mr.upstream().try_reuse(b, 1_MiB)) { rest.push_back(p); }
+    void* const r = mr.allocate(c, 1_MiB);
+    CHECK(mr.usage().waits == 1);
+    busy(c, r, 1_MiB);
+    mr.deallocate(c, r, 1_MiB);
+    mr.deallocate(b, q, 1_MiB);
+    for (void* const p : rest) { mr.upstream().deallocate(b, p, 1_MiB); }
+    CHECK(mr.trim() == 12_MiB);
+    CHECK(node.reports().empty());
+}
+
+TEST_CASE("slab: over a pool loses nothing where there is no host memory for what that has") {
+    for (std::uint64_t n = 1;; ++n) {
+        sim_node    node;
+        sim_stream  a, b;
+        slab        mr{pool{sim_resource{}, {.initial_size = 12_MiB}}, 1_MiB};
+        void* const p = mr.allocate(a, 1_MiB);
+        busy(a, p, 1_MiB, 5ms);
+        mr.deallocate(a, p, 1_MiB);
+        doubles::bombing armed{n};
+        void* const      q   = mr.try_allocate(b, 1_MiB);
+        bool const       hit = armed.defuse();
+        if (q != nullptr) { mr.deallocate(b, q, 1_MiB); }
+        CHECK(mr.usage().live == 0);
+        CHECK(mr.upstream().usage().live == mr.usage().reserved);
+        if (!hit) { break; }
+        REQUIRE(n < 100);
+    }
 }
 
 TEST_CASE("slab: a stream that is retired may end, and one that ends without it is reported") {

@@ -61,6 +61,13 @@ concept retiring_resource = requires(R& r, typename R::platform::stream s) { r.r
 template <class R>
 concept forgetting_resource = requires(R& r) { r.forget_captures(); };
 
+/// Whether it holds memory that a stream may have at once, it knows without asking anybody:
+/// `try_reuse` is an `allocate` out of that, or null, and nothing was done.
+template <class R>
+concept reusing_resource = requires(R& r, typename R::platform::stream s, std::size_t n) {
+    { r.try_reuse(s, n, n) } -> std::same_as<void*>;
+};
+
 /// Every power of `R` as a constant, for parts that choose by them and for tests that nothing was
 /// lost.
 template <class R>

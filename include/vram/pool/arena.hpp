@@ -107,7 +107,7 @@ public:
     [[nodiscard]] void* allocate(stream s, std::size_t bytes,
                                  std::size_t alignment = default_alignment) {
         if (member* const mine = pools_.find(place_of(s))) [[likely]] {
-            if (void* const p = mine->try_reuse(s, bytes, alignment)) [[likely]] { return p; }
+            if (void* const p = mine->try_quick(s, bytes, alignment)) [[likely]] { return p; }
         }
         return get<true>({&s, bytes, alignment});
     }

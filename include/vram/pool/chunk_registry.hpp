@@ -7,6 +7,7 @@
 #include <vram/base/align.hpp>         // saturating_add
 #include <vram/base/memory_usage.hpp>  // memory_usage
 #include <vram/base/out_of_memory.hpp> // out_of_memory
+#include <vram/concepts/powers.hpp>    // resource, reusing_resource
 #include <vram/pool/ask_upstream.hpp>  // ask_upstream
 #include <vram/pool/chunk_map.hpp>     // chunk_map
 #include <vram/pool/platform_lock.hpp> // platform_lock
@@ -83,6 +84,17 @@ public:
             return nullptr;
         }
         void* const at = ask_upstream<Throwing>(*upstream_, on, bytes, alignment);
+        if (at != nullptr) { mine.keep(at, owner); }
+        return at;
+    }
+    /// The same out of what the upstream has for a stream at once. Null where it has none, and where
+    /// the limit refuses it.
+    [[nodiscard]] void* take_at_once(unsigned owner, stream s, std::size_t bytes,
+                                     std::size_t alignment)
+        requires reusing_resource<Upstream>
+    {
+        claim       mine{*this, bytes};
+        void* const at = mine.granted ? upstream_->try_reuse(s, bytes, alignment) : nullptr;
         if (at != nullptr) { mine.keep(at, owner); }
         return at;
     }

@@ -89,25 +89,17 @@ protected:
         claim mine{*this, size};
         if (!mine.granted) { return nullptr; }
         void* const at = ask_upstream<Throwing>(this->upstream_, order, size, alignment);
-        if (at == nullptr) { return nullptr; }
-        auto held = lock_.hold();
-        ++figures_.upstream;
-        try {
-            void* const made = adopt(at);
-            mine.keep();
-            return made;
-        } catch (...) {
-            ++figures_.upstream;
-            held.unlock();
-            if constexpr (resource<Upstream>) { // as it came, and nobody waits
-                if (order != nullptr) {
-                    this->upstream_.deallocate(*order, at, size, alignment);
-                    throw;
-                }
-            }
-            this->upstream_.deallocate_sync(at, size, alignment);
-            throw;
-        }
+        return at != nullptr ? take_over(mine, at, alignment, order, adopt) : nullptr;
+    }
+    /// The same out of what the upstream has for a stream at once; null where it has none.
+    template <class Adopt>
+    void* grow_at_once(std::size_t size, std::size_t alignment, stream s, Adopt adopt)
+        requires reusing_resource<Upstream>
+    {
+        claim mine{*this, size};
+        if (!mine.granted) { return nullptr; }
+        void* const at = this->upstream_.try_reuse(s, size, alignment);
+        return at != nullptr ? take_over(mine, at, alignment, &s, adopt) : nullptr;
     }
     /// Bytes within the limit that are neither held nor on their way.
     [[nodiscard]] std::size_t room() const {
@@ -214,6 +206,29 @@ protected:
     memory_usage figures_;
 
 private:
+    /// What `adopt` makes of a chunk that has come; where it throws, the chunk goes back.
+    template <class Adopt>
+    void* take_over(claim& mine, void* at, std::size_t alignment, stream const* order,
+                    Adopt& adopt) {
+        auto held = lock_.hold();
+        ++figures_.upstream;
+        try {
+            void* const made = adopt(at);
+            mine.keep();
+            return made;
+        } catch (...) {
+            ++figures_.upstream;
+            held.unlock();
+            if constexpr (resource<Upstream>) { // as it came, and nobody waits
+                if (order != nullptr) {
+                    this->upstream_.deallocate(*order, at, mine.bytes, alignment);
+                    throw;
+                }
+            }
+            this->upstream_.deallocate_sync(at, mine.bytes, alignment);
+            throw;
+        }
+    }
     /// `room`, with the lock held.
     [[nodiscard]] std::size_t left() const noexcept {
         std::size_t const out = figures_.reserved + under_way_;

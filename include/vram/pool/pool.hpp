@@ -106,11 +106,20 @@ public:
         return get_on<true>(s, bytes, alignment);
     }
     /// The same where memory that is held is found at once; else null, and nothing was done.
-    [[nodiscard]] void* try_reuse(stream s, std::size_t bytes,
+    [[nodiscard]] void* try_quick(stream s, std::size_t bytes,
                                   std::size_t alignment = default_alignment) {
         auto const   held = this->lock_.hold();
         block* const b    = heap_.take_quick(s, bytes, alignment);
         return b != nullptr ? b->pointer() : nullptr;
+    }
+    /// The same with a search: where no stream must wait for memory that is held; else null.
+    [[nodiscard]] void* try_reuse(stream s, std::size_t bytes,
+                                  std::size_t alignment = default_alignment) {
+        request const r{.asked = bytes, .alignment = alignment, .on = &s};
+        if (bytes == 0 || !r.possible() || !valid_alignment(alignment)) { return nullptr; }
+        auto held      = this->lock_.hold();
+        bool must_wait = false;
+        return heap_.take(r, held, false, &must_wait);
     }
     /// Memory that anybody may use at once: where it is still in use, the host waits.
     [[nodiscard]] void* allocate_sync(std::size_t bytes,
@@ -275,7 +284,7 @@ private:
     template <bool Throwing>
     void* get(request const& r, guard held) {
         if (r.asked != 0 && r.possible() && valid_alignment(r.alignment)) {
-            if (void* const p = heap_.take(r, held, false)) { return p; }
+            if (void* const p = take(r, held)) { return p; }
             if (void* const p = make_room(r, held)) { return p; }
         }
         if (held.owns_lock()) { held.unlock(); }
@@ -308,6 +317,22 @@ private:
         report_error({.kind = mishap::foreign_pointer, .pointer = p, .bytes = bytes});
     }
 
+    /// A block of what is held. Before a stream waits for one, what the upstream has at once is a
+    /// chunk.
+    void* take(request const& r, guard& held) {
+        if constexpr (reusing_resource<Upstream>) {
+            bool must_wait = false;
+            if (r.on != nullptr) {
+                void* const p = heap_.take(r, held, false, &must_wait);
+                if (p != nullptr || !must_wait) { return p; }
+                held.unlock();
+                void* const beneath = this->chunk_at_once(r);
+                held.lock();
+                if (beneath != nullptr) { return beneath; }
+            }
+        }
+        return heap_.take(r, held, false);
+    }
     /// What is tried, in this order, before the answer is no: asking the streams how far they are,
     /// a hole between large blocks, growing, giving idle chunks back and growing, waiting for
     /// everything that was freed.

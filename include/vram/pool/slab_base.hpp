@@ -117,6 +117,7 @@ protected:
         std::size_t count = 0;
         {
             auto held = this->lock_.hold();
+            if (void* const p = take_unwaited(heap, r, held)) { return p; }
             if (void* const p = take(heap, r, held)) { return p; }
             count = heap.wanted();
         }
@@ -240,6 +241,30 @@ private:
     void* take(slab_heap& heap, request const& r, guard& held) {
         note* const n = streams_.take(heap, r.on, held);
         return n != nullptr ? hand_out(heap, n, r) : nullptr;
+    }
+    /// Before a stream waits for a block, what the upstream has at once is a chunk.
+    void* take_unwaited(slab_heap& heap, request const& r, guard& held) {
+        if constexpr (reusing_resource<Upstream>) {
+            bool        must_wait = false;
+            note* const n = r.on != nullptr ? streams_.take(heap, r.on, held, &must_wait) : nullptr;
+            if (n != nullptr) { return hand_out(heap, n, r); }
+            if (!must_wait) { return nullptr; }
+            std::size_t const most = heap.wanted();
+            held.unlock();
+            void* p = grow_at_once_by(heap, most, r);
+            if (p == nullptr && most > 1) { p = grow_at_once_by(heap, 1, r); }
+            held.lock();
+            return p;
+        }
+        return nullptr;
+    }
+    void* grow_at_once_by(slab_heap& heap, std::size_t count, request const& r)
+        requires reusing_resource<Upstream>
+    {
+        std::size_t const size = count * heap.stride();
+        return this->grow_at_once(size, heap.alignment(), *r.on, [&](void* at) {
+            return hand_out(heap, streams_.add(heap, at, size, r.on, r.on), r);
+        });
     }
     void* hand_out(slab_heap& heap, note* n, request const& r) noexcept {
         n->asked = r.asked;

@@ -102,13 +102,15 @@ public:
         }
         return true;
     }
-    /// A block out of what is held, or null. `all`: look at every free block.
-    void* take(request const& r, guard& held, bool all) {
-        return take_from(heaps_.of(r.bytes), r, held, all);
+    /// A block out of what is held, or null. `all`: look at every free block. `must_wait` (null: of
+    /// no interest): where it would take a wait, also once streams were asked, it says so, and there
+    /// is none. False at first.
+    void* take(request const& r, guard& held, bool all, bool* must_wait = nullptr) {
+        return take_from(heaps_.of(r.bytes), r, held, all, must_wait);
     }
     /// The same, when there is none and no more memory: among those of other sizes.
     void* take_elsewhere(request const& r, guard& held) {
-        return take_from(heaps_.other_than(heaps_.of(r.bytes)), r, held, true);
+        return take_from(heaps_.other_than(heaps_.of(r.bytes)), r, held, true, nullptr);
     }
 
     /// A small block out of a free one among the large that is too small for any of those, which
@@ -322,7 +324,7 @@ protected:
     [[nodiscard]] auto settled() const noexcept {
         return [this](tag const& t) { return clocks_.settled(t); };
     }
-    void* take_from(block_heap& heap, request const& r, guard& held, bool all) {
+    void* take_from(block_heap& heap, request const& r, guard& held, bool all, bool* must_wait) {
         clock* const mine     = r.on != nullptr ? &clocks_.of(*r.on) : nullptr;
         bool         captured = mine != nullptr && graphs_ && Platform::capturing(*r.on);
         if (heap.was_strewn() && clocks_.several()) { put_together(r); }
@@ -347,6 +349,12 @@ protected:
             if (mine != nullptr && !captured && Platform::capturing(*r.on)) {
                 captured = true; // it can wait for nobody now
                 continue;
+            }
+            if (must_wait != nullptr) {
+                if (!std::exchange(*must_wait, true) && ask_about(*place.where, *r.on)) {
+                    continue;
+                }
+                return nullptr;
             }
             if (block* const b = ordered(r, place, mine, held)) { return b->pointer(); }
             heap.reserve(); // while the lock was open others went on

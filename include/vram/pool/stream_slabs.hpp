@@ -44,7 +44,9 @@ public:
     }
 
     /// A block out of what `heap` holds, for the stream `on` (null: for anybody, at once), or null.
-    [[nodiscard]] note* take(slab_heap& heap, stream const* on, guard& held) {
+    /// `must_wait` (null: of no interest): where it would take a wait it says so, and there is none.
+    [[nodiscard]] note* take(slab_heap& heap, stream const* on, guard& held,
+                             bool* must_wait = nullptr) {
         clock* const mine     = on != nullptr ? &clocks_.of(*on) : nullptr;
         bool const   captured = mine != nullptr && graphs_ && Platform::capturing(*on);
         if (mine != nullptr) {
@@ -53,7 +55,8 @@ public:
             if (n != nullptr) { return n; }
         }
         if (note* const n = heap.take_clean()) { return n; }
-        return heap.blocks_free() != 0 ? take_anothers(heap, on, mine, captured, held) : nullptr;
+        if (heap.blocks_free() == 0) { return nullptr; }
+        return take_anothers(heap, on, mine, captured, held, must_wait);
     }
 
     /// Takes a block back, which `on` may still be using; null: nobody is. False: it stays out, for
@@ -182,8 +185,8 @@ private:
 
     /// A block that another stream gave back: one that is done with, or waited for already, and
     /// else one that must be waited for.
-    note* take_anothers(slab_heap& heap, stream const* on, clock* mine, bool captured,
-                        guard& held) {
+    note* take_anothers(slab_heap& heap, stream const* on, clock* mine, bool captured, guard& held,
+                        bool* must_wait) {
         clocks_.look_again();
         std::size_t held_up = 0; // streams before it cannot be waited for
         for (bool asked = false;;) {
@@ -207,6 +210,10 @@ private:
                 settle(heap);
                 if (note* const n = heap.take_clean()) { return n; }
                 continue;
+            }
+            if (must_wait != nullptr) {
+                *must_wait = true;
+                return nullptr;
             }
             std::size_t const slot = dear->slot;
             if (note* const n = ordered(heap, dear, mine, held)) { return n; }
