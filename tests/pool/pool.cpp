@@ -1253,6 +1253,23 @@ TEST_CASE("a pool over a pool keeps to its limit: a stream waits then, and so do
     CHECK(node.reports().empty());
 }
 
+TEST_CASE("a pool over a pool takes as much at once as its policy wants, or else what is needed") {
+    sim_node                               node{{.on_report = sim_on_report::collect}};
+    sim_stream                             streams[3];
+    pool<pool<sim_resource>, fixed_growth> mr{
+        pool{sim_resource{}, {.initial_size = 5_MiB}}, {}, {.step = 2_MiB}};
+    void*             blocks[3];
+    std::size_t const held[]{2_MiB, 4_MiB, 5_MiB};
+    for (int i = 0; i < 3; ++i) {
+        blocks[i] = mr.allocate(streams[i], 1_MiB);
+        doubles::busy(streams[i], blocks[i], 1_MiB, 5ms);
+        CHECK(mr.usage().reserved == held[i]);
+    }
+    CHECK(mr.usage().waits == 0);
+    for (int i = 0; i < 3; ++i) { mr.deallocate(streams[i], blocks[i], 1_MiB); }
+    CHECK(node.reports().empty());
+}
+
 TEST_CASE("a pool over a pool has what streams are done with before it takes more") {
     sim_node                               node{{.on_report = sim_on_report::collect}};
     sim_stream                             a, b;

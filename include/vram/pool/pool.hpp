@@ -45,7 +45,7 @@ using base_of_pool = typename pool_growth<Upstream, Growth>::type;
 /// multiples of 256 bytes, found by best fit in bins, and joined with their free neighbours when
 /// they come back, also across streams: a free block remembers which part of it which stream may
 /// still use. Who asks first gets memory that waits for nobody, and else is made to wait for
-/// exactly the streams concerned, once.
+/// exactly the streams concerned, once; over another pool not before that has nothing at once.
 ///
 /// Failure   before it says no the pool gives idle chunks back, asks its upstream again, and waits
 ///           for what is pending; then `out_of_memory` with every number. A foreign pointer, a
