@@ -87,8 +87,8 @@ public:
         if (at != nullptr) { mine.keep(at, owner); }
         return at;
     }
-    /// The same out of what the upstream has for a stream at once. Null where it has none, and where
-    /// the limit refuses it.
+    /// The same out of what the upstream has for a stream at once. Null where it has none, and
+    /// where the limit refuses it.
     [[nodiscard]] void* take_at_once(unsigned owner, stream s, std::size_t bytes,
                                      std::size_t alignment)
         requires reusing_resource<Upstream>

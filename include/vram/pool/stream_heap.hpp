@@ -103,8 +103,8 @@ public:
         return true;
     }
     /// A block out of what is held, or null. `all`: look at every free block. `must_wait` (null: of
-    /// no interest): where it would take a wait, also once streams were asked, it says so, and there
-    /// is none. False at first.
+    /// no interest; else false at first): where it would take a wait, also once streams were asked,
+    /// it says so, and there is none.
     void* take(request const& r, guard& held, bool all, bool* must_wait = nullptr) {
         return take_from(heaps_.of(r.bytes), r, held, all, must_wait);
     }

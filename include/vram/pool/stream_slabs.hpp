@@ -44,7 +44,8 @@ public:
     }
 
     /// A block out of what `heap` holds, for the stream `on` (null: for anybody, at once), or null.
-    /// `must_wait` (null: of no interest): where it would take a wait it says so, and there is none.
+    /// `must_wait` (null: of no interest): where it would take a wait it says so, and there is
+    /// none.
     [[nodiscard]] note* take(slab_heap& heap, stream const* on, guard& held,
                              bool* must_wait = nullptr) {
         clock* const mine     = on != nullptr ? &clocks_.of(*on) : nullptr;
