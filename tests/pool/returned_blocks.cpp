@@ -24,7 +24,7 @@ using left_blocks = returned_blocks<host_platform>;
 
 left_blocks::note note_of(std::size_t n) { return {.p = nullptr, .bytes = n, .alignment = 256}; }
 
-std::vector<std::size_t> all_of(left_blocks& from) {
+std::vector<std::size_t> bytes_left(left_blocks& from) {
     std::vector<std::size_t> bytes;
     from.collect([&](left_blocks::note const& n) { bytes.push_back(n.bytes); });
     return bytes;
@@ -35,7 +35,7 @@ std::vector<std::size_t> all_of(left_blocks& from) {
 TEST_CASE("returned_blocks: what is left comes out once, as it was left, the last one first") {
     left_blocks mr;
     CHECK_FALSE(mr.any());
-    CHECK(all_of(mr).empty());
+    CHECK(bytes_left(mr).empty());
     int place = 0;
     CHECK(mr.leave({&place, 4, 512, true, {}}));
     CHECK(mr.any());
@@ -48,7 +48,7 @@ TEST_CASE("returned_blocks: what is left comes out once, as it was left, the las
     CHECK_FALSE(mr.any());
     for (std::size_t const count : {31u, 32u, 33u, 64u, 100u}) { // about what is taken at a time
         for (std::size_t i = 0; i < count; ++i) { CHECK(mr.leave(note_of(i))); }
-        std::vector<std::size_t> const found = all_of(mr);
+        std::vector<std::size_t> const found = bytes_left(mr);
         REQUIRE(found.size() == count);
         for (std::size_t i = 0; i < count; ++i) { CHECK(found[i] == count - 1 - i); }
         CHECK_FALSE(mr.any());
@@ -71,7 +71,7 @@ TEST_CASE("returned_blocks: there is room for so many, and with no host memory f
     CHECK(doubles::host_allocations() == before);
     CHECK(all);
     CHECK_FALSE(mr.leave(note_of(0)));
-    CHECK(all_of(mr).size() == left_blocks::most);
+    CHECK(bytes_left(mr).size() == left_blocks::most);
     CHECK(mr.leave(note_of(0)));
 }
 

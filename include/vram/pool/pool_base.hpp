@@ -95,14 +95,18 @@ protected:
 
     /// A chunk of what the upstream has at once, and `r` out of it; or null. As large as the policy
     /// wants, where that need not ask the device, or else as is needed.
-    void* chunk_at_once(request const& r) {
+    void* chunk_at_once(request const& r)
+        requires reusing_resource<Upstream>
+    {
         if constexpr (!Growth::asks_device) {
             std::size_t const size = wanted(r, {.needed = r.bytes, .held = held_bytes(r)});
             if (void* const p = chunk_at_once(r, align(size, bins::granule))) { return p; }
         }
         return chunk_at_once(r, r.bytes);
     }
-    void* chunk_at_once(request const& r, std::size_t size) {
+    void* chunk_at_once(request const& r, std::size_t size)
+        requires reusing_resource<Upstream>
+    {
         std::size_t const alignment = r.chunk_alignment();
         return this->grow_at_once(size, alignment, *r.on, [&](void* at) {
             void* const p = heap_.add(at, size, alignment, r.on, &r);
