@@ -82,7 +82,9 @@ struct address_platform {
     [[nodiscard]] static std::uint64_t     id(stream s) noexcept { return s.number; }
     [[nodiscard]] static bool              is_alias(stream) noexcept { return false; }
     [[nodiscard]] static bool              capturing(stream) noexcept { return false; }
-    [[nodiscard]] static vram::memory_info memory(device) noexcept { return {}; }
+    [[nodiscard]] static vram::memory_info memory(device) noexcept {
+        return {largest_device, largest_device};
+    }
     [[nodiscard]] static bool              done(event const& e) noexcept { return e.over; }
     [[nodiscard]] static bool              idle(stream, std::uint64_t) noexcept {
         return Pace == streams_are::idle;
@@ -91,6 +93,9 @@ struct address_platform {
         static thread_local platform_calls made;
         return made;
     }
+
+    /// As an H200 has: what is much depends on it.
+    static constexpr std::size_t largest_device = std::size_t{143771} << 20;
 
     static void record(event& e, stream) noexcept {
         ++calls().records;

@@ -61,10 +61,7 @@ _, value = figures(out)
 verdicts = [line for line in run.stdout.splitlines() if line.endswith(("reserved / live", "RMM's pool", "expandable segments",
                                                                       "the best peer", "freed and trimmed"))]
 check("each trace has two verdicts on each of three pools, and each pool one on the mean", len(verdicts) == 3 * (2 * 5 + 1), run)
-missed = [line.split()[:2] for line in verdicts if " met " not in line]
-check("they hold what they must, but for the mean in place", missed == [["geometric_mean", IN_PLACE]], run)
-# Its bar is 1.06. `bench-placement` has what rules can reach that know when each block dies: 1.0637.
-check("the mean in place is where it was", value[("geometric_mean", IN_PLACE, "reserved_over_live")] < 1.0658, run)
+check("they hold what they must", all(" met " in line for line in verdicts), run)
 for subject in (OURS, IN_PLACE):
     check(f"no stream waits for another in {subject}", value[("multi_stream", subject, "waits")] == 0, run)
 
