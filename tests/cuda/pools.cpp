@@ -12,6 +12,7 @@
 
 #include <thread>
 
+#include "../doubles/page_modes.hpp"
 #include "../laws/captures_go_on.hpp"
 #include "../laws/resource.hpp"
 #include "machine.hpp"
@@ -61,9 +62,9 @@ TEST_CASE("pool on CUDA keeps the laws of a resource") {
 
 TEST_CASE("pool on CUDA over virtual memory keeps the laws, with pages that move and without") {
     machine const here;
-    for (bool const remap : {false, true}) {
+    for (doubles::page_mode const mode : doubles::page_modes) {
         laws::source(
-            [&] { return pool{virtual_resource{{.handle_size = 2_MiB}}, {.remap = remap}}; },
+            [&] { return pool{virtual_resource{{.handle_size = 2_MiB}}, doubles::in_mode(mode)}; },
             {.room = 96_MiB, .largest = 12_MiB, .operations = 600});
     }
 }
@@ -114,10 +115,10 @@ TEST_CASE("pools on CUDA: whatever they do, a capture goes on") {
 
 TEST_CASE("pools on CUDA over virtual memory: whatever they do, a capture goes on") {
     machine const here;
-    for (bool const remap : {false, true}) {
+    for (doubles::page_mode const mode : doubles::page_modes) {
         captures_go_on([&](event_policy events, bool graphs) {
             return pool{virtual_resource{{.handle_size = 2_MiB}},
-                        {.max_size = 8_MiB, .events = events, .graphs = graphs, .remap = remap}};
+                        doubles::in_mode(mode, {.max_size = 8_MiB, .events = events, .graphs = graphs})};
         });
     }
 }
@@ -265,8 +266,8 @@ void makes_no_call_of_its_own(Make make, std::size_t most) {
 
 TEST_CASE("every pool on CUDA: a stream that uses its own memory again makes no call") {
     makes_no_call_of_its_own([] { return pool{ordered{}}; }, 8_MiB);
-    for (bool const remap : {false, true}) {
-        auto const make = [&] { return pool{virtual_resource{}, {.remap = remap}}; };
+    for (doubles::page_mode const mode : doubles::page_modes) {
+        auto const make = [&] { return pool{virtual_resource{}, doubles::in_mode(mode)}; };
         makes_no_call_of_its_own(make, 8_MiB);
     }
     for (arena_key const key : {arena_key::thread, arena_key::stream}) {

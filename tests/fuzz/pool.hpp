@@ -279,7 +279,8 @@ inline void run_pool(std::span<std::uint8_t const> bytes) {
                                      .events       = kind / 4 % 2 != 0 ? vram::event_policy::eager
                                                                        : vram::event_policy::lazy,
                                      .graphs       = kind / 8 % 2 != 0,
-                                     .remap        = kind % 4 == 3};
+                                     .remap        = kind % 4 == 3,
+                                     .slack        = kind / 16 % 2 != 0 ? 0.0 : 1e9};
     doubles::mishaps         told;
     vram::sim_node           node{{.capacity      = 64_MiB,
                                    .page          = 64_KiB,

@@ -257,7 +257,46 @@ TEST_CASE("free_blocks: without a search the last that came to the bin is found,
     all.remove(&b);
     CHECK(all.quick(1 << 20, 4, one_wait) == &a);
     c.bare = true;
+    CHECK(all.quick(2 << 20, 0, one_wait) == &end); // memory is elsewhere
+    end.bare = true;
     CHECK(all.quick(2 << 20, 0, one_wait) == nullptr);
+    CHECK(all.quick(65 << 20, 0, one_wait) == nullptr);
+}
+
+TEST_CASE("free_blocks: a block that lacks memory is had where it has some, and behind those that lack none") {
+    constexpr std::size_t page = 4096;
+    page_book             pages{page};
+    free_blocks           all{true};
+    block                 behind;
+    pages.add(reinterpret_cast<void*>(0x100000), 64 * page);
+    pages.set({0, 8, 16}, false);
+    all.know_memory(&pages);
+    block part = free_piece(0x100000, 16 * page), whole = free_piece(0x120000, 16 * page),
+          rest = free_piece(0x130000, 16 * page);
+    part.bare  = true;
+    for (block* each : {&whole, &part}) {
+        each->after = &behind;
+        all.insert(each);
+    }
+    all.insert(&rest);
+    CHECK(all.quick(8 * page, 0, one_wait) == &whole); // though `part` came last
+    CHECK(all.find(16 * page, 256, one_wait, true).where == &whole);
+    all.remove(&whole);
+    CHECK(all.quick(8 * page, 0, one_wait) == &part);
+    CHECK(all.quick(8 * page + 256, 0, one_wait) == &rest); // past it
+    CHECK(all.find(8 * page, 256, one_wait, true).where == &part);
+    CHECK(all.find(8 * page + 256, 256, one_wait, true).where == &rest);
+    std::vector<block*> met;
+    all.for_each_from(16 * page, [&](block* b) { met.push_back(b); });
+    CHECK(met == std::vector<block*>{&part, &rest});
+    met.clear();
+    all.for_each_from(16 * page + 256, [&](block* b) { met.push_back(b); });
+    CHECK(met.empty());
+    rest.bare = true;
+    pages.set({0, 48, 49}, false);
+    CHECK(all.quick(8 * page + 256, 0, one_wait) == nullptr);
+    all.know_memory(nullptr); // then nobody can say where there is some
+    CHECK(all.quick(8 * page, 0, one_wait) == nullptr);
 }
 
 TEST_CASE("free_blocks: rather than wait, the largest block is asked for a part that is free") {

@@ -21,6 +21,7 @@
 #include <chrono>
 #include <cstddef>
 #include <exception>
+#include <limits>
 #include <stdexcept>
 #include <vector>
 
@@ -596,7 +597,7 @@ TEST_CASE("a pool in place that everything came back to is as new: the same agai
     sim_node node;
     {
         sim_stream                 streams[3];
-        pool<sim_virtual_resource> mr;
+        pool<sim_virtual_resource> mr{{.slack = std::numeric_limits<double>::infinity()}};
         auto const                 again = [&] {
             sim_random         random{7};
             std::vector<void*> all;

@@ -7,6 +7,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
+#include <vector>
 
 using vram::page_book;
 
@@ -87,34 +89,130 @@ TEST_CASE("page_book: a page that its memory left is one until it has some again
     CHECK_FALSE(book.left(back));
     book.set(front, false); // given back: out of use
     CHECK_FALSE(book.left(front));
-    book.leave(book.touched(near_base, near_base + 8 * leaf));
-    CHECK(book.left(front));
-    CHECK_FALSE(book.left(back)); // which has memory
+    for (std::size_t i = 0; i != 8; ++i) { book.look({front.chunk, i}, i >= 4); }
+    CHECK(book.left(front)); // it has none: that may have gone anywhere
+    CHECK_FALSE(book.left(back));
+    CHECK(book.fresh(front) == 0);
+}
+
+TEST_CASE("page_book: memory that left a page is found where it is, as long as it is the same") {
+    page_book book{leaf};
+    book.add(address_of(near_base), 4 * leaf);
+    book.widen(address_of(near_base), 4 * leaf);
+    book.add(address_of(far_base), 2 * leaf);
+    auto const front = book.touched(near_base, near_base + 4 * leaf);
+    auto const back  = book.touched(near_base + 4 * leaf, near_base + 8 * leaf);
+    auto const found = [&](std::size_t i) { return book.source_of({front.chunk, i}, {}); };
+    CHECK(book.shared() == 0);
+    CHECK(book.fresh(back) == 4 * leaf);
+    book.move({front.chunk, 0, 2}, {back.chunk, 4, 6}, 2 * leaf);
+    CHECK(book.shared() == 4);
+    CHECK(book.fresh(front) == 0);
+    CHECK(book.fresh(back) == 2 * leaf);
+    CHECK(found(0).known);
+    CHECK(found(0).where == vram::page_place{back.chunk, 4});
+    CHECK(found(1).where == vram::page_place{back.chunk, 5});
+    CHECK_FALSE(found(2).known);              // which has its own
+    CHECK_FALSE(book.source_of({front.chunk, 0}, {front.chunk, 0, 5}).known); // of two in one run
+    CHECK(book.source_of({front.chunk, 0}, {front.chunk, 0, 4}).known);
+    book.move({back.chunk, 4, 5}, {back.chunk, 6, 7}, leaf); // and on, to a third
+    CHECK(found(0).where == vram::page_place{back.chunk, 6});
+    CHECK(book.source_of({back.chunk, 4}, {}).where == vram::page_place{back.chunk, 6});
+    book.move({back.chunk, 6, 7}, {front.chunk, 0, 1}, leaf); // home again
+    CHECK_FALSE(found(0).known);
+    CHECK(book.source_of({back.chunk, 4}, {}).where == vram::page_place{front.chunk, 0});
+    book.set({back.chunk, 4, 5}, true); // new memory
+    CHECK_FALSE(book.source_of({back.chunk, 4}, {}).known);
+    CHECK(book.source_of({back.chunk, 6}, {}).where == vram::page_place{front.chunk, 0});
+    book.set({front.chunk, 0, 1}, false); // the device has it
+    CHECK_FALSE(book.source_of({back.chunk, 6}, {}).known);
+    CHECK(book.fresh({back.chunk, 6, 7}) == leaf); // nothing can come back
+    CHECK(book.shared() == 2);
+
+    book.find({front.chunk, 0}, address_of(far_base));
+    book.find({front.chunk, 3}, address_of(far_base - leaf)); // none of ours: nothing happens
+    book.look({front.chunk, 0}, false);
+    CHECK(found(0).where == vram::page_place{1, 0});
+    CHECK(book.remove(address_of(near_base)) == 4 * leaf); // the other has its number now
+    CHECK(book.shared() == 0);
+    CHECK(book.has({0, 0}));
+}
+
+TEST_CASE("page_book: rings outlive the number of a chunk") {
+    page_book book{leaf};
+    book.add(address_of(near_base), 2 * leaf);
+    book.add(address_of(far_base), 2 * leaf);
+    book.widen(address_of(far_base), 2 * leaf);
+    book.move({1, 0, 2}, {1, 2, 4}, 2 * leaf);
+    CHECK(book.remove(address_of(near_base)) == 2 * leaf);
+    CHECK(book.source_of({0, 0}, {}).where == vram::page_place{0, 2});
+    CHECK(book.source_of({0, 1}, {}).where == vram::page_place{0, 3});
+    page_book other{std::move(book)};
+    CHECK(other.shared() == 4);
+    CHECK(book.shared() == 0); // NOLINT(bugprone-use-after-move): it is as new
+    CHECK(other.remove(address_of(far_base)) == 2 * leaf);
+    CHECK(other.shared() == 0);
+}
+
+TEST_CASE("page_book: pages without memory are met from the last one on, until somebody has enough") {
+    page_book book{leaf};
+    book.add(address_of(near_base), 200 * leaf);
+    for (std::size_t const i : {3, 63, 64, 130}) { book.set({0, i, i + 1}, false); }
+    book.look({0, 64}, false);
+    std::vector<std::size_t> met;
+    auto const               note = [&](vram::page_place const& p, bool left) {
+        CHECK(left == (p.page == 64));
+        met.push_back(p.page);
+        return met.size() != 3;
+    };
+    book.for_each_missing({0, 0, 200}, note);
+    CHECK(met == std::vector<std::size_t>{130, 64, 63});
+    met.clear();
+    book.for_each_missing({0, 3, 64}, note);
+    CHECK(met == std::vector<std::size_t>{63, 3});
+    met.clear();
+    book.for_each_missing({0, 4, 63}, note);
+    CHECK(met.empty());
+    CHECK(book.complete(near_base + 4 * leaf, near_base + 63 * leaf));
+    CHECK_FALSE(book.complete(near_base + 4 * leaf, near_base + 63 * leaf + 1));
+    CHECK(book.complete(near_base + 65 * leaf, near_base + 130 * leaf));
+}
+
+TEST_CASE("page_book: what is on offer is so until it is withdrawn") {
+    page_book book{3 * leaf}; // no power of two
+    book.add(address_of(near_base), 12 * leaf);
+    book.set({0, 1, 2}, false);
+    book.offer({0, 0, 2});
+    CHECK(book.offered({0, 0}));
+    CHECK_FALSE(book.offered({0, 1})); // it has nothing
+    CHECK_FALSE(book.offered({0, 2}));
+    book.withdraw();
+    CHECK_FALSE(book.offered({0, 0}));
+    CHECK(book.touched(near_base + 3 * leaf, near_base + 6 * leaf + 1).last == 3);
 }
 
 TEST_CASE("page_book: of the pages that are wanted, those with memory are given, run by run") {
     page_book book{leaf};
     book.add(address_of(near_base), 130 * leaf); // more than two words of bits
-    auto const page = [](std::size_t i) { return address_of(near_base + i * leaf); };
     auto const all  = book.touched(near_base, near_base + 130 * leaf);
+    auto const page = [&](std::size_t i) { return page_book::run{all.chunk, i, i + 1}; };
+    auto const place = [&](std::size_t i) { return vram::page_place{all.chunk, i}; };
     book.set({all.chunk, 63, 66}, false);
     CHECK(book.missing(all) == 3 * leaf);
     CHECK_FALSE(book.wanted(all));
     for (std::size_t const i : {62, 63, 128}) { book.want(page(i), true); }
-    book.want(address_of(far_base), true); // none of ours: nothing happens
-    CHECK_FALSE(book.given(address_of(far_base)));
     CHECK(book.wanted({all.chunk, 0, 63}));
     CHECK_FALSE(book.wanted({all.chunk, 0, 62}));
     CHECK_FALSE(book.wanted({all.chunk, 63, 128})); // that one has no memory
     book.give({all.chunk, 60, 66});
-    CHECK(book.given(page(62)));
-    CHECK_FALSE(book.given(page(61)));
-    CHECK_FALSE(book.given(page(63)));
-    CHECK_FALSE(book.given(page(128)));
+    CHECK(book.given(place(62)));
+    CHECK_FALSE(book.given(place(61)));
+    CHECK_FALSE(book.given(place(63)));
+    CHECK_FALSE(book.given(place(128)));
     book.give(all);
-    CHECK(book.given(page(128)));
+    CHECK(book.given(place(128)));
     book.want(page(62), false);
-    CHECK_FALSE(book.given(page(62)));
+    CHECK_FALSE(book.given(place(62)));
     book.want(page(128), false);
     CHECK_FALSE(book.wanted(all));
 }

@@ -8,6 +8,7 @@
 #include "../doubles/interrupted_platform.hpp"
 #include "../doubles/interrupted_source.hpp"
 #include "../doubles/mishaps.hpp"
+#include "../doubles/page_modes.hpp"
 #include "../doubles/small_pages.hpp"
 #include "../doubles/streams_at_work.hpp"
 #include "../laws/captures_go_on.hpp"
@@ -36,6 +37,8 @@
 using namespace vram;
 using namespace std::chrono_literals;
 using doubles::busy;
+using doubles::in_mode;
+using doubles::page_mode;
 using doubles::small_page;
 
 template class vram::paged_base<sim_virtual_resource, exact_growth>;
@@ -49,6 +52,7 @@ paged_pool pool_of_pages(pool_options const& options = {}) {
                       options};
 }
 constexpr pool_options remapping{.remap = true};
+constexpr pool_options sharing{.slack = 0};
 constexpr std::size_t  several = 20 * small_page; // more than small blocks have
 
 /// Two holes between blocks that stay, each in pages of its own.
@@ -96,7 +100,10 @@ struct narrow_resource : sim_virtual_resource {
 
 TEST_CASE("a pool of pages keeps the laws of a resource") {
     for (pool_options const options :
-         {pool_options{}, remapping, pool_options{.events = event_policy::eager, .remap = true},
+         {in_mode(page_mode::apart), sharing, remapping,
+          in_mode(page_mode::shared, {.events = event_policy::eager}),
+          in_mode(page_mode::shared, {.initial_size = 8 * small_page, .graphs = true}),
+          pool_options{.events = event_policy::eager, .remap = true},
           pool_options{.initial_size = 8 * small_page, .remap = true},
           pool_options{.graphs = true, .remap = true}}) {
         sim_node node{doubles::small_pages(4096)};
@@ -108,26 +115,26 @@ TEST_CASE("a pool of pages keeps the laws of a resource") {
 }
 
 TEST_CASE("a pool of pages: random blocks on sixteen streams, with pages that move and without") {
-    for (bool const remap : {false, true}) {
+    for (doubles::page_mode const mode : doubles::page_modes) {
         laws::random_streams(
             {1, 2}, {.room = 256_MiB, .largest = 24_MiB, .operations = 500, .touch = false}, [&] {
-                return paged_pool{sim_virtual_resource{{.handle_size = 2_MiB}}, {.remap = remap}};
+                return paged_pool{sim_virtual_resource{{.handle_size = 2_MiB}}, in_mode(mode)};
             });
     }
 }
 
 TEST_CASE("a pool of pages puts free pages under a request that no free run could meet") {
-    for (bool const remap : {false, true}) {
+    for (doubles::page_mode const mode : doubles::page_modes) {
         sim_node node{doubles::small_pages(4096)};
         {
-            paged_pool        mr = pool_of_pages({.remap = remap});
+            paged_pool        mr = pool_of_pages(in_mode(mode));
             two_holes const   holes{mr};
             std::size_t const before = mr.usage().reserved;
             REQUIRE(before == 4 * several);
             sim_stream  s;
             void* const wide = mr.allocate(s, 2 * several);
             busy(s, wide, 2 * several);
-            CHECK(mr.usage().reserved == (remap ? before : before + 2 * several));
+            CHECK(mr.usage().reserved == (mode != page_mode::apart ? before : before + 2 * several));
             CHECK(node.figures().used == mr.usage().reserved);
             mr.deallocate(s, wide, 2 * several);
             holes.give_back(mr);
@@ -142,12 +149,12 @@ TEST_CASE("a pool of pages puts free pages under a request that no free run coul
 TEST_CASE(
     "a pool of pages hands out memory that is there, whatever the sizes of page and alignment") {
     sim_node node{{.capacity = 1_GiB, .page = 256_KiB, .on_report = sim_on_report::collect}};
-    for (bool const moving : {false, true}) {
+    for (doubles::page_mode const mode : doubles::page_modes) {
         for (std::size_t const granules : {1, 2, 3, 5, 10}) {
             sim_stream   s;
             paged_pool   mr{sim_virtual_resource{
                                 {.reserve = std::size_t{4} << 30, .handle_size = granules * 256_KiB}},
-                            {.remap = moving}};
+                            in_mode(mode)};
             std::mt19937 random{7};
             struct {
                 void*       at        = nullptr;
@@ -400,21 +407,21 @@ TEST_CASE("a pool of pages gives back every page that nothing is out of, and tak
 }
 
 TEST_CASE("a pool of pages: whatever it does, a capture goes on") {
-    for (bool const remap : {false, true}) {
+    for (doubles::page_mode const mode : doubles::page_modes) {
         laws::captures_go_on([&](event_policy events, bool graphs) {
             return pool{sim_virtual_resource{{.reserve = 1_GiB, .handle_size = 2_MiB}},
-                        {.max_size = 8_MiB, .events = events, .graphs = graphs, .remap = remap}};
+                        in_mode(mode, {.max_size = 8_MiB, .events = events, .graphs = graphs})};
         });
     }
 }
 
 TEST_CASE("a pool of pages: what a graph keeps it keeps when a later block comes back outside") {
-    for (bool const remap : {false, true}) {
+    for (doubles::page_mode const mode : doubles::page_modes) {
         laws::graphs_keep(
             [&] {
                 return paged_pool{
                     sim_virtual_resource{},
-                    {.initial_size = 2_MiB, .max_size = 2_MiB, .graphs = true, .remap = remap}};
+                    in_mode(mode, {.initial_size = 2_MiB, .max_size = 2_MiB, .graphs = true})};
             },
             2_MiB);
     }
@@ -441,9 +448,9 @@ TEST_CASE("a pool of pages that is captured moves none, and takes new ones") {
 
 TEST_CASE("a pool of pages has free pages of every chunk back, and under any request") {
     sim_node node{doubles::small_pages(4096)};
-    for (bool const remap : {false, true}) {
+    for (doubles::page_mode const mode : doubles::page_modes) {
         bool  full = false;
-        pool  mr{narrow_resource{full}, {.max_size = 4 * several, .remap = remap}};
+        pool  mr{narrow_resource{full}, in_mode(mode, {.max_size = 4 * several})};
         void* p[4];
         for (int i = 0; i < 4; ++i) {
             full = i == 2; // a second chunk
@@ -452,7 +459,7 @@ TEST_CASE("a pool of pages has free pages of every chunk back, and under any req
         full = false;
         mr.deallocate_sync(p[0], several);
         mr.deallocate_sync(p[2], several);
-        if (remap) {
+        if (mode != page_mode::apart) {
             void* const wide = mr.allocate_sync(2 * several);
             CHECK(mr.usage().reserved == 4 * several);
             mr.deallocate_sync(wide, 2 * several);
@@ -570,10 +577,10 @@ TEST_CASE("a pool of pages: whatever call of virtual memory fails, nothing is lo
         CHECK(mr.usage().live == 0);
         mr.deallocate_sync(mr.allocate_sync(12 * small_page), 12 * small_page);
     };
-    for (bool const remap : {false, true}) {
+    for (doubles::page_mode const mode : doubles::page_modes) {
         auto const make = [&] {
             return paged_pool{sim_virtual_resource{{.reserve = 1 << 26, .handle_size = small_page}},
-                              {.max_size = 40 * small_page, .remap = remap}};
+                              in_mode(mode, {.max_size = 40 * small_page})};
         };
         for (std::uint64_t const times : {1U, 2U, 3U, 100U}) {
             doubles::walk_page_calls(make, act, look, times, laws::stride);
@@ -582,48 +589,52 @@ TEST_CASE("a pool of pages: whatever call of virtual memory fails, nothing is lo
 }
 
 TEST_CASE("a pool of pages: whatever host memory is refused, nothing is lost") {
-    bool hit = true;
-    for (std::uint64_t n = 1; hit; n += laws::stride) {
-        REQUIRE(n < 1000);
-        sim_node node{doubles::small_pages(4096)};
-        {
-            paged_pool      mr = pool_of_pages(remapping);
-            two_holes const holes{mr};
-            auto const      moves = [&] {
-                laws::block const wide{mr, 2 * several}, small{mr, 100};
-                mr.trim();
-            };
-            doubles::bombing armed{n};
-            try {
+    for (page_mode const mode : {page_mode::shared, page_mode::moved}) {
+        bool hit = true;
+        for (std::uint64_t n = 1; hit; n += laws::stride) {
+            REQUIRE(n < 1000);
+            sim_node node{doubles::small_pages(4096)};
+            {
+                paged_pool      mr = pool_of_pages(in_mode(mode));
+                two_holes const holes{mr};
+                auto const      moves = [&] {
+                    laws::block const wide{mr, 2 * several}, small{mr, 100};
+                    mr.trim();
+                };
+                doubles::bombing armed{n};
+                try {
+                    moves();
+                } catch (std::bad_alloc const&) {}
+                hit = armed.defuse();
+                CHECK(mr.usage().live == 2 * several);
                 moves();
-            } catch (std::bad_alloc const&) {}
-            hit = armed.defuse();
-            CHECK(mr.usage().live == 2 * several);
-            moves();
-            holes.give_back(mr);
-            mr.trim();
-            CHECK(mr.usage().reserved == 0);
+                holes.give_back(mr);
+                mr.trim();
+                CHECK(mr.usage().reserved == 0);
+            }
+            CHECK(node.figures().used == 0);
+            expect_no_report(node);
         }
-        CHECK(node.figures().used == 0);
-        expect_no_report(node);
     }
 }
 
 TEST_CASE("a pool of pages survives whatever call of its platform fails") {
-    laws::survives_platform_faults(
-        [](event_policy events) {
-            return paged_pool{sim_virtual_resource{}, {.events = events, .remap = true}};
-        },
-        [](paged_pool& mr, sim_stream_view a, sim_stream_view b) {
-            laws::take_turns(mr, a, b, {3_MiB, 40_MiB, 100, 17_MiB});
-        });
+    for (page_mode const mode : {page_mode::shared, page_mode::moved}) {
+        laws::survives_platform_faults(
+            [&](event_policy events) {
+                return paged_pool{sim_virtual_resource{}, in_mode(mode, {.events = events})};
+            },
+            [](paged_pool& mr, sim_stream_view a, sim_stream_view b) {
+                laws::take_turns(mr, a, b, {3_MiB, 40_MiB, 100, 17_MiB});
+            });
+    }
 }
 
 TEST_CASE("a pool of pages: several threads move pages at once, and one of them trims") {
-    for (bool const remap : {false, true}) {
+    for (doubles::page_mode const mode : doubles::page_modes) {
         sim_node node{doubles::small_pages(4096)};
         {
-            paged_pool mr = pool_of_pages({.remap = remap});
+            paged_pool mr = pool_of_pages(in_mode(mode));
             {
                 std::vector<sim_thread> threads;
                 for (unsigned i = 0; i < 3; ++i) {
@@ -654,11 +665,11 @@ TEST_CASE("a pool of pages: several threads move pages at once, and one of them 
 }
 
 TEST_CASE("a pool of pages: two streams with six operations each, in every order") {
-    for (bool const remap : {false, true}) {
+    for (doubles::page_mode const mode : doubles::page_modes) {
         laws::every_interleaving(
             [=] {
                 return paged_pool{sim_virtual_resource{{.handle_size = 2_MiB}},
-                                  {.max_size = 12_MiB, .remap = remap}};
+                                  in_mode(mode, {.max_size = 12_MiB})};
             },
             8_MiB);
     }

@@ -35,7 +35,18 @@ struct sixteen_pages : tests::heap_under_lock<paged_heap<sim_platform>> {
     template <class Missing>
     block* take_bare(sim_stream_view s, std::size_t bytes, Missing const& missing) {
         auto held = lock.hold();
-        return heap.take_bare({.asked = bytes, .on = &s}, held, missing);
+        return heap.take_bare(
+            {.asked = bytes, .on = &s}, held, [&](block const& b) -> block_heap::judged {
+                if (b.bytes < bytes) { return {}; }
+                return {b.address, missing(b.address, b.address + bytes)};
+            });
+    }
+    /// The free blocks that a stream may have at once.
+    std::vector<block*> ready(sim_stream_view const* on, std::size_t least) {
+        std::vector<block*> out;
+        auto const          held = lock.hold();
+        heap.for_each_ready(page, least, on, [&](block* b) { out.push_back(b); });
+        return out;
     }
     std::vector<block*> set_aside(sim_stream_view const* on) {
         std::vector<block*> out;
@@ -244,4 +255,25 @@ TEST_CASE("paged_heap: what is set aside is nobody's until it is given again") {
     f.give(s, q, 4 * page);
     f.give(s, at(sixteen_pages::base + 8 * page), 4 * page);
     CHECK(f.usage().live == 0);
+}
+
+TEST_CASE("paged_heap: what is ready for a stream is what it may have at once, of that size and more") {
+    sim_node              node;
+    sixteen_pages         f;
+    sim_stream            s, other;
+    sim_stream_view const mine = s, others = other;
+    void* const           a    = f.take(s, 4 * page);
+    void* const           wall = f.take(s, page);
+    f.give(s, a, 4 * page);
+    CHECK(f.ready(&mine, page).size() == 2); // and the rest of the chunk
+    CHECK(f.ready(&mine, 5 * page).size() == 1);
+    CHECK(f.ready(&mine, 16 * page).empty());
+    CHECK(f.ready(&others, page).size() == 1);
+    CHECK(f.ready(nullptr, page).size() == 1);
+    for (block* const b : f.ready(nullptr, page)) {
+        f.heap.set_aside(b);
+        CHECK(f.ready(nullptr, page).empty()); // nobody else gets it
+        f.give_again(b, true);
+    }
+    f.give(s, wall, page);
 }

@@ -13,6 +13,7 @@
 
 #include "../doubles/bombing.hpp"
 #include "../doubles/minimal_resource.hpp"
+#include "../doubles/page_modes.hpp"
 #include "../doubles/streams_at_work.hpp"
 #include "../laws/captures_go_on.hpp"
 #include "../laws/every_interleaving.hpp"
@@ -469,10 +470,10 @@ TEST_CASE("pool: trim_ready waits for nobody, also where another device's defaul
 }
 
 TEST_CASE("pool: what waits is no more than what is free, also where addresses have no memory") {
-    for (bool const remap : {false, true}) {
+    for (doubles::page_mode const mode : doubles::page_modes) {
         sim_node              node{{.on_report = sim_on_report::collect}};
         sim_stream            s, other;
-        pool                  mr{sim_virtual_resource{{.handle_size = 2_MiB}}, {.remap = remap}};
+        pool                  mr{sim_virtual_resource{{.handle_size = 2_MiB}}, doubles::in_mode(mode)};
         constexpr std::size_t all   = 10_MiB;
         void* const           later = mr.allocate(s, 256);
         mr.deallocate(other, mr.allocate(other, 256), 256);

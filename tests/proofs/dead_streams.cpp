@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "../laws/dead_streams.hpp"
 
+#include "../doubles/page_modes.hpp"
+
 #include <vram/vram.hpp>
 
 #include <doctest/doctest.h>
@@ -14,11 +16,11 @@ TEST_CASE("every pool: a stream that died is told when it matters, and takes no 
         });
     }
     SUBCASE("pool over virtual memory") {
-        for (bool const remap : {false, true}) {
+        for (doubles::page_mode const mode : doubles::page_modes) {
             laws::dead_streams(
                 [=](event_policy events) {
                     return pool{sim_virtual_resource{{.handle_size = 2_MiB}},
-                                {.max_size = 2_MiB, .events = events, .remap = remap}};
+                                doubles::in_mode(mode, {.max_size = 2_MiB, .events = events})};
                 },
                 2_MiB);
         }

@@ -12,6 +12,7 @@
 #include <vram/sim/sim.hpp>
 
 #include "../doubles/mishaps.hpp"
+#include "../doubles/page_modes.hpp"
 #include "../doubles/small_pages.hpp"
 #include "../laws/effort.hpp"
 
@@ -92,9 +93,9 @@ void soaks_well(laws::soak_options o, Make make) {
     CHECK(end.reports == 0);
 }
 
-auto soak_in_pages(bool remap) {
+auto soak_in_pages(doubles::page_mode mode) {
     return pool{sim_virtual_resource{{.reserve = 1_GiB, .handle_size = doubles::small_page}},
-                {.remap = remap}};
+                doubles::in_mode(mode)};
 }
 auto soak_in_one_chunk() {
     return pool{soak_upstream{sim_resource{}}, {.initial_size = 2_MiB, .max_size = 2_MiB}};
@@ -105,8 +106,8 @@ auto soak_in_one_chunk() {
 TEST_CASE("soak: through every pool of the simulated device, blocks keep what was written") {
     laws::soak_options const o{.operations = laws::of_many(3000)};
     soaks_well(o, [] { return pool<soak_upstream>{}; });
-    for (bool const remap : {false, true}) {
-        soaks_well(o, [&] { return soak_in_pages(remap); });
+    for (doubles::page_mode const mode : doubles::page_modes) {
+        soaks_well(o, [&] { return soak_in_pages(mode); });
     }
     soaks_well(o, [] { return slab<soak_upstream>{64_KiB}; });
     soaks_well(o, [] { return binned<soak_upstream>{{.largest = 16_KiB}}; });
@@ -117,8 +118,8 @@ TEST_CASE("soak: through every pool of the simulated device, blocks keep what wa
 TEST_CASE("soak: threads hand blocks to each other, through every pool that takes single ones") {
     laws::soak_options const o{.operations = 1000, .threads = 3};
     soaks_well(o, [] { return pool<soak_upstream>{}; });
-    for (bool const remap : {false, true}) {
-        soaks_well(o, [&] { return soak_in_pages(remap); });
+    for (doubles::page_mode const mode : doubles::page_modes) {
+        soaks_well(o, [&] { return soak_in_pages(mode); });
     }
     soaks_well(o, [] { return slab<soak_upstream>{64_KiB}; });
     soaks_well(o, [] { return binned<pool<soak_upstream>>{{.largest = 16_KiB}}; });

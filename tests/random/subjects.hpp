@@ -17,6 +17,7 @@
 #include <vram/pool/slab.hpp>            // slab
 
 #include <cstddef> // size_t
+#include <limits>  // numeric_limits
 #include <string>  // string
 
 namespace trial {
@@ -39,7 +40,20 @@ inline std::string pool_in_place(round const& plan) {
     });
 }
 inline std::string pool_paged(round const& plan) {
-    return play(plan, [](round const& r) { return vram::pool{pages(r), options(r)}; });
+    return play(plan, [](round const& r) {
+        vram::pool_options apart = options(r);
+        apart.slack              = std::numeric_limits<double>::infinity();
+        return vram::pool{pages(r), apart};
+    });
+}
+inline std::string pool_shared(round const& planned) {
+    round plan         = planned;
+    plan.node.capacity = 128_MiB; // of a larger one nothing would be shared
+    return play(plan, [](round const& r) {
+        vram::pool_options sharing = options(r);
+        sharing.slack              = r.seed % 2 == 0 ? 0 : 1.0 / 8;
+        return vram::pool{pages(r), sharing};
+    });
 }
 inline std::string pool_remap(round const& plan) {
     return play(plan, [](round const& r) {
@@ -96,6 +110,7 @@ inline constexpr subject subjects[] = {
     {"pool", "pool<stream_ordered<sim_resource>>", pool},
     {"pool_in_place", "pool over virtual memory whose blocks grow where they lie", pool_in_place},
     {"pool_paged", "pool<sim_virtual_resource>", pool_paged},
+    {"pool_shared", "pool<sim_virtual_resource>, free pages get second addresses", pool_shared},
     {"pool_remap", "pool<sim_virtual_resource>, pages move under large requests", pool_remap},
     {"arena", "arena<stream_ordered<sim_resource>>, by thread and by stream", arena},
     {"arena_of_pool", "arena<pool<stream_ordered<sim_resource>>>", arena_of_pool},

@@ -132,7 +132,11 @@ private:
     }
     void insert(block* b, std::size_t i) noexcept {
         b->bin = static_cast<std::uint16_t>(i);
-        lists_[i].insert(b);
+        if (b->bare) [[unlikely]] { // found last
+            lists_[i].insert_last(b);
+        } else {
+            lists_[i].insert(b);
+        }
         set(i);
     }
 

@@ -31,6 +31,7 @@ public:
     static constexpr std::size_t granule = bins::granule;
 
     using fit                          = free_blocks::fit;
+    using judged                       = free_blocks::judged;
     using chunk                        = block_chunks::chunk;
     static constexpr unsigned unusable = free_blocks::unusable;
 
@@ -53,6 +54,9 @@ public:
         tagged_ = std::exchange(other.tagged_, false);
         return *this;
     }
+
+    /// See `free_blocks`.
+    void know_memory(page_book const* pages) noexcept { free_.know_memory(pages); }
 
     /// Makes sure that one `take` cannot fail.
     void reserve() {
@@ -171,27 +175,35 @@ public:
         return gone;
     }
 
-    /// Of few free blocks, the place for which `judge(block, start)` is the least: see
-    /// `free_blocks`.
+    /// Of few free blocks, the place that `judge(block)` finds best: see `free_blocks`.
     template <class Judge>
-    [[nodiscard]] fit least(std::size_t bytes, std::size_t alignment, Judge const& judge) const {
-        return free_.least(bytes, alignment, judge);
+    [[nodiscard]] fit least(std::size_t bytes, Judge const& judge) const {
+        return free_.least(bytes, judge);
     }
-    /// Takes free blocks, in each chunk from its end on, for as long as `taken(block)` says so:
-    /// nobody else gets them until `give_again`. `skip(block)`: not this one.
+    /// Calls `visit(block)` for every free block of at least `bytes` that may be set aside.
+    template <class Visit>
+    void for_each_free(std::size_t bytes, Visit const& visit) {
+        free_.for_each_from(bytes, [&](block* b) {
+            if (!free_.is_tail(b) || !chunks_.around(b).busy) { visit(b); }
+        }); // who moves the end of a chunk looks for the tail
+    }
+    /// Nobody else gets the free block until `give_again`.
+    void set_aside(block* b) noexcept {
+        free_.remove(b);
+        b->now = block::state::resting;
+    }
+    /// Sets free blocks aside, in each chunk from its end on, for as long as `taken(block)` says so.
+    /// `skip(block)`: not this one.
     template <class Skip, class Taken>
     void set_aside(Skip const& skip, Taken const& taken) {
         auto const take = [&](block* b) {
             if (skip(*b)) { return true; }
-            free_.remove(b);
-            b->now = block::state::resting;
+            set_aside(b);
             return taken(b);
         };
         bool more = true;
         free_.for_each_tail([&](block* tail) {
-            if (!more || chunks_.around(tail).busy) {
-                return;
-            } // who moves its end looks for the tail
+            if (!more || chunks_.around(tail).busy) { return; }
             for (block* b = tail; b != nullptr && more; b = b->before) {
                 if (b->now == block::state::free && b->bytes != 0) { more = take(b); }
             }
@@ -209,11 +221,19 @@ public:
     template <class Price>
     [[nodiscard]] move_of_end begin_growth(std::size_t bytes, std::size_t alignment,
                                            Price const& price) noexcept {
+        return begin_growth(bytes, alignment, price, [](block const& b) { return b.address; });
+    }
+    /// The same, and not before `from(block)`.
+    template <class Price, class From>
+    [[nodiscard]] move_of_end begin_growth(std::size_t bytes, std::size_t alignment,
+                                           Price const& price, From const& from) noexcept {
         move_of_end least;
         chunk*      found = nullptr;
         free_.for_each_tail([&](block const* tail) {
             chunk&               c     = chunks_.around(tail);
-            std::uintptr_t const start = align(free_blocks::usable_from(*tail, price), alignment);
+            std::uintptr_t const idle  = free_blocks::usable_from(*tail, price);
+            std::uintptr_t const there = from(*tail);
+            std::uintptr_t const start = align(idle > there ? idle : there, alignment);
             std::uintptr_t const end   = saturating_add(start, bytes);
             if (c.busy || end == unsatisfiable || end <= tail->end()) { return; }
             std::size_t const by = end - tail->end();
@@ -364,6 +384,7 @@ private:
 
     block* hand_out(block* b) noexcept {
         b->now  = block::state::live;
+        b->bare = false;
         b->slot = block::nobody;
         live_.insert(b);
         ++taken_;
@@ -379,7 +400,6 @@ private:
         b->bytes                    = bytes;
         b->before                   = before;
         b->after                    = rest;
-        b->bare                     = rest->bare;
         b->apart                    = apart_;
         before->after               = b;
         rest->before                = b;

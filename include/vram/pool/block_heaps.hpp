@@ -29,6 +29,11 @@ public:
     /// `apart`: whether small blocks are. A request may be met from the other heap all the same.
     explicit block_heaps(bool apart = true) noexcept : small_{apart ? small_size : 0} {}
 
+    /// See `free_blocks`.
+    void know_memory(page_book const* pages) noexcept {
+        for (block_heap& heap : *this) { heap.know_memory(pages); }
+    }
+
     /// Where a block of this size should be, and the other heap.
     [[nodiscard]] block_heap&       of(std::size_t bytes) noexcept { return all_[index(bytes)]; }
     [[nodiscard]] block_heap const& of(std::size_t bytes) const noexcept {

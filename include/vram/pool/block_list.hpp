@@ -32,6 +32,12 @@ public:
         ends_.next->previous = b;
         ends_.next           = b;
     }
+    void insert_last(block* b) noexcept {
+        b->next               = &ends_;
+        b->previous           = ends_.previous;
+        ends_.previous->next  = b;
+        ends_.previous        = b;
+    }
     static void remove(block* b) noexcept {
         b->next->previous = b->previous;
         b->previous->next = b->next;

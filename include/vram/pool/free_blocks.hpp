@@ -8,6 +8,7 @@
 #include <vram/pool/bins.hpp>       // bins
 #include <vram/pool/block.hpp>      // block
 #include <vram/pool/block_list.hpp> // block_list
+#include <vram/pool/page_book.hpp>  // page_book
 
 #include <cstddef> // size_t
 #include <cstdint> // uintptr_t, uint16_t
@@ -45,6 +46,9 @@ public:
         tails_.take(other.tails_);
         return *this;
     }
+
+    /// Who knows where in a `bare` block there is memory; null: nobody, and such a block is not had.
+    void know_memory(page_book const* pages) noexcept { pages_ = pages; }
 
     /// Whether a block that is about to come here, or is here, is the last of its chunk.
     [[nodiscard]] bool is_tail(block const* b) const noexcept {
@@ -103,24 +107,31 @@ public:
             b = front_of(i);
             if (b == nullptr || b->bytes < bytes) { return nullptr; }
         }
-        return free_for(*b, slot) || costs_nothing(*b, bytes, price) ? b : nullptr;
+        if (free_for(*b, slot)) [[likely]] { return b; }
+        return b->bare ? past_bare(i, bytes, price) : costs_nothing(*b, bytes, price) ? b : nullptr;
     }
 
-    /// Among few blocks that are large enough, small ones first, the place for which `judge(block,
-    /// start)` is the least; none where it says `~0` of all.
+    /// A place in a block, and what was found of it: the less the better.
+    struct judged {
+        static constexpr std::size_t none = ~std::size_t{0}; ///< there is no place
+
+        std::uintptr_t start = 0;
+        std::size_t    cost  = none;
+    };
+    /// Among few blocks that are large enough, small ones first, the place that `judge(block)`
+    /// finds best; none where it finds none in any.
     template <class Judge>
-    [[nodiscard]] fit least(std::size_t bytes, std::size_t alignment, Judge const& judge) const {
-        std::size_t least = ~std::size_t{0};
+    [[nodiscard]] fit least(std::size_t bytes, Judge const& judge) const {
+        std::size_t least = judged::none;
         std::size_t left  = 64;
         fit         best{.cost = unusable};
         auto const  look = [&](block* b) {
-            std::uintptr_t const start = align(b->address, alignment);
-            if (start > b->end() || b->end() - start < bytes) { return; }
+            if (b->bytes < bytes) { return; }
             --left;
-            std::size_t const cost = judge(*b, start);
-            if (cost >= least) { return; }
-            least = cost;
-            best  = {b, start, 0};
+            judged const found = judge(*b);
+            if (found.cost >= least) { return; }
+            least = found.cost;
+            best  = {b, found.start, 0};
         };
         for (auto i = bins_.next(bins::of(bytes)); i != bins::count && left != 0 && least != 0;
              i      = bins_.next(i + 1)) {
@@ -138,6 +149,20 @@ public:
         std::size_t most = bins_.largest_block();
         for_each_tail([&](block const* b) { most = b->bytes > most ? b->bytes : most; });
         return most;
+    }
+    /// Calls `visit(block)` for every block of at least `bytes`, small ones first.
+    template <class Visit>
+    void for_each_from(std::size_t bytes, Visit const& visit) const {
+        auto const look = [&](block* b) {
+            if (b->bytes >= bytes) { visit(b); }
+        };
+        for (auto i = bins_.next(bins::of(bytes)); i != bins::count; i = bins_.next(i + 1)) {
+            for (block *b = bins_.front(i), *next; b != nullptr; b = next) {
+                next = bins_.after(i, b); // it may be taken out
+                look(b);
+            }
+        }
+        for_each_tail(look);
     }
     /// Calls `visit(block)` for the last block of each chunk that can grow.
     template <class Visit>
@@ -180,6 +205,19 @@ private:
     }
     static constexpr std::uint16_t among_tails = bins::count; ///< `block::bin`
 
+    /// `quick` from a bin on whose blocks may all want memory: the first that does not, in one of the
+    /// next few bins.
+    template <class Price>
+    [[nodiscard, gnu::noinline]] block* past_bare(std::size_t i, std::size_t bytes,
+                                                  Price const& price) const {
+        for (unsigned left = 8; left != 0; --left, i = bins_.next(i + 1)) {
+            block* const b = front_of(i);
+            if (b == nullptr || b->bytes < bytes) { return nullptr; }
+            if (costs_nothing(*b, bytes, price)) { return b; }
+            if (!b->bare || i == bins::count) { return nullptr; }
+        }
+        return nullptr;
+    }
     /// The block that came last to a bin, or where that is none to the ends of chunks, or null.
     [[nodiscard]] block* front_of(std::size_t bin) const noexcept {
         return bin != bins::count ? bins_.front(bin) : tails_.front();
@@ -191,11 +229,17 @@ private:
     }
     /// Whether the front of a block does.
     template <class Price>
-    [[nodiscard, gnu::noinline]] static bool costs_nothing(block const& b, std::size_t bytes,
-                                                           Price const& price) noexcept {
-        if (b.bare) { return false; }
-        if (b.slot != block::several) { return price(b.slot, b.epoch) == 0; }
+    [[nodiscard, gnu::noinline]] bool costs_nothing(block const& b, std::size_t bytes,
+                                                    Price const& price) const noexcept {
+        if (lacks_memory(b, b.address, bytes)) { return false; }
+        if (b.slot != block::several) { return priced(b, price) == 0; }
         return priced(b.note->what, b.address, b.address + bytes, price) == 0;
+    }
+    /// Whether some of the `bytes` at `from` in a block have no memory, for all that is known.
+    [[nodiscard]] bool lacks_memory(block const& b, std::uintptr_t from,
+                                    std::size_t bytes) const noexcept {
+        if (!b.bare) [[likely]] { return false; }
+        return pages_ == nullptr || !pages_->complete(from, from + bytes);
     }
     template <class Price>
     [[nodiscard]] fit find_in_bins(std::size_t bytes, std::size_t alignment, Price const& price,
@@ -237,22 +281,24 @@ private:
         return found;
     }
     template <class Price>
-    static fit at_front(block* b, std::size_t bytes, std::size_t alignment, Price const& price) {
+    fit at_front(block* b, std::size_t bytes, std::size_t alignment, Price const& price) const {
         return behind(b, b->address, bytes, alignment, price);
     }
     /// The first place in `b` that is not before `from`.
     template <class Price>
-    static fit behind(block* b, std::uintptr_t from, std::size_t bytes, std::size_t alignment,
-                      Price const& price) {
+    fit behind(block* b, std::uintptr_t from, std::size_t bytes, std::size_t alignment,
+               Price const& price) const {
         std::uintptr_t const start = align(from, alignment);
-        if (start > b->end() || b->end() - start < bytes || b->bare) { return {.cost = unusable}; }
+        if (start > b->end() || b->end() - start < bytes || lacks_memory(*b, start, bytes)) {
+            return {.cost = unusable};
+        }
         if (b->slot != block::several) { return {b, start, priced(*b, price)}; }
         return {b, start, priced(b->note->what, start, start + bytes, price)};
     }
     /// The lowest of the cheapest places at the end of a chunk: its front, or behind a part that
     /// somebody waits for, which would else bar all the rest.
     template <class Price>
-    static fit in_tail(block* b, std::size_t bytes, std::size_t alignment, Price const& price) {
+    fit in_tail(block* b, std::size_t bytes, std::size_t alignment, Price const& price) const {
         fit best = at_front(b, bytes, alignment, price);
         if (best.cost == 0 || b->slot != block::several) { return best; }
         for (tag const& t : b->note->what) {
@@ -264,7 +310,7 @@ private:
     }
     /// The cheaper end of `b` for the request.
     template <class Price>
-    static fit placed(block* b, std::size_t bytes, std::size_t alignment, Price const& price) {
+    fit placed(block* b, std::size_t bytes, std::size_t alignment, Price const& price) const {
         fit const front = at_front(b, bytes, alignment, price);
         if (front.cost == 0 || front.where == nullptr || b->slot != block::several) {
             return front;
@@ -272,13 +318,14 @@ private:
         tags const&          held = b->note->what;
         std::uintptr_t const last = align_down(b->end() - bytes, alignment);
         fit const            back{b, last, priced(held, last, last + bytes, price)};
-        if (back.cost < front.cost) { return back; }
+        if (back.cost < front.cost && !lacks_memory(*b, last, bytes)) { return back; }
         return front.cost < unusable ? front : fit{.cost = unusable};
     }
 
-    bins       bins_;
-    block_list tails_;
-    bool       in_place_ = false;
+    bins             bins_;
+    block_list       tails_;
+    page_book const* pages_    = nullptr; ///< that of whoever has this, whatever moves here
+    bool             in_place_ = false;
 };
 
 } // namespace vram

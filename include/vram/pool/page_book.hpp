@@ -5,15 +5,17 @@
 /// `page_book` knows which pages of a pool's chunks have memory behind them.
 
 #include <vram/pool/heap_array.hpp> // heap_array
+#include <vram/pool/page_rings.hpp> // page_rings, page_place
 
-#include <bit>     // popcount
+#include <bit>     // popcount, countl_zero, countr_zero, has_single_bit
 #include <cstddef> // size_t
 #include <cstdint> // uintptr_t, uint64_t
 #include <utility> // move
 
 namespace vram {
 
-/// A few bits for each page of each chunk. A chunk begins with a page and has whole pages.
+/// A few bits for each page of each chunk. A chunk begins with a page and has whole pages. Memory
+/// that leaves a page for another can come back: the book knows where it is.
 ///
 /// Failure   `std::bad_alloc` from `add` and `widen`, with nothing changed; nothing else fails
 /// Threads   one at a time
@@ -25,30 +27,47 @@ public:
         std::size_t chunk = 0;
         std::size_t first = 0;
         std::size_t last  = 0;
+
+        [[nodiscard]] std::size_t size() const noexcept { return last - first; }
+        [[nodiscard]] bool        holds(page_place const& p) const noexcept {
+            return p.chunk == chunk && p.page >= first && p.page < last;
+        }
     };
 
-    explicit page_book(std::size_t page) noexcept : page_{page} {}
+    explicit page_book(std::size_t page) noexcept
+        : page_{page},
+          shift_{std::has_single_bit(page) ? static_cast<unsigned>(std::countr_zero(page)) : 0U} {}
 
     [[nodiscard]] std::size_t page() const noexcept { return page_; }
 
     /// A chunk of `bytes` with memory everywhere.
     void add(void* base, std::size_t bytes) {
+        rings_.reserve();
         entry fresh{reinterpret_cast<std::uintptr_t>(base), 0, {}};
-        lengthen(fresh, bytes);
-        std::size_t const pages = fresh.pages;
+        fresh.words.reserve((bytes / page_ + 63) / 64);
         chunks_.push(std::move(fresh));
-        set({chunks_.size() - 1, 0, pages}, true);
+        rings_.add();
+        std::size_t const i = chunks_.size() - 1;
+        try {
+            lengthen(i, bytes);
+        } catch (...) {
+            forget(i);
+            throw;
+        }
+        set({i, 0, chunks_[i].pages}, true);
     }
     /// The chunk has `more` bytes at its end, without memory.
     void widen(void* base, std::size_t more) {
-        lengthen(chunks_[around(reinterpret_cast<std::uintptr_t>(base))], more);
+        lengthen(around(reinterpret_cast<std::uintptr_t>(base)), more);
     }
     /// The chunk is gone. Returns how many bytes of it had memory.
     std::size_t remove(void* base) noexcept {
         std::size_t const i = around(reinterpret_cast<std::uintptr_t>(base));
         if (i == chunks_.size()) { return 0; }
-        std::size_t const had = mapped({i, 0, chunks_[i].pages});
-        chunks_.take(i);
+        run const         all{i, 0, chunks_[i].pages};
+        std::size_t const had = mapped(all);
+        set(all, false);
+        forget(i);
         return had;
     }
 
@@ -56,102 +75,182 @@ public:
     [[nodiscard]] run touched(std::uintptr_t from, std::uintptr_t to) const noexcept {
         std::size_t const    i    = around(from);
         std::uintptr_t const base = chunks_[i].base;
-        return {i, (from - base) / page_, (to - base + page_ - 1) / page_};
+        return {i, pages_in(from - base), pages_in(to - base + page_ - 1)};
     }
     /// Those that it has to itself.
     [[nodiscard]] run whole(std::uintptr_t from, std::uintptr_t to) const noexcept {
         std::size_t const    i     = around(from);
         std::uintptr_t const base  = chunks_[i].base;
-        std::size_t const    first = (from - base + page_ - 1) / page_;
-        std::size_t const    last  = (to - base) / page_;
+        std::size_t const    first = pages_in(from - base + page_ - 1);
+        std::size_t const    last  = pages_in(to - base);
         return {i, first, last > first ? last : first};
     }
-    /// How many bytes of a run have memory, and how many have none.
-    [[nodiscard]] std::size_t mapped(run const& r) const noexcept {
-        std::size_t pages = 0;
-        for_each_word(*this, r, [&](word const& w, std::uint64_t mask) {
-            pages += static_cast<std::size_t>(std::popcount(w.mapped & mask));
+    [[nodiscard]] void* address(page_place const& p) const noexcept {
+        return reinterpret_cast<void*>(chunks_[p.chunk].base + p.page * page_);
+    }
+    [[nodiscard]] void* address(run const& r) const noexcept {
+        return address(page_place{r.chunk, r.first});
+    }
+    [[nodiscard]] std::size_t bytes(run const& r) const noexcept { return r.size() * page_; }
+
+    // Which have memory
+
+    [[nodiscard]] bool has(page_place const& p) const noexcept {
+        return (chunks_[p.chunk].words[p.page / 64].mapped >> p.page % 64 & 1) != 0;
+    }
+    /// Whether every page that [from, to) touches has memory.
+    [[nodiscard]] bool complete(std::uintptr_t from, std::uintptr_t to) const noexcept {
+        bool all = true;
+        for_each_word(*this, touched(from, to), [&](word const& w, std::uint64_t mask) {
+            all = all && (~w.mapped & mask) == 0;
         });
-        return pages * page_;
+        return all;
+    }
+    /// How many bytes of a run have memory, how many have none, and how many of those had none that
+    /// could come back.
+    [[nodiscard]] std::size_t mapped(run const& r) const noexcept {
+        return count(r, [](word const& w) { return w.mapped; });
     }
     [[nodiscard]] std::size_t missing(run const& r) const noexcept { return bytes(r) - mapped(r); }
-
+    [[nodiscard]] std::size_t fresh(run const& r) const noexcept {
+        return count(r, [](word const& w) { return ~(w.mapped | w.left); });
+    }
+    /// Whether memory of a page of the run, which has none now, moved elsewhere: what was given to
+    /// streams before may still use it there.
+    [[nodiscard]] bool left(run const& r) const noexcept {
+        return count(r, [](word const& w) { return w.left; }) != 0;
+    }
+    /// Calls `visit(page, left)` for each page of a run without memory, from the last one on as long
+    /// as it returns true. `left`: it moved elsewhere.
+    template <class Visit>
+    void for_each_missing(run r, Visit const& visit) const {
+        while (r.first < r.last) {
+            std::size_t const   i    = r.last - 1;
+            word const&         w    = chunks_[r.chunk].words[i / 64];
+            std::uint64_t const none = ~w.mapped << (63 - i % 64); // from here on downward
+            if (none == 0) {
+                r.last = i / 64 * 64;
+                continue;
+            }
+            auto const full = static_cast<std::size_t>(std::countl_zero(none));
+            if (full > i - r.first) { return; }
+            r.last = i - full;
+            if (!visit(page_place{r.chunk, r.last}, (w.left >> r.last % 64 & 1) != 0)) { return; }
+        }
+    }
     /// The back of a run that has `bytes` of memory, or a bit more; all of it where it has less.
     [[nodiscard]] run back(run r, std::size_t bytes) const noexcept {
         std::size_t       sum   = 0;
         std::size_t const first = r.first;
         for (r.first = r.last; r.first > first && sum < bytes;) {
             --r.first;
-            sum += mapped({r.chunk, r.first, r.first + 1});
+            sum += has({r.chunk, r.first}) ? page_ : 0;
         }
         return r;
     }
-    [[nodiscard]] void* address(run const& r) const noexcept {
-        return reinterpret_cast<void*>(chunks_[r.chunk].base + r.first * page_);
-    }
-    [[nodiscard]] std::size_t bytes(run const& r) const noexcept {
-        return (r.last - r.first) * page_;
-    }
-    /// All of a run has memory now, or is taken for pages that have none.
+
+    /// All of a run has memory now, new where it had none; or its memory is the device's again,
+    /// wherever else it was.
     void set(run const& r, bool mapped) noexcept {
-        for_each_word(*this, r, [&](word& w, std::uint64_t mask) {
-            w.mapped = mapped ? w.mapped | mask : w.mapped & ~mask;
-            w.left &= ~w.mapped;
-        });
-    }
-    /// The memory of a run moved elsewhere, as far as it has none.
-    void leave(run const& r) noexcept {
-        for_each_word(*this, r, [](word& w, std::uint64_t mask) { w.left |= mask & ~w.mapped; });
-    }
-    /// Whether memory of a page of the run, which has none now, moved elsewhere: what was given to
-    /// streams before may still use it there.
-    [[nodiscard]] bool left(run const& r) const noexcept {
-        bool some = false;
-        for_each_word(*this, r, [&](word const& w, std::uint64_t mask) {
-            some = some || (w.left & mask) != 0;
-        });
-        return some;
+        if (rings_.size() != 0) {
+            for (page_place p{r.chunk, r.first}; p.page != r.last; ++p.page) {
+                if (has(p) == mapped) { continue; }
+                if (mapped) {
+                    rings_.part(p);
+                } else {
+                    rings_.dissolve(p, [&](page_place const& one) { set_bits(run_of(one), false); });
+                }
+            }
+        }
+        set_bits(r, mapped);
     }
     /// `bytes` of memory left the first pages of a run that had some, and are the first of another
     /// that had none.
-    void move(run const& from, run const& to, std::size_t bytes) noexcept {
-        flip(from, bytes, true);
-        flip(to, bytes, false);
+    void move(run from, run to, std::size_t bytes) noexcept {
+        for (std::size_t n = bytes / page_; n != 0; --n) {
+            while (!has({from.chunk, from.first})) { ++from.first; }
+            while (has({to.chunk, to.first})) { ++to.first; }
+            page_place const here{from.chunk, from.first}, there{to.chunk, to.first};
+            rings_.pair(there, here);
+            set_bits(run_of(there), true);
+            look(here, false);
+        }
+    }
+    /// Somebody looked whether a page has memory. Where that is news nobody knows whose it is; if
+    /// it has none, that moved elsewhere for all that is known.
+    void look(page_place const& page, bool there) noexcept {
+        if (there && !has(page)) { rings_.part(page); }
+        set_bits(run_of(page), there);
+        if (there) { return; }
+        chunks_[page.chunk].words[page.page / 64].left |= std::uint64_t{1} << page.page % 64;
+    }
+    /// The memory that left a page is at `q`.
+    void find(page_place const& page, void const* q) noexcept {
+        run const there = around(q);
+        if (there.size() != 0) { rings_.pair(page, {there.chunk, there.first}); }
     }
 
-    // Pages that are asked for by their addresses
+    // Memory that can come back
 
-    /// The page of `p`, if it is one of a chunk, is wanted; or is not any more.
-    void want(void const* p, bool wanted) noexcept {
-        for_each_word(*this, around(p), [&](word& w, std::uint64_t bit) {
-            w.wanted = wanted ? w.wanted | bit : w.wanted & ~bit;
-            w.given &= ~bit;
+    /// How many pages there are whose memory was at another, or may be.
+    [[nodiscard]] std::size_t shared() const noexcept { return rings_.size(); }
+
+    /// Where the memory is that left a page of the run `all`; none where that is not known, or
+    /// another page of the run had it as well.
+    struct origin {
+        bool       known = false;
+        page_place where{};
+    };
+    [[nodiscard]] origin source_of(page_place const& page, run const& all) const noexcept {
+        origin found;
+        bool   again = false;
+        rings_.for_each_other(page, [&](page_place const& one) {
+            again = again || all.holds(one);
+            if (has(one)) { found = {true, one}; }
+        });
+        return again ? origin{} : found;
+    }
+    /// What has memory in a run can be had, until `withdraw`.
+    void offer(run const& r) noexcept {
+        for_each_word(*this, r,
+                      [](word& w, std::uint64_t mask) { w.offered |= mask & w.mapped; });
+    }
+    void withdraw() noexcept {
+        for (entry& e : chunks_) {
+            for (word& w : e.words) { w.offered = 0; }
+        }
+    }
+    [[nodiscard]] bool offered(page_place const& p) const noexcept {
+        return (chunks_[p.chunk].words[p.page / 64].offered >> p.page % 64 & 1) != 0;
+    }
+
+    /// A run is wanted; or is not any more.
+    void want(run const& r, bool wanted) noexcept {
+        for_each_word(*this, r, [&](word& w, std::uint64_t mask) {
+            w.wanted = wanted ? w.wanted | mask : w.wanted & ~mask;
+            w.given &= ~mask;
         });
     }
-    /// Whether some page of the run is wanted.
+    /// Whether some page of the run is wanted, and has memory.
     [[nodiscard]] bool wanted(run const& r) const noexcept {
-        bool some = false;
-        for_each_word(*this, r, [&](word const& w, std::uint64_t mask) {
-            some = some || (w.wanted & w.mapped & mask) != 0;
-        });
-        return some;
+        return count(r, [](word const& w) { return w.wanted & w.mapped; }) != 0;
     }
     /// The wanted pages of the run can be had.
     void give(run const& r) noexcept {
         for_each_word(*this, r,
                       [&](word& w, std::uint64_t mask) { w.given |= w.wanted & w.mapped & mask; });
     }
-    [[nodiscard]] bool given(void const* p) const noexcept {
-        bool it = false;
-        for_each_word(*this, around(p),
-                      [&](word const& w, std::uint64_t bit) { it = (w.given & bit) != 0; });
-        return it;
+    [[nodiscard]] bool given(page_place const& p) const noexcept {
+        return (chunks_[p.chunk].words[p.page / 64].given >> p.page % 64 & 1) != 0;
+    }
+    [[nodiscard]] static run run_of(page_place const& p) noexcept {
+        return {p.chunk, p.page, p.page + 1};
     }
 
 private:
     /// A bit for each of 64 pages.
     struct word {
-        std::uint64_t mapped = 0, wanted = 0, given = 0, left = 0;
+        std::uint64_t mapped = 0, wanted = 0, given = 0, left = 0, offered = 0;
     };
     struct entry {
         std::uintptr_t   base;
@@ -169,22 +268,40 @@ private:
             visit(book.chunks_[r.chunk].words[i / 64], mask);
         }
     }
-
-    void flip(run const& r, std::size_t bytes, bool mapped) noexcept {
-        std::size_t missing = bytes / page_;
-        for (std::size_t i = r.first; i < r.last && missing != 0; ++i) {
-            run const one{r.chunk, i, i + 1};
-            if ((this->mapped(one) != 0) != mapped) { continue; }
-            set(one, !mapped);
-            if (mapped) { leave(one); }
-            --missing;
-        }
+    /// How many bytes of a run have their bit in `bits(word)`.
+    template <class Bits>
+    [[nodiscard]] std::size_t count(run const& r, Bits const& bits) const noexcept {
+        std::size_t pages = 0;
+        for_each_word(*this, r, [&](word const& w, std::uint64_t mask) {
+            std::uint64_t const those = bits(w) & mask;
+            if (those != 0) { pages += static_cast<std::size_t>(std::popcount(those)); }
+        });
+        return pages * page_;
     }
-    void lengthen(entry& e, std::size_t bytes) {
-        std::size_t const pages = e.pages + bytes / page_;
-        e.words.reserve((pages + 63) / 64);
-        while (e.words.size() < (pages + 63) / 64) { e.words.push(); }
+    void set_bits(run const& r, bool mapped) noexcept {
+        for_each_word(*this, r, [&](word& w, std::uint64_t mask) {
+            w.mapped = mapped ? w.mapped | mask : w.mapped & ~mask;
+            w.left &= ~mask;
+        });
+    }
+
+    void lengthen(std::size_t chunk, std::size_t bytes) {
+        entry&            e     = chunks_[chunk];
+        std::size_t const pages = e.pages + pages_in(bytes);
+        std::size_t const words = (pages + 63) / 64;
+        e.words.reserve(words);
+        rings_.reserve(chunk, pages);
+        while (e.words.size() < words) { e.words.push(); }
+        rings_.widen(chunk, pages);
         e.pages = pages;
+    }
+    void forget(std::size_t chunk) noexcept {
+        rings_.remove(chunk);
+        chunks_.take(chunk);
+    }
+    /// Whole pages in so many bytes.
+    [[nodiscard]] std::size_t pages_in(std::size_t bytes) const noexcept {
+        return shift_ != 0 ? bytes >> shift_ : bytes / page_;
     }
     /// The chunk that `address` lies in, or the number of chunks.
     [[nodiscard]] std::size_t around(std::uintptr_t address) const noexcept {
@@ -199,12 +316,13 @@ private:
         auto const        address = reinterpret_cast<std::uintptr_t>(p);
         std::size_t const i       = around(address);
         if (i == chunks_.size()) { return {}; }
-        std::size_t const first = (address - chunks_[i].base) / page_;
-        return {i, first, first + 1};
+        return run_of({i, pages_in(address - chunks_[i].base)});
     }
 
     std::size_t       page_;
+    unsigned          shift_; ///< of `page_`, where it is a power of two
     heap_array<entry> chunks_;
+    page_rings        rings_;
 };
 
 } // namespace vram

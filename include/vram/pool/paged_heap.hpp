@@ -5,6 +5,7 @@
 /// `paged_heap` is a `stream_heap` of addresses, of which parts may have no memory.
 
 #include <vram/pool/block_request.hpp> // block_request
+#include <vram/pool/page_book.hpp>     // page_book
 #include <vram/pool/stream_heap.hpp>   // stream_heap
 
 #include <cstddef> // size_t
@@ -30,11 +31,16 @@ public:
 
     using base::base;
 
-    /// A block for a request of which `missing(from, to)` bytes have no memory yet: the fewest of
-    /// some candidates that wait for nobody, or else of any. Null where no block is large enough.
-    /// Nobody else has it until it is `filled`, or given back.
-    template <class Missing>
-    block* take_bare(request const& r, guard& held, Missing const& missing) {
+    /// Where in a `bare` block there is memory; see `free_blocks`.
+    void know_memory(page_book const* pages) noexcept { this->heaps_.know_memory(pages); }
+
+    using judged = block_heap::judged;
+
+    /// A block for a request, at the place that `judge(block)` finds best among some candidates that
+    /// wait for nobody, or else among any. Null where it finds none. Nobody else has the block until
+    /// it is `filled`, or given back.
+    template <class Judge>
+    block* take_bare(request const& r, guard& held, Judge const& judge) {
         block_heap& heap = this->heaps_.of(r.bytes);
         this->cool(); // which may use up notes
         heap.reserve();
@@ -46,8 +52,10 @@ public:
             return b.waits_for().within(start, start + r.bytes);
         };
         for (unsigned most : {0U, 1U}) {
-            auto place = heap.least(r.bytes, r.alignment, [&](block const& b, auto start) {
-                return price(part(b, start)) <= most ? missing(start, start + r.bytes) : unusable;
+            auto place = heap.least(r.bytes, [&](block const& b) {
+                judged const found = judge(b);
+                bool const   none  = found.cost == judged::none;
+                return none || price(part(b, found.start)) > most ? judged{} : found;
             });
             if (place.where == nullptr && !captured) { continue; }
             if (place.where == nullptr) { break; } // which must not wait
@@ -110,13 +118,25 @@ public:
         block_heap const& heap = this->heaps_.of(bytes);
         return heap.largest_free() >= page || heap.parted();
     }
-    /// Takes free blocks among those of `bytes` that `on` may have at once (null: that nobody uses
-    /// any more), from the ends of chunks on, for as long as `taken(block)` says so, and only those
-    /// that are `wanted(block)`.
+    /// Calls `visit(block)` for the free blocks of at least `least` bytes, among those of `bytes`,
+    /// that `on` may have at once (null: that nobody uses any more).
+    template <class Visit>
+    void for_each_ready(std::size_t bytes, std::size_t least, stream const* on,
+                        Visit const& visit) {
+        auto const price = for_stream(on);
+        this->cool();
+        this->heaps_.of(bytes).for_each_free(least, [&](block* b) {
+            if (free_blocks::priced(*b, price) == 0) { visit(b); }
+        });
+    }
+    /// Nobody else gets a free block until `give_again`.
+    void set_aside(block* b) noexcept { this->heaps_.of(*b).set_aside(b); }
+    /// Sets free blocks aside among those of `bytes` that `on` may have at once (null: that nobody
+    /// uses any more), from the ends of chunks on, for as long as `taken(block)` says so, and only
+    /// those that are `wanted(block)`.
     template <class Wanted, class Taken>
     void set_aside(std::size_t bytes, stream const* on, Wanted const& wanted, Taken const& taken) {
-        auto const price =
-            this->clocks_.for_asker(on != nullptr ? &this->clocks_.of(*on) : nullptr, false);
+        auto const price = for_stream(on);
         this->cool();
         this->heaps_.of(bytes).set_aside(
             [&](block const& b) { return !wanted(b) || free_blocks::priced(b, price) != 0; },
@@ -131,7 +151,9 @@ public:
 private:
     using typename base::clock;
 
-    static constexpr std::size_t unusable = ~std::size_t{0};
+    [[nodiscard]] auto for_stream(stream const* on) {
+        return this->clocks_.for_asker(on != nullptr ? &this->clocks_.of(*on) : nullptr, false);
+    }
 };
 
 } // namespace vram

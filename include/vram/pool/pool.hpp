@@ -338,7 +338,7 @@ private:
     /// everything that was freed.
     void* make_room(request const& r, guard& held) {
         bool const captured = r.on != nullptr && platform::capturing(*r.on); // must not wait or ask
-        if (void* const p = this->take_beside(r, held)) { return p; }
+        if (void* const p = this->take_beside(r, captured, held)) { return p; }
         if (!captured) { heap_.poll_all(); }
         if (void* const p = heap_.take(r, held, true)) { return p; }
         if (!captured) {

@@ -59,7 +59,7 @@ protected:
     /// More memory for chunks that are there, and the request out of it: not with these.
     static void* lengthen(request const&, bool, bool) noexcept { return nullptr; }
     /// A block beside memory that is not there: not in these.
-    static void* take_beside(request const&, guard&) noexcept { return nullptr; }
+    static void* take_beside(request const&, bool, guard&) noexcept { return nullptr; }
     /// A small block where no large one has room: not in these, whose chunks can go back.
     static void* take_in_hole(request const&) noexcept { return nullptr; }
     /// Gives what is free in chunks that are in use back: not of these.
@@ -120,7 +120,7 @@ protected:
     /// stream is still busy with: nobody waits for that here.
     void make_way(std::size_t size) {
         auto              held   = this->lock_.hold();
-        std::size_t const eighth = saturating_add(heap_.peak_live(), heap_.peak_live() / 8);
+        std::size_t const eighth = saturating_add(heap_.most_live(), heap_.most_live() / 8);
         std::size_t const then   = saturating_add(this->figures_.reserved, size);
         if (then <= most_ || then <= eighth) { return; }
         std::size_t back = 0;

@@ -55,6 +55,7 @@ public:
         live_        = std::exchange(other.live_, 0);
         allocations_ = std::exchange(other.allocations_, 0);
         peak_live_   = std::exchange(other.peak_live_, 0);
+        most_live_   = std::exchange(other.most_live_, 0);
         holes_       = std::exchange(other.holes_, 0);
         events_      = other.events_;
         graphs_      = other.graphs_;
@@ -194,12 +195,17 @@ public:
         } // others went on meanwhile: look again
     }
 
-    /// The chunk whose end must move least for `r`: busy until `end_move`.
-    [[nodiscard]] move_of_end begin_growth(request const& r) {
+    /// The chunk whose end must move least for `r`, which cannot lie before `from(block)` there:
+    /// busy until `end_move`.
+    template <class From>
+    [[nodiscard]] move_of_end begin_growth(request const& r, From const& from) {
         clock* const mine     = r.on != nullptr ? &clocks_.of(*r.on) : nullptr;
         bool const   captured = mine != nullptr && Platform::capturing(*r.on);
         return heaps_.of(r.bytes).begin_growth(r.bytes, r.alignment,
-                                               clocks_.for_asker(mine, captured));
+                                               clocks_.for_asker(mine, captured), from);
+    }
+    [[nodiscard]] move_of_end begin_growth(request const& r) {
+        return begin_growth(r, [](block const& b) { return b.address; });
     }
     /// Whole pages at the end of a chunk that nobody uses any more: gone from the books, and the
     /// chunk busy until `end_move`.
@@ -306,12 +312,18 @@ public:
         return now;
     }
     /// The peak of live bytes starts again from here. Returns the one from before.
-    std::size_t reset_peak() noexcept { return std::exchange(peak_live_, live_); }
+    std::size_t reset_peak() noexcept {
+        most_live_ = most_live();
+        return std::exchange(peak_live_, live_);
+    }
     void raise_peak(std::size_t to) noexcept { peak_live_ = to > peak_live_ ? to : peak_live_; }
 
     [[nodiscard]] block_heaps<InPlace> const& blocks() const noexcept { return heaps_; }
     [[nodiscard]] std::size_t                 live_bytes() const noexcept { return live_; }
-    [[nodiscard]] std::size_t                 peak_live() const noexcept { return peak_live_; }
+    /// The peak of all time.
+    [[nodiscard]] std::size_t most_live() const noexcept {
+        return peak_live_ > most_live_ ? peak_live_ : most_live_;
+    }
 
 protected:
     using clock = typename clocks<Platform>::clock;
@@ -529,6 +541,7 @@ protected:
     clocks<Platform>     clocks_;
     std::size_t          live_      = 0;
     std::size_t          peak_live_ = 0;
+    std::size_t          most_live_ = 0; ///< before the peak started again
     unsigned             holes_     = 0; ///< small blocks in such since there was no more
     event_policy         events_;
     bool                 graphs_;

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `mapped_base` is the part of a pool that knows which of its pages have memory, and gives them
+/// some and takes it back.
+
+#include <vram/concepts/expandable.hpp> // remappable_resource
+#include <vram/pool/in_place_base.hpp>  // in_place_base
+#include <vram/pool/page_book.hpp>      // page_book
+
+#include <concepts>         // assignable_from
+#include <cstddef>          // size_t, byte
+#include <cstdint>          // uintptr_t
+#include <initializer_list> // initializer_list
+#include <utility>          // move
+
+namespace vram {
+
+/// Chunks are addresses; what is free in them may have memory or not.
+///
+/// Failure   what the driver does half is taken for not done, so that a page without memory is
+///           never handed out
+/// Threads   any; one at a time is about pages (`stitching_`)
+/// Cost      that of the upstream
+template <remappable_resource Upstream, growth Growth>
+class mapped_base : public in_place_base<Upstream, Growth> {
+    using base = in_place_base<Upstream, Growth>;
+
+protected:
+    using typename base::chunk;
+    using typename base::guard;
+    using typename base::request;
+    using base::heap_;
+    using base::unused;
+
+    mapped_base(Upstream upstream, pool_options const& options, Growth growth)
+        : base{std::move(upstream), options, std::move(growth)},
+          pages_{this->upstream_.page_size()} {
+        heap_.know_memory(&pages_);
+    }
+    mapped_base(mapped_base&& other) noexcept
+        : base{std::move(other)}, pages_{std::move(other.pages_)} {
+        heap_.know_memory(&pages_);
+    }
+    mapped_base& operator=(mapped_base&& other) noexcept
+        requires std::assignable_from<Upstream&, Upstream>
+    {
+        base::operator=(std::move(other));
+        pages_ = std::move(other.pages_);
+        return *this;
+    }
+    ~mapped_base() = default;
+
+    /// A block that has memory now is its client's. What it was cut from may have all of its own.
+    void* hand_over(block* b) noexcept {
+        for (block* beside : {b->before, b->after}) {
+            if (beside == nullptr || !beside->bare || beside->bytes == 0) { continue; }
+            if (beside->now == block::state::live) { continue; } // on its way to somebody else
+            beside->bare = lacks(*beside);
+        }
+        return heap_.filled(b);
+    }
+    [[nodiscard]] bool lacks(block const& b) const noexcept {
+        return pages_.missing(pages_.touched(b.address, b.end())) != 0;
+    }
+
+    /// Gives memory to the pages that have none; all of them or none.
+    bool fill(page_book::run const& pages, guard& held) {
+        std::size_t const need = pages_.missing(pages);
+        if (need == 0) { return true; }
+        void* const       at    = pages_.address(pages);
+        std::size_t const bytes = pages_.bytes(pages);
+        held.unlock();
+        bool filled = false;
+        {
+            typename base::claim mine{*this, need};
+            if (mine.granted && this->upstream_.fill(at, bytes)) {
+                held.lock();
+                ++this->figures_.upstream;
+                mine.keep();
+                filled = true;
+            }
+        }
+        if (!filled) {
+            held.lock();
+            return false;
+        }
+        pages_.set(run_at(at, bytes), true);
+        return true;
+    }
+    /// The same for a range of which nobody knows whether streams are done with memory that left
+    /// its pages: as long as they are not, no other may be mapped there. False where some has left.
+    bool fill_unleft(std::uintptr_t from, std::uintptr_t to, guard& held) {
+        auto const all = pages_.touched(from, to);
+        return !pages_.left(all) && fill(all, held);
+    }
+    /// Moves the memory of `bytes` at `from`, where each page has some, to `to`, where none has.
+    void carry(void* from, void* to, std::size_t bytes, guard& held) {
+        move(from, bytes, to, bytes, bytes, held);
+    }
+    /// Moves memory from pages of one range to pages of another that have none: `expected` bytes,
+    /// for all that the books say.
+    void move(void* from, std::size_t n, void* to, std::size_t m, std::size_t expected,
+              guard& held) {
+        held.unlock();
+        std::size_t const went = this->upstream_.remap(from, n, to, m);
+        held.lock();
+        ++this->figures_.upstream;
+        if (went == expected) {
+            pages_.move(run_at(from, n), run_at(to, m), went);
+        } else {
+            look_again({{from, n}, {to, m}}, held);
+        }
+    }
+    struct range {
+        void*       at;
+        std::size_t bytes;
+    };
+    /// Asks page by page, where a move was not what it should have been. What is held is counted
+    /// when all is known: meanwhile others must not take it for room within the limit.
+    void look_again(std::initializer_list<range> all, guard& held) {
+        auto const behind_all = [&] {
+            std::size_t sum = 0;
+            for (range const& r : all) { sum += pages_.mapped(run_at(r.at, r.bytes)); }
+            return sum;
+        };
+        std::size_t const page     = pages_.page();
+        auto const        for_each = [&](auto const& look) {
+            for (range const& r : all) {
+                for (std::size_t done = 0; done != r.bytes; done += page) {
+                    look(static_cast<std::byte*>(r.at) + done);
+                }
+            }
+        };
+        std::size_t const had = behind_all();
+        for_each([&](void* p) {
+            held.unlock();
+            bool const there = this->upstream_.mapped(p, page) != 0;
+            held.lock();
+            pages_.look(page_at(p), there);
+        });
+        for_each([&](void* p) {
+            held.unlock();
+            void* const went = this->upstream_.moved_to(p);
+            held.lock();
+            if (went != nullptr) { pages_.find(page_at(p), went); }
+        });
+        this->figures_.reserved = this->figures_.reserved - had + behind_all();
+    }
+    [[nodiscard]] page_book::run run_at(void const* p, std::size_t bytes) const noexcept {
+        auto const at = reinterpret_cast<std::uintptr_t>(p);
+        return pages_.touched(at, at + bytes);
+    }
+
+    [[nodiscard]] page_place page_at(void const* p) const noexcept {
+        page_book::run const one = run_at(p, 1);
+        return {one.chunk, one.first};
+    }
+
+    /// Gives pages of free blocks back until at most `keep` free bytes are held.
+    std::size_t give_parts_back(std::size_t keep, guard& held) {
+        std::size_t back = 0;
+        auto const  own  = [&](block const& one) { return pages_.whole(one.address, one.end()); };
+        for (std::size_t bytes : {std::size_t{1}, bins::largest}) {
+            while (unused() > keep && !stitching_) {
+                block* b = nullptr;
+                heap_.set_aside(
+                    bytes, nullptr, [&](block const& one) { return pages_.mapped(own(one)) != 0; },
+                    [&](block* one) {
+                        b = one;
+                        return false;
+                    });
+                if (b == nullptr) { break; }
+                page_book::run const from     = pages_.back(own(*b), unused() - keep);
+                std::size_t const    expected = pages_.mapped(from);
+                void* const          at       = pages_.address(from);
+                std::size_t const    n        = pages_.bytes(from);
+                held.unlock();
+                std::size_t const gone = this->upstream_.drop(at, n);
+                held.lock();
+                ++this->figures_.upstream;
+                if (gone == expected) {
+                    pages_.set(run_at(at, n), false);
+                    this->figures_.reserved -= gone;
+                } else {
+                    look_again({{at, n}}, held); // some would not go
+                }
+                heap_.give_again(b, lacks(*b));
+                back += gone;
+                if (gone != expected) { break; }
+            }
+        }
+        return back;
+    }
+
+    /// Addresses that are taken at once have memory from the start.
+    template <bool Throwing>
+    void* new_chunk(request const& r, std::size_t size, request const* out) {
+        return this->template take_chunk<Throwing>(r, this->whole_pages(size), out, pages_);
+    }
+    /// A bare block has what lies on pages of its own.
+    [[nodiscard]] std::size_t behind(block const& b) const noexcept {
+        return b.bare ? pages_.mapped(pages_.whole(b.address, b.end())) : b.bytes;
+    }
+    static void make_way(std::size_t) noexcept {} // pages go one by one
+    bool        give_chunk_back(chunk const& gone, guard& held, std::size_t& back) {
+        if (gone.bytes == 0) { return false; }
+        std::size_t const real = pages_.remove(gone.base);
+        back += real;
+        this->figures_.reserved += gone.bytes - real; // which counts memory, and then all of it
+        this->give_back(gone.base, gone.bytes, gone.alignment, held);
+        return true;
+    }
+
+    page_book pages_;
+    bool      stitching_ = false; ///< somebody is about pages
+};
+
+} // namespace vram

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// What pools do with it is in paged_base.cpp; pages that come back are in moving_base.cpp.
+
+#include <vram/pool/mapped_base.hpp> // first: the header must stand alone
+
+#include "../doubles/small_pages.hpp"
+
+#include <vram/pool/exact_growth.hpp>
+#include <vram/pool/pool.hpp>
+#include <vram/sim/sim.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <utility>
+
+using namespace vram;
+using doubles::small_page;
+
+template class vram::mapped_base<sim_virtual_resource, exact_growth>;
+
+TEST_CASE("mapped_base: a block that lacks memory at its end is used at its front, without a call of "
+          "the driver") {
+    sim_node node{doubles::small_pages(4096)};
+    {
+        sim_stream s;
+        auto const make = [] {
+            return pool{sim_virtual_resource{{.reserve = 1 << 26, .handle_size = small_page}}};
+        };
+        pool        mr    = make();
+        void* const first = mr.allocate(s, 64 * small_page);
+        void* const last  = mr.allocate(s, 20 * small_page);
+        mr.deallocate(s, first, 64 * small_page);
+        s.synchronize();
+        CHECK(mr.trim(32 * small_page) == 32 * small_page); // the back of it
+        auto const  calls = doubles::page_calls(node);
+        pool        moved = std::move(mr); // who knows it all
+        void* const front = moved.allocate(s, 32 * small_page - 256);
+        CHECK(doubles::page_calls(node) == calls);
+        CHECK(moved.upstream().mapped(front, 32 * small_page) == 32 * small_page);
+        void* const more = moved.allocate(s, 17 * small_page);
+        CHECK(doubles::page_calls(node) > calls);
+        moved.deallocate(s, more, 17 * small_page);
+        moved.deallocate(s, front, 32 * small_page - 256);
+        moved.deallocate(s, last, 20 * small_page);
+    }
+    CHECK(node.figures().used == 0);
+    CHECK(node.reports().empty());
+}
