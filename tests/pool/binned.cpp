@@ -363,3 +363,21 @@ TEST_CASE("binned: idle chunks go back before a large request is refused") {
     CHECK(q != nullptr);
     mr.deallocate_sync(q, 4_MiB);
 }
+
+TEST_CASE("binned: over a pool has what streams are done with before it takes more") {
+    sim_node          node;
+    sim_stream        streams[8];
+    binned            mr{pool{sim_resource{}, {.initial_size = 64_MiB}}};
+    std::size_t const bytes = 64_KiB;
+    std::size_t       held  = 0;
+    for (auto const& s : streams) { // one after the other; the host waits for each
+        void* const p = mr.allocate(s, bytes);
+        if (held == 0) { held = mr.usage().reserved; }
+        busy(s, p, bytes, 5ms);
+        mr.deallocate(s, p, bytes);
+        s.synchronize();
+    }
+    CHECK(mr.usage().reserved == held);
+    CHECK(mr.usage().waits == 0);
+    for (auto const& s : streams) { mr.retire(s); }
+}

@@ -131,6 +131,24 @@ TEST_CASE(
     CHECK(all.finish_all(open));
 }
 
+TEST_CASE("clocks: what an event covers, or is done, is in no capture") {
+    sim_node   node;
+    sim_clocks all;
+    sim_stream a, b;
+    work(a);
+    tags const early = freed(all, a);
+    CHECK(all.in_capture(early) == nullptr);
+    all.cover_all();
+    CHECK(all.of(b).slot() == 1);
+    all.cover_all(); // there are several now
+    sim_graph::begin(a);
+    CHECK(all.in_capture(early) == nullptr);
+    tags const late = freed(all, a);
+    CHECK(all.in_capture(late) == &all.of(a));
+    (void)sim_graph::end(a);
+    CHECK(all.in_capture(late) == nullptr);
+}
+
 TEST_CASE("clocks: a captured stream has what its capture freed and what nobody waits for") {
     sim_node   node;
     sim_clocks all;

@@ -1290,6 +1290,7 @@ TEST_CASE(
     "a pool over a pool loses nothing where there is no host memory for what it has at once") {
     for (std::uint64_t n = 1;; ++n) {
         sim_node                               node;
+        doubles::mishaps const                 told; // that an event found no memory
         sim_stream                             a, b;
         pool<pool<sim_resource>, exact_growth> mr{pool{sim_resource{}, {.initial_size = 4_MiB}}};
         void* const                            p = mr.allocate(a, 1_MiB);
@@ -1304,6 +1305,38 @@ TEST_CASE(
         if (!hit) { break; }
         REQUIRE(n < 100);
     }
+}
+
+TEST_CASE("a pool over a pool keeps what a captured stream gave back where a request meets it") {
+    sim_node    node{{.on_report = sim_on_report::collect}};
+    sim_stream  a, b, c;
+    auto        mr = tight(pool{sim_resource{}, {.initial_size = 32_MiB}});
+    void* const p  = mr.allocate(a, 2_MiB);
+    void* const q  = mr.allocate(c, 3_MiB);
+    use(c, q, 3_MiB);
+    mr.deallocate(c, q, 3_MiB);
+    c.synchronize();
+    sim_graph::begin(a);
+    use(a, p, 2_MiB);
+    mr.deallocate(a, p, 2_MiB);            // the graph may use it each time that it runs
+    void* const r = mr.allocate(b, 2_MiB); // finds that first, which nobody can wait for
+    CHECK(r == q);                         // and then asks the other
+    CHECK(mr.usage().reserved == 5_MiB);
+    sim_graph graph = sim_graph::end(a);
+    void*     rest[4];
+    for (void*& t : rest) {
+        t = mr.allocate(b, 2_MiB);
+        CHECK(t != p);
+        use(b, t, 2_MiB);
+    }
+    graph.launch(a);
+    a.synchronize();
+    for (void* const t : rest) { mr.deallocate(b, t, 2_MiB); }
+    mr.deallocate(b, r, 2_MiB);
+    b.synchronize();
+    mr.forget_captures();
+    CHECK(mr.trim() == 32_MiB);
+    CHECK(node.reports().empty());
 }
 
 TEST_CASE("a pool that is asked, and may refuse, reuses what rests as one that must not refuse") {

@@ -196,6 +196,28 @@ TEST_CASE("stream_clock: nothing can cover a stream that is being captured") {
     CHECK(c.keeps());
 }
 
+TEST_CASE("stream_clock: who finds a stream captured knows that its graph may use what it freed") {
+    sim_node               node;
+    doubles::mishaps const told;
+    auto                   s = std::make_unique<sim_stream>();
+    clock_of_sim           c{*s, s->id(), 0};
+    (void)c.mark();
+    CHECK_FALSE(c.captured());
+    CHECK_FALSE(c.keeps());
+    sim_graph::begin(*s);
+    CHECK(c.captured());
+    CHECK(c.keeps());
+    CHECK(sim_graph::end(*s).size() == 0);
+    CHECK_FALSE(c.captured());
+    CHECK(c.keeps()); // until captures are forgotten
+    s.reset();
+    sim_stream const heir; // which has its handle
+    sim_graph::begin(heir);
+    CHECK_FALSE(c.captured());
+    CHECK(sim_graph::end(heir).size() == 0);
+    CHECK(told.count() == 0);
+}
+
 TEST_CASE("stream_clock: what is covered quickly costs an event, and nothing where there is none") {
     sim_node     node;
     sim_stream   s;

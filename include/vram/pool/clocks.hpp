@@ -157,6 +157,17 @@ public:
             other.poll();
         }
     }
+    /// A stream that is being captured and that `held` waits for, by what no event covers: that may
+    /// be the graph's. Or null.
+    [[nodiscard]] clock const* in_capture(tags const& held) {
+        for (tag const& t : held) {
+            clock& other = *slots_[t.slot];
+            if (!other.done(t.epoch) && !other.covered(t.epoch) && other.captured()) {
+                return &other;
+            }
+        }
+        return nullptr;
+    }
     [[nodiscard]] bool several() const noexcept { return slots_.size() > 1; }
     /// Has events cover all that was freed, where that is soon done, so that `poll` may find it
     /// over; a stream that is alone needs none.

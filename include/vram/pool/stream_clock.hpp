@@ -110,6 +110,13 @@ public:
         return true;
     }
 
+    /// Whether the stream is being captured: then what was freed since the last event may be its
+    /// graph's, and is noted to be.
+    [[nodiscard]] bool captured() {
+        bool const found = still_named() && Platform::capturing(stream_);
+        keeps_           = keeps_ || found;
+        return found;
+    }
     /// Whether an event covers `epoch`, or covered it.
     [[nodiscard]] bool covered(std::uint64_t epoch) const noexcept { return epoch < running(); }
     /// The epoch that is running: no event covers it yet.

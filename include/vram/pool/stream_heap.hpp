@@ -366,7 +366,9 @@ protected:
                 if (!std::exchange(*must_wait, true) && ask_about(*place.where, *r.on)) {
                     continue;
                 }
-                return nullptr;
+                if (!found_captured(r, place)) { return nullptr; }
+                *must_wait = false; // there is no waiting for that; the next is asked again
+                continue;
             }
             if (block* const b = ordered(r, place, mine, held)) { return b->pointer(); }
             heap.reserve(); // while the lock was open others went on
@@ -433,12 +435,23 @@ protected:
             }
             b = join(b);
         }
-        if (plain_) {
-            block_tags::keep_for_capture(b, held_up->slot(), held_up->running());
-        } else {
-            clocks_.pass_over(held_up->slot());
-        }
+        set_aside(b, *held_up);
         return nullptr;
+    }
+    /// Whether a place waits for a stream that is being captured; then it is not to be had.
+    bool found_captured(request const& r, block_heap::fit const& place) {
+        auto const part = place.where->waits_for().within(place.start, place.start + r.bytes);
+        clock const* const captured = clocks_.in_capture(part);
+        if (captured != nullptr) { set_aside(place.where, *captured); }
+        return captured != nullptr;
+    }
+    /// See `ordered`.
+    void set_aside(block* b, clock const& captured) noexcept {
+        if (plain_) {
+            block_tags::keep_for_capture(b, captured.slot(), captured.running());
+        } else {
+            clocks_.pass_over(captured.slot());
+        }
     }
     /// A block that is handed out, as far as the figures do not say so yet.
     block* hand_out_uncounted(request const& r, block_heap::fit const& place) noexcept {

@@ -212,12 +212,17 @@ private:
                 if (note* const n = heap.take_clean()) { return n; }
                 continue;
             }
-            if (must_wait != nullptr) {
-                *must_wait = true;
-                return nullptr;
-            }
             std::size_t const slot = dear->slot;
-            if (note* const n = ordered(heap, dear, mine, held)) { return n; }
+            if (must_wait != nullptr) {
+                if (!std::exchange(*must_wait, true)) { // it may be done, and no event say so yet
+                    clocks_.ask(tag_of(*dear));
+                    continue;
+                }
+                if (clocks_.in_capture(tag_of(*dear)) == nullptr) { return nullptr; }
+                *must_wait = false; // there is no waiting for that; the next is asked again
+            } else if (note* const n = ordered(heap, dear, mine, held)) {
+                return n;
+            }
             if (!keep_all(heap, slot)) { held_up = slot + 1; }
             if (note* const n = heap.take_clean()) { return n; } // from while the lock was open
         }
