@@ -14,6 +14,7 @@
 #include <vram/sim/sim.hpp>
 
 #include "../doubles/minimal_resource.hpp"
+#include "../doubles/shy_platform.hpp"
 #include "../doubles/streams_at_work.hpp"
 #include "../laws/captures_go_on.hpp"
 #include "../laws/every_interleaving.hpp"
@@ -755,6 +756,31 @@ TEST_CASE("arena: a stream whose blocks were left may be retired and end") {
     CHECK(mr.usage().waits == 1);
     CHECK(told.count() == 0);
     CHECK(node.reports().empty());
+}
+
+TEST_CASE(
+    "arena: a block left before its stream is captured is not lost, nor asked for each time") {
+    for (bool const has_own : {false, true}) {
+        sim_node               node{{.on_report = sim_on_report::collect}};
+        doubles::mishaps const told;
+        sim_stream             s, other, third;
+        auto                   mr = lean(doubles::shy_memory{}, {.count = 4});
+        void*                  blocks[8];
+        for (void*& p : blocks) { p = mr.allocate(s, 1_MiB); }
+        int asked = 0;
+        elsewhere([&] {
+            if (has_own) { mr.deallocate(third, mr.allocate(third, 1_MiB), 1_MiB); }
+            int const before = doubles::shy_platform::asked;
+            for (void* const p : blocks) { mr.deallocate(other, p, 1_MiB); }
+            asked = doubles::shy_platform::asked - before;
+        });
+        CHECK(asked == (has_own ? 1 : 8));
+        sim_graph::begin(other);
+        CHECK(mr.usage().live == 0);
+        (void)sim_graph::end(other);
+        CHECK(told.count() == 0);
+        CHECK(node.reports().empty());
+    }
 }
 
 TEST_CASE("arena: what is out when it ends is reported, and its chunks go back all the same") {

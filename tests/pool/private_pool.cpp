@@ -7,6 +7,7 @@
 
 #include "../doubles/bombing.hpp"
 #include "../doubles/mishaps.hpp"
+#include "../doubles/shy_platform.hpp"
 #include "../doubles/streams_at_work.hpp"
 
 #include <doctest/doctest.h>
@@ -16,7 +17,8 @@
 // Mutants that these tests kill, one line broken at a time: blocks that are left although when they
 // come back matters (private_pool::can_wait), a full list that is not collected
 // (private_pool::leave), blocks that are lost at the end (private_pool::~private_pool), blocks in
-// use that come back as if they were not (pool::take_back).
+// use that come back as if they were not (pool::take_back), streams that are not asked who they are
+// or with each block (private_pool::has_said).
 
 using namespace vram;
 using namespace std::chrono_literals;
@@ -128,6 +130,62 @@ TEST_CASE("private_pool: where it matters when a block comes back none is left")
         CHECK(mr.usage().live == 0);
     }
     CHECK(node.reports().empty());
+}
+
+TEST_CASE(
+    "private_pool: a block that is left before its stream is captured is taken in during it") {
+    using shy_pool = private_pool<pool<doubles::shy_memory, exact_growth>>;
+    for (bool const has_own : {false, true}) {
+        sim_node               node{{.on_report = sim_on_report::collect}};
+        doubles::mishaps const told;
+        sim_stream             owners, other;
+        shy_pool               mr{doubles::shy_memory{}}, own{doubles::shy_memory{}};
+        sim_stream_view const  on = other; // which nobody has asked
+        void* const            p  = mr.allocate(owners, 1_MiB);
+        mr.leave(&on, p, 1_MiB, default_alignment, has_own ? &own : nullptr);
+        CHECK(mr.usage().live == 1_MiB);
+        sim_graph::begin(other);
+        mr.collect();
+        CHECK(mr.usage().live == 0);
+        (void)sim_graph::end(other);
+        CHECK(told.count() == 0);
+        CHECK(node.reports().empty());
+    }
+}
+
+TEST_CASE("private_pool: who leaves blocks asks a stream who it is once, until it is retired") {
+    using shy_pool = private_pool<pool<doubles::shy_memory, exact_growth>>;
+    sim_node              node;
+    sim_stream            owners, other;
+    shy_pool              mr{doubles::shy_memory{}}, own{doubles::shy_memory{}};
+    sim_stream_view const on        = other;
+    auto const            questions = [&] {
+        void* const p      = mr.allocate(owners, 1_MiB);
+        int const   before = doubles::shy_platform::asked;
+        mr.leave(&on, p, 1_MiB, default_alignment, &own);
+        return doubles::shy_platform::asked - before;
+    };
+    CHECK(questions() == 1);
+    for (int i = 0; i < 10; ++i) { CHECK(questions() == 0); }
+    own.retire(other);
+    CHECK(questions() == 1); // another may have its handle by now
+}
+
+TEST_CASE("private_pool: a block whose stream cannot say who it is comes back at once") {
+    using shy_pool = private_pool<pool<doubles::shy_memory, exact_growth>>;
+    sim_node               node;
+    doubles::mishaps const told;
+    sim_stream             owners, other;
+    shy_pool               mr{doubles::shy_memory{}};
+    sim_stream_view const  on = other;
+    void* const            p  = mr.allocate(owners, 1_MiB);
+    sim_graph::begin(other);
+    mr.leave(&on, p, 1_MiB, default_alignment);
+    CHECK(told.count(mishap::leak) == 1); // who uses it nobody knows
+    CHECK(told.pointer() == p);
+    (void)sim_graph::end(other);
+    mr.deallocate(owners, p, 1_MiB);
+    CHECK(mr.usage().live == 0);
 }
 
 TEST_CASE("private_pool: what should not have been left is reported when it is taken in") {

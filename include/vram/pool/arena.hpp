@@ -49,7 +49,9 @@ namespace vram {
 /// Threads   any, at once; what locks are held over is what `pool` holds its own over
 /// Streams   as `pool`; `retire` tells every private pool
 /// Cost      as `pool`, and finding the private one: a few loads. Giving back what another private
-///           pool handed out: a brief lock of that one's, and the logarithm of the number of chunks
+///           pool handed out: the lock of the caller's own, which is looked at first, and once more
+///           for the stream, the logarithm of the number of chunks, and a brief lock of that one's;
+///           for who has none of its own, the stream's id instead
 template <synchronous_resource Upstream, growth Growth = geometric_growth>
 class arena : public layer_base<Upstream> {
     static_assert(std::copy_constructible<Growth>, "arena: each private pool has the policy");
@@ -373,11 +375,13 @@ private:
     }
 
     /// Gives back what is none of the caller's own private pool, which was `tried`.
-    [[gnu::noinline]] void put_elsewhere(void* p, request const& r, member const* tried) noexcept {
+    [[gnu::noinline]] void put_elsewhere(void* p, request const& r, member* tried) noexcept {
         if (p == nullptr) { return; }
         unsigned const owner = chunks_.owner_of(p);
         member* const  its   = owner != chunk_map::nobody ? pools_.find(owner) : nullptr;
-        if (its != nullptr && its != tried) { return its->leave(r.on, p, r.bytes, r.alignment); }
+        if (its != nullptr && its != tried) {
+            return its->leave(r.on, p, r.bytes, r.alignment, tried);
+        }
         report_error({.kind = mishap::foreign_pointer, .pointer = p, .bytes = r.bytes});
     }
 

@@ -178,6 +178,13 @@ public:
         });
     }
 
+    /// Asks a stream who it is, unless it is known: while it is captured it could not say. Throws
+    /// where it cannot.
+    void meet(stream s) {
+        auto const held = this->lock_.hold();
+        heap_.meet(s);
+    }
+
     /// Whether `p` lies in one of the chunks, handed out or not.
     [[nodiscard]] bool owns(void const* p) const {
         auto const held = this->lock_.hold();

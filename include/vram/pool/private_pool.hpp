@@ -17,11 +17,13 @@ namespace vram {
 /// pool takes them in when it needs memory. What lies there counts as handed out, so whoever asks
 /// the pool anything has it `collect` before. They are given back at once where it matters when:
 /// with events of their own, where captures are looked for, and on a default stream, whose name
-/// means another stream for the thread that takes them in.
+/// means another stream for the thread that takes them in; also where the stream cannot say who it
+/// is.
 ///
 /// Failure   a foreign pointer, a double free and a wrong size are reported when they are taken in
 /// Threads   `leave` and `collect` any, at once; the rest as the pool
-/// Cost      `leave` that of a brief lock; when 256 are left, the pool's lock, for all of them
+/// Cost      `leave` that of a brief lock, and that of the pool `from`; without such a pool the
+///           stream is asked for its id. When 256 are left, the pool's lock, for all of them
 template <class Pool>
 class private_pool : public Pool {
 public:
@@ -32,9 +34,11 @@ public:
     private_pool(private_pool&&) = delete; ///< others know where it is
     ~private_pool() { collect(); }
 
-    /// Gives a block back from afar, which `on` may still be using; null: nobody is.
-    void leave(stream const* on, void* p, std::size_t bytes, std::size_t alignment) noexcept {
-        if (can_wait(on)) {
+    /// Gives a block back from afar, which `on` may still be using; null: nobody is. `from`: the
+    /// private pool of who does, or null where there is none.
+    void leave(stream const* on, void* p, std::size_t bytes, std::size_t alignment,
+               private_pool* from = nullptr) noexcept {
+        if (can_wait(on, from)) {
             if (returned_.leave({p, bytes, alignment, on != nullptr, on ? *on : stream{}})) {
                 return;
             }
@@ -51,10 +55,22 @@ public:
     }
 
 private:
-    [[nodiscard]] bool can_wait(stream const* on) const noexcept {
+    [[nodiscard]] bool can_wait(stream const* on, private_pool* from) const noexcept {
         auto const& options = this->options();
         return options.events == event_policy::lazy && !options.graphs &&
-               (on == nullptr || !is_alias<platform>(*on));
+               (on == nullptr || (!is_alias<platform>(*on) && has_said(*on, from)));
+    }
+    /// Whether a stream has said who it is. When its block is taken in it may be captured, and not
+    /// be asked for the first time: the block would be lost. So who leaves it asks, and has a pool
+    /// of its own know the stream, so as to ask once and not with each block. To note the handle
+    /// asked last would not do: a new stream may have that, would be taken for the one before, and
+    /// that one's device be waited for. Pools forget a stream that is retired, as each must be
+    /// before it ends.
+    [[nodiscard]] static bool has_said(stream s, private_pool* from) noexcept {
+        try {
+            from != nullptr ? from->meet(s) : (void)platform::id(s);
+            return true;
+        } catch (...) { return false; } // it comes back at once, where that is told
     }
 
     std::byte                 between_[64]; ///< keeps others off the lines that the owner writes to

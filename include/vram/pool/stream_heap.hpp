@@ -264,6 +264,8 @@ public:
         if (live_ != 0) { clocks_.settle_everybody(); }
         clocks_.settle_all(held);
     }
+    /// The stream is known from now on, which it may not be for the first time in a capture.
+    void meet(stream s) { (void)clocks_.of(s); }
     void retire(stream s) {
         cool();
         clocks_.retire(s);
