@@ -10,6 +10,7 @@
 #include "../doubles/counting_resource.hpp"
 #include "../doubles/failing_resource.hpp"
 #include "../doubles/interrupted_resource.hpp"
+#include "../doubles/lending_resource.hpp"
 #include "../doubles/minimal_resource.hpp"
 
 #include <doctest/doctest.h>
@@ -250,4 +251,42 @@ TEST_CASE("chunk_registry: chunks that come at once have places in the map, whic
     CHECK(doubles::host_allocations() == before);
     for (unsigned i = 0; i < most; ++i) { CHECK(all.owner_of(out[i]) == i); }
     for (void* const p : out) { all.give(p, 512, 256); }
+}
+
+TEST_CASE("chunk_registry: who looks for what there is at once refuses nobody meanwhile") {
+    doubles::lending_resource<> up;
+    chunk_registry              all{up, 1000, unsatisfiable};
+    void*                       p = nullptr;
+    up.meanwhile                  = [&] { p = all.take<true>(1, nullptr, 401, 256); };
+    CHECK(all.take_at_once(0, {}, 600, 256) == nullptr);
+    CHECK(p != nullptr);
+    CHECK(all.take_at_once(0, {}, 600, 256) == nullptr);
+    CHECK(up.asked == 1); // there is no room for it
+    all.give(p, 401, 256);
+    up.lends     = true;
+    up.meanwhile = [&] { p = all.take<true>(1, nullptr, 401, 256); };
+    CHECK(all.take_at_once(0, {}, 600, 256) == nullptr); // the other was faster
+    CHECK(up.came_in_order == 1);
+    CHECK(up.usage().live == 401);
+    CHECK(all.reserved() == 401);
+    all.give(p, 401, 256);
+}
+
+TEST_CASE("chunk_registry: what it had at once and has no place for goes back in order") {
+    doubles::lending_resource<> up;
+    chunk_registry              all{up, 1000, unsatisfiable};
+    up.lends = true;
+    void* p  = &all;
+    {
+        doubles::bombing armed{1};
+        p = all.take_at_once(0, {}, 600, 256);
+        CHECK(armed.defuse());
+    }
+    CHECK(p == nullptr);
+    CHECK(up.came_in_order == 1);
+    CHECK(up.usage().live == 0);
+    CHECK(all.reserved() == 0);
+    p = all.take_at_once(0, {}, 1000, 256); // all of the limit is there
+    CHECK(all.owner_of(p) == 0);
+    all.give(p, 1000, 256);
 }

@@ -8,6 +8,7 @@
 
 #include "../doubles/archetype.hpp"
 #include "../doubles/interrupted_resource.hpp"
+#include "../doubles/lending_resource.hpp"
 #include "../doubles/minimal_resource.hpp"
 #include "../doubles/streams_at_work.hpp"
 
@@ -40,6 +41,12 @@ struct growing_pool : growing_base<Upstream> {
     void* chunk_without_books(std::size_t bytes, typename base::stream const* order = nullptr) {
         return this->template grow<true>(bytes, 256, order,
                                          [](void*) -> void* { throw std::bad_alloc{}; });
+    }
+    void* chunk_at_once(std::size_t bytes, bool books = true) {
+        return this->grow_at_once(bytes, 256, {}, [=](void* at) {
+            if (!books) { throw std::bad_alloc{}; }
+            return at;
+        });
     }
     void return_chunk(void* at, std::size_t bytes) {
         auto held = this->lock_.hold();
@@ -140,4 +147,53 @@ TEST_CASE("growing_base: so does what is on its way back, until the upstream has
     void* const q = mr.chunk_of<true>(1000);
     REQUIRE(q != nullptr);
     mr.return_chunk(q, 1000);
+}
+
+TEST_CASE("growing_base: who looks for what there is at once refuses nobody meanwhile") {
+    growing_pool<doubles::lending_resource<>> mr{1000};
+    doubles::lending_resource<>&              up = mr.upstream();
+    void*                                     p  = nullptr;
+    up.meanwhile                                 = [&] { p = mr.chunk_of<true>(401); };
+    CHECK(mr.chunk_at_once(600) == nullptr);
+    CHECK(p != nullptr);
+    CHECK(up.asked == 1);
+    CHECK(mr.chunk_at_once(600) == nullptr);
+    CHECK(up.asked == 1); // there is no room for it
+    mr.return_chunk(p, 401);
+    up.lends      = true;
+    void* const q = mr.chunk_at_once(1000);
+    CHECK(q != nullptr);
+    CHECK(mr.held().reserved == 1000);
+    CHECK(mr.held().upstream == 3);
+    mr.return_chunk(q, 1000);
+}
+
+TEST_CASE("growing_base: what it had at once goes back in order where others took the limit") {
+    growing_pool<doubles::lending_resource<>> mr{1000};
+    doubles::lending_resource<>&              up = mr.upstream();
+    up.lends                                     = true;
+    void* p                                      = nullptr;
+    up.meanwhile                                 = [&] { p = mr.chunk_of<true>(401); };
+    CHECK(mr.chunk_at_once(600) == nullptr);
+    CHECK(up.came_in_order == 1);
+    CHECK(up.usage().live == 401);
+    CHECK(mr.held().reserved == 401);
+    CHECK(mr.held().upstream == 3);
+    mr.return_chunk(p, 401);
+}
+
+TEST_CASE("growing_base: without host memory for it there is nothing at once, and no refusal") {
+    growing_pool<doubles::lending_resource<>> mr{1000};
+    doubles::lending_resource<>&              up = mr.upstream();
+    up.lends                                     = true;
+    CHECK(mr.chunk_at_once(600, false) == nullptr);
+    CHECK(up.came_in_order == 1);
+    up.fails = true;
+    CHECK(mr.chunk_at_once(600) == nullptr);
+    CHECK(up.asked == 2);
+    CHECK(up.usage().live == 0);
+    CHECK(mr.held().reserved == 0);
+    void* const p = mr.chunk_of<true>(1000);
+    CHECK(p != nullptr);
+    mr.return_chunk(p, 1000);
 }

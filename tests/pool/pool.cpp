@@ -12,6 +12,7 @@
 #include <vram/source/region_resource.hpp>
 
 #include "../doubles/bombing.hpp"
+#include "../doubles/lending_resource.hpp"
 #include "../doubles/minimal_resource.hpp"
 #include "../doubles/page_modes.hpp"
 #include "../doubles/streams_at_work.hpp"
@@ -1337,6 +1338,40 @@ TEST_CASE("a pool over a pool keeps what a captured stream gave back where a req
     mr.forget_captures();
     CHECK(mr.trim() == 32_MiB);
     CHECK(node.reports().empty());
+}
+
+TEST_CASE("a pool over a pool lets idle chunks go before it holds more than ever at once") {
+    sim_node    node{{.on_report = sim_on_report::collect}};
+    sim_stream  a, b;
+    auto        mr = tight(pool{sim_resource{}, {.initial_size = 32_MiB}});
+    void* const p  = mr.allocate(b, 2_MiB);
+    void* const q  = mr.allocate(a, 4_MiB);
+    mr.deallocate(b, p, 2_MiB);
+    b.synchronize();
+    use(a, q, 4_MiB, 5ms);
+    mr.deallocate(a, q, 4_MiB);
+    void* const r = mr.allocate(b, 4_MiB);
+    CHECK(mr.usage().reserved == 8_MiB); // the small one went
+    CHECK(mr.usage().waits == 0);
+    use(b, r, 4_MiB);
+    mr.deallocate(b, r, 4_MiB);
+    CHECK(node.reports().empty());
+}
+
+TEST_CASE("a pool asks once what there is at once of one size, and waits where that fails") {
+    for (bool const fails : {false, true}) {
+        sim_node    node;
+        sim_stream  a, b;
+        auto        mr = tight(doubles::lending_resource<pool<sim_resource>>{});
+        void* const p  = mr.allocate(a, 2_MiB);
+        use(a, p, 2_MiB, 5ms);
+        mr.deallocate(a, p, 2_MiB);
+        mr.upstream().fails = fails;
+        void* const q       = mr.allocate(b, 2_MiB);
+        CHECK(q == p);
+        CHECK(mr.upstream().asked == 1);
+        mr.deallocate(b, q, 2_MiB);
+    }
 }
 
 TEST_CASE("a pool that is asked, and may refuse, reuses what rests as one that must not refuse") {

@@ -61,12 +61,16 @@ concept retiring_resource = requires(R& r, typename R::platform::stream s) { r.r
 template <class R>
 concept forgetting_resource = requires(R& r) { r.forget_captures(); };
 
-/// Whether it holds memory that a stream may have at once, it knows without asking anybody:
-/// `try_reuse` is an `allocate` out of that, or null, and nothing was done.
+/// `try_reuse(stream, bytes, alignment)`: an `allocate` out of memory that is held and that the
+/// stream may have at once, or null; zero bytes are null as well. Nobody waits, and no upstream is
+/// asked for more. Streams may be asked how far they are, by events that are recorded for that, and
+/// it throws what an `allocate` may throw beside a refusal: for want of host memory, and what the
+/// platform does.
 template <class R>
-concept reusing_resource = requires(R& r, typename R::platform::stream s, std::size_t n) {
-    { r.try_reuse(s, n, n) } -> std::same_as<void*>;
-};
+concept reusing_resource =
+    resource<R> && requires(R& r, typename R::platform::stream s, std::size_t n) {
+        { r.try_reuse(s, n, n) } -> std::same_as<void*>;
+    };
 
 /// Every power of `R` as a constant, for parts that choose by them and for tests that nothing was
 /// lost.

@@ -87,16 +87,25 @@ public:
         if (at != nullptr) { mine.keep(at, owner); }
         return at;
     }
-    /// The same out of what the upstream has for a stream at once. Null where it has none, and
-    /// where the limit refuses it.
+    /// The same out of what the upstream has for a stream at once. Null where it has none, where
+    /// the limit refuses it, and where there is no host memory for it.
     [[nodiscard]] void* take_at_once(unsigned owner, stream s, std::size_t bytes,
                                      std::size_t alignment)
         requires reusing_resource<Upstream>
     {
-        claim       mine{*this, bytes};
-        void* const at = mine.granted ? upstream_->try_reuse(s, bytes, alignment) : nullptr;
-        if (at != nullptr) { mine.keep(at, owner); }
-        return at;
+        if (bytes > room()) { return nullptr; }
+        void* const at = upstream_->try_reuse(s, bytes, alignment);
+        if (at == nullptr) { return nullptr; }
+        // Claimed now that it is there: others would be refused meanwhile for nothing.
+        try {
+            claim mine{*this, bytes};
+            if (mine.granted) {
+                mine.keep(at, owner);
+                return at;
+            }
+        } catch (std::bad_alloc const&) {} // no place in the map
+        upstream_->deallocate(s, at, bytes, alignment);
+        return nullptr;
     }
     /// Gives a chunk back that nobody uses.
     void give(void* at, std::size_t bytes, std::size_t alignment) noexcept {
@@ -162,6 +171,15 @@ public:
     }
 
 private:
+    [[nodiscard]] std::size_t room() const {
+        auto const held = lock_.hold();
+        return left();
+    }
+    /// The same with the lock held: what is neither held nor on its way.
+    [[nodiscard]] std::size_t left() const noexcept {
+        std::size_t const out = reserved_ + under_way_;
+        return out < max_size_ ? max_size_ - out : 0;
+    }
     /// Has `call()` give a chunk back that is nobody's any more: once it is back another may get
     /// this address. Its bytes are within the limit until then.
     template <class Call>
@@ -184,9 +202,8 @@ private:
         bool              granted;
 
         claim(chunk_registry& r, std::size_t n) : all{r}, bytes{n} {
-            auto const        held = r.lock_.hold();
-            std::size_t const out  = r.reserved_ + r.under_way_;
-            granted                = out <= r.max_size_ && n <= r.max_size_ - out;
+            auto const held = r.lock_.hold();
+            granted         = n <= r.left();
             if (!granted) { return; }
             r.chunks_.reserve(r.claims_ + 1); // those on their way have no place in it yet
             r.under_way_ += n;

@@ -91,15 +91,23 @@ protected:
         void* const at = ask_upstream<Throwing>(this->upstream_, order, size, alignment);
         return at != nullptr ? take_over(mine, at, alignment, order, adopt) : nullptr;
     }
-    /// The same out of what the upstream has for a stream at once; null where it has none.
+    /// The same out of what the upstream has for a stream at once; null where it has none, or there
+    /// is no host memory: who asks has something that it can wait for instead. The limit is claimed
+    /// when there is something to claim it for, or others would be refused meanwhile for nothing.
     template <class Adopt>
     void* grow_at_once(std::size_t size, std::size_t alignment, stream s, Adopt adopt)
         requires reusing_resource<Upstream>
     {
-        claim mine{*this, size};
-        if (!mine.granted) { return nullptr; }
-        void* const at = this->upstream_.try_reuse(s, size, alignment);
-        return at != nullptr ? take_over(mine, at, alignment, &s, adopt) : nullptr;
+        if (size > room()) { return nullptr; }
+        try {
+            void* const at = this->upstream_.try_reuse(s, size, alignment);
+            if (at == nullptr) { return nullptr; }
+            claim mine{*this, size};
+            if (mine.granted) { return take_over(mine, at, alignment, &s, adopt); }
+            count_calls(2); // others were faster
+            send_home(at, size, alignment, &s);
+        } catch (std::bad_alloc const&) {} // no books, here or beneath
+        return nullptr;
     }
     /// Bytes within the limit that are neither held nor on their way.
     [[nodiscard]] std::size_t room() const {
@@ -219,15 +227,22 @@ private:
         } catch (...) {
             ++figures_.upstream;
             held.unlock();
-            if constexpr (resource<Upstream>) { // as it came, and nobody waits
-                if (order != nullptr) {
-                    this->upstream_.deallocate(*order, at, mine.bytes, alignment);
-                    throw;
-                }
-            }
-            this->upstream_.deallocate_sync(at, mine.bytes, alignment);
+            send_home(at, mine.bytes, alignment, order);
             throw;
         }
+    }
+    void count_calls(unsigned more) noexcept {
+        auto const held = lock_.hold();
+        figures_.upstream += more;
+    }
+    /// Gives a chunk that was not used back as it came, so that nobody waits.
+    void send_home(void* at, std::size_t bytes, std::size_t alignment, stream const* order) {
+        if constexpr (resource<Upstream>) {
+            if (order != nullptr) {
+                return this->upstream_.deallocate(*order, at, bytes, alignment);
+            }
+        }
+        this->upstream_.deallocate_sync(at, bytes, alignment);
     }
     /// `room`, with the lock held.
     [[nodiscard]] std::size_t left() const noexcept {

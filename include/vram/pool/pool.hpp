@@ -112,7 +112,9 @@ public:
         block* const b    = heap_.take_quick(s, bytes, alignment);
         return b != nullptr ? b->pointer() : nullptr;
     }
-    /// The same with a search: where no stream must wait for memory that is held; else null.
+    /// The same with a search, which may ask streams how far they are: where no stream must wait
+    /// for memory that is held; else null. Throws for want of host memory, and what the platform
+    /// throws.
     [[nodiscard]] void* try_reuse(stream s, std::size_t bytes,
                                   std::size_t alignment = default_alignment) {
         request const r{.asked = bytes, .alignment = alignment, .on = &s};

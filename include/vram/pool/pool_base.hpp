@@ -98,9 +98,15 @@ protected:
     void* chunk_at_once(request const& r)
         requires reusing_resource<Upstream>
     {
+        std::size_t size = r.bytes;
         if constexpr (!Growth::asks_device) {
-            std::size_t const size = wanted(r, {.needed = r.bytes, .held = held_bytes(r)});
-            if (void* const p = chunk_at_once(r, align(size, bins::granule))) { return p; }
+            size = align(wanted(r, {.needed = r.bytes, .held = held_bytes(r)}), bins::granule);
+        }
+        // What is idle goes back as for any other chunk, and beneath it can be had at once then;
+        // without much asking, for this is cheap, and may come to nothing.
+        if (r.bytes > heap_.blocks().small_size) { make_way(size, 4); }
+        if (size > r.bytes) {
+            if (void* const p = chunk_at_once(r, size)) { return p; }
         }
         return chunk_at_once(r, r.bytes);
     }
@@ -118,14 +124,14 @@ protected:
     /// chunks of sizes that a program needed once would else pile up. (Without the eighth, a
     /// program that repeats itself gives chunks back and takes them again each time.) Not what a
     /// stream is still busy with: nobody waits for that here.
-    void make_way(std::size_t size) {
+    void make_way(std::size_t size, int tries = 64) { // some microseconds
         auto              held   = this->lock_.hold();
         std::size_t const eighth = saturating_add(heap_.most_live(), heap_.most_live() / 8);
         std::size_t const then   = saturating_add(this->figures_.reserved, size);
         if (then <= most_ || then <= eighth) { return; }
         std::size_t back = 0;
         heap_.poll_idle();
-        for (int tries = 0; tries < 64 && heap_.has_idle(); ++tries) { // some microseconds
+        for (; tries != 0 && heap_.has_idle(); --tries) {
             if (!give_chunk_back(heap_.remove_ready(), held, back)) {
                 heap_.ask_streams();
                 held.unlock(); // others need not wait for that

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `lending_resource` has memory at once, or not, as it is told, and lets somebody in meanwhile.
+
+#include "archetype.hpp" // archetype
+
+#include <vram/base/align.hpp>      // default_alignment
+#include <vram/concepts/powers.hpp> // reusing_resource
+
+#include <cstddef>    // size_t
+#include <functional> // function
+#include <new>        // bad_alloc
+#include <utility>    // exchange
+
+namespace doubles {
+
+/// `Base` with an answer of its own to who asks for what there is at once.
+template <class Base = archetype<>>
+struct lending_resource : Base {
+    using typename Base::stream;
+    using Base::Base;
+
+    [[nodiscard]] void* try_reuse(stream s, std::size_t n,
+                                  std::size_t a = vram::default_alignment) {
+        ++asked;
+        if (auto const once = std::exchange(meanwhile, nullptr)) { once(); }
+        if (fails) { throw std::bad_alloc{}; }
+        return lends ? Base::allocate(s, n, a) : nullptr;
+    }
+    void deallocate(stream s, void* p, std::size_t n,
+                    std::size_t a = vram::default_alignment) noexcept {
+        ++came_in_order;
+        Base::deallocate(s, p, n, a);
+    }
+
+    std::function<void()> meanwhile; ///< called once, as another thread might come in
+    int                   asked         = 0;
+    int                   came_in_order = 0; ///< blocks that came back on a stream
+    bool                  lends         = false;
+    bool                  fails         = false; ///< for want of host memory
+};
+
+static_assert(vram::reusing_resource<lending_resource<>>);
+
+} // namespace doubles
