@@ -24,6 +24,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <deque>
 #include <exception>
 #include <functional>
@@ -667,8 +668,8 @@ TEST_CASE(
         sim_stream             a, b;
         arena                  mr{sim_resource{}, {.count = 8, .key = key}};
         int                    foreign = 0;
-        auto const             count   = [&](mishap kind) { // what is left is reported when it is
-            (void)mr.usage();                 // taken in
+        auto const             count   = [&](mishap kind) {
+            (void)mr.usage(); // what was left is reported when it is taken in
             return told.count(kind);
         };
         mr.deallocate(b, &foreign, 4); // before there is any private pool
@@ -678,9 +679,9 @@ TEST_CASE(
         CHECK(told.pointer() == &foreign);
         CHECK(told.count(mishap::foreign_pointer) == 2);
         mr.deallocate(b, static_cast<std::byte*>(p) + 256, 744);
-        if (key == arena_key::thread) {
+        if (key == arena_key::thread) { // at once, in its own pool
             CHECK(told.count(mishap::foreign_pointer) == 3);
-        } // its own
+        }
         CHECK(count(mishap::foreign_pointer) == 3);
         mr.deallocate(b, p, 999);
         mr.deallocate_sync(p, 1000, 512);
@@ -781,6 +782,37 @@ TEST_CASE(
         CHECK(told.count() == 0);
         CHECK(node.reports().empty());
     }
+}
+
+TEST_CASE("arena: what was left for a pool is idle when a crowd is tidied") {
+    sim_node    node;
+    sim_stream  s;
+    auto        mr = lean(sim_resource{}, {.count = 4, .tidy_above = 2_MiB});
+    void* const p  = mr.allocate(s, 2_MiB);
+    elsewhere([&] {
+        mr.deallocate_sync(p, 2_MiB);
+        void* const q = mr.allocate(s, 1_MiB);
+        CHECK(node.figures().used == 1_MiB);
+        mr.deallocate(s, q, 1_MiB);
+    });
+}
+
+TEST_CASE("arena: what its pools get at once beneath is aligned as it was asked for") {
+    sim_node               node;
+    doubles::mishaps const told;
+    sim_stream             a, b;
+    auto                   mr  = lean(pool{sim_resource{}, {.initial_size = 8_MiB}}, {.count = 1});
+    void* const            pad = mr.upstream().allocate(b, 256);
+    void* const            p   = mr.allocate(a, 1_MiB, 2_MiB);
+    doubles::busy(a, p, 1_MiB, 5ms);
+    mr.deallocate(a, p, 1_MiB, 2_MiB);
+    void* const q = mr.allocate(b, 1_MiB, 2_MiB);
+    CHECK(q != p);
+    CHECK(reinterpret_cast<std::uintptr_t>(q) % 2_MiB == 0);
+    mr.deallocate(b, q, 1_MiB, 2_MiB);
+    mr.upstream().deallocate(b, pad, 256);
+    CHECK(mr.trim() == 8_MiB);
+    CHECK(told.count() == 0);
 }
 
 TEST_CASE("arena: what is out when it ends is reported, and its chunks go back all the same") {

@@ -76,6 +76,16 @@ TEST_CASE(
     CHECK(doubles::host_allocations() == before);
 }
 
+TEST_CASE("chunk_map: its tables become twice as large, not one larger with each chunk") {
+    chunk_map  all;
+    auto const before = doubles::host_allocations();
+    for (std::uintptr_t i = 1; i <= 1000; ++i) {
+        all.reserve(1);
+        all.insert(address_at(i * 4096), 4096, 1);
+    }
+    CHECK(doubles::host_allocations() - before <= 2 * 11); // a table and its cells each time
+}
+
 TEST_CASE("chunk_map: one that moves takes its chunks along") {
     chunk_map all;
     all.reserve(1);

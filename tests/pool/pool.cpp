@@ -1308,6 +1308,51 @@ TEST_CASE(
     }
 }
 
+TEST_CASE("a pool over a pool gives what it had at once back in its stream's order") {
+    for (std::uint64_t n = 1;; ++n) {
+        sim_node               node{{.on_report = sim_on_report::collect}};
+        doubles::mishaps const told;
+        sim_stream             a, b, c;
+        auto        mr = tight(pool{sim_resource{}, {.initial_size = 2_MiB, .max_size = 2_MiB}});
+        void* const p  = mr.allocate(a, 1_MiB);
+        void* const q  = mr.upstream().allocate(b, 1_MiB); // all the rest, which its stream
+        use(a, p, 1_MiB, 5ms);
+        use(b, q, 1_MiB, 5ms); // is not done with
+        mr.deallocate(a, p, 1_MiB);
+        mr.upstream().deallocate(b, q, 1_MiB);
+        doubles::bombing armed{n};
+        void* const      r   = mr.try_allocate(b, 1_MiB);
+        bool const       hit = armed.defuse();
+        if (mr.usage().reserved == 1_MiB) { // it found no books
+            void* const t = mr.upstream().allocate(c, 1_MiB);
+            use(c, t, 1_MiB);
+            mr.upstream().deallocate(c, t, 1_MiB);
+        }
+        mr.deallocate(b, r, 1_MiB);
+        CHECK(node.reports().empty());
+        if (!hit) { break; }
+        REQUIRE(n < 100);
+    }
+}
+
+TEST_CASE("a pool over a pool has what it gets at once aligned as it was asked for") {
+    sim_node               node;
+    doubles::mishaps const told;
+    sim_stream             a, b;
+    auto                   mr  = tight(pool{sim_resource{}, {.initial_size = 8_MiB}});
+    void* const            pad = mr.upstream().allocate(b, 256);
+    void* const            p   = mr.allocate(a, 1_MiB, 2_MiB);
+    use(a, p, 1_MiB, 5ms);
+    mr.deallocate(a, p, 1_MiB, 2_MiB);
+    void* const q = mr.allocate(b, 1_MiB, 2_MiB);
+    CHECK(q != p);
+    CHECK(reinterpret_cast<std::uintptr_t>(q) % 2_MiB == 0);
+    mr.deallocate(b, q, 1_MiB, 2_MiB);
+    mr.upstream().deallocate(b, pad, 256);
+    CHECK(mr.trim() == 8_MiB);
+    CHECK(told.count() == 0);
+}
+
 TEST_CASE("a pool over a pool keeps what a captured stream gave back where a request meets it") {
     sim_node    node{{.on_report = sim_on_report::collect}};
     sim_stream  a, b, c;

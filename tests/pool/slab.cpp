@@ -274,6 +274,27 @@ TEST_CASE("slab: over a pool keeps what a captured stream gave back where a requ
     CHECK(node.reports().empty());
 }
 
+TEST_CASE("slab: what it had at once is its stream's, and others wait for that") {
+    sim_node    node{{.on_report = sim_on_report::collect}};
+    sim_stream  a, b, c;
+    slab        mr{pool{sim_resource{}, {.initial_size = 4_MiB, .max_size = 4_MiB}}, 1_MiB};
+    void* const p       = mr.allocate(a, 1_MiB);
+    void* const q       = mr.allocate(a, 1_MiB);
+    void* const beneath = mr.upstream().allocate(b, 2_MiB);
+    busy(a, p, 1_MiB, 50ms);
+    busy(b, beneath, 2_MiB, 5ms);
+    mr.upstream().deallocate(b, beneath, 2_MiB);
+    mr.deallocate(a, p, 1_MiB);
+    mr.deallocate(a, q, 1_MiB);
+    void* const r = mr.allocate(b, 1_MiB);
+    CHECK(mr.usage().reserved == 4_MiB); // a chunk of two, which its stream may use
+    void* const t = mr.allocate(c, 1_MiB);
+    busy(c, t, 1_MiB);
+    mr.deallocate(c, t, 1_MiB);
+    mr.deallocate(b, r, 1_MiB);
+    CHECK(node.reports().empty());
+}
+
 TEST_CASE("slab: a stream that is retired may end, and one that ends without it is reported") {
     sim_node               node{{.on_report = sim_on_report::collect}};
     doubles::mishaps const told;

@@ -153,7 +153,8 @@ public:
     /// The sum over the private pools, without the upstream's own. `peak_reserved` is exact, and
     /// `peak_live` an upper bound, never above it: each private pool counts what is out of it and
     /// has its peak at a time of its own, and a common count would be written to by every thread in
-    /// every call. With one private pool it is exact. Cost: a walk over all blocks.
+    /// every call. With one private pool it is exact, unless others leave blocks for it: those are
+    /// out until it takes them in. Cost: a walk over all blocks.
     [[nodiscard]] memory_usage usage() const {
         memory_usage all;
         for_each([&](member& each) {
@@ -339,7 +340,7 @@ private:
         if (r.bytes <= bins::largest && !captured(r)) {
             trim();
             void* p = ask<Throwing>(mine, r);
-            for_each([&](member& each) {
+            pools_.for_each([&](member& each) { // to which all came home for the trim
                 if (p == nullptr && &each != &mine) { p = ask<Throwing>(each, r); }
             });
             if (p != nullptr) { return p; }
