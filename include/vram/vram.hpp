@@ -107,10 +107,13 @@
 #include <vram/pool/heap_array.hpp>
 #include <vram/pool/in_place_base.hpp>
 #include <vram/pool/large_blocks.hpp>
+#include <vram/pool/mapped_base.hpp>
 #include <vram/pool/monotonic.hpp>
 #include <vram/pool/monotonic_mark.hpp>
+#include <vram/pool/moving_base.hpp>
 #include <vram/pool/note_store.hpp>
 #include <vram/pool/page_book.hpp>
+#include <vram/pool/page_rings.hpp>
 #include <vram/pool/paged_base.hpp>
 #include <vram/pool/paged_heap.hpp>
 #include <vram/pool/peak_scope.hpp>

@@ -117,8 +117,9 @@ TEST_CASE("pools on CUDA over virtual memory: whatever they do, a capture goes o
     machine const here;
     for (doubles::page_mode const mode : doubles::page_modes) {
         captures_go_on([&](event_policy events, bool graphs) {
-            return pool{virtual_resource{{.handle_size = 2_MiB}},
-                        doubles::in_mode(mode, {.max_size = 8_MiB, .events = events, .graphs = graphs})};
+            return pool{
+                virtual_resource{{.handle_size = 2_MiB}},
+                doubles::in_mode(mode, {.max_size = 8_MiB, .events = events, .graphs = graphs})};
         });
     }
 }

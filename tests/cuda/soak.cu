@@ -200,9 +200,7 @@ TEST_CASE("soak on a GPU: pool in place") {
 
 TEST_CASE("soak on a GPU: pool whose pages have two addresses") {
     tests::machine const here;
-    auto const           make = [] {
-        return pool{virtual_resource{{.handle_size = 2_MiB}}, {.slack = 0}};
-    };
+    auto const make = [] { return pool{virtual_resource{{.handle_size = 2_MiB}}, {.slack = 0}}; };
     soaks_well("pool whose pages have two addresses", make());
     soaks_well("pool whose pages have two addresses, four threads", make(), soak_with_threads(4));
 }

@@ -263,7 +263,8 @@ TEST_CASE("free_blocks: without a search the last that came to the bin is found,
     CHECK(all.quick(65 << 20, 0, one_wait) == nullptr);
 }
 
-TEST_CASE("free_blocks: a block that lacks memory is had where it has some, and behind those that lack none") {
+TEST_CASE("free_blocks: a block that lacks memory is had where it has some, and behind those that "
+          "lack none") {
     constexpr std::size_t page = 4096;
     page_book             pages{page};
     free_blocks           all{true};
@@ -292,6 +293,9 @@ TEST_CASE("free_blocks: a block that lacks memory is had where it has some, and 
     met.clear();
     all.for_each_from(16 * page + 256, [&](block* b) { met.push_back(b); });
     CHECK(met.empty());
+    all.resize(&rest, 4 * page);
+    CHECK(all.quick(8 * page + 256, 0, one_wait) == nullptr); // which is too small now
+    all.resize(&rest, 16 * page);
     rest.bare = true;
     pages.set({0, 48, 49}, false);
     CHECK(all.quick(8 * page + 256, 0, one_wait) == nullptr);

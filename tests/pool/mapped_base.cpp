@@ -20,8 +20,9 @@ using doubles::small_page;
 
 template class vram::mapped_base<sim_virtual_resource, exact_growth>;
 
-TEST_CASE("mapped_base: a block that lacks memory at its end is used at its front, without a call of "
-          "the driver") {
+TEST_CASE(
+    "mapped_base: a block that lacks memory at its end is used at its front, without a call of "
+    "the driver") {
     sim_node node{doubles::small_pages(4096)};
     {
         sim_stream s;

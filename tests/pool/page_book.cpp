@@ -112,7 +112,7 @@ TEST_CASE("page_book: memory that left a page is found where it is, as long as i
     CHECK(found(0).known);
     CHECK(found(0).where == vram::page_place{back.chunk, 4});
     CHECK(found(1).where == vram::page_place{back.chunk, 5});
-    CHECK_FALSE(found(2).known);              // which has its own
+    CHECK_FALSE(found(2).known);                                              // which has its own
     CHECK_FALSE(book.source_of({front.chunk, 0}, {front.chunk, 0, 5}).known); // of two in one run
     CHECK(book.source_of({front.chunk, 0}, {front.chunk, 0, 4}).known);
     book.move({back.chunk, 4, 5}, {back.chunk, 6, 7}, leaf); // and on, to a third
@@ -154,7 +154,8 @@ TEST_CASE("page_book: rings outlive the number of a chunk") {
     CHECK(other.shared() == 0);
 }
 
-TEST_CASE("page_book: pages without memory are met from the last one on, until somebody has enough") {
+TEST_CASE(
+    "page_book: pages without memory are met from the last one on, until somebody has enough") {
     page_book book{leaf};
     book.add(address_of(near_base), 200 * leaf);
     for (std::size_t const i : {3, 63, 64, 130}) { book.set({0, i, i + 1}, false); }
@@ -194,8 +195,8 @@ TEST_CASE("page_book: what is on offer is so until it is withdrawn") {
 TEST_CASE("page_book: of the pages that are wanted, those with memory are given, run by run") {
     page_book book{leaf};
     book.add(address_of(near_base), 130 * leaf); // more than two words of bits
-    auto const all  = book.touched(near_base, near_base + 130 * leaf);
-    auto const page = [&](std::size_t i) { return page_book::run{all.chunk, i, i + 1}; };
+    auto const all   = book.touched(near_base, near_base + 130 * leaf);
+    auto const page  = [&](std::size_t i) { return page_book::run{all.chunk, i, i + 1}; };
     auto const place = [&](std::size_t i) { return vram::page_place{all.chunk, i}; };
     book.set({all.chunk, 63, 66}, false);
     CHECK(book.missing(all) == 3 * leaf);

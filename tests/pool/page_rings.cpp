@@ -23,7 +23,7 @@ page_rings rings_of(std::size_t chunks, std::size_t pages) {
     }
     return rings;
 }
-std::vector<page_place> others(page_rings const& rings, page_place const& p) {
+std::vector<page_place> together_with(page_rings const& rings, page_place const& p) {
     std::vector<page_place> all;
     rings.for_each_other(p, [&](page_place const& one) { all.push_back(one); });
     return all;
@@ -33,17 +33,17 @@ std::vector<page_place> others(page_rings const& rings, page_place const& p) {
 
 TEST_CASE("page_rings: pages are alone until they are paired, and again when one of two parts") {
     page_rings rings = rings_of(2, 4);
-    CHECK(others(rings, {0, 1}).empty());
+    CHECK(together_with(rings, {0, 1}).empty());
     rings.part({0, 1}); // from nobody
     rings.pair({0, 1}, {1, 2});
     CHECK(rings.size() == 2);
-    CHECK(others(rings, {0, 1}) == std::vector<page_place>{{1, 2}});
-    CHECK(others(rings, {1, 2}) == std::vector<page_place>{{0, 1}});
+    CHECK(together_with(rings, {0, 1}) == std::vector<page_place>{{1, 2}});
+    CHECK(together_with(rings, {1, 2}) == std::vector<page_place>{{0, 1}});
     rings.pair({1, 2}, {0, 1}); // they are together
     CHECK(rings.size() == 2);
     rings.part({0, 1});
     CHECK(rings.size() == 0);
-    CHECK(others(rings, {1, 2}).empty());
+    CHECK(together_with(rings, {1, 2}).empty());
 }
 
 TEST_CASE("page_rings: who comes into a ring leaves the one before; who dissolves one names all") {
@@ -54,8 +54,8 @@ TEST_CASE("page_rings: who comes into a ring leaves the one before; who dissolve
     CHECK(rings.size() == 5);
     rings.pair({0, 2}, {0, 3});
     CHECK(rings.size() == 5);
-    CHECK(others(rings, {0, 0}) == std::vector<page_place>{{0, 1}});
-    CHECK(others(rings, {0, 4}).size() == 2);
+    CHECK(together_with(rings, {0, 0}) == std::vector<page_place>{{0, 1}});
+    CHECK(together_with(rings, {0, 4}).size() == 2);
     std::size_t named = 0;
     rings.dissolve({0, 3}, [&](page_place const& one) { named += one.page; });
     CHECK(named == 2 + 4);
@@ -70,11 +70,11 @@ TEST_CASE("page_rings: where a chunk is taken out, the last one has its number, 
     rings.pair({0, 0}, {2, 1});
     rings.remove(0);
     CHECK(rings.size() == 2); // the one of the chunk that is gone left the other alone
-    CHECK(others(rings, {1, 1}) == std::vector<page_place>{{0, 0}});
+    CHECK(together_with(rings, {1, 1}) == std::vector<page_place>{{0, 0}});
     rings.remove(1);
     CHECK(rings.size() == 0);
     page_rings other{std::move(rings)};
-    CHECK(others(other, {0, 0}).empty());
+    CHECK(together_with(other, {0, 0}).empty());
 }
 
 TEST_CASE("page_rings: random pairs are what a list of sets says") {
@@ -99,7 +99,7 @@ TEST_CASE("page_rings: random pairs are what a list of sets says") {
             std::size_t same = 0;
             for (std::size_t const one : set) { same += one == set[i] ? 1 : 0; }
             in_rings += same > 1 ? 1 : 0;
-            auto const together = others(rings, place(i));
+            auto const together = together_with(rings, place(i));
             CHECK(together.size() == same - 1);
             for (page_place const& p : together) { CHECK(set[p.chunk * 10 + p.page] == set[i]); }
         }

@@ -134,7 +134,8 @@ TEST_CASE("a pool of pages puts free pages under a request that no free run coul
             sim_stream  s;
             void* const wide = mr.allocate(s, 2 * several);
             busy(s, wide, 2 * several);
-            CHECK(mr.usage().reserved == (mode != page_mode::apart ? before : before + 2 * several));
+            CHECK(mr.usage().reserved ==
+                  (mode != page_mode::apart ? before : before + 2 * several));
             CHECK(node.figures().used == mr.usage().reserved);
             mr.deallocate(s, wide, 2 * several);
             holes.give_back(mr);
@@ -154,7 +155,7 @@ TEST_CASE(
             sim_stream   s;
             paged_pool   mr{sim_virtual_resource{
                                 {.reserve = std::size_t{4} << 30, .handle_size = granules * 256_KiB}},
-                            in_mode(mode)};
+                          in_mode(mode)};
             std::mt19937 random{7};
             struct {
                 void*       at        = nullptr;

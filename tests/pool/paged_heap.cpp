@@ -35,11 +35,11 @@ struct sixteen_pages : tests::heap_under_lock<paged_heap<sim_platform>> {
     template <class Missing>
     block* take_bare(sim_stream_view s, std::size_t bytes, Missing const& missing) {
         auto held = lock.hold();
-        return heap.take_bare(
-            {.asked = bytes, .on = &s}, held, [&](block const& b) -> block_heap::judged {
-                if (b.bytes < bytes) { return {}; }
-                return {b.address, missing(b.address, b.address + bytes)};
-            });
+        return heap.take_bare({.asked = bytes, .on = &s}, held,
+                              [&](block const& b) -> block_heap::judged {
+                                  if (b.bytes < bytes) { return {}; }
+                                  return {b.address, missing(b.address, b.address + bytes)};
+                              });
     }
     /// The free blocks that a stream may have at once.
     std::vector<block*> ready(sim_stream_view const* on, std::size_t least) {
@@ -257,7 +257,8 @@ TEST_CASE("paged_heap: what is set aside is nobody's until it is given again") {
     CHECK(f.usage().live == 0);
 }
 
-TEST_CASE("paged_heap: what is ready for a stream is what it may have at once, of that size and more") {
+TEST_CASE(
+    "paged_heap: what is ready for a stream is what it may have at once, of that size and more") {
     sim_node              node;
     sixteen_pages         f;
     sim_stream            s, other;

@@ -472,9 +472,9 @@ TEST_CASE("pool: trim_ready waits for nobody, also where another device's defaul
 
 TEST_CASE("pool: what waits is no more than what is free, also where addresses have no memory") {
     for (doubles::page_mode const mode : doubles::page_modes) {
-        sim_node              node{{.on_report = sim_on_report::collect}};
-        sim_stream            s, other;
-        pool                  mr{sim_virtual_resource{{.handle_size = 2_MiB}}, doubles::in_mode(mode)};
+        sim_node   node{{.on_report = sim_on_report::collect}};
+        sim_stream s, other;
+        pool       mr{sim_virtual_resource{{.handle_size = 2_MiB}}, doubles::in_mode(mode)};
         constexpr std::size_t all   = 10_MiB;
         void* const           later = mr.allocate(s, 256);
         mr.deallocate(other, mr.allocate(other, 256), 256);

@@ -33,10 +33,10 @@ public:
         ends_.next           = b;
     }
     void insert_last(block* b) noexcept {
-        b->next               = &ends_;
-        b->previous           = ends_.previous;
-        ends_.previous->next  = b;
-        ends_.previous        = b;
+        b->next              = &ends_;
+        b->previous          = ends_.previous;
+        ends_.previous->next = b;
+        ends_.previous       = b;
     }
     static void remove(block* b) noexcept {
         b->next->previous = b->previous;

@@ -8,8 +8,8 @@
 #include <vram/pool/block_list.hpp>     // block_list
 #include <vram/pool/mapped_base.hpp>    // mapped_base
 
-#include <cstddef> // size_t, byte
-#include <cstdint> // uintptr_t
+#include <cstddef>          // size_t, byte
+#include <cstdint>          // uintptr_t
 #include <initializer_list> // initializer_list
 
 namespace vram {
@@ -112,8 +112,8 @@ private:
             } else if (!fresh) {
                 return true;
             }
-            page_move* const last = moves_.size() != 0 ? moves_.end() - 1 : nullptr;
-            bool const before = last != nullptr && last->to == to + page &&
+            page_move* const last   = moves_.size() != 0 ? moves_.end() - 1 : nullptr;
+            bool const       before = last != nullptr && last->to == to + page &&
                                 last->from == (from != nullptr ? from + page : nullptr);
             if (before) {
                 *last = {from, to, last->bytes + page};

@@ -158,7 +158,8 @@ public:
                 if (mapped) {
                     rings_.part(p);
                 } else {
-                    rings_.dissolve(p, [&](page_place const& one) { set_bits(run_of(one), false); });
+                    rings_.dissolve(p,
+                                    [&](page_place const& one) { set_bits(run_of(one), false); });
                 }
             }
         }
@@ -212,8 +213,7 @@ public:
     }
     /// What has memory in a run can be had, until `withdraw`.
     void offer(run const& r) noexcept {
-        for_each_word(*this, r,
-                      [](word& w, std::uint64_t mask) { w.offered |= mask & w.mapped; });
+        for_each_word(*this, r, [](word& w, std::uint64_t mask) { w.offered |= mask & w.mapped; });
     }
     void withdraw() noexcept {
         for (entry& e : chunks_) {
