@@ -192,8 +192,8 @@ public:
         free_.remove(b);
         b->now = block::state::resting;
     }
-    /// Sets free blocks aside, in each chunk from its end on, for as long as `taken(block)` says so.
-    /// `skip(block)`: not this one.
+    /// Sets free blocks aside, in each chunk from its end on, for as long as `taken(block)` says
+    /// so. `skip(block)`: not this one.
     template <class Skip, class Taken>
     void set_aside(Skip const& skip, Taken const& taken) {
         auto const take = [&](block* b) {

@@ -47,7 +47,7 @@ public:
         return *this;
     }
 
-    /// Who knows where in a `bare` block there is memory; null: nobody, and such a block is not had.
+    /// Who knows where in a `bare` block there is memory; null: nobody, and such a one is not had.
     void know_memory(page_book const* pages) noexcept { pages_ = pages; }
 
     /// Whether a block that is about to come here, or is here, is the last of its chunk.
@@ -205,8 +205,8 @@ private:
     }
     static constexpr std::uint16_t among_tails = bins::count; ///< `block::bin`
 
-    /// `quick` from a bin on whose blocks may all want memory: the first that does not, in one of the
-    /// next few bins.
+    /// `quick` from a bin on whose blocks may all want memory: the first that does not, in one of
+    /// the next few bins.
     template <class Price>
     [[nodiscard, gnu::noinline]] block* past_bare(std::size_t i, std::size_t bytes,
                                                   Price const& price) const {

@@ -14,10 +14,11 @@
 
 namespace vram {
 
-/// Memory that comes back to where it was last needs the order of streams and no call of the driver;
-/// nor does it wait for anybody where an address that never had memory gets some of a page that the
-/// asking stream may have. Where an address must get other memory than it had, it is unmapped, and
-/// the host waits for all that was freed before (the page stitching of GMLake, 2024).
+/// Memory that comes back to where it was last needs the order of streams, and no call of the
+/// driver. Where an address that never had memory gets that of a page which the asking stream may
+/// have, it is mapped there as well, and nobody waits. Where an address must get other memory than
+/// it had, that is unmapped, and the host waits for all that was freed before (the page stitching
+/// of GMLake, 2024).
 ///
 /// Failure   as `mapped_base`; what did not come stays where it was
 /// Threads   one at a time
@@ -176,8 +177,8 @@ private:
             if (m.from != nullptr) { pages_.want(this->run_at(m.from, m.bytes), false); }
         }
     }
-    /// What only `s` may use comes to the first and the last page of `b`, of which free blocks beside
-    /// it may have a part. Where that cannot be noted with them the memory stays where it is.
+    /// What only `s` may use comes to the first and the last page of `b`, of which free blocks
+    /// beside it may have a part. Where that cannot be noted with them it stays where it is.
     void share_ends(block* b, page_book::run const& all, stream s) noexcept {
         for (std::size_t const i : {all.first, all.last - 1}) {
             auto* const p = static_cast<std::byte*>(pages_.address(page_place{all.chunk, i}));

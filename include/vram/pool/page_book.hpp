@@ -120,8 +120,8 @@ public:
     [[nodiscard]] bool left(run const& r) const noexcept {
         return count(r, [](word const& w) { return w.left; }) != 0;
     }
-    /// Calls `visit(page, left)` for each page of a run without memory, from the last one on as long
-    /// as it returns true. `left`: it moved elsewhere.
+    /// Calls `visit(page, left)` for each page of a run without memory, from the last one on as
+    /// long as it returns true. `left`: it moved elsewhere.
     template <class Visit>
     void for_each_missing(run r, Visit const& visit) const {
         while (r.first < r.last) {

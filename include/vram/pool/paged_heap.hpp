@@ -36,9 +36,9 @@ public:
 
     using judged = block_heap::judged;
 
-    /// A block for a request, at the place that `judge(block)` finds best among some candidates that
-    /// wait for nobody, or else among any. Null where it finds none. Nobody else has the block until
-    /// it is `filled`, or given back.
+    /// A block for a request, at the place that `judge(block)` finds best among some candidates
+    /// that wait for nobody, or else among any. Null where it finds none. Nobody else has the block
+    /// until it is `filled`, or given back.
     template <class Judge>
     block* take_bare(request const& r, guard& held, Judge const& judge) {
         block_heap& heap = this->heaps_.of(r.bytes);

@@ -25,9 +25,9 @@ struct pool_options {
     /// more. The least is held. Pages that come back to where they were last cost next to nothing;
     /// each other costs microseconds, and the host waits for what was freed.
     bool remap = false;
-    /// Over virtual memory, without `remap`: how much more than was ever out at once may be held, as
-    /// a part of that, before new addresses are mapped to memory of free pages in place of new
-    /// memory. That has two addresses then, used in turns: nothing moves, nobody waits, and a
+    /// Over virtual memory, without `remap`: how much more than was ever out at once may be held,
+    /// as a part of that, before new addresses are mapped to memory of free pages in place of new
+    /// memory. That has two addresses then, used in turns: nothing is unmapped, nobody waits, and a
     /// program that repeats itself finds all it needs mapped. Less than 1/64 of the device is not
     /// worth it, unless this is 0; infinity: no memory has two addresses.
     double slack = 1.0 / 16;
