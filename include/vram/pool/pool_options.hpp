@@ -30,7 +30,7 @@ struct pool_options {
     /// memory. That has two addresses then, used in turns: nothing is unmapped, nobody waits, and a
     /// program that repeats itself finds all it needs mapped. Less than 1/64 of the device is not
     /// worth it, unless this is 0; infinity: no memory has two addresses.
-    double slack = 1.0 / 16;
+    double slack = 0.07;
 };
 
 } // namespace vram
