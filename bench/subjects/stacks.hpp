@@ -33,22 +33,36 @@ struct entry {
     static std::string      name() { return type_name<Stack>(); }
 };
 
-/// A pool over virtual memory that moves free pages under a request before it takes more.
-template <class Virtual>
-struct remapping {
+/// What a pool over virtual memory may do with free pages.
+enum class free_pages {
+    shared, ///< they get second addresses before more than 7 % above the peak is held
+    moved,  ///< they are moved under a request before more is taken
+};
+
+/// A pool over virtual memory that does so.
+template <class Virtual, free_pages Pages>
+struct paged {
+    static constexpr bool moves = Pages == free_pages::moved;
+
     struct pool : vram::pool<Virtual> {
-        explicit pool(vram::pool_options o) : vram::pool<Virtual>{remap(o)} {}
+        explicit pool(vram::pool_options o) : vram::pool<Virtual>{with_pages(o)} {}
         pool() : pool{vram::pool_options{}} {}
 
-        static vram::pool_options remap(vram::pool_options o) {
-            o.remap = true;
+        static vram::pool_options with_pages(vram::pool_options o) {
+            if (moves) {
+                o.remap = true;
+            } else {
+                o.slack = 0.07;
+            }
             return o;
         }
     };
     using memory                = stack_memory<pool>;
-    static constexpr role   is  = role::tight;
+    static constexpr role   is  = moves ? role::tight : role::fast;
     static constexpr traits can = {};
-    static std::string      name() { return "pool<" + type_name<Virtual>() + ">(remap)"; }
+    static std::string      name() {
+        return "pool<" + type_name<Virtual>() + (moves ? ">(remap)" : ">(slack)");
+    }
 };
 
 /// For what is made for blocks of one size, or for blocks that all come back before the next is
@@ -58,8 +72,8 @@ inline constexpr traits in_pairs{.pairs = true};
 /// The pools over a source of memory, and over one of virtual memory. A new one is a line here.
 template <class Source, class Virtual>
 using stacks = std::tuple< //
-    entry<vram::pool<vram::stream_ordered<Source>>, role::plain>,
-    entry<vram::pool<Virtual>, role::fast>, remapping<Virtual>,
+    entry<vram::pool<vram::stream_ordered<Source>>, role::plain>, entry<vram::pool<Virtual>>,
+    paged<Virtual, free_pages::shared>, paged<Virtual, free_pages::moved>,
     entry<vram::arena<vram::pool<vram::stream_ordered<Source>>>, role::threads>,
     entry<vram::locked<vram::pool<vram::stream_ordered<Source>>>>,
     entry<vram::binned<vram::pool<vram::stream_ordered<Source>>>>,

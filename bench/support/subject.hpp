@@ -18,7 +18,7 @@ namespace bench {
 /// What a subject is in the comparison, and so which bars are meant for it.
 enum class role {
     plain,    ///< a pool that grows through plain allocations
-    fast,     ///< a pool that grows in place and never remaps
+    fast,     ///< a pool that grows in place, and unmaps nothing
     tight,    ///< a pool that remaps
     threads,  ///< one that many threads use at once
     other,    ///< another stack of vram

@@ -54,8 +54,8 @@ check("the mean over the traces is their geometric mean", math.isclose(
 
 # --- what the pools hold: bars that do not depend on the machine ------------------------------------------------------
 
-IN_PLACE = "pool<sim_virtual_resource>"
-REMAP = f"{IN_PLACE}(remap)"
+IN_PLACE = "pool<sim_virtual_resource>(slack)"
+REMAP = "pool<sim_virtual_resource>(remap)"
 run = replay("--quick", "--repeat", 1, "--subject", OURS, "--subject", IN_PLACE, "--subject", REMAP, "--json", out)
 _, value = figures(out)
 verdicts = [line for line in run.stdout.splitlines() if line.endswith(("reserved / live", "RMM's pool", "expandable segments",

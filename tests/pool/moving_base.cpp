@@ -5,6 +5,8 @@
 
 #include <vram/pool/moving_base.hpp> // first: the header must stand alone
 
+#include "../doubles/interrupted_source.hpp"
+#include "../doubles/mishaps.hpp"
 #include "../doubles/small_pages.hpp"
 #include "../doubles/streams_at_work.hpp"
 
@@ -17,14 +19,19 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
+#include <functional>
 #include <limits>
+#include <optional>
 #include <random>
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
 using namespace vram;
 using namespace std::chrono_literals;
 using doubles::busy;
+using doubles::interrupted_platform;
 using doubles::small_page;
 
 template class vram::moving_base<sim_virtual_resource, exact_growth>;
@@ -123,7 +130,7 @@ TEST_CASE("a pool that shares pages holds what was out and the slack, whatever t
         for (unsigned const seed : {1U, 2U, 3U}) {
             CAPTURE(slack);
             CAPTURE(seed);
-            sim_node node{doubles::small_pages(8192)};
+            sim_node node{doubles::small_pages(16384)};
             {
                 sim_stream    s;
                 sharing_pool  mr     = sharing_with({.slack = slack});
@@ -319,4 +326,199 @@ TEST_CASE(
         }
     }
     expect_all_went_well(node);
+}
+
+TEST_CASE(
+    "a pool that shares pages takes few addresses and unmaps none where nothing repeats itself") {
+    for (double const part : {0.25, 0.5, 0.75}) { // of the device is out
+        CAPTURE(part);
+        sim_node node{doubles::small_pages(2048)};
+        {
+            sim_stream   s;
+            sharing_pool mr{sim_virtual_resource{{.handle_size = small_page}}, {.slack = 1.0 / 16}};
+            auto const   most = static_cast<std::size_t>(part * 2048) * small_page;
+            std::minstd_rand                           random{1};
+            std::vector<std::pair<void*, std::size_t>> out;
+            std::size_t                                live = 0;
+            auto const                                 give = [&] {
+                std::swap(out[random() % out.size()], out.back());
+                mr.deallocate(s, out.back().first, out.back().second);
+                live -= out.back().second;
+                out.pop_back();
+            };
+            for (int i = 0; i < 6000; ++i) {
+                std::size_t const bytes = 17 * small_page + random() % wide_enough;
+                while (live + bytes > most) { give(); }
+                out.emplace_back(mr.allocate(s, bytes), bytes);
+                live += bytes;
+            }
+            CHECK(node.faults().calls(sim_call_kind::unmap) == 0);
+            CHECK(node.faults().calls(sim_call_kind::map) <= 3 * 2048);
+            while (!out.empty()) { give(); }
+        }
+        expect_all_went_well(node);
+    }
+}
+
+TEST_CASE(
+    "a pool that shares pages shares what nobody wants of a block of which some pages come back") {
+    sim_node node{doubles::small_pages(4096)};
+    {
+        sim_stream   s;
+        sharing_pool mr = sharing_with({.slack = 0});
+        void*        p[4];
+        for (void*& one : p) { one = mr.allocate(s, wide_enough); }
+        mr.deallocate(s, p[1], wide_enough);
+        void* const wide = mr.allocate(s, wide_enough + small_page);
+        mr.deallocate(s, wide, wide_enough + small_page);
+        mr.deallocate(s, p[0], wide_enough);
+        void* const both = mr.allocate(s, 2 * wide_enough);
+        CHECK(both == p[0]);
+        mr.deallocate(s, both, 2 * wide_enough);
+        CHECK(mr.usage().reserved == 4 * wide_enough + small_page);
+        void* const large = mr.allocate(s, 2 * wide_enough + small_page);
+        CHECK(mr.usage().reserved == 4 * wide_enough + small_page); // all of it was free
+        mr.deallocate(s, large, 2 * wide_enough + small_page);
+        for (int const i : {2, 3}) { mr.deallocate(s, p[i], wide_enough); }
+    }
+    expect_all_went_well(node);
+}
+
+TEST_CASE("a pool that shares pages leaves others what it does not need while it is about them") {
+    sim_node node{doubles::small_pages(4096)};
+    {
+        sim_stream s;
+        pool       mr{doubles::interrupted_source{{.reserve = 1 << 30, .handle_size = small_page}},
+                      {.max_size = 8 * wide_enough, .slack = 1e3}};
+        void*      p[8];
+        for (void*& one : p) { one = mr.allocate(s, wide_enough); }
+        for (int const i : {1, 3, 5}) { mr.deallocate(s, p[i], wide_enough); }
+        int                   calls = 0;
+        void*                 other = nullptr;
+        std::function<void()> look  = [&] {
+            if (++calls == 3) { // after the addresses, and memory that was refused
+                other = mr.try_allocate(s, wide_enough);
+            } else {
+                interrupted_platform::meanwhile = look;
+            }
+        };
+        interrupted_platform::meanwhile = look;
+        void* const wide                = mr.allocate(s, 2 * wide_enough);
+        interrupted_platform::meanwhile = nullptr;
+        CHECK(other != nullptr);
+        CHECK(mr.usage().reserved == 8 * wide_enough);
+        mr.deallocate(s, other, wide_enough);
+        mr.deallocate(s, wide, 2 * wide_enough);
+        for (int const i : {0, 2, 4, 6, 7}) { mr.deallocate(s, p[i], wide_enough); }
+    }
+    expect_all_went_well(node);
+}
+
+TEST_CASE("a pool whose pages come back wants none of a chunk that others give back meanwhile") {
+    constexpr std::size_t page = 2_MiB;
+    sim_node              node{{.capacity = 1_GiB, .on_report = sim_on_report::collect}};
+    {
+        sim_stream  s;
+        pool        mr{doubles::interrupted_source{{.handle_size = page}}, {.remap = true}};
+        void* const a                   = mr.allocate(s, 2 * page);
+        void* const b                   = mr.allocate(s, 4 * page);
+        void*       other               = nullptr;
+        interrupted_platform::meanwhile = [&] { other = mr.allocate(s, 2 * page); }; // a chunk
+        void* const wall                = mr.allocate(s, 2 * page);
+        void* const end                 = mr.allocate(s, 5 * page);
+        mr.deallocate(s, a, 2 * page);
+        void* const there = mr.allocate(s, 7 * page); // has the memory of `a`, in that chunk
+        mr.deallocate(s, b, 4 * page);
+        mr.deallocate(s, end, 5 * page);
+        void* const here = mr.allocate(s, 9 * page); // has that of `b`, in the first
+        mr.deallocate(s, here, 9 * page);
+        void* const front = mr.allocate(s, 4 * page);
+        s.synchronize();
+        interrupted_platform::meanwhile = [&] {
+            mr.deallocate_sync(there, 7 * page);
+            mr.deallocate_sync(other, 2 * page);
+            mr.trim();
+        };
+        void* const both                = mr.allocate(s, 6 * page); // where both were
+        interrupted_platform::meanwhile = nullptr;
+        mr.deallocate(s, both, 6 * page);
+        mr.deallocate(s, front, 4 * page);
+        mr.deallocate(s, wall, 2 * page);
+    }
+    expect_all_went_well(node);
+}
+
+TEST_CASE(
+    "a pool that shares pages eagerly: what a stream that died had beside a block has an event") {
+    doubles::mishaps const told;
+    sim_node               node{doubles::small_pages(4096)};
+    {
+        std::optional<sim_stream> s{std::in_place};
+        sim_stream                t;
+        sharing_pool              mr = sharing_with({.events = event_policy::eager, .slack = 0});
+        void*                     p[4];
+        for (void*& one : p) { one = mr.allocate(t, wide_enough); }
+        for (int const i : {0, 2}) { mr.deallocate(*s, p[i], wide_enough); }
+        std::size_t const bytes = 2 * wide_enough - small_page / 2; // ends within a page
+        void* const       wide  = mr.allocate(*s, bytes);
+        s->synchronize();
+        mr.deallocate(t, wide, bytes);
+        s.reset(); // all that it took is back
+        busy(t, nullptr, 0, 5ms);
+        void* const all = mr.allocate(t, bytes + 100);
+        CHECK(told.count(mishap::dead_stream) == 0);
+        CHECK(node.now() < 5ms);
+        mr.deallocate(t, all, bytes + 100);
+        for (int const i : {1, 3}) { mr.deallocate(t, p[i], wide_enough); }
+    }
+    expect_all_went_well(node);
+}
+
+namespace {
+
+/// A platform that does not say, once, who a stream is.
+struct shaky_platform : doubles::interrupted_platform {
+    static inline int    left = 0;
+    static std::uint64_t id(stream s) {
+        if (left != 0 && --left == 0) { throw std::runtime_error{"no id"}; }
+        return sim_platform::id(s);
+    }
+};
+struct shaky_pages : sim_virtual_memory {
+    using platform = shaky_platform;
+    using sim_virtual_memory::sim_virtual_memory;
+};
+
+} // namespace
+
+TEST_CASE("a pool that shares pages loses none where it is not told who a stream is") {
+    for (int nth = 1, over = 0; over == 0; ++nth) {
+        CAPTURE(nth);
+        REQUIRE(nth < 60);
+        sim_node node{doubles::small_pages(4096)};
+        {
+            sim_stream s;
+            pool       mr{virtual_source<shaky_pages>{shaky_pages{},
+                                                      {.reserve = 1 << 30, .handle_size = small_page}},
+                          {.events = event_policy::eager, .slack = 0}};
+            void*      p[6];
+            for (void*& one : p) { one = mr.allocate(s, wide_enough); }
+            for (int const i : {0, 2, 4}) { mr.deallocate(s, p[i], wide_enough); }
+            mr.deallocate(s, mr.allocate(s, 2 * wide_enough), 2 * wide_enough);
+            for (int const i : {0, 2, 4}) { p[i] = mr.allocate(s, wide_enough); }
+            for (int const i : {0, 2, 4}) { mr.deallocate(s, p[i], wide_enough); }
+            void* wide           = nullptr;
+            shaky_platform::left = nth;
+            try {
+                wide = mr.allocate(s, 3 * wide_enough);
+            } catch (std::exception const&) {}
+            over = std::exchange(shaky_platform::left, 0);
+            CHECK(mr.usage().live + mr.free_memory().bytes == mr.usage().reserved);
+            if (wide != nullptr) { mr.deallocate(s, wide, 3 * wide_enough); }
+            for (int const i : {1, 3, 5}) { mr.deallocate(s, p[i], wide_enough); }
+            mr.trim();
+            CHECK(mr.usage().reserved == 0);
+        }
+        expect_all_went_well(node);
+    }
 }

@@ -45,13 +45,13 @@ struct sixteen_pages : tests::heap_under_lock<paged_heap<sim_platform>> {
     std::vector<block*> ready(sim_stream_view const* on, std::size_t least) {
         std::vector<block*> out;
         auto const          held = lock.hold();
-        heap.for_each_ready(page, least, on, [&](block* b) { out.push_back(b); });
+        heap.for_each_ready(page, least, heap.price_for(on), [&](block* b) { out.push_back(b); });
         return out;
     }
     std::vector<block*> set_aside(sim_stream_view const* on) {
         std::vector<block*> out;
         auto const          held = lock.hold();
-        heap.set_aside(page, on, wanted, [&](block* b) {
+        heap.set_aside(page, heap.price_for(on), wanted, [&](block* b) {
             out.push_back(b);
             return true;
         });

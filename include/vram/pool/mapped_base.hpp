@@ -166,7 +166,8 @@ protected:
             while (unused() > keep && !stitching_) {
                 block* b = nullptr;
                 heap_.set_aside(
-                    bytes, nullptr, [&](block const& one) { return pages_.mapped(own(one)) != 0; },
+                    bytes, heap_.price_for(nullptr),
+                    [&](block const& one) { return pages_.mapped(own(one)) != 0; },
                     [&](block* one) {
                         b = one;
                         return false;

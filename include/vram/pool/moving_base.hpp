@@ -43,11 +43,13 @@ protected:
     template <class Target>
     void bring(request const& r, stream const* on, block* b, Target const& target,
                std::size_t others, guard& held) {
-        note_moves(target(), others != 0);
+        auto const        price = heap_.price_for(on); // from here on nothing fails
+        std::size_t const bare  = note_moves(target(), others != 0);
         if (moves_.size() == 0) { return; }
+        if (others > bare) { others = bare; }
         block_list aside;
         auto const own = [&](block const& one) { return pages_.whole(one.address, one.end()); };
-        heap_.for_each_ready(r.bytes, pages_.page(), on, [&](block* one) {
+        heap_.for_each_ready(r.bytes, pages_.page(), price, [&](block* one) {
             if (!pages_.wanted(own(*one))) { return; }
             heap_.set_aside(one);
             aside.insert(one);
@@ -55,12 +57,16 @@ protected:
         });
         if (others != 0) { // from the ends of chunks on, which are needed least
             heap_.set_aside(
-                r.bytes, on, [&](block const& one) { return pages_.mapped(own(one)) != 0; },
+                r.bytes, price, [&](block const& one) { return pages_.mapped(own(one)) != 0; },
                 [&](block* one) {
                     aside.insert(one);
                     give_any(own(*one), others);
                     return others != 0;
                 });
+            for (block* one = aside.front(); one != nullptr && others != 0;
+                 one        = aside.after(one)) {
+                give_any(own(*one), others); // what of them nobody wanted
+            }
         }
         if (on != nullptr) { share_ends(b, target(), *on); }
         carry_all(held);
@@ -98,9 +104,10 @@ private:
     };
 
     /// The pages of a run without memory, the last ones first, and where their own is, which is
-    /// wanted; with those that never had any (`fresh`) or without.
-    void note_moves(page_book::run const& all, bool fresh) {
+    /// wanted; with those that never had any (`fresh`), or without. Returns how many those are.
+    std::size_t note_moves(page_book::run const& all, bool fresh) {
         std::size_t const page = pages_.page();
+        std::size_t       bare = 0;
         moves_.clear();
         moves_.reserve(all.size());
         pages_.for_each_missing(all, [&](page_place const& place, bool left) {
@@ -112,6 +119,8 @@ private:
                 from = static_cast<std::byte*>(pages_.address(source.where));
             } else if (!fresh) {
                 return true;
+            } else {
+                ++bare;
             }
             page_move* const last   = moves_.size() != 0 ? moves_.end() - 1 : nullptr;
             bool const       before = last != nullptr && last->to == to + page &&
@@ -126,14 +135,18 @@ private:
         for (page_move const& m : moves_) {
             if (m.from != nullptr) { pages_.want(this->run_at(m.from, m.bytes), true); }
         }
+        return bare;
     }
-    /// Gives pages of a run, the last ones first, to moves that may have any, as long as there are
-    /// `others`.
-    void give_any(page_book::run own, std::size_t& others) {
+    /// Gives pages of a run that nobody was given, the last ones first, to moves that may have any,
+    /// as long as there are `others`.
+    void give_any(page_book::run own, std::size_t& others) noexcept {
+        auto const idle = [&](std::size_t i) {
+            return pages_.has({own.chunk, i}) && !pages_.given({own.chunk, i});
+        };
         std::size_t const page = pages_.page();
         page_move*        any  = moves_.begin();
         for (; own.last != own.first && others != 0;) {
-            if (!pages_.has({own.chunk, own.last - 1})) {
+            if (!idle(own.last - 1)) {
                 --own.last;
                 continue;
             }
@@ -141,7 +154,7 @@ private:
             if (any == moves_.end()) { return; }
             std::size_t n = 0;
             while (n != others && n * page != any->bytes && own.last != own.first &&
-                   pages_.has({own.chunk, own.last - 1})) {
+                   idle(own.last - 1)) {
                 --own.last;
                 ++n;
             }
@@ -159,23 +172,41 @@ private:
             pages_.give(taken);
         }
     }
-    /// Makes the moves of what was given.
+    /// Makes the moves of what was given, and of nothing else. Who has a page that is wanted may
+    /// give its chunk back while the lock is open, so nothing is wanted from then on.
     void carry_all(guard& held) {
-        std::size_t const page  = pages_.page();
-        auto const        given = [&](std::byte* p) { return pages_.given(this->page_at(p)); };
-        for (page_move const& m : moves_) {
-            if (m.from == nullptr) { continue; }
-            for (std::size_t at = 0, end = 0; at != m.bytes; at = end) {
-                end = at + page;
-                if (!given(m.from + at)) { continue; }
-                while (end != m.bytes && given(m.from + end)) { end += page; }
-                pages_.want(this->run_at(m.from + at, end - at), false);
-                this->carry(m.from + at, m.to + at, end - at, held);
-            }
-        } // a page that was at two of them last came to the first
-        for (page_move const& m : moves_) {
-            if (m.from != nullptr) { pages_.want(this->run_at(m.from, m.bytes), false); }
+        for (std::size_t i = 0, n = moves_.size(); i != n; ++i) {
+            page_move const all = moves_[i];
+            moves_[i].bytes     = 0;
+            if (all.from == nullptr) { continue; }
+            for (std::size_t at = 0; at != all.bytes;) {
+                std::size_t const part = given_from(all, at);
+                if (part == 0) {
+                    at += pages_.page();
+                    continue;
+                }
+                page_move const one{all.from + at, all.to + at, part};
+                if (moves_[i].bytes == 0) {
+                    moves_[i] = one;
+                } else {
+                    moves_.push(one); // there is room for each page
+                }
+                pages_.want(this->run_at(one.from, part), false);
+                at += part;
+            } // a page that was at two of them last comes to the first
+            pages_.want(this->run_at(all.from, all.bytes), false);
         }
+        for (page_move const& m : moves_) {
+            if (m.bytes != 0) { this->carry(m.from, m.to, m.bytes, held); }
+        }
+    }
+    /// How many bytes of a move were given, from `at` on.
+    [[nodiscard]] std::size_t given_from(page_move const& m, std::size_t at) const noexcept {
+        std::size_t end = at;
+        while (end != m.bytes && pages_.given(this->page_at(m.from + end))) {
+            end += pages_.page();
+        }
+        return end - at;
     }
     /// What only `s` may use comes to the first and the last page of `b`, of which free blocks
     /// beside it may have a part. Where that cannot be noted with them it stays where it is.
@@ -209,7 +240,8 @@ private:
         block_list        aside;
         auto const        own = [&](block const& b) { return pages_.whole(b.address, b.end()); };
         heap_.set_aside(
-            r.bytes, nullptr, [&](block const& b) { return pages_.mapped(own(b)) != 0; },
+            r.bytes, heap_.price_for(nullptr),
+            [&](block const& b) { return pages_.mapped(own(b)) != 0; },
             [&](block* b) {
                 aside.insert(b);
                 found += pages_.mapped(own(*b));

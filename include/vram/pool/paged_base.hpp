@@ -37,8 +37,7 @@ protected:
     using base::stitching_;
 
     paged_base(Upstream upstream, pool_options const& options, Growth growth)
-        : base{std::move(upstream), options, std::move(growth)},
-          ample_{options.slack > 0 ? ample() : 0} {
+        : base{std::move(upstream), options, std::move(growth)} {
         expects(options.slack >= 0, "pool: the slack is not negative");
     }
 
@@ -46,8 +45,10 @@ protected:
     /// policy wants beyond the request (`more`), where no pages move. Null where no block is large
     /// enough, or there is no memory, or somebody else is at it.
     void* lengthen(request const& r, bool captured, bool more) {
-        auto held = this->lock_.hold();
+        std::size_t const floor = captured ? 0 : worthless(r);
+        auto              held  = this->lock_.hold();
         if (stitching_) { return nullptr; }
+        worthless_           = floor;
         bool const     remap = this->options_.remap && !captured;
         bool const     ample = !this->options_.remap && excess(r.bytes, r) == 0;
         std::uintptr_t until = 0;
@@ -145,15 +146,22 @@ private:
         std::size_t const most  = out > heap_.most_live() ? out : heap_.most_live();
         double const      bound = (1 + this->options_.slack) * static_cast<double>(most);
         std::size_t const then  = saturating_add(this->figures_.reserved, fresh);
-        if (then <= ample_ || !(static_cast<double>(then) > bound)) { return 0; }
+        std::size_t const floor = this->options_.slack == 0 ? 0 : worthless_;
+        if (then <= floor || !(static_cast<double>(then) > bound)) { return 0; }
+        // A program that asks for something else each time would take new addresses for ever.
+        std::size_t const addresses = heap_.blocks().reserved();
+        if (addresses / most_addresses > most || addresses > 64 * worthless_) { return 0; }
         auto const        within = static_cast<std::size_t>(bound);
-        std::size_t const over   = then - (within > ample_ ? within : ample_);
+        std::size_t const over   = then - (within > floor ? within : floor);
         return over < fresh ? over : fresh;
     }
-    /// So little of a device that it is not worth sharing.
-    [[nodiscard]] static std::size_t ample() noexcept {
+    static constexpr std::size_t most_addresses = 6; ///< for a byte that was ever out
+
+    /// So little of the device of a request that it is not worth sharing.
+    [[nodiscard]] std::size_t worthless(request const& r) const noexcept {
+        if (this->options_.remap || !shares()) { return 0; }
         try {
-            return base::device_memory(nullptr).total / 64;
+            return base::device_memory(r.on).total / 64;
         } catch (...) { return 0; } // whoever asks for memory will hear what is wrong
     }
 
@@ -255,12 +263,12 @@ private:
     void offer(request const& r) {
         if (pages_.shared() == 0) { return; }
         pages_.withdraw();
-        heap_.for_each_ready(r.bytes, pages_.page(), r.on, [&](block const* b) {
+        heap_.for_each_ready(r.bytes, pages_.page(), heap_.price_for(r.on), [&](block const* b) {
             pages_.offer(pages_.whole(b->address, b->end()));
         });
     }
 
-    std::size_t ample_;
+    std::size_t worthless_ = 0; ///< of the device that was asked last
 };
 
 } // namespace vram

@@ -109,6 +109,7 @@ public:
         for (block* n = b->after; n != nullptr && n->address < to && n->bytes != 0; n = n->after) {
             if (!note(n)) { return false; }
         }
+        if (this->events_ == event_policy::eager) { c.try_record(); }
         return true;
     }
     /// Whether a free block among those of `bytes` could have a page of its own, once the streams
@@ -118,12 +119,15 @@ public:
         block_heap const& heap = this->heaps_.of(bytes);
         return heap.largest_free() >= page || heap.parted();
     }
+    /// What free blocks cost `on` (null: the host, at once).
+    [[nodiscard]] auto price_for(stream const* on) {
+        return this->clocks_.for_asker(on != nullptr ? &this->clocks_.of(*on) : nullptr, false);
+    }
     /// Calls `visit(block)` for the free blocks of at least `least` bytes, among those of `bytes`,
-    /// that `on` may have at once (null: that nobody uses any more).
-    template <class Visit>
-    void for_each_ready(std::size_t bytes, std::size_t least, stream const* on,
+    /// that cost nothing.
+    template <class Price, class Visit>
+    void for_each_ready(std::size_t bytes, std::size_t least, Price const& price,
                         Visit const& visit) {
-        auto const price = for_stream(on);
         this->cool();
         this->heaps_.of(bytes).for_each_free(least, [&](block* b) {
             if (free_blocks::priced(*b, price) == 0) { visit(b); }
@@ -131,12 +135,11 @@ public:
     }
     /// Nobody else gets a free block until `give_again`.
     void set_aside(block* b) noexcept { this->heaps_.of(*b).set_aside(b); }
-    /// Sets free blocks aside among those of `bytes` that `on` may have at once (null: that nobody
-    /// uses any more), from the ends of chunks on, for as long as `taken(block)` says so, and only
-    /// those that are `wanted(block)`.
-    template <class Wanted, class Taken>
-    void set_aside(std::size_t bytes, stream const* on, Wanted const& wanted, Taken const& taken) {
-        auto const price = for_stream(on);
+    /// Sets free blocks aside among those of `bytes` that cost nothing, from the ends of chunks on,
+    /// for as long as `taken(block)` says so, and only those that are `wanted(block)`.
+    template <class Price, class Wanted, class Taken>
+    void set_aside(std::size_t bytes, Price const& price, Wanted const& wanted,
+                   Taken const& taken) {
         this->cool();
         this->heaps_.of(bytes).set_aside(
             [&](block const& b) { return !wanted(b) || free_blocks::priced(b, price) != 0; },
@@ -150,10 +153,6 @@ public:
 
 private:
     using typename base::clock;
-
-    [[nodiscard]] auto for_stream(stream const* on) {
-        return this->clocks_.for_asker(on != nullptr ? &this->clocks_.of(*on) : nullptr, false);
-    }
 };
 
 } // namespace vram
