@@ -26,12 +26,12 @@ struct pool_options {
     /// more. The least is held. Pages that come back to where they were last cost next to nothing;
     /// each other costs microseconds, and the host waits for what was freed.
     bool remap = false;
-    /// Over virtual memory, without `remap`, for programs that repeat themselves: how much more than
-    /// was ever out at once may be held, as a part of that, before new addresses are mapped to
-    /// memory of free pages in place of new memory (0.07: 7 %). That has two addresses then, used in
-    /// turns: nothing is unmapped before a `trim`, nobody waits, and what is done again finds all
-    /// mapped. Less than 1/64 of the device is not worth it, unless this is 0. Infinity: no memory
-    /// has two addresses.
+    /// Over virtual memory, without `remap`, for programs that repeat themselves: how much more
+    /// than was ever out at once may be held, as a part of that, before new addresses are mapped to
+    /// memory of free pages in place of new memory (0.07: 7 %). That has two addresses then, used
+    /// in turns: nothing is unmapped before a `trim`, nobody waits, and what is done again finds
+    /// all mapped. Less than 1/64 of the device is not worth it, unless this is 0. Infinity: no
+    /// memory has two addresses.
     double slack = std::numeric_limits<double>::infinity();
 };
 
