@@ -52,6 +52,13 @@ public:
     // Which bins are empty follows no pattern, so nothing here depends on it: a wrong guess would
     // cost more than all the rest.
     void insert(block* b) noexcept { insert(b, of(b->bytes)); }
+    /// The same, to be found after all others of its bin.
+    void insert_last(block* b) noexcept {
+        std::size_t const i = of(b->bytes);
+        b->bin              = static_cast<std::uint16_t>(i);
+        lists_[i].insert_last(b);
+        set(i);
+    }
     void remove(block* b) noexcept {
         // The last of a ring has the ring's own links on both sides.
         std::uint64_t const gone = b->next == b->previous;
@@ -132,11 +139,7 @@ private:
     }
     void insert(block* b, std::size_t i) noexcept {
         b->bin = static_cast<std::uint16_t>(i);
-        if (b->bare) [[unlikely]] { // found last
-            lists_[i].insert_last(b);
-        } else {
-            lists_[i].insert(b);
-        }
+        lists_[i].insert(b);
         set(i);
     }
 

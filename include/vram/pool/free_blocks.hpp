@@ -56,10 +56,7 @@ public:
     }
     /// What comes after a block does not change between `insert` and `remove`.
     void insert(block* b) noexcept {
-        if (is_tail(b)) {
-            b->bin = among_tails;
-            return tails_.insert(b);
-        }
+        if (in_place_) { return insert_in_place(b); }
         bins_.insert(b);
     }
     void remove(block* b) noexcept {
@@ -204,6 +201,17 @@ private:
         return worst;
     }
     static constexpr std::uint16_t among_tails = bins::count; ///< `block::bin`
+
+    void insert_in_place(block* b) noexcept {
+        if (is_tail(b)) {
+            b->bin = among_tails;
+            tails_.insert(b);
+        } else if (b->bare) {
+            bins_.insert_last(b); // who has memory is found first
+        } else {
+            bins_.insert(b);
+        }
+    }
 
     /// `quick` from a bin on whose blocks may all want memory: the first that does not, in one of
     /// the next few bins.
