@@ -216,17 +216,15 @@ public:
         std::size_t bytes = 0;
         std::size_t by    = 0;
     };
-    /// The chunk that must grow least for a request to fit at its end, behind what cannot be had.
-    /// It is busy from here on.
-    template <class Price>
+    /// Where a block begins.
+    struct front_of {
+        [[nodiscard]] std::uintptr_t operator()(block const& b) const noexcept { return b.address; }
+    };
+    /// The chunk that must grow least for a request to fit at its end, behind what cannot be had,
+    /// and not before `from(block)`. It is busy from here on.
+    template <class Price, class From = front_of>
     [[nodiscard]] move_of_end begin_growth(std::size_t bytes, std::size_t alignment,
-                                           Price const& price) noexcept {
-        return begin_growth(bytes, alignment, price, [](block const& b) { return b.address; });
-    }
-    /// The same, and not before `from(block)`.
-    template <class Price, class From>
-    [[nodiscard]] move_of_end begin_growth(std::size_t bytes, std::size_t alignment,
-                                           Price const& price, From const& from) noexcept {
+                                           Price const& price, From const& from = {}) noexcept {
         move_of_end least;
         chunk*      found = nullptr;
         free_.for_each_tail([&](block const* tail) {

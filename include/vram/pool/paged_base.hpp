@@ -48,7 +48,7 @@ protected:
         std::size_t const floor = captured ? 0 : worthless(r);
         auto              held  = this->lock_.hold();
         if (stitching_) { return nullptr; }
-        worthless_           = floor;
+        if (!captured) { worthless_ = floor; }
         bool const     remap = this->options_.remap && !captured;
         bool const     ample = !this->options_.remap && excess(r.bytes, r) == 0;
         std::uintptr_t until = 0;

@@ -197,15 +197,12 @@ public:
 
     /// The chunk whose end must move least for `r`, which cannot lie before `from(block)` there:
     /// busy until `end_move`.
-    template <class From>
-    [[nodiscard]] move_of_end begin_growth(request const& r, From const& from) {
+    template <class From = block_heap::front_of>
+    [[nodiscard]] move_of_end begin_growth(request const& r, From const& from = {}) {
         clock* const mine     = r.on != nullptr ? &clocks_.of(*r.on) : nullptr;
         bool const   captured = mine != nullptr && Platform::capturing(*r.on);
         return heaps_.of(r.bytes).begin_growth(r.bytes, r.alignment,
                                                clocks_.for_asker(mine, captured), from);
-    }
-    [[nodiscard]] move_of_end begin_growth(request const& r) {
-        return begin_growth(r, [](block const& b) { return b.address; });
     }
     /// Whole pages at the end of a chunk that nobody uses any more: gone from the books, and the
     /// chunk busy until `end_move`.
