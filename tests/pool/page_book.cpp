@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <random>
 #include <utility>
 #include <vector>
 
@@ -68,6 +69,47 @@ TEST_CASE(
     CHECK(book.missing(front) == 0);
     book.set(front, false);
     CHECK(book.mapped(front) == 0);
+}
+
+TEST_CASE("page_book: pages in rows of any length move one by one, in their order") {
+    std::mt19937_64 random{7};
+    for (int turn = 0; turn != 200; ++turn) {
+        constexpr std::size_t pages = 150;
+        page_book             book{leaf};
+        book.add(address_of(near_base), pages * leaf);
+        book.add(address_of(far_base), pages * leaf);
+        std::vector<bool> full[2]; // the model
+        for (std::size_t c : {0, 1}) {
+            std::uint64_t const rows = 1 + random() % 80;
+            bool                now  = c == 0;
+            for (std::size_t i = 0; i != pages; ++i) {
+                if (random() % rows == 0) { now = !now; }
+                full[c].push_back(now);
+                if (!now) { book.set({c, i, i + 1}, false); }
+            }
+        }
+        std::size_t const first[2] = {random() % 70, random() % 70};
+        std::size_t const last[2]  = {first[0] + random() % 80, first[1] + random() % 80};
+        std::size_t const has      = book.mapped({0, first[0], last[0]}) / leaf;
+        std::size_t const lack     = book.missing({1, first[1], last[1]}) / leaf;
+        std::size_t const both     = has < lack ? has : lack;
+        std::size_t const n        = both == 0 ? 0 : random() % (both + 1);
+        book.move({0, first[0], last[0]}, {1, first[1], last[1]}, n * leaf);
+
+        std::size_t from = first[0], to = first[1];
+        for (std::size_t i = 0; i != n; ++i) {
+            while (!full[0][from]) { ++from; }
+            while (full[1][to]) { ++to; }
+            full[0][from] = false;
+            full[1][to]   = true;
+            CHECK(book.source_of({0, from}, {}).where == vram::page_place{1, to});
+            CHECK(book.left({0, from, from + 1}));
+        }
+        CHECK(book.shared() == 2 * n);
+        for (std::size_t c : {0, 1}) {
+            for (std::size_t i = 0; i != pages; ++i) { CHECK(book.has({c, i}) == full[c][i]); }
+        }
+    }
 }
 
 TEST_CASE("page_book: a page that its memory left is one until it has some again") {
@@ -169,6 +211,12 @@ TEST_CASE(
     book.for_each_missing({0, 0, 200}, note);
     CHECK(met == std::vector<std::size_t>{130, 64, 63});
     met.clear();
+    book.for_each_missing({0, 0, 200}, [&](vram::page_place const& p, bool) {
+        met.push_back(p.page);
+        return false;
+    });
+    CHECK(met == std::vector<std::size_t>{130});
+    met.clear();
     book.for_each_missing({0, 3, 64}, note);
     CHECK(met == std::vector<std::size_t>{63, 3});
     met.clear();
@@ -210,8 +258,19 @@ TEST_CASE("page_book: of the pages that are wanted, those with memory are given,
     CHECK_FALSE(book.given(place(61)));
     CHECK_FALSE(book.given(place(63)));
     CHECK_FALSE(book.given(place(128)));
+    CHECK(book.given_first({all.chunk, 62, 130}) == leaf);
+    CHECK(book.given_first({all.chunk, 61, 130}) == 0);
     book.give(all);
     CHECK(book.given(place(128)));
+    book.want({all.chunk, 66, 130}, true);
+    book.give({all.chunk, 66, 129});
+    CHECK(book.given_first({all.chunk, 66, 130}) == 63 * leaf); // over the end of a word
+    CHECK(book.given_first({all.chunk, 66, 100}) == 34 * leaf);
+    CHECK(book.given_first({all.chunk, 70, 128}) == 58 * leaf); // up to the end of one
+    CHECK(book.given_first({all.chunk, 128, 128}) == 0);
+    book.want({all.chunk, 66, 130}, false);
+    book.want(page(128), true);
+    book.give(all);
     book.want(page(62), false);
     CHECK_FALSE(book.given(place(62)));
     book.want(page(128), false);

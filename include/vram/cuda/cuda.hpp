@@ -9,6 +9,7 @@
 #include <vram/cuda/cuda_copy_batch.hpp>     // many copies with one call
 #include <vram/cuda/cuda_device.hpp>         // a device's number
 #include <vram/cuda/cuda_device_guard.hpp>   // another device for a scope
+#include <vram/cuda/cuda_entry_point.hpp>    // a function of the driver, by its name
 #include <vram/cuda/cuda_error.hpp>          // what the parts throw
 #include <vram/cuda/cuda_event.hpp>          // a place in a stream's order
 #include <vram/cuda/cuda_fill.hpp>           // one byte everywhere
@@ -21,6 +22,7 @@
 #include <vram/cuda/cuda_ranges.hpp>         // what a profiler shows
 #include <vram/cuda/cuda_resource.hpp>       // cudaMalloc
 #include <vram/cuda/cuda_stream.hpp>         // a stream that ends with its owner
+#include <vram/cuda/cuda_stream_calls.hpp>   // questions to a stream, asked of the driver
 #include <vram/cuda/cuda_stream_view.hpp>    // a stream that is somebody else's
 #include <vram/cuda/cuda_thread.hpp>         // a host thread that works with a device
 #include <vram/cuda/cuda_virtual_memory.hpp> // addresses and memory apart

@@ -4,11 +4,11 @@
 /// \file
 /// `cuda_mark` has the device write a number into pinned memory, in stream order.
 
+#include <vram/cuda/cuda_entry_point.hpp> // cuda_entry_point
 #include <vram/cuda/cuda_error.hpp>       // cuda_error, cuda_check
 #include <vram/cuda/cuda_stream_view.hpp> // cuda_stream_view
 
-#include <cuda.h>             // cuStreamWriteValue32: its type alone
-#include <cuda_runtime_api.h> // cudaGetDriverEntryPointByVersion
+#include <cuda.h> // cuStreamWriteValue32: its type alone
 
 #include <atomic>  // atomic
 #include <cstdint> // uint32_t, uintptr_t
@@ -26,15 +26,9 @@ inline bool cuda_mark(cuda_stream_view stream, std::uint32_t* where, std::uint32
     static std::atomic<call> known{nullptr};
     call                     write = known.load(std::memory_order_relaxed);
     if (write == nullptr) {
-        constexpr unsigned              since = 11070; // the one without a flag of the device
-        void*                           found = nullptr;
-        cudaDriverEntryPointQueryResult result{};
-        cuda_check(cuda_exit::or_refused([&] {
-            return cudaGetDriverEntryPointByVersion("cuStreamWriteValue32", &found, since,
-                                                    cudaEnableDefault, &result);
-        }));
-        if (found == nullptr) { return false; }
-        write = reinterpret_cast<call>(found);
+        constexpr unsigned since = 11070; // the one without a flag of the device
+        write                    = cuda_entry_point<call>("cuStreamWriteValue32", since).call;
+        if (write == nullptr) { return false; }
         known.store(write, std::memory_order_relaxed);
     }
     auto const with_call = [&] {

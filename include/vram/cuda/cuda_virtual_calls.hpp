@@ -4,10 +4,9 @@
 /// \file
 /// `cuda_virtual_calls` are the driver's calls of virtual memory, found at run time.
 
-#include <vram/cuda/cuda_error.hpp> // cuda_error, cuda_check
+#include <vram/cuda/cuda_entry_point.hpp> // cuda_entry_point, cuda_error
 
-#include <cuda.h>             // cuMemCreate and the others: their types alone
-#include <cuda_runtime_api.h> // cudaGetDriverEntryPointByVersion
+#include <cuda.h> // cuMemCreate and the others: their types alone
 
 namespace vram {
 
@@ -58,18 +57,13 @@ struct cuda_virtual_calls {
 private:
     template <class Function>
     static void find(char const* name, Function& call) {
-        constexpr unsigned              since = 10020; // all of them came with CUDA 10.2
-        void*                           found = nullptr;
-        cudaDriverEntryPointQueryResult result{};
-        cuda_check(cuda_exit::or_refused([&] {
-            return cudaGetDriverEntryPointByVersion(name, &found, since, cudaEnableDefault,
-                                                    &result);
-        }));
-        if (result == cudaDriverEntryPointVersionNotSufficent) {
+        constexpr unsigned since = 10020; // all of them came with CUDA 10.2
+        auto const         found = cuda_entry_point<Function>(name, since);
+        if (found.why == cudaDriverEntryPointVersionNotSufficent) {
             throw cuda_error{cudaErrorCallRequiresNewerDriver};
         }
-        if (found == nullptr) { throw cuda_error{cudaErrorSymbolNotFound}; }
-        call = reinterpret_cast<Function>(found);
+        if (found.call == nullptr) { throw cuda_error{cudaErrorSymbolNotFound}; }
+        call = found.call;
     }
 };
 

@@ -202,11 +202,7 @@ private:
     }
     /// How many bytes of a move were given, from `at` on.
     [[nodiscard]] std::size_t given_from(page_move const& m, std::size_t at) const noexcept {
-        std::size_t end = at;
-        while (end != m.bytes && pages_.given(this->page_at(m.from + end))) {
-            end += pages_.page();
-        }
-        return end - at;
+        return pages_.given_first(this->run_at(m.from + at, m.bytes - at));
     }
     /// What only `s` may use comes to the first and the last page of `b`, of which free blocks
     /// beside it may have a part. Where that cannot be noted with them it stays where it is.

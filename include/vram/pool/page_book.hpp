@@ -100,11 +100,10 @@ public:
     }
     /// Whether every page that [from, to) touches has memory.
     [[nodiscard]] bool complete(std::uintptr_t from, std::uintptr_t to) const noexcept {
-        bool all = true;
-        for_each_word(*this, touched(from, to), [&](word const& w, std::uint64_t mask) {
-            all = all && (~w.mapped & mask) == 0;
-        });
-        return all;
+        std::size_t const    i    = around(from);
+        std::uintptr_t const base = chunks_[i].base;
+        run const            r{i, pages_in(from - base), pages_in(to - 1 - base) + 1};
+        return leading(r, [](word const& w) { return w.mapped; }) == r.size();
     }
     /// How many bytes of a run have memory, how many have none, and how many of those had none that
     /// could come back.
@@ -125,17 +124,17 @@ public:
     template <class Visit>
     void for_each_missing(run r, Visit const& visit) const {
         while (r.first < r.last) {
-            std::size_t const   i    = r.last - 1;
-            word const&         w    = chunks_[r.chunk].words[i / 64];
-            std::uint64_t const none = ~w.mapped << (63 - i % 64); // from here on downward
-            if (none == 0) {
-                r.last = i / 64 * 64;
-                continue;
+            std::size_t const start = (r.last - 1) / 64 * 64;
+            run const         here{r.chunk, r.first > start ? r.first : start, r.last};
+            word const&       w    = chunks_[r.chunk].words[start / 64];
+            std::uint64_t     none = ~w.mapped & mask_of(here);
+            while (none != 0) {
+                auto const          i   = 63 - static_cast<std::size_t>(std::countl_zero(none));
+                std::uint64_t const bit = std::uint64_t{1} << i;
+                none &= ~bit;
+                if (!visit(page_place{r.chunk, start + i}, (w.left & bit) != 0)) { return; }
             }
-            auto const full = static_cast<std::size_t>(std::countl_zero(none));
-            if (full > i - r.first) { return; }
-            r.last = i - full;
-            if (!visit(page_place{r.chunk, r.last}, (w.left >> r.last % 64 & 1) != 0)) { return; }
+            r.last = start;
         }
     }
     /// The back of a run that has `bytes` of memory, or a bit more; all of it where it has less.
@@ -165,25 +164,32 @@ public:
         }
         set_bits(r, mapped);
     }
-    /// `bytes` of memory left the first pages of a run that had some, and are the first of another
-    /// that had none.
+    /// `bytes` of memory left the first pages of a run that had some, and are the first of another,
+    /// apart from it, that had none.
     void move(run from, run to, std::size_t bytes) noexcept {
-        for (std::size_t n = bytes / page_; n != 0; --n) {
-            while (!has({from.chunk, from.first})) { ++from.first; }
-            while (has({to.chunk, to.first})) { ++to.first; }
-            page_place const here{from.chunk, from.first}, there{to.chunk, to.first};
-            rings_.pair(there, here);
-            set_bits(run_of(there), true);
-            look(here, false);
+        auto const some = [](word const& w) { return w.mapped; };
+        auto const none = [](word const& w) { return ~w.mapped; };
+        for (std::size_t n = bytes / page_; n != 0;) {
+            from.first += leading(from, none);
+            to.first += leading(to, some);
+            std::size_t const full  = leading(from, some);
+            std::size_t const empty = leading(to, none);
+            std::size_t const both  = full < empty ? full : empty;
+            std::size_t const part  = both < n ? both : n;
+            for (std::size_t i = 0; i != part; ++i) {
+                rings_.pair({to.chunk, to.first + i}, {from.chunk, from.first + i});
+            }
+            set_bits({to.chunk, to.first, to.first + part}, true);
+            leave({from.chunk, from.first, from.first + part});
+            n -= part;
         }
     }
     /// Somebody looked whether a page has memory. Where that is news nobody knows whose it is; if
     /// it has none, that moved elsewhere for all that is known.
     void look(page_place const& page, bool there) noexcept {
         if (there && !has(page)) { rings_.part(page); }
-        set_bits(run_of(page), there);
-        if (there) { return; }
-        chunks_[page.chunk].words[page.page / 64].left |= std::uint64_t{1} << page.page % 64;
+        if (there) { return set_bits(run_of(page), true); }
+        leave(run_of(page));
     }
     /// The memory that left a page is at `q`.
     void find(page_place const& page, void const* q) noexcept {
@@ -243,6 +249,10 @@ public:
     [[nodiscard]] bool given(page_place const& p) const noexcept {
         return (chunks_[p.chunk].words[p.page / 64].given >> p.page % 64 & 1) != 0;
     }
+    /// How many bytes of a run can be had, from its first page on.
+    [[nodiscard]] std::size_t given_first(run const& r) const noexcept {
+        return leading(r, [](word const& w) { return w.given; }) * page_;
+    }
     [[nodiscard]] static run run_of(page_place const& p) noexcept {
         return {p.chunk, p.page, p.page + 1};
     }
@@ -258,15 +268,34 @@ private:
         heap_array<word> words;
     };
 
+    /// The bits of a run in the word that its first page is in.
+    [[nodiscard]] static std::uint64_t mask_of(run const& r) noexcept {
+        std::size_t const   end  = (r.first / 64 + 1) * 64;
+        std::uint64_t const from = ~std::uint64_t{0} << r.first % 64;
+        return end > r.last ? from & ~std::uint64_t{0} >> (end - r.last) : from;
+    }
     /// Calls `visit(word, mask)` for the words of a run.
     template <class Book, class Visit>
-    static void for_each_word(Book& book, run const& r, Visit const& visit) noexcept {
-        for (std::size_t i = r.first, end = 0; i < r.last; i = end) {
-            end                = (i / 64 + 1) * 64;
-            std::uint64_t mask = ~std::uint64_t{0} << i % 64;
-            if (end > r.last) { mask &= ~std::uint64_t{0} >> (end - r.last); }
-            visit(book.chunks_[r.chunk].words[i / 64], mask);
+    static void for_each_word(Book& book, run r, Visit const& visit) noexcept {
+        for (; r.first < r.last; r.first = (r.first / 64 + 1) * 64) {
+            visit(book.chunks_[r.chunk].words[r.first / 64], mask_of(r));
         }
+    }
+    /// How many of the first pages of a run have their bit in `bits(word)`.
+    template <class Bits>
+    [[nodiscard]] std::size_t leading(run const& r, Bits const& bits) const noexcept {
+        std::size_t i = r.first;
+        while (i < r.last) {
+            std::uint64_t const those = bits(chunks_[r.chunk].words[i / 64]) >> i % 64;
+            std::size_t const   there = 64 - i % 64;
+            auto const          n     = static_cast<std::size_t>(std::countr_one(those));
+            if (n < there) {
+                i += n;
+                break;
+            }
+            i += there;
+        }
+        return (i < r.last ? i : r.last) - r.first;
     }
     /// How many bytes of a run have their bit in `bits(word)`.
     template <class Bits>
@@ -282,6 +311,13 @@ private:
         for_each_word(*this, r, [&](word& w, std::uint64_t mask) {
             w.mapped = mapped ? w.mapped | mask : w.mapped & ~mask;
             w.left &= ~mask;
+        });
+    }
+    /// The memory of a run is elsewhere.
+    void leave(run const& r) noexcept {
+        for_each_word(*this, r, [](word& w, std::uint64_t mask) {
+            w.mapped &= ~mask;
+            w.left |= mask;
         });
     }
 

@@ -41,6 +41,13 @@ public:
         return status_;
     }
 
+    /// Whether the next call of that function must fail.
+    bool dooms(std::string_view function) {
+        std::scoped_lock const held{mutex_};
+        bool const             next = planned_ == 1 && (function_.empty() || function_ == function);
+        return next || unloaded_ || broken_ != cudaSuccess;
+    }
+
     void plan(char const* function, cudaError_t status, std::uint64_t nth,
               std::uint64_t times = 1) {
         std::scoped_lock const held{mutex_};

@@ -26,6 +26,7 @@
 #include <new>                // bad_alloc
 #include <optional>           // optional
 #include <set>                // set
+#include <string_view>        // string_view
 #include <thread>             // thread::id
 #include <utility>            // exchange
 #include <vector>             // vector
@@ -282,6 +283,8 @@ cudaError_t stream_call(char const* function, cudaStream_t handle, Body body) no
 
 /// The double of cuStreamWriteValue32.
 void* stream_write_value();
+/// The driver's questions to streams, by their names, or null.
+void* stream_question(std::string_view name);
 
 /// Ends a capture for good: the call that did it is refused.
 inline cudaError_t spoil(capture& c) noexcept {

@@ -195,10 +195,10 @@ cudaError_t CUDARTAPI cudaGetDriverEntryPointByVersion(char const* symbol, void*
                                                        unsigned version, unsigned long long,
                                                        cudaDriverEntryPointQueryResult* result) {
     return machine_call("cudaGetDriverEntryPointByVersion", [&](machine& m, auto&) {
-        bool const of_streams = std::string_view{symbol} == "cuStreamWriteValue32";
-        *function             = of_streams                ? stream_write_value()
-                                : m.chosen.virtual_memory ? entry_point(symbol)
-                                                          : nullptr;
+        std::string_view const name = symbol;
+        *function                   = stream_question(name);
+        if (name == "cuStreamWriteValue32") { *function = stream_write_value(); }
+        if (*function == nullptr && m.chosen.virtual_memory) { *function = entry_point(name); }
         *result =
             *function != nullptr ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
         if (*function != nullptr && (version < 10020 || m.chosen.old_driver)) {
