@@ -26,6 +26,7 @@
 #include <vram/concepts/batched_copies.hpp>
 #include <vram/concepts/expandable.hpp>
 #include <vram/concepts/growth.hpp>
+#include <vram/concepts/has_ended.hpp>
 #include <vram/concepts/host_work.hpp>
 #include <vram/concepts/is_alias.hpp>
 #include <vram/concepts/memory_info.hpp>

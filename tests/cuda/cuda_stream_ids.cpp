@@ -44,6 +44,36 @@ TEST_CASE("cuda_stream_ids: a stream of vram's is known as long as it is there")
     CHECK_FALSE(cuda_stream_ids::recall(raw));
 }
 
+TEST_CASE("cuda_stream_ids: a stream of vram's that has ended is known to, until its handle is "
+          "another's that somebody has asked") {
+    machine const here;
+    cudaStream_t  raw = nullptr;
+    {
+        cuda_stream const s;
+        raw = s.get();
+        CHECK_FALSE(cuda_stream_ids::ended(raw));
+    }
+    CHECK(cuda_stream_ids::ended(raw));
+    CHECK(cuda_stream_view{raw}.ended());
+    CHECK_FALSE(cuda_stream_view{raw}.idle(1));
+    CHECK_FALSE(cuda_stream_view{}.ended());
+    cudaStream_t other = nullptr;
+    cuda_check(cudaStreamCreate(&other));
+    if (other == raw) {                         // as the double does at once
+        CHECK(cuda_stream_view{other}.ended()); // for all that is known
+        CHECK(cuda_stream_view{other}.id() != 0);
+    }
+    CHECK_FALSE(cuda_stream_view{other}.ended());
+    cuda_check(cudaStreamDestroy(other));
+    cuda_stream_ids::forget(raw);
+    CHECK_FALSE(cuda_stream_ids::ended(raw));
+    cuda_stream_ids::forget(raw);
+    CHECK_FALSE(cuda_stream_ids::ended(raw));
+    cuda_stream       whose;
+    cuda_stream const moved = std::move(whose);
+    CHECK_FALSE(moved.view().ended());
+}
+
 TEST_CASE("cuda_stream_ids: somebody else's is known from the first question on, also when its "
           "handle comes back") {
     machine const here;
@@ -77,5 +107,31 @@ TEST_CASE("cuda_stream_ids: what cannot be noted is noted the next time") {
     CHECK(cuda_stream_view{raw}.id() == id);
     CHECK(cuda_stream_ids::recall(raw));
     cuda_check(cudaStreamDestroy(raw));
+}
+
+TEST_CASE("cuda_stream_ids: a stream that cannot be noted is not taken for the one before") {
+    machine const here;
+    for (bool const memory : {false, true}) {
+        cudaStream_t raw = nullptr;
+        {
+            cuda_stream const s;
+            raw = s.get();
+        }
+        REQUIRE(cuda_stream_ids::ended(raw));
+        if (memory) {
+            cuda_stream_ids::forget(raw); // so that there is no room for it
+            doubles::bombing armed{1};
+            cuda_stream_ids::note(raw, 7);
+        } else {
+            doubles::cudart::fail("cudaStreamGetDevice", cudaErrorUnknown);
+            cuda_stream const s; // of that handle
+            CHECK(s.get() == raw);
+            CHECK(doubles::cudart::forgive());
+            CHECK_FALSE(s.view().ended());
+        }
+        CHECK_FALSE(cuda_stream_ids::ended(raw));
+        CHECK_FALSE(cuda_stream_ids::recall(raw));
+    }
+    CHECK(cudaPeekAtLastError() == cudaSuccess);
 }
 #endif

@@ -10,6 +10,7 @@
 #include <vram/pool/pool.hpp>
 #include <vram/pool/slab.hpp>
 
+#include <optional>
 #include <thread>
 
 #include "../doubles/page_modes.hpp"
@@ -232,6 +233,83 @@ TEST_CASE("arena on CUDA: the default streams are streams like others") {
     }
     memory.retire(s);
     CHECK(memory.usage().live == 0);
+}
+
+namespace {
+
+/// A stream of vram's ends without a word while a pool that `make()` makes waits for it: that is
+/// told (`times`), CUDA is not asked about it, and nothing is lost. `waits`: its memory is wanted
+/// then.
+template <class Make>
+void outlives_a_stream(Make make, std::size_t bytes, bool waits, std::size_t times) {
+    machine const here;
+    mishaps const told;
+    {
+        auto                       memory = make();
+        cuda_stream const          other;
+        std::optional<cuda_stream> s{std::in_place};
+        memory.deallocate(*s, memory.allocate(*s, bytes), bytes);
+        s.reset(); // without retire
+        if (waits) {
+            for (int i = 0; i != 2; ++i) {
+                memory.deallocate(other, memory.allocate(other, bytes), bytes);
+            }
+            CHECK((told.count(mishap::dead_stream) != 0) == (times != 0));
+            s.emplace(); // which may have the handle
+            memory.deallocate(*s, memory.allocate(*s, bytes), bytes);
+            memory.deallocate(other, memory.allocate(other, bytes), bytes);
+            memory.retire(*s);
+            s.reset();
+            memory.retire(other);
+        }
+    }
+    CHECK(told.count(mishap::dead_stream) == times);
+    CHECK(told.count() == times);
+#ifdef VRAM_CUDART_DOUBLE
+    CHECK(doubles::cudart::dangling() == 0);
+#endif
+}
+
+} // namespace
+
+TEST_CASE("every pool on CUDA outlives a stream of vram's that ended without a word, and tells") {
+    for (bool const waits : {false, true}) {
+        CAPTURE(waits);
+        outlives_a_stream([] { return pool{ordered{}}; }, 20_MiB, waits, 1);
+        outlives_a_stream([] { return pool{ordered{}, {.events = event_policy::eager}}; }, 20_MiB,
+                          waits, 0);
+        outlives_a_stream(
+            [] { return arena{pool{ordered{}}, {.count = 1, .key = arena_key::stream}}; }, 20_MiB,
+            waits, 2); // the stream's own pool, and the one beneath
+        outlives_a_stream([] { return slab{ordered{}, 20_MiB}; }, 20_MiB, waits, 1);
+        outlives_a_stream([] { return binned{ordered{}, {.largest = 1_MiB}}; }, 1_MiB, waits, 1);
+        outlives_a_stream([] { return ordered{}; }, 20_MiB, waits, 0); // it has its event
+        outlives_a_stream([] { return ordered{cuda_resource{}, {.frees_per_event = 4}}; }, 20_MiB,
+                          waits, 1);
+    }
+}
+
+TEST_CASE("monotonic on CUDA outlives a stream of vram's that ended without a word, and tells") {
+    for (auto const events : {event_policy::lazy, event_policy::eager}) {
+        machine const     here;
+        mishaps const     told;
+        cuda_stream const other;
+        {
+            monotonic                  memory{ordered{}, {.events = events}};
+            std::optional<cuda_stream> s{std::in_place};
+            void* const                p = memory.allocate(*s, 1_MiB);
+            s.reset(); // with a block out, without retire
+            memory.reset();
+            CHECK(memory.allocate(other, 1_MiB) == p);
+            memory.reset();
+            memory.retire(other);
+        }
+        CHECK(told.count(mishap::dead_stream) == 1);
+        CHECK(told.count() == 1);
+#ifdef VRAM_CUDART_DOUBLE
+        CHECK(doubles::cudart::dangling() == 0);
+#endif
+    }
 }
 
 #ifdef VRAM_CUDART_DOUBLE

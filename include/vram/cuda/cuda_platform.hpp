@@ -79,6 +79,7 @@ struct cuda_platform : cuda_ranges {
     [[nodiscard]] static device device_of(stream s) { return s.device(); }
     [[nodiscard]] static bool   capturing(stream s) { return s.capturing(); }
 
+    [[nodiscard]] static bool ended(stream s) noexcept { return s.ended(); }
     [[nodiscard]] static bool idle(stream s, std::uint64_t id) { return s.idle(id); }
     static void               synchronize(stream s) { s.synchronize(); }
 

@@ -2,12 +2,13 @@
 #pragma once
 
 /// \file
-/// `cuda_stream_ids` remembers what a stream said of itself before it was captured.
+/// `cuda_stream_ids` remembers what a stream said of itself, for when it must not be asked.
 
 #include <vram/cuda/cuda_device.hpp> // cuda_device
 
 #include <cuda_runtime_api.h> // cudaStream_t, cudaStreamGetDevice
 
+#include <atomic>        // atomic
 #include <cstddef>       // size_t
 #include <cstdint>       // uint64_t, uintptr_t
 #include <mutex>         // mutex, scoped_lock
@@ -25,8 +26,14 @@ namespace vram {
 /// A stream of somebody else's that was destroyed, and whose handle came back as a stream that is
 /// captured before anybody asks it, is taken for the one before.
 ///
+/// A stream that has ended must not be asked anything either: CUDA follows its handle into memory
+/// that is not there any more. Of a `cuda_stream` it is known when that is; its handle may come
+/// back as somebody else's stream, which is known from when it is asked for its id.
+///
 /// Threads   any
-/// Cost      `note` two comparisons when nothing is new, else a lock and one call of CUDA
+/// Cost      `note` two comparisons when nothing is new, else a lock and one call of CUDA; `ended`
+///           one load, and a lock where some stream of vram's has ended and its handle has not come
+///           back
 class cuda_stream_ids {
 public:
     struct identity {
@@ -40,8 +47,8 @@ public:
         return stream != nullptr && stream != cudaStreamLegacy && stream != cudaStreamPerThread;
     }
 
-    /// `stream`, which is not being captured, has this id. Where there is no room, nothing is
-    /// noted.
+    /// `stream`, which is not being captured, has this id. Where that cannot be noted, nothing is
+    /// known of that handle.
     static void note(cudaStream_t stream, std::uint64_t id) noexcept {
         if (id == 0) { return; }
         if (!is_proper(stream)) { return note_name(stream, id); }
@@ -49,13 +56,19 @@ public:
         if (seen.stream == stream && seen.id == id) { return; }
         int               device = 0;
         cudaError_t const status = cudaStreamGetDevice(stream, &device);
-        if (status != cudaSuccess) { return cuda_error::clear(status); }
+        if (status != cudaSuccess) {
+            forget(stream);
+            return cuda_error::clear(status);
+        }
         try {
             auto&                  book = all();
             std::scoped_lock const held{book.mutex};
-            book.known.insert_or_assign(stream, identity{id, cuda_device{device}});
-            seen = {stream, id};
-        } catch (...) {} // it will be asked again
+            auto const [place, fresh] = book.known.try_emplace(stream);
+            bool const had_ended      = !fresh && place->second.id == ended_id;
+            book.ended.fetch_sub(had_ended ? 1 : 0, std::memory_order_relaxed);
+            place->second = {id, cuda_device{device}};
+            seen          = {stream, id};
+        } catch (...) { forget(stream); } // it will be asked again
     }
 
     /// What was noted last.
@@ -64,21 +77,42 @@ public:
         auto&                  book = all();
         std::scoped_lock const held{book.mutex};
         auto const             found = book.known.find(stream);
-        if (found == book.known.end()) { return std::nullopt; }
+        if (found == book.known.end() || found->second.id == ended_id) { return std::nullopt; }
         return found->second;
     }
 
-    /// The stream ends.
-    static void forget(cudaStream_t stream) noexcept {
+    /// The stream, which was noted, ends.
+    static void end(cudaStream_t stream) noexcept {
         auto&                  book = all();
         std::scoped_lock const held{book.mutex};
-        book.known.erase(stream);
+        auto const             found = book.known.find(stream);
+        if (found == book.known.end() || found->second.id == ended_id) { return; }
+        found->second.id = ended_id;
+        book.ended.fetch_add(1, std::memory_order_relaxed);
+    }
+    /// Whether the stream of this handle has ended, and no other of that handle was noted since.
+    [[nodiscard]] static bool ended(cudaStream_t stream) noexcept {
+        auto& book = all();
+        if (book.ended.load(std::memory_order_relaxed) == 0 || !is_proper(stream)) { return false; }
+        std::scoped_lock const held{book.mutex};
+        auto const             found = book.known.find(stream);
+        return found != book.known.end() && found->second.id == ended_id;
+    }
+    /// As if the stream had never been met.
+    static void forget(cudaStream_t stream) noexcept {
+        end(stream);
+        auto&                  book = all();
+        std::scoped_lock const held{book.mutex};
+        book.ended.fetch_sub(book.known.erase(stream), std::memory_order_relaxed);
     }
 
 private:
+    static constexpr std::uint64_t ended_id = 0; ///< in place of that of a stream
+
     struct book {
         std::mutex                                 mutex;
         std::unordered_map<cudaStream_t, identity> known;
+        std::atomic<std::size_t>                   ended{0}; ///< how many of those have
     };
     struct entry {
         cudaStream_t  stream = nullptr;

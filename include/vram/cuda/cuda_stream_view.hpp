@@ -78,8 +78,11 @@ public:
     /// Whether this is still the stream of that `id()`, it is not `capturing()`, and it is
     /// `done()`: with fewer questions than these take.
     [[nodiscard]] bool idle(std::uint64_t id) const {
-        return !capturing() && id_now() == id && done_now();
+        return !ended() && !capturing() && id_now() == id && done_now();
     }
+    /// Whether this was the handle of a `cuda_stream` that has ended, for all that is known: see
+    /// `cuda_stream_ids`. Then it answers no other question.
+    [[nodiscard]] bool ended() const noexcept { return cuda_stream_ids::ended(stream_); }
 
     /// The host waits until all work given to the stream so far is done.
     void synchronize() const {

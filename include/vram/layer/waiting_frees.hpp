@@ -6,6 +6,7 @@
 /// place.
 
 #include <vram/base/error.hpp>         // report_error
+#include <vram/concepts/has_ended.hpp> // has_ended
 #include <vram/concepts/is_alias.hpp>  // is_alias
 #include <vram/concepts/platform.hpp>  // has_streams, has_events
 #include <vram/layer/freed_blocks.hpp> // freed_blocks
@@ -224,6 +225,7 @@ private:
     enum class meaning { the_same, captured, another_here, dead };
 
     [[nodiscard]] static meaning meaning_of(line const& queue) noexcept {
+        if (has_ended<Platform>(queue.s)) { return meaning::dead; }
         try {
             if (Platform::capturing(queue.s)) { return meaning::captured; }
             if (Platform::id(queue.s) == queue.id) { return meaning::the_same; }

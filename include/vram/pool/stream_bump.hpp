@@ -5,6 +5,7 @@
 /// `stream_bump` hands out chunks from the bottom up, to whichever stream asks, and unwinds them.
 
 #include <vram/base/error.hpp>         // report_error
+#include <vram/concepts/has_ended.hpp> // has_ended
 #include <vram/pool/bump_chunk.hpp>    // bump_chunk
 #include <vram/pool/bump_row.hpp>      // bump_row
 #include <vram/pool/clocks.hpp>        // clocks
@@ -341,8 +342,15 @@ private:
                 out = r.last;
                 return true;
             }
+            bool const ended = has_ended<Platform>(r.user); // then it must not be asked
             try {
-                if (clocks_.of(r.user).id() == r.id) {
+                if (ended) {
+                    clock& its = clocks_.met(r.id);
+                    if (its.id() == r.id) { // which will tell when it matters
+                        out = {0, 0, its.mark(), its.slot()};
+                        return true;
+                    }
+                } else if (clocks_.of(r.user).id() == r.id) {
                     out = used_by(r.user);
                     return true;
                 }
@@ -356,7 +364,7 @@ private:
                     dead(r);
                 }
             }
-            if (!clocks_.captures(r.user) && clocks_.settle_devices()) { return false; }
+            if ((ended || !clocks_.captures(r.user)) && clocks_.settle_devices()) { return false; }
             clock& its = clocks_.met(r.id);
             out        = tag{0, 0, its.mark_captured(), its.slot()};
             return true;

@@ -4,11 +4,12 @@
 /// \file
 /// `stream_clock` knows how far one stream has come with what was freed on it.
 
-#include <vram/base/error.hpp>        // report_error
-#include <vram/concepts/is_alias.hpp> // is_alias
-#include <vram/concepts/platform.hpp> // asks_streams
-#include <vram/pool/heap_array.hpp>   // heap_array
-#include <vram/pool/tag.hpp>          // tag
+#include <vram/base/error.hpp>         // report_error
+#include <vram/concepts/has_ended.hpp> // has_ended
+#include <vram/concepts/is_alias.hpp>  // is_alias
+#include <vram/concepts/platform.hpp>  // asks_streams
+#include <vram/pool/heap_array.hpp>    // heap_array
+#include <vram/pool/tag.hpp>           // tag
 
 #include <cstddef> // size_t
 #include <cstdint> // uint64_t
@@ -54,6 +55,7 @@ public:
         stream_           = s;
         key_              = key;
         alive_            = true;
+        told_             = false;
         waited_.clear();
     }
 
@@ -220,10 +222,13 @@ public:
     [[nodiscard]] std::uint64_t waits() const noexcept { return waits_; }
 
 private:
-    /// Whether the handle still means the stream that it was given for.
-    [[nodiscard]] bool still_named() const noexcept {
+    /// Whether the handle still means the stream that it was given for, or after that one's end was
+    /// told the one that has it now.
+    [[nodiscard]] bool still_named() noexcept {
         try {
-            return alive_ && Platform::id(stream_) == id_;
+            if (!alive_ || has_ended<Platform>(stream_)) { return false; }
+            if (told_) { adopt(stream_, key_); }
+            return Platform::id(stream_) == id_;
         } catch (...) { return false; }
     }
 
@@ -252,11 +257,10 @@ private:
         ++waits_;
     }
 
-    /// The name may be another stream's now, which goes on from here.
+    /// The name may be another stream's now, which goes on from here, or will be.
     void rename() noexcept {
-        try {
-            adopt(stream_, key_);
-        } catch (...) {} // nobody's
+        told_ = true;
+        (void)still_named();
     }
 
     /// The place of an event that nobody needs, or `most`.
@@ -298,6 +302,7 @@ private:
     std::uint64_t             waits_  = 0;
     bool                      marked_ = false; ///< something was freed in this epoch
     bool                      alive_  = true;
+    bool                      told_   = false;         ///< that the stream has died
     bool                      idle_   = false;         ///< so it was when somebody asked
     bool                      keeps_  = false;         ///< a captured graph uses memory freed here
     std::uint64_t             closed_ = tag::captured; ///< what is freed from then on, for now

@@ -38,6 +38,12 @@ census out() {
     return now;
 }
 
+std::size_t dangling() {
+    machine&               m = machine::here();
+    std::scoped_lock const held{m.mutex};
+    return m.dangling;
+}
+
 std::size_t mistakes() {
     bomb_shelter const     inside;
     machine&               m = machine::here();

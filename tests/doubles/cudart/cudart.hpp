@@ -56,6 +56,10 @@ void reset(machine_options const& options = {});
 /// What the simulated machine's checker saw so far: races, use after free, and the like.
 [[nodiscard]] std::size_t mistakes();
 
+/// Calls so far with the handle of a stream that was destroyed: they are refused, where CUDA itself
+/// follows the handle and may crash.
+[[nodiscard]] std::size_t dangling();
+
 /// Calls made so far: of one function (its name as in CUDA's documentation), or of all.
 [[nodiscard]] std::uint64_t calls(char const* function);
 [[nodiscard]] std::uint64_t calls();

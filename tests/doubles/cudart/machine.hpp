@@ -172,7 +172,8 @@ public:
         exportable.clear();
         marks.clear();
         ++epoch;
-        chosen = options;
+        dangling = 0;
+        chosen   = options;
         node.reset();
         vram::sim_options of_node{};
         of_node.devices      = options.devices;
@@ -197,6 +198,13 @@ public:
     }
     [[nodiscard]] vram::sim_device device(int ordinal) const { return {node->machine(), ordinal}; }
 
+    /// Whether a stream had the handle.
+    [[nodiscard]] bool is_gone(cudaStream_t handle) const {
+        for (auto const& each : spare_streams) {
+            if (each.get() == handle) { return true; }
+        }
+        return false;
+    }
     /// The stream that a handle means on this thread; null where it means none.
     CUstream_st* find(cudaStream_t handle) {
         int const device_now = this_thread().device;
@@ -223,7 +231,8 @@ public:
     std::vector<std::weak_ptr<capture>>                          captures;
     std::vector<std::shared_ptr<left_mark>>                      marks;
     std::uint64_t                                                epoch = 0; ///< of this machine
-    std::set<std::uint64_t> exportable; ///< physical memory that other processes may map
+    std::size_t             dangling = 0; ///< calls with the handle of a stream that was destroyed
+    std::set<std::uint64_t> exportable;   ///< physical memory that other processes may map
 
 private:
     CUstream_st* default_stream(int ordinal, std::thread::id thread) {
@@ -277,6 +286,7 @@ cudaError_t stream_call(char const* function, cudaStream_t handle, Body body) no
     return machine_call(function, [&](machine& m, std::unique_lock<std::mutex>& held) {
         m.hear_of_marks();
         CUstream_st* const s = m.find(handle);
+        if (s == nullptr) { m.dangling += m.is_gone(handle) ? 1 : 0; }
         return s == nullptr ? cudaErrorInvalidResourceHandle : body(m, held, *s);
     });
 }

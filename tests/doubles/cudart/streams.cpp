@@ -86,9 +86,9 @@ cudaError_t CUDARTAPI cudaStreamDestroy(cudaStream_t stream) {
 }
 
 cudaError_t CUDARTAPI cudaStreamGetId(cudaStream_t stream, unsigned long long* id) {
-    return stream_call("cudaStreamGetId", stream, [&](machine&, auto&, CUstream_st& s) {
+    return stream_call("cudaStreamGetId", stream, [&](machine& m, auto&, CUstream_st& s) {
         if (s.captured != nullptr) { return spoil(*s.captured); }
-        *id = s.view.id();
+        *id = (m.epoch << 32U) + s.view.id(); // not used twice in a process
         return cudaSuccess;
     });
 }

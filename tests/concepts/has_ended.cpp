@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/concepts/has_ended.hpp> // first: the header stands alone
+
+#include <vram/sim/sim.hpp>
+
+#include <doctest/doctest.h>
+
+using namespace vram;
+
+namespace {
+
+struct platform_that_knows {
+    struct stream {
+        int number;
+    };
+    static bool ended(stream s) noexcept { return s.number < 3; }
+};
+
+} // namespace
+
+TEST_CASE("has_ended: the platform is asked where it knows, and else nobody does") {
+    CHECK(has_ended<platform_that_knows>({2}));
+    CHECK_FALSE(has_ended<platform_that_knows>({3}));
+    sim_node        node;
+    sim_stream_view dead;
+    {
+        sim_stream const s;
+        dead = s;
+    }
+    CHECK_FALSE(has_ended<sim_platform>(dead)); // whoever asks it hears of that
+}
