@@ -112,6 +112,7 @@ std::string no_cuda() {
 std::string cuda_name() {
     cudaDeviceProp properties{};
     vram::cuda_check(cudaGetDeviceProperties(&properties, 0));
+    vram::cuda_check(cudaFree(nullptr)); // the driver's threads are made now, and stay on no core
     return properties.name;
 }
 

@@ -6,6 +6,7 @@
 
 #include "../subjects/found.hpp" // found
 #include "options.hpp"           // options, chosen
+#include "quiet_core.hpp"        // quiet_core
 #include "results.hpp"           // results
 #include "verdicts.hpp"          // verdicts
 
@@ -25,7 +26,8 @@
 namespace bench {
 
 /// One case: every subject in turn, again and again, so that a slow moment of the machine meets all
-/// of them. A subject that fails is out of this case, with a line that says why.
+/// of them. A subject that fails is out of this case, with a line that says why. Where there is one
+/// thread each turn begins on a core that is quiet just then.
 template <class Case, class Turn>
 void take_turns(results& into, std::vector<subject> subjects, Case const& c, unsigned turns,
                 Turn turn) {
@@ -35,8 +37,10 @@ void take_turns(results& into, std::vector<subject> subjects, Case const& c, uns
         into.drop(c.name, s.name);
         return true;
     };
+    static quiet_core core; // which knows how quick one can be
     for (unsigned i = 0; i < turns; ++i) {
         std::erase_if(subjects, [&](subject const& s) {
+            threads_of(c) == 1 ? core.go() : core.leave();
             try {
                 if (i == 0 || !s.can.slow) { into.add(c.name, s.name, turn(s)); }
                 return false;
@@ -45,6 +49,7 @@ void take_turns(results& into, std::vector<subject> subjects, Case const& c, uns
             } catch (std::exception const& e) { return leave_out(s, e.what()); }
         });
     }
+    core.leave();
 }
 
 /// A line for each subject that took part, a column for each metric.

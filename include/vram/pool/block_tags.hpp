@@ -135,10 +135,11 @@ private:
             b->slot = std::exchange(gone->slot, block::nobody);
         } else {
             if (notes_.empty()) { return false; }
-            tags both;
-            (void)add(both, *b, settled); // there is room for two
-            (void)add(both, *gone, settled);
-            note(b, both);
+            tag_note* const both = notes_.make();
+            (void)add(both->what, *b, settled); // there is room for two
+            (void)add(both->what, *gone, settled);
+            b->slot    = block::several;
+            b->note    = both;
             gone->slot = block::nobody;
         }
         std::uintptr_t const from = b->address < gone->address ? b->address : gone->address;

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `quiet_core` is where a turn is taken: on a core that nobody else uses just now.
+
+#include "timing.hpp" // clock, ns_since, keep
+
+#include <algorithm> // max, min
+#include <cstddef>   // size_t
+#include <cstdint>   // uint64_t
+#include <vector>
+#if defined(__linux__)
+#include <sched.h> // sched_getaffinity, sched_setaffinity
+#endif
+
+namespace bench {
+
+/// The cores of a virtual machine are threads of real ones, and who has the other thread of a core
+/// takes up to half of it, for minutes. A figure would say who that was. So before a turn the
+/// calling thread goes to a core on which a loop takes hardly longer than it ever did; subjects are
+/// treated alike. Nothing happens where cores cannot be chosen.
+///
+/// Cost  0.1 ms where the core is as good as any; else some of that for each core
+class quiet_core {
+public:
+    quiet_core() {
+#if defined(__linux__)
+        known_ = sched_getaffinity(0, sizeof all_, &all_) == 0;
+        for (int i = 0; known_ && i < CPU_SETSIZE; ++i) {
+            if (CPU_ISSET(i, &all_)) { cores_.push_back(i); }
+        }
+#endif
+    }
+    quiet_core(quiet_core&&) = delete;
+    ~quiet_core() { leave(); }
+
+    /// Goes to a good core, or where none is to the best of them.
+    void go() {
+        if (cores_.size() < 2) { return; }
+        double      least = probe(); // where the last turn was
+        std::size_t found = at_;
+        for (std::size_t i = 1; i <= cores_.size() && least > enough * best_; ++i) {
+            at_ = (at_ + 1) % cores_.size();
+            if (!stay_on(cores_[at_])) { continue; }
+            double const now = probe();
+            if (now < least) {
+                least = now;
+                found = at_;
+            }
+        }
+        at_ = found;
+        (void)stay_on(cores_[at_]);
+    }
+    /// Any core will do: for turns of several threads.
+    void leave() noexcept {
+#if defined(__linux__)
+        if (known_) { (void)sched_setaffinity(0, sizeof all_, &all_); }
+#endif
+    }
+
+private:
+    static constexpr double enough = 1.04;
+
+    /// Nanoseconds of a loop that keeps a core busy: four chains of look-ups and multiplications.
+    double probe() {
+        double least = 1e18;
+        for (int n = 0; n != 4; ++n) {
+            auto const    start    = clock::now();
+            std::uint64_t chain[4] = {1, 2, 3, 4};
+            for (int i = 0; i != 10'000; ++i) {
+                for (std::uint64_t& c : chain) {
+                    c = c * 6364136223846793005U + table_[c >> 55U];
+                    if ((c & 3U) == 0) { c ^= c >> 31U; }
+                }
+            }
+            table_[0] += chain[0] ^ chain[1] ^ chain[2] ^ chain[3];
+            keep(table_.data());
+            least = std::min(least, ns_since(start));
+        }
+        best_ = std::min(best_, least);
+        return least;
+    }
+    [[nodiscard]] bool stay_on([[maybe_unused]] int core) noexcept {
+#if defined(__linux__)
+        cpu_set_t one;
+        CPU_ZERO(&one);
+        CPU_SET(core, &one);
+        return sched_setaffinity(0, sizeof one, &one) == 0;
+#else
+        return false;
+#endif
+    }
+
+    std::vector<int>           cores_;
+    std::size_t                at_    = 0;
+    double                     best_  = 1e18; ///< of the loop, on any core
+    std::vector<std::uint64_t> table_ = std::vector<std::uint64_t>(512, 7);
+#if defined(__linux__)
+    cpu_set_t all_{};
+    bool      known_ = false;
+#endif
+};
+
+} // namespace bench
