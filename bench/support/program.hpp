@@ -26,8 +26,8 @@
 namespace bench {
 
 /// One case: every subject in turn, again and again, so that a slow moment of the machine meets all
-/// of them. A subject that fails is out of this case, with a line that says why. Where there is one
-/// thread each turn begins on a core that is quiet just then.
+/// of them. A subject that fails is out of this case, with a line that says why. Where
+/// threads are not compared each turn begins on a core that is quiet just then.
 template <class Case, class Turn>
 void take_turns(results& into, std::vector<subject> subjects, Case const& c, unsigned turns,
                 Turn turn) {
@@ -40,7 +40,7 @@ void take_turns(results& into, std::vector<subject> subjects, Case const& c, uns
     static quiet_core core; // which knows how quick one can be
     for (unsigned i = 0; i < turns; ++i) {
         std::erase_if(subjects, [&](subject const& s) {
-            threads_of(c) == 1 ? core.go() : core.leave();
+            on_one_core(c) ? core.go() : core.leave();
             try {
                 if (i == 0 || !s.can.slow) { into.add(c.name, s.name, turn(s)); }
                 return false;
