@@ -37,7 +37,7 @@ void take_turns(results& into, std::vector<subject> subjects, Case const& c, uns
         into.drop(c.name, s.name);
         return true;
     };
-    static quiet_core core; // which knows how quick one can be
+    quiet_core& core = quiet_core::here();
     for (unsigned i = 0; i < turns; ++i) {
         std::erase_if(subjects, [&](subject const& s) {
             on_one_core(c) ? core.go() : core.leave();

@@ -109,6 +109,73 @@ TEST_CASE("cuda_stream_ids: what cannot be noted is noted the next time") {
     cuda_check(cudaStreamDestroy(raw));
 }
 
+TEST_CASE("cuda_stream_ids: a note that fails leaves what is known of the same stream") {
+    machine const     here;
+    cuda_stream const s;
+    std::thread{[&] { // which has not noted it yet
+        doubles::cudart::fail("cudaStreamGetDevice", cudaErrorUnknown);
+        CHECK(s.view().id() == s.id());
+        CHECK(doubles::cudart::forgive());
+    }}
+        .join();
+    CHECK(cuda_stream_ids::recall(s.get()));
+}
+
+TEST_CASE("cuda_stream_ids: a question that comes too late does not bring a stream back") {
+    machine const here;
+    cudaStream_t  raw = nullptr;
+    std::uint64_t id  = 0;
+    {
+        cuda_stream const s;
+        raw = s.get();
+        id  = s.id();
+    }
+    CHECK(cuda_stream_ids::ended(raw));
+    std::thread{[&] {
+        cudaStream_t other = nullptr; // of that handle, so that its device can be asked
+        cuda_check(cudaStreamCreate(&other));
+        CHECK(other == raw);
+        cuda_stream_ids::note(raw, id);
+        CHECK(cuda_stream_ids::ended(raw));
+        cuda_check(cudaStreamDestroy(other));
+    }}.join();
+    CHECK_FALSE(cuda_stream_ids::recall(raw));
+}
+
+TEST_CASE("cuda_stream_ids: a stream that was not noted is known to have ended") {
+    machine const here;
+    cudaStream_t  raw = nullptr;
+    {
+        doubles::cudart::fail("cudaStreamGetDevice", cudaErrorUnknown);
+        cuda_stream const s;
+        CHECK(doubles::cudart::forgive());
+        raw = s.get();
+        CHECK_FALSE(cuda_stream_ids::recall(raw));
+    }
+    CHECK(cuda_stream_ids::ended(raw));
+    cuda_stream_ids::forget(raw);
+}
+
+TEST_CASE("cuda_stream_ids: whatever threads note, end and forget, ends are seen") {
+    machine const here;
+    cudaStream_t  raw = nullptr;
+    cuda_check(cudaStreamCreate(&raw));
+    std::thread notes{[&] {
+        for (std::uint64_t i = 1; i != 2000; ++i) { cuda_stream_ids::note(raw, i); }
+    }};
+    for (std::uint64_t i = 1; i != 2000; ++i) {
+        cuda_stream_ids::end(raw, i);
+        cuda_stream_ids::forget(raw);
+    }
+    notes.join();
+    cuda_stream_ids::forget(raw);
+    CHECK_FALSE(cuda_stream_ids::ended(raw));
+    cuda_stream_ids::end(raw, 5000);
+    CHECK(cuda_stream_ids::ended(raw));
+    cuda_stream_ids::forget(raw);
+    cuda_check(cudaStreamDestroy(raw));
+}
+
 TEST_CASE("cuda_stream_ids: a stream that cannot be noted is not taken for the one before") {
     machine const here;
     for (bool const memory : {false, true}) {
@@ -129,7 +196,7 @@ TEST_CASE("cuda_stream_ids: a stream that cannot be noted is not taken for the o
             CHECK(doubles::cudart::forgive());
             CHECK_FALSE(s.view().ended());
         }
-        CHECK_FALSE(cuda_stream_ids::ended(raw));
+        CHECK(cuda_stream_ids::ended(raw) == !memory); // the later one of that handle
         CHECK_FALSE(cuda_stream_ids::recall(raw));
     }
     CHECK(cudaPeekAtLastError() == cudaSuccess);

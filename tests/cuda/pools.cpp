@@ -376,6 +376,34 @@ TEST_CASE("monotonic on CUDA: a step after the other makes no call, however it i
 
 namespace {
 
+/// A stream of vram's ends without a word, and somebody else's gets its handle: that one is nobody's
+/// heir.
+template <class Make>
+void meets_who_has_the_handle(Make make, std::size_t bytes) {
+    machine const              here;
+    mishaps const              told;
+    auto                       memory = make();
+    cuda_stream const          other;
+    std::optional<cuda_stream> s{std::in_place};
+    cudaStream_t const         first = s->get();
+    memory.deallocate(*s, memory.allocate(*s, bytes), bytes);
+    s.reset(); // without retire
+    cudaStream_t raw = nullptr;
+    cuda_check(cudaStreamCreateWithFlags(&raw, cudaStreamNonBlocking));
+    REQUIRE(raw == first); // the double does what CUDA may do
+    for (int i = 0; i != 5; ++i) {
+        memory.deallocate(raw, memory.allocate(raw, bytes), bytes);
+        memory.deallocate(other, memory.allocate(other, bytes), bytes);
+        CHECK(doubles::cudart::calls("cudaDeviceSynchronize") == 1);
+    }
+    CHECK(told.count(mishap::dead_stream) == 1);
+    CHECK(told.count() == 1);
+    CHECK(doubles::cudart::dangling() == 0);
+    memory.retire(raw);
+    memory.retire(other);
+    cuda_check(cudaStreamDestroy(raw));
+}
+
 /// A stream ends without a word while a pool that `make()` makes waits for it, and another gets its
 /// handle.
 template <class Make>
@@ -406,6 +434,95 @@ void notices_a_handle_that_came_back(Make make, std::size_t bytes) {
 }
 
 } // namespace
+
+TEST_CASE("every pool on CUDA: who has the handle of a stream of vram's that ended is met as a new "
+          "one") {
+    meets_who_has_the_handle([] { return pool{ordered{}}; }, 20_MiB);
+    meets_who_has_the_handle([] { return slab{ordered{}, 20_MiB}; }, 20_MiB);
+    meets_who_has_the_handle([] { return binned{ordered{}, {.largest = 1_MiB}}; }, 1_MiB);
+    meets_who_has_the_handle([] { return monotonic{ordered{}, {}, exact_growth{}}; }, 20_MiB);
+}
+
+TEST_CASE("arena on CUDA: a block that was left by a stream that ended is waited for by device") {
+    machine const              here;
+    mishaps const              told;
+    arena                      memory{pool{ordered{}}};
+    cuda_stream const          other;
+    std::optional<cuda_stream> s{std::in_place};
+    void* const                p = memory.allocate(other, 1_MiB);
+    void* const                q = memory.allocate(other, 1_MiB);
+    std::thread{[&] { // another thread's private pool, so they are left for the owner
+        memory.deallocate(*s, p, 1_MiB);
+        memory.deallocate(*s, q, 1_MiB);
+    }}
+        .join();
+    s.reset(); // without retire
+    auto const  waits = doubles::cudart::calls("cudaDeviceSynchronize");
+    void* const again = memory.allocate(other, 1_MiB);
+    CHECK((again == p || again == q));
+    CHECK(told.count(mishap::dead_stream) == 1);
+    CHECK(told.count() == 1);
+    CHECK(doubles::cudart::calls("cudaDeviceSynchronize") > waits);
+    CHECK(doubles::cudart::dangling() == 0);
+    memory.deallocate(other, again, 1_MiB);
+    CHECK(memory.usage().live == 0);
+    memory.retire(other);
+}
+
+TEST_CASE("arena on CUDA: such a block stays out where devices cannot be waited for") {
+    machine const              here;
+    mishaps const              told;
+    arena                      memory{pool{ordered{}}};
+    cuda_stream const          other;
+    std::optional<cuda_stream> s{std::in_place};
+    void* const                p = memory.allocate(other, 1_MiB);
+    std::thread{[&] { memory.deallocate(*s, p, 1_MiB); }}.join();
+    s.reset();
+    doubles::cudart::fail("cudaDeviceSynchronize", cudaErrorUnknown, 1, 100);
+    CHECK(memory.usage().live == 1_MiB);
+    CHECK(doubles::cudart::forgive());
+    CHECK(told.count(mishap::dead_stream) == 1);
+    CHECK(told.count(mishap::leak) == 1);
+    CHECK(doubles::cudart::dangling() == 0);
+    memory.deallocate(other, p, 1_MiB); // who took it can still give it back
+    CHECK(memory.usage().live == 0);
+    memory.retire(other);
+}
+
+TEST_CASE("monotonic on CUDA: who has the handle of a stream that ended is not told of") {
+    for (bool const asked : {false, true}) {
+        for (bool const retired : {false, true}) {
+            machine const              here;
+            mishaps const              told;
+            monotonic                  memory{ordered{}};
+            cuda_stream const          other;
+            std::optional<cuda_stream> s{std::in_place};
+            (void)memory.allocate(*s, 1_MiB);
+            s.reset();
+            memory.reset();
+            (void)memory.allocate(other, 1_MiB);
+            CHECK(told.count(mishap::dead_stream) == 1);
+            memory.reset();
+            s.emplace();
+            (void)memory.allocate(*s, 1_MiB);
+            if (asked) {
+                memory.deallocate(*s, memory.allocate(*s, 1_MiB), 1_MiB);
+                (void)memory.allocate(other, 1_MiB);
+            }
+            auto const waits = doubles::cudart::calls("cudaDeviceSynchronize");
+            if (retired) {
+                memory.retire(*s);
+                s.reset();
+            }
+            memory.reset();
+            (void)memory.allocate(other, 2_MiB);
+            CHECK(told.count() == 1);
+            CHECK(doubles::cudart::calls("cudaDeviceSynchronize") == waits);
+            memory.retire(other);
+            if (s) { memory.retire(*s); }
+        }
+    }
+}
 
 TEST_CASE("every pool on CUDA: a handle that came back unannounced is noticed when it matters") {
     notices_a_handle_that_came_back([] { return pool{ordered{}}; }, 20_MiB);

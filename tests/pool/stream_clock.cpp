@@ -145,7 +145,26 @@ TEST_CASE("stream_clock: a stream that is gone is reported, and its device waite
     CHECK(told.count(mishap::dead_stream) == 1);
 }
 
-TEST_CASE("stream_clock: the heir of a name may be another device's, and has events of that") {
+TEST_CASE("stream_clock: a stream that is gone is reported once, also where the wait is refused") {
+    sim_node               node{{.on_report = sim_on_report::collect}};
+    doubles::mishaps const told;
+    auto                   s = std::make_unique<sim_stream>();
+    clock_of_sim           c{*s, s->id(), 0};
+    auto const             epoch = c.mark();
+    s.reset();
+    for (int i = 0; i != 3; ++i) {
+        node.faults().at(sim_call_kind::synchronize, 1);
+        CHECK_THROWS_AS((void)c.cover(epoch), sim_error);
+        CHECK_FALSE(c.done(epoch));
+        CHECK(c.alive());
+    }
+    CHECK(c.cover(epoch));
+    CHECK(c.done(epoch));
+    CHECK_FALSE(c.alive());
+    CHECK(told.count(mishap::dead_stream) == 1);
+}
+
+TEST_CASE("stream_clock: who takes over a clock may be another device's, and has events of that") {
     sim_node               node{{.devices = 2, .on_report = sim_on_report::collect}};
     doubles::mishaps const told;
     auto                   s = std::make_unique<sim_stream>(sim_device{0});
@@ -156,8 +175,11 @@ TEST_CASE("stream_clock: the heir of a name may be another device's, and has eve
     s.reset();
     sim_stream const heir{sim_device{1}};
     CHECK(c.cover(epoch));
-    CHECK(c.device() == sim_device{1});
+    CHECK_FALSE(c.alive());
     CHECK(told.count(mishap::dead_stream) == 1);
+    c.adopt(heir, heir.id());
+    CHECK(c.alive());
+    CHECK(c.device() == sim_device{1});
     epoch = c.mark();
     CHECK(c.cover(epoch));
     c.poll();

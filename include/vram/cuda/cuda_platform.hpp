@@ -31,8 +31,8 @@ class cuda_resource;   // cuda/cuda_resource.hpp
 class cuda_thread;     // cuda/cuda_thread.hpp
 class pinned_resource; // cuda/pinned_resource.hpp
 
-/// The names and calls by which layers, pools and loaders reach CUDA. Each is one call of the
-/// runtime.
+/// The names and calls by which layers, pools and loaders reach CUDA. Most are one call of
+/// CUDA.
 ///
 /// Failure   `cuda_error`, or `out_of_memory` where CUDA itself has none; nothing stays latched
 /// Threads   any

@@ -71,7 +71,7 @@ public:
 private:
     void destroy() noexcept {
         if (stream_ == nullptr) { return; } // moved from
-        cuda_stream_ids::end(stream_);
+        cuda_stream_ids::end(stream_, id_);
         cuda_error::report(cuda_exit::or_done([&] { return cudaStreamDestroy(stream_); }));
     }
 

@@ -48,7 +48,7 @@ public:
     }
 
     /// `stream`, which is not being captured, has this id. Where that cannot be noted, nothing is
-    /// known of that handle.
+    /// known of that handle; nor is anything changed where the stream of that id has ended.
     static void note(cudaStream_t stream, std::uint64_t id) noexcept {
         if (id == 0) { return; }
         if (!is_proper(stream)) { return note_name(stream, id); }
@@ -57,18 +57,18 @@ public:
         int               device = 0;
         cudaError_t const status = cudaStreamGetDevice(stream, &device);
         if (status != cudaSuccess) {
-            forget(stream);
+            forget_others(stream, id);
             return cuda_error::clear(status);
         }
         try {
             auto&                  book = all();
             std::scoped_lock const held{book.mutex};
-            auto const [place, fresh] = book.known.try_emplace(stream);
-            bool const had_ended      = !fresh && place->second.id == ended_id;
-            book.ended.fetch_sub(had_ended ? 1 : 0, std::memory_order_relaxed);
-            place->second = {id, cuda_device{device}};
-            seen          = {stream, id};
-        } catch (...) { forget(stream); } // it will be asked again
+            life&                  its = book.known[stream];
+            if (its.ended && its.who.id == id) { return; } // whoever asked was too late
+            book.revive(its);
+            its.who = {id, cuda_device{device}};
+            seen    = {stream, id};
+        } catch (...) { forget_others(stream, id); } // it will be asked again
     }
 
     /// What was noted last.
@@ -77,18 +77,20 @@ public:
         auto&                  book = all();
         std::scoped_lock const held{book.mutex};
         auto const             found = book.known.find(stream);
-        if (found == book.known.end() || found->second.id == ended_id) { return std::nullopt; }
-        return found->second;
+        if (found == book.known.end() || found->second.ended) { return std::nullopt; }
+        return found->second.who;
     }
 
-    /// The stream, which was noted, ends.
-    static void end(cudaStream_t stream) noexcept {
-        auto&                  book = all();
-        std::scoped_lock const held{book.mutex};
-        auto const             found = book.known.find(stream);
-        if (found == book.known.end() || found->second.id == ended_id) { return; }
-        found->second.id = ended_id;
-        book.ended.fetch_add(1, std::memory_order_relaxed);
+    /// The stream of that id ends. Where there is no host memory to note it, nobody will know.
+    static void end(cudaStream_t stream, std::uint64_t id) noexcept {
+        try {
+            auto&                  book = all();
+            std::scoped_lock const held{book.mutex};
+            life&                  its = book.known[stream];
+            if (!its.ended) { book.ended.fetch_add(1, std::memory_order_relaxed); }
+            its.who.id = id;
+            its.ended  = true;
+        } catch (...) {}
     }
     /// Whether the stream of this handle has ended, and no other of that handle was noted since.
     [[nodiscard]] static bool ended(cudaStream_t stream) noexcept {
@@ -96,24 +98,37 @@ public:
         if (book.ended.load(std::memory_order_relaxed) == 0 || !is_proper(stream)) { return false; }
         std::scoped_lock const held{book.mutex};
         auto const             found = book.known.find(stream);
-        return found != book.known.end() && found->second.id == ended_id;
+        return found != book.known.end() && found->second.ended;
     }
-    /// As if the stream had never been met.
-    static void forget(cudaStream_t stream) noexcept {
-        end(stream);
-        auto&                  book = all();
-        std::scoped_lock const held{book.mutex};
-        book.ended.fetch_sub(book.known.erase(stream), std::memory_order_relaxed);
-    }
+    /// As if no stream of that handle had ever been met.
+    static void forget(cudaStream_t stream) noexcept { forget_others(stream, 0); }
 
 private:
-    static constexpr std::uint64_t ended_id = 0; ///< in place of that of a stream
-
-    struct book {
-        std::mutex                                 mutex;
-        std::unordered_map<cudaStream_t, identity> known;
-        std::atomic<std::size_t>                   ended{0}; ///< how many of those have
+    /// A stream, or what was one.
+    struct life {
+        identity who;
+        bool     ended = false;
     };
+    struct book {
+        /// Another stream has the handle.
+        void revive(life& its) noexcept {
+            if (its.ended) { ended.fetch_sub(1, std::memory_order_relaxed); }
+            its.ended = false;
+        }
+
+        std::mutex                             mutex;
+        std::unordered_map<cudaStream_t, life> known;
+        std::atomic<std::size_t>               ended{0}; ///< how many of those have
+    };
+    /// Forgets what is known of the handle, unless it is the stream of that id.
+    static void forget_others(cudaStream_t stream, std::uint64_t id) noexcept {
+        auto&                  book = all();
+        std::scoped_lock const held{book.mutex};
+        auto const             found = book.known.find(stream);
+        if (found == book.known.end() || found->second.who.id == id) { return; }
+        book.revive(found->second);
+        book.known.erase(found);
+    }
     struct entry {
         cudaStream_t  stream = nullptr;
         std::uint64_t id     = 0;

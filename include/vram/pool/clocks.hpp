@@ -131,7 +131,7 @@ public:
             if (&other == &asker || asker.waited(t.slot) >= t.epoch || other.done(t.epoch)) {
                 continue;
             }
-            if (!other.cover(t.epoch)) { return &other; }
+            if (!cover(other, t.epoch)) { return &other; }
             other.poll(); // what is done by now makes no dependency
             if (!other.done(t.epoch)) { asker.wait_for(other, t.epoch); }
         }
@@ -183,7 +183,7 @@ public:
         for (tag const& t : held) {
             clock& other = *slots_[t.slot];
             if (other.done(t.epoch)) { continue; }
-            if (t.epoch == tag::captured || !other.cover(t.epoch)) { return &other; }
+            if (t.epoch == tag::captured || !cover(other, t.epoch)) { return &other; }
             if (!other.done(t.epoch)) { finish(other, t.epoch, guard); }
         }
         return nullptr;
@@ -198,7 +198,7 @@ public:
             clock&        each  = *slots_[i];
             std::uint64_t epoch = each.last_epoch();
             if (each.done(epoch)) { continue; }
-            if (!each.cover(epoch)) {
+            if (!cover(each, epoch)) {
                 all = false;
                 --epoch;
             }
@@ -312,6 +312,15 @@ private:
     }
 
     static constexpr std::size_t seats = 8;
+
+    /// Has an event cover an epoch. A stream that turns out to have died is forgotten: who has its
+    /// handle now is met as another.
+    [[nodiscard]] bool cover(clock& its, std::uint64_t epoch) {
+        bool const lived   = its.alive();
+        bool const covered = its.cover(epoch);
+        if (lived && !its.alive()) { forget(its); }
+        return covered;
+    }
 
     /// A clock, by the key of its stream; 0, which is no key: none.
     struct seat {

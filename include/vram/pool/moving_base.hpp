@@ -11,6 +11,7 @@
 #include <cstddef>          // size_t, byte
 #include <cstdint>          // uintptr_t
 #include <initializer_list> // initializer_list
+#include <utility>          // exchange
 
 namespace vram {
 
@@ -106,24 +107,27 @@ private:
     /// The pages of a run without memory, the last ones first, and where their own is, which is
     /// wanted; with those that never had any (`fresh`), or without. Returns how many those are.
     std::size_t note_moves(page_book::run const& all, bool fresh) {
-        std::size_t const page = pages_.page();
-        std::size_t       bare = 0;
+        std::size_t const page  = pages_.page();
+        std::size_t       bare  = 0;
+        std::size_t       whose = 0; // chunk the last row comes from: two may touch
         moves_.clear();
         moves_.reserve(all.size());
         pages_.for_each_missing(all, [&](page_place const& place, bool left) {
             auto* const to   = static_cast<std::byte*>(pages_.address(place));
             std::byte*  from = nullptr;
+            bool        same = true;
             if (left) {
                 auto const source = pages_.source_of(place, {});
                 if (!source.known) { return true; }
                 from = static_cast<std::byte*>(pages_.address(source.where));
+                same = source.where.chunk == std::exchange(whose, source.where.chunk);
             } else if (!fresh) {
                 return true;
             } else {
                 ++bare;
             }
             page_move* const last   = moves_.size() != 0 ? moves_.end() - 1 : nullptr;
-            bool const       before = last != nullptr && last->to == to + page &&
+            bool const       before = last != nullptr && same && last->to == to + page &&
                                 last->from == (from != nullptr ? from + page : nullptr);
             if (before) {
                 *last = {from, to, last->bytes + page};

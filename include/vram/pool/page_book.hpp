@@ -102,7 +102,7 @@ public:
     [[nodiscard]] bool complete(std::uintptr_t from, std::uintptr_t to) const noexcept {
         std::size_t const    i    = around(from);
         std::uintptr_t const base = chunks_[i].base;
-        run const            r{i, pages_in(from - base), pages_in(to - 1 - base) + 1};
+        run const            r{i, pages_in(from - base), pages_in(to - base + page_ - 1)};
         return leading(r, [](word const& w) { return w.mapped; }) == r.size();
     }
     /// How many bytes of a run have memory, how many have none, and how many of those had none that
@@ -169,19 +169,18 @@ public:
     void move(run from, run to, std::size_t bytes) noexcept {
         auto const some = [](word const& w) { return w.mapped; };
         auto const none = [](word const& w) { return ~w.mapped; };
-        for (std::size_t n = bytes / page_; n != 0;) {
+        for (std::size_t n = bytes / page_, part = 1; n != 0 && part != 0; n -= part) {
             from.first += leading(from, none);
             to.first += leading(to, some);
             std::size_t const full  = leading(from, some);
             std::size_t const empty = leading(to, none);
             std::size_t const both  = full < empty ? full : empty;
-            std::size_t const part  = both < n ? both : n;
+            part                    = both < n ? both : n;
             for (std::size_t i = 0; i != part; ++i) {
                 rings_.pair({to.chunk, to.first + i}, {from.chunk, from.first + i});
             }
             set_bits({to.chunk, to.first, to.first + part}, true);
             leave({from.chunk, from.first, from.first + part});
-            n -= part;
         }
     }
     /// Somebody looked whether a page has memory. Where that is news nobody knows whose it is; if

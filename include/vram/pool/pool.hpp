@@ -7,6 +7,7 @@
 #include <vram/base/contract.hpp>        // expects
 #include <vram/base/error.hpp>           // report_error
 #include <vram/base/out_of_memory.hpp>   // out_of_memory
+#include <vram/concepts/has_ended.hpp>   // has_ended
 #include <vram/layer/with.hpp>           // with::word
 #include <vram/pool/default_growth.hpp>  // default_growth
 #include <vram/pool/free_pieces.hpp>     // free_pieces
@@ -171,12 +172,21 @@ public:
     /// Takes back what `blocks.collect(take)` calls `take` with, and takes the lock once.
     template <class Blocks>
     void take_back(Blocks& blocks) noexcept {
-        auto const held = this->lock_.hold();
+        auto const held   = this->lock_.hold();
+        bool       waited = false;
         blocks.collect([&](auto const& n) {
-            block* const b = heap_.live(n.p, n.bytes);
-            if (n.in_use && heap_.give_quick(b, n.bytes, n.alignment, n.on)) { return; }
+            block* const  b  = heap_.live(n.p, n.bytes);
+            stream const* on = n.in_use ? &n.on : nullptr;
+            if (on != nullptr && has_ended<platform>(n.on)) {
+                waited = heap_.wait_for_dead(waited); // which must not be asked
+                if (!waited) {
+                    return report_error({.kind = mishap::leak, .pointer = n.p, .bytes = n.bytes});
+                }
+                on = nullptr;
+            }
+            if (on != nullptr && heap_.give_quick(b, n.bytes, n.alignment, n.on)) { return; }
             if (b == nullptr) { return refuse(n.p, n.bytes); }
-            take_in(b, n.p, n.bytes, n.alignment, n.in_use ? &n.on : nullptr);
+            take_in(b, n.p, n.bytes, n.alignment, on);
         });
     }
 

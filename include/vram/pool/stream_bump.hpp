@@ -342,15 +342,14 @@ private:
                 out = r.last;
                 return true;
             }
-            bool const ended = has_ended<Platform>(r.user); // then it must not be asked
+            clock&     met   = clocks_.met(r.id);
+            bool const ended = has_ended<Platform>(r.user);    // then it must not be asked
+            if (met.id() == r.id && (ended || !met.alive())) { // told, or will be when it matters
+                out = {0, 0, met.mark(), met.slot()};
+                return true;
+            }
             try {
-                if (ended) {
-                    clock& its = clocks_.met(r.id);
-                    if (its.id() == r.id) { // which will tell when it matters
-                        out = {0, 0, its.mark(), its.slot()};
-                        return true;
-                    }
-                } else if (clocks_.of(r.user).id() == r.id) {
+                if (!ended && clocks_.of(r.user).id() == r.id) {
                     out = used_by(r.user);
                     return true;
                 }
@@ -365,8 +364,7 @@ private:
                 }
             }
             if ((ended || !clocks_.captures(r.user)) && clocks_.settle_devices()) { return false; }
-            clock& its = clocks_.met(r.id);
-            out        = tag{0, 0, its.mark_captured(), its.slot()};
+            out = tag{0, 0, met.mark_captured(), met.slot()};
             return true;
         };
     }

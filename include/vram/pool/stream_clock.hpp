@@ -90,6 +90,7 @@ public:
     }
 
     /// Makes sure that an event covers `epoch`. False: the stream is being captured, and none can.
+    /// Where the stream has died, that is told, its device waited for, and the clock ends.
     [[nodiscard]] bool cover(std::uint64_t epoch) {
         if (epoch < epoch_ || done(epoch)) { return true; }
         if (!still_named()) {
@@ -98,11 +99,12 @@ public:
                 keeps_ = true;
                 return false;
             }
-            if (died) { report_error({.kind = mishap::dead_stream}); }
+            if (died && !told_) { report_error({.kind = mishap::dead_stream}); }
+            told_ = told_ || died; // should the wait be refused
             Platform::synchronize(device_);
             end_epoch();
             ++waits_;
-            if (died) { rename(); }
+            if (died) { end(); }
             return true;
         }
         if (Platform::capturing(stream_) || !record()) {
@@ -222,13 +224,10 @@ public:
     [[nodiscard]] std::uint64_t waits() const noexcept { return waits_; }
 
 private:
-    /// Whether the handle still means the stream that it was given for, or after that one's end was
-    /// told the one that has it now.
-    [[nodiscard]] bool still_named() noexcept {
+    /// Whether the handle still means the stream that it was given for.
+    [[nodiscard]] bool still_named() const noexcept {
         try {
-            if (!alive_ || has_ended<Platform>(stream_)) { return false; }
-            if (told_) { adopt(stream_, key_); }
-            return Platform::id(stream_) == id_;
+            return alive_ && !has_ended<Platform>(stream_) && Platform::id(stream_) == id_;
         } catch (...) { return false; }
     }
 
@@ -255,12 +254,6 @@ private:
         Platform::synchronize(stream_);
         end_epoch();
         ++waits_;
-    }
-
-    /// The name may be another stream's now, which goes on from here, or will be.
-    void rename() noexcept {
-        told_ = true;
-        (void)still_named();
     }
 
     /// The place of an event that nobody needs, or `most`.

@@ -261,6 +261,13 @@ public:
         if (live_ != 0) { clocks_.settle_everybody(); }
         clocks_.settle_all(held);
     }
+    /// A stream that used memory has died, which is told; all devices are waited for, unless they
+    /// were (`waited`). False: that failed, and nobody knows whether the memory is in use.
+    [[nodiscard]] bool wait_for_dead(bool waited) noexcept {
+        if (waited) { return true; }
+        report_error({.kind = mishap::dead_stream});
+        return clocks_.settle_everybody();
+    }
     /// The stream is known from now on, which it may not be for the first time in a capture.
     void meet(stream s) { (void)clocks_.of(s); }
     void retire(stream s) {
