@@ -524,6 +524,30 @@ TEST_CASE("monotonic on CUDA: who has the handle of a stream that ended is not t
     }
 }
 
+TEST_CASE(
+    "monotonic on CUDA: a stream that was told of is not when what it took is unwound, though "
+    "another has its handle") {
+    machine const              here;
+    mishaps const              told;
+    monotonic                  memory{ordered{}};
+    cuda_stream const          other;
+    std::optional<cuda_stream> s{std::in_place};
+    cudaStream_t const         first = s->get();
+    (void)memory.allocate(*s, 1_MiB); // stays out
+    memory.deallocate(*s, memory.allocate(*s, 1_MiB), 1_MiB);
+    s.reset();
+    (void)memory.allocate(other, 1_MiB); // where that one was
+    CHECK(told.count(mishap::dead_stream) == 1);
+    s.emplace();
+    CHECK(s->get() == first);
+    auto const waits = doubles::cudart::calls("cudaDeviceSynchronize");
+    memory.reset();
+    CHECK(told.count() == 1);
+    CHECK(doubles::cudart::calls("cudaDeviceSynchronize") == waits);
+    CHECK(doubles::cudart::dangling() == 0);
+    memory.retire(other);
+}
+
 TEST_CASE("every pool on CUDA: a handle that came back unannounced is noticed when it matters") {
     notices_a_handle_that_came_back([] { return pool{ordered{}}; }, 20_MiB);
     notices_a_handle_that_came_back(
