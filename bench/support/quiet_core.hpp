@@ -44,7 +44,7 @@ public:
     /// Goes to a good core, or where none is to the best of them.
     void go() {
         if (cores_.size() < 2) { return; }
-        if (best_ > 1e17) { look_at_all(); }
+        if (best_ == unknown) { look_at_all(); }
         (void)stay_on(cores_[at_]); // where the last turn was
         double      least = probe();
         std::size_t found = at_;
@@ -68,7 +68,8 @@ public:
     }
 
 private:
-    static constexpr double enough = 1.04;
+    static constexpr double enough  = 1.04;
+    static constexpr double unknown = 1e18;
 
     void look_at_all() {
         for (int const core : cores_) {
@@ -77,7 +78,7 @@ private:
     }
     /// Nanoseconds of a loop that keeps a core busy: four chains of look-ups and multiplications.
     double probe() {
-        double least = 1e18;
+        double least = unknown;
         for (int n = 0; n != 4; ++n) {
             auto const    start    = clock::now();
             std::uint64_t chain[4] = {1, 2, 3, 4};
@@ -107,7 +108,7 @@ private:
 
     std::vector<int>           cores_;
     std::size_t                at_    = 0;
-    double                     best_  = 1e18; ///< of the loop, on any core
+    double                     best_  = unknown; ///< of the loop, on any core
     std::vector<std::uint64_t> table_ = std::vector<std::uint64_t>(512, 7);
 #if defined(__linux__)
     cpu_set_t all_{};
