@@ -96,12 +96,12 @@ inline bool suits(subject const& s, pool_case const& c) {
     bool const other_stream = c.handed && c.what == shape::rotate;
     return (c.threads == 1 || s.can.threads) && (!other_stream || s.can.any_stream);
 }
-/// Whether a turn is one thread's, and says nothing of how threads add up.
-inline bool on_one_core(pool_case const& c) { return c.what != pool_case::shape::threads; }
-inline bool on_one_core(tape const&) { return true; }
-
 inline bool suits(subject const& s, tape const& t) {
     return !s.can.pairs && (!s.can.slow || t.operations.size() <= 10'000);
 }
+
+/// Whether a turn is one thread's, and says nothing of how threads add up.
+inline bool on_one_core(pool_case const& c) { return c.what != pool_case::shape::threads; }
+inline bool on_one_core(tape const&) { return true; }
 
 } // namespace bench
