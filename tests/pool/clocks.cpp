@@ -259,6 +259,26 @@ TEST_CASE("clocks: who asks learns what is done, and makes nobody wait") {
     all.forget_captures();
 }
 
+TEST_CASE("clocks: nobody waits for a stream that has nothing to do, and it needs no event") {
+    sim_node   node;
+    sim_clocks all;
+    sim_stream a, b;
+    tags const first = freed(all, a);
+    CHECK(all.order(all.of(b), first) == nullptr);
+    CHECK(all.events() == 1); // nobody knew
+    tags const second = freed(all, a);
+    CHECK(all.order(all.of(b), second) == nullptr);
+    CHECK(all.settled(*second.begin()));
+    CHECK(all.events() == 1);
+    CHECK(all.waits() == 0);
+    work(a);
+    CHECK(all.order(all.of(b), freed(all, a)) == nullptr);
+    CHECK(all.events() == 2);
+    CHECK(all.waits() == 1);
+    a.synchronize();
+    b.synchronize();
+}
+
 TEST_CASE("clocks: where streams are several all are covered, and one that is alone is not") {
     sim_node   node;
     sim_clocks all;

@@ -272,10 +272,13 @@ void same_again(paged_pool& mr, std::vector<sim_stream> const& streams, unsigned
 
 TEST_CASE("a pool of pages that sees the same again maps nothing any more, and waits for nobody") {
     sim_node node{doubles::small_pages(4096)};
-    {
-        sim_stream s;
-        paged_pool mr   = pool_of_pages(remapping);
-        auto const step = [&] { // a block from the pages of every other one
+    for (bool const some_stays : {false, true}) {
+        CAPTURE(some_stays);
+        sim_stream        s;
+        paged_pool        mr    = pool_of_pages(remapping);
+        std::size_t const stays = some_stays ? several : 0;
+        void* const       kept  = mr.allocate(s, stays);
+        auto const        step  = [&] { // a block from the pages of every other one
             void* p[8];
             for (void*& each : p) { busy(s, each = mr.allocate(s, several), several); }
             for (int i = 1; i < 8; i += 2) { mr.deallocate(s, p[i], several); }
@@ -293,7 +296,8 @@ TEST_CASE("a pool of pages that sees the same again maps nothing any more, and w
         CHECK(doubles::page_calls(node) == mapped);
         CHECK(node.faults().calls(sim_call_kind::synchronize) == waits);
         CHECK(mr.usage().upstream > upstream); // pages went to and fro
-        CHECK(mr.usage().reserved == 8 * several);
+        CHECK(mr.usage().reserved == 8 * several + stays);
+        mr.deallocate(s, kept, stays);
     }
     CHECK(node.figures().used == 0);
     expect_no_report(node);

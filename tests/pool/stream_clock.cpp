@@ -281,7 +281,7 @@ TEST_CASE("stream_clock: a stream that was idle is asked itself, and has no even
         CHECK_FALSE(c.done(epoch));
         CHECK(c.events() == events);
     }
-    CHECK(node.figures().queries == 5); // an event, the stream twice, and an event twice
+    CHECK(node.figures().queries == 6); // an event, the stream twice, and an event thrice
     s.synchronize();
     c.poll();
     CHECK(c.done(epoch));
@@ -289,6 +289,32 @@ TEST_CASE("stream_clock: a stream that was idle is asked itself, and has no even
     c.cover_quickly();
     CHECK(c.done(epoch));
     CHECK(c.events() == 3);
+}
+
+TEST_CASE(
+    "stream_clock: who must know that an epoch is covered asks a stream that seems idle first") {
+    sim_node     node;
+    sim_stream   s;
+    clock_of_sim c{s, s.id(), 0};
+    auto         epoch = c.mark();
+    CHECK(c.cover(epoch)); // not known to be idle
+    CHECK(c.events() == 1);
+    hold(s, 9ms);
+    s.synchronize();
+    epoch = c.mark();
+    CHECK(c.cover(epoch)); // the event is over by now, and so it is asked
+    CHECK(c.done(epoch));
+    CHECK(c.events() == 1);
+    hold(s, 9ms);
+    epoch = c.mark();
+    CHECK(c.cover(epoch));
+    CHECK_FALSE(c.done(epoch));
+    CHECK(c.events() == 2);
+    sim_graph::begin(s);
+    epoch = c.mark();
+    CHECK_FALSE(c.cover(epoch)); // what is captured cannot be asked
+    CHECK(sim_graph::end(s).size() == 0);
+    s.synchronize();
 }
 
 TEST_CASE("stream_clock: a stream that died is not waited for by who only asks") {

@@ -112,8 +112,7 @@ TEST_CASE("stream_heap: a place in use by a stream that is being captured is pas
     f.give(other, q, 256);
 }
 
-TEST_CASE(
-    "stream_heap: a small block rests for its stream, a large one joins its neighbours at once") {
+TEST_CASE("stream_heap: what rests is joined before anybody counts, and all where nothing is out") {
     sim_node     node;
     sim_resource device;
     void* const  memory = device.allocate_sync(4_MiB);
@@ -132,6 +131,12 @@ TEST_CASE(
         CHECK(heap.usage(all_of).largest_free == 4_MiB); // joined first
         p = heap.take({.asked = 1_MiB + 256, .on = &on}, held, false);
         CHECK(heap.give(heap.live(p, 1_MiB + 256), 1_MiB + 256, 256, &on));
+        CHECK(heap.blocks().largest_free() == 4_MiB);
+        void* const low  = heap.take({.asked = 1_MiB + 256, .on = &on}, held, false);
+        void* const high = heap.take({.asked = 2_MiB, .on = &on}, held, false);
+        CHECK(heap.give(heap.live(low, 1_MiB + 256), 1_MiB + 256, 256, &on));
+        CHECK(heap.blocks().largest_free() == 1_MiB - 256);
+        CHECK(heap.give(heap.live(high, 2_MiB), 2_MiB, 256, &on));
         CHECK(heap.blocks().largest_free() == 4_MiB);
         heap.finish(held);
         CHECK(heap.remove_idle(held).base == memory);
@@ -256,15 +261,115 @@ TEST_CASE("stream_heap: small blocks go on resting where larger ones that rest w
     f.give(s, low, 1 << 20);
 }
 
-TEST_CASE("stream_heap: a block that was had for less than it is rests for what it is") {
+TEST_CASE(
+    "stream_heap: a block that was had for less than it is rests for that, and is all there") {
     fixture     f;
     sim_stream  s;
     void* const p = f.take(s, 9216);
     f.give(s, p, 9216);
     CHECK(f.heap.take_quick(s, 8192, 256)->pointer() == p);
+    CHECK(f.heap.usage(all_of).live == 9216);
     CHECK(f.heap.give_quick(f.heap.live(p, 8192), 8192, 256, s));
-    CHECK(f.heap.take_quick(s, 9216, 256)->pointer() == p);
-    f.give(s, p, 9216);
+    block* const other = f.heap.take_quick(s, 9216, 256);
+    REQUIRE(other != nullptr);
+    CHECK(other->pointer() != p);
+    CHECK(f.heap.take_quick(s, 8192, 256)->pointer() == p);
+    CHECK(f.heap.usage(all_of).live == 2 * 9216);
+    f.give(s, p, 8192);
+    f.give(s, other->pointer(), 9216);
+    CHECK(f.take(s, 1 << 20) == f.memory);
+    f.give(s, f.memory, 1 << 20);
+}
+
+namespace {
+
+/// A heap over addresses alone.
+template <bool InPlace = false>
+struct large_fixture : tests::heap_under_lock<stream_heap<sim_platform, InPlace>> {
+    large_fixture() : tests::heap_under_lock<stream_heap<sim_platform, InPlace>>{{}, false} {
+        this->heap.add(at(0x10000000), all, 256, nullptr, nullptr);
+    }
+    ~large_fixture() {
+        auto held = this->lock.hold();
+        this->heap.finish(held);
+        CHECK(this->heap.remove_idle(held).bytes == all);
+    }
+    [[nodiscard]] std::size_t largest() const { return this->heap.blocks().largest_free(); }
+
+    static constexpr std::size_t all = 1_GiB;
+};
+
+} // namespace
+
+TEST_CASE("stream_heap: the large block that came back last is had again as it is") {
+    large_fixture<> f;
+    sim_stream      s, other;
+    void* const     out  = f.take(s, 2_MiB);
+    void* const     low  = f.take(s, 8_MiB);
+    void* const     high = f.take(s, 4_MiB);
+    void* const     last = f.take(s, 8_MiB);
+    f.give(s, low, 8_MiB);
+    CHECK(f.heap.give_quick(f.heap.live(high, 4_MiB), 4_MiB, 256, s));
+    CHECK(f.heap.live(high, 4_MiB) == nullptr);
+    CHECK(f.heap.take_quick(s, 4_MiB, 256)->pointer() == high); // joined, it would begin at `low`
+    CHECK(f.heap.usage(all_of).live == 14_MiB);
+    SUBCASE("and is joined for another size") {
+        f.give(s, high, 4_MiB);
+        CHECK(f.heap.take_quick(s, 12_MiB, 256)->pointer() == low);
+        f.give(s, low, 12_MiB);
+    }
+    SUBCASE("and for another size that is not had quickly") {
+        f.give(s, high, 4_MiB);
+        CHECK(f.take(s, 12_MiB) == low);
+        f.give(s, low, 12_MiB);
+    }
+    SUBCASE("and for another alignment") {
+        f.give(s, high, 4_MiB);
+        CHECK(f.heap.take_quick(s, 4_MiB, 16_MiB) == nullptr);
+        CHECK(f.heap.take_quick(s, 12_MiB, 256)->pointer() == low);
+        f.give(s, low, 12_MiB);
+    }
+    SUBCASE("and is not another stream's") {
+        sim_launch(s, {.name = "use", .duration = 1ms});
+        f.give(s, high, 4_MiB);
+        CHECK(f.heap.take_quick(other, 4_MiB, 256) == nullptr);
+        CHECK(f.heap.usage(all_of).pending >= 12_MiB);
+    }
+    SUBCASE("and joins when the next one comes back") {
+        f.give(s, high, 4_MiB);
+        std::size_t const before = f.largest();
+        f.give(s, last, 8_MiB); // which rests
+        CHECK(f.largest() == before);
+        CHECK(f.heap.take_quick(s, 8_MiB, 256)->pointer() == last);
+        CHECK(f.heap.take_quick(s, 12_MiB, 256)->pointer() == low);
+        f.give(s, low, 12_MiB);
+    }
+    if (f.heap.live(last, 8_MiB) != nullptr) { f.give(s, last, 8_MiB); }
+    f.give(s, out, 2_MiB);
+}
+
+TEST_CASE("stream_heap: a very large block does not rest, and where chunks grow none at the end") {
+    sim_stream s;
+    auto const rests = [&](auto& f, void* p, std::size_t bytes) {
+        block const* const b = f.heap.live(p, bytes);
+        f.give(s, p, bytes);
+        return b->now == block::state::resting;
+    };
+    large_fixture<>     fixed;
+    large_fixture<true> growing;
+    void* const         first = fixed.take(s, 2_MiB);
+    CHECK_FALSE(rests(fixed, fixed.take(s, 64_MiB + 256), 64_MiB + 256));
+    CHECK(fixed.largest() == fixed.all - 2_MiB);
+    CHECK(rests(fixed, fixed.take(s, 64_MiB), 64_MiB));
+    CHECK(fixed.largest() == fixed.all - 66_MiB);
+    fixed.give(s, first, 2_MiB);
+    void* const low    = growing.take(s, 2_MiB);
+    void* const middle = growing.take(s, 8_MiB);
+    void* const high   = growing.take(s, 8_MiB);
+    CHECK(rests(growing, middle, 8_MiB));
+    CHECK_FALSE(rests(growing, high, 8_MiB));
+    CHECK(growing.largest() == growing.all - 10_MiB);
+    growing.give(s, low, 2_MiB);
 }
 
 TEST_CASE("stream_heap: all that rests is joined for a large block, and where chunks grow") {

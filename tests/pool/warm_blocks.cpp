@@ -105,6 +105,31 @@ TEST_CASE("warm_blocks: drained, all of them come once, and moved from, none") {
     CHECK_FALSE(moved.drain(256, [&](block*) { ++drained; }));
 }
 
+TEST_CASE("warm_blocks: of large blocks the last one is kept, and who brings another has it back") {
+    warm_blocks warm;
+    block first = given_back(0x1000000, 2 << 20, 0), second = given_back(0x2000000, 4 << 20, 1);
+    CHECK(warm.take_large() == nullptr);
+    CHECK(warm.put_large(&first) == nullptr);
+    CHECK(first.now == block::state::resting);
+    CHECK(warm.put_large(&second) == &first);
+    warm_blocks moved = std::move(warm);
+    CHECK(warm.take_large() == nullptr);
+    CHECK(moved.take_large() == &second);
+    CHECK(moved.take_large() == nullptr);
+    CHECK(moved.put_large(&first) == nullptr);
+    CHECK(moved.drain(warm_blocks::bulky, [&](block* b) { CHECK(b == &first); }));
+    CHECK_FALSE(moved.drain(256, [](block*) {}));
+}
+
+TEST_CASE("warm_blocks: a block may be kept among smaller ones, and is taken for what it is") {
+    warm_blocks warm;
+    block       b = given_back(0x100000, 9 * 1024, 0);
+    warm.put(&b, 8 * 1024, 0);
+    CHECK(warm.take(0, 9 * 1024, 256) == nullptr);
+    CHECK(warm.take(0, 8 * 1024 - 256, 256) == nullptr); // more than an eighth
+    CHECK(warm.take(0, 8 * 1024, 256) == &b);
+}
+
 TEST_CASE("warm_blocks: drained from a size on, what is smaller goes on resting") {
     warm_blocks warm;
     block       small = given_back(0x100000, 4096, 0),

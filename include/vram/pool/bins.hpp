@@ -59,7 +59,7 @@ public:
         lists_[i].insert_last(b);
         set(i);
     }
-    void remove(block* b) noexcept {
+    [[gnu::always_inline]] void remove(block* b) noexcept {
         // The last of a ring has the ring's own links on both sides.
         std::uint64_t const gone = b->next == b->previous;
         block_list::remove(b);
@@ -72,7 +72,7 @@ public:
 
     /// The block, which is in a bin, has `bytes` now. Where that is the same bin it stays in its
     /// place there.
-    void resize(block* b, std::size_t bytes) noexcept {
+    [[gnu::always_inline]] void resize(block* b, std::size_t bytes) noexcept {
         std::size_t const i = of(bytes);
         b->bytes            = bytes;
         if (i == b->bin) { return; }
@@ -81,7 +81,7 @@ public:
     }
 
     /// The first bin from `from` on that holds something, or `count`.
-    [[nodiscard]] std::size_t next(std::size_t from) const noexcept {
+    [[nodiscard, gnu::always_inline]] std::size_t next(std::size_t from) const noexcept {
         std::size_t const   here  = from / 64;
         std::size_t const   later = lowest(map_ & (~std::uint64_t{1} << here));
         std::uint64_t const mine  = maps_[here] >> (from % 64) << (from % 64);

@@ -344,7 +344,7 @@ private:
 
     /// Joins `b` with its free neighbours, in place where the one stays in its bin.
     template <class Settled>
-    block* rejoin(block* b, Settled const& settled) noexcept {
+    [[gnu::always_inline]] block* rejoin(block* b, Settled const& settled) noexcept {
         b->now             = block::state::free;
         block* const front = free_one(b->before);
         block* const after = free_one(b->after);
@@ -390,7 +390,7 @@ private:
     }
     /// Hands out the first bytes of a free block that is not all of it, nor the first of its chunk.
     /// The rest keeps the note, and nearly always the bin.
-    block* take_front(block* rest, std::size_t bytes) noexcept {
+    [[gnu::always_inline]] block* take_front(block* rest, std::size_t bytes) noexcept {
         block* const         b      = blocks_.reuse();
         block* const         before = rest->before;
         std::uintptr_t const start  = rest->address;
@@ -453,7 +453,7 @@ private:
     }
     /// Joins `b`, in no bin, to the block before it, which is in one and has taken over what `b`
     /// waits for.
-    block* join_up(block* front, block* b) noexcept {
+    [[gnu::always_inline]] block* join_up(block* front, block* b) noexcept {
         front->bare = front->bare || b->bare;
         free_.resize(front, front->bytes + b->bytes);
         front->after = b->after;
@@ -463,7 +463,7 @@ private:
     }
     /// Joins `b`, in no bin and not the first of its chunk, to the block after it, which is in one
     /// and has taken over what `b` waits for.
-    block* join_down(block* b, block* after) noexcept {
+    [[gnu::always_inline]] block* join_down(block* b, block* after) noexcept {
         after->bare = after->bare || b->bare;
         free_.resize(after, after->bytes + b->bytes);
         after->address   = b->address;

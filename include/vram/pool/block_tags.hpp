@@ -91,11 +91,16 @@ public:
 
     /// `b` takes over what `gone`, which lies beside it, waits for, if that can be noted.
     template <class Settled>
-    bool take_over(block* b, block* gone, Settled const& settled) noexcept {
-        if (alike(*b, *gone)) { // nearly always
-            b->epoch = b->epoch > gone->epoch ? b->epoch : gone->epoch;
-            return true;
-        }
+    [[gnu::always_inline]] bool take_over(block* b, block* gone, Settled const& settled) noexcept {
+        if (!alike(*b, *gone)) [[unlikely]] { return take_over_other(b, gone, settled); }
+        b->epoch = b->epoch > gone->epoch ? b->epoch : gone->epoch;
+        return true;
+    }
+
+private:
+    /// `take_over` where not one stream, or nobody, holds all of both.
+    template <class Settled>
+    [[gnu::noinline]] bool take_over_other(block* b, block* gone, Settled const& settled) noexcept {
         if (b->bytes == 0) { // the end of a chunk, for which nobody waits
             if (gone->slot == block::several) {
                 b->note = gone->note;
@@ -107,8 +112,6 @@ public:
         }
         return gone->bytes == 0 || join_tags(b, gone, settled);
     }
-
-private:
     /// Who may still be using a block of which nothing is noted: in a note of its own.
     void note(block* b, tags const& held) noexcept {
         b->slot       = block::several;

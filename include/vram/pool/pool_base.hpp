@@ -10,6 +10,7 @@
 #include <vram/pool/paged_heap.hpp>   // paged_heap
 #include <vram/pool/pool_options.hpp> // pool_options
 #include <vram/pool/stream_heap.hpp>  // stream_heap
+#include <vram/pool/warm_blocks.hpp>  // warm_blocks
 
 #include <concepts>    // assignable_from
 #include <cstddef>     // size_t
@@ -42,7 +43,7 @@ protected:
         : base{std::move(upstream), options.max_size},
           options_{options},
           growth_{std::move(growth)},
-          heap_{options.events, options.graphs, options.initial_size == 0} {}
+          heap_{options.events, options.graphs, options.initial_size == 0, highest_of(options)} {}
     pool_base(pool_base&&) = default;
     pool_base& operator=(pool_base&& other) noexcept
         requires std::assignable_from<Upstream&, Upstream>
@@ -185,6 +186,12 @@ protected:
     mutable heap                 heap_; ///< who asks for its figures tidies it
 
 private:
+    /// Where pages move, a large block that is had again elsewhere than the time before costs more
+    /// than it spares.
+    [[nodiscard]] static constexpr std::size_t highest_of(pool_options const& o) noexcept {
+        return o.remap ? warm_blocks::largest : warm_blocks::highest;
+    }
+
     std::size_t most_ = 0; ///< bytes held at once, ever
 };
 

@@ -89,10 +89,11 @@ public:
         }
     }
 
-    /// Makes sure that an event covers `epoch`. False: the stream is being captured, and none can.
-    /// Where the stream has died, that is told, its device waited for, and the clock ends.
+    /// Makes sure that an event covers `epoch`, or that it is done: then a stream that seems to have
+    /// nothing to do is asked first. False: the stream is being captured, and none can. Where the
+    /// stream has died, that is told, its device waited for, and the clock ends.
     [[nodiscard]] bool cover(std::uint64_t epoch) {
-        if (epoch < epoch_ || done(epoch)) { return true; }
+        if (epoch < epoch_ || done(epoch) || found_idle()) { return true; }
         if (!still_named()) {
             bool const died = alive_ && !is_alias<Platform>(stream_);
             if (alive_ && !died && Platform::capturing(stream_)) { // a wait would end that
@@ -127,16 +128,11 @@ public:
     [[nodiscard]] std::uint64_t running() const noexcept { return epoch_; }
     /// Has an event cover all that was freed, but where that would take a wait, or more than an
     /// event: while a graph is captured, for a name that may be another stream's, for one that
-    /// died. A stream that had nothing to do when it was asked last is asked itself, and where it
-    /// still has nothing to do there is no event.
+    /// died. There is no event where a stream that seems to have nothing to do says so itself.
     void cover_quickly() noexcept {
         try {
-            if (!marked_ || !alive_) { return; }
-            if constexpr (asks_streams<Platform>) {
-                if (idle_ && Platform::idle(stream_, id_)) { return end_epoch(); }
-            }
+            if (!marked_ || !alive_ || found_idle()) { return; }
             if (!still_named() || Platform::capturing(stream_)) { return; }
-            idle_ = false;
             (void)record();
         } catch (...) { report_error({.kind = mishap::platform_error}); }
     }
@@ -229,6 +225,21 @@ private:
         try {
             return alive_ && !has_ended<Platform>(stream_) && Platform::id(stream_) == id_;
         } catch (...) { return false; }
+    }
+
+    /// Ends the epoch where the stream has nothing to do. It is asked itself if it had nothing to do
+    /// the last time, or its events are over by now; that takes a fifth of what an event takes.
+    bool found_idle() noexcept {
+        if constexpr (asks_streams<Platform>) {
+            try {
+                if (!alive_ || !marked_) { return false; }
+                poll();
+                idle_ = idle_ && Platform::idle(stream_, id_);
+                if (idle_) { end_epoch(); }
+                return idle_;
+            } catch (...) { idle_ = false; } // what is wrong shows when there must be an event
+        }
+        return false;
     }
 
     /// Ends the epoch with an event. False: each is being waited for.

@@ -38,10 +38,12 @@ public:
     using chunk       = block_heap::chunk;
     using move_of_end = block_heap::move_of_end;
 
-    /// `apart`: small blocks have chunks of their own.
-    stream_heap(event_policy events, bool graphs, bool apart = true) noexcept
+    /// `apart`: small blocks have chunks of their own. `highest`: no larger block rests.
+    stream_heap(event_policy events, bool graphs, bool apart = true,
+                std::size_t highest = warm_blocks::highest) noexcept
         : heaps_{apart},
           clocks_{events == event_policy::lazy},
+          highest_{highest},
           events_{events},
           graphs_{graphs},
           plain_{events == event_policy::lazy && !graphs} {}
@@ -56,6 +58,7 @@ public:
         allocations_ = std::exchange(other.allocations_, 0);
         peak_live_   = std::exchange(other.peak_live_, 0);
         most_live_   = std::exchange(other.most_live_, 0);
+        highest_     = other.highest_;
         holes_       = std::exchange(other.holes_, 0);
         events_      = other.events_;
         graphs_      = other.graphs_;
@@ -71,7 +74,11 @@ public:
         clock const&      mine  = clocks_.of(s);
         std::size_t const slot  = mine.slot();
         block*            b     = nullptr;
-        if (bytes <= warm_blocks::largest) { b = warm_.take(slot, bytes, alignment); }
+        if (bytes <= warm_blocks::largest) [[likely]] {
+            b = warm_.take(slot, bytes, alignment);
+        } else {
+            b = take_large(slot, bytes, alignment);
+        }
         if (b != nullptr) [[likely]] {
             b->now = block::state::live;
         } else {
@@ -92,12 +99,11 @@ public:
         if (c == nullptr) { return false; }
         retract(*b);
         block_tags::hold(b, {0, 0, c->mark(), c->slot()});
-        // As large as was asked, rounded: known without a look at the block, for what comes next.
+        // As large as was asked, rounded: known without a look at the block, for what comes next. It
+        // may be larger, which nothing here depends on: a wrong guess would cost more.
         std::size_t const exact = align_down(bytes + bins::granule - 1, bins::granule);
-        if (exact > warm_blocks::largest) {
-            join(b);
-        } else if (b->slack >= bins::granule) [[unlikely]] {
-            warm_.put(b, b->bytes, c->slot());
+        if (exact > warm_blocks::largest) [[unlikely]] {
+            rest_large(b, exact);
         } else {
             warm_.put(b, exact, c->slot());
         }
@@ -345,6 +351,7 @@ protected:
     void* take_from(block_heap& heap, request const& r, guard& held, bool all, bool* must_wait) {
         clock* const mine     = r.on != nullptr ? &clocks_.of(*r.on) : nullptr;
         bool         captured = mine != nullptr && graphs_ && Platform::capturing(*r.on);
+        if (r.bytes > warm_blocks::largest) { join_large(); }
         if (heap.was_strewn() && clocks_.several()) { put_together(r); }
         heap.reserve();
         clocks_.look_again();
@@ -499,7 +506,32 @@ protected:
     /// joined.
     void rest(block* b) noexcept {
         if (b->bytes <= warm_blocks::largest) { return warm_.put(b, b->bytes, b->slot); }
+        rest_large(b, b->bytes);
+    }
+    /// The same for a large block. It does not rest beside the end of a chunk that grows there: what
+    /// is used should end as low as it can. Where nothing is out none rests, so that a program which
+    /// does the same again finds the same places.
+    [[gnu::always_inline]] void rest_large(block* b, std::size_t bytes) noexcept {
+        if (live_ == 0) [[unlikely]] {
+            join_large();
+        } else if (bytes <= highest_ && (!InPlace || b->after->after != nullptr)) {
+            b = warm_.put_large(b);
+            if (b == nullptr) { return; }
+        }
         join(b);
+    }
+    /// The large block that rests, where it is just what is asked. Else it is joined: what is asked
+    /// may be free there then.
+    [[gnu::always_inline]] block* take_large(std::size_t slot, std::size_t bytes,
+                                             std::size_t alignment) noexcept {
+        block* const b = warm_.take_large();
+        if (b == nullptr) { return nullptr; }
+        if (b->bytes == bytes && warm_blocks::usable(*b, slot, alignment)) { return b; }
+        join(b);
+        return nullptr;
+    }
+    void join_large() noexcept {
+        if (block* const b = warm_.take_large()) { join(b); }
     }
     /// Gives a block to the heap, which is not out any more.
     [[gnu::noinline]] block* join(block* b) noexcept { return heaps_.of(*b).give(b, settled()); }
@@ -561,7 +593,8 @@ protected:
     std::size_t          live_      = 0;
     std::size_t          peak_live_ = 0;
     std::size_t          most_live_ = 0; ///< before the peak started again
-    unsigned             holes_     = 0; ///< small blocks in such since there was no more
+    std::size_t          highest_;       ///< bytes of a block that rests
+    unsigned             holes_ = 0;     ///< small blocks in such since there was no more
     event_policy         events_;
     bool                 graphs_;
     bool                 plain_; ///< who frees something has nothing to do but to remember it

@@ -11,20 +11,23 @@
 #include <bit>     // countr_zero
 #include <cstddef> // size_t
 #include <cstdint> // uint64_t
+#include <utility> // exchange
 
 namespace vram {
 
-/// Small blocks that rest: not handed out, in no bin, joined with nothing. Most programs ask again,
-/// on the same stream, for about the size that they have just given back; then nothing is cut,
-/// joined or looked for (the quick lists of Weinstock, 1976). A block may be a little larger than
-/// what is asked. What rests is joined when nothing else will do: see `drain`.
+/// Blocks that rest: not handed out, in no bin, joined with nothing. Most programs ask again, on the
+/// same stream, for about the size that they have just given back; then nothing is cut, joined or
+/// looked for (the quick lists of Weinstock, 1976). A small block may be a little larger than what
+/// is asked. Of large ones only the last rests, for just its own size: a few more would keep what is
+/// free from joining. What rests is joined when nothing else will do: see `drain`.
 ///
 /// Failure   never
 /// Threads   one at a time
 /// Cost      `take` and `put` a few instructions, at any number of blocks; `drain` that number
 class warm_blocks {
 public:
-    static constexpr std::size_t largest = 1_MiB;   ///< larger ones are joined at once
+    static constexpr std::size_t largest = 1_MiB;   ///< the small ones are no larger
+    static constexpr std::size_t highest = 64_MiB;  ///< larger ones are joined at once
     static constexpr std::size_t bulky   = 128_KiB; ///< a few of these hold most of the bytes
     static constexpr std::size_t slack   = 28_KiB;  ///< no block is more too large
 
@@ -36,6 +39,7 @@ public:
             ways_[i]       = other.ways_[i];
             other.ways_[i] = {};
         }
+        large_ = std::exchange(other.large_, nullptr);
         return *this;
     }
 
@@ -49,17 +53,32 @@ public:
         if (b == nullptr || b->bytes < bytes) { return larger(mine, i, slot, bytes, alignment); }
         return usable(*b, slot, alignment) ? mine.pop(i) : nullptr;
     }
-    /// Keeps a block, of at most `largest` bytes, that its `slot` has given back. Both are the
-    /// block's own: who knows them without looking spares the next `take` a wait for them.
+    /// Keeps a block that its `slot` has given back, among those of `bytes`, at most `largest`. It
+    /// has them, and may have more: who knows them without looking spares the next `take` a wait.
     [[gnu::always_inline]] void put(block* b, std::size_t bytes, std::size_t slot) noexcept {
         b->now = block::state::resting;
         ways_[slot % ways].push(bins::of(bytes), b);
     }
-    /// Calls `give(block)` with each that is in a list for at least `least` bytes, and keeps none
-    /// of them. Whether there were any.
+    /// Keeps a block of more than `largest` bytes, and at most `highest`. Returns the one that was
+    /// kept before, or null.
+    [[nodiscard]] block* put_large(block* b) noexcept {
+        b->now = block::state::resting;
+        return std::exchange(large_, b);
+    }
+    /// That block, or null; it is kept no more.
+    [[nodiscard]] block* take_large() noexcept { return std::exchange(large_, nullptr); }
+    /// Whether the stream in `slot` may have a block that rested.
+    [[nodiscard]] static bool usable(block const& b, std::size_t slot,
+                                     std::size_t alignment) noexcept {
+        bool const aligned = alignment <= bins::granule || (b.address & (alignment - 1)) == 0;
+        return b.slot == slot && b.epoch != tag::captured && aligned;
+    }
+    /// Calls `give(block)` with each that is in a list for at least `least` bytes, and with a large
+    /// one, and keeps none of them. Whether there were any.
     template <class Give>
     bool drain(std::size_t least, Give const& give) noexcept {
-        bool any = false;
+        bool any = large_ != nullptr;
+        if (any) { give(take_large()); }
         for (way& each : ways_) {
             for (std::size_t i = each.next(bins::of(least)); i != lists; i = each.next(i)) {
                 give(each.pop(i));
@@ -110,11 +129,6 @@ private:
         }
     };
 
-    [[nodiscard]] static bool usable(block const& b, std::size_t slot,
-                                     std::size_t alignment) noexcept {
-        bool const aligned = alignment <= bins::granule || (b.address & (alignment - 1)) == 0;
-        return b.slot == slot && b.epoch != tag::captured && aligned;
-    }
     /// `take` where the block that came last to the list `i` will not do.
     [[gnu::noinline]] static block* larger(way& mine, std::size_t i, std::size_t slot,
                                            std::size_t bytes, std::size_t alignment) noexcept {
@@ -129,7 +143,8 @@ private:
         return b;
     }
 
-    way ways_[ways];
+    way    ways_[ways];
+    block* large_ = nullptr;
 };
 
 } // namespace vram
