@@ -21,7 +21,7 @@ namespace bench {
 /// calling thread goes to a core on which a loop takes hardly longer than it ever did; subjects are
 /// treated alike. Nothing happens where cores cannot be chosen.
 ///
-/// Cost  0.1 ms where the core is as good as any; else some of that for each core
+/// Cost  1 ms where the core is as good as any; else some of that for each core
 class quiet_core {
 public:
     /// That of this program, which knows how quick one can be.
@@ -76,24 +76,22 @@ private:
             if (stay_on(core)) { (void)probe(); }
         }
     }
-    /// Nanoseconds of a loop that keeps a core busy: four chains of look-ups and multiplications.
+    /// Nanoseconds of a loop that keeps a core busy: four chains of look-ups and multiplications. All
+    /// of them count, for who has the other thread may work and rest by turns.
     double probe() {
-        double least = unknown;
-        for (int n = 0; n != 4; ++n) {
-            auto const    start    = clock::now();
-            std::uint64_t chain[4] = {1, 2, 3, 4};
-            for (int i = 0; i != 10'000; ++i) {
-                for (std::uint64_t& c : chain) {
-                    c = c * 6364136223846793005U + table_[c >> 55U];
-                    if ((c & 3U) == 0) { c ^= c >> 31U; }
-                }
+        auto const    start    = clock::now();
+        std::uint64_t chain[4] = {1, 2, 3, 4};
+        for (int i = 0; i != 400'000; ++i) {
+            for (std::uint64_t& c : chain) {
+                c = c * 6364136223846793005U + table_[c >> 55U];
+                if ((c & 3U) == 0) { c ^= c >> 31U; }
             }
-            table_[0] += chain[0] ^ chain[1] ^ chain[2] ^ chain[3];
-            keep(table_.data());
-            least = std::min(least, ns_since(start));
         }
-        best_ = std::min(best_, least);
-        return least;
+        table_[0] += chain[0] ^ chain[1] ^ chain[2] ^ chain[3];
+        keep(table_.data());
+        double const spent = ns_since(start);
+        best_              = std::min(best_, spent);
+        return spent;
     }
     [[nodiscard]] bool stay_on([[maybe_unused]] int core) noexcept {
 #if defined(__linux__)

@@ -84,7 +84,7 @@ public:
     [[nodiscard, gnu::always_inline]] std::size_t next(std::size_t from) const noexcept {
         std::size_t const   here  = from / 64;
         std::size_t const   later = lowest(map_ & (~std::uint64_t{1} << here));
-        std::uint64_t const mine  = maps_[here] >> (from % 64) << (from % 64);
+        std::uint64_t const mine  = maps_[here] & (~std::uint64_t{0} << (from % 64));
         std::uint64_t const none  = std::uint64_t{0} - (mine == 0); // all bits, or no bit
         return (here + ((later - here) & none)) * 64 + lowest(mine | (maps_[later] & none));
     }
