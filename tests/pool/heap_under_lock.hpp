@@ -5,6 +5,7 @@
 /// `heap_under_lock` is a heap of streams with the lock that its owner would have.
 
 #include <vram/pool/platform_lock.hpp> // platform_lock
+#include <vram/pool/warm_blocks.hpp>   // warm_blocks
 #include <vram/sim/sim.hpp>            // sim_node, sim_platform
 
 #include <doctest/doctest.h>
@@ -16,7 +17,9 @@ namespace tests {
 /// On a simulated device of its own.
 template <class Heap>
 struct heap_under_lock {
-    heap_under_lock(vram::event_policy events, bool apart) : heap{events, false, apart} {}
+    heap_under_lock(vram::event_policy events, bool apart,
+                    std::size_t highest = vram::warm_blocks::highest)
+        : heap{events, false, apart, highest} {}
 
     void* take(vram::sim_stream_view s, std::size_t bytes) {
         auto held = lock.hold();

@@ -162,6 +162,24 @@ TEST_CASE("pool: what is done by the time it is asked for makes no dependency") 
     mr.deallocate(b, q, 1_MiB);
 }
 
+TEST_CASE(
+    "pool: the large block that came back last is had again as it is, and joined for others") {
+    sim_node                           node;
+    sim_stream                         s;
+    pool<stream_ordered<sim_resource>> mr{{}, {.initial_size = 64_MiB}};
+    void* const                        out  = mr.allocate(s, 2_MiB);
+    void* const                        low  = mr.allocate(s, 8_MiB);
+    void* const                        high = mr.allocate(s, 4_MiB);
+    mr.deallocate(s, low, 8_MiB);
+    mr.deallocate(s, high, 4_MiB);
+    CHECK(mr.allocate(s, 4_MiB) == high); // the first place that is free is `low`
+    mr.deallocate(s, high, 4_MiB);
+    CHECK(mr.allocate(s, 62_MiB) == low);
+    CHECK(mr.usage().reserved == 64_MiB);
+    mr.deallocate(s, low, 62_MiB);
+    mr.deallocate(s, out, 2_MiB);
+}
+
 TEST_CASE("pool: the part of a block that nobody used waits for nobody") {
     sim_node    node;
     sim_stream  a, b;

@@ -315,6 +315,11 @@ TEST_CASE(
     CHECK_FALSE(c.cover(epoch)); // what is captured cannot be asked
     CHECK(sim_graph::end(s).size() == 0);
     s.synchronize();
+    c.poll();
+    node.faults().at(sim_call_kind::query, 1); // where the question fails an event covers
+    CHECK(c.cover(epoch));
+    CHECK_FALSE(c.done(epoch));
+    CHECK(c.events() == 3);
 }
 
 TEST_CASE("stream_clock: a stream that died is not waited for by who only asks") {

@@ -270,13 +270,13 @@ TEST_CASE(
     CHECK(f.heap.take_quick(s, 8192, 256)->pointer() == p);
     CHECK(f.heap.usage(all_of).live == 9216);
     CHECK(f.heap.give_quick(f.heap.live(p, 8192), 8192, 256, s));
-    block* const other = f.heap.take_quick(s, 9216, 256);
+    block* const other = f.heap.take_quick(s, 8448, 256);
     REQUIRE(other != nullptr);
     CHECK(other->pointer() != p);
     CHECK(f.heap.take_quick(s, 8192, 256)->pointer() == p);
-    CHECK(f.heap.usage(all_of).live == 2 * 9216);
+    CHECK(f.heap.usage(all_of).live == 9216 + 8448);
     f.give(s, p, 8192);
-    f.give(s, other->pointer(), 9216);
+    f.give(s, other->pointer(), 8448);
     CHECK(f.take(s, 1 << 20) == f.memory);
     f.give(s, f.memory, 1 << 20);
 }
@@ -286,7 +286,8 @@ namespace {
 /// A heap over addresses alone.
 template <bool InPlace = false>
 struct large_fixture : tests::heap_under_lock<stream_heap<sim_platform, InPlace>> {
-    large_fixture() : tests::heap_under_lock<stream_heap<sim_platform, InPlace>>{{}, false} {
+    explicit large_fixture(std::size_t highest = warm_blocks::highest)
+        : tests::heap_under_lock<stream_heap<sim_platform, InPlace>>{{}, false, highest} {
         this->heap.add(at(0x10000000), all, 256, nullptr, nullptr);
     }
     ~large_fixture() {
@@ -370,6 +371,18 @@ TEST_CASE("stream_heap: a very large block does not rest, and where chunks grow 
     CHECK_FALSE(rests(growing, high, 8_MiB));
     CHECK(growing.largest() == growing.all - 10_MiB);
     growing.give(s, low, 2_MiB);
+    for (bool const moved : {false, true}) { // and none is larger than it was made for
+        large_fixture<> low_fixture{moved ? 4_MiB : 2_MiB};
+        if (moved) {
+            heap_of_sim other{event_policy::lazy, false, false, 2_MiB};
+            other.add(at(0x10000000), low_fixture.all, 256, nullptr, nullptr);
+            low_fixture.heap = std::move(other);
+        }
+        void* const out = low_fixture.take(s, 2_MiB);
+        CHECK_FALSE(rests(low_fixture, low_fixture.take(s, 2_MiB + 256), 2_MiB + 256));
+        CHECK(rests(low_fixture, low_fixture.take(s, 2_MiB), 2_MiB));
+        low_fixture.give(s, out, 2_MiB);
+    }
 }
 
 TEST_CASE("stream_heap: all that rests is joined for a large block, and where chunks grow") {

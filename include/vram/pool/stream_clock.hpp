@@ -89,7 +89,7 @@ public:
         }
     }
 
-    /// Makes sure that an event covers `epoch`, or that it is done: then a stream that seems to have
+    /// Makes sure that an event covers `epoch`, or that it is done: a stream that seems to have
     /// nothing to do is asked first. False: the stream is being captured, and none can. Where the
     /// stream has died, that is told, its device waited for, and the clock ends.
     [[nodiscard]] bool cover(std::uint64_t epoch) {
@@ -227,12 +227,12 @@ private:
         } catch (...) { return false; }
     }
 
-    /// Ends the epoch where the stream has nothing to do. It is asked itself if it had nothing to do
-    /// the last time, or its events are over by now; that takes a fifth of what an event takes.
+    /// Ends the epoch where the stream has nothing to do. It is asked itself if it had nothing to
+    /// do the last time, or its events are over by now; that takes a fifth of what an event takes.
     bool found_idle() noexcept {
         if constexpr (asks_streams<Platform>) {
             try {
-                if (!alive_ || !marked_) { return false; }
+                if (!alive_) { return false; }
                 poll();
                 idle_ = idle_ && Platform::idle(stream_, id_);
                 if (idle_) { end_epoch(); }

@@ -99,8 +99,8 @@ public:
         if (c == nullptr) { return false; }
         retract(*b);
         block_tags::hold(b, {0, 0, c->mark(), c->slot()});
-        // As large as was asked, rounded: known without a look at the block, for what comes next. It
-        // may be larger, which nothing here depends on: a wrong guess would cost more.
+        // As large as was asked, rounded: known without a look at the block, for what comes next.
+        // It may be larger, which nothing here depends on: a wrong guess would cost more.
         std::size_t const exact = align_down(bytes + bins::granule - 1, bins::granule);
         if (exact > warm_blocks::largest) [[unlikely]] {
             rest_large(b, exact);
@@ -508,9 +508,9 @@ protected:
         if (b->bytes <= warm_blocks::largest) { return warm_.put(b, b->bytes, b->slot); }
         rest_large(b, b->bytes);
     }
-    /// The same for a large block. It does not rest beside the end of a chunk that grows there: what
-    /// is used should end as low as it can. Where nothing is out none rests, so that a program which
-    /// does the same again finds the same places.
+    /// The same for a large block. It does not rest beside the end of a chunk that grows there:
+    /// what is used should end as low as it can. Where nothing is out none rests, so that a program
+    /// which does the same again finds the same places.
     [[gnu::always_inline]] void rest_large(block* b, std::size_t bytes) noexcept {
         if (live_ == 0) [[unlikely]] {
             join_large();

@@ -15,11 +15,11 @@
 
 namespace vram {
 
-/// Blocks that rest: not handed out, in no bin, joined with nothing. Most programs ask again, on the
-/// same stream, for about the size that they have just given back; then nothing is cut, joined or
-/// looked for (the quick lists of Weinstock, 1976). A small block may be a little larger than what
-/// is asked. Of large ones only the last rests, for just its own size: a few more would keep what is
-/// free from joining. What rests is joined when nothing else will do: see `drain`.
+/// Blocks that rest: not handed out, in no bin, joined with nothing. Most programs ask again, on
+/// the same stream, for about the size that they have just given back; then nothing is cut, joined
+/// or looked for (the quick lists of Weinstock, 1976). A small block may be a little larger than
+/// what is asked. Of large ones only the last rests, for just its own size: a few more would keep
+/// what is free from joining. What rests is joined when nothing else will do: see `drain`.
 ///
 /// Failure   never
 /// Threads   one at a time
