@@ -18,8 +18,8 @@ namespace tests {
 template <class Heap>
 struct heap_under_lock {
     heap_under_lock(vram::event_policy events, bool apart,
-                    std::size_t highest = vram::warm_blocks::highest)
-        : heap{events, false, apart, highest} {}
+                    std::size_t large_limit = vram::warm_blocks::large_limit)
+        : heap{events, false, apart, large_limit} {}
 
     void* take(vram::sim_stream_view s, std::size_t bytes) {
         auto held = lock.hold();

@@ -180,6 +180,52 @@ TEST_CASE(
     mr.deallocate(s, out, 2_MiB);
 }
 
+TEST_CASE("pool: a block that rested, and comes back when nobody uses it, waits for nobody") {
+    for (std::size_t const bytes : {64_KiB, 2_MiB}) {
+        CAPTURE(bytes);
+        sim_node                           node;
+        sim_stream                         s, other;
+        pool<stream_ordered<sim_resource>> mr;
+        void* const                        out = mr.allocate(s, bytes);
+        void* const                        p   = mr.allocate(s, bytes);
+        use(s, p, bytes);
+        mr.deallocate(s, p, bytes);
+        CHECK(mr.allocate(s, bytes) == p);
+        s.synchronize();
+        std::size_t const beside = mr.usage().pending; // of the chunk, which came in its order
+        mr.deallocate_sync(p, bytes);
+        CHECK(mr.usage().pending == beside);
+        use(s, out, bytes);
+        CHECK(mr.allocate(other, bytes) == p);
+        CHECK(mr.usage().waits == 0);
+        CHECK(mr.usage().events == 0);
+        mr.deallocate(other, p, bytes);
+        mr.deallocate(s, out, bytes);
+    }
+}
+
+TEST_CASE("pool: large blocks that all came back are put together, whatever small ones stay out") {
+    sim_node                                         node;
+    sim_stream                                       s[3];
+    pool<stream_ordered<sim_resource>, fixed_growth> mr{{}, {}, fixed_growth{1_GiB}};
+    void* const                                      small = mr.allocate(s[0], 256);
+    std::vector<void*>                               first;
+    for (int round = 0; round < 3; ++round) {
+        std::vector<void*> out;
+        for (std::size_t i = 0; i < 100; ++i) {
+            out.push_back(mr.allocate(s[i % 3], 2_MiB + i % 7 * 1_MiB));
+        }
+        if (round == 0) { first = out; }
+        CHECK(out == first);
+        for (std::size_t i = 99; i > 0; --i) { // the first one last
+            mr.deallocate(s[i % 3], out[i], 2_MiB + i % 7 * 1_MiB);
+        }
+        mr.deallocate(s[0], out[0], 2_MiB);
+    }
+    CHECK(mr.usage().waits == 0);
+    mr.deallocate(s[0], small, 256);
+}
+
 TEST_CASE("pool: the part of a block that nobody used waits for nobody") {
     sim_node    node;
     sim_stream  a, b;

@@ -106,7 +106,7 @@ public:
                                  std::size_t alignment = default_alignment) {
         return get_on<true>(s, bytes, alignment);
     }
-    /// The same where memory that is held is found at once; else null, and nothing was done.
+    /// The same where memory that is held is found at once; else null.
     [[nodiscard]] void* try_quick(stream s, std::size_t bytes,
                                   std::size_t alignment = default_alignment) {
         auto const   held = this->lock_.hold();

@@ -43,7 +43,7 @@ protected:
         : base{std::move(upstream), options.max_size},
           options_{options},
           growth_{std::move(growth)},
-          heap_{options.events, options.graphs, options.initial_size == 0, highest_of(options)} {}
+          heap_{options.events, options.graphs, options.initial_size == 0, large_limit(options)} {}
     pool_base(pool_base&&) = default;
     pool_base& operator=(pool_base&& other) noexcept
         requires std::assignable_from<Upstream&, Upstream>
@@ -188,8 +188,8 @@ protected:
 private:
     /// Where pages move, a large block that is had again elsewhere than the time before costs more
     /// than it spares.
-    [[nodiscard]] static constexpr std::size_t highest_of(pool_options const& o) noexcept {
-        return o.remap ? warm_blocks::largest : warm_blocks::highest;
+    [[nodiscard]] static constexpr std::size_t large_limit(pool_options const& o) noexcept {
+        return o.remap ? 0 : warm_blocks::large_limit;
     }
 
     std::size_t most_ = 0; ///< bytes held at once, ever

@@ -93,7 +93,7 @@ public:
     /// nothing to do is asked first. False: the stream is being captured, and none can. Where the
     /// stream has died, that is told, its device waited for, and the clock ends.
     [[nodiscard]] bool cover(std::uint64_t epoch) {
-        if (epoch < epoch_ || done(epoch) || found_idle()) { return true; }
+        if (epoch < epoch_ || done(epoch) || end_if_idle()) { return true; }
         if (!still_named()) {
             bool const died = alive_ && !is_alias<Platform>(stream_);
             if (alive_ && !died && Platform::capturing(stream_)) { // a wait would end that
@@ -131,7 +131,7 @@ public:
     /// died. There is no event where a stream that seems to have nothing to do says so itself.
     void cover_quickly() noexcept {
         try {
-            if (!marked_ || !alive_ || found_idle()) { return; }
+            if (!marked_ || !alive_ || end_if_idle()) { return; }
             if (!still_named() || Platform::capturing(stream_)) { return; }
             (void)record();
         } catch (...) { report_error({.kind = mishap::platform_error}); }
@@ -229,7 +229,7 @@ private:
 
     /// Ends the epoch where the stream has nothing to do. It is asked itself if it had nothing to
     /// do the last time, or its events are over by now; that takes a fifth of what an event takes.
-    bool found_idle() noexcept {
+    bool end_if_idle() noexcept {
         if constexpr (asks_streams<Platform>) {
             try {
                 if (!alive_) { return false; }
@@ -237,7 +237,7 @@ private:
                 idle_ = idle_ && Platform::idle(stream_, id_);
                 if (idle_) { end_epoch(); }
                 return idle_;
-            } catch (...) { idle_ = false; } // what is wrong shows when there must be an event
+            } catch (...) { idle_ = false; } // an event covers it then, or that is told
         }
         return false;
     }

@@ -38,12 +38,13 @@ public:
     using chunk       = block_heap::chunk;
     using move_of_end = block_heap::move_of_end;
 
-    /// `apart`: small blocks have chunks of their own. `highest`: no larger block rests.
+    /// `apart`: small blocks have chunks of their own. `large_limit`: bytes of the large block that
+    /// rests, at most; 0: none does.
     stream_heap(event_policy events, bool graphs, bool apart = true,
-                std::size_t highest = warm_blocks::highest) noexcept
+                std::size_t large_limit = warm_blocks::large_limit) noexcept
         : heaps_{apart},
           clocks_{events == event_policy::lazy},
-          highest_{highest},
+          large_limit_{large_limit},
           events_{events},
           graphs_{graphs},
           plain_{events == event_policy::lazy && !graphs} {}
@@ -58,7 +59,7 @@ public:
         allocations_ = std::exchange(other.allocations_, 0);
         peak_live_   = std::exchange(other.peak_live_, 0);
         most_live_   = std::exchange(other.most_live_, 0);
-        highest_     = other.highest_;
+        large_limit_ = other.large_limit_;
         holes_       = std::exchange(other.holes_, 0);
         events_      = other.events_;
         graphs_      = other.graphs_;
@@ -77,7 +78,7 @@ public:
         if (bytes <= warm_blocks::largest) [[likely]] {
             b = warm_.take(slot, bytes, alignment);
         } else {
-            b = take_large(slot, bytes, alignment);
+            b = reuse_large(slot, bytes, alignment);
         }
         if (b != nullptr) [[likely]] {
             b->now = block::state::live;
@@ -100,7 +101,7 @@ public:
         retract(*b);
         block_tags::hold(b, {0, 0, c->mark(), c->slot()});
         // As large as was asked, rounded: known without a look at the block, for what comes next.
-        // It may be larger, which nothing here depends on: a wrong guess would cost more.
+        // It may be larger; a branch on that was guessed wrong a third of the time.
         std::size_t const exact = align_down(bytes + bins::granule - 1, bins::granule);
         if (exact > warm_blocks::largest) [[unlikely]] {
             rest_large(b, exact);
@@ -148,6 +149,8 @@ public:
         if (!handed_out_as(b, bytes, alignment)) { return false; }
         freed const how = on != nullptr ? freed_on(*on, b) : freed::idle;
         if (how == freed::lost) { return true; } // it stays out
+        // Who has a block again that rested has it with what was noted of it then.
+        if (how == freed::idle && b->slot != block::several) { b->slot = block::nobody; }
         retract(*b);
         if (how == freed::noted && plain_) {
             rest(b);
@@ -508,30 +511,37 @@ protected:
         if (b->bytes <= warm_blocks::largest) { return warm_.put(b, b->bytes, b->slot); }
         rest_large(b, b->bytes);
     }
-    /// The same for a large block. It does not rest beside the end of a chunk that grows there:
-    /// what is used should end as low as it can. Where nothing is out none rests, so that a program
-    /// which does the same again finds the same places.
+    /// The same for a large block of `bytes`, which spares a look at it. It does not come to rest
+    /// where a chunk ends that grows there: what is used should end as low as it can. Nor where it
+    /// is the last one out, so that a program which does the same again finds the same places.
     [[gnu::always_inline]] void rest_large(block* b, std::size_t bytes) noexcept {
-        if (live_ == 0) [[unlikely]] {
+        if (live_ == 0 || heaps_.of(*b).live_blocks() <= (warm_.has_large() ? 2U : 1U)) {
             join_large();
-        } else if (bytes <= highest_ && (!InPlace || b->after->after != nullptr)) {
+        } else if (bytes <= large_limit_ && !(InPlace && is_before_tail(*b))) {
             b = warm_.put_large(b);
             if (b == nullptr) { return; }
         }
         join(b);
     }
+    /// Where chunks grow each ends with a free block, of no bytes if need be: whether that is next.
+    [[nodiscard]] static bool is_before_tail(block const& b) noexcept {
+        return b.after->after == nullptr;
+    }
     /// The large block that rests, where it is just what is asked. Else it is joined: what is asked
     /// may be free there then.
-    [[gnu::always_inline]] block* take_large(std::size_t slot, std::size_t bytes,
-                                             std::size_t alignment) noexcept {
+    [[gnu::always_inline]] block* reuse_large(std::size_t slot, std::size_t bytes,
+                                              std::size_t alignment) noexcept {
         block* const b = warm_.take_large();
         if (b == nullptr) { return nullptr; }
         if (b->bytes == bytes && warm_blocks::usable(*b, slot, alignment)) { return b; }
         join(b);
         return nullptr;
     }
-    void join_large() noexcept {
-        if (block* const b = warm_.take_large()) { join(b); }
+    /// Whether there was one.
+    bool join_large() noexcept {
+        block* const b = warm_.take_large();
+        if (b != nullptr) { join(b); }
+        return b != nullptr;
     }
     /// Gives a block to the heap, which is not out any more.
     [[gnu::noinline]] block* join(block* b) noexcept { return heaps_.of(*b).give(b, settled()); }
@@ -542,7 +552,8 @@ protected:
     }
     /// Gives what rests to the heap. Whether there was anything.
     bool cool() noexcept {
-        return warm_.drain(bins::granule, [&](block* b) { join(b); });
+        bool const large = join_large();
+        return warm_.drain(bins::granule, [&](block* b) { join(b); }) || large;
     }
     /// The same for a request. For a small one the small blocks go on resting where others do: they
     /// are many, hold little, and would only be cut again. Not where chunks grow at their ends,
@@ -593,7 +604,7 @@ protected:
     std::size_t          live_      = 0;
     std::size_t          peak_live_ = 0;
     std::size_t          most_live_ = 0; ///< before the peak started again
-    std::size_t          highest_;       ///< bytes of a block that rests
+    std::size_t          large_limit_;   ///< of the large block that rests
     unsigned             holes_ = 0;     ///< small blocks in such since there was no more
     event_policy         events_;
     bool                 graphs_;

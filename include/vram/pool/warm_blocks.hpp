@@ -26,10 +26,10 @@ namespace vram {
 /// Cost      `take` and `put` a few instructions, at any number of blocks; `drain` that number
 class warm_blocks {
 public:
-    static constexpr std::size_t largest = 1_MiB;   ///< the small ones are no larger
-    static constexpr std::size_t highest = 64_MiB;  ///< larger ones are joined at once
-    static constexpr std::size_t bulky   = 128_KiB; ///< a few of these hold most of the bytes
-    static constexpr std::size_t slack   = 28_KiB;  ///< no block is more too large
+    static constexpr std::size_t largest     = 1_MiB;   ///< bytes of a small one, at most
+    static constexpr std::size_t large_limit = 64_MiB;  ///< and of the large one
+    static constexpr std::size_t bulky       = 128_KiB; ///< a few of these hold most of the bytes
+    static constexpr std::size_t slack = 28_KiB; ///< no block of a later list is more too large
 
     warm_blocks() = default;
     warm_blocks(warm_blocks&& other) noexcept { *this = static_cast<warm_blocks&&>(other); }
@@ -43,8 +43,8 @@ public:
         return *this;
     }
 
-    /// A block of this size, at most `largest`, or up to an eighth more, that the stream in `slot`
-    /// has given back, or null.
+    /// A block of this size, at most `largest`, or up to an eighth and what the sizes of one list
+    /// differ by more, that the stream in `slot` has given back, or null.
     [[nodiscard, gnu::always_inline]] block* take(std::size_t slot, std::size_t bytes,
                                                   std::size_t alignment) noexcept {
         way&              mine = ways_[slot % ways];
@@ -59,26 +59,26 @@ public:
         b->now = block::state::resting;
         ways_[slot % ways].push(bins::of(bytes), b);
     }
-    /// Keeps a block of more than `largest` bytes, and at most `highest`. Returns the one that was
-    /// kept before, or null.
+    /// Keeps a block of more than `largest` bytes, and at most `large_limit`. Returns the one that
+    /// was kept before, or null.
     [[nodiscard]] block* put_large(block* b) noexcept {
         b->now = block::state::resting;
         return std::exchange(large_, b);
     }
     /// That block, or null; it is kept no more.
     [[nodiscard]] block* take_large() noexcept { return std::exchange(large_, nullptr); }
+    [[nodiscard]] bool   has_large() const noexcept { return large_ != nullptr; }
     /// Whether the stream in `slot` may have a block that rested.
     [[nodiscard]] static bool usable(block const& b, std::size_t slot,
                                      std::size_t alignment) noexcept {
         bool const aligned = alignment <= bins::granule || (b.address & (alignment - 1)) == 0;
         return b.slot == slot && b.epoch != tag::captured && aligned;
     }
-    /// Calls `give(block)` with each that is in a list for at least `least` bytes, and with a large
-    /// one, and keeps none of them. Whether there were any.
+    /// Calls `give(block)` with each small one that is in a list for at least `least` bytes, and
+    /// keeps none of them. Whether there were any.
     template <class Give>
     bool drain(std::size_t least, Give const& give) noexcept {
-        bool any = large_ != nullptr;
-        if (any) { give(take_large()); }
+        bool any = false;
         for (way& each : ways_) {
             for (std::size_t i = each.next(bins::of(least)); i != lists; i = each.next(i)) {
                 give(each.pop(i));
@@ -91,7 +91,8 @@ public:
 private:
     static constexpr std::size_t lists = bins::of(largest) + 1; ///< also: "no list"
     static constexpr std::size_t ways  = 4;                     ///< for streams that take turns
-    static_assert(largest / 2 / bins::per_level <= slack, "blocks of one list are not too large");
+    static_assert(slack + largest / 2 / bins::per_level + bins::granule <= 1 << 16,
+                  "what a block has more than was asked, at most, has room in it");
 
     /// Lists by size, and which of them may hold something. Linked by `previous` alone: `next` is
     /// that of `block_table`, where the blocks stay.
