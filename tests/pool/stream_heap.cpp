@@ -349,6 +349,18 @@ TEST_CASE("stream_heap: the large block that came back last is had again as it i
     f.give(s, out, 2_MiB);
 }
 
+TEST_CASE(
+    "stream_heap: a large block that is the last one out does not rest though a small one does") {
+    large_fixture<> f;
+    sim_stream      s;
+    void* const     small = f.take(s, 4096);
+    void* const     large = f.take(s, 8_MiB);
+    f.give(s, small, 4096);
+    CHECK(f.largest() == f.all - 8_MiB - 4096);
+    f.give(s, large, 8_MiB);
+    CHECK(f.largest() == f.all - 4096);
+}
+
 TEST_CASE("stream_heap: a very large block does not rest, and where chunks grow none at the end") {
     sim_stream s;
     auto const rests = [&](auto& f, void* p, std::size_t bytes) {

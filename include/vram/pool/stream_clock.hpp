@@ -228,7 +228,7 @@ private:
     }
 
     /// Ends the epoch where the stream has nothing to do. It is asked itself if it had nothing to
-    /// do the last time, or its events are over by now; that takes a fifth of what an event takes.
+    /// do the last time, or its events are over by now; that takes less than an event and a query.
     bool end_if_idle() noexcept {
         if constexpr (asks_streams<Platform>) {
             try {

@@ -104,7 +104,7 @@ public:
         // It may be larger; a branch on that was guessed wrong a third of the time.
         std::size_t const exact = align_down(bytes + bins::granule - 1, bins::granule);
         if (exact > warm_blocks::largest) [[unlikely]] {
-            rest_large(b, exact);
+            rest_large(b);
         } else {
             warm_.put(b, exact, c->slot());
         }
@@ -509,15 +509,15 @@ protected:
     /// joined.
     void rest(block* b) noexcept {
         if (b->bytes <= warm_blocks::largest) { return warm_.put(b, b->bytes, b->slot); }
-        rest_large(b, b->bytes);
+        rest_large(b);
     }
-    /// The same for a large block of `bytes`, which spares a look at it. It does not come to rest
-    /// where a chunk ends that grows there: what is used should end as low as it can. Nor where it
-    /// is the last one out, so that a program which does the same again finds the same places.
-    [[gnu::always_inline]] void rest_large(block* b, std::size_t bytes) noexcept {
+    /// The same for a large block. It does not come to rest where a chunk ends that grows there:
+    /// what is used should end as low as it can. Nor where it is the last one out, so that a
+    /// program which does the same again finds the same places.
+    [[gnu::always_inline]] void rest_large(block* b) noexcept {
         if (live_ == 0 || heaps_.of(*b).live_blocks() <= (warm_.has_large() ? 2U : 1U)) {
             join_large();
-        } else if (bytes <= large_limit_ && !(InPlace && is_before_tail(*b))) {
+        } else if (b->bytes <= large_limit_ && !(InPlace && is_before_tail(*b))) {
             b = warm_.put_large(b);
             if (b == nullptr) { return; }
         }
