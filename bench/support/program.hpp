@@ -40,7 +40,7 @@ void take_turns(results& into, std::vector<subject> subjects, Case const& c, uns
     quiet_core& core = quiet_core::here();
     for (unsigned i = 0; i < turns; ++i) {
         std::erase_if(subjects, [&](subject const& s) {
-            on_one_core(c) ? core.go() : core.leave();
+            on_one_core(c) ? (void)core.go() : core.leave();
             try {
                 if (i == 0 || !s.can.slow) { into.add(c.name, s.name, turn(s)); }
                 return false;

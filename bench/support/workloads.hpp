@@ -31,6 +31,12 @@
 
 namespace bench {
 
+/// `ns_per_operation` on a quiet core.
+template <class Batch>
+double quiet_ns_per_operation(nanoseconds turn, std::size_t operations, Batch const& each) {
+    return quiet_core::here().quietly([&] { return ns_per_operation(turn, operations, each); });
+}
+
 /// So many operations between two looks at the clock.
 inline constexpr std::size_t batch = 512;
 
@@ -141,7 +147,7 @@ figures hot(pool_case const& c, nanoseconds turn) {
         }
     };
     (void)ns_per_operation(turn / 8, batch, pairs);
-    return {{"ns_per_op", ns_per_operation(turn, batch, pairs), "ns"}};
+    return {{"ns_per_op", quiet_ns_per_operation(turn, batch, pairs), "ns"}};
 }
 
 /// Replacing one of many blocks.
@@ -152,7 +158,7 @@ figures churn(pool_case const& c, nanoseconds turn) {
     blocks.fill();
     auto const replace = [&] { blocks.run(); };
     (void)ns_per_operation(turn, batch, replace);
-    return {{"ns_per_op", ns_per_operation(turn, batch, replace), "ns"}};
+    return {{"ns_per_op", quiet_ns_per_operation(turn, batch, replace), "ns"}};
 }
 
 /// Blocks on their way from one thread to another: one puts them in, one takes them out.
@@ -299,20 +305,31 @@ figures churn_in_threads(pool_case const& c, nanoseconds turn) {
     });
 }
 
+/// Plays a tape of `count` operations that was played before, again and again, for so many
+/// nanoseconds on a quiet core; nanoseconds per operation.
+template <class Memory>
+double ns_of_plays(player<Memory>& tape, double count, double long_enough) {
+    return quiet_core::here().quietly([&] {
+        double sum   = 0;
+        double plays = 0;
+        do {
+            tape.give_back();
+            sum += tape.play();
+            ++plays;
+        } while (sum * count < long_enough);
+        return sum / plays;
+    });
+}
+
 /// A tape, until the turn is over.
 template <class Memory>
 figures play(pool_case const& c, nanoseconds turn) {
-    Memory     memory{{.streams = c.script.streams}};
-    player     tape{c.script, memory};
-    double     spent = 0;
-    double     runs  = -1; // the first one finds nothing there, and is not counted
-    auto const count = static_cast<double>(c.script.operations.size());
-    do {
-        double const ns = tape.play() * count;
-        tape.give_back();
-        if (++runs > 0) { spent += ns; }
-    } while (spent < static_cast<double>(turn.count()));
-    return {{"ns_per_op", spent / runs / count, "ns"}, {"us_per_run", spent / runs / 1000, "us"}};
+    Memory memory{{.streams = c.script.streams}};
+    player tape{c.script, memory};
+    tape.play(); // finds nothing there, and is not counted
+    auto const   count = static_cast<double>(c.script.operations.size());
+    double const ns    = ns_of_plays(tape, count, static_cast<double>(turn.count()));
+    return {{"ns_per_op", ns, "ns"}, {"us_per_run", ns * count / 1000, "us"}};
 }
 
 /// Replacing blocks on several streams in turn, while the streams get nothing done if they can be
@@ -402,15 +419,10 @@ figures replay(tape const& t) {
             out.push_back({"upstream_calls", static_cast<double>(now.upstream), "count"});
         }
     }
-    quiet_core::here().go(); // it may be another one by now: the first replay takes long
     auto const operations = static_cast<double>(t.operations.size());
-    double     warm       = second;
-    double     plays      = 1;
-    for (; warm * operations < long_enough; ++plays) {
-        tape.give_back();
-        warm += tape.play();
-    }
-    out.push_back({"ns_per_op", warm / plays, "ns"});
+    bool const is_long    = second * operations >= long_enough;
+    double const warm     = is_long ? second : ns_of_plays(tape, operations, long_enough);
+    out.push_back({"ns_per_op", warm, "ns"});
     if constexpr (measured<Memory> && requires { memory.trim(); }) {
         auto const left = [&] { return static_cast<double>(memory.usage().reserved); };
         memory.trim();
