@@ -156,6 +156,30 @@ TEST_CASE("cuda_stream_ids: a stream that was not noted is known to have ended")
     cuda_stream_ids::forget(raw);
 }
 
+TEST_CASE("cuda_stream_ids: who has asked before sees the end of a stream, whoever ends it") {
+    machine const here;
+    cudaStream_t  some[40]; // so many that a thread keeps several of them in one place
+    for (cudaStream_t& each : some) { cuda_check(cudaStreamCreate(&each)); }
+    cuda_stream_ids::end(some[0], 1); // else nobody would have to be asked about
+    for (std::uint64_t last = 1; last != 40; ++last) {
+        for (int twice = 0; twice != 2; ++twice) {
+            for (std::uint64_t i = 0; i != 40; ++i) {
+                CHECK(cuda_stream_ids::ended(some[i]) == (i < last));
+            }
+        }
+        std::thread{[&] { cuda_stream_ids::end(some[last], last + 1); }}.join();
+    }
+    cuda_stream_ids::note(some[7], 100); // that handle is another's
+    CHECK_FALSE(cuda_stream_ids::ended(some[7]));
+    cuda_stream_ids::end(some[7], 100);
+    CHECK(cuda_stream_ids::ended(some[7]));
+    for (cudaStream_t const each : some) {
+        cuda_stream_ids::forget(each);
+        CHECK_FALSE(cuda_stream_ids::ended(each));
+        cuda_check(cudaStreamDestroy(each));
+    }
+}
+
 TEST_CASE("cuda_stream_ids: whatever threads note, end and forget, ends are seen") {
     machine const here;
     cudaStream_t  raw = nullptr;

@@ -32,8 +32,8 @@ namespace vram {
 ///
 /// Threads   any
 /// Cost      `note` two comparisons when nothing is new, else a lock and one call of CUDA; `ended`
-///           one load, and a lock where some stream of vram's has ended and its handle has not come
-///           back
+///           one load, and where some stream of vram's has ended whose handle has not come back
+///           another and two comparisons; a lock when a thread asks for the first time since then
 class cuda_stream_ids {
 public:
     struct identity {
@@ -67,7 +67,7 @@ public:
             if (its.ended && its.who.id == id) { return; } // whoever asked was too late
             book.revive(its);
             its.who = {id, cuda_device{device}};
-            seen    = {stream, id};
+            seen    = {stream, id, book.ends.load(std::memory_order_relaxed)};
         } catch (...) { forget_others(stream, id); } // it will be asked again
     }
 
@@ -87,6 +87,7 @@ public:
             auto&                  book = all();
             std::scoped_lock const held{book.mutex};
             life&                  its = book.known[stream];
+            book.ends.fetch_add(1, std::memory_order_relaxed);
             if (!its.ended) { book.ended.fetch_add(1, std::memory_order_relaxed); }
             its.who.id = id;
             its.ended  = true;
@@ -96,9 +97,16 @@ public:
     [[nodiscard]] static bool ended(cudaStream_t stream) noexcept {
         auto& book = all();
         if (book.ended.load(std::memory_order_relaxed) == 0 || !is_proper(stream)) { return false; }
+        // Threads that keep asking about streams that are there do not wait for each other.
+        std::uint64_t const so_far = book.ends.load(std::memory_order_relaxed);
+        auto&               seen   = recent(stream);
+        if (seen.stream == stream && seen.there_after == so_far) { return false; }
         std::scoped_lock const held{book.mutex};
         auto const             found = book.known.find(stream);
-        return found != book.known.end() && found->second.ended;
+        if (found != book.known.end() && found->second.ended) { return true; }
+        if (seen.stream != stream) { seen = {stream}; }
+        seen.there_after = so_far;
+        return false;
     }
     /// As if no stream of that handle had ever been met.
     static void forget(cudaStream_t stream) noexcept { forget_others(stream, 0); }
@@ -119,6 +127,7 @@ private:
         std::mutex                             mutex;
         std::unordered_map<cudaStream_t, life> known;
         std::atomic<std::size_t>               ended{0}; ///< how many of those have
+        std::atomic<std::uint64_t>             ends{0};  ///< how many streams ever have
     };
     /// Forgets what is known of the handle, unless it is the stream of that id.
     static void forget_others(cudaStream_t stream, std::uint64_t id) noexcept {
@@ -130,11 +139,12 @@ private:
         book.known.erase(found);
     }
     struct entry {
-        cudaStream_t  stream = nullptr;
-        std::uint64_t id     = 0;
+        cudaStream_t  stream      = nullptr;
+        std::uint64_t id          = 0; ///< as it was noted; 0: it was not
+        std::uint64_t there_after = 0; ///< it had not ended when so many had; 0: nobody asked
     };
 
-    /// Where this thread keeps that it has noted a stream.
+    /// Where this thread keeps what it knows of a stream.
     static entry& recent(cudaStream_t stream) noexcept {
         static constexpr std::size_t places = 16;
         thread_local entry           table[places];
