@@ -419,9 +419,9 @@ figures replay(tape const& t) {
             out.push_back({"upstream_calls", static_cast<double>(now.upstream), "count"});
         }
     }
-    auto const operations = static_cast<double>(t.operations.size());
-    bool const is_long    = second * operations >= long_enough;
-    double const warm     = is_long ? second : ns_of_plays(tape, operations, long_enough);
+    auto const   operations = static_cast<double>(t.operations.size());
+    bool const   is_long    = second * operations >= long_enough;
+    double const warm       = is_long ? second : ns_of_plays(tape, operations, long_enough);
     out.push_back({"ns_per_op", warm, "ns"});
     if constexpr (measured<Memory> && requires { memory.trim(); }) {
         auto const left = [&] { return static_cast<double>(memory.usage().reserved); };
