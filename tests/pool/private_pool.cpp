@@ -28,7 +28,7 @@ template class vram::private_pool<pool<sim_resource>>;
 namespace {
 
 using own_pool    = private_pool<pool<sim_resource, exact_growth>>;
-using left_blocks = returned_blocks<sim_platform>;
+using own_notes = returned_blocks<sim_platform>;
 
 void leave(own_pool& mr, sim_stream_view s, void* p, std::size_t bytes) {
     mr.leave(&s, p, bytes, default_alignment);
@@ -56,7 +56,7 @@ TEST_CASE("private_pool: what is left may wait unless it is much") {
     sim_node           node;
     sim_stream const   s;
     own_pool           mr{sim_resource{}};
-    std::vector<void*> out(left_blocks::many);
+    std::vector<void*> out(own_notes::many);
     for (void*& p : out) { p = mr.allocate(s, 1_KiB); }
     CHECK_FALSE(mr.may_collect_later()); // there is nothing
     for (void* const p : out) {
