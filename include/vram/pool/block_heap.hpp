@@ -105,7 +105,7 @@ public:
     }
 
     /// The block handed out at `p`, or null.
-    [[nodiscard]] block* live(void const* p) const noexcept {
+    [[nodiscard, gnu::always_inline]] block* live(void const* p) const noexcept {
         return live_.find(reinterpret_cast<std::uintptr_t>(p));
     }
 

@@ -53,13 +53,13 @@ public:
     ~clocks() { drop(); }
 
     /// The clock of a stream.
-    [[nodiscard]] clock& of(stream s) {
+    [[nodiscard, gnu::always_inline]] clock& of(stream s) {
         std::uint64_t const key = key_of(s);
         return recent_key_ == key ? *recent_ : find(s, key);
     }
 
     /// The clock of a stream that was asked for lately, or null.
-    [[nodiscard]] clock* known(stream s) {
+    [[nodiscard, gnu::always_inline]] clock* known(stream s) {
         std::uint64_t const key = key_of(s);
         if (recent_key_ != key) [[unlikely]] { return known_before(key); }
         if (recent_ == nullptr) { __builtin_unreachable(); } // spares who asks for null a look
@@ -355,7 +355,7 @@ private:
         other.count_wait();
     }
 
-    [[nodiscard]] std::uint64_t key_of(stream s) const {
+    [[nodiscard, gnu::always_inline]] std::uint64_t key_of(stream s) const {
         return by_name_ ? stream_key<Platform>::named(s) : stream_key<Platform>::lasting(s);
     }
     [[gnu::noinline]] clock& find(stream s, std::uint64_t key) {

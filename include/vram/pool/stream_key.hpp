@@ -23,7 +23,7 @@ struct stream_key {
     [[nodiscard]] static std::uint64_t lasting(stream s) { return 2 * Platform::id(s) + 1; }
     /// The stream's name, which a new stream may have when the old one was destroyed; where it has
     /// none, as `lasting`.
-    [[nodiscard]] static std::uint64_t named(stream s) {
+    [[nodiscard, gnu::always_inline]] static std::uint64_t named(stream s) {
         if constexpr (requires { Platform::name(s); }) {
             if (std::uint64_t const name = Platform::name(s)) { return name; }
         }
