@@ -90,7 +90,7 @@ public:
 private:
     static constexpr double enough     = 1.04;
     static constexpr double unknown    = 1e18;
-    static constexpr int    most_tries = 4;
+    static constexpr int    most_tries = 3;
 
     void look_at_all() {
         for (int const core : cores_) {

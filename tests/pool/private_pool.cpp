@@ -27,7 +27,7 @@ template class vram::private_pool<pool<sim_resource>>;
 
 namespace {
 
-using own_pool    = private_pool<pool<sim_resource, exact_growth>>;
+using own_pool  = private_pool<pool<sim_resource, exact_growth>>;
 using own_notes = returned_blocks<sim_platform>;
 
 void leave(own_pool& mr, sim_stream_view s, void* p, std::size_t bytes) {
