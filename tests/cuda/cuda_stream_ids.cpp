@@ -159,7 +159,10 @@ TEST_CASE("cuda_stream_ids: a stream that was not noted is known to have ended")
 TEST_CASE("cuda_stream_ids: who has asked before sees the end of a stream, whoever ends it") {
     machine const here;
     cudaStream_t  some[40]; // so many that a thread keeps several of them in one place
-    for (cudaStream_t& each : some) { cuda_check(cudaStreamCreate(&each)); }
+    for (cudaStream_t& each : some) {
+        cuda_check(cudaStreamCreate(&each));
+        cuda_stream_ids::forget(each); // some stream of an earlier test may have had that handle
+    }
     cuda_stream_ids::end(some[0], 1); // else nobody would have to be asked about
     for (std::uint64_t last = 1; last != 40; ++last) {
         for (int twice = 0; twice != 2; ++twice) {

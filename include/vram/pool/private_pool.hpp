@@ -14,11 +14,11 @@
 namespace vram {
 
 /// A `pool` to which others give blocks back without its lock: they leave them, and who has the
-/// pool takes them in together, when there are many or it needs their memory. What lies there counts as handed out, so whoever asks
-/// the pool anything has it `collect` before. They are given back at once where it matters when:
-/// with events of their own, where captures are looked for, and on a default stream, whose name
-/// means another stream for the thread that takes them in; also where the stream cannot say who it
-/// is.
+/// pool takes them in together, when there are many or it needs their memory. What lies there
+/// counts as handed out, so whoever asks the pool anything has it `collect` before. They are given
+/// back at once where it matters when: with events of their own, where captures are looked for, and
+/// on a default stream, whose name means another stream for the thread that takes them in; also
+/// where the stream cannot say who it is.
 ///
 /// Failure   a foreign pointer, a double free and a wrong size are reported when they are taken in
 /// Threads   `leave` and `collect` any, at once; the rest as the pool
