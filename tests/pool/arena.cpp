@@ -13,9 +13,7 @@
 #include <vram/probe/memory_delta.hpp>
 #include <vram/sim/sim.hpp>
 
-#include "../doubles/bombing.hpp"
 #include "../doubles/minimal_resource.hpp"
-#include "../doubles/mishaps.hpp"
 #include "../doubles/shy_platform.hpp"
 #include "../doubles/streams_at_work.hpp"
 #include "../laws/captures_go_on.hpp"
@@ -30,10 +28,7 @@
 #include <deque>
 #include <exception>
 #include <functional>
-#include <new>
-#include <set>
 #include <utility>
-#include <vector>
 
 // Mutants that these tests kill, one line broken at a time: a free that goes to the caller's pool
 // alone (arena::put), one seat for all streams (arena::place_of), no trim of the others and no
@@ -738,69 +733,6 @@ TEST_CASE("arena: what others left for a pool is taken in before it grows, or as
         void* const p = mr.try_allocate(s, 8_MiB);
         CHECK(p != nullptr);
         mr.deallocate(s, p, 8_MiB);
-    }
-    CHECK(mr.usage().live == 0);
-    CHECK(node.reports().empty());
-}
-
-TEST_CASE("arena: few blocks that others left wait while there is other memory, many do not") {
-    static constexpr std::size_t many      = returned_blocks<sim_platform>::many;
-    static constexpr std::size_t alignment = 4_KiB; // which takes a search
-    sim_node                     node{{.capacity = 1_GiB, .on_report = sim_on_report::collect}};
-    sim_stream                   s;
-    auto                         mr = lean(sim_resource{}, {.count = 4});
-    mr.deallocate(s, mr.allocate(s, 512_MiB), 512_MiB); // that much lies in one piece
-    std::vector<void*> out(2 * many);
-    for (void*& p : out) { p = mr.allocate(s, 2_MiB); }
-    std::set<void*> left; // every other one, so that none can be joined
-    auto const      leave = [&](std::size_t count) {
-        elsewhere([&] {
-            while (count-- != 0) {
-                void* const p = out[2 * left.size()];
-                left.insert(p);
-                mr.deallocate(s, p, 2_MiB);
-            }
-        });
-    };
-    leave(many - 1);
-    auto const drop = [&](void* p) { mr.deallocate(s, p, 2_MiB, alignment); };
-    SUBCASE("for a stream") {
-        void* const p = mr.allocate(s, 2_MiB, alignment);
-        CHECK(left.count(p) == 0);
-        leave(1);
-        void* const q = mr.allocate(s, 2_MiB, alignment);
-        CHECK(left.count(q) == 1); // it fits best
-        drop(p);
-        drop(q);
-    }
-    SUBCASE("at once") {
-        void* const p = mr.allocate_sync(2_MiB, alignment);
-        CHECK(left.count(p) == 1);
-        mr.deallocate_sync(p, 2_MiB, alignment);
-    }
-    SUBCASE("where nothing else is large enough") {
-        void* const p = mr.allocate(s, 512_MiB - out.size() * 2_MiB, alignment);
-        void* const q = mr.allocate(s, 2_MiB, alignment);
-        CHECK(left.count(q) == 1);
-        drop(q);
-        mr.deallocate(s, p, 512_MiB - out.size() * 2_MiB, alignment);
-    }
-    SUBCASE("where host memory is short") {
-        doubles::mishaps const told; // of a stream that cannot say who it is, and is waited for
-        for (unsigned n = 1;; ++n) {
-            doubles::bombing armed{n};
-            void*            p = nullptr;
-            try {
-                p = mr.allocate(s, 2_MiB, alignment);
-            } catch (std::bad_alloc const&) {}
-            bool const hit = armed.defuse();
-            if (p != nullptr) { drop(p); }
-            if (!hit) { break; }
-        }
-        CHECK(told.count() == told.count(mishap::platform_error));
-    }
-    for (std::size_t i = 0; i != out.size(); ++i) {
-        if (left.count(out[i]) == 0) { mr.deallocate(s, out[i], 2_MiB); }
     }
     CHECK(mr.usage().live == 0);
     CHECK(node.reports().empty());

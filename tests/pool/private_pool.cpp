@@ -27,8 +27,7 @@ template class vram::private_pool<pool<sim_resource>>;
 
 namespace {
 
-using own_pool  = private_pool<pool<sim_resource, exact_growth>>;
-using own_notes = returned_blocks<sim_platform>;
+using own_pool = private_pool<pool<sim_resource, exact_growth>>;
 
 void leave(own_pool& mr, sim_stream_view s, void* p, std::size_t bytes) {
     mr.leave(&s, p, bytes, default_alignment);
@@ -50,22 +49,6 @@ TEST_CASE("private_pool: a block that is left is out until it is taken in, with 
     CHECK(mr.usage().reserved == 2_MiB);
     CHECK(mr.allocate(s, 1_MiB) == p);
     mr.deallocate(s, p, 1_MiB);
-}
-
-TEST_CASE("private_pool: what is left may wait unless it is much") {
-    sim_node           node;
-    sim_stream const   s;
-    own_pool           mr{sim_resource{}};
-    std::vector<void*> out(own_notes::many);
-    for (void*& p : out) { p = mr.allocate(s, 1_KiB); }
-    CHECK_FALSE(mr.may_collect_later()); // there is nothing
-    for (void* const p : out) {
-        leave(mr, s, p, 1_KiB);
-        CHECK(mr.may_collect_later() == (p != out.back()));
-    }
-    mr.collect();
-    CHECK_FALSE(mr.may_collect_later());
-    CHECK(mr.usage().live == 0);
 }
 
 TEST_CASE("private_pool: a block that is left is its stream's, or nobody's, as it came back") {

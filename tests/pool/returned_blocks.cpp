@@ -55,19 +55,6 @@ TEST_CASE("returned_blocks: what is left comes out once, as it was left, the las
     }
 }
 
-TEST_CASE("returned_blocks: from so many on they are many, until they are taken out") {
-    left_blocks mr;
-    for (int round = 0; round < 2; ++round) {
-        for (std::size_t i = 0; i != left_blocks::most; ++i) {
-            CHECK(mr.any() == (i != 0));
-            CHECK(mr.are_many() == (i >= left_blocks::many));
-            CHECK(mr.leave(note_of(i)));
-        }
-        CHECK(bytes_left(mr).size() == left_blocks::most);
-        CHECK_FALSE(mr.are_many());
-    }
-}
-
 TEST_CASE("returned_blocks: there is room for so many, and with no host memory for none") {
     left_blocks mr;
     {

@@ -33,7 +33,8 @@ namespace vram {
 /// Threads   any
 /// Cost      `note` two comparisons when nothing is new, else a lock and one call of CUDA; `ended`
 ///           one load, and where some stream of vram's has ended whose handle has not come back
-///           another and two comparisons; a lock when a thread asks for the first time since then
+///           another and two comparisons; then a lock where it is that stream, for each that a
+///           thread asks about when one more has ended, and where more than 16 take turns
 class cuda_stream_ids {
 public:
     struct identity {
@@ -67,7 +68,7 @@ public:
             if (its.ended && its.who.id == id) { return; } // whoever asked was too late
             book.revive(its);
             its.who = {id, cuda_device{device}};
-            seen    = {stream, id, book.ends.load(std::memory_order_relaxed)};
+            seen    = {stream, id};
         } catch (...) { forget_others(stream, id); } // it will be asked again
     }
 
@@ -99,13 +100,12 @@ public:
         if (book.ended.load(std::memory_order_relaxed) == 0 || !is_proper(stream)) { return false; }
         // Threads that keep asking about streams that are there do not wait for each other.
         std::uint64_t const so_far = book.ends.load(std::memory_order_relaxed);
-        auto&               seen   = recent(stream);
-        if (seen.stream == stream && seen.there_after == so_far) { return false; }
+        glance&             last   = looked_at(stream);
+        if (last.stream == stream && last.ends == so_far) { return false; }
         std::scoped_lock const held{book.mutex};
         auto const             found = book.known.find(stream);
         if (found != book.known.end() && found->second.ended) { return true; }
-        if (seen.stream != stream) { seen = {stream}; }
-        seen.there_after = so_far;
+        last = {stream, so_far};
         return false;
     }
     /// As if no stream of that handle had ever been met.
@@ -139,17 +139,29 @@ private:
         book.known.erase(found);
     }
     struct entry {
-        cudaStream_t  stream      = nullptr;
-        std::uint64_t id          = 0; ///< as it was noted; 0: it was not
-        std::uint64_t there_after = 0; ///< it had not ended when so many had; 0: nobody asked
+        cudaStream_t  stream = nullptr;
+        std::uint64_t id     = 0;
+    };
+    /// A stream that had not ended when so many had.
+    struct glance {
+        cudaStream_t  stream = nullptr;
+        std::uint64_t ends   = 0;
     };
 
-    /// Where this thread keeps what it knows of a stream.
+    static constexpr std::size_t places = 16;
+    static std::size_t           place_of(cudaStream_t stream) noexcept {
+        auto const address = reinterpret_cast<std::uintptr_t>(stream);
+        return (address >> 4 ^ address >> 10) % places;
+    }
+    /// Where this thread keeps that it has noted a stream.
     static entry& recent(cudaStream_t stream) noexcept {
-        static constexpr std::size_t places = 16;
-        thread_local entry           table[places];
-        auto const                   address = reinterpret_cast<std::uintptr_t>(stream);
-        return table[(address >> 4 ^ address >> 10) % places];
+        thread_local entry table[places];
+        return table[place_of(stream)];
+    }
+    /// Where it keeps that a stream was there.
+    static glance& looked_at(cudaStream_t stream) noexcept {
+        thread_local glance table[places];
+        return table[place_of(stream)];
     }
 
     /// What a name meant on a device.

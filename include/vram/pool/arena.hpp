@@ -39,8 +39,8 @@ namespace vram {
 ///
 /// A block is given back to the private pool that it came from, by whichever thread and on
 /// whichever stream, and is there for all who are sent to that pool. From afar it is left for that
-/// pool to take in, which it does when it holds nothing else for a request, when many are left, and
-/// before any question is answered. The upstream is used by many threads at once.
+/// pool to take in, which it does before it grows, before any question is answered, and when 256
+/// are left. The upstream is used by many threads at once.
 ///
 /// Failure   before it says no, a private pool does all that a `pool` does, then all give their
 ///           idle chunks back, then each is asked for a block; `out_of_memory` has the numbers of
@@ -296,11 +296,6 @@ private:
         return pools_.make(place, source{chunks_, static_cast<unsigned>(place)}, options, growth_);
     }
 
-    /// A block of what a private pool holds, while what others left for it is little; or null.
-    [[nodiscard]] static void* reuse(member& from, request const& r) {
-        bool const can = r.on != nullptr && from.may_collect_later();
-        return can ? from.try_reuse(*r.on, r.bytes, r.alignment) : nullptr;
-    }
     /// A block from one private pool. Null instead of a refusal.
     template <bool Throwing>
     [[nodiscard]] static void* ask(member& from, request const& r) {
@@ -321,7 +316,6 @@ private:
     [[nodiscard]] void* get(request const& r) {
         if (r.bytes == 0) { return nullptr; }
         member& mine = pool_for(r.on);
-        if (void* const p = reuse(mine, r)) { return p; }
         mine.collect();
         if (void* const p = ask<Throwing>(mine, r)) {
             if (chunks_.crowded()) { tidy(r); }

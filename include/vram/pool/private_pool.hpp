@@ -9,16 +9,16 @@
 #include <vram/pool/event_policy.hpp>    // event_policy
 #include <vram/pool/returned_blocks.hpp> // returned_blocks
 
-#include <cstddef> // size_t
+#include <cstddef> // size_t, byte
 
 namespace vram {
 
 /// A `pool` to which others give blocks back without its lock: they leave them, and who has the
-/// pool takes them in together, when there are many or it needs their memory. What lies there
-/// counts as handed out, so whoever asks the pool anything has it `collect` before. They are given
-/// back at once where it matters when: with events of their own, where captures are looked for, and
-/// on a default stream, whose name means another stream for the thread that takes them in; also
-/// where the stream cannot say who it is.
+/// pool takes them in when it needs memory. What lies there counts as handed out, so whoever asks
+/// the pool anything has it `collect` before. They are given back at once where it matters when:
+/// with events of their own, where captures are looked for, and on a default stream, whose name
+/// means another stream for the thread that takes them in; also where the stream cannot say who it
+/// is.
 ///
 /// Failure   a foreign pointer, a double free and a wrong size are reported when they are taken in
 /// Threads   `leave` and `collect` any, at once; the rest as the pool
@@ -53,11 +53,6 @@ public:
     void collect() noexcept {
         if (returned_.any()) { this->take_back(returned_); }
     }
-    /// Whether what was left may wait a little: it is fetched from where others wrote it, which is
-    /// dear block by block.
-    [[nodiscard]] bool may_collect_later() const noexcept {
-        return returned_.any() && !returned_.are_many();
-    }
 
 private:
     [[nodiscard]] bool can_wait(stream const* on, private_pool* from) const noexcept {
@@ -78,7 +73,8 @@ private:
         } catch (...) { return false; } // it comes back at once, where that is told
     }
 
-    returned_blocks<platform> returned_; // on lines that the owner does not write to
+    std::byte                 between_[64]; ///< keeps others off the lines that the owner writes to
+    returned_blocks<platform> returned_;
 };
 
 } // namespace vram

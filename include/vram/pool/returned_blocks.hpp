@@ -27,8 +27,7 @@ class returned_blocks {
 public:
     using stream = typename Platform::stream;
 
-    static constexpr std::size_t most = 256; ///< are left at a time
-    static constexpr std::size_t many = 64;  ///< are worth the way that their notes must go
+    static constexpr std::size_t most = 256;
 
     struct note {
         void*       p         = nullptr;
@@ -46,13 +45,11 @@ public:
             notes_.reserve(most);
         } catch (std::bad_alloc const&) { return false; }
         notes_.push(n);
-        if (notes_.size() == 1) { there_are(amount::some); }
-        if (notes_.size() == many) { there_are(amount::many); }
+        some_.store(true, std::memory_order_relaxed);
         return true;
     }
-    /// Whether there may be any, and whether these may be `many`. Cost: a load.
-    [[nodiscard]] bool any() const noexcept { return there() != amount::none; }
-    [[nodiscard]] bool are_many() const noexcept { return there() == amount::many; }
+    /// Whether there may be any. Cost: a load.
+    [[nodiscard]] bool any() const noexcept { return some_.load(std::memory_order_relaxed); }
     /// Calls `take(note)` with each, the last one first, without the lock, and keeps none.
     template <class Take>
     void collect(Take const& take) noexcept {
@@ -66,10 +63,6 @@ public:
 
 private:
     static constexpr std::size_t batch = 32; ///< taken out with the lock held once
-    enum class amount { none, some, many };
-
-    [[nodiscard]] amount there() const noexcept { return there_.load(std::memory_order_relaxed); }
-    void there_are(amount n) noexcept { there_.store(n, std::memory_order_relaxed); }
 
     std::size_t take_out(note (&to)[batch]) noexcept {
         auto const  held  = lock_.hold();
@@ -78,15 +71,13 @@ private:
             to[count++] = notes_[notes_.size() - 1];
             notes_.pop();
         }
-        if (notes_.size() == 0) { there_are(amount::none); }
+        if (notes_.size() == 0) { some_.store(false, std::memory_order_relaxed); }
         return count;
     }
 
-    // Who leaves a block writes to the first line; the second, which the pool's owner looks at,
-    // changes when there are some and when there are many.
-    alignas(64) platform_lock<Platform> lock_;
-    heap_array<note> notes_;
-    alignas(64) std::atomic<amount> there_ = amount::none;
+    platform_lock<Platform> lock_;
+    heap_array<note>        notes_;
+    std::atomic<bool>       some_ = false;
 };
 
 } // namespace vram
