@@ -171,11 +171,11 @@ int run(options const& o) {
             columns.insert(columns.end(), {"waits_per_free", "events_per_free"});
         }
         print_table(r, c.name, c.about, all.subjects, columns);
+        keep_rows(json, r);
     }
     verdicts v;
     judge(v, r, all);
     v.print();
-    json.write(r.rows().dump(1) + "\n");
     return o.check && v.missed() != 0 ? cli::failed : cli::success;
 }
 

@@ -137,6 +137,7 @@ int run(replay_options const& o) {
                     all.subjects,
                     {"ns_per_op", "ns_per_op_cold", "reserved_over_live", "trimmed_over_live",
                      "waits", "events", "upstream_calls"});
+        keep_rows(json, r);
     }
     for (subject const& s : all.subjects) {
         for (char const* const metric : {"ns_per_op", "ns_per_op_cold", "reserved_over_live"}) {
@@ -152,7 +153,7 @@ int run(replay_options const& o) {
     verdicts v;
     jury{v, r, all, tapes}.judge();
     v.print();
-    json.write(r.rows().dump(1) + "\n");
+    keep_rows(json, r);
     return o.check && v.missed() != 0 ? cli::failed : cli::success;
 }
 

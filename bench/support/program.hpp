@@ -72,6 +72,11 @@ inline void print_table(results const& r, std::string const& in_case, std::strin
     std::fflush(stdout);
 }
 
+/// What there is so far replaces what was kept before: who stops a long run has its figures.
+inline void keep_rows(cli::output_file& json, results const& r) {
+    json.write(r.rows().dump(1) + "\n");
+}
+
 template <class Named>
 void print_list(found const& all, std::vector<Named> const& cases) {
     fmt::print("on {}\n\nsubjects\n", all.machine);
