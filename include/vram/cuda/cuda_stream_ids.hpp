@@ -34,7 +34,8 @@ namespace vram {
 /// Cost      `note` two comparisons when nothing is new, else a lock and one call of CUDA; `ended`
 ///           one load, and where some stream of vram's has ended whose handle has not come back
 ///           another and two comparisons; then a lock where it is that stream, for each that a
-///           thread asks about when one more has ended, and where more than 16 take turns
+///           thread asks about when one more has ended, and where two take turns that share one
+///           of 16 places
 class cuda_stream_ids {
 public:
     struct identity {

@@ -52,6 +52,9 @@ public:
     }
     ~clocks() { drop(); }
 
+    // Inlined, as what else each call of a pool begins with: where a program has many pools the
+    // compiler would call these.
+
     /// The clock of a stream.
     [[nodiscard, gnu::always_inline]] clock& of(stream s) {
         std::uint64_t const key = key_of(s);
