@@ -6,9 +6,10 @@
 
 #include "timing.hpp" // clock, ns_since, keep
 
-#include <algorithm> // max, min
+#include <algorithm> // max, min, sort
 #include <cstddef>   // size_t
 #include <cstdint>   // uint64_t
+#include <utility>   // pair
 #include <vector>
 #if defined(__linux__)
 #include <sched.h> // sched_getaffinity, sched_setaffinity
@@ -82,7 +83,32 @@ public:
         } while (++tries != most_tries && least > enough * best_);
         return best;
     }
-    /// Any core will do: for turns of several threads.
+    /// So many cores, for a thread each: those that are quietest just now, of which the calling
+    /// thread is on none. Empty where there are fewer.
+    std::vector<int> quietest(std::size_t count) {
+        if (cores_.size() < std::max<std::size_t>(count, 2)) { return {}; }
+        std::vector<std::pair<double, int>> by_noise;
+        for (int const core : cores_) {
+            by_noise.emplace_back(stay_on(core) ? probe() : unknown, core);
+        }
+        leave();
+        std::sort(by_noise.begin(), by_noise.end());
+        std::vector<int> out;
+        for (std::size_t i = 0; i != count; ++i) { out.push_back(by_noise[i].second); }
+        return out;
+    }
+    /// Whether the calling thread is on that core from now on.
+    [[nodiscard]] static bool stay_on([[maybe_unused]] int core) noexcept {
+#if defined(__linux__)
+        cpu_set_t one;
+        CPU_ZERO(&one);
+        CPU_SET(core, &one);
+        return sched_setaffinity(0, sizeof one, &one) == 0;
+#else
+        return false;
+#endif
+    }
+    /// Any core will do.
     void leave() noexcept {
 #if defined(__linux__)
         if (known_) { (void)sched_setaffinity(0, sizeof all_, &all_); }
@@ -115,16 +141,6 @@ private:
         double const spent = ns_since(start);
         best_              = std::min(best_, spent);
         return spent;
-    }
-    [[nodiscard]] bool stay_on([[maybe_unused]] int core) noexcept {
-#if defined(__linux__)
-        cpu_set_t one;
-        CPU_ZERO(&one);
-        CPU_SET(core, &one);
-        return sched_setaffinity(0, sizeof one, &one) == 0;
-#else
-        return false;
-#endif
     }
 
     std::vector<int>           cores_;

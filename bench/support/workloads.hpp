@@ -18,12 +18,14 @@
 #include <vram/base/memory_usage.hpp> // memory_usage
 
 #include <atomic>
+#include <barrier>
 #include <cmath> // exp, log
 #include <concepts>
-#include <cstddef> // size_t
+#include <cstddef> // ptrdiff_t, size_t
 #include <cstdint> // uint32_t
 #include <deque>
 #include <exception>
+#include <numeric> // reduce
 #include <random>
 #include <thread>
 #include <utility> // move
@@ -250,40 +252,57 @@ private:
     std::size_t                          at_ = 0;
 };
 
-/// Several threads at work at once, each on what `make(thread)` gives it: the time of one of them
-/// for a pair.
+/// Several threads at work at once, each on what `make(thread)` gives it and on a core of its own
+/// where there are as many: the time of one of them for a pair. Where they do not need each other
+/// also how many times as much they do together as one of them alone, on the same core just before
+/// and just after, while the others sleep: one core may be twice as fast as another.
 template <class Make>
 figures in_threads(pool_case const& c, nanoseconds turn, Make const& make) {
-    std::atomic<unsigned>           arrived{0};
-    std::vector<double>             rate(c.threads); // pairs per ns
-    std::vector<std::exception_ptr> trouble(c.threads);
-    auto const                      meet = [&](unsigned count) {
-        arrived.fetch_add(1);
-        while (arrived.load() < count) { std::this_thread::yield(); }
-    };
-    auto const work = [&](unsigned me) {
-        unsigned met = 0;
+    unsigned const                  n     = c.threads;
+    std::vector<int> const          cores = quiet_core::here().quietest(n);
+    std::barrier<>                  gate{static_cast<std::ptrdiff_t>(n)};
+    std::vector<double>             together(n); // pairs per ns
+    std::vector<double>             alone(n);
+    std::vector<std::exception_ptr> trouble(n);
+    bool const                      compare = n > 1 && !c.handed;
+    auto const                      work    = [&](unsigned me) {
         try {
+            if (!cores.empty()) { (void)quiet_core::stay_on(cores[me]); }
             auto blocks = make(me);
             blocks.fill();
-            auto const replace = [&] { blocks.run(); };
-            (void)ns_per_operation(turn, batch, replace);
-            meet(c.threads), ++met;
-            rate[me] = 1 / ns_per_operation(turn, batch, replace);
-            meet(2 * c.threads), ++met; // nobody frees everything while another is measured
-        } catch (...) { trouble[me] = std::current_exception(); }
-        while (met++ < 2) { arrived.fetch_add(1); } // let the others go on
+            auto const rate = [&](nanoseconds time) {
+                return 1 / ns_per_operation(time, batch, [&] { blocks.run(); });
+            };
+            auto const one_by_one = [&] {
+                for (unsigned who = 0; compare && who != n; ++who) {
+                    gate.arrive_and_wait();
+                    if (who == me) { alone[me] += rate(turn / 8) / 2; }
+                }
+                gate.arrive_and_wait();
+            };
+            (void)rate(turn);
+            one_by_one();
+            together[me] = rate(turn);
+            one_by_one(); // and nobody frees everything while another is measured
+        } catch (...) {
+            trouble[me] = std::current_exception();
+            gate.arrive_and_drop(); // let the others go on
+        }
     };
     {
         std::vector<std::jthread> threads;
-        for (unsigned i = 0; i < c.threads; ++i) { threads.emplace_back(work, i); }
+        for (unsigned i = 0; i < n; ++i) { threads.emplace_back(work, i); }
     }
-    double sum = 0;
-    for (unsigned i = 0; i < c.threads; ++i) {
-        if (trouble[i]) { std::rethrow_exception(trouble[i]); }
-        sum += rate[i];
+    for (std::exception_ptr const& t : trouble) {
+        if (t) { std::rethrow_exception(t); }
     }
-    return {{"ns_per_op", c.threads / sum, "ns"}};
+    double const sum = std::reduce(together.begin(), together.end());
+    figures      out{{"ns_per_op", n / sum, "ns"}};
+    if (compare) {
+        double const one = std::reduce(alone.begin(), alone.end()) / n;
+        out.push_back({"times_one_thread", sum / one, "ratio"});
+    }
+    return out;
 }
 /// Each replaces blocks of its own on a stream of its own, from one memory or, `apart`, from one
 /// each; or, `handed`, gives back what another took.
