@@ -145,6 +145,13 @@ void judge(verdicts& v, results const& r, found const& all) {
     }
 }
 
+/// What is held to a ratio gets more turns: who came into some of them shall not decide.
+unsigned turns_for(pool_case const& c, options const& o) {
+    using shape       = pool_case::shape;
+    bool const ratios = c.what == shape::hot || c.what == shape::threads;
+    return ratios && !o.quick ? 3 * o.turns() : o.turns();
+}
+
 int run(options const& o) {
     using namespace std::chrono_literals;
     found      all  = find_subjects(o.device);
@@ -160,7 +167,7 @@ int run(options const& o) {
     results           r{"pool"};
     print_head(all, o);
     for (pool_case const& c : picked) {
-        take_turns(r, all.subjects, c, o.turns(),
+        take_turns(r, all.subjects, c, turns_for(c, o),
                    [&](subject const& s) { return s.pool(c, turn); });
         std::vector<std::string> columns{"ns_per_op"};
         if (c.what == pool_case::shape::tape) { columns.push_back("us_per_run"); }
@@ -168,7 +175,8 @@ int run(options const& o) {
         if (c.what == pool_case::shape::rotate) {
             columns.insert(columns.end(), {"waits_per_free", "events_per_free"});
         }
-        print_table(r, c.name, c.about, all.subjects, columns);
+        print_table(r, c.name, fmt::format("{} turns, {}", turns_for(c, o), c.about), all.subjects,
+                    columns);
         keep_rows(json, r);
     }
     verdicts v;

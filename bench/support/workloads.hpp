@@ -254,12 +254,13 @@ private:
 
 /// Several threads at work at once, each on what `make(thread)` gives it and on a core of its own
 /// where there are as many: the time of one of them for a pair. Where they do not need each other
-/// also how many times as much they do together as one of them alone, on the same core just before
-/// and just after, while the others sleep: one core may be twice as fast as another.
+/// also how many times as much they do together as one of them alone, on the same core by turns,
+/// while the others sleep: one core may be twice as fast as another, and so a moment later.
 template <class Make>
 figures in_threads(pool_case const& c, nanoseconds turn, Make const& make) {
-    unsigned const                  n     = c.threads;
-    std::vector<int> const          cores = quiet_core::here().quietest(n);
+    static constexpr int            rounds = 4; // together, each between two of one by one
+    unsigned const                  n      = c.threads;
+    std::vector<int> const          cores  = quiet_core::here().quietest(n);
     std::barrier<>                  gate{static_cast<std::ptrdiff_t>(n)};
     std::vector<double>             together(n); // pairs per ns
     std::vector<double>             alone(n);
@@ -276,13 +277,15 @@ figures in_threads(pool_case const& c, nanoseconds turn, Make const& make) {
             auto const one_by_one = [&] {
                 for (unsigned who = 0; compare && who != n; ++who) {
                     gate.arrive_and_wait();
-                    if (who == me) { alone[me] += rate(turn / 8) / 2; }
+                    if (who == me) { alone[me] += rate(turn / (4 * rounds)) / (rounds + 1); }
                 }
                 gate.arrive_and_wait();
             };
             (void)rate(turn);
-            one_by_one();
-            together[me] = rate(turn);
+            for (int i = 0; i != rounds; ++i) {
+                one_by_one();
+                together[me] += rate(turn / rounds) / rounds;
+            }
             one_by_one(); // and nobody frees everything while another is measured
         } catch (...) {
             trouble[me] = std::current_exception();
