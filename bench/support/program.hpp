@@ -26,7 +26,7 @@
 namespace bench {
 
 /// One case: every subject in turn, again and again, so that a slow moment of the machine meets all
-/// of them. A subject that fails is out of this case, with a line that says why. Where
+/// of them, to and fro, for what one leaves behind meets the next. A subject that fails is out of this case, with a line that says why. Where
 /// threads are not compared each turn begins on a core that is quiet just then.
 template <class Case, class Turn>
 void take_turns(results& into, std::vector<subject> subjects, Case const& c, unsigned turns,
@@ -48,6 +48,7 @@ void take_turns(results& into, std::vector<subject> subjects, Case const& c, uns
                 return leave_out(s, vram::explain(e));
             } catch (std::exception const& e) { return leave_out(s, e.what()); }
         });
+        std::reverse(subjects.begin(), subjects.end());
     }
     core.leave();
 }
@@ -87,7 +88,7 @@ void print_list(found const& all, std::vector<Named> const& cases) {
 }
 
 inline void print_head(found const& all, options const& o) {
-    fmt::print("on {}\nmedians of {} turn{}, A B A B; spread: (90th - 10th percentile) / median\n",
+    fmt::print("on {}\nmedians of {} turn{}, A B B A; spread: (90th - 10th percentile) / median\n",
                all.machine, o.turns(), o.turns() == 1 ? "" : "s");
     for (std::string const& why : all.left_out) { fmt::print("left out: {}\n", why); }
 }
