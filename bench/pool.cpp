@@ -179,6 +179,7 @@ int run(options const& o) {
                     columns);
         keep_rows(json, r);
     }
+    keep_rows(json, r, true);
     verdicts v;
     judge(v, r, all);
     v.print();

@@ -153,7 +153,7 @@ int run(replay_options const& o) {
     verdicts v;
     jury{v, r, all, tapes}.judge();
     v.print();
-    keep_rows(json, r);
+    keep_rows(json, r, true);
     return o.check && v.missed() != 0 ? cli::failed : cli::success;
 }
 

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <cerrno>
+#include <cstdio>  // remove, rename
 #include <cstring> // strerror
 #include <filesystem>
 #include <fstream>
@@ -37,13 +38,29 @@ public:
 
     [[nodiscard]] explicit operator bool() const noexcept { return !path_.empty(); }
 
-    /// Replaces what is there by `text`.
+    /// Whether it may be written more than once: to a pipe one text would follow the other.
+    [[nodiscard]] bool can_be_replaced() const {
+        std::error_code none;
+        return std::filesystem::is_regular_file(std::filesystem::symlink_status(path_, none));
+    }
+
+    /// Replaces what is there by `text`: a file at once, when all of it is written.
     void write(std::string_view text) {
         if (path_.empty()) { return; }
-        std::ofstream file{path_};
+        std::string const part = path_ + ".part";
+        std::ofstream     file;
+        if (can_be_replaced()) { file.open(part); }
+        bool const at_once = file.is_open();
+        if (!at_once) { file.open(path_); }
         if (!file) { fail(failed); }
         file << text;
-        if (!file.flush()) { fail(failed); }
+        file.close();
+        if (!file || (at_once && std::rename(part.c_str(), path_.c_str()) != 0)) {
+            int const why = errno;
+            if (at_once) { std::remove(part.c_str()); }
+            errno = why;
+            fail(failed);
+        }
         made_ = false;
     }
 

@@ -67,7 +67,10 @@ struct address_platform {
         event(event&&) noexcept            = default;
         event& operator=(event&&) noexcept = default;
 
-        mutable bool over = true; ///< one never recorded is done
+        [[nodiscard]] std::atomic_ref<bool> over() const noexcept { return std::atomic_ref{over_}; }
+
+    private:
+        mutable bool over_ = true; ///< one never recorded is done
     };
     struct device_guard {
         explicit device_guard(device) noexcept {}
@@ -85,7 +88,7 @@ struct address_platform {
     [[nodiscard]] static vram::memory_info memory(device) noexcept {
         return {largest_device, largest_device};
     }
-    [[nodiscard]] static bool done(event const& e) noexcept { return e.over; }
+    [[nodiscard]] static bool done(event const& e) noexcept { return e.over().load(); }
     [[nodiscard]] static bool idle(stream, std::uint64_t) noexcept {
         return Pace == streams_are::idle;
     }
@@ -99,10 +102,10 @@ struct address_platform {
 
     static void record(event& e, stream) noexcept {
         ++calls().records;
-        e.over = Pace == streams_are::idle;
+        e.over().store(Pace == streams_are::idle);
     }
     static void wait(stream, event const&) noexcept { ++calls().waits; }
-    static void synchronize(event const& e) noexcept { e.over = true; }
+    static void synchronize(event const& e) noexcept { e.over().store(true); }
     static void synchronize(stream) noexcept {}
     static void synchronize(device) noexcept {}
     static void call(stream, void (*function)(void*), void* argument) { function(argument); }

@@ -26,8 +26,9 @@
 namespace bench {
 
 /// One case: every subject in turn, again and again, so that a slow moment of the machine meets all
-/// of them, to and fro, for what one leaves behind meets the next. A subject that fails is out of this case, with a line that says why. Where
-/// threads are not compared each turn begins on a core that is quiet just then.
+/// of them, to and fro, for what one leaves behind meets the next. A subject that fails is out of
+/// this case, with a line that says why. Where threads are not compared each turn begins on a core
+/// that is quiet just then.
 template <class Case, class Turn>
 void take_turns(results& into, std::vector<subject> subjects, Case const& c, unsigned turns,
                 Turn turn) {
@@ -73,9 +74,10 @@ inline void print_table(results const& r, std::string const& in_case, std::strin
     std::fflush(stdout);
 }
 
-/// What there is so far replaces what was kept before: who stops a long run has its figures.
-inline void keep_rows(cli::output_file& json, results const& r) {
-    json.write(r.rows().dump(1) + "\n");
+/// What there is so far replaces what was kept before: who stops a long run has its figures. A pipe
+/// gets all at the end.
+inline void keep_rows(cli::output_file& json, results const& r, bool all = false) {
+    if (all || json.can_be_replaced()) { json.write(r.rows().dump(1) + "\n"); }
 }
 
 template <class Named>

@@ -125,8 +125,8 @@ private:
             if (stay_on(core)) { (void)probe(); }
         }
     }
-    /// Nanoseconds of a loop that keeps a core busy: four chains of look-ups and multiplications. All
-    /// of them count, for who has the other thread may work and rest by turns.
+    /// Nanoseconds of a loop that keeps a core busy: four chains of look-ups and multiplications.
+    /// All of them count, for who has the other thread may work and rest by turns.
     double probe() {
         auto const    start    = clock::now();
         std::uint64_t chain[4] = {1, 2, 3, 4};

@@ -253,19 +253,19 @@ private:
 };
 
 /// Several threads at work at once, each on what `make(thread)` gives it and on a core of its own
-/// where there are as many: the time of one of them for a pair. Where they do not need each other
-/// also how many times as much they do together as one of them alone, on the same core by turns,
+/// where there are as many: the time of one of them for a pair. Where they do not need each other,
+/// and have a core each, also how many times as much they do together as one of them alone, on the same core by turns,
 /// while the others sleep: one core may be twice as fast as another, and so a moment later.
 template <class Make>
 figures in_threads(pool_case const& c, nanoseconds turn, Make const& make) {
-    static constexpr int            rounds = 4; // together, each between two of one by one
-    unsigned const                  n      = c.threads;
-    std::vector<int> const          cores  = quiet_core::here().quietest(n);
+    unsigned const                  n     = c.threads;
+    std::vector<int> const          cores = quiet_core::here().quietest(n);
     std::barrier<>                  gate{static_cast<std::ptrdiff_t>(n)};
     std::vector<double>             together(n); // pairs per ns
     std::vector<double>             alone(n);
     std::vector<std::exception_ptr> trouble(n);
-    bool const                      compare = n > 1 && !c.handed;
+    bool const                      compare = n > 1 && !c.handed && !cores.empty();
+    int const                       rounds  = compare ? 4 : 1; // each between two of one by one
     auto const                      work    = [&](unsigned me) {
         try {
             if (!cores.empty()) { (void)quiet_core::stay_on(cores[me]); }

@@ -46,6 +46,27 @@ TEST_CASE("output_file: what was there stays until there is something better") {
     CHECK(content_of(path) == "after");
 }
 
+TEST_CASE("output_file: a file is replaced as a whole, and what is behind a link is written to") {
+    scratch_folder const here;
+    std::string const    path = here.path / "out";
+    std::string const    link = here.path / "link";
+    std::ofstream{path} << "before";
+    std::filesystem::create_symlink(path, link);
+    cli::output_file file{path};
+    CHECK(file.can_be_replaced());
+    file.write("once");
+    file.write("again");
+    CHECK(content_of(path) == "again");
+    cli::output_file linked{link};
+    CHECK_FALSE(linked.can_be_replaced());
+    linked.write("through the link");
+    CHECK(content_of(path) == "through the link");
+    CHECK(std::filesystem::is_symlink(link));
+    for (auto const& entry : std::filesystem::directory_iterator{here.path}) {
+        CHECK((entry.path() == path || entry.path() == link)); // and nothing half written
+    }
+}
+
 TEST_CASE("output_file: where nothing was, only a result is left") {
     scratch_folder const here;
     std::string const    path = here.path / "out";
