@@ -173,8 +173,8 @@ public:
     }
     /// What is handed out from now on has been so after `left` blocks were left: see `take_back`.
     void count_left(std::atomic<std::uint64_t> const& left) noexcept { heap_.count_left(left); }
-    /// Takes back what `blocks.collect(take)` calls `take` with, and takes the lock once. Who left a
-    /// block before it was handed out had given it back once more: the new owner keeps it.
+    /// Takes back what `blocks.collect(take)` calls `take` with, and takes the lock once. Who left
+    /// a block before it was handed out had given it back once more: the new owner keeps it.
     template <class Blocks>
     void take_back(Blocks& blocks) noexcept {
         auto const held   = this->lock_.hold();
