@@ -19,11 +19,8 @@ struct tag_note {
 
 /// The neighbours in a list.
 struct links {
-    links* next = nullptr;
-    union {
-        links*        previous = nullptr;
-        std::uint64_t left; ///< of a block that is out: what others had left for its pool before
-    };
+    links* next     = nullptr;
+    links* previous = nullptr;
 };
 
 /// A piece of a chunk. Notes live in host memory: the piece itself, which may be memory that no

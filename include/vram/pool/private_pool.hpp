@@ -7,12 +7,9 @@
 #include <vram/base/error.hpp>           // report_error
 #include <vram/concepts/is_alias.hpp>    // is_alias
 #include <vram/pool/event_policy.hpp>    // event_policy
-#include <vram/pool/pool_options.hpp>    // pool_options
 #include <vram/pool/returned_blocks.hpp> // returned_blocks
 
-#include <concepts> // default_initializable
-#include <cstddef>  // size_t, byte
-#include <utility>  // forward, move
+#include <cstddef> // size_t, byte
 
 namespace vram {
 
@@ -23,8 +20,7 @@ namespace vram {
 /// means another stream for the thread that takes them in; also where the stream cannot say who it
 /// is.
 ///
-/// Failure   a foreign pointer, a double free and a wrong size are reported when they are taken in;
-///           a block that was handed out after it was left stays with who has it then
+/// Failure   a foreign pointer, a double free and a wrong size are reported when they are taken in
 /// Threads   `leave` and `collect` any, at once; the rest as the pool
 /// Cost      `leave` that of a brief lock, and that of the pool `from`; without such a pool the
 ///           stream is asked for its id. When 256 are left, the pool's lock, for all of them
@@ -34,17 +30,7 @@ public:
     using typename Pool::platform;
     using typename Pool::stream;
 
-    using upstream_type = typename Pool::upstream_type;
-
-    /// As a pool is made.
-    explicit private_pool(pool_options options = {})
-        requires std::default_initializable<upstream_type>
-        : private_pool{upstream_type{}, options} {}
-    template <class... Growth>
-    explicit private_pool(upstream_type upstream, pool_options options = {}, Growth&&... growth)
-        : Pool{std::move(upstream), options, std::forward<Growth>(growth)...} {
-        this->count_left(returned_.left());
-    }
+    using Pool::Pool;
     private_pool(private_pool&&) = delete; ///< others know where it is
     ~private_pool() { collect(); }
 

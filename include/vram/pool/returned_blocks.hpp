@@ -9,7 +9,6 @@
 
 #include <atomic>  // atomic
 #include <cstddef> // size_t
-#include <cstdint> // uint64_t
 #include <new>     // bad_alloc
 
 namespace vram {
@@ -36,8 +35,6 @@ public:
         std::size_t alignment = 0;
         bool        in_use    = false; ///< by a stream, this one
         stream      on        = {};
-
-        std::uint64_t number = 0; ///< how many were left before
     };
 
     /// Leaves a block here. False: there is no room.
@@ -48,16 +45,11 @@ public:
             notes_.reserve(most);
         } catch (std::bad_alloc const&) { return false; }
         notes_.push(n);
-        std::uint64_t const before       = left_.load(std::memory_order_relaxed);
-        notes_[notes_.size() - 1].number = before;
-        left_.store(before + 1, std::memory_order_relaxed);
         some_.store(true, std::memory_order_relaxed);
         return true;
     }
     /// Whether there may be any. Cost: a load.
     [[nodiscard]] bool any() const noexcept { return some_.load(std::memory_order_relaxed); }
-    /// How many have been left, ever. Who has been handed a block since reads at least as much.
-    [[nodiscard]] std::atomic<std::uint64_t> const& left() const noexcept { return left_; }
     /// Calls `take(note)` with each, the last one first, without the lock, and keeps none.
     template <class Take>
     void collect(Take const& take) noexcept {
@@ -86,8 +78,6 @@ private:
     platform_lock<Platform> lock_;
     heap_array<note>        notes_;
     std::atomic<bool>       some_ = false;
-
-    std::atomic<std::uint64_t> left_ = 0; ///< beside `some_`: who leaves one writes to both
 };
 
 } // namespace vram

@@ -14,7 +14,6 @@
 #include <vram/pool/pool_options.hpp>  // event_policy
 #include <vram/pool/warm_blocks.hpp>   // warm_blocks
 
-#include <atomic>  // atomic
 #include <bit>     // countr_zero
 #include <cstddef> // size_t
 #include <cstdint> // uintptr_t, uint16_t
@@ -67,9 +66,6 @@ public:
         plain_       = other.plain_;
         return *this;
     }
-
-    /// Each block that is handed out from now on notes what `left` says.
-    void count_left(std::atomic<std::uint64_t> const& left) noexcept { left_ = &left; }
 
     /// A block that rests for just this request, or one that is free, costs its stream nothing and
     /// is found without a search; or null.
@@ -352,9 +348,6 @@ protected:
     static constexpr std::size_t largest_hole = block_heaps<InPlace>::small_size / 8 * 7;
     static constexpr unsigned    enough_holes = 16;
 
-    /// Of a pool that has all its blocks back at once.
-    static constexpr std::atomic<std::uint64_t> nothing_left{0};
-
     [[nodiscard]] auto settled() const noexcept {
         return [this](tag const& t) { return clocks_.settled(t); };
     }
@@ -506,7 +499,6 @@ protected:
     block* handed_out(std::size_t asked, std::size_t alignment, block* b) noexcept {
         b->slack     = static_cast<std::uint16_t>(b->bytes - asked);
         b->alignment = std::countr_zero(alignment) & 63;
-        b->left      = left_->load(std::memory_order_relaxed);
         ++allocations_;
         live_ += b->bytes;
         if (live_ > peak_live_) { peak_live_ = live_; }
@@ -613,15 +605,12 @@ protected:
     std::size_t          peak_live_ = 0;
     std::size_t          most_live_ = 0; ///< before the peak started again
     std::size_t          large_limit_;   ///< of the large block that rests
-    /// How many blocks others have left for the pool so far.
-    std::atomic<std::uint64_t> const* left_ = &nothing_left;
-
-    unsigned      holes_ = 0; ///< small blocks in such since there was no more
-    event_policy  events_;
-    bool          graphs_;
-    bool          plain_;           ///< who frees something has nothing to do but to remember it
-    std::uint64_t allocations_ = 0; // not beside `live_`: that would be stored alone and
-                                    // loaded with this as a pair, which stalls
+    unsigned             holes_ = 0;     ///< small blocks in such since there was no more
+    event_policy         events_;
+    bool                 graphs_;
+    bool                 plain_; ///< who frees something has nothing to do but to remember it
+    std::uint64_t        allocations_ = 0; // not beside `live_`: that would be stored alone and
+                                           // loaded with this as a pair, which stalls
 };
 
 } // namespace vram
