@@ -44,12 +44,13 @@ public:
         return std::filesystem::is_regular_file(std::filesystem::symlink_status(path_, none));
     }
 
-    /// Replaces what is there by `text`: a file at once, when all of it is written.
+    /// Replaces what is there by `text`: a file at once, when all of it is written beside it. If
+    /// there is something of that name, or no leave, it is written in place.
     void write(std::string_view text) {
         if (path_.empty()) { return; }
         std::string const part = path_ + ".part";
         std::ofstream     file;
-        if (can_be_replaced()) { file.open(part); }
+        if (can_be_replaced() && !std::filesystem::exists(part)) { file.open(part); }
         bool const at_once = file.is_open();
         if (!at_once) { file.open(path_); }
         if (!file) { fail(failed); }

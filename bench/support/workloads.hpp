@@ -254,8 +254,9 @@ private:
 
 /// Several threads at work at once, each on what `make(thread)` gives it and on a core of its own
 /// where there are as many: the time of one of them for a pair. Where they do not need each other,
-/// and have a core each, also how many times as much they do together as one of them alone, on the same core by turns,
-/// while the others sleep: one core may be twice as fast as another, and so a moment later.
+/// and have a core each, also how many times as much they do together as one of them alone, on the
+/// same core by turns, while the others sleep: one core may be twice as fast as another, and so a
+/// moment later.
 template <class Make>
 figures in_threads(pool_case const& c, nanoseconds turn, Make const& make) {
     unsigned const                  n     = c.threads;

@@ -67,6 +67,15 @@ TEST_CASE("output_file: a file is replaced as a whole, and what is behind a link
     }
 }
 
+TEST_CASE("output_file: what lies where a file is written first stays as it is") {
+    scratch_folder const here;
+    std::string const    path = here.path / "out";
+    std::ofstream{path + ".part"} << "of somebody else";
+    cli::output_file{path}.write("result");
+    CHECK(content_of(path) == "result");
+    CHECK(content_of(path + ".part") == "of somebody else");
+}
+
 TEST_CASE("output_file: where nothing was, only a result is left") {
     scratch_folder const here;
     std::string const    path = here.path / "out";

@@ -18,7 +18,7 @@ struct memory_usage {
     std::size_t peak_live     = 0; ///< the highest `live` since peaks last started again
     std::size_t peak_reserved = 0; ///< the highest `reserved` since then
     std::size_t past_peak     = 0; ///< the highest `live` before that, or more
-    std::size_t largest_free  = 0; ///< the largest free piece, which goes whole before any no
+    std::size_t largest_free  = 0; ///< the largest free piece; a pool may yet grow before that goes
     std::size_t pending       = 0; ///< given back, but still waiting for a stream
 
     std::uint64_t allocations = 0; ///< requests that were met
