@@ -696,6 +696,28 @@ TEST_CASE(
     }
 }
 
+TEST_CASE("arena: a block left a second time is not taken from who was handed it meanwhile") {
+    sim_node               node;
+    doubles::mishaps const told;
+    sim_stream             a, b;
+    arena                  mr{sim_resource{}, {.count = 8, .key = arena_key::stream}};
+    void* const            b_has_a_pool = mr.allocate(b, 1000);
+    for (int round = 1; round <= 3; ++round) {
+        void* const p = mr.allocate(a, 1000);
+        mr.deallocate(a, p, 1000);
+        mr.deallocate(b, p, 1000); // nobody has it now
+        void* const q = mr.allocate(a, 1000);
+        CHECK(q == p);
+        CHECK(mr.usage().live == 2048); // which takes in what was left
+        CHECK(told.count(mishap::foreign_pointer) == round);
+        CHECK(told.pointer() == p);
+        mr.deallocate(b, q, 1000); // as it should be
+        CHECK(mr.usage().live == 1024);
+    }
+    CHECK(told.count() == 3);
+    mr.deallocate(b, b_has_a_pool, 1000);
+}
+
 TEST_CASE("arena: what others left for a pool is taken in before it grows, or asks, or says no") {
     sim_node          node{{.on_report = sim_on_report::collect}};
     sim_stream        s;

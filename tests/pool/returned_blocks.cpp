@@ -44,8 +44,13 @@ TEST_CASE("returned_blocks: what is left comes out once, as it was left, the las
         CHECK(n.bytes == 4);
         CHECK(n.alignment == 512);
         CHECK(n.in_use);
+        CHECK(n.number == 0);
     });
     CHECK_FALSE(mr.any());
+    CHECK(mr.left() == 1);
+    CHECK(mr.leave(note_of(0)));
+    mr.collect([](left_blocks::note const& n) { CHECK(n.number == 1); });
+    CHECK(mr.left() == 2);
     for (std::size_t const count : {31u, 32u, 33u, 64u, 100u}) { // about what is taken at a time
         for (std::size_t i = 0; i < count; ++i) { CHECK(mr.leave(note_of(i))); }
         std::vector<std::size_t> const found = bytes_left(mr);

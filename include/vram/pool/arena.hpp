@@ -45,8 +45,7 @@ namespace vram {
 /// Failure   before it says no, a private pool does all that a `pool` does, then all give their
 ///           idle chunks back, then each is asked for a block; `out_of_memory` has the numbers of
 ///           all together. Mishaps are reported as by `pool`; those of blocks that are left for
-///           another private pool when it takes them in. A block that is given back twice from
-///           afar, and handed out between, is taken from its new owner, and nobody is told
+///           another private pool when it takes them in; whose block that is by then keeps it
 /// Threads   any, at once; what locks are held over is what `pool` holds its own over
 /// Streams   as `pool`; `retire` tells every private pool
 /// Cost      as `pool`, and finding the private one: a few loads. Giving back what another private

@@ -19,8 +19,11 @@ struct tag_note {
 
 /// The neighbours in a list.
 struct links {
-    links* next     = nullptr;
-    links* previous = nullptr;
+    links* next = nullptr;
+    union {
+        links*        previous = nullptr;
+        std::uint64_t left; ///< while it is out of a private pool: what had been left there before
+    };
 };
 
 /// A piece of a chunk. Notes live in host memory: the piece itself, which may be memory that no

@@ -15,7 +15,7 @@ namespace vram {
 /// Cost      a few instructions, none of them a branch; nothing is allocated
 class block_list {
 public:
-    block_list() noexcept    = default;
+    block_list() noexcept { close(); }
     block_list(block_list&&) = delete;
 
     [[nodiscard]] bool empty() const noexcept { return ends_.next == &ends_; }
@@ -44,16 +44,18 @@ public:
     }
     /// What `other` holds, and nothing else.
     void take(block_list& other) noexcept {
-        ends_ = {&ends_, &ends_};
+        close();
         if (other.empty()) { return; }
         ends_                = other.ends_;
         ends_.next->previous = &ends_;
         ends_.previous->next = &ends_;
-        other.ends_          = {&other.ends_, &other.ends_};
+        other.close();
     }
 
 private:
-    links ends_{&ends_, &ends_};
+    void close() noexcept { ends_.next = ends_.previous = &ends_; }
+
+    links ends_;
 };
 
 } // namespace vram

@@ -14,8 +14,10 @@
 #include <vram/pool/paged_base.hpp>      // pool_base, in_place_base, paged_base
 #include <vram/source/null_resource.hpp> // the stand-in of the proofs below
 
+#include <atomic>   // atomic
 #include <concepts> // default_initializable, assignable_from
 #include <cstddef>  // size_t
+#include <cstdint>  // uint64_t
 #include <utility>  // move, exchange
 
 namespace vram {
@@ -169,7 +171,15 @@ public:
         block* const b    = heap_.live(p, bytes);
         return put(b, p, bytes, alignment, nullptr);
     }
-    /// Takes back what `blocks.collect(take)` calls `take` with, and takes the lock once.
+    /// What is handed out from now on notes what `left` says by then: see `take_back`.
+    void count_left(std::atomic<std::uint64_t> const& left) noexcept
+        requires base::is_private
+    {
+        heap_.count_left(left);
+    }
+    /// Takes back what `blocks.collect(take)` calls `take` with, and takes the lock once. In a
+    /// private pool, who left a block before it was handed out had given it back once more: the new
+    /// owner keeps it.
     template <class Blocks>
     void take_back(Blocks& blocks) noexcept {
         auto const held   = this->lock_.hold();
@@ -177,6 +187,9 @@ public:
         blocks.collect([&](auto const& n) {
             block* const  b  = heap_.live(n.p, n.bytes);
             stream const* on = n.in_use ? &n.on : nullptr;
+            if (b == nullptr || heap_.handed_out_since(*b, n.number)) {
+                return refuse(n.p, n.bytes);
+            }
             if (on != nullptr && has_ended<platform>(n.on)) {
                 waited = heap_.wait_for_dead(waited); // which must not be asked
                 if (!waited) {
@@ -185,7 +198,6 @@ public:
                 on = nullptr;
             }
             if (on != nullptr && heap_.give_quick(b, n.bytes, n.alignment, n.on)) { return; }
-            if (b == nullptr) { return refuse(n.p, n.bytes); }
             take_in(b, n.p, n.bytes, n.alignment, on);
         });
     }

@@ -7,9 +7,11 @@
 #include <vram/base/error.hpp>           // report_error
 #include <vram/concepts/is_alias.hpp>    // is_alias
 #include <vram/pool/event_policy.hpp>    // event_policy
+#include <vram/pool/pool_options.hpp>    // pool_options
 #include <vram/pool/returned_blocks.hpp> // returned_blocks
 
 #include <cstddef> // size_t, byte
+#include <utility> // forward, move
 
 namespace vram {
 
@@ -20,7 +22,9 @@ namespace vram {
 /// means another stream for the thread that takes them in; also where the stream cannot say who it
 /// is.
 ///
-/// Failure   a foreign pointer, a double free and a wrong size are reported when they are taken in
+/// Failure   a foreign pointer, a double free and a wrong size are reported when they are taken in;
+///           over a `registered_source` a block that was handed out after it was left stays with
+///           who has it then
 /// Threads   `leave` and `collect` any, at once; the rest as the pool
 /// Cost      `leave` that of a brief lock, and that of the pool `from`; without such a pool the
 ///           stream is asked for its id. When 256 are left, the pool's lock, for all of them
@@ -30,7 +34,14 @@ public:
     using typename Pool::platform;
     using typename Pool::stream;
 
-    using Pool::Pool;
+    using upstream_type = typename Pool::upstream_type;
+
+    /// As a pool is made.
+    template <class... Growth>
+    explicit private_pool(upstream_type upstream, pool_options options = {}, Growth&&... growth)
+        : Pool{std::move(upstream), options, std::forward<Growth>(growth)...} {
+        if constexpr (Pool::is_private) { this->count_left(returned_.left()); }
+    }
     private_pool(private_pool&&) = delete; ///< others know where it is
     ~private_pool() { collect(); }
 

@@ -30,6 +30,9 @@ public:
     using stream     = typename platform::stream;
     using properties = typename Upstream::properties;
 
+    /// Others leave blocks for the pool over this: see `private_pool`.
+    static constexpr bool makes_private = true;
+
     registered_source(registry& all, unsigned owner) noexcept : all_{&all}, owner_{owner} {}
 
     [[nodiscard]] void* allocate(stream s, std::size_t bytes,

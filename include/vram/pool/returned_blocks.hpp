@@ -9,6 +9,7 @@
 
 #include <atomic>  // atomic
 #include <cstddef> // size_t
+#include <cstdint> // uint64_t
 #include <new>     // bad_alloc
 
 namespace vram {
@@ -35,6 +36,8 @@ public:
         std::size_t alignment = 0;
         bool        in_use    = false; ///< by a stream, this one
         stream      on        = {};
+
+        std::uint64_t number = 0; ///< how many were left before
     };
 
     /// Leaves a block here. False: there is no room.
@@ -44,12 +47,19 @@ public:
         try {
             notes_.reserve(most);
         } catch (std::bad_alloc const&) { return false; }
+        std::uint64_t const before = left_.load(std::memory_order_relaxed);
         notes_.push(n);
+        notes_[notes_.size() - 1].number = before;
+        left_.store(before + 1, std::memory_order_relaxed);
         some_.store(true, std::memory_order_relaxed);
         return true;
     }
     /// Whether there may be any. Cost: a load.
     [[nodiscard]] bool any() const noexcept { return some_.load(std::memory_order_relaxed); }
+    /// How many have been left, ever. Who is handed a block after one was left reads more than that
+    /// one's number; who leaves a block has a number no less than what was read when it was handed
+    /// out.
+    [[nodiscard]] std::atomic<std::uint64_t> const& left() const noexcept { return left_; }
     /// Calls `take(note)` with each, the last one first, without the lock, and keeps none.
     template <class Take>
     void collect(Take const& take) noexcept {
@@ -78,6 +88,8 @@ private:
     platform_lock<Platform> lock_;
     heap_array<note>        notes_;
     std::atomic<bool>       some_ = false;
+
+    std::atomic<std::uint64_t> left_ = 0; ///< beside `some_`: who leaves one writes to both
 };
 
 } // namespace vram

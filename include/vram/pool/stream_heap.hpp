@@ -14,6 +14,7 @@
 #include <vram/pool/pool_options.hpp>  // event_policy
 #include <vram/pool/warm_blocks.hpp>   // warm_blocks
 
+#include <atomic>  // atomic
 #include <bit>     // countr_zero
 #include <cstddef> // size_t
 #include <cstdint> // uintptr_t, uint16_t
@@ -29,7 +30,10 @@ namespace vram {
 ///           changed
 /// Threads   one at a time, who holds the lock
 /// Cost      see `block_heap` and `clocks`
-template <class Platform, bool InPlace = false>
+///
+/// `Private`: others leave blocks for the pool, and each block that is handed out notes how many
+/// they had left by then.
+template <class Platform, bool InPlace = false, bool Private = false>
 class stream_heap {
 public:
     using stream      = typename Platform::stream;
@@ -65,6 +69,17 @@ public:
         graphs_      = other.graphs_;
         plain_       = other.plain_;
         return *this;
+    }
+
+    /// Where that number is. The pool does not move from now on.
+    void count_left(std::atomic<std::uint64_t> const& left) noexcept
+        requires Private
+    {
+        left_ = &left;
+    }
+    /// Whether a block was handed out after the one with that number was left.
+    [[nodiscard]] static bool handed_out_since(block const& b, std::uint64_t number) noexcept {
+        return Private && number < b.left;
     }
 
     /// A block that rests for just this request, or one that is free, costs its stream nothing and
@@ -348,6 +363,8 @@ protected:
     static constexpr std::size_t largest_hole = block_heaps<InPlace>::small_size / 8 * 7;
     static constexpr unsigned    enough_holes = 16;
 
+    static constexpr std::atomic<std::uint64_t> nothing_left{0};
+
     [[nodiscard]] auto settled() const noexcept {
         return [this](tag const& t) { return clocks_.settled(t); };
     }
@@ -499,6 +516,7 @@ protected:
     block* handed_out(std::size_t asked, std::size_t alignment, block* b) noexcept {
         b->slack     = static_cast<std::uint16_t>(b->bytes - asked);
         b->alignment = std::countr_zero(alignment) & 63;
+        if constexpr (Private) { b->left = left_->load(std::memory_order_relaxed); }
         ++allocations_;
         live_ += b->bytes;
         if (live_ > peak_live_) { peak_live_ = live_; }
@@ -611,6 +629,7 @@ protected:
     bool                 plain_; ///< who frees something has nothing to do but to remember it
     std::uint64_t        allocations_ = 0; // not beside `live_`: that would be stored alone and
                                            // loaded with this as a pair, which stalls
+    std::atomic<std::uint64_t> const* left_ = &nothing_left; ///< of a private pool
 };
 
 } // namespace vram
