@@ -71,6 +71,23 @@ TEST_CASE(
     CHECK(book.mapped(front) == 0);
 }
 
+TEST_CASE("page_book: memory lies behind bytes, not only behind whole pages") {
+    page_book book{leaf};
+    book.add(address_of(near_base), 6 * leaf);
+    book.set(book.touched(near_base + 2 * leaf, near_base + 4 * leaf), false);
+    auto const behind = [&](std::size_t from, std::size_t to) {
+        return book.behind(near_base + from, near_base + to);
+    };
+    CHECK(behind(leaf / 2, leaf) == leaf / 2);
+    CHECK(behind(leaf / 2, leaf / 2 + 1) == 1);
+    CHECK(behind(leaf / 2, 3 * leaf) == leaf + leaf / 2);
+    CHECK(behind(leaf / 2, 4 * leaf + leaf / 2) == 2 * leaf);
+    CHECK(behind(2 * leaf + 1, 4 * leaf - 1) == 0);
+    CHECK(behind(2 * leaf + 1, 4 * leaf + 1) == 1);
+    CHECK(behind(2 * leaf - 1, 3 * leaf - 1) == 1);
+    CHECK(behind(0, 6 * leaf) == 4 * leaf);
+}
+
 TEST_CASE("page_book: pages in rows of any length move one by one, in their order") {
     std::mt19937_64 random{7};
     for (int turn = 0; turn != 200; ++turn) {

@@ -694,6 +694,24 @@ TEST_CASE("a pool of pages counts as free the memory that is there, and not the 
     holes.give_back(mr);
 }
 
+TEST_CASE("a pool of pages counts as free what is left of pages that others have a part of") {
+    sim_node         node{doubles::small_pages(4096)};
+    paged_pool       mr   = pool_of_pages();
+    constexpr auto   part = several - small_page / 2; // ends in the middle of a page
+    sim_stream const s;
+    void* const      p[] = {mr.allocate(s, part), mr.allocate(s, several), mr.allocate(s, part)};
+    mr.deallocate(s, p[1], several);
+    s.synchronize();
+    std::size_t const held = mr.usage().reserved;
+    CHECK(mr.trim() == several - small_page); // what it had to itself
+    memory_usage const now = mr.usage();
+    CHECK(now.reserved == held - (several - small_page));
+    CHECK(now.live + mr.free_memory().bytes == now.reserved);
+    CHECK(now.largest_free == small_page);
+    CHECK(mr.free_memory().count == 1); // its two edges
+    for (int const i : {0, 2}) { mr.deallocate(s, p[i], part); }
+}
+
 TEST_CASE("a pool of pages counts what a host waits for when it has it, and not when memory comes "
           "beside it") {
     sim_node     node;

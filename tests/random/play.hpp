@@ -18,7 +18,8 @@
 
 namespace trial {
 
-/// The pool has what the players have out, and not a byte more or less.
+/// The pool has what the players have out, and not a byte more or less; the rest of what it holds is
+/// free, where a pool can have again what comes back.
 template <class R>
 void settle(R& pool, table& shared, std::deque<player<R>>& players) {
     std::size_t out = 0;
@@ -27,6 +28,11 @@ void settle(R& pool, table& shared, std::deque<player<R>>& players) {
     vram::memory_usage const now = pool.usage();
     if (now.requested != out) { shared.wrong("what is out is not what was asked for"); }
     if (now.live < out || (out == 0 && now.live != 0)) { shared.wrong("live is not what is out"); }
+    if constexpr (requires { pool.free_memory(); } && !requires { pool.reset(); }) {
+        if (now.live + pool.free_memory().bytes != now.reserved) {
+            shared.wrong("what is held is neither out nor free");
+        }
+    }
 }
 
 /// Everything comes back: then nothing is held after a trim, and the largest block there can be is

@@ -200,9 +200,10 @@ protected:
     void* new_chunk(request const& r, std::size_t size, request const* out) {
         return this->template take_chunk<Throwing>(r, this->whole_pages(size), out, pages_);
     }
-    /// A bare block has what lies on pages of its own.
+    /// A bare block has what lies on those of its pages that have memory, as those do of which
+    /// others have a part.
     [[nodiscard]] std::size_t behind(block const& b) const noexcept {
-        return b.bare ? pages_.mapped(pages_.whole(b.address, b.end())) : b.bytes;
+        return b.bare ? pages_.behind(b.address, b.end()) : b.bytes;
     }
     static void make_way(std::size_t) noexcept {} // pages go one by one
     bool        give_chunk_back(chunk const& gone, guard& held, std::size_t& back) {

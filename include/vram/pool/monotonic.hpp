@@ -169,7 +169,8 @@ public:
         now.waits         = books_.waits();
         return now;
     }
-    /// What is left of the chunks. Cost: a look at every chunk.
+    /// What is left of the chunks; not what was given back beneath something that is out, which is
+    /// had again when all is back, or by unwinding. Cost: a look at every chunk.
     [[nodiscard]] free_pieces free_memory() const {
         auto const held = this->lock_.hold();
         return books_.free_memory();

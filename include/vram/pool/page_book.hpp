@@ -110,6 +110,15 @@ public:
     [[nodiscard]] std::size_t mapped(run const& r) const noexcept {
         return count(r, [](word const& w) { return w.mapped; });
     }
+    /// The same of [from, to), which is not empty.
+    [[nodiscard]] std::size_t behind(std::uintptr_t from, std::uintptr_t to) const noexcept {
+        run const            r     = touched(from, to);
+        std::uintptr_t const first = chunks_[r.chunk].base + r.first * page_;
+        std::size_t          sum   = mapped(r);
+        if (has({r.chunk, r.first})) { sum -= from - first; }
+        if (has({r.chunk, r.last - 1})) { sum -= first + bytes(r) - to; }
+        return sum;
+    }
     [[nodiscard]] std::size_t missing(run const& r) const noexcept { return bytes(r) - mapped(r); }
     [[nodiscard]] std::size_t fresh(run const& r) const noexcept {
         return count(r, [](word const& w) { return ~(w.mapped | w.left); });
