@@ -13,6 +13,7 @@
 #include <vram/probe/memory_delta.hpp>
 #include <vram/sim/sim.hpp>
 
+#include "../doubles/interrupted_platform.hpp"
 #include "../doubles/minimal_resource.hpp"
 #include "../doubles/shy_platform.hpp"
 #include "../doubles/streams_at_work.hpp"
@@ -716,6 +717,59 @@ TEST_CASE("arena: a block left a second time is not taken from who was handed it
     }
     CHECK(told.count() == 3);
     mr.deallocate(b, b_has_a_pool, 1000);
+}
+
+TEST_CASE("arena: a block that its owner to be waits for is not taken from him either") {
+    for (bool const taken_in : {false, true}) {
+        CAPTURE(taken_in);
+        sim_node               node;
+        doubles::mishaps const told;
+        sim_stream             a, b, c;
+        arena                  mr{
+            doubles::interrupted_memory{}, {.count = 8, .key = arena_key::stream}, exact_growth{}};
+        void* const have_pools[] = {mr.allocate(b, 1000), mr.allocate(c, 1000)};
+        void* const p            = mr.allocate_sync(2_MiB);
+        void* const wall         = mr.allocate_sync(2_MiB);
+        doubles::busy(a, p, 2_MiB, 5ms);
+        mr.deallocate(a, p, 2_MiB);
+        std::size_t const live                   = mr.usage().live;
+        doubles::interrupted_platform::meanwhile = [&] {
+            mr.deallocate(b, p, 2_MiB); // nobody has it now
+            mr.deallocate(c, p, 2_MiB); // one of them at least has not the thread's pool
+            if (taken_in) { CHECK(mr.usage().live == live); }
+        };
+        CHECK(mr.allocate_sync(2_MiB) == p);
+        CHECK(mr.usage().live == live + 2_MiB);
+        CHECK(told.count(mishap::foreign_pointer) == 2);
+        CHECK(mr.free_memory().bytes + mr.usage().live == mr.usage().reserved);
+        mr.deallocate_sync(p, 2_MiB);
+        mr.deallocate_sync(wall, 2_MiB);
+        mr.deallocate(b, have_pools[0], 1000);
+        mr.deallocate(c, have_pools[1], 1000);
+        CHECK(mr.usage().live == 0);
+        CHECK(told.count() == 2);
+    }
+}
+
+TEST_CASE("arena: of two streams that give a block back from afar the first counts") {
+    sim_node               node{{.on_report = sim_on_report::collect}};
+    doubles::mishaps const told;
+    sim_stream             a, b, c;
+    arena       mr{sim_resource{}, {.count = 8, .key = arena_key::stream}, exact_growth{}};
+    void* const has_a_pool[] = {mr.allocate(b, 1000), mr.allocate(c, 1000)};
+    void* const p            = mr.allocate(a, 1_MiB);
+    doubles::busy(b, p, 1_MiB, 5ms);
+    mr.deallocate(b, p, 1_MiB);
+    mr.deallocate(c, p, 1_MiB); // once more
+    void* const q = mr.allocate(a, 1_MiB);
+    doubles::busy(a, q, 1_MiB);
+    CHECK(told.count(mishap::foreign_pointer) == 1);
+    mr.deallocate(a, q, 1_MiB);
+    mr.deallocate(b, has_a_pool[0], 1000);
+    mr.deallocate(c, has_a_pool[1], 1000);
+    CHECK(mr.usage().live == 0);
+    CHECK(node.reports().empty());
+    CHECK(told.count() == 1);
 }
 
 TEST_CASE("arena: what others left for a pool is taken in before it grows, or asks, or says no") {

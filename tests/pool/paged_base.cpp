@@ -507,6 +507,48 @@ TEST_CASE("a pool of pages knows which pages went when some would not") {
     expect_no_report(node);
 }
 
+TEST_CASE("a pool of pages still knows what a block lacks that the host could not wait for") {
+    for (bool const captured : {false, true}) {
+        CAPTURE(captured);
+        doubles::mishaps const told;
+        sim_node               node{doubles::small_pages(4096)};
+        {
+            paged_pool  mr = pool_of_pages({.max_size = 3 * several});
+            sim_stream  s, t;
+            void* const p    = mr.allocate_sync(several);
+            void* const q    = mr.allocate_sync(several);
+            void* const wall = mr.allocate_sync(several);
+            mr.deallocate_sync(p, several);
+            mr.trim();
+            busy(s, q, several, 5ms);
+            mr.deallocate(s, q, several);
+            bool waited = false;
+            node.faults().when([&](sim_call_info const& i) {
+                return i.kind == sim_call_kind::synchronize && !std::exchange(waited, true);
+            });
+            if (captured) { sim_graph::begin(s, sim_capture_mode::relaxed); }
+            void* both = nullptr;
+            try {
+                both = mr.allocate_sync(2 * several);
+            } catch (std::exception const&) {}
+            if (captured) { sim_graph const none = sim_graph::end(s); }
+            node.faults().clear();
+            CHECK(waited != captured);
+            memory_usage const now = mr.usage();
+            CHECK(now.live + mr.free_memory().bytes == now.reserved);
+            if (both != nullptr) { mr.deallocate_sync(both, 2 * several); }
+            mr.forget_captures();
+            both = mr.allocate(t, 2 * several);
+            busy(t, both, 2 * several);
+            mr.deallocate(t, both, 2 * several);
+            mr.deallocate_sync(wall, several);
+            mr.trim();
+            CHECK(mr.usage().reserved == 0);
+        }
+        expect_no_report(node);
+    }
+}
+
 TEST_CASE("a pool of pages counts right when a move fails half way") {
     doubles::mishaps const told;
     sim_node               node{doubles::small_pages(4096)};

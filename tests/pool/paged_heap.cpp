@@ -99,14 +99,15 @@ TEST_CASE("paged_heap: a bare block counts once it is filled, and is its client'
     sim_stream    s;
     block* const  b = f.take_bare(s, 3 * page, lacks_nothing);
     REQUIRE(b != nullptr);
-    CHECK(bool{b->bare});
+    CHECK(b->now == block::state::coming);
+    CHECK(f.heap.live(b->pointer(), 3 * page) == nullptr); // nobody can give it back
     CHECK(f.usage().live == 0);
     CHECK(f.usage().requested == 0);
     CHECK(f.usage().allocations == 0);
     CHECK(f.usage().peak_live == 0);
     void* const p = f.heap.filled(b);
     CHECK(p == at(sixteen_pages::base));
-    CHECK_FALSE(bool{b->bare});
+    CHECK(f.heap.live(p, 3 * page) == b);
     CHECK(f.usage().live == 3 * page);
     CHECK(f.usage().requested == 3 * page);
     CHECK(f.usage().allocations == 1);

@@ -12,8 +12,10 @@
 #include <vram/source/region_resource.hpp>
 
 #include "../doubles/bombing.hpp"
+#include "../doubles/interrupted_platform.hpp"
 #include "../doubles/lending_resource.hpp"
 #include "../doubles/minimal_resource.hpp"
+#include "../doubles/mishaps.hpp"
 #include "../doubles/page_modes.hpp"
 #include "../doubles/streams_at_work.hpp"
 #include "../laws/captures_go_on.hpp"
@@ -1481,6 +1483,36 @@ TEST_CASE("a pool asks once what there is at once of one size, and waits where t
         CHECK(mr.upstream().asked == 1);
         mr.deallocate(b, q, 2_MiB);
     }
+}
+
+TEST_CASE("a block that the host waits for cannot be given back before it is had") {
+    sim_node               node;
+    doubles::mishaps const told;
+    sim_stream             a, b;
+    pool        mr{doubles::interrupted_memory{}, {.initial_size = 16_MiB}, exact_growth{}};
+    void* const wall = mr.allocate_sync(2_MiB);
+    void* const p    = mr.allocate_sync(14_MiB);
+    use(a, p, 14_MiB, 5ms);
+    mr.deallocate(a, p, 14_MiB);
+    bool came                                = false;
+    doubles::interrupted_platform::meanwhile = [&] {
+        came = true;
+        mr.deallocate(b, p, 14_MiB);
+        CHECK(told.count(mishap::foreign_pointer) == 1);
+        CHECK(mr.usage().live == 2_MiB);
+        CHECK(mr.usage().requested == 2_MiB);
+        CHECK(mr.usage().largest_free == 0); // it is not to be had
+        CHECK(mr.usage().pending == 0);
+        CHECK(mr.free_memory() == free_pieces{});
+    };
+    CHECK(mr.allocate_sync(14_MiB) == p);
+    CHECK(came);
+    CHECK(mr.usage().live == 16_MiB);
+    CHECK(mr.usage().allocations == 3);
+    mr.deallocate_sync(p, 14_MiB);
+    mr.deallocate_sync(wall, 2_MiB);
+    CHECK(told.count() == 1);
+    CHECK(mr.usage().live == 0);
 }
 
 TEST_CASE("a pool that is asked, and may refuse, reuses what rests as one that must not refuse") {

@@ -32,7 +32,7 @@ std::vector<std::size_t> bytes_left(left_blocks& from) {
 
 } // namespace
 
-TEST_CASE("returned_blocks: what is left comes out once, as it was left, the last one first") {
+TEST_CASE("returned_blocks: what is left comes out once, as it was left, the first one first") {
     left_blocks mr;
     CHECK_FALSE(mr.any());
     CHECK(bytes_left(mr).empty());
@@ -55,7 +55,7 @@ TEST_CASE("returned_blocks: what is left comes out once, as it was left, the las
         for (std::size_t i = 0; i < count; ++i) { CHECK(mr.leave(note_of(i))); }
         std::vector<std::size_t> const found = bytes_left(mr);
         REQUIRE(found.size() == count);
-        for (std::size_t i = 0; i < count; ++i) { CHECK(found[i] == count - 1 - i); }
+        for (std::size_t i = 0; i < count; ++i) { CHECK(found[i] == i); }
         CHECK_FALSE(mr.any());
     }
 }

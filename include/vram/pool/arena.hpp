@@ -48,7 +48,9 @@ namespace vram {
 ///           another private pool when it takes them in; whose block that is by then keeps it
 /// Threads   any, at once; what locks are held over is what `pool` holds its own over
 /// Streams   as `pool`; `retire` tells every private pool
-/// Cost      as `pool`, and finding the private one: a few loads. Giving back what another private
+/// Cost      as `pool`, and finding the private one: a few loads. While others leave blocks for a
+///           private pool, each request there reads a line of the cache that they write to. Giving
+///           back what another private
 ///           pool handed out: the lock of the caller's own, which is looked at first, and once more
 ///           for the stream, the logarithm of the number of chunks, and a brief lock of that one's;
 ///           for who has none of its own, the stream's id instead

@@ -32,6 +32,7 @@ struct links {
 struct block : links { // in its bin; while it is out, or rests, in the chains that find it
     enum class state : std::uint8_t {
         live,    ///< handed out
+        coming,  ///< on its way to who asked for it, who waits: nobody may give it back yet
         resting, ///< given back, kept as it is for the stream that gave it
         free,    ///< in a bin, for anybody to take
     };

@@ -15,7 +15,7 @@ namespace vram {
 struct free_pieces {
     std::size_t bytes      = 0;
     std::size_t count      = 0;
-    std::size_t largest    = 0; ///< the largest piece
+    std::size_t largest    = 0; ///< the largest piece; over virtual memory, what one has of it
     std::size_t releasable = 0; ///< bytes of chunks of which nothing is out: `trim` gives them back
     double      squares    = 0; ///< the sum of the squares of the pieces' sizes
     std::size_t by_size[64]{};  ///< how many pieces have sizes from 2^i to 2^(i+1) - 1

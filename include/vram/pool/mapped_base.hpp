@@ -56,7 +56,6 @@ protected:
     void* hand_over(block* b) noexcept {
         for (block* beside : {b->before, b->after}) {
             if (beside == nullptr || !beside->bare || beside->bytes == 0) { continue; }
-            if (beside->now == block::state::live) { continue; } // on its way to somebody else
             beside->bare = lacks(*beside);
         }
         return heap_.filled(b);

@@ -65,7 +65,6 @@ public:
                                         : this->ordered_uncounted(r, place, mine, held);
             if (b == nullptr) { return nullptr; }
             if (ready || mine != nullptr) { heap.hold(b, before); } // should it go back
-            b->bare = true;                                         // it counts when it is filled
             return b;
         }
         return nullptr;
@@ -73,7 +72,6 @@ public:
     /// Such a block has memory now, and is its client's.
     void* filled(block* b) noexcept {
         this->heaps_.of(*b).hold(b, tags{});
-        b->bare = false;
         return this->counted(b)->pointer();
     }
     /// Such a block goes back: its memory could not be had. Where it has some that only `on` may

@@ -43,13 +43,15 @@ public:
     /// Leaves a block here. False: there is no room.
     [[nodiscard]] bool leave(note const& n) noexcept {
         auto const held = lock_.hold();
-        if (notes_.size() == most) { return false; }
+        if (count_ == most) { return false; }
         try {
             notes_.reserve(most);
         } catch (std::bad_alloc const&) { return false; }
+        while (notes_.size() < most) { notes_.push(); }
         std::uint64_t const before = left_.load(std::memory_order_relaxed);
-        notes_.push(n);
-        notes_[notes_.size() - 1].number = before;
+        note&               mine   = notes_[(first_ + count_++) % most];
+        mine                       = n;
+        mine.number                = before;
         left_.store(before + 1, std::memory_order_relaxed);
         some_.store(true, std::memory_order_relaxed);
         return true;
@@ -60,7 +62,8 @@ public:
     /// one's number; who leaves a block has a number no less than what was read when it was handed
     /// out.
     [[nodiscard]] std::atomic<std::uint64_t> const& left() const noexcept { return left_; }
-    /// Calls `take(note)` with each, the last one first, without the lock, and keeps none.
+    /// Calls `take(note)` with each, the first one first: who gave a block back before
+    /// somebody else did once more is believed. Without the lock, and keeps none.
     template <class Take>
     void collect(Take const& take) noexcept {
         note        some[batch];
@@ -77,17 +80,19 @@ private:
     std::size_t take_out(note (&to)[batch]) noexcept {
         auto const  held  = lock_.hold();
         std::size_t count = 0;
-        while (count != batch && notes_.size() != 0) {
-            to[count++] = notes_[notes_.size() - 1];
-            notes_.pop();
+        for (; count != batch && count_ != 0; --count_) {
+            to[count++] = notes_[first_];
+            first_      = (first_ + 1) % most;
         }
-        if (notes_.size() == 0) { some_.store(false, std::memory_order_relaxed); }
+        if (count_ == 0) { some_.store(false, std::memory_order_relaxed); }
         return count;
     }
 
     platform_lock<Platform> lock_;
-    heap_array<note>        notes_;
-    std::atomic<bool>       some_ = false;
+    heap_array<note>        notes_; ///< a ring
+    std::size_t             first_ = 0;
+    std::size_t             count_ = 0;
+    std::atomic<bool>       some_  = false;
 
     std::atomic<std::uint64_t> left_ = 0; ///< beside `some_`: who leaves one writes to both
 };

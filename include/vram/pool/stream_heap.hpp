@@ -314,10 +314,8 @@ public:
         now.events   = clocks_.events();
         now.waits    = clocks_.waits();
         heaps_.for_each([&](block const& b) {
-            if (b.now == block::state::live) {
-                now.requested += b.bare ? 0 : b.bytes - b.slack;
-                return;
-            }
+            if (b.now == block::state::live) { now.requested += b.bytes - b.slack; }
+            if (!is_held(b)) { return; }
             std::size_t const there = behind(b);
             if (there > now.largest_free) { now.largest_free = there; }
             std::size_t pending = 0;
@@ -335,7 +333,7 @@ public:
         cool();
         free_pieces now;
         heaps_.for_each([&](block const& b) {
-            if (b.now != block::state::live) { now.add(behind(b)); }
+            if (is_held(b)) { now.add(behind(b)); }
         });
         heaps_.for_each_chunk(
             [&](chunk const& c) { now.releasable += goes_back(c) ? behind(*c.first) : 0; });
@@ -408,6 +406,10 @@ protected:
         }
     }
 
+    /// Whether a block is neither out nor on its way there.
+    [[nodiscard]] static bool is_held(block const& b) noexcept {
+        return b.now != block::state::live && b.now != block::state::coming;
+    }
     /// Whether a chunk is idle, and no graph keeps any of it.
     [[nodiscard]] static bool goes_back(chunk const& c) noexcept {
         return c.idle() && c.first->waits_for().kept().empty();
@@ -445,9 +447,8 @@ protected:
             held_up = clocks_.order(*mine, part);
             if (held_up == nullptr) { return hand_out_uncounted(r, place); }
         } else {
+            bool const bare  = place.where->bare;
             b                = hand_out_uncounted(r, place); // ours while the lock is open
-            bool const bare  = b->bare;
-            b->bare          = true; // so that nobody counts it
             block_heap& heap = heaps_.of(*b);
             heap.hold(b, part); // noted now: meanwhile others may use up what was reserved
             try { // and more may be noted with it: memory of its pages that a stream still uses
@@ -461,12 +462,12 @@ protected:
                 join(b);
                 throw;
             }
-            b->bare = bare;
             if (held_up == nullptr) {
                 heap.hold(b, tags{});
                 return b;
             }
-            b = join(b);
+            b->bare = bare;
+            b       = join(b);
         }
         set_aside(b, *held_up);
         return nullptr;
@@ -486,16 +487,20 @@ protected:
             clocks_.pass_over(captured.slot());
         }
     }
-    /// A block that is handed out, as far as the figures do not say so yet.
+    /// A block that is as good as handed out, of which neither the figures nor who looks for it
+    /// know yet.
     block* hand_out_uncounted(request const& r, block_heap::fit const& place) noexcept {
         std::size_t const peak = peak_live_;
         block* const      b    = hand_out(r, place);
+        b->now                 = block::state::coming;
         retract(*b);
         --allocations_;
         peak_live_ = peak;
         return b;
     }
     block* counted(block* b) noexcept {
+        b->now = block::state::live;
+        note_left(b);
         ++allocations_;
         live_ += b->bytes;
         raise_peak(live_);
@@ -516,11 +521,14 @@ protected:
     block* handed_out(std::size_t asked, std::size_t alignment, block* b) noexcept {
         b->slack     = static_cast<std::uint16_t>(b->bytes - asked);
         b->alignment = std::countr_zero(alignment) & 63;
-        if constexpr (Private) { b->left = left_->load(std::memory_order_relaxed); }
+        note_left(b);
         ++allocations_;
         live_ += b->bytes;
         if (live_ > peak_live_) { peak_live_ = live_; }
         return b;
+    }
+    void note_left([[maybe_unused]] block* b) const noexcept {
+        if constexpr (Private) { b->left = left_->load(std::memory_order_relaxed); }
     }
     void retract(block const& b) noexcept { live_ -= b.bytes; }
     /// A block that its stream has given back, and nothing more is to be done for: it rests, or is
