@@ -762,6 +762,7 @@ TEST_CASE("arena: of two streams that give a block back from afar the first coun
     mr.deallocate(b, p, 1_MiB);
     mr.deallocate(c, p, 1_MiB); // once more
     void* const q = mr.allocate(a, 1_MiB);
+    CHECK(q == p);
     doubles::busy(a, q, 1_MiB);
     CHECK(told.count(mishap::foreign_pointer) == 1);
     mr.deallocate(a, q, 1_MiB);

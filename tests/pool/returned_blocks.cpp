@@ -78,6 +78,13 @@ TEST_CASE("returned_blocks: there is room for so many, and with no host memory f
     CHECK_FALSE(mr.leave(note_of(0)));
     CHECK(bytes_left(mr).size() == left_blocks::most);
     CHECK(mr.leave(note_of(0)));
+    CHECK(bytes_left(mr).size() == 1);
+    for (std::size_t i = 0; i < left_blocks::most; ++i) { all = all && mr.leave(note_of(i)); }
+    CHECK(all); // of which the last lies where the first lay before
+    CHECK_FALSE(mr.leave(note_of(0)));
+    std::vector<std::size_t> const found = bytes_left(mr);
+    REQUIRE(found.size() == left_blocks::most);
+    for (std::size_t i = 0; i < found.size(); ++i) { CHECK(found[i] == i); }
 }
 
 TEST_CASE("returned_blocks: threads that leave and threads that collect lose and double nothing") {

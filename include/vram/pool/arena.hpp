@@ -45,15 +45,16 @@ namespace vram {
 /// Failure   before it says no, a private pool does all that a `pool` does, then all give their
 ///           idle chunks back, then each is asked for a block; `out_of_memory` has the numbers of
 ///           all together. Mishaps are reported as by `pool`; those of blocks that are left for
-///           another private pool when it takes them in; whose block that is by then keeps it
+///           another private pool when it takes them in; whose block that is by then keeps it. Of
+///           two who give a block back from afar the first is believed; but before them the pool's
+///           own thread, and then nobody waits for the stream of the other
 /// Threads   any, at once; what locks are held over is what `pool` holds its own over
 /// Streams   as `pool`; `retire` tells every private pool
 /// Cost      as `pool`, and finding the private one: a few loads. While others leave blocks for a
 ///           private pool, each request there reads a line of the cache that they write to. Giving
-///           back what another private
-///           pool handed out: the lock of the caller's own, which is looked at first, and once more
-///           for the stream, the logarithm of the number of chunks, and a brief lock of that one's;
-///           for who has none of its own, the stream's id instead
+///           back what another private pool handed out: the lock of the caller's own, which is
+///           looked at first, and once more for the stream, the logarithm of the number of chunks,
+///           and a brief lock of that one's; for who has none of its own, the stream's id instead
 template <synchronous_resource Upstream, growth Growth = geometric_growth>
 class arena : public layer_base<Upstream> {
     static_assert(std::copy_constructible<Growth>, "arena: each private pool has the policy");

@@ -21,8 +21,8 @@ namespace vram {
 ///
 /// Failure   `leave` says no where there is no room, or no host memory for any
 /// Threads   any, at once
-/// Cost      `leave` and each of those taken out some ten instructions, and the lock; host memory
-///           for `most` of them once one is left
+/// Cost      `leave` and each of those taken out some ten instructions, and the lock; the first
+///           one that is left also host memory for `most` of them
 template <class Platform>
 class returned_blocks {
 public:
