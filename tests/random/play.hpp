@@ -18,8 +18,8 @@
 
 namespace trial {
 
-/// The pool has what the players have out, and not a byte more or less; the rest of what it holds is
-/// free, where a pool can have again what comes back.
+/// The pool has what the players have out, and not a byte more or less; the rest of what it holds
+/// is free, where a pool can have again what comes back.
 template <class R>
 void settle(R& pool, table& shared, std::deque<player<R>>& players) {
     std::size_t out = 0;

@@ -361,6 +361,7 @@ protected:
     static constexpr std::size_t largest_hole = block_heaps<InPlace>::small_size / 8 * 7;
     static constexpr unsigned    enough_holes = 16;
 
+    /// For who has not been told where that is: see `count_left`.
     static constexpr std::atomic<std::uint64_t> nothing_left{0};
 
     [[nodiscard]] auto settled() const noexcept {
