@@ -773,6 +773,38 @@ TEST_CASE("arena: of two streams that give a block back from afar the first coun
     CHECK(told.count() == 1);
 }
 
+TEST_CASE("arena: of a block left from afar and then given back by its owner the first counts") {
+    for (int const way : {0, 1, 2}) { // the owner: a stream; the thread, whose pool one of two has
+        CAPTURE(way);
+        sim_node               node{{.on_report = sim_on_report::collect}};
+        doubles::mishaps const told;
+        sim_stream             a, b;
+        arena       mr{sim_resource{}, {.count = 8, .key = arena_key::stream}, exact_growth{}};
+        void* const have_pools[] = {mr.allocate(a, 1000), mr.allocate(b, 1000)};
+        auto const& afar         = way == 1 ? a : b;
+        void* const p            = way == 0 ? mr.allocate(a, 1_MiB) : mr.allocate_sync(1_MiB);
+        doubles::busy(afar, p, 1_MiB, 5ms);
+        mr.deallocate(afar, p, 1_MiB);
+        if (way == 0) {
+            mr.deallocate(a, p, 1_MiB); // once more
+        } else {
+            mr.deallocate_sync(p, 1_MiB);
+        }
+        CHECK(told.count(mishap::foreign_pointer) == 1);
+        CHECK(told.pointer() == p);
+        void* const q = way == 0 ? mr.allocate(a, 1_MiB) : mr.allocate_sync(1_MiB);
+        CHECK(q == p);
+        CHECK((way == 0 || afar.done()));
+        doubles::busy(a, q, 1_MiB);
+        mr.deallocate(a, q, 1_MiB);
+        mr.deallocate(a, have_pools[0], 1000);
+        mr.deallocate(b, have_pools[1], 1000);
+        CHECK(mr.usage().live == 0);
+        CHECK(node.reports().empty());
+        CHECK(told.count() == 1);
+    }
+}
+
 TEST_CASE("arena: what others left for a pool is taken in before it grows, or asks, or says no") {
     sim_node          node{{.on_report = sim_on_report::collect}};
     sim_stream        s;

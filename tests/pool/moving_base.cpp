@@ -416,6 +416,39 @@ TEST_CASE("a pool that shares pages leaves others what it does not need while it
     expect_all_went_well(node);
 }
 
+TEST_CASE("a pool that shares pages counts those of free blocks until they have moved") {
+    for (bool const remap : {false, true}) {
+        CAPTURE(remap);
+        sim_node node{doubles::small_pages(4096)};
+        {
+            sim_stream s;
+            pool       mr{doubles::interrupted_source{{.reserve = 1 << 30, .handle_size = small_page}},
+                          {.remap = remap, .slack = remap ? 1e3 : 0}};
+            void*      p[4];
+            for (void*& one : p) { one = mr.allocate(s, wide_enough); }
+            for (int const i : {0, 2}) { mr.deallocate(s, p[i], wide_enough); }
+            s.synchronize();
+            std::vector<std::size_t> free;
+            std::function<void()>    look = [&] {
+                free.push_back(mr.free_memory().bytes);
+                CHECK(mr.usage().largest_free <= wide_enough);
+                interrupted_platform::meanwhile = look;
+            };
+            interrupted_platform::meanwhile = look;
+            void* const wide                = mr.allocate(s, 2 * wide_enough);
+            interrupted_platform::meanwhile = nullptr;
+            REQUIRE(free.size() >= 2);
+            CHECK(free[free.size() - 2] == 2 * wide_enough); // before the one moved
+            CHECK(free.back() == wide_enough);               // and before the other did
+            CHECK(mr.free_memory().bytes == 0);
+            CHECK(mr.usage().reserved == 4 * wide_enough);
+            mr.deallocate(s, wide, 2 * wide_enough);
+            for (int const i : {1, 3}) { mr.deallocate(s, p[i], wide_enough); }
+        }
+        expect_all_went_well(node);
+    }
+}
+
 TEST_CASE("a pool whose pages come back wants none of a chunk that others give back meanwhile") {
     constexpr std::size_t page = 2_MiB;
     sim_node              node{{.capacity = 1_GiB, .on_report = sim_on_report::collect}};

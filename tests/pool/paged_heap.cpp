@@ -2,6 +2,8 @@
 #include <vram/pool/paged_heap.hpp> // first: the header stands alone
 
 #include "../doubles/at.hpp"
+#include "../doubles/bombing.hpp"
+#include "../doubles/mishaps.hpp"
 #include "heap_under_lock.hpp"
 
 #include <vram/sim/sim.hpp>
@@ -165,6 +167,35 @@ TEST_CASE("paged_heap: a bare block that has a stream's memory is had by others 
         CHECK(f.usage().waits == (somebodys ? 1 : 0));
         f.heap.give_bare(next, nullptr);
     }
+}
+
+TEST_CASE("paged_heap: what a bare block has of a stream that nobody can wait for stays out") {
+    doubles::mishaps const told;
+    sixteen_pages          f;
+    sim_stream             s, unknown;
+    sim_stream_view const  view = unknown;
+    block* const           b    = f.take_bare(s, 2 * page, lacks_nothing);
+    REQUIRE(b != nullptr);
+    f.node.faults().when([](sim_call_info const&) { return true; });
+    {
+        doubles::bombing armed{1}; // it cannot be noted
+        f.heap.give_bare(b, &view, page);
+        CHECK(armed.defuse());
+    }
+    f.node.faults().clear();
+    CHECK(told.count(mishap::leak) == 1);
+    CHECK(f.usage().live == page);
+    CHECK(f.usage().peak_live == page);
+    CHECK(f.usage().requested == 0);
+    {
+        auto const held = f.lock.hold();
+        CHECK(f.heap.live(at(sixteen_pages::base), 2 * page) == nullptr);
+    }
+    block* const next = f.take_bare(s, page, lacks_nothing);
+    REQUIRE(next != nullptr);
+    CHECK(next->address == sixteen_pages::base + 2 * page);
+    f.heap.give_bare(next, nullptr);
+    CHECK(f.usage().live == page);
 }
 
 TEST_CASE("paged_heap: memory that comes to the page before a block is noted there, too") {

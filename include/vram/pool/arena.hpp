@@ -39,8 +39,8 @@ namespace vram {
 ///
 /// A block is given back to the private pool that it came from, by whichever thread and on
 /// whichever stream, and is there for all who are sent to that pool. From afar it is left for that
-/// pool to take in, which it does before it grows, before any question is answered, and when 256
-/// are left. The upstream is used by many threads at once.
+/// pool to take in, which it does before it grows or takes a block back itself, before any question
+/// is answered, and when 256 are left. The upstream is used by many threads at once.
 ///
 /// Failure   before it says no, a private pool does all that a `pool` does, then all give their
 ///           idle chunks back, then each is asked for a block; `out_of_memory` has the numbers of
@@ -51,7 +51,7 @@ namespace vram {
 /// Threads   any, at once; what locks are held over is what `pool` holds its own over
 /// Streams   as `pool`; `retire` tells every private pool
 /// Cost      as `pool`, and finding the private one: a few loads. While others leave blocks for a
-///           private pool, each request there reads a line of the cache that they write to. Giving
+///           private pool, each call there reads a line of the cache that they write to. Giving
 ///           back what another private pool handed out: the lock of the caller's own, which is
 ///           looked at first, and once more for the stream, the logarithm of the number of chunks,
 ///           and a brief lock of that one's; for who has none of its own, the stream's id instead

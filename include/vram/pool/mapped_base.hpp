@@ -200,9 +200,10 @@ protected:
         return this->template take_chunk<Throwing>(r, this->whole_pages(size), out, pages_);
     }
     /// A bare block has what lies on those of its pages that have memory, as those do of which
-    /// others have a part.
+    /// others have a part; so has one that is set aside, which its pages leave one by one.
     [[nodiscard]] std::size_t behind(block const& b) const noexcept {
-        return b.bare ? pages_.behind(b.address, b.end()) : b.bytes;
+        bool const some = b.bare || b.now == block::state::resting;
+        return some ? pages_.behind(b.address, b.end()) : b.bytes;
     }
     static void make_way(std::size_t) noexcept {} // pages go one by one
     bool        give_chunk_back(chunk const& gone, guard& held, std::size_t& back) {

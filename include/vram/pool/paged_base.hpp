@@ -109,16 +109,19 @@ private:
         stitching_                 = true;
         stream const* const mover  = captured ? nullptr : r.on;
         auto const          target = [&] { return pages_.touched(b->address, b->end()); };
+        auto const          back   = [&] {
+            heap_.give_bare(b, mover, pages_.behind(b->address, b->end()));
+        };
         try {
             equip(b, target);
         } catch (...) {
             stitching_ = false;
-            heap_.give_bare(b, mover);
+            back();
             throw;
         }
         stitching_ = false;
         if (pages_.missing(target()) != 0) {
-            heap_.give_bare(b, mover);
+            back();
             return nullptr;
         }
         return this->hand_over(b);

@@ -75,12 +75,13 @@ public:
         return this->counted(b)->pointer();
     }
     /// Such a block goes back: its memory could not be had. Where it has some that only `on` may
-    /// use (null: anybody), that stream gives it back.
-    void give_bare(block* b, stream const* on) noexcept {
+    /// use (null: anybody), that stream gives it back; if that cannot be noted, nor be waited for,
+    /// those bytes, `there`, stay out.
+    void give_bare(block* b, stream const* on, std::size_t there = 0) noexcept {
         b->bare = true;
         if (on != nullptr) {
             this->heaps_.of(*b).hold(b, tags{}); // the stream is behind those
-            if (this->freed_on(*on, b) == base::freed::lost) { return; }
+            if (this->freed_on(*on, b) == base::freed::lost) { return this->keep_out(there); }
         }
         this->heaps_.of(*b).give(b, this->settled());
     }

@@ -247,8 +247,8 @@ public:
 
     /// Gives idle chunks back until at most `keep` free bytes are held, waiting on the host for
     /// streams that may still use them, and trims the upstream. Where chunks grow in place, their
-    /// free ends go back as well. Returns the bytes that went back to the upstream or, if that is
-    /// more, that the upstream gave back.
+    /// free ends go back as well. A block that somebody waits for counts as free. Returns the bytes
+    /// that went back to the upstream or, if that is more, that the upstream gave back.
     std::size_t trim(std::size_t keep = 0) {
         std::size_t back = 0;
         {

@@ -532,6 +532,11 @@ protected:
         if constexpr (Private) { b->left = left_->load(std::memory_order_relaxed); }
     }
     void retract(block const& b) noexcept { live_ -= b.bytes; }
+    /// Bytes that nobody has, and nobody can have.
+    void keep_out(std::size_t bytes) noexcept {
+        live_ += bytes;
+        raise_peak(live_);
+    }
     /// A block that its stream has given back, and nothing more is to be done for: it rests, or is
     /// joined.
     void rest(block* b) noexcept {
