@@ -422,9 +422,9 @@ TEST_CASE("a pool that shares pages counts those of free blocks until they have 
         sim_node node{doubles::small_pages(4096)};
         {
             sim_stream s;
-            pool       mr{doubles::interrupted_source{{.reserve = 1 << 30, .handle_size = small_page}},
-                          {.remap = remap, .slack = remap ? 1e3 : 0}};
-            void*      p[4];
+            pool  mr{doubles::interrupted_source{{.reserve = 1 << 30, .handle_size = small_page}},
+                     {.remap = remap, .slack = remap ? 1e3 : 0}};
+            void* p[4];
             for (void*& one : p) { one = mr.allocate(s, wide_enough); }
             for (int const i : {0, 2}) { mr.deallocate(s, p[i], wide_enough); }
             s.synchronize();

@@ -60,6 +60,23 @@ TEST_CASE("returned_blocks: what is left comes out once, as it was left, the fir
     }
 }
 
+TEST_CASE("returned_blocks: one that is there may be there, and when none is left none is") {
+    left_blocks      mr;
+    std::vector<int> places(left_blocks::most);
+    std::size_t      wrong = 0;
+    for (int round = 0; round < 2; ++round) {
+        for (std::size_t i = 0; i < places.size(); ++i) {
+            wrong += mr.may_have(&places[i]);
+            CHECK(mr.leave({.p = &places[i], .bytes = i}));
+            CHECK(mr.may_have(&places[i]));
+            CHECK(mr.may_have(&places[0]));
+        }
+        CHECK(bytes_left(mr).size() == places.size());
+        for (int const& place : places) { CHECK_FALSE(mr.may_have(&place)); }
+    }
+    CHECK(wrong < places.size()); // of twice as many
+}
+
 TEST_CASE("returned_blocks: there is room for so many, and with no host memory for none") {
     left_blocks mr;
     {

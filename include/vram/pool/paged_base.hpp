@@ -109,9 +109,7 @@ private:
         stitching_                 = true;
         stream const* const mover  = captured ? nullptr : r.on;
         auto const          target = [&] { return pages_.touched(b->address, b->end()); };
-        auto const          back   = [&] {
-            heap_.give_bare(b, mover, pages_.behind(b->address, b->end()));
-        };
+        auto const back = [&] { heap_.give_bare(b, mover, pages_.behind(b->address, b->end())); };
         try {
             equip(b, target);
         } catch (...) {

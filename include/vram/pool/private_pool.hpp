@@ -53,27 +53,28 @@ public:
             if (returned_.leave({p, bytes, alignment, on != nullptr, on ? *on : stream{}})) {
                 return;
             }
+            collect();
         }
         bool const was_out = on != nullptr ? try_deallocate(*on, p, bytes, alignment)
                                            : try_deallocate_sync(p, bytes, alignment);
         if (was_out) { return; }
         report_error({.kind = mishap::foreign_pointer, .pointer = p, .bytes = bytes});
     }
-    /// As the pool does, behind what was left: who left a block before gave it back first, and may
-    /// still be using it.
+    /// As the pool does; a block that was left before it takes in first, for who left it gave it
+    /// back, and may still be using it.
     [[nodiscard]] bool try_deallocate(stream s, void* p, std::size_t bytes,
                                       std::size_t alignment = default_alignment) noexcept {
-        collect();
+        if (returned_.may_have(p)) [[unlikely]] { collect(); }
         return Pool::try_deallocate(s, p, bytes, alignment);
     }
     [[nodiscard]] bool try_deallocate_sync(void* p, std::size_t bytes,
                                            std::size_t alignment = default_alignment) noexcept {
-        collect();
+        if (returned_.may_have(p)) [[unlikely]] { collect(); }
         return Pool::try_deallocate_sync(p, bytes, alignment);
     }
     /// Takes in what was left, with the lock taken once. Cost: a load where nothing was.
     void collect() noexcept {
-        if (returned_.any()) [[unlikely]] { this->take_back(returned_); }
+        if (returned_.any()) { this->take_back(returned_); }
     }
 
 private:

@@ -4,6 +4,7 @@
 /// \file
 /// `returned_blocks` are what others have given back to a pool, until it takes them in.
 
+#include <vram/pool/hash_cells.hpp>    // scramble
 #include <vram/pool/heap_array.hpp>    // heap_array
 #include <vram/pool/platform_lock.hpp> // platform_lock
 
@@ -21,7 +22,7 @@ namespace vram {
 ///
 /// Failure   `leave` says no where there is no room, or no host memory for any
 /// Threads   any, at once
-/// Cost      `leave` and each of those taken out some ten instructions, and the lock; the first
+/// Cost      `leave` and each of those taken out some twenty instructions, and the lock; the first
 ///           one that is left also host memory for `most` of them
 template <class Platform>
 class returned_blocks {
@@ -52,12 +53,21 @@ public:
         note&               mine   = notes_[(first_ + count_++) % most];
         mine                       = n;
         mine.number                = before;
+        mark const its{n.p};
+        auto&      marks = marks_[its.word];
+        marks.store(marks.load(std::memory_order_relaxed) | its.bit, std::memory_order_relaxed);
         left_.store(before + 1, std::memory_order_relaxed);
         some_.store(true, std::memory_order_relaxed);
         return true;
     }
     /// Whether there may be any. Cost: a load.
     [[nodiscard]] bool any() const noexcept { return some_.load(std::memory_order_relaxed); }
+    /// Whether the block at `p` may be here: not always no where it is not, and never where it is.
+    /// Cost: a load.
+    [[nodiscard]] bool may_have(void const* p) const noexcept {
+        mark const its{p};
+        return (marks_[its.word].load(std::memory_order_relaxed) & its.bit) != 0;
+    }
     /// How many have been left, ever. Who is handed a block after one was left reads more than that
     /// one's number; who leaves a block has a number no less than what was read when it was handed
     /// out.
@@ -76,6 +86,20 @@ public:
 
 private:
     static constexpr std::size_t batch = 32; ///< taken out with the lock held once
+    static constexpr std::size_t words = 4;  ///< of marks, on the line of `some_`
+
+    /// Where a block is marked (Bloom, Space/time trade-offs in hash coding, 1970, with one hash).
+    struct mark {
+        std::size_t   word;
+        std::uint64_t bit;
+
+        explicit mark(void const* p) noexcept {
+            std::uint64_t const key = scramble(reinterpret_cast<std::uintptr_t>(p)) >> 56;
+            word                    = key / 64;
+            bit                     = std::uint64_t{1} << key % 64;
+        }
+    };
+    static_assert(words * 64 == 256); // a mark for each of the keys
 
     std::size_t take_out(note (&to)[batch]) noexcept {
         auto const  held  = lock_.hold();
@@ -84,7 +108,10 @@ private:
             to[count++] = notes_[first_];
             first_      = (first_ + 1) % most;
         }
-        if (count_ == 0) { some_.store(false, std::memory_order_relaxed); }
+        if (count_ == 0) {
+            some_.store(false, std::memory_order_relaxed);
+            for (auto& marks : marks_) { marks.store(0, std::memory_order_relaxed); }
+        }
         return count;
     }
 
@@ -92,9 +119,11 @@ private:
     heap_array<note>        notes_; ///< a ring
     std::size_t             first_ = 0;
     std::size_t             count_ = 0;
-    std::atomic<bool>       some_  = false;
 
-    std::atomic<std::uint64_t> left_ = 0; ///< beside `some_`: who leaves one writes to both
+    // Together, where others write to all of them and the owner reads them.
+    alignas(64) std::atomic<bool> some_      = false;
+    std::atomic<std::uint64_t> left_         = 0;
+    std::atomic<std::uint64_t> marks_[words] = {};
 };
 
 } // namespace vram
