@@ -27,9 +27,11 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <latch>
 #include <new>
+#include <optional>
 #include <random>
 #include <utility>
 #include <vector>
@@ -547,6 +549,46 @@ TEST_CASE("a pool of pages still knows what a block lacks that the host could no
         }
         expect_no_report(node);
     }
+}
+
+TEST_CASE("a pool of pages keeps what is left of a block of a stream that nobody can wait for") {
+    int  lost = 0;
+    bool hit  = true;
+    for (std::uint64_t n = 1; hit; ++n) { // which host memory is refused
+        CAPTURE(n);
+        doubles::mishaps const told;
+        sim_node               node{doubles::small_pages(4096)};
+        pool       mr{doubles::interrupted_source{{.reserve = 1 << 30, .handle_size = small_page}}};
+        sim_stream s;
+        std::optional<doubles::bombing> armed;
+        void* const                     p    = mr.allocate(s, several);
+        void* const                     wall = mr.allocate(s, several);
+        mr.deallocate(s, p, several);
+        s.synchronize();
+        mr.trim(several / 2);
+        CHECK(mr.usage().reserved == several + several / 2);
+        doubles::interrupted_platform::meanwhile = [&] { // before what the block lacks is filled
+            mr.retire(s);                                // so that it must be noted anew
+            node.faults().when([](sim_call_info const&) { return true; });
+            armed.emplace(n);
+        };
+        void* again = nullptr;
+        try {
+            again = mr.allocate(s, several);
+        } catch (std::exception const&) {}
+        hit = armed->defuse();
+        armed.reset();
+        node.faults().clear();
+        lost += told.count(mishap::leak);
+        if (again != nullptr) { mr.deallocate(s, again, several); }
+        mr.deallocate(s, wall, several);
+        memory_usage const now = mr.usage();
+        CHECK(now.live + mr.free_memory().bytes == now.reserved);
+        CHECK(now.live == (told.count(mishap::leak) != 0 ? several / 2 : 0));
+        mr.trim();
+        CHECK(mr.usage().reserved == now.live);
+    }
+    CHECK(lost != 0);
 }
 
 TEST_CASE("a pool of pages counts right when a move fails half way") {
