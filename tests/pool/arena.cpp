@@ -805,6 +805,29 @@ TEST_CASE("arena: of a block left from afar and then given back by its owner the
     }
 }
 
+TEST_CASE("arena: who is told of a block that was given back twice may take what is free") {
+    sim_node         node;
+    doubles::mishaps told;
+    sim_stream       a, b;
+    arena            mr{sim_resource{}, {.count = 8, .key = arena_key::stream}, exact_growth{}};
+    void* const      have_pools[] = {mr.allocate(a, 1000), mr.allocate(b, 1000)};
+    void* const      x            = mr.allocate(a, 2000);
+    void* const      p            = mr.allocate(a, 1_MiB);
+    void*            q            = nullptr;
+    for (int i = 0; i < 2; ++i) { mr.deallocate(b, x, 2000); }
+    mr.deallocate(b, p, 1_MiB);
+    told.also = [&] { q = q != nullptr ? q : mr.allocate(a, 1_MiB); };
+    mr.deallocate(a, p, 1_MiB); // once more, which takes in all of them
+    told.also = nullptr;
+    CHECK(q == p);
+    CHECK(told.count(mishap::foreign_pointer) == 2);
+    CHECK(mr.usage().live == 2048 + 1_MiB);
+    mr.deallocate(a, q, 1_MiB);
+    mr.deallocate(a, have_pools[0], 1000);
+    mr.deallocate(b, have_pools[1], 1000);
+    CHECK(told.count() == 2);
+}
+
 TEST_CASE("arena: what others left for a pool is taken in before it grows, or asks, or says no") {
     sim_node          node{{.on_report = sim_on_report::collect}};
     sim_stream        s;

@@ -549,43 +549,58 @@ TEST_CASE("a pool of pages still knows what a block lacks that the host could no
 }
 
 TEST_CASE("a pool of pages keeps what is left of a block of a stream that nobody can wait for") {
-    int  lost = 0;
-    bool hit  = true;
-    for (std::uint64_t n = 1; hit; ++n) { // which host memory is refused
-        CAPTURE(n);
-        doubles::mishaps const told;
-        sim_node               node{doubles::small_pages(4096)};
-        pool       mr{doubles::interrupted_source{{.reserve = 1 << 30, .handle_size = small_page}}};
-        sim_stream s;
-        std::optional<doubles::bombing> armed;
-        void* const                     p    = mr.allocate(s, several);
-        void* const                     wall = mr.allocate(s, several);
-        mr.deallocate(s, p, several);
-        s.synchronize();
-        mr.trim(several / 2);
-        CHECK(mr.usage().reserved == several + several / 2);
-        doubles::interrupted_platform::meanwhile = [&] { // before what the block lacks is filled
-            mr.retire(s);                                // so that it must be noted anew
-            node.faults().when([](sim_call_info const&) { return true; });
-            armed.emplace(n);
-        };
-        void* again = nullptr;
-        try {
-            again = mr.allocate(s, several);
-        } catch (std::exception const&) {}
-        hit = armed->defuse();
-        armed.reset();
-        node.faults().clear();
-        lost += told.count(mishap::leak);
-        if (again != nullptr) { mr.deallocate(s, again, several); }
-        mr.deallocate(s, wall, several);
-        memory_usage const now = mr.usage();
-        CHECK(now.live + mr.free_memory().bytes == now.reserved);
-        CHECK(now.live == (told.count(mishap::leak) != 0 ? several / 2 : 0));
-        mr.trim();
-        CHECK(mr.usage().reserved == now.live);
+    constexpr std::size_t part = several + small_page / 2; // ends in the middle of a page
+    for (bool const remap : {false, true}) {
+        CAPTURE(remap);
+        std::size_t lost = 0;
+        bool        hit  = true;
+        for (std::uint64_t n = 1; hit; ++n) { // which host memory is refused
+            CAPTURE(n);
+            doubles::mishaps const told;
+            sim_node               node{doubles::small_pages(4096)};
+            pool mr{doubles::interrupted_source{{.reserve = 1 << 30, .handle_size = small_page}},
+                    {.remap = remap}};
+            sim_stream                      s, t;
+            std::optional<doubles::bombing> armed;
+            void* const                     p    = mr.allocate(s, part);
+            void* const                     q    = mr.allocate(t, part);
+            void* const                     more = mr.allocate(t, several);
+            void* const                     wall = mr.allocate(t, several);
+            mr.deallocate(s, p, part);
+            s.synchronize();
+            mr.trim(several / 2);
+            std::size_t const there = mr.free_memory().bytes;
+            CHECK(there % small_page != 0);
+            busy(t, more, several, 5ms);
+            if (remap) { mr.deallocate(t, more, several); } // which it waits for, to have its pages
+            std::size_t const live                   = mr.usage().live;
+            doubles::interrupted_platform::meanwhile = [&] { // before what the block lacks is had
+                mr.retire(s);                                // so that it must be noted anew
+                node.faults().when([](sim_call_info const&) { return true; });
+                armed.emplace(n);
+            };
+            void* again = nullptr;
+            try {
+                again = mr.allocate(s, part);
+            } catch (std::exception const&) {}
+            REQUIRE(armed.has_value());
+            hit = armed->defuse();
+            armed.reset();
+            node.faults().clear();
+            memory_usage const now = mr.usage();
+            if (told.count(mishap::leak) != 0) {
+                ++lost;
+                CHECK(now.live == live + there);
+                CHECK(again == nullptr);
+            }
+            CHECK(now.live + mr.free_memory().bytes == now.reserved);
+            if (again != nullptr) { mr.deallocate(s, again, part); }
+            if (!remap) { mr.deallocate(t, more, several); }
+            mr.deallocate(t, q, part);
+            mr.deallocate(t, wall, several);
+        }
+        CHECK(lost != 0);
     }
-    CHECK(lost != 0);
 }
 
 TEST_CASE("a pool of pages counts right when a move fails half way") {

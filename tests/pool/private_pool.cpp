@@ -217,6 +217,34 @@ TEST_CASE("private_pool: what should not have been left is reported when it is t
     CHECK(told.count() == 5);
 }
 
+TEST_CASE(
+    "private_pool: who comes after a block was left, from wherever, had given it back before") {
+    enum class comes { at_once, as_owner, as_owner_and_idle };
+    for (comes const how : {comes::at_once, comes::as_owner, comes::as_owner_and_idle}) {
+        CAPTURE(static_cast<int>(how));
+        sim_node               node{{.on_report = sim_on_report::collect}};
+        doubles::mishaps const told;
+        sim_stream const       s;
+        sim_stream_view const  usual; // whose name means another stream elsewhere
+        own_pool               mr{sim_resource{}};
+        void* const            p = mr.allocate(s, 1_MiB);
+        doubles::busy(s, p, 1_MiB, 5ms);
+        leave(mr, s, p, 1_MiB);
+        switch (how) {
+        case comes::at_once: leave(mr, usual, p, 1_MiB); break;
+        case comes::as_owner: mr.deallocate(usual, p, 1_MiB); break;
+        case comes::as_owner_and_idle: mr.deallocate_sync(p, 1_MiB); break;
+        }
+        CHECK(told.count(mishap::foreign_pointer) == 1);
+        CHECK(told.pointer() == p);
+        CHECK(mr.allocate(usual, 1_MiB) == p);
+        CHECK(mr.usage().waits == 1);
+        mr.deallocate(usual, p, 1_MiB);
+        CHECK(told.count() == 1);
+        CHECK(node.reports().empty());
+    }
+}
+
 TEST_CASE("private_pool: what is left when it ends is no leak") {
     sim_node               node{{.on_report = sim_on_report::collect}};
     doubles::mishaps const told;

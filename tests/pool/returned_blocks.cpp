@@ -77,6 +77,18 @@ TEST_CASE("returned_blocks: one that is there may be there, and when none is lef
     CHECK(wrong < places.size()); // of twice as many
 }
 
+TEST_CASE("returned_blocks: as long as some are there each of those may be") {
+    left_blocks      mr;
+    std::vector<int> places(100); // some more than are taken out at a time
+    for (int& place : places) { CHECK(mr.leave({.p = &place})); }
+    std::size_t taken = 0, there = 0;
+    mr.collect([&](left_blocks::note const&) {
+        if (++taken <= 32) { there += mr.may_have(&places[taken + 60]); }
+    });
+    CHECK(there == 32);
+    CHECK(taken == places.size());
+}
+
 TEST_CASE("returned_blocks: there is room for so many, and with no host memory for none") {
     left_blocks mr;
     {

@@ -46,8 +46,7 @@ namespace vram {
 ///           idle chunks back, then each is asked for a block; `out_of_memory` has the numbers of
 ///           all together. Mishaps are reported as by `pool`; those of blocks that are left for
 ///           another private pool when it takes them in; whose block that is by then keeps it. Of
-///           two who give a block back from afar the first is believed; but before them the pool's
-///           own thread, and then nobody waits for the stream of the other
+///           two who give a block back one after the other the first is believed
 /// Threads   any, at once; what locks are held over is what `pool` holds its own over
 /// Streams   as `pool`; `retire` tells every private pool
 /// Cost      as `pool`, and finding the private one: a few loads. While others leave blocks for a

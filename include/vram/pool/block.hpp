@@ -33,7 +33,7 @@ struct block : links { // in its bin; while it is out, or rests, in the chains t
     enum class state : std::uint8_t {
         live,    ///< handed out
         coming,  ///< on its way to who asked for it, who waits: nobody may give it back yet
-        resting, ///< given back, kept as it is for the stream that gave it
+        resting, ///< given back, kept as it is for the stream that gave it; or free, and set aside
         free,    ///< in a bin, for anybody to take
     };
     static constexpr std::uint32_t nobody  = ~std::uint32_t{0};     ///< uses it: it is clean

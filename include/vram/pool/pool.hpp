@@ -182,24 +182,18 @@ public:
     /// owner keeps it.
     template <class Blocks>
     void take_back(Blocks& blocks) noexcept {
-        auto const held   = this->lock_.hold();
-        bool       waited = false;
-        blocks.collect([&](auto const& n) {
-            block* const  b  = heap_.live(n.p, n.bytes);
-            stream const* on = n.in_use ? &n.on : nullptr;
-            if (b == nullptr || heap_.handed_out_since(*b, n.number)) {
-                return refuse(n.p, n.bytes);
-            }
-            if (on != nullptr && has_ended<platform>(n.on)) {
-                waited = heap_.wait_for_dead(waited); // which must not be asked
-                if (!waited) {
-                    return report_error({.kind = mishap::leak, .pointer = n.p, .bytes = n.bytes});
-                }
-                on = nullptr;
-            }
-            if (on != nullptr && heap_.give_quick(b, n.bytes, n.alignment, n.on)) { return; }
-            take_in(b, n.p, n.bytes, n.alignment, on);
-        });
+        auto const held = this->lock_.hold();
+        take_all_in(blocks);
+    }
+    /// The same, and then `try_deallocate`, or with null `try_deallocate_sync`, before anybody else
+    /// can have what was taken back.
+    template <class Blocks>
+    [[nodiscard]] bool try_deallocate_behind(Blocks& blocks, stream const* on, void* p,
+                                             std::size_t bytes, std::size_t alignment) noexcept {
+        auto const held = this->lock_.hold();
+        take_all_in(blocks);
+        block* const b = heap_.live(p, bytes);
+        return put(b, p, bytes, alignment, on);
     }
 
     /// Asks a stream who it is, unless it is known: while it is captured it could not say. Throws
@@ -336,6 +330,27 @@ private:
              stream const* on) noexcept {
         if (b != nullptr) { take_in(b, p, bytes, alignment, on); }
         return b != nullptr;
+    }
+    /// See `take_back`. The lock is held.
+    template <class Blocks>
+    void take_all_in(Blocks& blocks) noexcept {
+        bool waited = false;
+        blocks.collect([&](auto const& n) {
+            block* const  b  = heap_.live(n.p, n.bytes);
+            stream const* on = n.in_use ? &n.on : nullptr;
+            if (b == nullptr || heap_.handed_out_since(*b, n.number)) {
+                return refuse(n.p, n.bytes);
+            }
+            if (on != nullptr && has_ended<platform>(n.on)) {
+                waited = heap_.wait_for_dead(waited); // which must not be asked
+                if (!waited) {
+                    return report_error({.kind = mishap::leak, .pointer = n.p, .bytes = n.bytes});
+                }
+                on = nullptr;
+            }
+            if (on != nullptr && heap_.give_quick(b, n.bytes, n.alignment, n.on)) { return; }
+            take_in(b, n.p, n.bytes, n.alignment, on);
+        });
     }
     /// What is reported with the lock held is told when it is let go.
     void take_in(block* b, void* p, std::size_t bytes, std::size_t alignment,

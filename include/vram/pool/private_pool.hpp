@@ -57,27 +57,45 @@ public:
         }
         bool const was_out = on != nullptr ? try_deallocate(*on, p, bytes, alignment)
                                            : try_deallocate_sync(p, bytes, alignment);
-        if (was_out) { return; }
-        report_error({.kind = mishap::foreign_pointer, .pointer = p, .bytes = bytes});
+        if (!was_out) { refuse(p, bytes); }
     }
-    /// As the pool does; a block that was left before it takes in first, for who left it gave it
-    /// back, and may still be using it.
+
+    // As the pool does, behind what was left, where this block may have been: who left it gave it
+    // back before, and may still be using it.
+
+    void deallocate(stream s, void* p, std::size_t bytes,
+                    std::size_t alignment = default_alignment) noexcept {
+        if (!try_deallocate(s, p, bytes, alignment)) { refuse(p, bytes); }
+    }
+    void deallocate_sync(void* p, std::size_t bytes,
+                         std::size_t alignment = default_alignment) noexcept {
+        if (!try_deallocate_sync(p, bytes, alignment)) { refuse(p, bytes); }
+    }
     [[nodiscard]] bool try_deallocate(stream s, void* p, std::size_t bytes,
                                       std::size_t alignment = default_alignment) noexcept {
-        if (returned_.may_have(p)) [[unlikely]] { collect(); }
+        if (returned_.may_have(p)) [[unlikely]] {
+            return this->try_deallocate_behind(returned_, &s, p, bytes, alignment);
+        }
         return Pool::try_deallocate(s, p, bytes, alignment);
     }
     [[nodiscard]] bool try_deallocate_sync(void* p, std::size_t bytes,
                                            std::size_t alignment = default_alignment) noexcept {
-        if (returned_.may_have(p)) [[unlikely]] { collect(); }
+        if (returned_.may_have(p)) [[unlikely]] {
+            return this->try_deallocate_behind(returned_, nullptr, p, bytes, alignment);
+        }
         return Pool::try_deallocate_sync(p, bytes, alignment);
     }
+
     /// Takes in what was left, with the lock taken once. Cost: a load where nothing was.
     void collect() noexcept {
         if (returned_.any()) { this->take_back(returned_); }
     }
 
 private:
+    [[gnu::cold]] static void refuse(void* p, std::size_t bytes) noexcept {
+        if (p == nullptr) { return; }
+        report_error({.kind = mishap::foreign_pointer, .pointer = p, .bytes = bytes});
+    }
     [[nodiscard]] bool can_wait(stream const* on, private_pool* from) const noexcept {
         auto const& options = this->options();
         return options.events == event_policy::lazy && !options.graphs &&
