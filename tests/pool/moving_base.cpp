@@ -52,19 +52,20 @@ sharing_pool sharing_with(pool_options const& options) {
 struct eight_and_wide {
     sharing_pool& mr;
     sim_stream&   s;
-    sim_time      each = 1ms;
+    sim_time      each  = 1ms;
+    std::size_t   bytes = wide_enough;
 
     void run() {
         void* p[8];
-        for (void*& one : p) { use(one = mr.allocate(s, wide_enough), wide_enough); }
-        for (int i = 1; i < 8; i += 2) { mr.deallocate(s, p[i], wide_enough); }
-        void* const wide = mr.allocate(s, 4 * wide_enough);
-        use(wide, 4 * wide_enough);
-        mr.deallocate(s, wide, 4 * wide_enough);
-        for (int i = 0; i < 8; i += 2) { mr.deallocate(s, p[i], wide_enough); }
+        for (void*& one : p) { use(one = mr.allocate(s, bytes), bytes); }
+        for (int i = 1; i < 8; i += 2) { mr.deallocate(s, p[i], bytes); }
+        void* const wide = mr.allocate(s, 4 * bytes);
+        use(wide, 4 * bytes);
+        mr.deallocate(s, wide, 4 * bytes);
+        for (int i = 0; i < 8; i += 2) { mr.deallocate(s, p[i], bytes); }
     }
-    void use(void* p, std::size_t bytes) const {
-        if (each != sim_time{}) { busy(s, p, bytes, each); }
+    void use(void* p, std::size_t n) const {
+        if (each != sim_time{}) { busy(s, p, n, each); }
     }
 };
 
@@ -108,7 +109,7 @@ TEST_CASE("a pool that shares pages takes new memory first, as far as the slack 
                           {0.375, 11}, {9, 11},   {no_limit, 11}};
     for (auto const& [slack, held] : expected) {
         CAPTURE(slack);
-        sim_node node{doubles::small_pages(8 * 64)}; // a device of which 8 pages are not worth it
+        sim_node node{doubles::small_pages(8 * 32)}; // a device of which 8 pages are not worth it
         {
             sim_stream     s;
             sharing_pool   mr = sharing_with({.slack = slack});
@@ -118,6 +119,30 @@ TEST_CASE("a pool that shares pages takes new memory first, as far as the slack 
             p.run();
             p.run();
             CHECK(mr.usage().reserved == held * wide_enough);
+        }
+        expect_all_went_well(node);
+    }
+}
+
+TEST_CASE("a pool that shares pages does not for a 32nd of the device, nor for 2.25 GiB") {
+    struct {
+        std::size_t device, page, bytes, held;
+    } const expected[] = {
+        {32_GiB, 16_MiB, 80_MiB, 11 * 80_MiB},    {32_GiB, 16_MiB, 96_MiB, 1_GiB},
+        {32_GiB, 16_MiB, 128_MiB, 1_GiB},         {32_GiB, 16_MiB, 160_MiB, 1280_MiB},
+        {128_GiB, 64_MiB, 192_MiB, 11 * 192_MiB}, {128_GiB, 64_MiB, 256_MiB, 2304_MiB},
+        {128_GiB, 64_MiB, 320_MiB, 2560_MiB}};
+    for (auto const& [device, page, bytes, held] : expected) {
+        CAPTURE(device);
+        CAPTURE(bytes);
+        sim_node node{{.capacity = device, .on_report = sim_on_report::collect}};
+        {
+            sim_stream     s;
+            sharing_pool   mr{sim_virtual_resource{{.handle_size = page}}, {.slack = 1e-9}};
+            eight_and_wide p{.mr = mr, .s = s, .each = {}, .bytes = bytes};
+            p.run();
+            p.run();
+            CHECK(mr.usage().reserved == held);
         }
         expect_all_went_well(node);
     }
