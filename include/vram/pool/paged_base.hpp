@@ -158,8 +158,8 @@ private:
     }
     static constexpr std::size_t most_addresses = 6; ///< for a byte that was ever out
 
-    /// So little that it is not worth sharing. (2.25 GiB: of the recorded traces one that holds less
-    /// takes three times as long with shared pages, and holds no less.)
+    /// So little that it is not worth sharing. (2.25 GiB: of the recorded traces the one that holds
+    /// less takes three times as long with shared pages, and holds no less.)
     [[nodiscard]] std::size_t worthless() const noexcept {
         constexpr std::size_t most = std::size_t{9} << 28;
         return device_ / 32 < most ? device_ / 32 : most;

@@ -30,7 +30,7 @@ struct pool_options {
     /// than was ever out at once may be held, as a part of that, before new addresses are mapped to
     /// memory of free pages in place of new memory (0.07: 7 %). That has two addresses then, used
     /// in turns: nothing is unmapped before a `trim`, nobody waits, and what is done again finds
-    /// all mapped. Below 1/32 of the device and below 2.25 GiB it is not worth it, unless this is 0.
+    /// all mapped. Below 1/32 of the device and 2.25 GiB it is not worth it, unless this is 0.
     /// Infinity: no memory has two addresses. Never negative.
     double slack = std::numeric_limits<double>::infinity();
 };
