@@ -1,0 +1,163 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Runs the mutants of tests/mutants again: each breaks a line of a header, and tests must fail.
+
+    mutants.py                       all of them
+    mutants.py PATTERN...            those of which the header, the tests or the sentence hold a pattern
+    mutants.py [PATTERN...] --jobs N so many at once
+
+Headers are broken in a copy of include; the tests are compiled alone, with g++ or $CXX, and run. Who hangs has died.
+
+A recipe is a sentence, the header (in include/vram/pool unless it names a folder), the tests that see it, and the lines
+that go and those that come. How lines are spaced does not matter; they must be in the header once. A blank line ends it.
+
+    # a block that is given stays among those that are out
+    block_heap.hpp  pool/block_heap.cpp
+    - live_.erase(b);
+    - if (live_.size() == 0 && taken_ >= enough) { strewn_ = true; }
+    + if (live_.size() == 0 && taken_ >= enough) { strewn_ = true; }
+"""
+import argparse
+import concurrent.futures
+import dataclasses
+import os
+import pathlib
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+TESTS = ROOT / "tests"
+SECONDS = 60  # who takes longer hangs, and has died
+COMPILE = [os.environ.get("CXX", "g++"), "-std=c++20", "-O0", "-pthread", f"-I{TESTS}"]
+
+
+@dataclasses.dataclass
+class Mutant:
+    sentence: str
+    header: str  # below include/vram
+    tests: tuple[str, ...]  # below tests
+    old: list[str]
+    new: list[str]
+
+    def __str__(self):
+        return f"{self.header}: {self.sentence}"
+
+    def holds(self, pattern):
+        return any(pattern in text for text in (self.sentence, self.header, *self.tests))
+
+    def broken(self):
+        """The header with the new lines in place of the old ones. ValueError where these are not there once."""
+        lines = (ROOT / "include/vram" / self.header).read_text().splitlines()
+        plain, old = list(map(spaced, lines)), list(map(spaced, self.old))
+        places = [i for i in range(len(plain)) if plain[i : i + len(old)] == old]
+        if len(places) != 1:
+            raise ValueError(f"the old lines are there {len(places)} times")
+        lines[places[0] : places[0] + len(old)] = self.new
+        return "\n".join(lines) + "\n"
+
+
+def spaced(line):
+    return " ".join(line.split())
+
+
+def recipes(path):
+    """The mutants of a file."""
+    for recipe in path.read_text().strip().split("\n\n"):
+        marked = {mark: [] for mark in "#-+ "}
+        for line in recipe.strip().splitlines():
+            mark, rest = (line[0], line[1:]) if line[0] in "#-+" else (" ", line)
+            marked[mark].append(rest.strip())
+        if len(marked["#"]) == len(recipe.strip().splitlines()):
+            continue  # a comment
+        words = " ".join(marked[" "]).split()
+        if len(words) < 2 or not marked["-"]:
+            sys.exit(f"{path.name}: not a recipe:\n{recipe}")
+        header, *tests = words
+        header = header if "/" in header else f"pool/{header}"
+        yield Mutant(" ".join(marked["#"]), header, tuple(tests), marked["-"], list(filter(None, marked["+"])))
+
+
+class Bench:
+    """Builds tests in a folder and runs them."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.main = folder / "main.o"
+        subprocess.run([*COMPILE, "-c", TESTS / "main.cpp", "-o", self.main], check=True)
+
+    def passes(self, tests, include):
+        """Whether the tests pass with these headers. ValueError where they do not compile."""
+        with tempfile.TemporaryDirectory(dir=self.folder) as own:
+            program = pathlib.Path(own) / "tests"
+            sources = [TESTS / test for test in tests]
+            built = subprocess.run([*COMPILE, f"-I{include}", *sources, self.main, "-o", program], capture_output=True)
+            if built.returncode != 0:
+                raise ValueError("does not compile")
+            try:
+                return subprocess.run([program], cwd=own, capture_output=True, timeout=SECONDS).returncode == 0
+            except subprocess.TimeoutExpired:
+                return False
+
+    def unbroken(self, tests):
+        """What is wrong with tests that should pass, or nothing."""
+        try:
+            return "" if self.passes(tests, ROOT / "include") else "fails"
+        except ValueError as wrong:
+            return str(wrong)
+
+    def verdict(self, mutant):
+        """What became of a mutant."""
+        try:
+            text = mutant.broken()
+            with tempfile.TemporaryDirectory(dir=self.folder) as own:
+                include = shutil.copytree(ROOT / "include", pathlib.Path(own) / "include")
+                (include / "vram" / mutant.header).write_text(text)
+                return "LIVED" if self.passes(mutant.tests, include) else "died"
+        except (OSError, ValueError) as wrong:
+            return str(wrong)
+
+
+def run(mutants, jobs):
+    """Prints what becomes of each as it ends, and the sums. Whether all died."""
+    counts = {"died": 0, "LIVED": 0}
+    with tempfile.TemporaryDirectory(prefix="vram-mutants-") as folder, concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        try:
+            bench = Bench(pathlib.Path(folder))
+            used = list(dict.fromkeys(m.tests for m in mutants))
+            wrong = {tests: what for tests, what in zip(used, pool.map(bench.unbroken, used)) if what}
+            for tests, what in wrong.items():
+                print(f"unbroken, {' '.join(tests)} {what}", flush=True)
+            ends = {pool.submit(bench.verdict, m): m for m in mutants if m.tests not in wrong}
+            for end in concurrent.futures.as_completed(ends):
+                counts[end.result()] = counts.get(end.result(), 0) + 1
+                print(f"{end.result()}: {ends[end]}", flush=True)
+        except BaseException:  # interrupted: what has not begun never does
+            pool.shutdown(cancel_futures=True)
+            raise
+    died, lived = counts["died"], counts["LIVED"]
+    print(f"{died} died, {lived} lived, {len(mutants) - died - lived} errors")
+    return died == len(mutants)
+
+
+def main():
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("patterns", metavar="PATTERN", nargs="*")
+    arguments.add_argument("--jobs", type=int, default=os.cpu_count(), metavar="N")
+    asked = arguments.parse_args()
+    mutants = [m for path in sorted((TESTS / "mutants").glob("*.txt")) for m in recipes(path)]
+    if asked.patterns:
+        mutants = [m for m in mutants if any(map(m.holds, asked.patterns))]
+    if not mutants:
+        sys.exit("there is no such mutant")
+    for each in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(each, lambda *_: sys.exit("interrupted"))  # when those that run have ended, and the folders are gone
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # many crash
+    sys.exit(not run(mutants, asked.jobs))
+
+
+if __name__ == "__main__":
+    main()
