@@ -12,6 +12,8 @@ add_test(NAME includes/planted COMMAND ${python} ${scripts}/includes.py --self-t
 add_test(NAME snippets COMMAND ${python} ${scripts}/snippets.py --check ${PROJECT_SOURCE_DIR})
 add_test(NAME snippets/planted COMMAND ${python} ${scripts}/snippets.py --self-test)
 
+add_test(NAME mutants COMMAND ${python} ${CMAKE_CURRENT_SOURCE_DIR}/mutants.py --check) # their lines are still there
+
 # Every header alone, one ctest for each room so that they share the cores.
 set(headers_command ${python} ${scripts}/headers.py --compiler ${CMAKE_CXX_COMPILER})
 if(TARGET vram::cuda)

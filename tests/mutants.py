@@ -5,6 +5,7 @@
     mutants.py                       all of them
     mutants.py PATTERN...            those of which the header, the tests or the sentence hold a pattern
     mutants.py [PATTERN...] --jobs N so many at once
+    mutants.py --check               only whether all their lines are there
 
 Headers are broken in a copy of include; the tests are compiled alone, with g++ or $CXX, and run. Who hangs has died.
 
@@ -143,16 +144,35 @@ def run(mutants, jobs):
     return died == len(mutants)
 
 
+def check(mutants):
+    """Prints what cannot be broken as it says. Whether all can."""
+    wrong = 0
+    for mutant in mutants:
+        try:
+            mutant.broken()
+            missing = [test for test in mutant.tests if not (TESTS / test).is_file()]
+            if missing:
+                raise ValueError(f"there is no {' '.join(missing)}")
+        except (OSError, ValueError) as what:
+            wrong += 1
+            print(f"{what}: {mutant}")
+    print(f"tally: {len(mutants) - wrong} passed, {wrong} failed, 0 skipped")
+    return wrong == 0
+
+
 def main():
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("patterns", metavar="PATTERN", nargs="*")
     arguments.add_argument("--jobs", type=int, default=os.cpu_count(), metavar="N")
+    arguments.add_argument("--check", action="store_true")
     asked = arguments.parse_args()
     mutants = [m for path in sorted((TESTS / "mutants").glob("*.txt")) for m in recipes(path)]
     if asked.patterns:
         mutants = [m for m in mutants if any(map(m.holds, asked.patterns))]
     if not mutants:
         sys.exit("there is no such mutant")
+    if asked.check:
+        sys.exit(not check(mutants))
     for each in (signal.SIGINT, signal.SIGTERM):
         signal.signal(each, lambda *_: sys.exit("interrupted"))  # when those that run have ended, and the folders are gone
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # many crash

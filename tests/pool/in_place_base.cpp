@@ -270,19 +270,17 @@ TEST_CASE("a pool in place counts each end that moves as a call of its upstream"
 TEST_CASE("a pool in place that grew has held so much: up to that it keeps what is idle") {
     sim_node         node{doubles::small_pages(4096)};
     doubles::watch   seen;
-    pool             mr{watched_blocks{seen}, {}, fixed_growth{.step = 2_MiB}};
+    pool             mr{watched_blocks{seen}, {}, fixed_growth{.step = 16_MiB}};
     held_piece const a = take_piece(mr, 2_MiB);
-    held_piece       b = take_piece(mr, 7_MiB); // nine are held
-    CHECK(seen.extensions == 1);
-    give_piece(mr, b);
-    CHECK(mr.trim() == 7_MiB);
-    CHECK(mr.reset_peaks().peak_live == 9_MiB);
+    give_piece(mr, take_piece(mr, 16_MiB));
+    give_piece(mr, take_piece(mr, 32_MiB)); // 48 are held, and never were more than 34 out
+    CHECK(seen.extensions == 2);
+    CHECK(mr.trim() == 46_MiB);
     seen.refuse = true;
-    b           = take_piece(mr, 3_MiB); // a chunk of its own
-    give_piece(mr, b);
-    b = take_piece(mr, 4_MiB); // another, and nine are held again
+    give_piece(mr, take_piece(mr, 3_MiB));       // a chunk of its own, of the policy's 16
+    held_piece const b = take_piece(mr, 24_MiB); // another: 42, more than an eighth over 34
     CHECK(seen.blocks() == 3);
-    CHECK(mr.usage().reserved == 9_MiB);
+    CHECK(mr.usage().reserved == 42_MiB);
     give_piece(mr, b);
     give_piece(mr, a);
 }

@@ -89,7 +89,7 @@ TEST_CASE("paged_heap: of what could do, the place that lacks least is taken") {
         block* const b = f.take_bare(s, 2 * page, missing);
         REQUIRE(b != nullptr);
         CHECK(b->pointer() == row[fuller]);
-        f.heap.give_bare(b, nullptr);
+        f.heap.give_bare(b, nullptr, 0);
     }
     f.give(s, row[1], sizes[1]);
     f.give(s, row[3], sizes[3]);
@@ -124,7 +124,7 @@ TEST_CASE("paged_heap: a bare block that goes back is had by other means no more
     sim_stream    s;
     block* const  b = f.take_bare(s, 2 * page, lacks_nothing);
     REQUIRE(b != nullptr);
-    f.heap.give_bare(b, nullptr);
+    f.heap.give_bare(b, nullptr, 0);
     CHECK(f.take(s, 2 * page) == nullptr); // the end is bare as a whole
     block* const again = f.take_bare(s, 2 * page, lacks_nothing);
     REQUIRE(again != nullptr);
@@ -148,7 +148,7 @@ TEST_CASE("paged_heap: beside memory that a stream may use at once others come a
         REQUIRE(next != nullptr);
         CHECK(next->address == sixteen_pages::base + page);
         CHECK(f.usage().waits == (shared ? 1 : 0));
-        f.heap.give_bare(next, nullptr);
+        f.heap.give_bare(next, nullptr, 0);
         f.give(s, p, page);
     }
 }
@@ -160,12 +160,12 @@ TEST_CASE("paged_heap: a bare block that has a stream's memory is had by others 
         sim_stream_view const view = s;
         block* const          b    = f.take_bare(s, page, lacks_nothing);
         REQUIRE(b != nullptr);
-        f.heap.give_bare(b, somebodys ? &view : nullptr);
+        f.heap.give_bare(b, somebodys ? &view : nullptr, 0);
         sim_launch(s, {.name = "earlier", .duration = 1ms});
         block* const next = f.take_bare(other, page, lacks_nothing);
         REQUIRE(next != nullptr);
         CHECK(f.usage().waits == (somebodys ? 1 : 0));
-        f.heap.give_bare(next, nullptr);
+        f.heap.give_bare(next, nullptr, 0);
     }
 }
 
@@ -194,7 +194,7 @@ TEST_CASE("paged_heap: what a bare block has of a stream that nobody can wait fo
     block* const next = f.take_bare(s, page, lacks_nothing);
     REQUIRE(next != nullptr);
     CHECK(next->address == sixteen_pages::base + 2 * page);
-    f.heap.give_bare(next, nullptr);
+    f.heap.give_bare(next, nullptr, 0);
     CHECK(f.usage().live == page);
 }
 
@@ -216,8 +216,8 @@ TEST_CASE("paged_heap: memory that comes to the page before a block is noted the
     });
     REQUIRE(next != nullptr);
     CHECK(next->address != sixteen_pages::base); // rather than wait
-    f.heap.give_bare(next, nullptr);
-    f.heap.give_bare(b, nullptr);
+    f.heap.give_bare(next, nullptr, 0);
+    f.heap.give_bare(b, nullptr, 0);
 }
 
 TEST_CASE("paged_heap: a block that was waited for and goes back waits for the same as before") {
@@ -231,7 +231,7 @@ TEST_CASE("paged_heap: a block that was waited for and goes back waits for the s
         block* const b = f.take_bare(other, pages * page, lacks_nothing);
         REQUIRE(b != nullptr);
         CHECK(f.usage().waits == 1);
-        f.heap.give_bare(b, nullptr);
+        f.heap.give_bare(b, nullptr, 0);
         block* const again = f.take_bare(third, pages * page, lacks_nothing);
         REQUIRE(again != nullptr);
         CHECK(f.usage().waits == 2);
@@ -256,7 +256,7 @@ TEST_CASE("paged_heap: of a block of which a part is in use the rest is had with
     REQUIRE(b != nullptr);
     CHECK(b->pointer() == front);
     CHECK(f.usage().waits == 0);
-    f.heap.give_bare(b, nullptr);
+    f.heap.give_bare(b, nullptr, 0);
     f.give(s, wall, page);
 }
 

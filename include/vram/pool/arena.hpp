@@ -39,8 +39,9 @@ namespace vram {
 ///
 /// A block is given back to the private pool that it came from, by whichever thread and on
 /// whichever stream, and is there for all who are sent to that pool. From afar it is left for that
-/// pool to take in, which it does before it grows, before any question is answered, and when 256
-/// are left. The upstream is used by many threads at once.
+/// pool to take in, which it does before it grows, before any question is answered, when 256 are
+/// left, and when a block comes back that may be among them. The upstream is used by many threads
+/// at once.
 ///
 /// Failure   before it says no, a private pool does all that a `pool` does, then all give their
 ///           idle chunks back, then each is asked for a block; `out_of_memory` has the numbers of

@@ -103,7 +103,7 @@ private:
     void* stitch(request const& r, bool captured, Find const& find, Equip const& equip) {
         block* const b = find();
         if (b == nullptr || stitching_) {
-            if (b != nullptr) { heap_.give_bare(b, nullptr); }
+            if (b != nullptr) { heap_.give_bare(b, nullptr, 0); }
             return nullptr;
         }
         stitching_                 = true;
@@ -164,8 +164,8 @@ private:
         constexpr std::size_t most = std::size_t{9} << 28;
         return device_ / 32 < most ? device_ / 32 : most;
     }
-    /// How large the device of a request is; 0: of no interest, or it does not answer, and nothing
-    /// is shared.
+    /// How large the device of a request is. 0: it does not answer, and nothing is shared to stay
+    /// within the slack; or nobody needs to know.
     [[nodiscard]] std::size_t device_of(request const& r) const noexcept {
         if (this->options_.remap || !shares()) { return 0; }
         try {

@@ -77,7 +77,7 @@ public:
     /// Such a block goes back: its memory could not be had. Where it has some that only `on` may
     /// use (null: anybody), that stream gives it back; if that cannot be noted, nor be waited for,
     /// those bytes, `there`, stay out.
-    void give_bare(block* b, stream const* on, std::size_t there = 0) noexcept {
+    void give_bare(block* b, stream const* on, std::size_t there) noexcept {
         b->bare = true;
         if (on != nullptr) {
             this->heaps_.of(*b).hold(b, tags{}); // the stream is behind those

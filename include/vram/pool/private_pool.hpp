@@ -16,18 +16,20 @@
 namespace vram {
 
 /// A `pool` to which others give blocks back without its lock: they leave them, and who has the
-/// pool takes them in when it needs memory. What lies there counts as handed out, so whoever asks
-/// the pool anything has it `collect` before. They are given back at once where it matters when:
-/// with events of their own, where captures are looked for, and on a default stream, whose name
-/// means another stream for the thread that takes them in; also where the stream cannot say who it
-/// is.
+/// pool takes them in when it needs memory, or gives one back that may be there. What lies there
+/// counts as handed out, so whoever asks the pool anything has it `collect` before. They are given
+/// back at once where it matters when: with events of their own, where captures are looked for, and
+/// on a default stream, whose name means another stream for the thread that takes them in; also
+/// where the stream cannot say who it is.
 ///
 /// Failure   a foreign pointer, a double free and a wrong size are reported when they are taken in;
 ///           over a `registered_source` a block that was handed out after it was left stays with
-///           who has it then
+///           who has it then. Of two who give a block back one after the other the first is
+///           believed
 /// Threads   `leave` and `collect` any, at once; the rest as the pool
 /// Cost      `leave` that of a brief lock, and that of the pool `from`; without such a pool the
-///           stream is asked for its id. When 256 are left, the pool's lock, for all of them
+///           stream is asked for its id. When 256 are left, the pool's lock, for all of them. A
+///           free looks at a word that others write to
 template <class Pool>
 class private_pool : public Pool {
 public:

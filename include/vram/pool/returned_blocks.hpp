@@ -10,7 +10,7 @@
 
 #include <atomic>  // atomic
 #include <cstddef> // size_t
-#include <cstdint> // uint64_t
+#include <cstdint> // uint64_t, uintptr_t
 #include <new>     // bad_alloc
 
 namespace vram {
