@@ -74,6 +74,22 @@ TEST_CASE("clocks: the host waits with the lock open, and for what it must") {
     CHECK(all.settled(*late.begin()));
 }
 
+TEST_CASE("clocks: the host waits for all streams that a block waits for") {
+    sim_node                    node;
+    sim_clocks                  all;
+    platform_lock<sim_platform> lock;
+    sim_stream                  a, b;
+    work(a);
+    work(b, 2ms);
+    tags  held = freed(all, a);
+    auto& c    = all.of(b);
+    CHECK(held.merge(tags{{256, 512, c.mark(), c.slot()}}, [](tag const&) { return false; }));
+    auto open = lock.hold();
+    CHECK(all.finish(held, open) == nullptr);
+    for (tag const& t : held) { CHECK(all.settled(t)); }
+    CHECK(b.done());
+}
+
 TEST_CASE("clocks: an event that the host waits for is pinned for as long as the lock is open") {
     sim_node   node;
     sim_clocks all;

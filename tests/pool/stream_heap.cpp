@@ -154,10 +154,14 @@ TEST_CASE("stream_heap: a wait on the host for parts of a block leaves no note o
         std::uint64_t const before = doubles::host_allocations();
         void* const         p      = f.take(a, half);
         void* const         q      = f.take(b, half);
+        for (sim_stream const* at_work : {&a, &b}) {
+            sim_launch(*at_work, {.name = "kernel", .duration = 1ms});
+        }
         f.give(a, p, half);
         f.give(b, q, half);
-        auto                held  = f.lock.hold();
-        void* const         both  = f.heap.take(all, held, true);
+        auto        held = f.lock.hold();
+        void* const both = f.heap.take(all, held, true);
+        CHECK(f.heap.live(both, all.asked)->slot == block::nobody);
         std::uint64_t const taken = doubles::host_allocations() - before;
         if (i == 100) { usual = taken; } // the simulated device's own
         if (i > 100 && taken > most) { most = taken; }
