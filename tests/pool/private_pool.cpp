@@ -17,8 +17,8 @@
 // Mutants that these tests kill, one line broken at a time: blocks that are left although when they
 // come back matters (private_pool::can_wait), a full list that is not collected
 // (private_pool::leave), blocks that are lost at the end (private_pool::~private_pool), blocks in
-// use that come back as if they were not (pool::take_all_in), streams that are not asked who they are
-// or with each block (private_pool::has_said).
+// use that come back as if they were not (pool::take_all_in), streams that are not asked who they
+// are or with each block (private_pool::has_said).
 
 using namespace vram;
 using namespace std::chrono_literals;

@@ -286,6 +286,13 @@ public:
     }
     [[nodiscard]] pool_options const& options() const noexcept { return options_; }
 
+protected:
+    /// Tells that no block is out at `p`, if it is something.
+    [[gnu::cold]] static void refuse(void* p, std::size_t bytes) noexcept {
+        if (p == nullptr) { return; }
+        report_error({.kind = mishap::foreign_pointer, .pointer = p, .bytes = bytes});
+    }
+
 private:
     using typename base::chunk;
     using typename base::guard;
@@ -357,10 +364,6 @@ private:
                  stream const* on) noexcept {
         if (heap_.give(b, bytes, alignment, on)) { return; }
         report_error({.kind = mishap::wrong_size, .pointer = p, .bytes = bytes});
-    }
-    [[gnu::cold]] static void refuse(void* p, std::size_t bytes) noexcept {
-        if (p == nullptr) { return; }
-        report_error({.kind = mishap::foreign_pointer, .pointer = p, .bytes = bytes});
     }
 
     /// A block of what is held. Before a stream waits for one, what the upstream has at once is a

@@ -4,7 +4,6 @@
 /// \file
 /// `private_pool` is a pool that a thread has for itself, as far as others let it.
 
-#include <vram/base/error.hpp>           // report_error
 #include <vram/concepts/is_alias.hpp>    // is_alias
 #include <vram/pool/event_policy.hpp>    // event_policy
 #include <vram/pool/pool_options.hpp>    // pool_options
@@ -59,7 +58,7 @@ public:
         }
         bool const was_out = on != nullptr ? try_deallocate(*on, p, bytes, alignment)
                                            : try_deallocate_sync(p, bytes, alignment);
-        if (!was_out) { refuse(p, bytes); }
+        if (!was_out) { this->refuse(p, bytes); }
     }
 
     // As the pool does, behind what was left, where this block may have been: who left it gave it
@@ -67,11 +66,11 @@ public:
 
     void deallocate(stream s, void* p, std::size_t bytes,
                     std::size_t alignment = default_alignment) noexcept {
-        if (!try_deallocate(s, p, bytes, alignment)) { refuse(p, bytes); }
+        if (!try_deallocate(s, p, bytes, alignment)) { this->refuse(p, bytes); }
     }
     void deallocate_sync(void* p, std::size_t bytes,
                          std::size_t alignment = default_alignment) noexcept {
-        if (!try_deallocate_sync(p, bytes, alignment)) { refuse(p, bytes); }
+        if (!try_deallocate_sync(p, bytes, alignment)) { this->refuse(p, bytes); }
     }
     [[nodiscard]] bool try_deallocate(stream s, void* p, std::size_t bytes,
                                       std::size_t alignment = default_alignment) noexcept {
@@ -94,10 +93,6 @@ public:
     }
 
 private:
-    [[gnu::cold]] static void refuse(void* p, std::size_t bytes) noexcept {
-        if (p == nullptr) { return; }
-        report_error({.kind = mishap::foreign_pointer, .pointer = p, .bytes = bytes});
-    }
     [[nodiscard]] bool can_wait(stream const* on, private_pool* from) const noexcept {
         auto const& options = this->options();
         return options.events == event_policy::lazy && !options.graphs &&
