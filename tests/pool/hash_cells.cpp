@@ -66,9 +66,13 @@ TEST_CASE("hash_cells: they go round") {
 
 TEST_CASE("hash_cells: those that are moved are another's, and leave none behind") {
     hash_cells<int> a{128};
-    a[3] = 7;
+    a[3]                   = 7;
+    std::size_t const home = a.home(512);
+    REQUIRE(home != 0);
     hash_cells<int> b{std::move(a)};
     CHECK(b[3] == 7);
+    CHECK(b.home(512) == home);
+    CHECK(a.home(512) == 0);
     CHECK(a.count() == 1);
     CHECK(a[0] == 0);
     a = std::move(b);

@@ -80,16 +80,27 @@ TEST_CASE("private_pool: a block that is left is its stream's, or nobody's, as i
 }
 
 TEST_CASE("private_pool: what is left last of too many is taken in with all before it") {
-    constexpr std::size_t count = returned_blocks<sim_platform>::most + 1;
-    sim_node              node;
-    sim_stream const      s;
-    own_pool              mr{sim_resource{}};
-    std::vector<void*>    blocks(count);
+    constexpr std::size_t         most = returned_blocks<sim_platform>::most;
+    sim_node                      node;
+    sim_stream const              s;
+    own_pool                      mr{sim_resource{}};
+    returned_blocks<sim_platform> as_left;
+    std::vector<void*>            blocks(most + 44);
     for (void*& p : blocks) { p = mr.allocate(s, 1000); }
     std::size_t const all = mr.usage().live;
-    for (std::size_t i = 0; i + 1 < count; ++i) { leave(mr, s, blocks[i], 1000); }
+    for (std::size_t i = 0; i < most; ++i) {
+        leave(mr, s, blocks[i], 1000);
+        CHECK(as_left.leave({.p = blocks[i]}));
+    }
     CHECK(mr.usage().live == all);
-    leave(mr, s, blocks[count - 1], 1000);
+    std::size_t last = most; // one that can be told from all of those
+    while (last + 1 < blocks.size() && as_left.may_have(blocks[last])) { ++last; }
+    REQUIRE(!as_left.may_have(blocks[last]));
+    leave(mr, s, blocks[last], 1000);
+    CHECK(mr.usage().live == 43 * std::size_t{1024});
+    for (std::size_t i = most; i < blocks.size(); ++i) {
+        if (i != last) { mr.deallocate(s, blocks[i], 1000); }
+    }
     CHECK(mr.usage().live == 0);
 }
 
