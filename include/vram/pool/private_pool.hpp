@@ -9,7 +9,7 @@
 #include <vram/pool/pool_options.hpp>    // pool_options
 #include <vram/pool/returned_blocks.hpp> // returned_blocks
 
-#include <cstddef> // size_t, byte
+#include <cstddef> // size_t
 #include <utility> // forward, move
 
 namespace vram {
@@ -111,8 +111,7 @@ private:
         } catch (...) { return false; } // it comes back at once, where that is told
     }
 
-    std::byte                 between_[64]; ///< keeps others off the lines that the owner writes to
-    returned_blocks<platform> returned_;
+    returned_blocks<platform> returned_; ///< on lines of its own: others write there
 };
 
 } // namespace vram
