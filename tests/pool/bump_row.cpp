@@ -127,6 +127,23 @@ TEST_CASE("bump_row: the chunks behind the current one may go, and the first whe
     CHECK(idle(row) == 1);
 }
 
+TEST_CASE("bump_row: it is not at its start where the first chunk was passed over") {
+    int_row row;
+    row.add({at(0x1000), 0x100, 256});
+    row.add({at(0x8000), 0x800, 256});
+    CHECK(row.go_on(0x200, 256));
+    (void)row_take(row, 0x200);
+    CHECK_FALSE(row.at_start());
+    CHECK(row.reset(in_use_by_nobody) == 0x200);
+    CHECK(row.at_start());
+    CHECK(row.go_on(0x200, 256));
+    (void)row_take(row, 0x200);
+    row.current().unwind(row.current().begin(), in_use_by_nobody);
+    CHECK_FALSE(row.at_start()); // or what comes next would leave no room here for what was
+    row.reset(in_use_by_nobody);
+    CHECK(row_take(row, 0x100) == at(0x1000));
+}
+
 TEST_CASE("bump_row: the current chunk may go where nothing of it is out, also behind one in use") {
     int_row row;
     row.add({at(0x1000), 0x400, 256});

@@ -474,6 +474,43 @@ TEST_CASE("a pool that shares pages counts those of free blocks until they have 
     }
 }
 
+TEST_CASE("a pool whose pages come back wants those no longer that it could not have once") {
+    sim_node node{doubles::small_pages(4096)};
+    {
+        sim_stream  s;
+        pool        mr{doubles::interrupted_source{{.reserve = 1 << 30, .handle_size = small_page}},
+                       {.remap = true}};
+        auto const  take = [&](std::size_t bytes) { return mr.allocate(s, bytes); };
+        auto const  give = [&](void* p, std::size_t bytes) { mr.deallocate(s, p, bytes); };
+        void* const one  = take(wide_enough);
+        void* const w1   = take(wide_enough);
+        void* const two  = take(3 * wide_enough);
+        void* const w2   = take(wide_enough);
+        give(one, wide_enough);
+        void* const has_one = take(wide_enough + small_page); // the memory of the first
+        void* const w3      = take(2 * wide_enough);
+        CHECK(take(wide_enough) == one); // which cannot have that again
+        give(two, 3 * wide_enough);
+        void* const has_two = take(4 * wide_enough);
+        void* const w4      = take(4 * wide_enough);
+        give(has_two, 4 * wide_enough);
+        CHECK(take(2 * wide_enough) == has_two);
+        give(has_one, wide_enough + small_page);
+        void* other                     = nullptr;
+        interrupted_platform::meanwhile = [&] { other = take(wide_enough + small_page); };
+        void* const again               = take(3 * wide_enough);
+        CHECK(again == two);
+        CHECK(other == has_one); // nobody needed it
+        give(again, 3 * wide_enough);
+        give(other, wide_enough + small_page);
+        give(has_two, 2 * wide_enough);
+        give(w3, 2 * wide_enough);
+        give(w4, 4 * wide_enough);
+        for (void* const p : {one, w1, w2}) { give(p, wide_enough); }
+    }
+    expect_all_went_well(node);
+}
+
 TEST_CASE("a pool whose pages come back wants none of a chunk that others give back meanwhile") {
     constexpr std::size_t page = 2_MiB;
     sim_node              node{{.capacity = 1_GiB, .on_report = sim_on_report::collect}};
@@ -576,6 +613,38 @@ TEST_CASE("a pool that shares pages loses none where it is not told who a stream
             CHECK(mr.usage().live + mr.free_memory().bytes == mr.usage().reserved);
             if (wide != nullptr) { mr.deallocate(s, wide, 3 * wide_enough); }
             for (int const i : {1, 3, 5}) { mr.deallocate(s, p[i], wide_enough); }
+            mr.trim();
+            CHECK(mr.usage().reserved == 0);
+        }
+        expect_all_went_well(node);
+    }
+}
+
+TEST_CASE(
+    "a pool that shares pages loses none that come back where it is not told who a stream is") {
+    for (int nth = 1, over = 0; over == 0; ++nth) {
+        CAPTURE(nth);
+        REQUIRE(nth < 60);
+        sim_node node{doubles::small_pages(4096)};
+        {
+            sim_stream s;
+            pool       mr{virtual_source<shaky_pages>{shaky_pages{},
+                                                      {.reserve = 1 << 30, .handle_size = small_page}},
+                          {.events = event_policy::eager, .slack = 0}};
+            void*      wide = nullptr;
+            void*      p[8];
+            for (int round = 0; round < 3; ++round) {
+                for (void*& one : p) { one = mr.allocate(s, wide_enough); }
+                for (int i = 1; i < 8; i += 2) { mr.deallocate(s, p[i], wide_enough); }
+                if (round == 2) { shaky_platform::left = nth; }
+                try {
+                    wide = mr.allocate(s, 4 * wide_enough);
+                } catch (std::exception const&) { wide = nullptr; }
+                over = std::exchange(shaky_platform::left, 0);
+                CHECK(mr.usage().live + mr.free_memory().bytes == mr.usage().reserved);
+                if (wide != nullptr) { mr.deallocate(s, wide, 4 * wide_enough); }
+                for (int i = 0; i < 8; i += 2) { mr.deallocate(s, p[i], wide_enough); }
+            }
             mr.trim();
             CHECK(mr.usage().reserved == 0);
         }

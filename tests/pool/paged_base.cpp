@@ -625,6 +625,44 @@ TEST_CASE("a pool of pages counts right when a move fails half way") {
     CHECK(node.figures().used == 0);
 }
 
+TEST_CASE("a pool of pages hands out memory that is there where a move fails, at whichever page") {
+    for (int const times : {1, 2, 3}) {
+        CAPTURE(times);
+        int nth   = 0;
+        int calls = 0;
+        do {
+            ++nth;
+            CAPTURE(nth);
+            doubles::mishaps const told;
+            sim_node               node{doubles::small_pages(4096)};
+            {
+                paged_pool      mr = pool_of_pages(remapping);
+                two_holes const holes{mr};
+                calls = 0;
+                node.faults().when([&](sim_call_info const& i) {
+                    return doubles::about_pages(i.kind, false) && ++calls >= nth &&
+                           calls < nth + times;
+                });
+                std::vector<std::pair<void*, std::size_t>> out;
+                for (std::size_t const bytes : {several + several / 2, several, several}) {
+                    void* const p = mr.try_allocate_sync(bytes);
+                    out.emplace_back(p, bytes);
+                    CHECK((p == nullptr || mr.upstream().mapped(p, bytes) == bytes));
+                    CHECK(mr.usage().reserved == mr.upstream().usage().live);
+                }
+                node.faults().clear();
+                for (auto const& [p, bytes] : out) { mr.deallocate_sync(p, bytes); }
+                holes.give_back(mr);
+                mr.trim();
+                CHECK(mr.usage().reserved == 0);
+            }
+            CHECK(node.figures().used == 0);
+            expect_no_report(node);
+        } while (calls >= nth);
+        CHECK(nth > 30); // pages were moved, and more were made
+    }
+}
+
 TEST_CASE("a pool of pages does not make a captured stream wait, whatever the options say") {
     sim_node node{doubles::small_pages(4096)};
     {

@@ -579,6 +579,26 @@ TEST_CASE("pool: what is out when it ends is reported, and its chunks go back al
     CHECK(node.figures().used == 0);
 }
 
+TEST_CASE(
+    "pool: one that moves knows the most that it ever held, and gives nothing back within that") {
+    sim_node    node;
+    sim_stream  s;
+    pool        from{sim_resource{}, {}, exact_growth{}};
+    void* const ten = from.allocate(s, 10_MiB);
+    use(s, ten, 10_MiB);
+    from.deallocate(s, ten, 10_MiB);
+    void* const twenty = from.allocate(s, 20_MiB); // beside a chunk that is in use
+    REQUIRE(from.usage().reserved == 30_MiB);
+    from.deallocate(s, twenty, 20_MiB);
+    from.trim();
+    pool to{sim_resource{}, {}, exact_growth{}};
+    to = std::move(from);
+    to.deallocate(s, to.allocate(s, 4_MiB), 4_MiB);
+    void* const again = to.allocate(s, 20_MiB);
+    CHECK(to.usage().reserved == 24_MiB); // less than once, if more than is needed
+    to.deallocate(s, again, 20_MiB);
+}
+
 TEST_CASE("pool: a pool that moves takes its blocks along, and the old one is empty") {
     sim_node    node;
     sim_stream  s;

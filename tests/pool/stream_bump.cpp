@@ -159,6 +159,22 @@ TEST_CASE("stream_bump: what a captured stream that was forgotten used is the gr
     CHECK(desk.books.remove_idle(held).bytes == 0x2000);
 }
 
+TEST_CASE("stream_bump: a stream that was retired is not asked for when others have its clock") {
+    sim_node               node;
+    bump_desk              desk;
+    doubles::mishaps const told;
+    desk.books.add({at(0x1000), 0x2000, 256});
+    {
+        sim_stream const s;
+        CHECK(desk.take(s, 0x100) == at(0x1000));
+        desk.books.retire(s);
+    }
+    sim_stream others[16];
+    for (sim_stream const& each : others) { (void)desk.take(each, 0x100); }
+    CHECK(desk.books.reset() == 0x1100);
+    CHECK(told.count() == 0);
+}
+
 TEST_CASE("stream_bump: no more is given back of what a stream took in a row than that") {
     sim_node   node;
     bump_desk  desk;

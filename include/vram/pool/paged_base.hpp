@@ -207,12 +207,11 @@ private:
         heap_.end_move(m, by, true);
         if (by == 0) { return nullptr; }
         offered(); // others went on meanwhile
-        block* const         b    = heap_.take_bare(r, held, judge);
-        auto const           from = reinterpret_cast<std::uintptr_t>(m.base);
-        std::uintptr_t const end  = from + m.bytes + by;
+        block* const         b   = heap_.take_bare(r, held, judge);
+        std::uintptr_t const end = reinterpret_cast<std::uintptr_t>(m.base) + m.bytes + by;
         // Others may have given back a better one meanwhile. Behind each there is another: where a
         // chunk ends, what is free, were it nothing.
-        if (more && b != nullptr && b->address >= from && b->after->end() == end) { until = end; }
+        if (more && b != nullptr && b->after->end() == end) { until = end; }
         return b;
     }
 
