@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <utility>
+#include <vector>
 
 using namespace vram;
 using doubles::at;
@@ -153,8 +154,28 @@ TEST_CASE("block_heaps: what is said to all reaches both") {
     CHECK(chunks == 2);
     heaps.end_captures([](std::size_t slot) { return 2 * slot; });
     heaps.for_each([&](block const& b) { CHECK(b.epoch == 6); });
+}
+
+TEST_CASE("block_heaps: what lies apart in either is joined when it waits for nobody any more") {
+    block_heaps<false> heaps;
+    auto const         unsettled = [](tag const&) { return false; };
+    std::uintptr_t     base      = 0x10000000;
+    for (std::size_t const bytes : {1_MiB, 2_MiB}) {
+        heaps.of(bytes).add(at(base), 64 * bytes, 256, {});
+        base += 64 * bytes;
+        std::vector<block*> out;
+        for (int i = 0; i < 64; ++i) { out.push_back(take_where_it_belongs(heaps, bytes)); }
+        for (std::size_t i = 0; i < out.size(); ++i) {
+            block_heap& its = heaps.of(*out[i]);
+            its.hold(out[i], tags{{out[i]->address, out[i]->end(), 1, i}});
+            its.give(out[i], unsettled);
+        }
+        CHECK(heaps.of(bytes).largest_free() < 64 * bytes);
+    }
     heaps.tidy(all_settled);
-    heaps.for_each([&](block const& b) { CHECK(b.slot == block::nobody); });
+    for (std::size_t const bytes : {1_MiB, 2_MiB}) {
+        CHECK(heaps.of(bytes).largest_free() == 64 * bytes);
+    }
 }
 
 TEST_CASE("block_heaps: they move with their chunks, and which of them a block is in") {

@@ -97,6 +97,23 @@ TEST_CASE("stream_heap: the figures say what is pending until the streams are as
     CHECK(f.heap.usage(all_of).events == 1);
 }
 
+TEST_CASE("stream_heap: when all of many blocks are back, what is left waits for nobody any more") {
+    fixture            f;
+    sim_stream         s, other;
+    std::vector<void*> out;
+    for (int i = 0; i < 64; ++i) { out.push_back(f.take(s, 16384)); }
+    for (void* const p : out) { f.give(s, p, 16384); }
+    (void)f.heap.usage(all_of); // joins what rests, and knows nothing yet of what is done
+    (void)f.take(other, 16384);
+    std::size_t free = 0;
+    f.heap.blocks().for_each([&](block const& b) {
+        if (b.now != block::state::free) { return; }
+        ++free;
+        CHECK(b.slot == block::nobody);
+    });
+    CHECK(free == 1);
+}
+
 TEST_CASE("stream_heap: a place in use by a stream that is being captured is passed over") {
     fixture     f;
     sim_stream  s, other;

@@ -51,7 +51,6 @@ public:
         taken_  = std::exchange(other.taken_, 0);
         strewn_ = std::exchange(other.strewn_, false);
         parted_ = std::exchange(other.parted_, false);
-        tagged_ = std::exchange(other.tagged_, false);
         return *this;
     }
 
@@ -126,14 +125,11 @@ public:
     /// A block that was set aside, or comes back from a client, is free again.
     template <class Settled>
     block* give_again(block* b, Settled const& settled) noexcept {
-        block* const all = rejoin(b, settled);
-        tagged_          = tagged_ || all->slot != block::nobody;
-        return all;
+        return rejoin(b, settled);
     }
 
-    /// Adds a chunk, free as a whole, that waits for `held`. `taken`: a request comes at once.
-    block* add(void* base, std::size_t bytes, std::size_t alignment, tags const& held,
-               bool taken = false) {
+    /// Adds a chunk, free as a whole, that waits for `held`.
+    block* add(void* base, std::size_t bytes, std::size_t alignment, tags const& held) {
         blocks_.reserve(1);
         tags_.reserve(1);
         chunks_.reserve();
@@ -143,7 +139,6 @@ public:
         b->now         = block::state::free;
         b->apart       = apart_;
         tags_.hold(b, held);
-        tagged_ = tagged_ || (!taken && b->slot != block::nobody);
         free_.insert(b);
         chunks_.add({.first = b, .base = base, .bytes = bytes, .alignment = alignment});
         return b;
@@ -273,15 +268,21 @@ public:
         taken_ = 0;
         return std::exchange(strewn_, false);
     }
+    /// `tidy`, also where no neighbours are apart: who waited for streams that are done waits no
+    /// more.
+    template <class Settled>
+    void put_together(Settled const& settled) noexcept {
+        parted_ = true;
+        tidy(settled);
+    }
 
     /// Whether there may be free neighbours that could not be joined.
     [[nodiscard]] bool parted() const noexcept { return parted_; }
-    /// Drops settled tags everywhere and joins free neighbours that could not be joined before.
-    /// Cost: a walk over all blocks, where one may have either.
+    /// Joins free neighbours that could not be joined before, and drops settled tags on the way.
+    /// Cost: a walk over all blocks, where there may be such neighbours.
     template <class Settled>
     void tidy(Settled const& settled) noexcept {
-        if (!parted_ && !tagged_) { return; }
-        parted_ = tagged_ = false;
+        if (!std::exchange(parted_, false)) { return; }
         for (chunk const& c : chunks_) {
             for (block* b = c.first; b != nullptr; b = b->after) {
                 if (b->now != block::state::free) { continue; }
@@ -289,7 +290,6 @@ public:
                 free_.remove(b);
                 while (join_after(b, settled)) {}
                 free_.insert(b);
-                tagged_ = tagged_ || b->slot != block::nobody;
             }
         }
     }
@@ -436,7 +436,6 @@ private:
         rest->before      = b;
         rest->after       = b->after;
         rest->slot        = rest->bytes != 0 ? b->slot : block::nobody;
-        tagged_           = tagged_ || b->slot != block::nobody;
         rest->epoch       = b->epoch;
         rest->now         = block::state::free;
         rest->apart       = b->apart;
@@ -522,7 +521,6 @@ private:
     block_chunks      chunks_;
     std::size_t       taken_  = 0; ///< blocks since all were put together
     bool              strewn_ = false;
-    bool              tagged_ = false; ///< a free block may wait for somebody
     bool              parted_ = false; ///< free neighbours could not be joined, since all were
     bool              apart_;
 };

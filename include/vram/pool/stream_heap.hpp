@@ -193,7 +193,7 @@ public:
             mine = &clocks_.of(*on);
             held = tags{{first, first + bytes, mine->mark(), mine->slot()}};
         }
-        block* const b = heap.add(at, bytes, alignment, held, r != nullptr);
+        block* const b = heap.add(at, bytes, alignment, held);
         // For who takes the rest: should the stream be gone by then.
         if (mine != nullptr && events_ == event_policy::eager) { mine->try_record(); }
         return r != nullptr ? hand_out(*r, {b, first, 0})->pointer() : nullptr;
@@ -371,7 +371,7 @@ protected:
         clock* const mine     = r.on != nullptr ? &clocks_.of(*r.on) : nullptr;
         bool         captured = mine != nullptr && graphs_ && Platform::capturing(*r.on);
         if (r.bytes > warm_blocks::largest) { join_large(); }
-        if (heap.was_strewn() && clocks_.several()) { put_together(r); }
+        if (heap.was_strewn() && clocks_.several()) { put_together(heap, r); }
         heap.reserve();
         clocks_.look_again();
         bool asked = mine == nullptr || captured || r.bytes <= free_blocks::worth_asking;
@@ -416,11 +416,12 @@ protected:
         return c.idle() && c.first->waits_for().kept().empty();
     }
     /// Joins what is free, as far as the streams are done with it.
-    void put_together(request const& r) {
+    void put_together(block_heap& heap, request const& r) {
         if (r.on != nullptr && Platform::capturing(*r.on)) { return; }
         clocks_.cover_all();
         for (int looks = 0; looks < 4; ++looks) { clocks_.poll(); } // an event takes microseconds
-        tidy();
+        cool();
+        heap.put_together(settled());
     }
     /// Asks the streams that a block waits for whether they are done, if `s` may ask. Whether it
     /// did.
