@@ -4,6 +4,7 @@
 
 #include <vram/pool/mapped_base.hpp> // first: the header must stand alone
 
+#include "../doubles/interrupted_source.hpp"
 #include "../doubles/small_pages.hpp"
 
 #include <vram/pool/exact_growth.hpp>
@@ -19,6 +20,24 @@ using namespace vram;
 using doubles::small_page;
 
 template class vram::mapped_base<sim_virtual_resource, exact_growth>;
+
+TEST_CASE("mapped_base: of a chunk on its way back the limit lacks the memory, not the addresses") {
+    sim_node    node{{.on_report = sim_on_report::collect}};
+    pool        mr{doubles::interrupted_source{{.handle_size = 2_MiB}}, {.max_size = 24_MiB}};
+    void* const p = mr.allocate_sync(16_MiB);
+    mr.deallocate_sync(p, 16_MiB);
+    CHECK(mr.trim(8_MiB) == 8_MiB);
+    void* other                              = nullptr;
+    doubles::interrupted_platform::meanwhile = [&] {
+        CHECK(mr.usage().reserved == 0);
+        CHECK(mr.try_allocate_sync(18_MiB) == nullptr);
+        other = mr.try_allocate_sync(16_MiB);
+    };
+    CHECK(mr.trim() == 8_MiB);
+    CHECK(other != nullptr);
+    CHECK(mr.usage().reserved == 16_MiB);
+    mr.deallocate_sync(other, 16_MiB);
+}
 
 TEST_CASE(
     "mapped_base: a block that lacks memory at its end is used at its front, without a call of "

@@ -33,6 +33,7 @@
 #include <new>
 #include <optional>
 #include <random>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -963,6 +964,92 @@ TEST_CASE("a pool of pages: who comes back from moving an end to find another ab
     mr.deallocate_sync(again, 4_MiB);
     mr.deallocate_sync(behind, 16_MiB);
     CHECK(mr.trim() == 2_MiB + 4_MiB + 16_MiB);
+}
+
+TEST_CASE("a pool whose pages move refuses nobody while another thread is about pages") {
+    constexpr std::size_t page = 2_MiB;
+    for (std::uint64_t seed = 1; seed <= 24; ++seed) {
+        CAPTURE(seed);
+        sim_node node{{.capacity  = 32 * page,
+                       .on_report = sim_on_report::collect,
+                       .threads   = sim_order::by_seed,
+                       .seed      = seed}};
+        {
+            sim_stream s;
+            pool       mr{sim_virtual_resource{{.handle_size = page}}, {.remap = true}};
+            void*      all[16];
+            void*      wide[2];
+            for (void*& one : all) { one = mr.allocate(s, 2 * page); }
+            for (int i = 0; i < 16; i += 2) {
+                busy(s, all[i], 2 * page); // for whom the first waits, and is about pages
+                mr.deallocate(s, all[i], 2 * page);
+            }
+            auto const take = [&](void*& p) { return [&] { p = mr.try_allocate_sync(6 * page); }; };
+            {
+                sim_thread one{sim_device{}, take(wide[0])};
+                sim_thread two{sim_device{}, take(wide[1])};
+                sim_thread three{sim_device{}, [&] { CHECK(mr.trim(14 * page) <= 2 * page); }};
+            }
+            for (void* const p : wide) {
+                CHECK(p != nullptr);
+                mr.deallocate_sync(p, 6 * page);
+            }
+            mr.trim();
+            CHECK(mr.usage().reserved == 16 * page);
+            for (int i = 1; i < 16; i += 2) { mr.deallocate(s, all[i], 2 * page); }
+        }
+        CHECK(node.figures().used == 0);
+        expect_no_report(node);
+    }
+}
+
+TEST_CASE("a pool whose pages move: a trim waits for another thread that is about some") {
+    sim_node           node{{.capacity = 64_MiB, .threads = sim_order::freely}};
+    pool               mr{doubles::interrupted_source{{.handle_size = 2_MiB}}, {.remap = true}};
+    std::vector<void*> all;
+    void*              wide = nullptr;
+    for (int i = 0; i < 16; ++i) { all.push_back(mr.allocate_sync(4_MiB)); }
+    for (std::size_t i = 0; i < all.size(); i += 2) { mr.deallocate_sync(all[i], 4_MiB); }
+    std::latch moving{1};
+    {
+        sim_thread moves{sim_device{}, [&] {
+                             doubles::interrupted_platform::meanwhile = [&] {
+                                 doubles::interrupted_platform::meanwhile = [&] {
+                                     moving.count_down(); // the other has so long to come too early
+                                     std::this_thread::sleep_for(50ms);
+                                 };
+                             };
+                             wide = mr.allocate_sync(12_MiB);
+                         }};
+        sim_thread trims{sim_device{}, [&] {
+                             moving.wait();
+                             mr.trim();
+                         }};
+    }
+    CHECK(mr.usage().live == 32_MiB + 12_MiB);
+    CHECK(mr.free_memory().bytes == 0);
+    mr.deallocate_sync(wide, 12_MiB);
+    for (std::size_t i = 1; i < all.size(); i += 2) { mr.deallocate_sync(all[i], 4_MiB); }
+}
+
+TEST_CASE("a pool whose pages move: who is about them is refused what it asks for in between") {
+    sim_node           node{{.capacity = 64_MiB, .on_report = sim_on_report::collect}};
+    pool               mr{doubles::interrupted_source{{.handle_size = 2_MiB}}, {.remap = true}};
+    std::vector<void*> all;
+    for (int i = 0; i < 16; ++i) { all.push_back(mr.allocate_sync(4_MiB)); }
+    for (std::size_t i = 0; i < all.size(); i += 2) { mr.deallocate_sync(all[i], 4_MiB); }
+    bool                  asked  = false;
+    std::function<void()> inside = [&] { // waiting for itself would take for ever
+        asked = true;
+        CHECK(mr.try_allocate_sync(12_MiB) == nullptr);
+        mr.trim(32_MiB);
+    };
+    doubles::interrupted_platform::meanwhile = inside;
+    void* const wide                         = mr.allocate_sync(12_MiB);
+    CHECK(asked);
+    mr.deallocate_sync(wide, 12_MiB);
+    for (std::size_t i = 1; i < all.size(); i += 2) { mr.deallocate_sync(all[i], 4_MiB); }
+    expect_no_report(node);
 }
 
 TEST_CASE("a pool of pages: others may join very many blocks while the end of a chunk moves") {

@@ -5,6 +5,7 @@
 /// `mapped_base` is the part of a pool that knows which of its pages have memory, and gives them
 /// some and takes it back.
 
+#include <vram/base/error.hpp>          // locks_held, held_one, let_one_go
 #include <vram/concepts/expandable.hpp> // remappable_resource
 #include <vram/pool/in_place_base.hpp>  // in_place_base
 #include <vram/pool/page_book.hpp>      // page_book
@@ -21,7 +22,7 @@ namespace vram {
 ///
 /// Failure   what the driver does half is taken for not done, so that a page without memory is
 ///           never handed out
-/// Threads   any; one at a time is about pages (`stitching_`)
+/// Threads   any; one at a time is about pages (`page_turn`)
 /// Cost      that of the upstream
 template <remappable_resource Upstream, growth Growth>
 class mapped_base : public in_place_base<Upstream, Growth> {
@@ -51,6 +52,35 @@ protected:
         return *this;
     }
     ~mapped_base() = default;
+
+    /// Makes the calling thread the one that is about pages, as long as it lasts. The lock is held
+    /// at both ends, and open in between: who would refuse something waits for that (`await_pages`).
+    class page_turn {
+    public:
+        explicit page_turn(mapped_base& owner) : owner_{owner}, held_{owner.turn_.hold()} {
+            (void)detail::let_one_go(); // no reason to hold anybody back, nor errors
+            owner.mover_ = &detail::locks_held;
+        }
+        page_turn(page_turn const&)            = delete;
+        page_turn& operator=(page_turn const&) = delete;
+        ~page_turn() {
+            owner_.mover_ = nullptr;
+            detail::held_one();
+        }
+
+    private:
+        mapped_base& owner_;
+        guard        held_;
+    };
+    [[nodiscard]] bool about_pages() const noexcept { return mover_ != nullptr; }
+    /// Waits until another thread that is about pages is done. False: there was none.
+    bool await_pages(guard& held) {
+        if (mover_ == nullptr || mover_ == &detail::locks_held) { return false; }
+        held.unlock();
+        { auto const until_then = turn_.hold(); }
+        held.lock();
+        return true;
+    }
 
     /// A block that has memory now is its client's. What it was cut from may have all of its own.
     void* hand_over(block* b) noexcept {
@@ -162,7 +192,9 @@ protected:
         std::size_t back = 0;
         auto const  own  = [&](block const& one) { return pages_.whole(one.address, one.end()); };
         for (std::size_t bytes : {std::size_t{1}, bins::largest}) {
-            while (unused() > keep && !stitching_) {
+            while (unused() > keep) {
+                if (await_pages(held)) { continue; }
+                if (about_pages()) { return back; }
                 block* b = nullptr;
                 heap_.set_aside(
                     bytes, heap_.price_for(nullptr),
@@ -208,15 +240,19 @@ protected:
     static void make_way(std::size_t) noexcept {} // pages go one by one
     bool        give_chunk_back(chunk const& gone, guard& held, std::size_t& back) {
         if (gone.bytes == 0) { return false; }
-        std::size_t const real = pages_.remove(gone.base);
+        std::size_t const real = pages_.remove(gone.base); // what is held, and limited
         back += real;
-        this->figures_.reserved += gone.bytes - real; // which counts memory, and then all of it
-        this->give_back(gone.base, gone.bytes, gone.alignment, held);
+        this->hand_back(real, held, [&] {
+            this->upstream_.deallocate_sync(gone.base, gone.bytes, gone.alignment);
+        });
         return true;
     }
 
     page_book pages_;
-    bool      stitching_ = false; ///< somebody is about pages
+
+private:
+    typename base::lock turn_;            ///< of who is about pages
+    unsigned const*     mover_ = nullptr; ///< names that thread by what lies there
 };
 
 } // namespace vram

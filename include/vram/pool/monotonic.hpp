@@ -147,8 +147,8 @@ public:
         std::size_t const out  = books_.reset();
         this->count_back(out, out);
     }
-    /// The same, and gives the chunks back, waiting on the host for streams that may still use
-    /// them. Returns the bytes that went back.
+    /// The same, and `trim`: gives the chunks back, waiting on the host for streams that may still
+    /// use them. Returns what that does.
     std::size_t release() {
         reset();
         return trim();
@@ -177,7 +177,8 @@ public:
     }
     /// Gives chunks back, from the last to the one that is in use, until at most `keep` unused
     /// bytes are held, waiting on the host for streams that may still use them, and trims the
-    /// upstream. Returns the bytes that went back.
+    /// upstream. Returns the bytes that went back to the upstream or, if that is more, that the
+    /// upstream gave back.
     std::size_t trim(std::size_t keep = 0) {
         std::size_t back = 0;
         {

@@ -20,7 +20,8 @@ namespace vram {
 /// have, where `options.remap` says so or more would be held than `options.slack` allows.
 ///
 /// Failure   as the upstream
-/// Threads   any; one at a time is about pages, and others make a chunk of their own meanwhile
+/// Threads   any; one at a time is about pages, and others make a chunk of their own meanwhile, or
+///           where there is no memory for one wait
 /// Cost      that of the upstream, and a walk over the free blocks of a page or more; with `remap`,
 ///           where pages move that were not there last, the host waits for all that was freed
 template <remappable_resource Upstream, growth Growth>
@@ -34,7 +35,6 @@ protected:
     using typename base::stream;
     using base::heap_;
     using base::pages_;
-    using base::stitching_;
 
     paged_base(Upstream upstream, pool_options const& options, Growth growth)
         : base{std::move(upstream), options, std::move(growth)} {
@@ -47,7 +47,7 @@ protected:
     void* lengthen(request const& r, bool captured, bool more) {
         std::size_t const bytes = captured ? 0 : device_of(r);
         auto              held  = this->lock_.hold();
-        if (stitching_) { return nullptr; }
+        if (this->about_pages()) { return nullptr; }
         if (!captured) { device_ = bytes; }
         bool const     remap = this->options_.remap && !captured;
         bool const     ample = !this->options_.remap && excess(r.bytes, r) == 0;
@@ -82,7 +82,7 @@ protected:
             });
             return b != nullptr ? this->hand_over(b) : nullptr;
         }
-        if (captured || stitching_ || pages_.shared() == 0) { return nullptr; }
+        if (captured || this->about_pages() || pages_.shared() == 0) { return nullptr; }
         return stitch(
             r, captured,
             [&] {
@@ -102,22 +102,20 @@ private:
     template <class Find, class Equip>
     void* stitch(request const& r, bool captured, Find const& find, Equip const& equip) {
         block* const b = find();
-        if (b == nullptr || stitching_) {
+        if (b == nullptr || this->about_pages()) {
             if (b != nullptr) { heap_.give_bare(b, nullptr, 0); }
             return nullptr;
         }
-        stitching_                 = true;
         stream const* const mover  = captured ? nullptr : r.on;
         auto const          target = [&] { return pages_.touched(b->address, b->end()); };
         auto const back = [&] { heap_.give_bare(b, mover, pages_.behind(b->address, b->end())); };
         try {
+            typename base::page_turn const mine{*this};
             equip(b, target);
         } catch (...) {
-            stitching_ = false;
             back();
             throw;
         }
-        stitching_ = false;
         if (pages_.missing(target()) != 0) {
             back();
             return nullptr;

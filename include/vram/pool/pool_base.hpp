@@ -67,6 +67,8 @@ protected:
     static void* take_beside(request const&, bool, guard&) noexcept { return nullptr; }
     /// A small block where no large one has room: not in these, whose chunks can go back.
     static void* take_in_hole(request const&) noexcept { return nullptr; }
+    /// Waits for who is about pages: nobody is.
+    static bool await_pages(guard&) noexcept { return false; }
     /// Gives what is free in chunks that are in use back: not of these.
     static std::size_t give_parts_back(std::size_t, guard&) noexcept { return 0; }
 

@@ -57,7 +57,8 @@ public:
         return now;
     }
     /// Gives idle chunks back until at most `keep` free bytes are held, waiting on the host for
-    /// streams that may still use them, and trims the upstream. Returns the bytes that went back.
+    /// streams that may still use them, and trims the upstream. Returns the bytes that went back to
+    /// the upstream or, if that is more, that the upstream gave back.
     std::size_t trim(std::size_t keep = 0) {
         std::size_t back = 0;
         {
