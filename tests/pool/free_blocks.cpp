@@ -303,6 +303,18 @@ TEST_CASE("free_blocks: a block that lacks memory is had where it has some, and 
     CHECK(all.quick(8 * page, 0, one_wait) == nullptr);
 }
 
+TEST_CASE("free_blocks: a block that lacks memory stays behind the others when its size changes") {
+    free_blocks all{true};
+    block       end  = free_piece(0x900000, 0);
+    block       full = free_piece(0x100000, 4096, &end), lacks = free_piece(0x200000, 4096, &end);
+    lacks.bare = true;
+    for (block* each : {&end, &full, &lacks}) { all.insert(each); }
+    CHECK(all.quick(4096, 0, one_wait) == &full);
+    all.resize(&lacks, 1 << 20);
+    all.resize(&lacks, 4096);
+    CHECK(all.quick(4096, 0, one_wait) == &full);
+}
+
 TEST_CASE("free_blocks: rather than wait, the largest block is asked for a part that is free") {
     free_blocks        all;
     std::vector<block> small(64, free_piece(0x100000, 4096));

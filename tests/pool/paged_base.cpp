@@ -1144,6 +1144,29 @@ TEST_CASE("a pool of pages finds at once what has memory, though it was cut from
     mr.deallocate_sync(last, several);
 }
 
+TEST_CASE("a pool of pages: what has all its memory again is found before what lacks some") {
+    constexpr std::size_t less = several - small_page;
+    constexpr std::size_t more = several + small_page;
+    sim_node              node{doubles::small_pages(4096)};
+    sim_stream            s;
+    paged_pool            mr     = pool_of_pages();
+    void* const           hole   = mr.allocate_sync(less);
+    void* const           wall   = mr.allocate_sync(several);
+    void* const           first  = mr.allocate_sync(more);
+    void* const           second = mr.allocate_sync(less);
+    void* const           last   = mr.allocate_sync(several);
+    mr.deallocate_sync(hole, less);
+    mr.deallocate_sync(first, more);
+    CHECK(mr.trim() == less + more);
+    mr.deallocate_sync(second, less);     // one block now, and the front of it has no memory
+    CHECK(mr.allocate(s, more) == first); // what is left of it is as large as the hole
+    CHECK(mr.try_quick(s, less) == second);
+    mr.deallocate(s, second, less);
+    mr.deallocate(s, first, more);
+    mr.deallocate_sync(wall, several);
+    mr.deallocate_sync(last, several);
+}
+
 TEST_CASE("a pool of pages owns no addresses that it was refused") {
     sim_node              node{doubles::small_pages(4096)};
     bool                  full = false;

@@ -182,6 +182,13 @@ public:
             if (!free_.is_tail(b) || !chunks_.around(b).busy) { visit(b); }
         }); // who moves the end of a chunk looks for the tail
     }
+    /// All of a block has memory now: where it is free, it is found before those that lack some.
+    void complete(block* b) noexcept {
+        bool const in_bin = b->now == block::state::free;
+        if (in_bin) { free_.remove(b); }
+        b->bare = false;
+        if (in_bin) { free_.insert(b); }
+    }
     /// Nobody else gets the free block until `give_again`.
     void set_aside(block* b) noexcept {
         free_.remove(b);

@@ -68,6 +68,10 @@ public:
     void resize(block* b, std::size_t bytes) noexcept {
         if (b->bin == among_tails) {
             b->bytes = bytes;
+        } else if (b->bare) [[unlikely]] {
+            bins_.remove(b);
+            b->bytes = bytes;
+            bins_.insert_last(b);
         } else {
             bins_.resize(b, bytes);
         }

@@ -54,7 +54,8 @@ protected:
     ~mapped_base() = default;
 
     /// Makes the calling thread the one that is about pages, as long as it lasts. The lock is held
-    /// at both ends, and open in between: who would refuse something waits for that (`await_pages`).
+    /// at both ends, and open in between: who would refuse something waits for that
+    /// (`await_pages`).
     class page_turn {
     public:
         explicit page_turn(mapped_base& owner) : owner_{owner}, held_{owner.turn_.hold()} {
@@ -86,7 +87,7 @@ protected:
     void* hand_over(block* b) noexcept {
         for (block* beside : {b->before, b->after}) {
             if (beside == nullptr || !beside->bare || beside->bytes == 0) { continue; }
-            beside->bare = lacks(*beside);
+            if (!lacks(*beside)) { heap_.complete(beside); }
         }
         return heap_.filled(b);
     }

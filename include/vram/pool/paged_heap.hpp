@@ -74,6 +74,8 @@ public:
         this->heaps_.of(*b).hold(b, tags{});
         return this->counted(b)->pointer();
     }
+    /// All of a block has memory now, of which some had none.
+    void complete(block* b) noexcept { this->heaps_.of(*b).complete(b); }
     /// Such a block goes back: its memory could not be had. Where it has some that only `on` may
     /// use (null: anybody), that stream gives it back; if that cannot be noted, nor be waited for,
     /// those bytes, `there`, stay out.

@@ -50,10 +50,10 @@ using base_of_pool = typename pool_growth<Upstream, Growth>::type;
 /// still use. Who asks first gets memory that waits for nobody, and else is made to wait for
 /// exactly the streams concerned, once; over another pool not before that has nothing at once.
 ///
-/// Failure   before it says no the pool waits for another thread that moves pages, gives idle chunks
-///           back, asks its upstream again, and waits for what is pending; then `out_of_memory` with
-///           every number. A foreign pointer, a double free and a wrong size are reported, and
-///           nothing else happens
+/// Failure   before it says no the pool waits for another thread that moves pages, gives idle
+///           chunks back, asks its upstream again, and waits for what is pending; then
+///           `out_of_memory` with every number. A foreign pointer, a double free and a wrong size
+///           are reported, and nothing else happens
 /// Threads   any, at once; no lock is held over a call of the upstream, nor while waiting on the
 ///           host, but for a stream that can be given no event: it died, or the call failed
 /// Streams   a block freed on a stream is that stream's again at once, and any other's after an
@@ -384,8 +384,8 @@ private:
         return heap_.take(r, held, false);
     }
     /// What is tried, in this order, before the answer is no: asking the streams how far they are,
-    /// a hole between large blocks, growing, waiting for another thread that moves pages and growing,
-    /// giving idle chunks back and growing, waiting for everything that was freed.
+    /// a hole between large blocks, growing, waiting for another thread that moves pages and
+    /// growing, giving idle chunks back and growing, waiting for everything that was freed.
     void* make_room(request const& r, guard& held) {
         bool const captured = r.on != nullptr && platform::capturing(*r.on); // must not wait or ask
         if (void* const p = this->take_beside(r, captured, held)) { return p; }
