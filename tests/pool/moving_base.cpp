@@ -585,6 +585,12 @@ struct shaky_pages : sim_virtual_memory {
     using platform = shaky_platform;
     using sim_virtual_memory::sim_virtual_memory;
 };
+struct shaky_pool : pool<virtual_source<shaky_pages>> {
+    shaky_pool()
+        : pool{virtual_source<shaky_pages>{shaky_pages{},
+                                           {.reserve = 1 << 30, .handle_size = small_page}},
+               {.events = event_policy::eager, .slack = 0}} {}
+};
 
 } // namespace
 
@@ -595,9 +601,7 @@ TEST_CASE("a pool that shares pages loses none where it is not told who a stream
         sim_node node{doubles::small_pages(4096)};
         {
             sim_stream s;
-            pool       mr{virtual_source<shaky_pages>{shaky_pages{},
-                                                      {.reserve = 1 << 30, .handle_size = small_page}},
-                          {.events = event_policy::eager, .slack = 0}};
+            shaky_pool mr;
             void*      p[6];
             for (void*& one : p) { one = mr.allocate(s, wide_enough); }
             for (int const i : {0, 2, 4}) { mr.deallocate(s, p[i], wide_enough); }
@@ -628,9 +632,7 @@ TEST_CASE(
         sim_node node{doubles::small_pages(4096)};
         {
             sim_stream s;
-            pool       mr{virtual_source<shaky_pages>{shaky_pages{},
-                                                      {.reserve = 1 << 30, .handle_size = small_page}},
-                          {.events = event_policy::eager, .slack = 0}};
+            shaky_pool mr;
             void*      wide = nullptr;
             void*      p[8];
             for (int round = 0; round < 3; ++round) {

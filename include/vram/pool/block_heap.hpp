@@ -122,10 +122,43 @@ public:
         if (live_.size() == 0 && taken_ >= enough) { strewn_ = true; }
         return give_again(b, settled);
     }
-    /// A block that was set aside, or comes back from a client, is free again.
+    /// A block that was set aside, or comes back from a client, is free again: joined with its free
+    /// neighbours, in place where the one stays in its bin.
     template <class Settled>
     block* give_again(block* b, Settled const& settled) noexcept {
-        return rejoin(b, settled);
+        b->now             = block::state::free;
+        block* const front = free_one(b->before);
+        block* const after = free_one(b->after);
+        if (front == nullptr && after == nullptr) {
+            free_.insert(b);
+            return b;
+        }
+        // The first block of a chunk stays that, and the last, where it can grow.
+        if (b->before == nullptr || free_.is_tail(b)) { return join(b, settled); }
+        if (after != nullptr && (front == nullptr || free_.is_tail(after))) {
+            bool const both = front != nullptr;
+            if (both && front->before == nullptr) { return join(b, settled); }
+            if (!tags_.take_over(after, b, settled)) { return join(b, settled); }
+            join_down(b, after);
+            if (!both) { return after; }
+            if (tags_.take_over(after, front, settled)) {
+                free_.remove(front);
+                join_down(front, after);
+            } else {
+                parted_ = true;
+            }
+            return after;
+        }
+        if (!tags_.take_over(front, b, settled)) { return join(b, settled); }
+        join_up(front, b);
+        if (after == nullptr) { return front; }
+        if (tags_.take_over(front, after, settled)) {
+            free_.remove(after);
+            join_up(front, after);
+        } else {
+            parted_ = true;
+        }
+        return front;
     }
 
     /// Adds a chunk, free as a whole, that waits for `held`.
@@ -347,44 +380,6 @@ private:
         if (left.empty() || tail->slot == block::several || !tags_.empty()) {
             tags_.hold(tail, left);
         }
-    }
-
-    /// Joins `b` with its free neighbours, in place where the one stays in its bin.
-    template <class Settled>
-    [[gnu::always_inline]] block* rejoin(block* b, Settled const& settled) noexcept {
-        b->now             = block::state::free;
-        block* const front = free_one(b->before);
-        block* const after = free_one(b->after);
-        if (front == nullptr && after == nullptr) {
-            free_.insert(b);
-            return b;
-        }
-        // The first block of a chunk stays that, and the last, where it can grow.
-        if (b->before == nullptr || free_.is_tail(b)) { return join(b, settled); }
-        if (after != nullptr && (front == nullptr || free_.is_tail(after))) {
-            bool const both = front != nullptr;
-            if (both && front->before == nullptr) { return join(b, settled); }
-            if (!tags_.take_over(after, b, settled)) { return join(b, settled); }
-            join_down(b, after);
-            if (!both) { return after; }
-            if (tags_.take_over(after, front, settled)) {
-                free_.remove(front);
-                join_down(front, after);
-            } else {
-                parted_ = true;
-            }
-            return after;
-        }
-        if (!tags_.take_over(front, b, settled)) { return join(b, settled); }
-        join_up(front, b);
-        if (after == nullptr) { return front; }
-        if (tags_.take_over(front, after, settled)) {
-            free_.remove(after);
-            join_up(front, after);
-        } else {
-            parted_ = true;
-        }
-        return front;
     }
 
     block* hand_out(block* b) noexcept {

@@ -59,7 +59,7 @@ protected:
     class page_turn {
     public:
         explicit page_turn(mapped_base& owner) : owner_{owner}, held_{owner.turn_.hold()} {
-            (void)detail::let_one_go(); // no reason to hold anybody back, nor errors
+            (void)detail::let_one_go(); // neither errors nor other threads wait for its end
             owner.mover_ = &detail::locks_held;
         }
         page_turn(page_turn const&)            = delete;

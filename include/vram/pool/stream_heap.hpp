@@ -415,7 +415,7 @@ protected:
     [[nodiscard]] static bool goes_back(chunk const& c) noexcept {
         return c.idle() && c.first->waits_for().kept().empty();
     }
-    /// Joins what is free, as far as the streams are done with it.
+    /// Joins what is free in a heap, and forgets whom it waited for, as far as streams are done.
     void put_together(block_heap& heap, request const& r) {
         if (r.on != nullptr && Platform::capturing(*r.on)) { return; }
         clocks_.cover_all();
