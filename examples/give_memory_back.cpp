@@ -56,7 +56,7 @@ void plain(sim_stream const& stream) {
 
     // [ready]
     // The kernel still runs, so nothing is ready, and nobody waits for it.
-    expects(memory.trim_ready() == 0, "a stream is busy with it");
+    expects(memory.trim_no_wait() == 0, "a stream is busy with it");
     // [/ready]
 
     // [library]
@@ -80,7 +80,7 @@ void plain(sim_stream const& stream) {
     tell("after trim(300 MiB)", memory);
     expects(back >= 300_MiB, "two went");
     expects(memory.free_memory().bytes <= 300_MiB, "and what is there is for the next step");
-    expects(memory.trim_ready() >= 150_MiB, "no stream is busy with it: it goes without a wait");
+    expects(memory.trim_no_wait() >= 150_MiB, "no stream is busy with it: it goes without a wait");
     memory.deallocate(stream, weights, 100_MiB);
 }
 

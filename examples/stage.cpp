@@ -32,7 +32,7 @@ int main() {
     staging stage{stream, {.threads = 8}}; // made once; it keeps its threads and its pinned memory
     stage.upload(stream, device.data(), weights);
     auto const how = stage.download(stream, results, device.data());
-    std::printf("%s: %s\n", name(how.choice), how.reason());
+    std::printf("%s: %s\n", name(how.path), how.reason());
     // [/stage]
     auto const took = std::chrono::duration<double>{node.now() - start}.count();
     auto const rate = 2.0 * static_cast<double>(device.size()) / 1e9 / took;
@@ -58,7 +58,7 @@ int main() {
     }
     // [/error]
 
-    expects(how.choice == staging_choice::ring, "many bytes of plain memory go through the ring");
+    expects(how.path == transfer_path::ring, "many bytes of plain memory go through the ring");
     expects(results == weights, "what came back is what was sent");
     expects(std::equal(half.begin(), half.end(), weights.begin() + std::ptrdiff_t(half.size())),
             "and so is what lay in the file");

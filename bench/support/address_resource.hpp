@@ -83,7 +83,7 @@ struct address_platform {
     [[nodiscard]] static device            current_device() noexcept { return {}; }
     [[nodiscard]] static device            device_of(stream) noexcept { return {}; }
     [[nodiscard]] static std::uint64_t     id(stream s) noexcept { return s.number; }
-    [[nodiscard]] static bool              is_alias(stream) noexcept { return false; }
+    [[nodiscard]] static bool              is_default_stream(stream) noexcept { return false; }
     [[nodiscard]] static bool              capturing(stream) noexcept { return false; }
     [[nodiscard]] static vram::memory_info memory(device) noexcept {
         return {largest_device, largest_device};

@@ -24,11 +24,12 @@
 #include <vram/base/worker.hpp>
 
 #include <vram/concepts/batched_copies.hpp>
+#include <vram/concepts/completion_flags.hpp>
 #include <vram/concepts/expandable.hpp>
 #include <vram/concepts/growth.hpp>
-#include <vram/concepts/has_ended.hpp>
 #include <vram/concepts/host_work.hpp>
-#include <vram/concepts/is_alias.hpp>
+#include <vram/concepts/is_default_stream.hpp>
+#include <vram/concepts/is_destroyed.hpp>
 #include <vram/concepts/memory_info.hpp>
 #include <vram/concepts/memory_kind.hpp>
 #include <vram/concepts/pitched_copy.hpp>
@@ -38,7 +39,6 @@
 #include <vram/concepts/property.hpp>
 #include <vram/concepts/resource.hpp>
 #include <vram/concepts/retry.hpp>
-#include <vram/concepts/stream_marks.hpp>
 #include <vram/concepts/virtual_memory.hpp>
 
 #include <vram/source/address_range.hpp>
@@ -186,7 +186,7 @@
 #include <vram/transfer/loader_statistics.hpp>
 #include <vram/transfer/mapped_file.hpp>
 #include <vram/transfer/memory_chunks.hpp>
-#include <vram/transfer/near_device.hpp>
+#include <vram/transfer/numa_local.hpp>
 #include <vram/transfer/piece_plan.hpp>
 #include <vram/transfer/pinned_chunks.hpp>
 #include <vram/transfer/pinned_slot.hpp>
@@ -205,7 +205,6 @@
 #include <vram/transfer/slot_supply.hpp>
 #include <vram/transfer/stage.hpp>
 #include <vram/transfer/staging.hpp>
-#include <vram/transfer/staging_choice.hpp>
 #include <vram/transfer/staging_core.hpp>
 #include <vram/transfer/staging_error.hpp>
 #include <vram/transfer/staging_options.hpp>
@@ -215,6 +214,7 @@
 #include <vram/transfer/tile_sink.hpp>
 #include <vram/transfer/tile_source.hpp>
 #include <vram/transfer/tiles.hpp>
+#include <vram/transfer/transfer_path.hpp>
 #include <vram/transfer/typed_source.hpp>
 #include <vram/transfer/unloader.hpp>
 #include <vram/transfer/unloader_core.hpp>

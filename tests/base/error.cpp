@@ -22,14 +22,14 @@ TEST_CASE("error: the sink that is installed is told, and the one before it come
         doubles::mishaps outer;
         {
             doubles::mishaps inner;
-            report_error({.kind = mishap::leak, .pointer = &x, .bytes = 5});
-            CHECK(inner.count(mishap::leak) == 1);
-            CHECK(inner.count(mishap::wrong_size) == 0);
+            report_error({.kind = error_kind::leak, .pointer = &x, .bytes = 5});
+            CHECK(inner.count(error_kind::leak) == 1);
+            CHECK(inner.count(error_kind::wrong_size) == 0);
             CHECK(inner.pointer() == &x);
         }
-        report_error({.kind = mishap::dead_stream});
+        report_error({.kind = error_kind::dead_stream});
         CHECK(outer.count() == 1);
-        CHECK(outer.count(mishap::dead_stream) == 1);
+        CHECK(outer.count(error_kind::dead_stream) == 1);
     }
     error_sink const now = set_error_sink(print_error);
     CHECK((now == print_error));
@@ -38,7 +38,7 @@ TEST_CASE("error: the sink that is installed is told, and the one before it come
 TEST_CASE("error: it says where it was reported") {
     static unsigned line;
     auto const before = set_error_sink(+[](error const& e) noexcept { line = e.where.line(); });
-    report_error({.kind = mishap::leak});
+    report_error({.kind = error_kind::leak});
     CHECK(line == __LINE__ - 1);
     set_error_sink(before);
 }
@@ -53,16 +53,16 @@ TEST_CASE_TEMPLATE("error: the sink is told when the thread holds no lock any mo
         auto outer = first.hold();
         {
             auto const inner = second.hold();
-            report_error({.kind = mishap::leak, .pointer = &x});
+            report_error({.kind = error_kind::leak, .pointer = &x});
         }
         CHECK(told.count() == 0);
-        report_error({.kind = mishap::dead_stream, .pointer = &y});
+        report_error({.kind = error_kind::dead_stream, .pointer = &y});
         { // another thread's errors are its own
-            worker const other{0, [] { report_error({.kind = mishap::wrong_size}); }};
+            worker const other{0, [] { report_error({.kind = error_kind::wrong_size}); }};
         }
         CHECK(told.count() == 1);
         outer.unlock();
-        CHECK(told.count(mishap::leak) == 1);
+        CHECK(told.count(error_kind::leak) == 1);
         CHECK(told.pointer() == &y); // in their order
         outer.lock();
     }
@@ -77,15 +77,15 @@ TEST_CASE("error: the sink may take the lock that was held, and report an error 
     told.also = [&] {
         if (told.count() > 3) { return; }
         auto const held = one.hold();
-        report_error({.kind = mishap::leak});
+        report_error({.kind = error_kind::leak});
     };
     {
         auto const held = one.hold();
-        report_error({.kind = mishap::dead_stream});
-        report_error({.kind = mishap::dead_stream});
+        report_error({.kind = error_kind::dead_stream});
+        report_error({.kind = error_kind::dead_stream});
     }
-    CHECK(told.count(mishap::dead_stream) == 2);
-    CHECK(told.count(mishap::leak) == 3);
+    CHECK(told.count(error_kind::dead_stream) == 2);
+    CHECK(told.count(error_kind::leak) == 3);
     CHECK(detail::locks_held == 0);
 }
 
@@ -95,26 +95,27 @@ TEST_CASE("error: without host memory one is remembered, and the next is told un
     for (int i = 0; i < 2; ++i) {
         auto             held = one.hold();
         doubles::bombing first{1};
-        report_error({.kind = mishap::leak});
+        report_error({.kind = error_kind::leak});
         bool const       hit = first.defuse();
         doubles::bombing second{1};
-        report_error({.kind = mishap::dead_stream});
+        report_error({.kind = error_kind::dead_stream});
         bool const hit_again = second.defuse();
         CHECK(hit);
         CHECK(hit_again);
-        CHECK(told.count(mishap::leak) == static_cast<std::size_t>(i));
-        CHECK(told.count(mishap::dead_stream) == static_cast<std::size_t>(i) + 1);
+        CHECK(told.count(error_kind::leak) == static_cast<std::size_t>(i));
+        CHECK(told.count(error_kind::dead_stream) == static_cast<std::size_t>(i) + 1);
         held.unlock();
-        CHECK(told.count(mishap::leak) == static_cast<std::size_t>(i) + 1);
+        CHECK(told.count(error_kind::leak) == static_cast<std::size_t>(i) + 1);
     }
     CHECK(told.under_a_lock() == 2);
     CHECK(told.count() == 4);
 }
 
-TEST_CASE("error: every mishap has a name of its own") {
+TEST_CASE("error: every error_kind has a name of its own") {
     std::set<std::string> names;
-    for (auto const kind : {mishap::foreign_pointer, mishap::wrong_size, mishap::dead_stream,
-                            mishap::platform_error, mishap::leak}) {
+    for (auto const kind :
+         {error_kind::foreign_pointer, error_kind::wrong_size, error_kind::dead_stream,
+          error_kind::platform_error, error_kind::leak}) {
         names.insert(name(kind));
     }
     CHECK(names.size() == 5);

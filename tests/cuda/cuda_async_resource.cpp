@@ -92,13 +92,13 @@ TEST_CASE("cuda_async_resource: foreign memory and what is freed twice is told")
     cuda_stream const   s;
     int                 mine = 0;
     mr.deallocate(s, &mine, 4);
-    CHECK(told.count(mishap::foreign_pointer) == 1);
+    CHECK(told.count(error_kind::foreign_pointer) == 1);
     void* const p = mr.allocate(s, 100);
     mr.deallocate(s, p, 100);
     mr.deallocate(s, p, 100);
-    CHECK(told.count(mishap::foreign_pointer) == 2);
+    CHECK(told.count(error_kind::foreign_pointer) == 2);
     mr.deallocate(s, mr.allocate(s, 100, 4096), 100, 16);
-    CHECK(told.count(mishap::wrong_size) == 1);
+    CHECK(told.count(error_kind::wrong_size) == 1);
     s.synchronize();
 }
 

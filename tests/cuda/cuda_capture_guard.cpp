@@ -68,7 +68,7 @@ TEST_CASE("cuda_capture_guard: a mode that cannot be changed is told, and not ch
         doubles::cudart::fail("cudaThreadExchangeStreamCaptureMode", cudaErrorUnknown, n);
         { cuda_capture_guard const relaxed; }
         CHECK(doubles::cudart::forgive());
-        CHECK(told.count(mishap::platform_error) == 1);
+        CHECK(told.count(error_kind::platform_error) == 1);
         cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
         cuda_check(cudaThreadExchangeStreamCaptureMode(&mode));
         CHECK(mode == (n == 1 ? cudaStreamCaptureModeGlobal : cudaStreamCaptureModeRelaxed));

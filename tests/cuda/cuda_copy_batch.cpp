@@ -70,7 +70,7 @@ TEST_CASE("cuda_copy_batch: rows go there and come back, in batches or on a stre
             s.synchronize();
             CHECK(rows.arrived());
             CHECK(up == down);
-            CHECK(up.choice == (proper ? staging_choice::batched : staging_choice::direct_small));
+            CHECK(up.path == (proper ? transfer_path::batched : transfer_path::direct_small));
         }
     }
 }
@@ -82,7 +82,7 @@ TEST_CASE("cuda_copy_batch: in a capture there are no batches, and the capture g
     copy_batch<cuda_platform> batch;
     rows.up(batch);
     cuda_check(cudaStreamBeginCapture(stream.get(), cudaStreamCaptureModeGlobal));
-    CHECK(batch.run(stream).choice == staging_choice::direct_small);
+    CHECK(batch.run(stream).path == transfer_path::direct_small);
     cudaGraph_t graph = nullptr;
     cuda_check(cudaStreamEndCapture(stream.get(), &graph));
     cuda_check(cudaGraphDestroy(graph));
@@ -104,7 +104,7 @@ TEST_CASE("cuda_copy_batch: every refusal is thrown, but that there are no batch
         doubles::cudart::fail("cudaMemcpyBatchAsync", none);
         batch.clear();
         rows.up(batch);
-        CHECK(batch.run(stream).choice == staging_choice::direct_small);
+        CHECK(batch.run(stream).path == transfer_path::direct_small);
         CHECK(cudaPeekAtLastError() == cudaSuccess);
     }
     stream.synchronize();

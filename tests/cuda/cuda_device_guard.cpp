@@ -70,7 +70,7 @@ TEST_CASE("cuda_device_guard: a failure on the way in is thrown, one on the way 
         doubles::cudart::fail("cudaSetDevice", cudaErrorUnknown);
     }
     CHECK(doubles::cudart::forgive());
-    CHECK(told.count(mishap::platform_error) == 1);
+    CHECK(told.count(error_kind::platform_error) == 1);
     cuda_check(cudaSetDevice(0));
 }
 #endif

@@ -54,12 +54,12 @@ TEST_CASE_TEMPLATE(
     R             mr;
     int           mine = 0;
     mr.deallocate_sync(&mine, 4);
-    CHECK(told.count(mishap::foreign_pointer) == 1);
+    CHECK(told.count(error_kind::foreign_pointer) == 1);
     CHECK(told.pointer() == &mine);
     void* const p = mr.allocate_sync(100);
     mr.deallocate_sync(p, 100);
     mr.deallocate_sync(p, 100);
-    CHECK(told.count(mishap::foreign_pointer) == 2);
+    CHECK(told.count(error_kind::foreign_pointer) == 2);
     CHECK(told.count() == 2);
 }
 
@@ -70,9 +70,9 @@ TEST_CASE_TEMPLATE(
     mishaps const told;
     R             mr;
     mr.deallocate_sync(mr.allocate_sync(100, 8192), 100, 256);
-    CHECK(told.count(mishap::wrong_size) == 1);
+    CHECK(told.count(error_kind::wrong_size) == 1);
     mr.deallocate_sync(mr.allocate_sync(100, 256), 100, 8192);
-    CHECK(told.count(mishap::wrong_size) == 2);
+    CHECK(told.count(error_kind::wrong_size) == 2);
     CHECK(told.count() == 2);
 }
 

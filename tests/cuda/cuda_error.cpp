@@ -77,7 +77,7 @@ TEST_CASE("cuda_error: a report goes to the sink and clears what was latched") {
     CHECK(cuda_error::report(cudaSuccess));
     CHECK(told.count() == 0);
     CHECK_FALSE(cuda_error::report(cudaSetDevice(-1)));
-    CHECK(told.count(mishap::platform_error) == 1);
+    CHECK(told.count(error_kind::platform_error) == 1);
     CHECK(cudaPeekAtLastError() == cudaSuccess);
 }
 
@@ -86,7 +86,7 @@ TEST_CASE("cuda_error: a pointer that CUDA does not know is named as such") {
     mishaps const told;
     int           mine = 0;
     CHECK_FALSE(cuda_error::report(cudaFree(&mine), &mine, 4));
-    CHECK(told.count(mishap::foreign_pointer) == 1);
+    CHECK(told.count(error_kind::foreign_pointer) == 1);
     CHECK(told.pointer() == &mine);
 }
 

@@ -144,6 +144,6 @@ TEST_CASE("cuda_event: a failure of its end is told") {
         doubles::cudart::fail("cudaEventDestroy", cudaErrorUnknown);
     }
     CHECK(doubles::cudart::forgive());
-    CHECK(told.count(mishap::platform_error) == 1);
+    CHECK(told.count(error_kind::platform_error) == 1);
 }
 #endif

@@ -217,6 +217,6 @@ TEST_CASE("cuda_pool: a failure of its end is told") {
         doubles::cudart::fail("cudaMemPoolDestroy", cudaErrorUnknown);
     }
     CHECK(doubles::cudart::forgive());
-    CHECK(told.count(mishap::platform_error) == 1);
+    CHECK(told.count(error_kind::platform_error) == 1);
 }
 #endif

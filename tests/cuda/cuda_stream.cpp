@@ -95,6 +95,6 @@ TEST_CASE("cuda_stream: a failure of its end is told") {
         doubles::cudart::fail("cudaStreamDestroy", cudaErrorUnknown);
     }
     CHECK(doubles::cudart::forgive());
-    CHECK(told.count(mishap::platform_error) == 1);
+    CHECK(told.count(error_kind::platform_error) == 1);
 }
 #endif

@@ -118,7 +118,7 @@ TEST_CASE("cuda_virtual_memory: what breaks a rule is refused, and nothing stays
     CHECK_THROWS_AS((void)memory.create(unit / 2), cuda_error);
     CHECK_THROWS_AS((void)memory.reserve(0, unit), cuda_error);
     memory.release(range.base(), unit); // half of it
-    CHECK(told.count(mishap::platform_error) == 1);
+    CHECK(told.count(error_kind::platform_error) == 1);
     CHECK(told.pointer() == range.base());
     CHECK_THROWS_AS(cuda_virtual_memory{cuda_device{99}}, cuda_error);
     doubles::contracts_throw const throws;
@@ -190,12 +190,12 @@ TEST_CASE("cuda_virtual_memory: a failure at any call leaves nothing behind") {
           2 * 4 * 2); // reserve, create, map, access: the device, the call
     doubles::mishaps const told;
     for (char const* const call : {"cuMemRelease", "cuMemAddressFree"}) { // what may not throw
-        auto const before = told.count(mishap::platform_error);
+        auto const before = told.count(error_kind::platform_error);
         one.emplace(memory);
         doubles::cudart::fail(call, cudaErrorUnknown);
         one.reset();
         CHECK(doubles::cudart::forgive());
-        CHECK(told.count(mishap::platform_error) == before + 1);
+        CHECK(told.count(error_kind::platform_error) == before + 1);
     }
     one.emplace(memory);
     doubles::cudart::fail("cuMemUnmap", cudaErrorUnknown);

@@ -88,7 +88,7 @@ TEST_CASE("loader on CUDA: what arrives is what was filled, in order, in every s
                                       batched({.depth = 3, .producers = 4}),
                                       batched({.pinned_depth = 4, .device_depth = 1}),
                                       batched({.pinned_depth = 1, .device_depth = 3}),
-                                      batched({.near_device = true, .checker = true}),
+                                      batched({.numa_local = true, .checker = true}),
                                       batched({.call_back = false}),
                                       batched({.timing = true})};
     for (loader_options const& o : shapes) {
@@ -239,7 +239,7 @@ TEST_CASE("loader on CUDA: further streams, early releases, a batch that outlive
         {
             loader load{numbered_batches{12}, stream, batched({.depth = 3, .producers = 2})};
             for (auto& b : load) {
-                b.used_on(other);
+                b.record_stream(other);
                 got.fetch(other.view(), b);
                 if (b.index() == 5) { kept = std::move(b); }
                 if (b.index() % 4 == 1) { b.release(); }

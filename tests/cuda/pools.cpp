@@ -194,7 +194,7 @@ TEST_CASE("pools on CUDA: what comes back on a stream that is met while it is ca
         void* const p = memory.allocate(s, 1_MiB);
         cuda_check(cudaStreamBeginCapture(raw, cudaStreamCaptureModeThreadLocal));
         memory.deallocate(raw, p, 1_MiB);
-        CHECK(told.count(mishap::leak) == 1);
+        CHECK(told.count(error_kind::leak) == 1);
         CHECK(memory.usage().live >= 1_MiB);
         void* const q = memory.allocate(s, 1_MiB);
         CHECK(q != p);
@@ -254,7 +254,7 @@ void outlives_a_stream(Make make, std::size_t bytes, bool waits, std::size_t tim
             for (int i = 0; i != 2; ++i) {
                 memory.deallocate(other, memory.allocate(other, bytes), bytes);
             }
-            CHECK((told.count(mishap::dead_stream) != 0) == (times != 0));
+            CHECK((told.count(error_kind::dead_stream) != 0) == (times != 0));
             s.emplace(); // which may have the handle
             memory.deallocate(*s, memory.allocate(*s, bytes), bytes);
             memory.deallocate(other, memory.allocate(other, bytes), bytes);
@@ -263,7 +263,7 @@ void outlives_a_stream(Make make, std::size_t bytes, bool waits, std::size_t tim
             memory.retire(other);
         }
     }
-    CHECK(told.count(mishap::dead_stream) == times);
+    CHECK(told.count(error_kind::dead_stream) == times);
     CHECK(told.count() == times);
 #ifdef VRAM_CUDART_DOUBLE
     CHECK(doubles::cudart::dangling() == 0);
@@ -304,7 +304,7 @@ TEST_CASE("monotonic on CUDA outlives a stream of vram's that ended without a wo
             memory.reset();
             memory.retire(other);
         }
-        CHECK(told.count(mishap::dead_stream) == 1);
+        CHECK(told.count(error_kind::dead_stream) == 1);
         CHECK(told.count() == 1);
 #ifdef VRAM_CUDART_DOUBLE
         CHECK(doubles::cudart::dangling() == 0);
@@ -396,7 +396,7 @@ void meets_who_has_the_handle(Make make, std::size_t bytes) {
         memory.deallocate(other, memory.allocate(other, bytes), bytes);
         CHECK(doubles::cudart::calls("cudaDeviceSynchronize") == 1);
     }
-    CHECK(told.count(mishap::dead_stream) == 1);
+    CHECK(told.count(error_kind::dead_stream) == 1);
     CHECK(told.count() == 1);
     CHECK(doubles::cudart::dangling() == 0);
     memory.retire(raw);
@@ -420,7 +420,7 @@ void notices_a_handle_that_came_back(Make make, std::size_t bytes) {
     cuda_check(cudaStreamCreate(&raw));
     REQUIRE(raw == first); // the double does what CUDA may do
     void* const p = memory.allocate(other, bytes);
-    CHECK(told.count(mishap::dead_stream) == 1);
+    CHECK(told.count(error_kind::dead_stream) == 1);
     CHECK(doubles::cudart::calls("cudaDeviceSynchronize") == 1);
     memory.deallocate(other, p, bytes);
     void* const q = memory.allocate(raw, 1_MiB); // the new stream has the name from here on
@@ -475,7 +475,7 @@ TEST_CASE("arena on CUDA: a block that was left by a stream that ended is waited
     auto const  waits = doubles::cudart::calls("cudaDeviceSynchronize");
     void* const again = left.memory.allocate(left.other, 1_MiB);
     CHECK((again == left.blocks[0] || again == left.blocks[1]));
-    CHECK(left.told.count(mishap::dead_stream) == 1);
+    CHECK(left.told.count(error_kind::dead_stream) == 1);
     CHECK(left.told.count() == 1);
     CHECK(doubles::cudart::calls("cudaDeviceSynchronize") > waits);
     left.memory.deallocate(left.other, again, 1_MiB);
@@ -486,8 +486,8 @@ TEST_CASE("arena on CUDA: such a block stays out where devices cannot be waited 
     doubles::cudart::fail("cudaDeviceSynchronize", cudaErrorUnknown, 1, 100);
     CHECK(left.memory.usage().live == 2_MiB);
     CHECK(doubles::cudart::forgive());
-    CHECK(left.told.count(mishap::dead_stream) == 2);
-    CHECK(left.told.count(mishap::leak) == 2);
+    CHECK(left.told.count(error_kind::dead_stream) == 2);
+    CHECK(left.told.count(error_kind::leak) == 2);
     for (void* const p : left.blocks) { // who took them can still give them back
         left.memory.deallocate(left.other, p, 1_MiB);
     }
@@ -505,7 +505,7 @@ TEST_CASE("monotonic on CUDA: who has the handle of a stream that ended is not t
             s.reset();
             memory.reset();
             (void)memory.allocate(other, 1_MiB);
-            CHECK(told.count(mishap::dead_stream) == 1);
+            CHECK(told.count(error_kind::dead_stream) == 1);
             memory.reset();
             s.emplace();
             (void)memory.allocate(*s, 1_MiB);
@@ -538,7 +538,7 @@ TEST_CASE("monotonic on CUDA: a stream that ended is not asked where its clock i
     for (cuda_stream const& each : others) { (void)memory.allocate(each, 1_KiB); }
     s.reset();
     memory.reset();
-    CHECK(told.count(mishap::dead_stream) == 1);
+    CHECK(told.count(error_kind::dead_stream) == 1);
     CHECK(told.count() == 1);
     CHECK(doubles::cudart::dangling() == 0);
     for (cuda_stream const& each : others) { memory.retire(each); }
@@ -557,7 +557,7 @@ TEST_CASE(
     memory.deallocate(*s, memory.allocate(*s, 1_MiB), 1_MiB);
     s.reset();
     (void)memory.allocate(other, 1_MiB); // where that one was
-    CHECK(told.count(mishap::dead_stream) == 1);
+    CHECK(told.count(error_kind::dead_stream) == 1);
     s.emplace();
     CHECK(s->get() == first);
     auto const waits = doubles::cudart::calls("cudaDeviceSynchronize");
@@ -592,7 +592,7 @@ TEST_CASE(
     cuda_check(cudaStreamCreate(&raw));
     REQUIRE(raw == first);
     memory.reset();
-    CHECK(told.count(mishap::dead_stream) == 1);
+    CHECK(told.count(error_kind::dead_stream) == 1);
     CHECK(doubles::cudart::calls("cudaDeviceSynchronize") >= 1);
     CHECK(memory.allocate(other, 1_MiB) == p);
     CHECK(memory.usage().waits == 0);

@@ -26,7 +26,7 @@ TEST_CASE("registered_resource keeps the laws of a resource") {
 
 TEST_CASE("registered_resource: what it gives is pinned to its last byte, and copies in one go") {
     machine const       here;
-    registered_resource mr{cuda_device::current(), {.near_device = true}};
+    registered_resource mr{cuda_device::current(), {.numa_local = true}};
     cuda_resource       device;
     cuda_stream const   stream;
     for (std::size_t const bytes : {std::size_t{1}, std::size_t{5000}, 2_MiB, 7_MiB + 1}) {
@@ -69,7 +69,7 @@ TEST_CASE("registered_resource: memory that is not its own is told, and stays") 
     pinned_resource        other;
     void* const            p = other.allocate_sync(4096);
     mr.deallocate_sync(p, 4096);
-    CHECK(told.count(mishap::foreign_pointer) == 1);
+    CHECK(told.count(error_kind::foreign_pointer) == 1);
     CHECK(cuda_memory_kind(p) == memory_kind::pinned);
     other.deallocate_sync(p, 4096);
     CHECK(told.count() == 1);

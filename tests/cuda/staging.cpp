@@ -101,11 +101,11 @@ TEST_CASE("staging on CUDA: the way depends on the memory") {
             std::memset(host, 0, bytes);
             auto const down = stage.download(stream, std::span{host, bytes}, device.p);
             CHECK(files::same(std::span{host, bytes}, std::span{plain}.first(bytes)));
-            CHECK(up.choice == down.choice);
-            return up.choice;
+            CHECK(up.path == down.path);
+            return up.path;
         };
         std::vector<std::byte> other(1_MiB);
-        using enum staging_choice;
+        using enum transfer_path;
         CHECK(way(p, 1_MiB) == direct_pinned);
         CHECK(way(m, 1_MiB) == direct_managed);
         CHECK(way(other.data(), 1_MiB) == (tables ? direct_host_page_tables : ring));
@@ -144,7 +144,7 @@ TEST_CASE("staging on CUDA: files go up and come back") {
     cuda_stream const   stream;
     on_device           device{1_MiB};
     staging             stage{stream, registered_resource{}, small(4)};
-    CHECK(stage.upload(stream, device.p, in, 0, 1_MiB).choice == staging_choice::ring);
+    CHECK(stage.upload(stream, device.p, in, 0, 1_MiB).path == transfer_path::ring);
     stage.download(stream, out, 5, device.p, 1_MiB);
     std::vector<std::byte> back(1_MiB);
     out.read(back, 5);
@@ -172,7 +172,7 @@ TEST_CASE("staging on CUDA: a capture on its stream is refused, one elsewhere go
         stage.upload(captured, device.p, host);
     } catch (staging_error const& e) { why = e.why(); }
     CHECK(why == staging_error::reason::capturing);
-    CHECK(stage.upload(stream, device.p, host).choice == staging_choice::ring);
+    CHECK(stage.upload(stream, device.p, host).path == transfer_path::ring);
     cudaGraph_t graph = nullptr;
     cuda_check(cudaStreamEndCapture(captured.get(), &graph));
     cuda_check(cudaGraphDestroy(graph));
@@ -324,7 +324,7 @@ TEST_CASE("staging on CUDA: where the device uses the host's page tables it copi
     on_device         device{1_MiB};
     auto const        host = files::content(1_MiB);
     staging           stage{stream, small(2)};
-    CHECK(stage.upload(stream, device.p, host).choice == staging_choice::direct_host_page_tables);
+    CHECK(stage.upload(stream, device.p, host).path == transfer_path::direct_host_page_tables);
     CHECK(files::same(fetched(device.p, 1_MiB), host));
 }
 #endif

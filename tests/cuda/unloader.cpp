@@ -73,7 +73,7 @@ TEST_CASE("unloader on CUDA: what the device wrote arrives, in order, in every s
                              {.batch_bytes  = result_bytes,
                               .pinned_depth = pinned,
                               .device_depth = device,
-                              .near_device  = true}};
+                              .numa_local   = true}};
                 send_all(out, stream, 30);
                 CHECK(right == 30);
             }

@@ -22,8 +22,8 @@ struct lending_resource : Base {
     using typename Base::stream;
     using Base::Base;
 
-    [[nodiscard]] void* try_reuse(stream s, std::size_t n,
-                                  std::size_t a = vram::default_alignment) {
+    [[nodiscard]] void* try_allocate_ready(stream s, std::size_t n,
+                                           std::size_t a = vram::default_alignment) {
         ++asked;
         if (auto const once = std::exchange(meanwhile, nullptr)) { once(); }
         if (fails) { throw std::bad_alloc{}; }

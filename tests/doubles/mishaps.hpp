@@ -23,7 +23,7 @@ public:
         current_ = outer_;
     }
 
-    [[nodiscard]] std::size_t count(vram::mishap kind) const noexcept {
+    [[nodiscard]] std::size_t count(vram::error_kind kind) const noexcept {
         return counts_[static_cast<std::size_t>(kind)];
     }
     [[nodiscard]] std::size_t count() const noexcept {

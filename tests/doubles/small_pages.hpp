@@ -77,7 +77,7 @@ unsigned walk_page_calls(Make make, Act act, Look look, std::uint64_t times = 1,
             CHECK((failed <= !over)); // nothing was planted, nothing may fail
             look(mr, failed);
         }
-        CHECK(told.count(vram::mishap::leak) == 0);
+        CHECK(told.count(vram::error_kind::leak) == 0);
         CHECK(node.figures().used == 0);
         node.finish();
         CHECK(node.reports().empty());

@@ -190,7 +190,7 @@ private:
         case 5: return take({nullptr, 1000, std::size_t{1} << low % 18, high - 4}, false);
         case 6:
         case 7: return take({nullptr, (low + 1) * 64_KiB, 256, high - 6}, low % 2 != 0);
-        case 8: return trim_ready();
+        case 8: return trim_no_wait();
         default: return look();
         }
     }
@@ -199,9 +199,9 @@ private:
             pool_.trim(keep);
         } catch (vram::sim_error const&) { must(planted_, "a call failed that nobody made fail"); }
     }
-    void trim_ready() {
+    void trim_no_wait() {
         try {
-            pool_.trim_ready();
+            pool_.trim_no_wait();
         } catch (vram::sim_error const&) { must(planted_, "a call failed that nobody made fail"); }
     }
     /// A stream ends, and there is another in its place.
@@ -296,7 +296,7 @@ inline void run_pool(std::span<std::uint8_t const> bytes) {
     case 1: go(doubles::growing_resource{vram::sim_virtual_resource{pages}}); break;
     default: go(vram::sim_virtual_resource{pages});
     }
-    must(told.count(vram::mishap::leak) == 0, "something is out at the end");
+    must(told.count(vram::error_kind::leak) == 0, "something is out at the end");
     must(node.figures().used == 0, "the device is not empty at the end");
     node.finish();
     must(node.reports().empty(), "the device has seen a mistake");

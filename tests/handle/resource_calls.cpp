@@ -61,7 +61,7 @@ TEST_CASE("resource_calls: who cannot say no without throwing is caught") {
     doubles::mishaps told;
     CHECK(calls.try_allocate(&mr, {}, unsatisfiable, 256) == nullptr);
     CHECK(calls.try_allocate_sync(&mr, unsatisfiable, 256) == nullptr);
-    CHECK(told.count() == 0); // a no is no mishap
+    CHECK(told.count() == 0); // a no is no error_kind
     void* const p = calls.try_allocate(&mr, {}, 100, 256);
     REQUIRE(p != nullptr);
     calls.deallocate(&mr, {}, p, 100, 256);
@@ -75,9 +75,9 @@ TEST_CASE("resource_calls: a failure that is no lack of memory is told, not take
     auto const&      calls = calls_of<broken_resource>;
     doubles::mishaps told;
     CHECK(calls.try_allocate(&mr, {}, 100, 256) == nullptr);
-    CHECK(told.count(mishap::platform_error) == 1);
+    CHECK(told.count(error_kind::platform_error) == 1);
     CHECK(calls.try_allocate_sync(&mr, 100, 256) == nullptr);
-    CHECK(told.count(mishap::platform_error) == 2);
+    CHECK(told.count(error_kind::platform_error) == 2);
     CHECK(told.count() == 2);
 }
 

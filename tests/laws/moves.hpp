@@ -73,7 +73,7 @@ void is_as_made(Pool& mr, movable_options const& o, bool grows) {
         }
         mr.trim();
         bool const expected = !retire && o.events == event_policy::lazy;
-        CHECK((told.count(mishap::dead_stream) != 0) == expected);
+        CHECK((told.count(error_kind::dead_stream) != 0) == expected);
     }
     CHECK(mr.usage().reserved == 0);
 
@@ -131,7 +131,7 @@ void moves(Make make, bool grows = true, std::size_t large = std::size_t{4} << 2
                 {
                     doubles::mishaps const told;
                     b = std::move(a);
-                    CHECK(told.count() == (leaks ? told.count(mishap::leak) : 0));
+                    CHECK(told.count() == (leaks ? told.count(error_kind::leak) : 0));
                 }
                 CHECK(gone.blocks() == 0);
                 CHECK((b.usage() == was));

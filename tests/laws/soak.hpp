@@ -166,13 +166,13 @@ private:
         if (h.one_in(100)) { painter_.dawdle(at(h.below(o_.streams)), 1 + h.below(8)); }
         if (o_.flaw != soak_flaw::none) { return; } // it would be no flaw of the memory any more
         if (h.one_in(1000)) { (void)memory_.trim(h.below(o_.live)); }
-        if (h.one_in(500)) { trim_ready(); }
+        if (h.one_in(500)) { trim_no_wait(); }
         if (h.one_in(100) && o_.threads == 1 && (!step_by_step || h.out.empty())) {
             renew(h.below(o_.streams));
         }
     }
-    void trim_ready() {
-        if constexpr (requires { memory_.trim_ready(); }) { (void)memory_.trim_ready(); }
+    void trim_no_wait() {
+        if constexpr (requires { memory_.trim_no_wait(); }) { (void)memory_.trim_no_wait(); }
     }
     /// The stream ends, and another goes on where it was.
     void renew(std::size_t which) {

@@ -216,7 +216,7 @@ TEST_CASE("deferred_frees: books that were left behind know no block, and tell w
     auto second = std::move(first);
     CHECK(first.take(s, at(256), 100, 256) == way::foreign);
     CHECK_FALSE(first.take_idle(at(256), 100));
-    CHECK(told.count(mishap::foreign_pointer) == 2);
+    CHECK(told.count(error_kind::foreign_pointer) == 2);
     CHECK(told.under_a_lock() == 0);
     CHECK(second.take_idle(at(256), 100));
 }
@@ -256,7 +256,7 @@ TEST_CASE("deferred_frees: who takes all waits for what no event covers, and for
     gone.reset();
     CHECK(books.collect_all(give) == 100);
     CHECK(node.now() >= 1ms);
-    CHECK(told.count(mishap::dead_stream) == 1);
+    CHECK(told.count(error_kind::dead_stream) == 1);
     CHECK(books.usage().waits == 1);
 
     sim_launch(s, {.duration = 1ms});
@@ -268,7 +268,7 @@ TEST_CASE("deferred_frees: who takes all waits for what no event covers, and for
     CHECK(node.now() < 50ms);
     CHECK(books.usage().waits == 2);
     CHECK(books.usage().pending == 1);
-    CHECK(told.count(mishap::platform_error) == 1);
+    CHECK(told.count(error_kind::platform_error) == 1);
     CHECK(told.under_a_lock() == 0);
 }
 
@@ -278,5 +278,5 @@ TEST_CASE("deferred_frees: part of a block, given back as a block, is told and t
     void* const                          p = mr.allocate({}, 512);
     mr.deallocate({}, p, 256);
     mr.deallocate({}, static_cast<std::byte*>(p) + 256, 256); // one more than were handed out
-    CHECK(told.count(mishap::foreign_pointer) == 1);
+    CHECK(told.count(error_kind::foreign_pointer) == 1);
 }

@@ -298,7 +298,7 @@ TEST_CASE("stream_ordered: without an event the stream is waited for, and the si
         doubles::busy(s, p, 1_MiB, 5ms);
         node.faults().at(call, 1);
         mr.deallocate(s, p, 1_MiB);
-        CHECK(told.count(mishap::platform_error) == 1);
+        CHECK(told.count(error_kind::platform_error) == 1);
         CHECK(node.now() >= 5ms);
         CHECK(node.figures().used == 0);
         CHECK(mr.usage().pending == 0);
@@ -327,7 +327,7 @@ TEST_CASE("stream_ordered: memory goes back only when some wait has said that it
             }
             bool const kept = refusals > 1; // the device was asked as well
             CHECK(node.figures().used == (kept ? 1_MiB : 0));
-            CHECK(told.count(mishap::leak) == (kept ? 1 : 0));
+            CHECK(told.count(error_kind::leak) == (kept ? 1 : 0));
             CHECK(node.reports().empty());
         }
     }
@@ -348,8 +348,8 @@ TEST_CASE("stream_ordered: what came back on a dead stream waits for the device,
         mr.deallocate(dead, p, 1_MiB);
         CHECK(node.now() >= (fails ? 0ms : 5ms));
         CHECK(book.blocks() == (fails ? 1 : 0));
-        CHECK(told.count(mishap::leak) == (fails ? 1 : 0));
-        CHECK(told.count(mishap::platform_error) != 0);
+        CHECK(told.count(error_kind::leak) == (fails ? 1 : 0));
+        CHECK(told.count(error_kind::platform_error) != 0);
         CHECK(told.under_a_lock() == 0);
         CHECK(mr.usage().reserved == 0);
         CHECK(node.reports().empty());
@@ -363,7 +363,7 @@ TEST_CASE("stream_ordered: no wait for want of an event ends a capture") {
     sim_stream       s;
     void* const      p = mr.allocate(s, 1_MiB);
     mr.deallocate(s, p, 1_MiB);
-    CHECK(told.count(mishap::leak) == 1); // nobody knows what the graph uses
+    CHECK(told.count(error_kind::leak) == 1); // nobody knows what the graph uses
     CHECK(told.pointer() == p);
     CHECK_NOTHROW((void)sim_graph::end(s));
 }
@@ -422,7 +422,7 @@ TEST_CASE("stream_ordered: an event that failed once holds up nothing that its s
     mr.deallocate(s, p, 1_MiB);
     node.faults().at(sim_call_kind::record, 1);
     void* const q = mr.allocate(t, 256);
-    CHECK(told.count(mishap::platform_error) == 1);
+    CHECK(told.count(error_kind::platform_error) == 1);
     CHECK(told.count() == 1);
     CHECK(told.under_a_lock() == 0);
     s.synchronize();
@@ -446,7 +446,7 @@ TEST_CASE("stream_ordered: trim waits where no event is to be had, and gives bac
     }
     CHECK(mr.trim() == 1_MiB);
     CHECK(node.now() >= 5ms);
-    CHECK(told.count(mishap::dead_stream) == 1);
+    CHECK(told.count(error_kind::dead_stream) == 1);
     CHECK(told.under_a_lock() == 0);
     sim_stream  s;
     void* const p = mr.allocate(s, 1_MiB);
@@ -485,7 +485,7 @@ TEST_CASE("stream_ordered: a batch that cannot be closed is waited for, and the 
     mr.deallocate(s, p, 2_MiB); // the batch is open
     node.faults().at(sim_call_kind::record, 1);
     void* const q = mr.allocate(s, 2_MiB);
-    CHECK(told.count(mishap::platform_error) == 1);
+    CHECK(told.count(error_kind::platform_error) == 1);
     CHECK(told.count() == 1);
     CHECK(node.now() >= 5ms);
     CHECK(node.reports().empty());
@@ -510,7 +510,7 @@ TEST_CASE("stream_ordered: an error while it waits goes on, and nothing is lost 
         node.faults().clear();
         node.faults().at(sim_call_kind::query, 1);
         CHECK(mr.try_allocate(s, 2_MiB) == nullptr); // cannot throw, so the sink is told
-        CHECK(told.count(mishap::platform_error) == 1);
+        CHECK(told.count(error_kind::platform_error) == 1);
         node.faults().clear();
         void* const q = mr.allocate(s, 2_MiB);
         CHECK(q != nullptr);
@@ -525,7 +525,7 @@ TEST_CASE("stream_ordered: what cannot be its own is told and left alone") {
     void* const      mine = host_resource{}.allocate_sync(4);
     mr.deallocate({}, mine, 4);
     mr.deallocate_sync(mine, 4);
-    CHECK(told.count(mishap::foreign_pointer) == 2);
+    CHECK(told.count(error_kind::foreign_pointer) == 2);
     CHECK(told.pointer() == mine);
     host_resource{}.deallocate_sync(mine, 4);
 }
@@ -545,7 +545,7 @@ TEST_CASE("stream_ordered: one that was moved from has nothing, and takes nothin
     CHECK(second.usage() == was);
     first.deallocate(s, p, 1_MiB); // the other one's
     first.deallocate_sync(p, 1_MiB);
-    CHECK(told.count(mishap::foreign_pointer) == 2);
+    CHECK(told.count(error_kind::foreign_pointer) == 2);
     CHECK(told.under_a_lock() == 0);
     void* const r = first.allocate(s, 512);
     CHECK(first.usage().live == 512);

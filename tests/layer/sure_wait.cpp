@@ -27,7 +27,7 @@ TEST_CASE("sure_wait: where the stream cannot be waited for its device is, and e
         auto const where = [&] { return s.view().device(); };
         CHECK(sure_wait<sim_platform>(s.view(), where) == (refusals < 2));
         CHECK((node.now() >= 5ms) == (refusals < 2));
-        CHECK(told.count(mishap::platform_error) == (refusals < 2 ? refusals : 2));
+        CHECK(told.count(error_kind::platform_error) == (refusals < 2 ? refusals : 2));
     }
 }
 
@@ -39,5 +39,5 @@ TEST_CASE("sure_wait: a device that cannot be named is as one that cannot be wai
     CHECK(sure_wait<sim_platform>(s.view(), nowhere)); // it is not asked for
     node.faults().at(sim_call_kind::synchronize, 1);
     CHECK_FALSE(sure_wait<sim_platform>(s.view(), nowhere));
-    CHECK(told.count(mishap::platform_error) == 2);
+    CHECK(told.count(error_kind::platform_error) == 2);
 }

@@ -48,7 +48,7 @@ struct overtaken_platform : sim_platform {
 
 /// All that it says of streams is that they are aliases.
 struct naming_platform : sim_platform {
-    [[nodiscard]] static bool is_alias(stream) { return true; }
+    [[nodiscard]] static bool is_default_stream(stream) { return true; }
 };
 
 } // namespace
@@ -182,7 +182,7 @@ TEST_CASE("waiting_frees: settling waits for everything, and tells what fails") 
     waiting.add(s, link_at(256, 10), 1);
     node.faults().at(sim_call_kind::synchronize, 1);
     CHECK(waiting.settle().bytes() == 10);
-    CHECK(told.count(mishap::platform_error) == 1);
+    CHECK(told.count(error_kind::platform_error) == 1);
 }
 
 TEST_CASE("waiting_frees: what nobody could be made to wait for is told as a leak, and kept") {
@@ -195,8 +195,8 @@ TEST_CASE("waiting_frees: what nobody could be made to wait for is told as a lea
     node.faults().at(sim_call_kind::synchronize, 1, {}, 2); // the event, and its device
     CHECK(waiting.settle().bytes() == 20);
     CHECK(waiting.empty());
-    CHECK(told.count(mishap::platform_error) == 2);
-    CHECK(told.count(mishap::leak) == 1);
+    CHECK(told.count(error_kind::platform_error) == 2);
+    CHECK(told.count(error_kind::leak) == 1);
     CHECK(told.pointer() == reinterpret_cast<void*>(std::uintptr_t{256}));
 }
 
@@ -270,7 +270,7 @@ TEST_CASE("waiting_frees: what a capture keeps open at the end is told as a leak
     CHECK(waiting.settle().bytes() == 10);
     CHECK(node.now() >= 1ms);
     CHECK(waiting.empty());
-    CHECK(told.count(mishap::leak) == 1);
+    CHECK(told.count(error_kind::leak) == 1);
     CHECK(told.count() == 1);
     CHECK_NOTHROW((void)sim_graph::end(s));
 }
@@ -323,7 +323,7 @@ TEST_CASE("waiting_frees: an event that cannot be recorded is tried again, and h
     waiting.add(s, link_at(256, 10), 4);
     node.faults().at(sim_call_kind::record, 1);
     CHECK(collected(waiting).empty());
-    CHECK(told.count(mishap::platform_error) == 1); // the stream lives
+    CHECK(told.count(error_kind::platform_error) == 1); // the stream lives
     CHECK(told.count() == 1);
     s.synchronize();
     CHECK(collected(waiting).bytes() == 10);
@@ -342,7 +342,7 @@ TEST_CASE("waiting_frees: where no event can be had the host waits for the strea
     node.faults().at(sim_call_kind::record, 1);
     auto const oldest = waiting.pin_oldest();
     REQUIRE(oldest);
-    CHECK(told.count(mishap::platform_error) == 1);
+    CHECK(told.count(error_kind::platform_error) == 1);
     oldest.wait();
     CHECK(node.now() >= 1ms);
     keep_at_work(s); // another thread comes, before the first one has the lock again
@@ -388,7 +388,7 @@ TEST_CASE("waiting_frees: a stream that died is told once, and its device is wai
     waiting.add(other, link_at(512, 20), 1);
     CHECK(collected(waiting).bytes() == 20);
     CHECK(collected(waiting).empty());
-    CHECK(told.count(mishap::dead_stream) == 1);
+    CHECK(told.count(error_kind::dead_stream) == 1);
     CHECK(told.count() == 1);
     CHECK_FALSE(waiting.pin_uncovered(before - 1)); // that is younger
     auto const lost = waiting.pin_uncovered(before);

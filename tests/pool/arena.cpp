@@ -34,7 +34,7 @@
 // Mutants that these tests kill, one line broken at a time: a free that goes to the caller's pool
 // alone (arena::put), one seat for all streams (arena::place_of), no trim of the others and no
 // question to them (arena::get_elsewhere), sources left behind by a move (arena::settle_in), idle
-// chunks kept by whoever has them (arena::tidy), or given up while in use (pool::trim_ready), peaks
+// chunks kept by whoever has them (arena::tidy), or given up while in use (pool::trim_no_wait), peaks
 // of one private pool alone that start again, or none that rose meanwhile (arena::reset_peaks),
 // those from before lost with a scope (arena::raise_peaks) or more than was held (arena::bounded).
 
@@ -102,7 +102,7 @@ TEST_CASE("arena keeps the laws for many threads at once") {
     laws::resource_of_many_threads([](auto up) { return lean(std::move(up), {.count = 2}); });
     laws::resource_of_many_threads([](auto up) { return lean(std::move(up), by_stream); });
     laws::resource_of_many_threads(
-        [](auto up) { return lean(std::move(up), {.tidy_above = 20_KiB}); });
+        [](auto up) { return lean(std::move(up), {.trim_above = 20_KiB}); });
     // Little enough for one to need what another has.
     laws::resource_of_many_threads(
         [](auto up) { return lean(std::move(up), {.max_size = 32_KiB}); },
@@ -373,7 +373,7 @@ TEST_CASE("arena: a refusal has the numbers of all private pools together") {
 TEST_CASE("arena: idle chunks go to others before there are many, and no stream is waited for") {
     sim_node   node{{.on_report = sim_on_report::collect}};
     sim_stream streams[8];
-    auto mr = lean(sim_resource{}, {.count = 8, .key = arena_key::stream, .tidy_above = 8_MiB});
+    auto mr = lean(sim_resource{}, {.count = 8, .key = arena_key::stream, .trim_above = 8_MiB});
     for (auto const& s : streams) { // each in turn has six, and none any more
         void* blocks[6];
         for (auto& p : blocks) {
@@ -405,7 +405,7 @@ TEST_CASE("arena: idle chunks go to others before there are many, and no stream 
 TEST_CASE("arena: a stream that is captured asks no other, and the next request tidies") {
     sim_node   node{{.on_report = sim_on_report::collect}};
     sim_stream s, other;
-    auto mr = lean(sim_resource{}, {.count = 8, .key = arena_key::stream, .tidy_above = 2_MiB});
+    auto mr = lean(sim_resource{}, {.count = 8, .key = arena_key::stream, .trim_above = 2_MiB});
     void* const idle = mr.allocate(other, 2_MiB);
     doubles::busy(other, idle, 2_MiB, 1us);
     mr.deallocate(other, idle, 2_MiB);
@@ -669,29 +669,29 @@ TEST_CASE(
         sim_stream             a, b;
         arena                  mr{sim_resource{}, {.count = 8, .key = key}};
         int                    foreign = 0;
-        auto const             count   = [&](mishap kind) {
+        auto const             count   = [&](error_kind kind) {
             (void)mr.usage(); // what was left is reported when it is taken in
             return told.count(kind);
         };
         mr.deallocate(b, &foreign, 4); // before there is any private pool
-        CHECK(told.count(mishap::foreign_pointer) == 1);
+        CHECK(told.count(error_kind::foreign_pointer) == 1);
         void* const p = mr.allocate(a, 1000);
         mr.deallocate(b, &foreign, 4);
         CHECK(told.pointer() == &foreign);
-        CHECK(told.count(mishap::foreign_pointer) == 2);
+        CHECK(told.count(error_kind::foreign_pointer) == 2);
         mr.deallocate(b, static_cast<std::byte*>(p) + 256, 744);
         if (key == arena_key::thread) { // at once, in its own pool
-            CHECK(told.count(mishap::foreign_pointer) == 3);
+            CHECK(told.count(error_kind::foreign_pointer) == 3);
         }
-        CHECK(count(mishap::foreign_pointer) == 3);
+        CHECK(count(error_kind::foreign_pointer) == 3);
         mr.deallocate(b, p, 999);
         mr.deallocate_sync(p, 1000, 512);
-        CHECK(count(mishap::wrong_size) == 2);
+        CHECK(count(error_kind::wrong_size) == 2);
         CHECK(mr.usage().live == 1024);
         mr.deallocate(b, p, 1000);
         mr.deallocate(a, p, 1000);
         mr.deallocate(b, p, 1000);
-        CHECK(count(mishap::foreign_pointer) == 5);
+        CHECK(count(error_kind::foreign_pointer) == 5);
         CHECK(told.count() == 7);
         CHECK(mr.usage().live == 0);
     }
@@ -710,7 +710,7 @@ TEST_CASE("arena: a block left a second time is not taken from who was handed it
         void* const q = mr.allocate(a, 1000);
         CHECK(q == p);
         CHECK(mr.usage().live == 2048); // which takes in what was left
-        CHECK(told.count(mishap::foreign_pointer) == round);
+        CHECK(told.count(error_kind::foreign_pointer) == round);
         CHECK(told.pointer() == p);
         mr.deallocate(b, q, 1000); // as it should be
         CHECK(mr.usage().live == 1024);
@@ -740,7 +740,7 @@ TEST_CASE("arena: a block that its owner to be waits for is not taken from him e
         };
         CHECK(mr.allocate_sync(2_MiB) == p);
         CHECK(mr.usage().live == live + 2_MiB);
-        CHECK(told.count(mishap::foreign_pointer) == 2);
+        CHECK(told.count(error_kind::foreign_pointer) == 2);
         CHECK(mr.free_memory().bytes + mr.usage().live == mr.usage().reserved);
         mr.deallocate_sync(p, 2_MiB);
         mr.deallocate_sync(wall, 2_MiB);
@@ -764,7 +764,7 @@ TEST_CASE("arena: of two streams that give a block back from afar the first coun
     void* const q = mr.allocate(a, 1_MiB);
     CHECK(q == p);
     doubles::busy(a, q, 1_MiB);
-    CHECK(told.count(mishap::foreign_pointer) == 1);
+    CHECK(told.count(error_kind::foreign_pointer) == 1);
     mr.deallocate(a, q, 1_MiB);
     mr.deallocate(b, has_a_pool[0], 1000);
     mr.deallocate(c, has_a_pool[1], 1000);
@@ -790,7 +790,7 @@ TEST_CASE("arena: of a block left from afar and then given back by its owner the
         } else {
             mr.deallocate_sync(p, 1_MiB);
         }
-        CHECK(told.count(mishap::foreign_pointer) == 1);
+        CHECK(told.count(error_kind::foreign_pointer) == 1);
         CHECK(told.pointer() == p);
         void* const q = way == 0 ? mr.allocate(a, 1_MiB) : mr.allocate_sync(1_MiB);
         CHECK(q == p);
@@ -820,7 +820,7 @@ TEST_CASE("arena: who is told of a block that was given back twice may take what
     mr.deallocate(a, p, 1_MiB); // once more, which takes in all of them
     told.also = nullptr;
     CHECK(q == p);
-    CHECK(told.count(mishap::foreign_pointer) == 2);
+    CHECK(told.count(error_kind::foreign_pointer) == 2);
     CHECK(mr.usage().live == 2048 + 1_MiB);
     mr.deallocate(a, q, 1_MiB);
     mr.deallocate(a, have_pools[0], 1000);
@@ -919,7 +919,7 @@ TEST_CASE(
 TEST_CASE("arena: what was left for a pool is idle when a crowd is tidied") {
     sim_node    node;
     sim_stream  s;
-    auto        mr = lean(sim_resource{}, {.count = 4, .tidy_above = 2_MiB});
+    auto        mr = lean(sim_resource{}, {.count = 4, .trim_above = 2_MiB});
     void* const p  = mr.allocate(s, 2_MiB);
     elsewhere([&] {
         mr.deallocate_sync(p, 2_MiB);
@@ -955,7 +955,7 @@ TEST_CASE("arena: what is out when it ends is reported, and its chunks go back a
         arena      mr{sim_resource{}};
         doubles::busy(s, mr.allocate(s, 1_MiB), 1_MiB);
     }
-    CHECK(told.count(mishap::leak) == 1);
+    CHECK(told.count(error_kind::leak) == 1);
     CHECK(node.figures().used == 0);
 }
 
@@ -1108,7 +1108,7 @@ TEST_CASE(
                                              .count      = 2,
                                              .key        = key,
                                              .events     = events,
-                                             .tidy_above = 2_MiB});
+                                             .trim_above = 2_MiB});
             },
             [&](auto& mr, sim_stream_view a, sim_stream_view b) {
                 laws::take_turns(mr, a, b, {1_MiB, 3_MiB, 2_MiB});
@@ -1124,7 +1124,7 @@ TEST_CASE("arena: random operations on sixteen streams, with little to have") {
         sim_node node{{.on_report = sim_on_report::collect}};
         {
             arena mr{sim_resource{},
-                     {.max_size = 56_MiB, .count = 8, .key = key, .tidy_above = 16_MiB},
+                     {.max_size = 56_MiB, .count = 8, .key = key, .trim_above = 16_MiB},
                      fixed_growth{.step = 2_MiB}};
             laws::model_heap<decltype(mr)>{mr,
                                            {.room       = 48_MiB,

@@ -180,24 +180,24 @@ TEST_CASE("binned: what is not its own, given back twice, or with another size, 
     binned                 mr{host_resource{} | with::stream_ordered};
     int                    foreign = 0;
     for (std::size_t const bytes : {1000_B, 2_MiB}) {
-        auto const  before = told.count(mishap::foreign_pointer);
+        auto const  before = told.count(error_kind::foreign_pointer);
         void* const p      = mr.allocate({}, bytes);
         mr.deallocate({}, &foreign, bytes);
-        CHECK(told.count(mishap::foreign_pointer) == before + 1);
+        CHECK(told.count(error_kind::foreign_pointer) == before + 1);
         mr.deallocate({}, static_cast<std::byte*>(p) + 256, bytes - 256);
-        CHECK(told.count(mishap::foreign_pointer) == before + 2);
-        auto const sizes = told.count(mishap::wrong_size);
+        CHECK(told.count(error_kind::foreign_pointer) == before + 2);
+        auto const sizes = told.count(error_kind::wrong_size);
         mr.deallocate({}, p, bytes - 1);  // its class
         mr.deallocate({}, p, 100);        // another class
         mr.deallocate({}, p, 3_MiB);      // none
         mr.deallocate({}, p, 0);          // nothing
         mr.deallocate({}, p, bytes, 512); // another alignment
         mr.deallocate({}, p, bytes, 3);   // no alignment
-        CHECK(told.count(mishap::wrong_size) == sizes + 6);
+        CHECK(told.count(error_kind::wrong_size) == sizes + 6);
         CHECK(mr.usage().requested == bytes);
         mr.deallocate({}, p, bytes);
         mr.deallocate({}, p, bytes);
-        CHECK(told.count(mishap::foreign_pointer) == before + 3);
+        CHECK(told.count(error_kind::foreign_pointer) == before + 3);
         CHECK(mr.usage().live == 0);
     }
 }
@@ -211,7 +211,7 @@ TEST_CASE("binned: what is out when it ends is reported, and goes back all the s
         busy(s, mr.allocate(s, 1_KiB), 1_KiB);
         busy(s, mr.allocate(s, 2_MiB), 2_MiB);
     }
-    CHECK(told.count(mishap::leak) == 2);
+    CHECK(told.count(error_kind::leak) == 2);
     CHECK(node.figures().used == 0);
 }
 
@@ -223,7 +223,7 @@ TEST_CASE("binned: a large block that is out when it ends is waited for on its s
         binned mr{sim_async_resource{sim_device{1}}};
         busy(there, mr.allocate(there, 2_MiB), 2_MiB);
     }
-    CHECK(told.count(mishap::leak) == 1);
+    CHECK(told.count(error_kind::leak) == 1);
     CHECK(node.reports().empty());
 }
 

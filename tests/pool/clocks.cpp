@@ -141,7 +141,7 @@ TEST_CASE(
     CHECK(all.settled(first));
     all.settle_all(open); // which is told, for what has no event may still be in use
     open.unlock();
-    CHECK(told.count(mishap::platform_error) == 1);
+    CHECK(told.count(error_kind::platform_error) == 1);
     sim_graph const graph = sim_graph::end(a);
     open.lock();
     CHECK(all.finish_all(open));

@@ -326,7 +326,7 @@ TEST_CASE("monotonic: a stream that is retired may end, and one that ends withou
     sim_stream other;
     busy(other, mr.allocate(other, 1_MiB), 1_MiB);
     mr.reset();
-    CHECK(told.count(mishap::dead_stream) == 1);
+    CHECK(told.count(error_kind::dead_stream) == 1);
     CHECK(node.reports().empty());
 }
 
@@ -386,16 +386,16 @@ TEST_CASE("monotonic: a foreign pointer, a stale one, and a second free are repo
     monotonic              mr{host_resource{}};
     int                    foreign = 0;
     mr.deallocate_sync(&foreign, 4);
-    CHECK(told.count(mishap::foreign_pointer) == 1);
+    CHECK(told.count(error_kind::foreign_pointer) == 1);
     CHECK(told.pointer() == &foreign);
     void* const p = mr.allocate_sync(1000);
     mr.deallocate_sync(p, 0);
     mr.deallocate_sync(p, 1001);
-    CHECK(told.count(mishap::foreign_pointer) == 3);
+    CHECK(told.count(error_kind::foreign_pointer) == 3);
     CHECK(mr.usage().live == 1000);
     mr.deallocate_sync(p, 1000);
     mr.deallocate_sync(p, 1000);
-    CHECK(told.count(mishap::foreign_pointer) == 4);
+    CHECK(told.count(error_kind::foreign_pointer) == 4);
     CHECK(mr.usage().live == 0);
 }
 

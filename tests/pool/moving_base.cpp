@@ -563,7 +563,7 @@ TEST_CASE(
         s.reset(); // all that it took is back
         busy(t, nullptr, 0, 5ms);
         void* const all = mr.allocate(t, bytes + 100);
-        CHECK(told.count(mishap::dead_stream) == 0);
+        CHECK(told.count(error_kind::dead_stream) == 0);
         CHECK(node.now() < 5ms);
         mr.deallocate(t, all, bytes + 100);
         for (int const i : {1, 3}) { mr.deallocate(t, p[i], wide_enough); }

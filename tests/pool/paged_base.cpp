@@ -589,7 +589,7 @@ TEST_CASE("a pool of pages keeps what is left of a block of a stream that nobody
             armed.reset();
             node.faults().clear();
             memory_usage const now = mr.usage();
-            if (told.count(mishap::leak) != 0) {
+            if (told.count(error_kind::leak) != 0) {
                 ++lost;
                 CHECK(now.live == live + there);
                 CHECK(again == nullptr);
@@ -1138,7 +1138,7 @@ TEST_CASE("a pool of pages finds at once what has memory, though it was cut from
     mr.deallocate_sync(second, several); // one block now, and the first half has no memory
     void* const filled = mr.allocate(s, several);
     CHECK(filled == first);
-    CHECK(mr.try_quick(s, several) == second);
+    CHECK(mr.try_allocate_cached(s, several) == second);
     mr.deallocate(s, filled, several);
     mr.deallocate(s, second, several);
     mr.deallocate_sync(last, several);
@@ -1160,7 +1160,7 @@ TEST_CASE("a pool of pages: what has all its memory again is found before what l
     CHECK(mr.trim() == less + more);
     mr.deallocate_sync(second, less);     // one block now, and the front of it has no memory
     CHECK(mr.allocate(s, more) == first); // what is left of it is as large as the hole
-    CHECK(mr.try_quick(s, less) == second);
+    CHECK(mr.try_allocate_cached(s, less) == second);
     mr.deallocate(s, second, less);
     mr.deallocate(s, first, more);
     mr.deallocate_sync(wall, several);

@@ -183,7 +183,7 @@ TEST_CASE("paged_heap: what a bare block has of a stream that nobody can wait fo
         CHECK(armed.defuse());
     }
     f.node.faults().clear();
-    CHECK(told.count(mishap::leak) == 1);
+    CHECK(told.count(error_kind::leak) == 1);
     CHECK(f.usage().live == page);
     CHECK(f.usage().peak_live == page);
     CHECK(f.usage().requested == 0);

@@ -363,7 +363,7 @@ TEST_CASE("pool: a stream that ends without being retired is reported, and its d
     void* const q = mr.allocate(other, 1_MiB);
     use(other, q, 1_MiB);
     mr.deallocate(other, q, 1_MiB);
-    CHECK(told.count(mishap::dead_stream) == 1);
+    CHECK(told.count(error_kind::dead_stream) == 1);
     CHECK(node.reports().empty());
 }
 
@@ -455,18 +455,18 @@ TEST_CASE(
     int                    foreign = 0;
     void* const            p       = mr.allocate({}, 1000);
     mr.deallocate({}, &foreign, 4);
-    CHECK(told.count(mishap::foreign_pointer) == 1);
+    CHECK(told.count(error_kind::foreign_pointer) == 1);
     CHECK(told.pointer() == &foreign);
     mr.deallocate({}, static_cast<std::byte*>(p) + 256, 744);
-    CHECK(told.count(mishap::foreign_pointer) == 2);
+    CHECK(told.count(error_kind::foreign_pointer) == 2);
     mr.deallocate({}, p, 999);
     mr.deallocate({}, p, 1000, 512);
-    CHECK(told.count(mishap::wrong_size) == 2);
+    CHECK(told.count(error_kind::wrong_size) == 2);
     CHECK(mr.usage().live == 1024);
     CHECK(mr.usage().requested == 1000);
     mr.deallocate({}, p, 1000);
     mr.deallocate({}, p, 1000);
-    CHECK(told.count(mishap::foreign_pointer) == 3);
+    CHECK(told.count(error_kind::foreign_pointer) == 3);
     CHECK(mr.usage().live == 0);
 }
 
@@ -482,7 +482,7 @@ TEST_CASE("pool: try_deallocate takes what is out from here, and says no to the 
     CHECK_FALSE(mr.try_deallocate(s, nullptr, 0));
     CHECK(told.count() == 0);
     CHECK(mr.try_deallocate(s, p, 999)); // it is ours: nobody else is to be asked
-    CHECK(told.count(mishap::wrong_size) == 1);
+    CHECK(told.count(error_kind::wrong_size) == 1);
     CHECK(mr.usage().live == 1024);
     CHECK(mr.try_deallocate(s, p, 1000));
     CHECK_FALSE(mr.try_deallocate(s, p, 1000));
@@ -492,7 +492,7 @@ TEST_CASE("pool: try_deallocate takes what is out from here, and says no to the 
     CHECK(mr.usage().live == 0);
 }
 
-TEST_CASE("pool: trim_ready gives back what nobody uses any more, and waits for none") {
+TEST_CASE("pool: trim_no_wait gives back what nobody uses any more, and waits for none") {
     sim_node    node{{.compute_slots = 2, .on_report = sim_on_report::collect}};
     sim_stream  a, b;
     auto        mr = tight(pool{sim_resource{}}); // the device itself would wait to free
@@ -508,17 +508,17 @@ TEST_CASE("pool: trim_ready gives back what nobody uses any more, and waits for 
     mr.deallocate(b, r, 4_MiB);
     b.synchronize();
     auto const before = node.now();
-    CHECK(mr.trim_ready() == 4_MiB);
-    CHECK(mr.trim_ready() == 0);
+    CHECK(mr.trim_no_wait() == 4_MiB);
+    CHECK(mr.trim_no_wait() == 0);
     CHECK(node.now() - before < 1ms);
     a.synchronize();
-    CHECK(mr.trim_ready() == 3_MiB);
+    CHECK(mr.trim_no_wait() == 3_MiB);
     CHECK(mr.usage().reserved == 8_MiB);
     mr.deallocate(b, t, 8_MiB);
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("pool: trim_ready waits for nobody, also where another device's default stream freed") {
+TEST_CASE("pool: trim_no_wait waits for nobody, also where another device's default stream freed") {
     sim_node         node{{.devices = 2, .on_report = sim_on_report::collect}};
     auto             mr = tight(sim_resource{sim_device{0}});
     void* const      p  = mr.allocate({}, 4_MiB);
@@ -528,7 +528,7 @@ TEST_CASE("pool: trim_ready waits for nobody, also where another device's defaul
     sim_launch(other, {.name = "long", .duration = 1s});
     sim_device{1}.make_current(); // where {} is another stream
     auto const before = node.now();
-    CHECK(mr.trim_ready() == 0);
+    CHECK(mr.trim_no_wait() == 0);
     CHECK(node.now() == before);
     CHECK(node.figures().host_waits == 0);
     sim_device{0}.make_current();
@@ -575,7 +575,7 @@ TEST_CASE("pool: what is out when it ends is reported, and its chunks go back al
         pool       mr{sim_resource{}};
         use(s, mr.allocate(s, 1_MiB), 1_MiB);
     }
-    CHECK(told.count(mishap::leak) == 1);
+    CHECK(told.count(error_kind::leak) == 1);
     CHECK(node.figures().used == 0);
 }
 
@@ -1259,11 +1259,11 @@ TEST_CASE("a pool gives what it has at once, or nothing, when it is asked to reu
     sim_node                           node;
     sim_stream const                   s;
     pool<stream_ordered<sim_resource>> mr;
-    CHECK(mr.try_quick(s, 4096) == nullptr);
+    CHECK(mr.try_allocate_cached(s, 4096) == nullptr);
     CHECK(mr.usage().upstream == 0);
     void* const p = mr.allocate(s, 4096);
     mr.deallocate(s, p, 4096);
-    CHECK(mr.try_quick(s, 4096) == p);
+    CHECK(mr.try_allocate_cached(s, 4096) == p);
     CHECK(mr.usage().live == 4096);
     mr.deallocate(s, p, 4096);
 }
@@ -1272,19 +1272,19 @@ TEST_CASE("a pool says whether a stream could have memory without a wait, and fi
     sim_node    node{{.on_report = sim_on_report::collect}};
     sim_stream  a, b;
     pool        mr{sim_resource{}, {.initial_size = 8_MiB}};
-    void* const p = mr.try_reuse(a, 4_MiB, 2_MiB);
+    void* const p = mr.try_allocate_ready(a, 4_MiB, 2_MiB);
     CHECK(reinterpret_cast<std::uintptr_t>(p) % 2_MiB == 0);
-    void* const q = mr.try_reuse(a, 2_MiB);
+    void* const q = mr.try_allocate_ready(a, 2_MiB);
     doubles::busy(a, p, 4_MiB, 5ms);
     mr.deallocate(a, p, 4_MiB, 2_MiB);
-    CHECK(mr.try_reuse(b, 4_MiB) == nullptr); // which would wait
-    CHECK(mr.try_reuse(a, 0) == nullptr);
-    CHECK(mr.try_reuse(a, unsatisfiable) == nullptr);
-    CHECK(mr.try_reuse(a, 256, 3) == nullptr);
+    CHECK(mr.try_allocate_ready(b, 4_MiB) == nullptr); // which would wait
+    CHECK(mr.try_allocate_ready(a, 0) == nullptr);
+    CHECK(mr.try_allocate_ready(a, unsatisfiable) == nullptr);
+    CHECK(mr.try_allocate_ready(a, 256, 3) == nullptr);
     CHECK(mr.usage().waits == 0);
     CHECK(mr.usage().live == 2_MiB);
     a.synchronize();
-    void* const r = mr.try_reuse(b, 4_MiB); // the stream was asked
+    void* const r = mr.try_allocate_ready(b, 4_MiB); // the stream was asked
     CHECK(r != nullptr);
     CHECK(mr.usage().waits == 0);
     mr.deallocate(b, r, 4_MiB);
@@ -1518,7 +1518,7 @@ TEST_CASE("a block that the host waits for cannot be given back before it is had
     doubles::interrupted_platform::meanwhile = [&] {
         came = true;
         mr.deallocate(b, p, 14_MiB);
-        CHECK(told.count(mishap::foreign_pointer) == 1);
+        CHECK(told.count(error_kind::foreign_pointer) == 1);
         CHECK(mr.usage().live == 2_MiB);
         CHECK(mr.usage().requested == 2_MiB);
         CHECK(mr.usage().largest_free == 0); // it is not to be had

@@ -192,7 +192,7 @@ TEST_CASE("private_pool: a block whose stream cannot say who it is comes back at
     void* const            p  = mr.allocate(owners, 1_MiB);
     sim_graph::begin(other);
     mr.leave(&on, p, 1_MiB, default_alignment);
-    CHECK(told.count(mishap::leak) == 1); // who uses it nobody knows
+    CHECK(told.count(error_kind::leak) == 1); // who uses it nobody knows
     CHECK(told.pointer() == p);
     (void)sim_graph::end(other);
     mr.deallocate(owners, p, 1_MiB);
@@ -209,20 +209,21 @@ TEST_CASE("private_pool: what should not have been left is reported when it is t
         int         foreign = 0;
         leave(mr, s, &foreign, 4);
         mr.collect();
-        CHECK(told.count(mishap::foreign_pointer) == 1);
+        CHECK(told.count(error_kind::foreign_pointer) == 1);
         CHECK(told.pointer() == &foreign);
         leave(mr, s, p, 900);
         mr.leave(nullptr, p, 1001, default_alignment);
         mr.collect();
-        CHECK(told.count(mishap::wrong_size) == 2);
+        CHECK(told.count(error_kind::wrong_size) == 2);
         CHECK(mr.usage().live != 0);
         leave(mr, s, p, 1000);
         mr.leave(nullptr, p, 1000, default_alignment);
         mr.collect();
-        CHECK(told.count(mishap::foreign_pointer) == 2); // once it comes back, once it is not out
+        CHECK(told.count(error_kind::foreign_pointer) ==
+              2); // once it comes back, once it is not out
         CHECK(mr.usage().live == 0);
         leave(mr, {}, &foreign, 4); // and at once where none are left
-        CHECK(told.count(mishap::foreign_pointer) == 3);
+        CHECK(told.count(error_kind::foreign_pointer) == 3);
         CHECK(told.under_a_lock() == 0);
     }
     CHECK(told.count() == 5);
@@ -246,7 +247,7 @@ TEST_CASE(
         case comes::as_owner: mr.deallocate(usual, p, 1_MiB); break;
         case comes::as_owner_and_idle: mr.deallocate_sync(p, 1_MiB); break;
         }
-        CHECK(told.count(mishap::foreign_pointer) == 1);
+        CHECK(told.count(error_kind::foreign_pointer) == 1);
         CHECK(told.pointer() == p);
         CHECK(mr.allocate(usual, 1_MiB) == p);
         CHECK(mr.usage().waits == 1);

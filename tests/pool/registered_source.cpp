@@ -73,13 +73,13 @@ TEST_CASE("registered_source: what the upstream has at once is its owner's as we
     pool<whole>       up{whole{}, {.initial_size = 1_MiB}};
     chunk_registry    all{up, 100'000, unsatisfiable};
     registered_source mr{all, 7};
-    CHECK(mr.try_reuse({}, 0) == nullptr);
-    CHECK(mr.try_reuse({}, 2_MiB) == nullptr);
-    CHECK(mr.try_reuse({}, 200'000) == nullptr); // though the upstream has that
-    void* const p = mr.try_reuse({}, 60'000);
+    CHECK(mr.try_allocate_ready({}, 0) == nullptr);
+    CHECK(mr.try_allocate_ready({}, 2_MiB) == nullptr);
+    CHECK(mr.try_allocate_ready({}, 200'000) == nullptr); // though the upstream has that
+    void* const p = mr.try_allocate_ready({}, 60'000);
     CHECK(all.owner_of(p) == 7);
     CHECK(all.reserved() == 60'000);
-    CHECK(mr.try_reuse({}, 60'000) == nullptr);
+    CHECK(mr.try_allocate_ready({}, 60'000) == nullptr);
     CHECK(up.usage().live == align(60'000, 256));
     mr.deallocate({}, p, 60'000);
     CHECK(all.reserved() == 0);

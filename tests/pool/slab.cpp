@@ -196,7 +196,7 @@ TEST_CASE("slab: over a pool takes what that has at once before a stream waits")
     CHECK(mr.upstream().usage().events == 0);
     busy(b, q, 1_MiB);
     std::vector<void*> rest; // of what is beneath
-    while (void* const p = mr.upstream().try_reuse(b, 1_MiB)) { rest.push_back(p); }
+    while (void* const p = mr.upstream().try_allocate_ready(b, 1_MiB)) { rest.push_back(p); }
     void* const r = mr.allocate(c, 1_MiB);
     CHECK(mr.usage().waits == 1);
     busy(c, r, 1_MiB);
@@ -318,7 +318,7 @@ TEST_CASE("slab: a stream that is retired may end, and one that ends without it 
     void* const q = mr.allocate(other, 8_MiB);
     busy(other, q, 8_MiB);
     mr.deallocate(other, q, 8_MiB);
-    CHECK(told.count(mishap::dead_stream) == 1);
+    CHECK(told.count(error_kind::dead_stream) == 1);
     CHECK(node.reports().empty());
 }
 
@@ -403,19 +403,19 @@ TEST_CASE("slab: what is not its own, given back twice, or with another size, is
     int                    foreign = 0;
     void* const            p       = mr.allocate({}, 1000);
     mr.deallocate({}, &foreign, 4);
-    CHECK(told.count(mishap::foreign_pointer) == 1);
+    CHECK(told.count(error_kind::foreign_pointer) == 1);
     CHECK(told.pointer() == &foreign);
     mr.deallocate({}, static_cast<std::byte*>(p) + 256, 744);
-    CHECK(told.count(mishap::foreign_pointer) == 2);
+    CHECK(told.count(error_kind::foreign_pointer) == 2);
     mr.deallocate({}, p, 999);
     mr.deallocate({}, p, 1000, 512);
     mr.deallocate({}, p, 1000, 768); // no alignment, though it ends in as many zeros as that of p
-    CHECK(told.count(mishap::wrong_size) == 3);
+    CHECK(told.count(error_kind::wrong_size) == 3);
     CHECK(mr.usage().live == 1_KiB);
     CHECK(mr.usage().requested == 1000);
     mr.deallocate({}, p, 1000);
     mr.deallocate({}, p, 1000);
-    CHECK(told.count(mishap::foreign_pointer) == 3);
+    CHECK(told.count(error_kind::foreign_pointer) == 3);
     CHECK(mr.usage().live == 0);
 }
 
@@ -481,7 +481,7 @@ TEST_CASE("slab: what is out when it ends is reported, and its chunks go back al
         slab       mr{sim_resource{}, 1_MiB};
         busy(s, mr.allocate(s, 1_MiB), 1_MiB);
     }
-    CHECK(told.count(mishap::leak) == 1);
+    CHECK(told.count(error_kind::leak) == 1);
     CHECK(node.figures().used == 0);
 }
 

@@ -151,7 +151,7 @@ TEST_CASE("stream_bump: what a captured stream that was forgotten used is the gr
     sim_graph::begin(s, sim_capture_mode::relaxed);
     CHECK(desk.books.reset() == 0x1100);
     CHECK_NOTHROW((void)sim_graph::end(s)); // which a wait for the device would have broken
-    CHECK(told.count(mishap::platform_error) == 1);
+    CHECK(told.count(error_kind::platform_error) == 1);
     CHECK(told.count() == 1);
     auto held = desk.lock.hold();
     CHECK(desk.books.remove_idle(held).bytes == 0); // as long as the graph may run

@@ -142,7 +142,7 @@ TEST_CASE("stream_clock: a stream that is gone is reported, and its device waite
     CHECK(c.cover(epoch));
     CHECK(c.done(epoch));
     CHECK(node.now() >= 5ms);
-    CHECK(told.count(mishap::dead_stream) == 1);
+    CHECK(told.count(error_kind::dead_stream) == 1);
 }
 
 TEST_CASE("stream_clock: a stream that is gone is reported once, also where the wait is refused") {
@@ -161,7 +161,7 @@ TEST_CASE("stream_clock: a stream that is gone is reported once, also where the 
     CHECK(c.cover(epoch));
     CHECK(c.done(epoch));
     CHECK_FALSE(c.alive());
-    CHECK(told.count(mishap::dead_stream) == 1);
+    CHECK(told.count(error_kind::dead_stream) == 1);
 }
 
 TEST_CASE("stream_clock: who takes over a clock may be another device's, and has events of that") {
@@ -176,7 +176,7 @@ TEST_CASE("stream_clock: who takes over a clock may be another device's, and has
     sim_stream const heir{sim_device{1}};
     CHECK(c.cover(epoch));
     CHECK_FALSE(c.alive());
-    CHECK(told.count(mishap::dead_stream) == 1);
+    CHECK(told.count(error_kind::dead_stream) == 1);
     c.adopt(heir, heir.id());
     CHECK(c.alive());
     CHECK(c.device() == sim_device{1});
@@ -200,7 +200,7 @@ TEST_CASE(
     CHECK(c.record());
     CHECK(c.done(epoch));
     CHECK(node.now() >= 5ms);
-    CHECK(told.count(mishap::platform_error) == 1);
+    CHECK(told.count(error_kind::platform_error) == 1);
 }
 
 TEST_CASE("stream_clock: nothing can cover a stream that is being captured") {

@@ -126,7 +126,7 @@ TEST_CASE(
         doubles::bombing armed{1};
         desk.give(n, &a);
     }
-    CHECK(told.count(mishap::platform_error) == 1);
+    CHECK(told.count(error_kind::platform_error) == 1);
     CHECK(node.now() >= 1ms);
     CHECK(desk.heap.take_clean() == n);
 }

@@ -66,7 +66,7 @@ TEST_CASE("memory left behind is told with its bytes and the place of the check"
         CHECK(watch.bytes() == 3_KiB);
         CHECK_FALSE(watch.clean());
     }
-    CHECK(last.kind == mishap::leak);
+    CHECK(last.kind == error_kind::leak);
     CHECK(last.bytes == 3_KiB);
     CHECK(last.where.line() == line);
     CHECK(std::string_view{last.where.file_name()}.ends_with("leak_check.cpp"));
@@ -82,7 +82,7 @@ TEST_CASE("figures that cannot be read at the end are told, and the program goes
         leak_check watch{memory};
         memory.readable = false;
     }
-    CHECK(last.kind == mishap::platform_error);
+    CHECK(last.kind == error_kind::platform_error);
     CHECK(last.where.line() == line);
 }
 

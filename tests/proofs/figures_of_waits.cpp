@@ -34,7 +34,7 @@ TEST_CASE("every pool: waits of the host for a stream or a device count, where t
             p = mr.allocate(other, 1_MiB);
             CHECK(mr.usage().waits == 1);
             CHECK(node.figures().host_waits == 1);
-            CHECK(told.count(died ? mishap::dead_stream : mishap::platform_error) == 1);
+            CHECK(told.count(died ? error_kind::dead_stream : error_kind::platform_error) == 1);
             mr.deallocate(other, p, 1_MiB);
             CHECK(node.reports().empty());
         }

@@ -27,7 +27,7 @@ void strangers_are_waited_for(Make make, std::size_t bytes) {
         doubles::busy(stranger, mr.allocate_sync(bytes), bytes, 5ms);
     }
     CHECK(node.now() >= 5ms);
-    CHECK(told.count(mishap::leak) == 1);
+    CHECK(told.count(error_kind::leak) == 1);
     CHECK(told.count() == 1);
     CHECK(node.figures().used == 0);
     for (auto const& r : node.reports()) { MESSAGE(r.text()); }

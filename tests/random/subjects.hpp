@@ -68,7 +68,7 @@ inline vram::arena_options arena_of(round const& r) {
             .key        = r.seed % 2 == 0 ? vram::arena_key::stream : vram::arena_key::thread,
             .events     = r.events,
             .graphs     = r.graphs,
-            .tidy_above = r.max_size / 2};
+            .trim_above = r.max_size / 2};
 }
 inline std::string arena(round const& plan) {
     return play(plan, [](round const& r) { return vram::arena{ordered{}, arena_of(r)}; });

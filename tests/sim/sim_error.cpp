@@ -39,12 +39,12 @@ TEST_CASE(
     error const refused = tell(sim_error{sim_status::device_lost});
     error const other   = tell(std::bad_alloc{});
     set_error_sink(before);
-    CHECK(refused.kind == mishap::platform_error);
+    CHECK(refused.kind == error_kind::platform_error);
     CHECK(refused.code == static_cast<int>(sim_status::device_lost));
     CHECK(refused.pointer == &memory);
     CHECK(refused.bytes == 7);
     CHECK(refused.where.line() == here.line());
-    CHECK(other.kind == mishap::platform_error);
+    CHECK(other.kind == error_kind::platform_error);
     CHECK(other.code == 0);
     CHECK(other.bytes == 7);
 }

@@ -96,7 +96,7 @@ TEST_CASE("sim_resource: what is not its own is told to the error sink and left 
     sim_resource     memory;
     static int       told   = 0;
     error_sink const before = set_error_sink(
-        [](error const& e) noexcept { told += e.kind == mishap::foreign_pointer ? 1 : 100; });
+        [](error const& e) noexcept { told += e.kind == error_kind::foreign_pointer ? 1 : 100; });
     int         local = 0;
     void* const p     = memory.allocate_sync(64);
     memory.deallocate_sync(&local, 4);

@@ -193,7 +193,7 @@ TEST_CASE("sim_virtual_memory: what breaks a rule is refused, and nothing has ch
     m.release(t.at(0), small_page); // not all of it
     t.put(0, page);
     m.release(t.base, 8 * small_page); // something is mapped there
-    CHECK(told.count(mishap::platform_error) == 3);
+    CHECK(told.count(error_kind::platform_error) == 3);
     sim_fill(t.s, t.at(0), std::byte{1}, 8);
     CHECK(t.node.reports().empty());
 }
@@ -237,7 +237,7 @@ TEST_CASE("sim_virtual_memory: every call can be made to fail, and does nothing 
     faults.at(sim_call_kind::free, 1, {}, 2);
     t.memory.destroy(page, small_page);
     t.memory.release(t.base, 8 * small_page);
-    CHECK(told.count(mishap::platform_error) == 2);
+    CHECK(told.count(error_kind::platform_error) == 2);
     CHECK(t.memory.memory().free == 63 * small_page);
 }
 

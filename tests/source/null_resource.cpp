@@ -36,9 +36,9 @@ TEST_CASE("null_resource takes no memory: what is given to it is told as another
     doubles::mishaps told;
     int              anothers = 0;
     mr.deallocate_sync(&anothers, sizeof anothers);
-    CHECK(told.count(mishap::foreign_pointer) == 1);
+    CHECK(told.count(error_kind::foreign_pointer) == 1);
     mr.deallocate({}, &anothers, sizeof anothers);
-    CHECK(told.count(mishap::foreign_pointer) == 2);
+    CHECK(told.count(error_kind::foreign_pointer) == 2);
     CHECK(told.count() == 2);
     CHECK(told.pointer() == &anothers);
 }

@@ -68,12 +68,12 @@ TEST_CASE("region_resource: what is not its own, or came back before, is told an
     int              mine = 0;
     void* const      p    = mr.allocate_sync(100);
     mr.deallocate_sync(&mine, sizeof mine);
-    CHECK(told.count(mishap::foreign_pointer) == 1);
+    CHECK(told.count(error_kind::foreign_pointer) == 1);
     mr.deallocate_sync(p, 2000);
-    CHECK(told.count(mishap::wrong_size) == 1);
+    CHECK(told.count(error_kind::wrong_size) == 1);
     mr.deallocate_sync(p, 100);
     mr.deallocate_sync(p, 100);
-    CHECK(told.count(mishap::foreign_pointer) == 2);
+    CHECK(told.count(error_kind::foreign_pointer) == 2);
     CHECK(told.pointer() == p);
     CHECK(mr.usage().live == 0);
     CHECK(mr.allocate_sync(1024, 1) == p);
@@ -103,7 +103,7 @@ TEST_CASE("region_resource: part of the last block, given back as a block, is to
     region_resource<>      mr{room, sizeof room};
     void* const            p = mr.allocate_sync(512);
     mr.deallocate_sync(p, 256);
-    CHECK(told.count(mishap::wrong_size) == 1);
+    CHECK(told.count(error_kind::wrong_size) == 1);
     CHECK(mr.usage().live == 512);
     mr.deallocate_sync(p, 512);
     CHECK(mr.usage().live == 0);

@@ -279,19 +279,19 @@ TEST_CASE("virtual_source: what is not its own, or has another size, is told") {
     CHECK(mr.drop(p - 1, 5) == 0);
     CHECK(mr.remap(&mine, 4, p, one_page) == 0);
     CHECK(mr.remap(p, one_page, p + one_page, 2 * one_page) == 0);
-    CHECK(told.count(mishap::foreign_pointer) == 7);
+    CHECK(told.count(error_kind::foreign_pointer) == 7);
     CHECK_FALSE(mr.extend(p, one_page, one_page));
     CHECK(mr.shrink(p, 2 * one_page, 2 * one_page) == 0);
     CHECK(mr.mapped(p, 3 * one_page) == 0);
     CHECK(mr.mapped(p, 2 * one_page) == 2 * one_page);
     mr.deallocate_sync(p, one_page);
-    CHECK(told.count(mishap::wrong_size) == 3);
+    CHECK(told.count(error_kind::wrong_size) == 3);
     CHECK(told.count() == 10);
     CHECK(mr.mapped(p, 2 * one_page) == 2 * one_page); // nothing else happens
     mr.deallocate_sync(p, 2 * one_page);
     CHECK(told.count() == 10);
     mr.deallocate_sync(p, 2 * one_page);
-    CHECK(told.count(mishap::foreign_pointer) == 8);
+    CHECK(told.count(error_kind::foreign_pointer) == 8);
     CHECK(node.figures().used == 0);
 }
 
@@ -306,7 +306,7 @@ TEST_CASE("virtual_source: what is out at its end is told, and given back") {
         CHECK(first.try_allocate_sync(1) == nullptr);
         CHECK(second.usage().live == 2 * one_page);
     }
-    CHECK(told.count(mishap::leak) == 1);
+    CHECK(told.count(error_kind::leak) == 1);
     CHECK(told.count() == 1);
     CHECK(node.figures().used == 0);
 }

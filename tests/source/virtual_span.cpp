@@ -189,7 +189,7 @@ TEST_CASE(
         span.fill(0, 2);
         node.faults().at(sim_call_kind::unmap, 1, {}, 100);
     }
-    CHECK(told.count(mishap::platform_error) == 3); // two pages, and the addresses they lie at
+    CHECK(told.count(error_kind::platform_error) == 3); // two pages, and the addresses they lie at
     CHECK(node.figures().used == 2 * small_page);
 }
 
@@ -269,7 +269,7 @@ TEST_CASE("virtual_span: memory that cannot be unmapped somewhere is told, and g
     span.move(0, 2, 8, 10);
     node.faults().at(sim_call_kind::unmap, 1);
     CHECK(span.drop(8, 10, 0) == 1);
-    CHECK(told.count(mishap::platform_error) == 1);
+    CHECK(told.count(error_kind::platform_error) == 1);
     CHECK(mapped_pattern(span, 10) == "----------");
     CHECK(span.held() == 1);
     CHECK(span.spares() == 1);

@@ -30,7 +30,7 @@ TEST_CASE("batch: an empty one is empty in every way") {
     CHECK(none.index() == 0);
     CHECK(none.span<int>().empty());
     none.release();
-    none.used_on({});
+    none.record_stream({});
 }
 
 TEST_CASE("batch: a size that is no whole number of elements is an error with both numbers") {
@@ -90,8 +90,8 @@ TEST_CASE("batch: work on a further stream is waited for once it is named") {
             loader load{numbered{6}, stream, two_slots};
             for (auto& b : load) {
                 if (named) {
-                    b.used_on(other);
-                    b.used_on(other); // once is enough
+                    b.record_stream(other);
+                    b.record_stream(other); // once is enough
                 }
                 use(other, b);
             }
@@ -160,13 +160,13 @@ TEST_CASE("batch: after a release that had to wait, the next one knows no other 
     {
         loader load{numbered{3}, stream, {.batch_bytes = numbered::bytes, .depth = 1}};
         auto   at = load.begin();
-        at->used_on(other);
+        at->record_stream(other);
         use(other, *at);
         node.faults().at(sim_call_kind::record, 1, {.status = sim_status::refused});
         at->release();
         node.faults().clear();
         ++at;
-        at->used_on(other); // must wait for this copy too
+        at->record_stream(other); // must wait for this copy too
         use(other, *at);
         at->release();
     }

@@ -67,7 +67,7 @@ TEST_CASE("copy_batch: all copies are made, so many with a call") {
         CHECK(batch.empty());
         CHECK(batch.bytes() == 0);
         CHECK(did.bytes == 6400);
-        CHECK(did.choice == (most < 2 ? staging_choice::direct_small : staging_choice::batched));
+        CHECK(did.path == (most < 2 ? transfer_path::direct_small : transfer_path::batched));
         std::size_t const calls = most < 2 ? 100 : (100 + most - 1) / most;
         CHECK(did.pieces == calls);
         CHECK(node.faults().calls(sim_call_kind::copy) - before == calls);
@@ -82,7 +82,7 @@ TEST_CASE("copy_batch: where there are no batches, copies are begun one by one")
     copied_rows const        rows{10};
     copy_batch<sim_platform> batch;
     rows.ask(batch);
-    CHECK(batch.run(sim_stream_view{}).choice == staging_choice::direct_small);
+    CHECK(batch.run(sim_stream_view{}).path == transfer_path::direct_small);
     sim_stream_view{}.synchronize();
     CHECK(rows.arrived());
     char                      from[3] = {1, 2, 3}, to[3] = {};
@@ -98,7 +98,7 @@ TEST_CASE("copy_batch: nothing, and copies of nothing, are no call") {
     copy_batch<sim_platform> batch;
     batch.add(nullptr, nullptr, 0);
     CHECK(batch.empty());
-    CHECK(batch.run(stream) == staging_result{0, staging_choice::nothing, 0, 1});
+    CHECK(batch.run(stream) == staging_result{0, transfer_path::nothing, 0, 1});
     CHECK(node.faults().calls(sim_call_kind::copy) == 0);
 }
 

@@ -47,7 +47,7 @@ std::size_t whole_loop(loader_options options, std::size_t batches = 6) {
         loader              load{numbered{batches}, stream, options};
         for (auto& b : load) {
             feeding::use(stream, b);
-            if (b.index() % 3 == 1) { b.used_on(other); }
+            if (b.index() % 3 == 1) { b.record_stream(other); }
             CHECK(b.index() == seen++);
             if (b.index() % 3 == 2) { b.release(); }
             if (b.index() == 3 && options.depth > 1) { kept = std::move(b); }
@@ -82,7 +82,7 @@ void walk(sim_call_kind kind, loader_options options, sim_fault fault = {}) {
             sim_platform::synchronize(sim_device{});
         } catch (sim_error const&) {} // a kernel's or a copy's own, not yet told
         if (fault.sticky) {           // no wait vouches for anything: it stays, and that is told
-            CHECK((!hit || told.count(mishap::platform_error) > 0));
+            CHECK((!hit || told.count(error_kind::platform_error) > 0));
             node.set_checks({.leaks = false});
         }
         node.finish();

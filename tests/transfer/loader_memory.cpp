@@ -191,7 +191,7 @@ TEST_CASE("loader: a platform that does not know where near is takes no notice")
     sim_stream  stream;
     std::size_t seen = 0;
     for (auto& b :
-         loader{numbered{3}, stream, {.batch_bytes = numbered::bytes, .near_device = true}}) {
+         loader{numbered{3}, stream, {.batch_bytes = numbered::bytes, .numa_local = true}}) {
         feeding::use(stream, b);
         ++seen;
     }

@@ -12,5 +12,5 @@ TEST_CASE("loader_options: two slots, one producer in order, as much memory and 
     CHECK(o.budget == vram::unsatisfiable);
     CHECK(o.timeout.count() == 0);
     CHECK(o.call_back);
-    CHECK_FALSE((o.shuffle || o.pageable_fallback || o.near_device || o.checker || o.timing));
+    CHECK_FALSE((o.shuffle || o.pageable_fallback || o.numa_local || o.checker || o.timing));
 }

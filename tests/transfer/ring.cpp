@@ -53,7 +53,7 @@ TEST_CASE("ring: memory that a copy may still use stays out, and is told") {
         ring<sim_platform> r{sim_device{}, sim_pinned_resource{}, {.threads = 1}};
         r.lose();
     }
-    CHECK(told.count(mishap::leak) == 1);
+    CHECK(told.count(error_kind::leak) == 1);
     CHECK(told.count() == 1);
     node.finish();
     CHECK(node.take_reports().size() == 1); // the node misses it too

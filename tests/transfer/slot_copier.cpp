@@ -100,7 +100,7 @@ struct platform_by_hand : host_platform {
     static void               synchronize(device) noexcept {}
     static bool               mark(stream, std::uint32_t*, std::uint32_t) noexcept { return true; }
 };
-static_assert(stream_marks<platform_by_hand>);
+static_assert(completion_flags<platform_by_hand>);
 
 struct marked_slot_by_hand final : slot_copier<platform_by_hand> {
     using copier = slot_copier<platform_by_hand>;

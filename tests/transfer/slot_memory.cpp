@@ -84,7 +84,7 @@ TEST_CASE("slot_memory: what no wait vouches for stays, and is told") {
         all.slots[1].unsure = true;
         node.faults().at(sim_call_kind::synchronize, 1, {.status = sim_status::refused}, 100);
     }
-    CHECK(told.count(mishap::leak) == 2);
+    CHECK(told.count(error_kind::leak) == 2);
     node.faults().clear();
     sim_platform::synchronize(sim_device{});
     CHECK(node.reports().empty());

@@ -80,10 +80,10 @@ TEST_CASE("staging: every size and alignment goes up and comes back, with any nu
                         stream.synchronize();
                         CHECK(up == down);
                         CHECK(up.bytes == bytes);
-                        CHECK(up.choice == (bytes == 0     ? staging_choice::nothing
-                                            : bytes <= 64  ? staging_choice::direct_small
-                                            : bytes <= 128 ? staging_choice::one_thread
-                                                           : staging_choice::ring));
+                        CHECK(up.path == (bytes == 0     ? transfer_path::nothing
+                                          : bytes <= 64  ? transfer_path::direct_small
+                                          : bytes <= 128 ? transfer_path::one_thread
+                                                         : transfer_path::ring));
                         CHECK(files::same(sent, std::span{to}.subspan(3, bytes)));
                         CHECK(to[2] == std::byte{});
                         CHECK(to[bytes + 3] == std::byte{});
@@ -111,12 +111,12 @@ TEST_CASE("staging: the way depends on the memory, the size and the machine, and
             auto const way = [&](std::byte* host, std::size_t bytes) {
                 auto const up   = stage.upload(stream, device.p, std::span{host, bytes});
                 auto const down = stage.download(stream, std::span{host, bytes}, device.p);
-                CHECK(up.choice == down.choice);
-                CHECK(up.choice == stage.choice(host, bytes));
-                CHECK(std::strcmp(up.reason(), reason(up.choice)) == 0);
-                return up.choice;
+                CHECK(up.path == down.path);
+                CHECK(up.path == stage.path_for(host, bytes));
+                CHECK(std::strcmp(up.reason(), reason(up.path)) == 0);
+                return up.path;
             };
-            using enum staging_choice;
+            using enum transfer_path;
             CHECK(way(plain.data(), 0) == nothing);
             CHECK(way(p, 2_MiB) == direct_pinned);
             CHECK(way(p, 1) == direct_pinned);
@@ -126,15 +126,15 @@ TEST_CASE("staging: the way depends on the memory, the size and the machine, and
             {
                 sim_register const half{{plain.data(), 2_MiB}};
                 CHECK(way(plain.data(), 2_MiB) == direct_pinned);
-                CHECK(stage.choice(plain.data(), 4_MiB) ==
+                CHECK(stage.path_for(plain.data(), 4_MiB) ==
                       (tables ? direct_host_page_tables : ring)); // not all of it is
                 stream.synchronize();
             }
-            CHECK(stage.choice(1_GiB) == ring); // a file
-            CHECK(stage.choice(512_KiB) == one_thread);
-            CHECK(stage.choice(513_KiB) == ring);
-            CHECK(stage.choice(1) == one_thread);
-            CHECK(stage.choice(std::size_t{0}) == nothing);
+            CHECK(stage.path_for(1_GiB) == ring); // a file
+            CHECK(stage.path_for(512_KiB) == one_thread);
+            CHECK(stage.path_for(513_KiB) == ring);
+            CHECK(stage.path_for(1) == one_thread);
+            CHECK(stage.path_for(std::size_t{0}) == nothing);
             CHECK(stage.threads() == 2);
             CHECK(stage.options().threads == 2);
             CHECK(stage.pinned_bytes() == 2 * 2 * 4_MiB);
@@ -251,13 +251,13 @@ TEST_CASE("staging: files go to the device and come back, from any place in them
                  {std::array<std::size_t, 2>{0, 500'000}, {1, 100}, {4096, 65536}, {77, 300'001}}) {
                 auto const up = stage.upload(stream, device.p, source, offset, bytes);
                 CHECK(up.bytes == bytes);
-                CHECK(up.choice == stage.choice(bytes));
+                CHECK(up.path == stage.path_for(bytes));
                 stage.download(stream, out, 1000, device.p, bytes);
                 std::vector<std::byte> back(bytes);
                 out.read(back, 1000);
                 CHECK(files::same(back, std::span{all}.subspan(offset, bytes)));
             }
-            CHECK(stage.upload(stream, device.p, in, 0, 0).choice == staging_choice::nothing);
+            CHECK(stage.upload(stream, device.p, in, 0, 0).path == transfer_path::nothing);
         }
         CHECK(node.reports().empty());
     }
@@ -277,7 +277,7 @@ TEST_CASE("staging: a file that ends early is told, with what is there") {
         } catch (staging_error const& e) {
             CHECK(e.why() == staging_error::reason::failed);
             CHECK(e.bytes() == 300'000);
-            CHECK(e.choice() == staging_choice::ring);
+            CHECK(e.path() == transfer_path::ring);
             CHECK(e.whole() <= 200'000);
             CHECK(e.whole() > 150'000); // up to the piece that the end lies in
             CHECK(files::same(contents(device.p, e.whole()), files::content(e.whole())));
@@ -471,7 +471,7 @@ TEST_CASE("staging: a device that is lost loses the memory that it may still wri
         node.faults().at(sim_call_kind::record, 4, {.lost = true});
         CHECK_THROWS_AS(stage.download(stream, to, device.p), staging_error);
     }
-    CHECK(told.count(mishap::leak) == 1);
+    CHECK(told.count(error_kind::leak) == 1);
 }
 
 TEST_CASE("staging: threads overlap with each other and with the link") {
@@ -554,7 +554,7 @@ TEST_CASE("staging: the pinned memory may come from anywhere") {
         staging                               stage{stream, mine, small(2)};
         CHECK(mine.get().used() == 64_KiB);
         CHECK_THROWS_AS((staging{stream, mine, small(2)}), over_limit);
-        CHECK(stage.upload(stream, device.p, host).choice == staging_choice::ring);
+        CHECK(stage.upload(stream, device.p, host).path == transfer_path::ring);
     }
     CHECK(files::same(contents(device.p, host.size()), host));
 }

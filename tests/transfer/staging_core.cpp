@@ -26,11 +26,11 @@ TEST_CASE("staging_core: storage that reaches the device is asked where the ring
     sim_node const   node;
     sim_stream const stream;
     staging const    stage{stream, {.threads = 1, .chunk_bytes = 4096}};
-    CHECK(stage.choice(1_MiB, storage{true}) == staging_choice::gds);
-    CHECK(stage.choice(1_MiB, storage{false}) == staging_choice::ring);
-    CHECK(stage.choice(1_KiB, storage{true}) == staging_choice::one_thread);
-    CHECK(stage.choice(0, storage{true}) == staging_choice::nothing);
-    CHECK(stage.choice(1_MiB, 5) == staging_choice::ring); // nothing that could reach anything
+    CHECK(stage.path_for(1_MiB, storage{true}) == transfer_path::gds);
+    CHECK(stage.path_for(1_MiB, storage{false}) == transfer_path::ring);
+    CHECK(stage.path_for(1_KiB, storage{true}) == transfer_path::one_thread);
+    CHECK(stage.path_for(0, storage{true}) == transfer_path::nothing);
+    CHECK(stage.path_for(1_MiB, 5) == transfer_path::ring); // nothing that could reach anything
     CHECK(stage.where() == sim_device{});
 }
 

@@ -21,11 +21,11 @@ TEST_CASE("staging_error: every reason has words of its own") {
 
 TEST_CASE("staging_error: it tells how far it came, and what was thrown there") {
     auto const          cause = std::make_exception_ptr(std::runtime_error{"broken"});
-    staging_error const e{cause, staging_choice::ring, 3, 10};
+    staging_error const e{cause, transfer_path::ring, 3, 10};
     CHECK(e.why() == staging_error::reason::failed);
     CHECK(e.whole() == 3);
     CHECK(e.bytes() == 10);
-    CHECK(e.choice() == staging_choice::ring);
+    CHECK(e.path() == transfer_path::ring);
     CHECK(e.cause() == cause);
     CHECK_THROWS_AS(e.rethrow_cause(), std::runtime_error);
 }

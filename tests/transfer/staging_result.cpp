@@ -8,8 +8,8 @@
 using namespace vram;
 
 TEST_CASE("staging_result: it compares, and says why") {
-    staging_result const a{5, staging_choice::direct_small, 1, 1};
-    CHECK(a == staging_result{5, staging_choice::direct_small, 1, 1});
+    staging_result const a{5, transfer_path::direct_small, 1, 1};
+    CHECK(a == staging_result{5, transfer_path::direct_small, 1, 1});
     CHECK(a != staging_result{});
-    CHECK(std::strcmp(a.reason(), reason(staging_choice::direct_small)) == 0);
+    CHECK(std::strcmp(a.reason(), reason(transfer_path::direct_small)) == 0);
 }

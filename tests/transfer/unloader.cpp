@@ -190,12 +190,12 @@ TEST_CASE("unloader: further streams are waited for, also by what is dropped") {
         unloader out{kept{&seen}, stream, {.batch_bytes = unloading::size}};
         for (std::size_t i = 0; i < 6; ++i) {
             auto r = out.next();
-            r.used_on(other);
-            r.used_on(other);
+            r.record_stream(other);
+            r.record_stream(other);
             unloading::produce(other, r.data(), i + 1);
             r.send();
             auto dropped = out.next();
-            dropped.used_on(other);
+            dropped.record_stream(other);
             unloading::produce(other, dropped.data(), 99);
         }
         out.finish();

@@ -8,5 +8,5 @@ TEST_CASE("unloader_options: two slots of 4 MiB, as much memory as there is") {
     CHECK(o.depth == 2);
     CHECK(o.batch_bytes == 4U << 20U);
     CHECK(o.budget == vram::unsatisfiable);
-    CHECK_FALSE((o.pageable_fallback || o.near_device));
+    CHECK_FALSE((o.pageable_fallback || o.numa_local));
 }

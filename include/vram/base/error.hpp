@@ -12,30 +12,32 @@
 
 namespace vram {
 
-/// The kinds of things that are told to the error sink.
-enum class mishap {
+/// The kinds of errors that are reported to the error sink.
+enum class error_kind {
     foreign_pointer, ///< the memory is not this resource's, or was given back before
     wrong_size,      ///< given back with another size or alignment than it was asked with
     dead_stream,     ///< a stream was destroyed while memory still waited for it
     platform_error,  ///< a call of the platform failed; `code` is its error
     leak,            ///< memory was still out when its resource was destroyed
 };
+using mishap = error_kind; ///< the former name
 
-/// The name of a mishap, as it is printed.
-[[nodiscard]] constexpr char const* name(mishap kind) noexcept {
+/// Returns the text that `print_error` prints for a kind.
+[[nodiscard]] constexpr char const* name(error_kind kind) noexcept {
     switch (kind) {
-    case mishap::foreign_pointer: return "foreign pointer or double free";
-    case mishap::wrong_size: return "freed with a size or alignment that it was not allocated with";
-    case mishap::dead_stream: return "stream destroyed while memory waited for it";
-    case mishap::platform_error: return "platform error";
-    case mishap::leak: return "memory still out at the end of its resource";
+    case error_kind::foreign_pointer: return "foreign pointer or double free";
+    case error_kind::wrong_size:
+        return "freed with a size or alignment that it was not allocated with";
+    case error_kind::dead_stream: return "stream destroyed while memory waited for it";
+    case error_kind::platform_error: return "platform error";
+    case error_kind::leak: return "memory still out at the end of its resource";
     }
     return "unknown";
 }
 
-/// One mishap with its numbers.
+/// One reported error with its numbers.
 struct error {
-    mishap               kind;
+    error_kind           kind;
     void const*          pointer = nullptr;
     std::size_t          bytes   = 0;
     int                  code    = 0;

@@ -46,7 +46,7 @@ concept has_events =
 /// Streams that can be asked themselves, for less than an event costs: whether a handle still means
 /// the stream of this id, no graph is being captured on it, and all its work is done.
 template <class P>
-concept asks_streams = requires(typename P::stream s, std::uint64_t id) {
+concept queries_streams = requires(typename P::stream s, std::uint64_t id) {
     { P::idle(s, id) } -> std::same_as<bool>;
 };
 

@@ -61,7 +61,7 @@ concept retiring_resource = requires(R& r, typename R::platform::stream s) { r.r
 template <class R>
 concept forgetting_resource = requires(R& r) { r.forget_captures(); };
 
-/// `try_reuse(stream, bytes, alignment)`: an `allocate` out of memory that is held and that the
+/// `try_allocate_ready(stream, bytes, alignment)`: an `allocate` out of memory that is held and that the
 /// stream may have at once, or null; zero bytes are null as well. Nobody waits, and no upstream is
 /// asked for more. Streams may be asked how far they are, by events that are recorded for that, and
 /// it throws what an `allocate` may throw beside a refusal: for want of host memory, and what the
@@ -69,7 +69,7 @@ concept forgetting_resource = requires(R& r) { r.forget_captures(); };
 template <class R>
 concept reusing_resource =
     resource<R> && requires(R& r, typename R::platform::stream s, std::size_t n) {
-        { r.try_reuse(s, n, n) } -> std::same_as<void*>;
+        { r.try_allocate_ready(s, n, n) } -> std::same_as<void*>;
     };
 
 /// Every power of `R` as a constant, for parts that choose by them and for tests that nothing was

@@ -16,7 +16,7 @@
 #include <vram/cuda/cuda_mark.hpp>           // a number in pinned memory, in stream order
 #include <vram/cuda/cuda_memory_info.hpp>    // free and total memory
 #include <vram/cuda/cuda_memory_kind.hpp>    // what an address is
-#include <vram/cuda/cuda_near_device.hpp>    // host threads and pages next to a device
+#include <vram/cuda/cuda_numa_local.hpp>     // host threads and pages next to a device
 #include <vram/cuda/cuda_platform.hpp>       // CUDA as the rest of vram sees it
 #include <vram/cuda/cuda_pool.hpp>           // a memory pool of the driver
 #include <vram/cuda/cuda_ranges.hpp>         // what a profiler shows

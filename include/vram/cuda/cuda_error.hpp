@@ -60,7 +60,7 @@ public:
         clear(status);
         // A pointer that CUDA does not know has this number, and so has one that was freed before.
         bool const foreign = p != nullptr && status == cudaErrorInvalidValue;
-        report_error({foreign ? mishap::foreign_pointer : mishap::platform_error, p, bytes,
+        report_error({foreign ? error_kind::foreign_pointer : error_kind::platform_error, p, bytes,
                       static_cast<int>(status), where});
         return false;
     }

@@ -4,19 +4,19 @@
 /// \file
 /// `cuda_platform` is CUDA as the rest of vram sees it.
 
-#include <vram/concepts/batched_copies.hpp> // the concepts that the proofs below check
-#include <vram/concepts/platform.hpp>       // platform
-#include <vram/concepts/stream_marks.hpp>   // stream_marks
-#include <vram/cuda/cuda_copy.hpp>          // cuda_copy
-#include <vram/cuda/cuda_copy_batch.hpp>    // cuda_copy_batch
-#include <vram/cuda/cuda_event.hpp>         // cuda_event
-#include <vram/cuda/cuda_fill.hpp>          // cuda_fill
-#include <vram/cuda/cuda_mark.hpp>          // cuda_mark
-#include <vram/cuda/cuda_memory_info.hpp>   // cuda_memory_info
-#include <vram/cuda/cuda_memory_kind.hpp>   // cuda_memory_kind
-#include <vram/cuda/cuda_near_device.hpp>   // cuda_near_device
-#include <vram/cuda/cuda_ranges.hpp>        // cuda_ranges
-#include <vram/cuda/cuda_stream.hpp>        // cuda_stream
+#include <vram/concepts/batched_copies.hpp>   // the concepts that the proofs below check
+#include <vram/concepts/completion_flags.hpp> // completion_flags
+#include <vram/concepts/platform.hpp>         // platform
+#include <vram/cuda/cuda_copy.hpp>            // cuda_copy
+#include <vram/cuda/cuda_copy_batch.hpp>      // cuda_copy_batch
+#include <vram/cuda/cuda_event.hpp>           // cuda_event
+#include <vram/cuda/cuda_fill.hpp>            // cuda_fill
+#include <vram/cuda/cuda_mark.hpp>            // cuda_mark
+#include <vram/cuda/cuda_memory_info.hpp>     // cuda_memory_info
+#include <vram/cuda/cuda_memory_kind.hpp>     // cuda_memory_kind
+#include <vram/cuda/cuda_numa_local.hpp>      // cuda_numa_local
+#include <vram/cuda/cuda_ranges.hpp>          // cuda_ranges
+#include <vram/cuda/cuda_stream.hpp>          // cuda_stream
 
 #include <cuda_runtime_api.h> // cudaLaunchHostFunc
 
@@ -47,7 +47,7 @@ struct cuda_platform : cuda_ranges {
     using error           = cuda_error;
     using gate            = vram::gate;
     using thread          = cuda_thread;
-    using near_device     = cuda_near_device;
+    using numa_local      = cuda_numa_local;
     using device_resource = cuda_resource;
     using pinned_resource = vram::pinned_resource;
 
@@ -75,7 +75,7 @@ struct cuda_platform : cuda_ranges {
         bool const proper = cuda_stream_ids::is_proper(s.get());
         return proper ? reinterpret_cast<std::uintptr_t>(s.get()) : 0;
     }
-    [[nodiscard]] static bool   is_alias(stream s) noexcept { return name(s) == 0; }
+    [[nodiscard]] static bool   is_default_stream(stream s) noexcept { return name(s) == 0; }
     [[nodiscard]] static device device_of(stream s) { return s.device(); }
     [[nodiscard]] static bool   capturing(stream s) { return s.capturing(); }
 
@@ -129,8 +129,8 @@ struct cuda_platform : cuda_ranges {
 };
 
 static_assert(platform<cuda_platform> && batched_copies<cuda_platform> &&
-              stream_marks<cuda_platform>);
+              completion_flags<cuda_platform>);
 static_assert(knows_memory<cuda_platform> && knows_page_tables<cuda_platform> &&
-              asks_streams<cuda_platform>);
+              queries_streams<cuda_platform>);
 
 } // namespace vram

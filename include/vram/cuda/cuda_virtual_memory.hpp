@@ -142,7 +142,7 @@ private:
             return cuda_virtual_calls::status(call(cuda_virtual_calls::here()));
         });
         if (status == cudaSuccess) [[likely]] { return; }
-        report_error({mishap::platform_error, p, bytes, static_cast<int>(status)});
+        report_error({error_kind::platform_error, p, bytes, static_cast<int>(status)});
     }
     /// The driver latches nothing, so what the runtime has latched is somebody else's: it stays.
     static void demand(cudaError_t status, shortage const& asked = {}) {

@@ -51,7 +51,7 @@ public:
                                          std::size_t alignment) noexcept {
         void* const block = take(p);
         if ((block != nullptr) != (alignment > default_alignment)) {
-            report_error({mishap::wrong_size, p, bytes, 0});
+            report_error({error_kind::wrong_size, p, bytes, 0});
         }
         return block != nullptr ? block : p;
     }

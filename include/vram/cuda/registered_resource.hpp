@@ -5,10 +5,10 @@
 /// `registered_resource` is pinned host memory that is gained many times faster than by
 /// cudaHostAlloc.
 
-#include <vram/concepts/powers.hpp>       // the concepts that the proofs below check
-#include <vram/cuda/cuda_direct.hpp>      // cuda_direct
-#include <vram/cuda/cuda_near_device.hpp> // node_of
-#include <vram/source/touched_pages.hpp>  // touched_pages
+#include <vram/concepts/powers.hpp>      // the concepts that the proofs below check
+#include <vram/cuda/cuda_direct.hpp>     // cuda_direct
+#include <vram/cuda/cuda_numa_local.hpp> // node_of
+#include <vram/source/touched_pages.hpp> // touched_pages
 
 #if __has_include(<sys/mman.h>)
 
@@ -22,10 +22,10 @@ namespace vram {
 
 /// How memory is found, and what it is pinned for.
 struct registered_options {
-    touched_pages_options pages       = {};
-    bool                  portable    = true;  ///< pinned for every device, not for one alone
-    bool                  mapped      = true;  ///< kernels may use the host's own pointers
-    bool                  near_device = false; ///< on the NUMA node next to the device
+    touched_pages_options pages      = {};
+    bool                  portable   = true;  ///< pinned for every device, not for one alone
+    bool                  mapped     = true;  ///< kernels may use the host's own pointers
+    bool                  numa_local = false; ///< on the NUMA node next to the device
 };
 
 /// Page-locked host memory: the pages are touched by many threads, as huge ones where the system
@@ -50,8 +50,8 @@ public:
           pages_{options.pages},
           flags_{(options.portable ? cudaHostRegisterPortable : 0U) |
                  (options.mapped ? cudaHostRegisterMapped : 0U)} {
-        if (options.near_device && pages_.numa_node < 0) {
-            pages_.numa_node = cuda_near_device::node_of(device);
+        if (options.numa_local && pages_.numa_node < 0) {
+            pages_.numa_node = cuda_numa_local::node_of(device);
         }
     }
 

@@ -51,7 +51,7 @@ struct calls_to {
 
     /// It did not say no: it could not be asked. That is told, for nothing may be thrown.
     static void* failed(std::size_t bytes) noexcept {
-        report_error({.kind = mishap::platform_error, .bytes = bytes});
+        report_error({.kind = error_kind::platform_error, .bytes = bytes});
         return nullptr;
     }
 

@@ -105,7 +105,7 @@ public:
             }
             return way::waits;
         } catch (std::bad_alloc const&) { // no host memory for an event is nobody's mistake
-        } catch (...) { report_error({mishap::platform_error, p, bytes}); }
+        } catch (...) { report_error({error_kind::platform_error, p, bytes}); }
         *one = {};
         links_.push(one);
         ++figures_.upstream;
@@ -184,7 +184,7 @@ private:
     }
     bool came_back(void* p, std::size_t bytes) noexcept {
         if (bytes == 0 || bytes > live_.value || promised_ == 0) {
-            report_error({mishap::foreign_pointer, p, bytes});
+            report_error({error_kind::foreign_pointer, p, bytes});
             return false;
         }
         live_.sub(bytes);

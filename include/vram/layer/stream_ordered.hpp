@@ -112,7 +112,7 @@ public:
         if (wait_for_user(s)) {
             this->upstream_.deallocate_sync(p, bytes, alignment);
         } else {
-            report_error({.kind = mishap::leak, .pointer = p, .bytes = bytes});
+            report_error({.kind = error_kind::leak, .pointer = p, .bytes = bytes});
         }
     }
     /// Nobody uses the memory any more, so it goes back at once.
@@ -202,7 +202,7 @@ private:
         try {
             return ask();
         } catch (std::bad_alloc const&) { return nullptr; } catch (...) {
-            report_error({.kind = mishap::platform_error});
+            report_error({.kind = error_kind::platform_error});
             return nullptr;
         }
     }

@@ -22,11 +22,11 @@ template <class Platform, class Place, class Where>
     try {
         Platform::synchronize(place);
         return true;
-    } catch (...) { report_error({.kind = mishap::platform_error}); }
+    } catch (...) { report_error({.kind = error_kind::platform_error}); }
     try {
         Platform::synchronize(where());
         return true;
-    } catch (...) { report_error({.kind = mishap::platform_error}); }
+    } catch (...) { report_error({.kind = error_kind::platform_error}); }
     return false;
 }
 

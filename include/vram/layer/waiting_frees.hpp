@@ -5,12 +5,12 @@
 /// `waiting_frees` keeps blocks that came back until the streams that used them are past that
 /// place.
 
-#include <vram/base/error.hpp>         // report_error
-#include <vram/concepts/has_ended.hpp> // has_ended
-#include <vram/concepts/is_alias.hpp>  // is_alias
-#include <vram/concepts/platform.hpp>  // has_streams, has_events
-#include <vram/layer/freed_blocks.hpp> // freed_blocks
-#include <vram/layer/sure_wait.hpp>    // sure_wait
+#include <vram/base/error.hpp>                 // report_error
+#include <vram/concepts/is_default_stream.hpp> // is_default_stream
+#include <vram/concepts/is_destroyed.hpp>      // is_destroyed
+#include <vram/concepts/platform.hpp>          // has_streams, has_events
+#include <vram/layer/freed_blocks.hpp>         // freed_blocks
+#include <vram/layer/sure_wait.hpp>            // sure_wait
 
 #include <cstddef>   // size_t
 #include <cstdint>   // uint64_t
@@ -196,7 +196,7 @@ public:
             }
         }
         lost.drain([](void* p, std::size_t bytes, std::size_t) {
-            report_error({.kind = mishap::leak, .pointer = p, .bytes = bytes});
+            report_error({.kind = error_kind::leak, .pointer = p, .bytes = bytes});
         });
         return free;
     }
@@ -225,13 +225,13 @@ private:
     enum class meaning { the_same, captured, another_here, dead };
 
     [[nodiscard]] static meaning meaning_of(line const& queue) noexcept {
-        if (has_ended<Platform>(queue.s)) { return meaning::dead; }
+        if (is_destroyed<Platform>(queue.s)) { return meaning::dead; }
         try {
             if (Platform::capturing(queue.s)) { return meaning::captured; }
             if (Platform::id(queue.s) == queue.id) { return meaning::the_same; }
         } catch (...) {} // there is no such stream, or none of that name here
         // A default stream's name means another one on another thread or device.
-        bool const alias = is_alias<Platform>(queue.s);
+        bool const alias = is_default_stream<Platform>(queue.s);
         return alias ? meaning::another_here : meaning::dead;
     }
 
@@ -250,13 +250,13 @@ private:
         meaning const now = meaning_of(queue);
         if (now == meaning::dead) {
             last->now = batch::stage::unrecordable;
-            return report_error({.kind = mishap::dead_stream, .bytes = last->blocks.bytes()});
+            return report_error({.kind = error_kind::dead_stream, .bytes = last->blocks.bytes()});
         }
         if (now != meaning::the_same) { return; }
         try {
             record(*last, queue.s);
         } catch (...) {
-            report_error({.kind = mishap::platform_error, .bytes = last->blocks.bytes()});
+            report_error({.kind = error_kind::platform_error, .bytes = last->blocks.bytes()});
         }
     }
 

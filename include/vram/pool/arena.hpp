@@ -75,7 +75,7 @@ public:
     /// Takes nothing yet.
     explicit arena(Upstream upstream, arena_options options = {}, Growth growth = {})
         : base{std::move(upstream)},
-          chunks_{this->upstream_, options.max_size, options.tidy_above},
+          chunks_{this->upstream_, options.max_size, options.trim_above},
           options_{options},
           growth_{std::move(growth)} {
         expects(options.count <= most, "arena: there are at most 64 private pools");
@@ -112,7 +112,9 @@ public:
     [[nodiscard]] void* allocate(stream s, std::size_t bytes,
                                  std::size_t alignment = default_alignment) {
         if (member* const mine = pools_.find(place_of(s))) [[likely]] {
-            if (void* const p = mine->try_quick(s, bytes, alignment)) [[likely]] { return p; }
+            if (void* const p = mine->try_allocate_cached(s, bytes, alignment)) [[likely]] {
+                return p;
+            }
         }
         return get<true>({&s, bytes, alignment});
     }
@@ -332,7 +334,7 @@ private:
         try {
             return get<false>(r);
         } catch (std::bad_alloc const&) {
-        } catch (...) { report_error({.kind = mishap::platform_error, .bytes = r.bytes}); }
+        } catch (...) { report_error({.kind = error_kind::platform_error, .bytes = r.bytes}); }
         return nullptr;
     }
 
@@ -370,9 +372,9 @@ private:
     [[gnu::noinline]] void tidy(request const& r) noexcept {
         try {
             if (captured(r)) { return; } // now is no time to ask how far streams are
-            for_each([](member& each) { each.trim_ready(); });
+            for_each([](member& each) { each.trim_no_wait(); });
             chunks_.set_crowd();
-        } catch (...) { report_error({.kind = mishap::platform_error}); }
+        } catch (...) { report_error({.kind = error_kind::platform_error}); }
     }
     [[nodiscard]] static bool captured(request const& r) {
         return r.on != nullptr && platform::capturing(*r.on);
@@ -386,7 +388,7 @@ private:
         if (its != nullptr && its != tried) {
             return its->leave(r.on, p, r.bytes, r.alignment, tried);
         }
-        report_error({.kind = mishap::foreign_pointer, .pointer = p, .bytes = r.bytes});
+        report_error({.kind = error_kind::foreign_pointer, .pointer = p, .bytes = r.bytes});
     }
 
     chunk_registry<Upstream>     chunks_;

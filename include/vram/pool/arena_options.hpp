@@ -25,7 +25,7 @@ struct arena_options {
     /// Above so many bytes held, and again when it is a quarter more than after the last time, all
     /// private pools give back the idle chunks that nobody uses any more, for others to have. Over
     /// a pool that is bookkeeping; over device memory it is the driver, which may wait.
-    std::size_t tidy_above = 1_GiB;
+    std::size_t trim_above = 1_GiB;
 };
 
 } // namespace vram

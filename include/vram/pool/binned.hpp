@@ -206,7 +206,7 @@ private:
             this->upstream_.deallocate_sync(gone.at, gone.bytes, gone.alignment);
             out += gone.bytes;
         }
-        report_error({.kind = mishap::leak, .bytes = out});
+        report_error({.kind = error_kind::leak, .bytes = out});
     }
 
     large_blocks large_;

@@ -33,9 +33,9 @@ public:
     using platform = typename Upstream::platform;
     using stream   = typename platform::stream;
 
-    /// `tidy_above`: how many bytes are a crowd at first.
-    chunk_registry(Upstream& upstream, std::size_t max_size, std::size_t tidy_above) noexcept
-        : upstream_{&upstream}, max_size_{max_size}, least_{tidy_above}, crowd_{tidy_above} {}
+    /// `trim_above`: how many bytes are a crowd at first.
+    chunk_registry(Upstream& upstream, std::size_t max_size, std::size_t trim_above) noexcept
+        : upstream_{&upstream}, max_size_{max_size}, least_{trim_above}, crowd_{trim_above} {}
     chunk_registry(chunk_registry&& other) noexcept
         : crowded_{other.crowded_.exchange(false)},
           upstream_{other.upstream_},
@@ -94,7 +94,7 @@ public:
         requires reusing_resource<Upstream>
     {
         if (bytes > room()) { return nullptr; }
-        void* const at = upstream_->try_reuse(s, bytes, alignment);
+        void* const at = upstream_->try_allocate_ready(s, bytes, alignment);
         if (at == nullptr) { return nullptr; }
         // Claimed now that it is there: others would be refused meanwhile for nothing.
         try {

@@ -256,8 +256,8 @@ public:
         bool all = false;
         try {
             all = finish_all(guard);
-            if (!all) { return report_error({.kind = mishap::platform_error}); }
-        } catch (...) { report_error({.kind = mishap::platform_error}); }
+            if (!all) { return report_error({.kind = error_kind::platform_error}); }
+        } catch (...) { report_error({.kind = error_kind::platform_error}); }
         for (clock* each : slots_) { all = all && !each->keeps(); }
         if (!all) { settle_devices(); }
     }
@@ -310,7 +310,7 @@ private:
         try {
             call();
             return true;
-        } catch (...) { report_error({.kind = mishap::platform_error}); }
+        } catch (...) { report_error({.kind = error_kind::platform_error}); }
         return false;
     }
 

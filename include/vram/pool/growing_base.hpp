@@ -100,7 +100,7 @@ protected:
     {
         if (size > room()) { return nullptr; }
         try {
-            void* const at = this->upstream_.try_reuse(s, size, alignment);
+            void* const at = this->upstream_.try_allocate_ready(s, size, alignment);
             if (at == nullptr) { return nullptr; }
             claim mine{*this, size};
             if (mine.granted) { return take_over(mine, at, alignment, &s, adopt); }
@@ -180,7 +180,7 @@ protected:
         try {
             return attempt();
         } catch (std::bad_alloc const&) {
-        } catch (...) { report_error({.kind = mishap::platform_error, .bytes = asked}); }
+        } catch (...) { report_error({.kind = error_kind::platform_error, .bytes = asked}); }
         return nullptr;
     }
 

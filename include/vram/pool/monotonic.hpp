@@ -276,7 +276,8 @@ private:
         if (how == stream_bump<platform>::given::lost) { return; } // it stays out
         if (how == stream_bump<platform>::given::nothing) {
             held.unlock();
-            return report_error({.kind = mishap::foreign_pointer, .pointer = p, .bytes = bytes});
+            return report_error(
+                {.kind = error_kind::foreign_pointer, .pointer = p, .bytes = bytes});
         }
         this->count_back(bytes, bytes);
         if (this->figures_.live == 0) { books_.rewind(); }

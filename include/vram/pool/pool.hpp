@@ -4,15 +4,15 @@
 /// \file
 /// `pool` takes big chunks and hands out small blocks, each to whichever stream may have it.
 
-#include <vram/base/contract.hpp>        // expects
-#include <vram/base/error.hpp>           // report_error
-#include <vram/base/out_of_memory.hpp>   // out_of_memory
-#include <vram/concepts/has_ended.hpp>   // has_ended
-#include <vram/layer/with.hpp>           // with::word
-#include <vram/pool/default_growth.hpp>  // default_growth
-#include <vram/pool/free_pieces.hpp>     // free_pieces
-#include <vram/pool/paged_base.hpp>      // pool_base, in_place_base, paged_base
-#include <vram/source/null_resource.hpp> // the stand-in of the proofs below
+#include <vram/base/contract.hpp>         // expects
+#include <vram/base/error.hpp>            // report_error
+#include <vram/base/out_of_memory.hpp>    // out_of_memory
+#include <vram/concepts/is_destroyed.hpp> // is_destroyed
+#include <vram/layer/with.hpp>            // with::word
+#include <vram/pool/default_growth.hpp>   // default_growth
+#include <vram/pool/free_pieces.hpp>      // free_pieces
+#include <vram/pool/paged_base.hpp>       // pool_base, in_place_base, paged_base
+#include <vram/source/null_resource.hpp>  // the stand-in of the proofs below
 
 #include <atomic>   // atomic
 #include <concepts> // default_initializable, assignable_from
@@ -110,8 +110,8 @@ public:
         return get_on<true>(s, bytes, alignment);
     }
     /// The same where memory that is held is found at once; else null.
-    [[nodiscard]] void* try_quick(stream s, std::size_t bytes,
-                                  std::size_t alignment = default_alignment) {
+    [[nodiscard]] void* try_allocate_cached(stream s, std::size_t bytes,
+                                            std::size_t alignment = default_alignment) {
         auto const   held = this->lock_.hold();
         block* const b    = heap_.take_quick(s, bytes, alignment);
         return b != nullptr ? b->pointer() : nullptr;
@@ -119,8 +119,8 @@ public:
     /// The same with a search, which may ask streams how far they are: where no stream must wait
     /// for memory that is held; else null. Throws for want of host memory, and what the platform
     /// throws.
-    [[nodiscard]] void* try_reuse(stream s, std::size_t bytes,
-                                  std::size_t alignment = default_alignment) {
+    [[nodiscard]] void* try_allocate_ready(stream s, std::size_t bytes,
+                                           std::size_t alignment = default_alignment) {
         request const r{.asked = bytes, .alignment = alignment, .on = &s};
         if (bytes == 0 || !r.possible() || !valid_alignment(alignment)) { return nullptr; }
         auto held      = this->lock_.hold();
@@ -261,7 +261,7 @@ public:
     }
     /// Gives back the idle chunks that nobody uses any more, and waits for none; what streams are
     /// not done with is covered by an event, for the next time. Returns the bytes that went back.
-    std::size_t trim_ready() {
+    std::size_t trim_no_wait() {
         std::size_t back = 0;
         auto        held = this->lock_.hold();
         heap_.poll_idle();
@@ -291,7 +291,7 @@ protected:
     /// Tells that no block is out at `p`, if it is something.
     [[gnu::cold]] static void refuse(void* p, std::size_t bytes) noexcept {
         if (p == nullptr) { return; }
-        report_error({.kind = mishap::foreign_pointer, .pointer = p, .bytes = bytes});
+        report_error({.kind = error_kind::foreign_pointer, .pointer = p, .bytes = bytes});
     }
 
 private:
@@ -349,10 +349,11 @@ private:
             if (b == nullptr || heap_.handed_out_since(*b, n.number)) {
                 return refuse(n.p, n.bytes);
             }
-            if (on != nullptr && has_ended<platform>(n.on)) {
+            if (on != nullptr && is_destroyed<platform>(n.on)) {
                 waited = heap_.wait_for_dead(waited); // which must not be asked
                 if (!waited) {
-                    return report_error({.kind = mishap::leak, .pointer = n.p, .bytes = n.bytes});
+                    return report_error(
+                        {.kind = error_kind::leak, .pointer = n.p, .bytes = n.bytes});
                 }
                 on = nullptr;
             }
@@ -364,7 +365,7 @@ private:
     void take_in(block* b, void* p, std::size_t bytes, std::size_t alignment,
                  stream const* on) noexcept {
         if (heap_.give(b, bytes, alignment, on)) { return; }
-        report_error({.kind = mishap::wrong_size, .pointer = p, .bytes = bytes});
+        report_error({.kind = error_kind::wrong_size, .pointer = p, .bytes = bytes});
     }
 
     /// A block of what is held. Before a stream waits for one, what the upstream has at once is a
@@ -442,7 +443,7 @@ private:
         if (heap_.blocks().empty()) { return; }
         // Nobody else is here any more; the lock is for those who let it go while they wait.
         if (std::size_t const out = heap_.live_bytes(); out != 0) {
-            report_error({.kind = mishap::leak, .bytes = out});
+            report_error({.kind = error_kind::leak, .bytes = out});
         }
         auto held = this->lock_.hold();
         heap_.settle(held);

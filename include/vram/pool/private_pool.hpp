@@ -4,10 +4,10 @@
 /// \file
 /// `private_pool` is a pool that a thread has for itself, as far as others let it.
 
-#include <vram/concepts/is_alias.hpp>    // is_alias
-#include <vram/pool/event_policy.hpp>    // event_policy
-#include <vram/pool/pool_options.hpp>    // pool_options
-#include <vram/pool/returned_blocks.hpp> // returned_blocks
+#include <vram/concepts/is_default_stream.hpp> // is_default_stream
+#include <vram/pool/event_policy.hpp>          // event_policy
+#include <vram/pool/pool_options.hpp>          // pool_options
+#include <vram/pool/returned_blocks.hpp>       // returned_blocks
 
 #include <cstddef> // size_t
 #include <utility> // forward, move
@@ -96,7 +96,7 @@ private:
     [[nodiscard]] bool can_wait(stream const* on, private_pool* from) const noexcept {
         auto const& options = this->options();
         return options.events == event_policy::lazy && !options.graphs &&
-               (on == nullptr || (!is_alias<platform>(*on) && has_said(*on, from)));
+               (on == nullptr || (!is_default_stream<platform>(*on) && has_said(*on, from)));
     }
     /// Whether a stream has said who it is. When its block is taken in it may be captured, and not
     /// be asked for the first time: the block would be lost. So who leaves it asks, and has a pool

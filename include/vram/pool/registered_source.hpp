@@ -59,8 +59,8 @@ public:
         return try_take(nullptr, bytes, alignment);
     }
 
-    [[nodiscard]] void* try_reuse(stream s, std::size_t bytes,
-                                  std::size_t alignment = default_alignment)
+    [[nodiscard]] void* try_allocate_ready(stream s, std::size_t bytes,
+                                           std::size_t alignment = default_alignment)
         requires reusing_resource<Upstream>
     {
         return bytes == 0 ? nullptr : all_->take_at_once(owner_, s, bytes, alignment);

@@ -183,7 +183,7 @@ protected:
     void refuse(void* p, std::size_t bytes, bool known, guard& held) noexcept {
         for (slab_heap& heap : heaps_) { known = known || heap.find(p) != nullptr; }
         held.unlock();
-        auto const kind = known ? mishap::wrong_size : mishap::foreign_pointer;
+        auto const kind = known ? error_kind::wrong_size : error_kind::foreign_pointer;
         report_error({.kind = kind, .pointer = p, .bytes = bytes});
     }
 
@@ -223,7 +223,7 @@ protected:
         for (slab_heap const& heap : heaps_) { chunks += heap.chunks().size(); }
         if (chunks == 0) { return; }
         std::size_t const out = this->figures_.live; // nobody else is here any more
-        if (out != 0) { report_error({.kind = mishap::leak, .bytes = out}); }
+        if (out != 0) { report_error({.kind = error_kind::leak, .bytes = out}); }
         auto held = this->lock_.hold();
         streams_.settle_all(out != 0, held);
         held.unlock();

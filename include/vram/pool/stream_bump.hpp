@@ -4,15 +4,15 @@
 /// \file
 /// `stream_bump` hands out chunks from the bottom up, to whichever stream asks, and unwinds them.
 
-#include <vram/base/error.hpp>         // report_error
-#include <vram/concepts/has_ended.hpp> // has_ended
-#include <vram/pool/bump_chunk.hpp>    // bump_chunk
-#include <vram/pool/bump_row.hpp>      // bump_row
-#include <vram/pool/clocks.hpp>        // clocks
-#include <vram/pool/event_policy.hpp>  // event_policy
-#include <vram/pool/free_pieces.hpp>   // free_pieces
-#include <vram/pool/heap_array.hpp>    // heap_array
-#include <vram/pool/platform_lock.hpp> // platform_lock
+#include <vram/base/error.hpp>            // report_error
+#include <vram/concepts/is_destroyed.hpp> // is_destroyed
+#include <vram/pool/bump_chunk.hpp>       // bump_chunk
+#include <vram/pool/bump_row.hpp>         // bump_row
+#include <vram/pool/clocks.hpp>           // clocks
+#include <vram/pool/event_policy.hpp>     // event_policy
+#include <vram/pool/free_pieces.hpp>      // free_pieces
+#include <vram/pool/heap_array.hpp>       // heap_array
+#include <vram/pool/platform_lock.hpp>    // platform_lock
 
 #include <cstddef> // size_t
 #include <cstdint> // uintptr_t, uint64_t
@@ -294,9 +294,9 @@ private:
                 c.hand_over(t);
             }
         } catch (...) {
-            report_error({.kind = mishap::platform_error, .pointer = p, .bytes = bytes});
+            report_error({.kind = error_kind::platform_error, .pointer = p, .bytes = bytes});
             if (!clocks_.settle_user(*on)) {
-                report_error({.kind = mishap::leak, .pointer = p, .bytes = bytes});
+                report_error({.kind = error_kind::leak, .pointer = p, .bytes = bytes});
                 return false;
             }
         }
@@ -343,7 +343,7 @@ private:
                 return true;
             }
             clock&     met   = clocks_.met(r.id);
-            bool const ended = has_ended<Platform>(r.user);    // then it must not be asked
+            bool const ended = is_destroyed<Platform>(r.user); // then it must not be asked
             if (met.id() == r.id && (ended || !met.alive())) { // told, or will be when it matters
                 out = {0, 0, met.mark(), met.slot()};
                 return true;
@@ -355,10 +355,10 @@ private:
                 }
                 dead(r);
             } catch (std::bad_alloc const&) { // it may well live
-                report_error({.kind = mishap::platform_error});
+                report_error({.kind = error_kind::platform_error});
             } catch (...) {
                 if (clocks_.captures(r.user)) { // and was not known when that began
-                    report_error({.kind = mishap::platform_error});
+                    report_error({.kind = error_kind::platform_error});
                 } else {
                     dead(r);
                 }
@@ -371,7 +371,7 @@ private:
 
     /// The stream of a run has gone, or its name is another's. That of the default stream may be.
     static void dead(run const& r) noexcept {
-        if (!(r.user == stream{})) { report_error({.kind = mishap::dead_stream}); }
+        if (!(r.user == stream{})) { report_error({.kind = error_kind::dead_stream}); }
     }
 
     event_policy     events_;

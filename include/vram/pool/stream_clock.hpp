@@ -4,12 +4,12 @@
 /// \file
 /// `stream_clock` knows how far one stream has come with what was freed on it.
 
-#include <vram/base/error.hpp>         // report_error
-#include <vram/concepts/has_ended.hpp> // has_ended
-#include <vram/concepts/is_alias.hpp>  // is_alias
-#include <vram/concepts/platform.hpp>  // asks_streams
-#include <vram/pool/heap_array.hpp>    // heap_array
-#include <vram/pool/tag.hpp>           // tag
+#include <vram/base/error.hpp>                 // report_error
+#include <vram/concepts/is_default_stream.hpp> // is_default_stream
+#include <vram/concepts/is_destroyed.hpp>      // is_destroyed
+#include <vram/concepts/platform.hpp>          // queries_streams
+#include <vram/pool/heap_array.hpp>            // heap_array
+#include <vram/pool/tag.hpp>                   // tag
 
 #include <cstddef> // size_t
 #include <cstdint> // uint64_t
@@ -95,12 +95,12 @@ public:
     [[nodiscard]] bool cover(std::uint64_t epoch) {
         if (epoch < epoch_ || done(epoch) || end_if_idle()) { return true; }
         if (!still_named()) {
-            bool const died = alive_ && !is_alias<Platform>(stream_);
+            bool const died = alive_ && !is_default_stream<Platform>(stream_);
             if (alive_ && !died && Platform::capturing(stream_)) { // a wait would end that
                 keeps_ = true;
                 return false;
             }
-            if (died && !told_) { report_error({.kind = mishap::dead_stream}); }
+            if (died && !told_) { report_error({.kind = error_kind::dead_stream}); }
             told_ = told_ || died; // should the wait be refused
             Platform::synchronize(device_);
             end_epoch();
@@ -134,7 +134,7 @@ public:
             if (!marked_ || !alive_ || end_if_idle()) { return; }
             if (!still_named() || Platform::capturing(stream_)) { return; }
             (void)record();
-        } catch (...) { report_error({.kind = mishap::platform_error}); }
+        } catch (...) { report_error({.kind = error_kind::platform_error}); }
     }
 
     /// Nothing that no event covers yet is to be had while the stream is being captured.
@@ -152,7 +152,7 @@ public:
                 take_back_event();
                 return false;
             }
-        } catch (...) { report_error({.kind = mishap::platform_error}); }
+        } catch (...) { report_error({.kind = error_kind::platform_error}); }
         if (Platform::capturing(stream_)) { return false; }
         wait_for_stream();
         return true;
@@ -164,10 +164,10 @@ public:
         try {
             if (record_event() && Platform::capturing(stream_)) { take_back_event(); }
             return;
-        } catch (...) { report_error({.kind = mishap::platform_error}); }
+        } catch (...) { report_error({.kind = error_kind::platform_error}); }
         try {
             wait_for_stream();
-        } catch (...) { report_error({.kind = mishap::platform_error}); }
+        } catch (...) { report_error({.kind = error_kind::platform_error}); }
     }
 
     /// The earliest event that covers `epoch`, which is covered and not done.
@@ -223,14 +223,14 @@ private:
     /// Whether the handle still means the stream that it was given for.
     [[nodiscard]] bool still_named() const noexcept {
         try {
-            return alive_ && !has_ended<Platform>(stream_) && Platform::id(stream_) == id_;
+            return alive_ && !is_destroyed<Platform>(stream_) && Platform::id(stream_) == id_;
         } catch (...) { return false; }
     }
 
     /// Ends the epoch where the stream has nothing to do. It is asked itself if it had nothing to
     /// do the last time, or its events are over by now; that takes less than an event and a query.
     bool end_if_idle() noexcept {
-        if constexpr (asks_streams<Platform>) {
+        if constexpr (queries_streams<Platform>) {
             try {
                 if (!alive_) { return false; }
                 poll();

@@ -289,7 +289,7 @@ public:
     /// were (`waited`). False: that failed, and nobody knows whether the memory is in use.
     [[nodiscard]] bool wait_for_dead(bool waited) noexcept {
         if (waited) { return true; }
-        report_error({.kind = mishap::dead_stream});
+        report_error({.kind = error_kind::dead_stream});
         return clocks_.settle_everybody();
     }
     /// The stream is known from now on, which it may not be for the first time in a capture.
@@ -625,9 +625,11 @@ protected:
             hold(b, c.mark(), c.slot());
             if (events_ == event_policy::eager) { c.try_record(); }
             return freed::noted;
-        } catch (...) { report_error({.kind = mishap::platform_error, .pointer = b->pointer()}); }
+        } catch (...) {
+            report_error({.kind = error_kind::platform_error, .pointer = b->pointer()});
+        }
         if (clocks_.settle_user(s)) { return freed::idle; }
-        report_error({.kind = mishap::leak, .pointer = b->pointer(), .bytes = b->bytes});
+        report_error({.kind = error_kind::leak, .pointer = b->pointer(), .bytes = b->bytes});
         return freed::lost;
     }
 

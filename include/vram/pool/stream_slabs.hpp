@@ -83,9 +83,9 @@ public:
             }
             if (eager) { c.try_record(); }
             return true;
-        } catch (...) { report_error({.kind = mishap::platform_error, .pointer = n->address}); }
+        } catch (...) { report_error({.kind = error_kind::platform_error, .pointer = n->address}); }
         if (clocks_.settle_user(*on)) { return give_unused(heap, n); }
-        report_error({.kind = mishap::leak, .pointer = n->address, .bytes = heap.stride()});
+        report_error({.kind = error_kind::leak, .pointer = n->address, .bytes = heap.stride()});
         return false;
     }
 

@@ -21,8 +21,8 @@ namespace vram {
 /// `VRAM_CHECK_NO_LEAK` of probe/doctest.hpp: it fails the test.
 ///
 /// Failure   making it: what `usage()` throws. The end: never; what was left goes to the error sink
-///           as `mishap::leak`, with the bytes and the place where the check was made, and a
-///           `usage()` that throws as `mishap::platform_error`
+///           as `error_kind::leak`, with the bytes and the place where the check was made, and a
+///           `usage()` that throws as `error_kind::platform_error`
 /// Threads   as `usage()` of the resource; what other threads hold at the end is counted too
 /// Cost      one `usage()` at each end
 template <measured_resource Resource>
@@ -37,9 +37,9 @@ public:
         if (!armed_) { return; }
         try {
             if (std::size_t const left = bytes(); left != 0) {
-                report_error({.kind = mishap::leak, .bytes = left, .where = where_});
+                report_error({.kind = error_kind::leak, .bytes = left, .where = where_});
             }
-        } catch (...) { report_error({.kind = mishap::platform_error, .where = where_}); }
+        } catch (...) { report_error({.kind = error_kind::platform_error, .where = where_}); }
     }
 
     /// Bytes that would be a leak if the scope ended now.

@@ -105,7 +105,7 @@ public:
         if (p == nullptr) { return; }
         try {
             if (free(stream, p, bytes, w)) { return; }
-            report_error({.kind = mishap::foreign_pointer, .pointer = p, .bytes = bytes});
+            report_error({.kind = error_kind::foreign_pointer, .pointer = p, .bytes = bytes});
         } catch (...) { report_sim_error(p, bytes, w); }
     }
     void deallocate_sync(void* p, std::size_t bytes, std::size_t alignment = default_alignment,

@@ -95,7 +95,7 @@ private:
 /// nothing may be thrown; with its status where the machine said no. `where` is whose call it was.
 inline void report_sim_error(void const* p, std::size_t bytes,
                              std::source_location where) noexcept {
-    error told{.kind = mishap::platform_error, .pointer = p, .bytes = bytes, .where = where};
+    error told{.kind = error_kind::platform_error, .pointer = p, .bytes = bytes, .where = where};
     try {
         throw;
     } catch (sim_error const& e) { told.code = static_cast<int>(e.status()); } catch (...) {

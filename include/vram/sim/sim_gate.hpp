@@ -154,7 +154,7 @@ private:
             std::unique_lock const held{machine_->mutex};
             let_go(me());
         } catch (...) { // no memory for what the next holder should hear
-            report_error({.kind = mishap::platform_error, .pointer = this});
+            report_error({.kind = error_kind::platform_error, .pointer = this});
         }
     }
 

@@ -117,7 +117,7 @@ private:
             knows_.join(books_of(self).knows);
             books_of(self).advance();
         } catch (...) { // no memory for what the next holder should hear
-            report_error({.kind = mishap::platform_error, .pointer = this});
+            report_error({.kind = error_kind::platform_error, .pointer = this});
         }
     }
     void wake(sim_time when) const noexcept {

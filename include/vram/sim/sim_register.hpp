@@ -56,7 +56,9 @@ public:
             machine_->checker.released(*block_, call.host_step("unregister"), call.host->knows);
             sim_wait{call}.wait_idle(0);
             machine_->memory.space(sim_kind::registered, 0).erase(*block_);
-        } catch (...) { report_error({.kind = mishap::platform_error, .bytes = block_->bytes}); }
+        } catch (...) {
+            report_error({.kind = error_kind::platform_error, .bytes = block_->bytes});
+        }
     }
 
 private:

@@ -71,7 +71,7 @@ public:
         if (p == nullptr) { return; }
         try {
             if (free(p, bytes, w)) { return; }
-            report_error({.kind = mishap::foreign_pointer, .pointer = p, .bytes = bytes});
+            report_error({.kind = error_kind::foreign_pointer, .pointer = p, .bytes = bytes});
         } catch (...) { report_sim_error(p, bytes, w); }
     }
 

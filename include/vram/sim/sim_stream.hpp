@@ -42,7 +42,7 @@ public:
             sim_call call{*state_->machine, sim_call_kind::other, state_->device,
                           std::source_location::current()};
             state_->machine->destroy_stream(*state_);
-        } catch (...) { report_error({.kind = mishap::platform_error, .pointer = state_}); }
+        } catch (...) { report_error({.kind = error_kind::platform_error, .pointer = state_}); }
     }
 
     [[nodiscard]] sim_stream_view view() const noexcept { return sim_stream_view{state_}; }

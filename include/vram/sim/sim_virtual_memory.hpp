@@ -91,7 +91,7 @@ private:
             return give(call);
         } catch (sim_error const& e) { code = static_cast<int>(e.status()); } catch (...) {
         }
-        report_error({mishap::platform_error, p, bytes, code, w});
+        report_error({error_kind::platform_error, p, bytes, code, w});
     }
 
     sim_device device_;

@@ -21,7 +21,7 @@ namespace vram {
 ///     fallback mr{small_budget, null_resource<>{}};   // "and then nothing"
 ///
 /// Failure   `out_of_memory`, always; memory that is given back to it is another's, and goes to the
-///           error sink as `mishap::foreign_pointer`
+///           error sink as `error_kind::foreign_pointer`
 /// Threads   any
 /// Cost      none
 template <class Platform = host_platform>
@@ -55,7 +55,7 @@ public:
     }
     void deallocate_sync(void* p, std::size_t bytes, std::size_t = default_alignment) noexcept {
         if (p != nullptr) { // it never gave memory
-            report_error({.kind = mishap::foreign_pointer, .pointer = p, .bytes = bytes});
+            report_error({.kind = error_kind::foreign_pointer, .pointer = p, .bytes = bytes});
         }
     }
 

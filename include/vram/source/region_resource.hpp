@@ -90,11 +90,12 @@ public:
         if (p == nullptr) { return; }
         auto const start = reinterpret_cast<std::uintptr_t>(p);
         if (!owns(p) || start >= top_) { // above the top: given back before
-            return report_error({.kind = mishap::foreign_pointer, .pointer = p, .bytes = bytes});
+            return report_error(
+                {.kind = error_kind::foreign_pointer, .pointer = p, .bytes = bytes});
         }
         bool const last = blocks_ == 1; // with it all that is out comes back
         if (bytes > top_ - start || bytes > figures_.live || (last && bytes != figures_.live)) {
-            return report_error({.kind = mishap::wrong_size, .pointer = p, .bytes = bytes});
+            return report_error({.kind = error_kind::wrong_size, .pointer = p, .bytes = bytes});
         }
         figures_.live -= bytes;
         if (start + bytes == top_) { top_ = start; }

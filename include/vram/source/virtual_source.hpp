@@ -52,7 +52,7 @@ public:
           figures_{std::exchange(other.figures_, {})} {}
     ~virtual_source() {
         blocks_.for_each([&](block const& b) { // their memory is given back all the same
-            report_error({mishap::leak, pointer(b), b.bytes, 0});
+            report_error({error_kind::leak, pointer(b), b.bytes, 0});
         });
     }
 
@@ -90,8 +90,8 @@ public:
         if (p == nullptr) { return; }
         auto const  held = lock_.hold();
         block const b    = blocks_.at(p);
-        if (b.empty()) { return report_error({mishap::foreign_pointer, p, bytes, 0}); }
-        if (b.bytes != bytes) { return report_error({mishap::wrong_size, p, bytes, 0}); }
+        if (b.empty()) { return report_error({error_kind::foreign_pointer, p, bytes, 0}); }
+        if (b.bytes != bytes) { return report_error({error_kind::wrong_size, p, bytes, 0}); }
         span_.drop(b.first, b.last, keep_);
         blocks_.erase(b);
         count(b, {});
@@ -111,7 +111,7 @@ public:
     std::size_t shrink(void* p, std::size_t bytes, std::size_t less) noexcept {
         std::size_t gone = 0;
         if (less >= bytes) { // of a block without bytes nobody could say where it is
-            report_error({mishap::wrong_size, p, less, 0});
+            report_error({error_kind::wrong_size, p, less, 0});
             return 0;
         }
         resize(p, bytes, bytes - less, [&](block const& b, block const& to) {
@@ -253,7 +253,7 @@ private:
     }
     /// Tells of a range that is no part of a block.
     static span_blocks::run known(span_blocks::run pages, void const* q, std::size_t n) noexcept {
-        if (pages.empty() && n != 0) { report_error({mishap::foreign_pointer, q, n, 0}); }
+        if (pages.empty() && n != 0) { report_error({error_kind::foreign_pointer, q, n, 0}); }
         return pages;
     }
 
@@ -263,7 +263,8 @@ private:
         auto const  held = lock_.hold();
         block const b    = blocks_.at(p);
         if (b.empty() || b.bytes != bytes) {
-            report_error({b.empty() ? mishap::foreign_pointer : mishap::wrong_size, p, bytes, 0});
+            report_error(
+                {b.empty() ? error_kind::foreign_pointer : error_kind::wrong_size, p, bytes, 0});
             return false;
         }
         block const to = blocks_.resized(b, wanted);

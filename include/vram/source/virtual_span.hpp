@@ -189,7 +189,7 @@ private:
                 continue;
             } catch (std::system_error const& e) { code = e.code().value(); } catch (...) {
             }
-            report_error({mishap::platform_error, address(i), page_, code});
+            report_error({error_kind::platform_error, address(i), page_, code});
             return false;
         }
         memory().destroy(pieces_.memory(k), page_);

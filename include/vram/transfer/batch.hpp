@@ -25,7 +25,7 @@ namespace vram {
 ///           number
 ///           of `Element`
 /// Threads   one at a time; it may be released on any thread, also when the loader is gone
-/// Streams   `used_on` names further streams whose work must be over before the slot is used again
+/// Streams   `record_stream` names further streams whose work must be over before the slot is used again
 /// Cost      the end records one event, and one for each further stream
 template <class Platform>
 class batch {
@@ -77,7 +77,7 @@ public:
     }
 
     /// Work on `s` uses the batch too: `s` waits for it here, and the slot waits for `s`.
-    void used_on(stream s) {
+    void record_stream(stream s) {
         if (slot_ != nullptr && s != stream_) { slot_->add_user(s); }
     }
 

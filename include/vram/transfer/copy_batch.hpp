@@ -52,17 +52,15 @@ public:
 
     /// Begins them in the order of `s`; then the list is empty.
     staging_result run(stream s) {
-        staging_result did{total_, staging_choice::nothing, 0, 1};
+        staging_result did{total_, transfer_path::nothing, 0, 1};
         for (std::size_t i = 0; i < size(); ++did.pieces) {
             std::size_t const n = std::min(most_, size() - i);
             if (n > 1 && together(s, i, n)) {
-                did.choice = staging_choice::batched;
+                did.path = transfer_path::batched;
                 i += n;
             } else {
                 one_by_one(s, i, n);
-                if (did.choice == staging_choice::nothing) {
-                    did.choice = staging_choice::direct_small;
-                }
+                if (did.path == transfer_path::nothing) { did.path = transfer_path::direct_small; }
                 did.pieces += n - 1;
                 i += n;
             }

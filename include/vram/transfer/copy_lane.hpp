@@ -4,9 +4,9 @@
 /// \file
 /// `copy_lane` is the stream that carries copies, and the way to hear that one is over.
 
-#include <vram/concepts/stream_marks.hpp> // stream_marks
-#include <vram/layer/sure_wait.hpp>       // sure_wait
-#include <vram/transfer/pinned_slot.hpp>  // pinned_slot
+#include <vram/concepts/completion_flags.hpp> // completion_flags
+#include <vram/layer/sure_wait.hpp>           // sure_wait
+#include <vram/transfer/pinned_slot.hpp>      // pinned_slot
 
 #include <concepts> // same_as
 #include <cstdint>  // uint32_t
@@ -56,7 +56,7 @@ public:
     /// where it can: `p.marked`.
     void mark(pinned_slot<Platform>& p) {
         p.marked = false;
-        if constexpr (stream_marks<Platform>) {
+        if constexpr (completion_flags<Platform>) {
             if (p.mark == nullptr) { return; }
             p.marked = Platform::mark(view(), p.mark, static_cast<std::uint32_t>(p.flight));
         }

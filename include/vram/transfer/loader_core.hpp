@@ -9,7 +9,7 @@
 #include <vram/transfer/batch_source.hpp>   // batch_source
 #include <vram/transfer/kept_for_good.hpp>  // kept_for_good
 #include <vram/transfer/loader_options.hpp> // loader_options
-#include <vram/transfer/near_device.hpp>    // near_device
+#include <vram/transfer/numa_local.hpp>     // numa_local
 #include <vram/transfer/slot_copier.hpp>    // slot_copier
 #include <vram/transfer/slot_memory.hpp>    // slot_memory
 #include <vram/transfer/stage.hpp>          // stage
@@ -109,9 +109,9 @@ private:
           inline_{asked.depth == 0} {
         loader_options const& o = this->options_;
         {
-            near_device<Platform> const here{where_, o.near_device};
-            std::size_t const           pageable =
-                memory_.take(o.batch_bytes, o.pageable_fallback, o.marks ? o.budget : 0);
+            numa_local<Platform> const here{where_, o.numa_local};
+            std::size_t const          pageable =
+                memory_.take(o.batch_bytes, o.pageable_fallback, o.completion_flags ? o.budget : 0);
             this->note([&](auto& f) {
                 f.allocations = o.pinned_depth + o.device_depth + (memory_.marks() ? 1 : 0);
                 f.pageable    = pageable;
@@ -169,7 +169,7 @@ private:
 
     void run() {
         stage<Platform>::name_thread("vram loader");
-        near_device<Platform> const here{where_, this->options_.near_device};
+        numa_local<Platform> const here{where_, this->options_.numa_local};
         if constexpr (batch_source<Source>::fills) {
             while (pinned* const p = this->await_pinned()) { produce(*p); }
         } else {

@@ -56,7 +56,7 @@ struct loader_options {
     /// Whether pageable memory will do where no more can be pinned; the statistics count it.
     bool pageable_fallback = false;
     /// Whether pinned memory is taken, and filled, near the device, where the platform knows how.
-    bool near_device = false;
+    bool numa_local = false;
     /// Of the stream that carries the copies, where it is the loader's own and the platform has
     /// priorities: lower is more urgent.
     int priority = 0;
@@ -65,7 +65,7 @@ struct loader_options {
     bool call_back = true;
     /// Where it calls back: whether it rather leaves a mark in pinned memory, if the device can. A
     /// producer that has nothing else to do looks there. Small batches are twice as fast so.
-    bool marks = true;
+    bool completion_flags = true;
     /// Whether pinned blocks are overwritten after their copy, and device blocks after their
     /// release, so that who uses them too late sees it.
     bool checker = false;

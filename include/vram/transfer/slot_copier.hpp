@@ -124,7 +124,7 @@ private:
             try {
                 return lane_.call_after(to.copied, landed, &from);
             } catch (...) {
-                report_error({.kind = mishap::platform_error, .pointer = from.memory});
+                report_error({.kind = error_kind::platform_error, .pointer = from.memory});
             }
         }
         from.in_flight = true;
@@ -140,7 +140,7 @@ private:
         try {
             s.await_users(lane_.view());
             Platform::fill(lane_.view(), s.memory, std::byte{poison}, this->options_.batch_bytes);
-        } catch (...) { report_error({.kind = mishap::platform_error, .pointer = s.memory}); }
+        } catch (...) { report_error({.kind = error_kind::platform_error, .pointer = s.memory}); }
     }
 
     void measure(pinned& p) {
@@ -155,7 +155,9 @@ private:
         for (auto all = this->take_empties(); pinned* const p = all.pop();) {
             try {
                 if (p->unmeasured && Platform::done(p->left)) { measure(*p); }
-            } catch (...) { report_error({.kind = mishap::platform_error, .pointer = p->memory}); }
+            } catch (...) {
+                report_error({.kind = error_kind::platform_error, .pointer = p->memory});
+            }
             this->put_back(*p);
         }
     }

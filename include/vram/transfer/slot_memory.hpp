@@ -4,16 +4,16 @@
 /// \file
 /// `slot_memory` owns the blocks of a ring's slots, pinned and on the device.
 
-#include <vram/base/align.hpp>            // saturating_add, unsatisfiable
-#include <vram/base/error.hpp>            // report_error
-#include <vram/base/over_limit.hpp>       // over_limit
-#include <vram/concepts/powers.hpp>       // resource, retiring_resource
-#include <vram/concepts/stream_marks.hpp> // stream_marks
-#include <vram/layer/sure_wait.hpp>       // sure_wait
-#include <vram/source/host_resource.hpp>  // host_resource
-#include <vram/transfer/near_device.hpp>  // near_device
-#include <vram/transfer/pinned_slot.hpp>  // pinned_slot
-#include <vram/transfer/slot.hpp>         // slot
+#include <vram/base/align.hpp>                // saturating_add, unsatisfiable
+#include <vram/base/error.hpp>                // report_error
+#include <vram/base/over_limit.hpp>           // over_limit
+#include <vram/concepts/completion_flags.hpp> // completion_flags
+#include <vram/concepts/powers.hpp>           // resource, retiring_resource
+#include <vram/layer/sure_wait.hpp>           // sure_wait
+#include <vram/source/host_resource.hpp>      // host_resource
+#include <vram/transfer/numa_local.hpp>       // numa_local
+#include <vram/transfer/pinned_slot.hpp>      // pinned_slot
+#include <vram/transfer/slot.hpp>             // slot
 
 #include <cstddef> // size_t, byte
 #include <cstdint> // uint32_t
@@ -86,7 +86,7 @@ public:
         if constexpr (retiring_resource<Device>) {
             try {
                 device_.retire(copies_);
-            } catch (...) { report_error({.kind = mishap::platform_error}); }
+            } catch (...) { report_error({.kind = error_kind::platform_error}); }
         }
     }
 
@@ -97,7 +97,7 @@ private:
     static constexpr std::size_t apart = 64; ///< bytes: each mark has a line of the cache
 
     void take_marks() {
-        if constexpr (stream_marks<Platform>) {
+        if constexpr (completion_flags<Platform>) {
             if (on_host_.empty()) { return; }
             try {
                 marks_ = static_cast<std::byte*>(host_.allocate_sync(apart * on_host_.size()));
@@ -131,7 +131,7 @@ private:
             try {
                 s.await_users(copies_);
             } catch (...) {
-                report_error({.kind = mishap::platform_error, .pointer = s.memory});
+                report_error({.kind = error_kind::platform_error, .pointer = s.memory});
                 over = over && device_idle();
             }
         } else {
@@ -161,13 +161,13 @@ private:
             Platform::synchronize(Platform::device_of(copies_));
             return true;
         } catch (...) {
-            report_error({.kind = mishap::platform_error});
+            report_error({.kind = error_kind::platform_error});
             return false;
         }
     }
     /// Nobody knows whether it is still in use.
     void lost(std::byte* memory) noexcept {
-        report_error({.kind = mishap::leak, .pointer = memory, .bytes = bytes_});
+        report_error({.kind = error_kind::leak, .pointer = memory, .bytes = bytes_});
     }
 
     [[no_unique_address]] Device device_;

@@ -65,7 +65,8 @@ public:
             times_.end(s, on);
             s.record_users(on);
         } catch (...) { // no event to wait for: wait now
-            report_error({.kind = mishap::platform_error, .pointer = s.memory, .bytes = s.size});
+            report_error(
+                {.kind = error_kind::platform_error, .pointer = s.memory, .bytes = s.size});
             if (!settle(s, on)) { return; } // nobody gets it any more
         }
         released(s);

@@ -7,7 +7,7 @@
 
 #include <vram/base/gate.hpp>                  // the gate of platforms where time is real
 #include <vram/base/worker.hpp>                // their thread
-#include <vram/concepts/stream_marks.hpp>      // stream_marks
+#include <vram/concepts/completion_flags.hpp>  // completion_flags
 #include <vram/transfer/await_mark.hpp>        // await_mark
 #include <vram/transfer/home_process.hpp>      // home_process
 #include <vram/transfer/loader_error.hpp>      // loader_error
@@ -364,7 +364,7 @@ private:
     }
     /// Whether this producer looks at the marks of copies: there are some, and nobody else does.
     [[nodiscard]] bool watches() {
-        if constexpr (stream_marks<Platform>) {
+        if constexpr (completion_flags<Platform>) {
             return !watched_ && oldest_marked() != nullptr;
         } else {
             return false;
@@ -381,7 +381,7 @@ private:
     }
     /// Lands the copies that their marks say are over.
     void land_marked() noexcept {
-        if constexpr (stream_marks<Platform>) {
+        if constexpr (completion_flags<Platform>) {
             for (;;) {
                 pinned* const p = oldest_marked();
                 if (p == nullptr || !pinned::is_marked(p->mark, p->flight)) { return; }

@@ -28,7 +28,7 @@ namespace vram {
 ///     puts(how.reason());                                 // "many bytes of pageable memory ..."
 ///
 /// Memory that is pinned, managed or read through the host's page tables is copied directly, and so
-/// are few bytes (`choice`).
+/// are few bytes (`path_for`).
 ///
 /// Failure   `staging_error` with the bytes that are whole and what was thrown; then nothing is on
 ///           its way. The constructor throws what memory, threads and streams throw, and keeps
@@ -60,8 +60,8 @@ public:
 
     /// All of `from` to the device's memory at `to`.
     staging_result upload(stream s, void* to, std::span<std::byte const> from) {
-        return core::moved(from.size(), [&](staging_choice& way) {
-            way = this->choice(from.data(), from.size());
+        return core::moved(from.size(), [&](transfer_path& way) {
+            way = this->path_for(from.data(), from.size());
             this->admit(s, to, from.data(), from.size());
             if (core::is_direct(way)) { return this->copied(s, way, to, from.data(), from.size()); }
             typename ends::source_memory const end{from.data()};
@@ -70,8 +70,8 @@ public:
     }
     /// Fills `to` from the device's memory at `from`.
     staging_result download(stream s, std::span<std::byte> to, void const* from) {
-        return core::moved(to.size(), [&](staging_choice& way) {
-            way = this->choice(to.data(), to.size());
+        return core::moved(to.size(), [&](transfer_path& way) {
+            way = this->path_for(to.data(), to.size());
             this->admit(s, from, to.data(), to.size());
             if (core::is_direct(way)) { return this->copied(s, way, to.data(), from, to.size()); }
             typename ends::target_memory const end{to.data(), this->options().streaming};
@@ -96,11 +96,11 @@ public:
     template <readable_at File>
     staging_result upload(stream s, void* to, File const& from, std::size_t offset,
                           std::size_t bytes) {
-        return core::moved(bytes, [&](staging_choice& way) {
-            way = this->choice(bytes, from);
+        return core::moved(bytes, [&](transfer_path& way) {
+            way = this->path_for(bytes, from);
             this->admit(s, to, bytes);
             if constexpr (fills_device<File>) {
-                if (way == staging_choice::gds) {
+                if (way == transfer_path::gds) {
                     auto const read = [&](std::size_t at, std::size_t n) {
                         from.read_device(static_cast<std::byte*>(to) + at, n, offset + at);
                     };
@@ -115,11 +115,11 @@ public:
     template <writable_at File>
     staging_result download(stream s, File& to, std::size_t offset, void const* from,
                             std::size_t bytes) {
-        return core::moved(bytes, [&](staging_choice& way) {
-            way = this->choice(bytes, to);
+        return core::moved(bytes, [&](transfer_path& way) {
+            way = this->path_for(bytes, to);
             this->admit(s, from, bytes);
             if constexpr (empties_device<File>) {
-                if (way == staging_choice::gds) {
+                if (way == transfer_path::gds) {
                     auto const write = [&](std::size_t at, std::size_t n) {
                         to.write_device(static_cast<std::byte const*>(from) + at, n, offset + at);
                     };

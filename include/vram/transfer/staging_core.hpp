@@ -37,27 +37,27 @@ public:
     staging_core& operator=(staging_core const&) = delete;
 
     /// The way that `bytes` bytes at `host` would take, upward or downward.
-    [[nodiscard]] staging_choice choice(void const* host, std::size_t bytes) const {
-        if (bytes == 0) { return staging_choice::nothing; }
+    [[nodiscard]] transfer_path path_for(void const* host, std::size_t bytes) const {
+        if (bytes == 0) { return transfer_path::nothing; }
         memory_kind const kind = kind_of(host, bytes);
-        if (kind == memory_kind::pinned) { return staging_choice::direct_pinned; }
-        if (kind == memory_kind::managed) { return staging_choice::direct_managed; }
-        if (page_tables_) { return staging_choice::direct_host_page_tables; }
-        if (bytes <= options_.direct_bytes) { return staging_choice::direct_small; }
-        return choice(bytes);
+        if (kind == memory_kind::pinned) { return transfer_path::direct_pinned; }
+        if (kind == memory_kind::managed) { return transfer_path::direct_managed; }
+        if (page_tables_) { return transfer_path::direct_host_page_tables; }
+        if (bytes <= options_.direct_bytes) { return transfer_path::direct_small; }
+        return path_for(bytes);
     }
     /// The way that `bytes` bytes of a file would take.
-    [[nodiscard]] staging_choice choice(std::size_t bytes) const noexcept {
-        if (bytes == 0) { return staging_choice::nothing; }
-        return bytes <= options_.alone_bytes ? staging_choice::one_thread : staging_choice::ring;
+    [[nodiscard]] transfer_path path_for(std::size_t bytes) const noexcept {
+        if (bytes == 0) { return transfer_path::nothing; }
+        return bytes <= options_.alone_bytes ? transfer_path::one_thread : transfer_path::ring;
     }
 
     /// The same, where it may be one that reaches the device.
     template <class File>
-    [[nodiscard]] staging_choice choice(std::size_t bytes, File const& of) const noexcept {
-        staging_choice const way = choice(bytes);
+    [[nodiscard]] transfer_path path_for(std::size_t bytes, File const& of) const noexcept {
+        transfer_path const way = path_for(bytes);
         if constexpr (requires { of.reaches_device(); }) {
-            if (way == staging_choice::ring && of.reaches_device()) { return staging_choice::gds; }
+            if (way == transfer_path::ring && of.reaches_device()) { return transfer_path::gds; }
         }
         return way;
     }
@@ -79,8 +79,8 @@ protected:
 
     using problem = staging_error::reason;
 
-    static constexpr bool is_direct(staging_choice way) noexcept {
-        return way >= staging_choice::direct_pinned && way <= staging_choice::direct_small;
+    static constexpr bool is_direct(transfer_path way) noexcept {
+        return way >= transfer_path::direct_pinned && way <= transfer_path::direct_small;
     }
 
     void admit(stream s, void const* there, void const* host, std::size_t bytes) const {
@@ -105,7 +105,7 @@ protected:
     /// Everything that is thrown on the way tells how far it came.
     template <class Body>
     static staging_result moved(std::size_t bytes, Body body) {
-        staging_choice way = staging_choice::nothing;
+        transfer_path way = transfer_path::nothing;
         try {
             return body(way);
         } catch (staging_error const&) { throw; } catch (...) {
@@ -114,9 +114,9 @@ protected:
     }
 
     /// By one copy in the stream, which the host waits for where it goes on without being told to.
-    staging_result copied(stream s, staging_choice way, void* to, void const* from,
+    staging_result copied(stream s, transfer_path way, void* to, void const* from,
                           std::size_t bytes) {
-        if (way == staging_choice::direct_small) {
+        if (way == transfer_path::direct_small) {
             Platform::copy(s, to, from, bytes);
             return {bytes, way, 1, 1};
         }
@@ -133,10 +133,10 @@ protected:
     }
     /// Through the ring.
     template <class End>
-    staging_result staged(stream s, staging_choice way, void* device_end, std::size_t bytes,
+    staging_result staged(stream s, transfer_path way, void* device_end, std::size_t bytes,
                           End const& end) {
         if (bytes == 0) { return {}; }
-        bool const                            alone = way == staging_choice::one_thread;
+        bool const                            alone = way == transfer_path::one_thread;
         turn const                            mine{*this};
         typename Platform::device_guard const on{where()};
         Platform::record(before_, s);
@@ -164,9 +164,9 @@ protected:
         direct_transfer<Move const> all{bytes, storage_piece, move};
         ring_.threads().run([&](unsigned) noexcept { all.run(); });
         if (all.failed()) {
-            throw staging_error{all.cause(), staging_choice::gds, all.whole(), bytes};
+            throw staging_error{all.cause(), transfer_path::gds, all.whole(), bytes};
         }
-        return {bytes, staging_choice::gds, all.pieces(), threads()};
+        return {bytes, transfer_path::gds, all.pieces(), threads()};
     }
 
 private:

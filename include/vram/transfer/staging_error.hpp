@@ -4,7 +4,7 @@
 /// \file
 /// `staging_error` says how many bytes are whole where staging could not move all of them.
 
-#include <vram/transfer/staging_choice.hpp> // staging_choice
+#include <vram/transfer/transfer_path.hpp> // transfer_path
 
 #include <cstddef>   // size_t
 #include <exception> // exception, exception_ptr, rethrow_exception
@@ -32,10 +32,10 @@ public:
     explicit staging_error(reason why, std::size_t bytes = 0,
                            void const* pointer = nullptr) noexcept
         : why_{why}, bytes_{bytes}, pointer_{pointer} {}
-    staging_error(std::exception_ptr cause, staging_choice choice, std::size_t whole,
+    staging_error(std::exception_ptr cause, transfer_path path, std::size_t whole,
                   std::size_t bytes) noexcept
         : why_{reason::failed},
-          choice_{choice},
+          path_{path},
           whole_{whole},
           bytes_{bytes},
           cause_{std::move(cause)} {}
@@ -46,7 +46,7 @@ public:
     /// Bytes that were asked for.
     [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
     /// The way they were taking.
-    [[nodiscard]] staging_choice choice() const noexcept { return choice_; }
+    [[nodiscard]] transfer_path path() const noexcept { return path_; }
     /// The address that is not what it should be.
     [[nodiscard]] void const* pointer() const noexcept { return pointer_; }
 
@@ -71,7 +71,7 @@ public:
 
 private:
     reason             why_;
-    staging_choice     choice_  = staging_choice::nothing;
+    transfer_path      path_    = transfer_path::nothing;
     std::size_t        whole_   = 0;
     std::size_t        bytes_   = 0;
     void const*        pointer_ = nullptr;

@@ -4,7 +4,7 @@
 /// \file
 /// `staging_result` says what a call of staging moved, and how.
 
-#include <vram/transfer/staging_choice.hpp> // staging_choice
+#include <vram/transfer/transfer_path.hpp> // transfer_path
 
 #include <cstddef> // size_t
 
@@ -12,13 +12,13 @@ namespace vram {
 
 /// All of the bytes that were asked for: where some could not be moved, it throws instead.
 struct staging_result {
-    std::size_t    bytes   = 0;
-    staging_choice choice  = staging_choice::nothing;
-    std::size_t    pieces  = 0; ///< copies that the device was asked for
-    unsigned       threads = 0; ///< of the host that took part
+    std::size_t   bytes   = 0;
+    transfer_path path    = transfer_path::nothing;
+    std::size_t   pieces  = 0; ///< copies that the device was asked for
+    unsigned      threads = 0; ///< of the host that took part
 
     /// Why it went that way.
-    [[nodiscard]] char const* reason() const noexcept { return vram::reason(choice); }
+    [[nodiscard]] char const* reason() const noexcept { return vram::reason(path); }
 
     friend bool operator==(staging_result const&, staging_result const&) = default;
 };

@@ -152,7 +152,7 @@ public:
     }
 
     /// Work on `s` writes the result too: `s` waits for the slot here, and the copy for `s`.
-    void used_on(stream s) {
+    void record_stream(stream s) {
         if (slot_ != nullptr && s != stream_) { slot_->add_user(s); }
     }
     /// The first `bytes` bytes are the result, once the stream and those named got here.

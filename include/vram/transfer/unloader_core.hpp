@@ -8,7 +8,7 @@
 #include <vram/base/worker.hpp>               // the thread of platforms where time is real
 #include <vram/concepts/powers.hpp>           // synchronous_resource
 #include <vram/transfer/kept_for_good.hpp>    // kept_for_good
-#include <vram/transfer/near_device.hpp>      // near_device
+#include <vram/transfer/numa_local.hpp>       // numa_local
 #include <vram/transfer/slot_memory.hpp>      // slot_memory
 #include <vram/transfer/stage.hpp>            // stage
 #include <vram/transfer/unloader_options.hpp> // unloader_options
@@ -48,8 +48,8 @@ public:
           memory_{std::move(on_device), std::move(on_host), this->slots_, this->pinned_,
                   this->lane_.view()} {
         {
-            near_device<Platform> const here{where_, options.near_device};
-            std::size_t const           budget = options.marks ? options.budget : 0;
+            numa_local<Platform> const here{where_, options.numa_local};
+            std::size_t const          budget = options.completion_flags ? options.budget : 0;
             pageable_ = memory_.take(options.batch_bytes, options.pageable_fallback, budget);
         }
         thread_ = typename Platform::thread{where_, [this] { run(); }};
@@ -81,7 +81,7 @@ private:
 
     void run() {
         stage<Platform>::name_thread("vram unloader");
-        near_device<Platform> const here{where_, this->options_.near_device};
+        numa_local<Platform> const here{where_, this->options_.numa_local};
         while (pinned* const p = this->await_landed()) {
             std::exception_ptr problem;
             try {

@@ -26,13 +26,13 @@ struct unloader_options {
     /// Whether pageable memory will do where no more can be pinned; `pageable()` counts it.
     bool pageable_fallback = false;
     /// Whether pinned memory is taken, and read by the sink, near the device.
-    bool near_device = false;
+    bool numa_local = false;
     /// Of the stream that carries the copies, where the platform has priorities: lower is more
     /// urgent.
     int priority = 0;
     /// Whether the end of a copy leaves a mark in pinned memory, if the device can, which the
     /// sink's thread looks for; else it calls back, which takes many times as long.
-    bool marks = true;
+    bool completion_flags = true;
 };
 
 } // namespace vram

@@ -161,7 +161,7 @@ protected:
             untold    = problem_ != nullptr && !told_;
         }
         gate_.notify();
-        if (untold) { report_error({.kind = mishap::platform_error}); }
+        if (untold) { report_error({.kind = error_kind::platform_error}); }
     }
 
     /// The next result for the sink; null when it is let go.
@@ -272,7 +272,7 @@ private:
         try {
             lane_.call_after(to.left, landed, &to);
         } catch (...) { // the sink's thread waits for the event instead
-            report_error({.kind = mishap::platform_error, .pointer = to.memory});
+            report_error({.kind = error_kind::platform_error, .pointer = to.memory});
             to.in_flight = true;
             land(to);
         }

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `has_ended` tells of a stream that is kept for later whether it is still there.
+/// `is_destroyed` tells of a stream that is kept for later whether it is still there.
 
 namespace vram {
 
@@ -11,7 +11,7 @@ namespace vram {
 /// later stream counts as ended until somebody has asked for that one's id. `Platform::ended` where
 /// there is one; else nobody knows, or whoever asks is told by an error.
 template <class Platform>
-[[nodiscard]] bool has_ended(typename Platform::stream s) noexcept {
+[[nodiscard]] bool is_destroyed(typename Platform::stream s) noexcept {
     if constexpr (requires { Platform::ended(s); }) {
         return Platform::ended(s);
     } else {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <vram/cuda/cuda_near_device.hpp> // first: the header stands alone
+#include <vram/cuda/cuda_numa_local.hpp> // first: the header stands alone
 
 #include "machine.hpp"
 
@@ -10,13 +10,13 @@
 using namespace vram;
 using tests::machine;
 
-TEST_CASE("cuda_near_device: the thread runs where it may, and as before afterwards") {
+TEST_CASE("cuda_numa_local: the thread runs where it may, and as before afterwards") {
     machine const here;
 #ifdef __linux__
     cpu_set_t before, within, after;
     REQUIRE(sched_getaffinity(0, sizeof before, &before) == 0);
     {
-        cuda_near_device const near{cuda_device{0}};
+        cuda_numa_local const near{cuda_device{0}};
         REQUIRE(sched_getaffinity(0, sizeof within, &within) == 0);
         cpu_set_t both;
         CPU_AND(&both, &before, &within);
@@ -28,9 +28,9 @@ TEST_CASE("cuda_near_device: the thread runs where it may, and as before afterwa
 #endif
 }
 
-TEST_CASE("cuda_near_device: a device that is not there is nowhere") {
+TEST_CASE("cuda_numa_local: a device that is not there is nowhere") {
     machine const here;
-    CHECK(cuda_near_device::node_of(cuda_device{99}) == -1);
+    CHECK(cuda_numa_local::node_of(cuda_device{99}) == -1);
     CHECK(cudaPeekAtLastError() == cudaSuccess);
-    cuda_near_device const nothing{cuda_device{99}};
+    cuda_numa_local const nothing{cuda_device{99}};
 }

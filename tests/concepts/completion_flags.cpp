@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <vram/concepts/stream_marks.hpp> // first: the header stands alone
+#include <vram/concepts/completion_flags.hpp> // first: the header stands alone
 
 #include <vram/sim/sim.hpp>
 
@@ -19,9 +19,10 @@ struct marking_platform {
 
 } // namespace
 
-TEST_CASE("stream_marks: a platform has them or it has not") {
-    CHECK(stream_marks<marking_platform>);
-    CHECK_FALSE(stream_marks<sim_platform>); // whose time stands still while somebody only looks
+TEST_CASE("completion_flags: a platform has them or it has not") {
+    CHECK(completion_flags<marking_platform>);
+    CHECK_FALSE(
+        completion_flags<sim_platform>); // whose time stands still while somebody only looks
     std::uint32_t here = 0;
     CHECK(marking_platform::mark(0, &here, 7));
     CHECK(here == 7);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <vram/concepts/has_ended.hpp> // first: the header stands alone
+#include <vram/concepts/is_destroyed.hpp> // first: the header stands alone
 
 #include <vram/sim/sim.hpp>
 
@@ -18,14 +18,14 @@ struct platform_that_knows {
 
 } // namespace
 
-TEST_CASE("has_ended: the platform is asked where it knows, and else nobody does") {
-    CHECK(has_ended<platform_that_knows>({2}));
-    CHECK_FALSE(has_ended<platform_that_knows>({3}));
+TEST_CASE("is_destroyed: the platform is asked where it knows, and else nobody does") {
+    CHECK(is_destroyed<platform_that_knows>({2}));
+    CHECK_FALSE(is_destroyed<platform_that_knows>({3}));
     sim_node        node;
     sim_stream_view dead;
     {
         sim_stream const s;
         dead = s;
     }
-    CHECK_FALSE(has_ended<sim_platform>(dead)); // whoever asks it hears of that
+    CHECK_FALSE(is_destroyed<sim_platform>(dead)); // whoever asks it hears of that
 }

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `near_device` keeps a host thread and the memory that it touches near a device, where that can
+/// `numa_local` keeps a host thread and the memory that it touches near a device, where that can
 /// be done.
 
 #include <concepts> // constructible_from
@@ -10,23 +10,23 @@
 
 namespace vram {
 
-/// Whether a platform knows where near is: `P::near_device{device}` is a guard of this thread.
+/// Whether a platform knows where near is: `P::numa_local{device}` is a guard of this thread.
 template <class P>
-concept has_near_device = std::constructible_from<typename P::near_device, typename P::device>;
+concept has_near_device = std::constructible_from<typename P::numa_local, typename P::device>;
 
 /// For its scope this thread runs, and takes memory, on the node of `where`, if `wanted`. On a
 /// platform that does not know where that is, nothing.
 ///
 /// Threads   of this thread alone
 template <class Platform>
-class near_device {
+class numa_local {
 public:
-    near_device([[maybe_unused]] typename Platform::device where, [[maybe_unused]] bool wanted) {
+    numa_local([[maybe_unused]] typename Platform::device where, [[maybe_unused]] bool wanted) {
         if constexpr (has_near_device<Platform>) {
             if (wanted) { guard_.emplace(where); }
         }
     }
-    near_device(near_device&&) = delete;
+    numa_local(numa_local&&) = delete;
 
 private:
     struct nothing {};
@@ -36,7 +36,7 @@ private:
     };
     template <has_near_device P>
     struct guard_of<P> {
-        using type = typename P::near_device;
+        using type = typename P::numa_local;
     };
 
     std::optional<typename guard_of<Platform>::type> guard_;

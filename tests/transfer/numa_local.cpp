@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <vram/transfer/near_device.hpp> // first: the header stands alone
+#include <vram/transfer/numa_local.hpp> // first: the header stands alone
 
 #include <vram/source/host_platform.hpp>
 
@@ -14,21 +14,21 @@ struct counted_guard {
     static inline int made = 0, ended = 0;
 };
 struct knowing : host_platform {
-    using near_device = counted_guard;
+    using numa_local = counted_guard;
 };
 } // namespace near_devices
 using near_devices::counted_guard;
 using near_devices::knowing;
 
-TEST_CASE("near_device: the platform's guard lives for the scope, if it is wanted") {
+TEST_CASE("numa_local: the platform's guard lives for the scope, if it is wanted") {
     static_assert(has_near_device<knowing> && !has_near_device<host_platform>);
-    { near_device<knowing> const unwanted{{}, false}; }
+    { numa_local<knowing> const unwanted{{}, false}; }
     CHECK(counted_guard::made == 0);
     {
-        near_device<knowing> const wanted{{}, true};
+        numa_local<knowing> const wanted{{}, true};
         CHECK(counted_guard::made == 1);
         CHECK(counted_guard::ended == 0);
     }
     CHECK(counted_guard::ended == 1);
-    near_device<host_platform> const nothing{{}, true};
+    numa_local<host_platform> const nothing{{}, true};
 }

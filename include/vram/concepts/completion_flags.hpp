@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `stream_marks` is the power to say in the host's memory how far a stream has come.
+/// `completion_flags` is the power to say in the host's memory how far a stream has come.
 
 #include <concepts> // same_as
 #include <cstdint>  // uint32_t
@@ -14,8 +14,9 @@ namespace vram {
 /// an acquiring load. No call of the platform, no event and no call-back is needed to see it. It
 /// says whether it did; false: this device cannot, and nothing will be written.
 template <class P>
-concept stream_marks = requires(typename P::stream s, std::uint32_t* where, std::uint32_t value) {
-    { P::mark(s, where, value) } -> std::same_as<bool>;
-};
+concept completion_flags =
+    requires(typename P::stream s, std::uint32_t* where, std::uint32_t value) {
+        { P::mark(s, where, value) } -> std::same_as<bool>;
+    };
 
 } // namespace vram

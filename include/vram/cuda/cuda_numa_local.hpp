@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `cuda_near_device` keeps a host thread, and the memory that it takes, near a GPU.
+/// `cuda_numa_local` keeps a host thread, and the memory that it takes, near a GPU.
 
 #include <vram/cuda/cuda_device.hpp> // cuda_device
 #include <vram/cuda/cuda_error.hpp>  // cuda_error
@@ -26,9 +26,9 @@ namespace vram {
 ///
 /// Threads   of this thread alone; what it had before is back at the end
 /// Cost      a few calls of the system, and a file of /sys
-class cuda_near_device {
+class cuda_numa_local {
 public:
-    explicit cuda_near_device([[maybe_unused]] cuda_device device) noexcept {
+    explicit cuda_numa_local([[maybe_unused]] cuda_device device) noexcept {
 #ifdef __linux__
         int const node = node_of(device);
         if (node < 0 || node >= max_nodes) { return; }
@@ -36,8 +36,8 @@ public:
         prefer_cores(node);
 #endif
     }
-    cuda_near_device(cuda_near_device&&) = delete;
-    ~cuda_near_device() {
+    cuda_numa_local(cuda_numa_local&&) = delete;
+    ~cuda_numa_local() {
 #ifdef __linux__
         if (policy_changed_) { (void)::syscall(SYS_set_mempolicy, policy_, nodes_, max_nodes); }
         if (cores_changed_) { (void)::sched_setaffinity(0, sizeof cores_, &cores_); }

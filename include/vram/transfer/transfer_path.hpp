@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `transfer_path` is the way that bytes take between the host and the device.
+
+namespace vram {
+
+/// The ways, and why each is taken.
+enum class transfer_path : unsigned char {
+    nothing,
+    direct_pinned,
+    direct_managed,
+    direct_host_page_tables,
+    direct_small,
+    one_thread,
+    ring,
+    batched,
+    gds,
+};
+
+/// The word for it.
+[[nodiscard]] constexpr char const* name(transfer_path path) noexcept {
+    switch (path) {
+    case transfer_path::nothing: return "nothing";
+    case transfer_path::direct_pinned: return "direct_pinned";
+    case transfer_path::direct_managed: return "direct_managed";
+    case transfer_path::direct_host_page_tables: return "direct_host_page_tables";
+    case transfer_path::direct_small: return "direct_small";
+    case transfer_path::one_thread: return "one_thread";
+    case transfer_path::ring: return "ring";
+    case transfer_path::batched: return "batched";
+    case transfer_path::gds: return "gds";
+    }
+    return "unknown";
+}
+
+/// The reason, as a sentence.
+[[nodiscard]] constexpr char const* reason(transfer_path path) noexcept {
+    switch (path) {
+    case transfer_path::nothing: return "there are no bytes to move";
+    case transfer_path::direct_pinned: return "the host's memory is pinned already";
+    case transfer_path::direct_managed: return "the memory is managed, and moves by itself";
+    case transfer_path::direct_host_page_tables:
+        return "the device reads the host's memory through the host's own page tables";
+    case transfer_path::direct_small: return "so few bytes are copied as fast by the platform";
+    case transfer_path::one_thread: return "for so few bytes other threads would wake too late";
+    case transfer_path::ring: return "many bytes of pageable memory or a file";
+    case transfer_path::batched: return "many small copies begin with one call";
+    case transfer_path::gds: return "the file system gives the file to the device directly";
+    }
+    return "unknown";
+}
+
+} // namespace vram
