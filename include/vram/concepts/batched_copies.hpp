@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `batched_copies` is the power to begin many copies with one call.
+/// `batched_copies` is a platform that starts many copies with one call.
 
 #include <concepts> // same_as
 #include <cstddef>  // size_t
@@ -10,9 +10,10 @@
 
 namespace vram {
 
-/// Whether the machine can: `P::copy_batch(stream, to, from, bytes)` begins as many copies as each
-/// span has elements, in the stream's order but in none among themselves. It says whether it did;
-/// false: not on this stream, and nothing was begun.
+/// `P::copy_batch(stream, to, from, bytes)` starts one copy per element of the three spans, which
+/// have equal lengths. The copies are ordered after the earlier work of the stream and before its
+/// later work, and have no order among themselves. Returns true if all copies were started, and
+/// false if the stream does not support the call; then no copy was started.
 template <class P>
 concept batched_copies =
     requires(typename P::stream s, std::span<void* const> to, std::span<void const* const> from,

@@ -2,17 +2,17 @@
 #pragma once
 
 /// \file
-/// `completion_flags` is the power to say in the host's memory how far a stream has come.
+/// `completion_flags` is a platform whose streams can write their progress to pinned memory.
 
 #include <concepts> // same_as
 #include <cstdint>  // uint32_t
 
 namespace vram {
 
-/// Whether the machine can: `P::mark(stream, where, value)` has the device write `value` to pinned
-/// memory when everything before it in the stream is over, for host threads that look there, with
-/// an acquiring load. No call of the platform, no event and no call-back is needed to see it. It
-/// says whether it did; false: this device cannot, and nothing will be written.
+/// `P::mark(stream, where, value)` makes the device write `value` to `*where`, a word in pinned
+/// memory, after all earlier work of the stream. A host thread polls the word with an acquire load,
+/// without a call to the platform, an event or a callback. Returns true if the write was enqueued,
+/// and false if the device does not support it; then nothing is written.
 template <class P>
 concept completion_flags =
     requires(typename P::stream s, std::uint32_t* where, std::uint32_t value) {

@@ -2,8 +2,8 @@
 #pragma once
 
 /// \file
-/// `expandable` is the power to let a block grow where it lies, and to move the memory behind
-/// addresses.
+/// `expandable` is a resource whose blocks grow and shrink in place; a `remappable` one can also
+/// move physical pages between addresses.
 
 #include <vram/concepts/resource.hpp> // synchronous_resource
 
@@ -12,16 +12,16 @@
 
 namespace vram {
 
-/// Blocks grow and shrink at their ends, in pages:
+/// A resource whose blocks grow and shrink at their end, in whole pages:
 ///
 ///     bool        extend(void* p, std::size_t bytes, std::size_t more) noexcept;
 ///     std::size_t shrink(void* p, std::size_t bytes, std::size_t less) noexcept;
 ///
-/// `p` and `bytes` are a block as it is now; after `extend` said yes it is one of `bytes + more`,
-/// all of it usable at once, and goes back as such. "No" changes nothing: the addresses behind it
-/// are another's, or there is no memory. `shrink` makes it one of `bytes - less` and returns the
-/// bytes that really went back. A size that is no multiple of `page_size()` takes the rest of its
-/// page all the same.
+/// `p` and `bytes` name a live block by its current size. If `extend` returns true, the block has
+/// `bytes + more` bytes, all usable at once, and is freed with that size. If it returns false,
+/// nothing changed: the following addresses are in use, or there is no memory. `shrink` leaves a
+/// block of `bytes - less` bytes and returns the number of bytes that were released. If a size is
+/// not a multiple of `page_size()`, its last page is used up entirely.
 template <class R>
 concept expandable_resource = synchronous_resource<R> && requires(R& r, R const& c, void* p,
                                                                   std::size_t n) {
@@ -31,7 +31,7 @@ concept expandable_resource = synchronous_resource<R> && requires(R& r, R const&
     requires(noexcept(r.extend(p, n, n)) && noexcept(r.shrink(p, n, n))) || !detail::sees_noexcept;
 };
 
-/// And a block may have pages with nothing behind them:
+/// An expandable resource whose blocks may contain pages that are not backed by physical memory:
 ///
 ///     bool        widen(void* p, std::size_t bytes, std::size_t more) noexcept;
 ///     std::size_t mapped(void const* q, std::size_t n) const;
@@ -40,14 +40,15 @@ concept expandable_resource = synchronous_resource<R> && requires(R& r, R const&
 ///     std::size_t remap(void* from, std::size_t n, void* to, std::size_t m) noexcept;
 ///     void*       moved_to(void const* q) const noexcept;
 ///
-/// `widen` is `extend` by addresses alone. `mapped` says how much of a range has memory. `fill`
-/// gives memory to each page that the range touches and that has none, or to none of them. `drop`
-/// gives the memory of the pages that lie wholly in a range back; `remap` moves it instead, to the
-/// pages that the range `to` touches and that have none, until either runs out; both return the
-/// bytes that went, and lose what was written there. All that is dropped or moved away must be out
-/// of use: nothing here waits for a stream. `moved_to` is the page that has the memory now which
-/// `q` had last, or null: when `remap` moves that page back, it is enough that whatever used it is
-/// ordered before whatever will, and it should cost nothing.
+/// `widen` extends a block by addresses that are not backed. `mapped` returns how many bytes of a
+/// range are backed. `fill` backs every unbacked page that overlaps the range; if it returns false,
+/// it backed none. `drop` releases the physical memory of the pages that lie entirely in the range.
+/// `remap` moves that memory to the unbacked pages that overlap the range `to`, until one of the
+/// two ranges is exhausted. Both return the number of bytes released or moved, and discard their
+/// contents. No stream may still use the pages that are dropped or moved away: these functions wait
+/// for none. `moved_to` returns the page that now has the physical memory which `q` had last, or
+/// null. If `remap` moves that memory back to `q`, the earlier users only have to be ordered before
+/// the later ones, and the call should cost nothing.
 template <class R>
 concept remappable_resource = expandable_resource<R> && requires(R& r, R const& c, void* p,
                                                                  void const* q, std::size_t n) {

@@ -2,23 +2,23 @@
 #pragma once
 
 /// \file
-/// `growth` is how much a pool asks its upstream for when it must ask.
+/// `growth` is a policy that chooses the size of the next chunk of a pool.
 
 #include <concepts> // same_as
 #include <cstddef>  // size_t
 
 namespace vram {
 
-/// What a pool knows when it must grow, in bytes.
+/// The numbers that a pool passes to its growth policy, in bytes.
 struct growth_request {
-    std::size_t needed      = 0; ///< the smallest block that would do, rounded
-    std::size_t held        = 0; ///< reserved so far, for blocks of such sizes
-    std::size_t device_free = 0; ///< free on the device; 0 where the policy did not ask for it
+    std::size_t needed      = 0; ///< the smallest sufficient chunk, rounded up
+    std::size_t held        = 0; ///< already reserved for blocks of such sizes
+    std::size_t device_free = 0; ///< free on the device; 0 unless `asks_device`
 };
 
-/// A policy says the size of the next block, at least `needed`; the pool tries that size first and,
-/// where the upstream refuses, smaller ones down to `needed`. `asks_device` says whether the policy
-/// wants `device_free`, which costs a call.
+/// Returns the size of the next chunk, at least `needed`. The pool requests that size first. If the
+/// upstream refuses it, the pool requests smaller ones, down to `needed`. If `asks_device` is true,
+/// the pool fills in `device_free`, which costs a call to the platform.
 template <class P>
 concept growth = requires(P const& policy, growth_request const& request) {
     { policy(request) } -> std::same_as<std::size_t>;

@@ -2,22 +2,22 @@
 #pragma once
 
 /// \file
-/// `host_work` tells a machine what the host itself is about to do with memory.
+/// `host_work` reports copies made by the host to a platform that observes them.
 
 #include <cstddef> // size_t
 
 namespace vram {
 
-/// Whether the machine wants to hear of it: `P::host_copies(to, from, bytes)`. A simulated one
-/// holds it against what its devices do, and lets its time pass.
+/// A platform that observes host copies through `P::host_copies(to, from, bytes)`. The simulated
+/// platform checks them against the accesses of its devices, and advances its virtual time.
 template <class P>
 concept hears_host_work =
     requires(void* to, void const* from, std::size_t bytes) { P::host_copies(to, from, bytes); };
 
-/// Says so before the calling thread copies `bytes` from one place of the host to another. Either
-/// is null where it is not memory: a file, a socket.
+/// Reports that the calling thread is about to copy `bytes` between two host addresses. If one end
+/// is not memory but a file or a socket, its address is null.
 ///
-/// Cost      nothing where the machine does not want to hear of it
+/// Cost      Nothing if the platform does not observe host copies.
 template <class P>
 struct host_work {
     static void copies(void* to, void const* from, std::size_t bytes) {

@@ -2,13 +2,13 @@
 #pragma once
 
 /// \file
-/// `is_default_stream` tells the handles that mean a stream from those that only name one.
+/// `is_default_stream` recognises the handles of default streams.
 
 namespace vram {
 
-/// Whether the handle is a name such as "the default stream", which means another stream on another
-/// thread or device: it must not be kept for later. `Platform::is_default_stream` where there is one, else
-/// that of a default-constructed view.
+/// Returns true if the handle denotes a default stream. Such a handle denotes a different stream on
+/// another thread or device, so it must not be stored and used later. Calls
+/// `Platform::is_default_stream` if it exists; otherwise only a default-constructed view is one.
 template <class Platform>
 [[nodiscard]] bool is_default_stream(typename Platform::stream s) {
     if constexpr (requires { Platform::is_default_stream(s); }) {

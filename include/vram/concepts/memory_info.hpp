@@ -2,13 +2,13 @@
 #pragma once
 
 /// \file
-/// `memory_info` is what a device says of its memory.
+/// `memory_info` is the free and the total memory of a device.
 
 #include <cstddef> // size_t
 
 namespace vram {
 
-/// A device's memory in bytes. Others may take from it between the question and the next call.
+/// The memory of a device in bytes. Another process may change `free` at any moment.
 struct memory_info {
     std::size_t free  = 0;
     std::size_t total = 0;

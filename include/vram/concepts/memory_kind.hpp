@@ -2,21 +2,21 @@
 #pragma once
 
 /// \file
-/// `memory_kind` is what an address is to the device: plain host memory, pinned, managed, its own.
+/// `memory_kind` classifies an address: pageable, pinned, managed or device memory.
 
 #include <concepts> // same_as
 
 namespace vram {
 
-/// How the device gets at memory, and so how it is best copied.
+/// The kinds of memory. They determine how a copy is made.
 enum class memory_kind : unsigned char {
-    pageable, ///< plain host memory: a copy goes through memory that is pinned
-    pinned,   ///< host memory that stays where it is: a copy goes straight
-    managed,  ///< moves to whoever touches it
-    device,   ///< of a device
+    pageable, ///< ordinary host memory: the driver copies it through pinned memory
+    pinned,   ///< host memory locked in place: the device copies it directly
+    managed,  ///< migrates to the processor that accesses it
+    device,   ///< memory of a device
 };
 
-/// The word for it.
+/// Returns the name of a kind.
 [[nodiscard]] constexpr char const* name(memory_kind kind) noexcept {
     switch (kind) {
     case memory_kind::pageable: return "pageable";
@@ -27,15 +27,16 @@ enum class memory_kind : unsigned char {
     return "unknown";
 }
 
-/// Whether the machine knows its memory: `P::memory_kind_of(p)`. What it has never heard of is
+/// A platform that classifies addresses through `P::memory_kind_of(p)`. An unknown address is
 /// pageable.
 template <class P>
 concept knows_memory = requires(void const* p) {
     { P::memory_kind_of(p) } -> std::same_as<memory_kind>;
 };
 
-/// Whether the machine says if a device reads plain host memory through the host's own page tables
-/// (Grace Hopper does), so that nothing is gained by pinning: `P::uses_host_page_tables(device)`.
+/// A platform with `P::uses_host_page_tables(device)`, which returns true if the device accesses
+/// pageable host memory through the host's page tables (Grace Hopper does). Pinning gains nothing
+/// on such a device.
 template <class P>
 concept knows_page_tables = requires(typename P::device d) {
     { P::uses_host_page_tables(d) } -> std::same_as<bool>;

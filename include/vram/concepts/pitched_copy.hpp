@@ -2,15 +2,14 @@
 #pragma once
 
 /// \file
-/// `pitched_copy` is a box of bytes moved between two layouts: the 2-D and the 3-D copy in one.
+/// `pitched_copy` describes a 2-D or 3-D copy between two layouts.
 
 #include <cstddef> // size_t
 
 namespace vram {
 
-/// `depth` slices of `height` rows of `width` bytes. A row starts `pitch` bytes after the one
-/// before it, a slice `slice` bytes after the one before it; with `depth` 1 the slices do not
-/// matter.
+/// Copies `depth` slices of `height` rows of `width` bytes. Consecutive rows start `pitch` bytes
+/// apart, consecutive slices `slice` bytes apart. If `depth` is 1, the slice sizes are ignored.
 struct pitched_copy {
     void*       to         = nullptr;
     std::size_t to_pitch   = 0; ///< bytes, at least `width`

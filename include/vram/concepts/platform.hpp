@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `platform` is what a machine with streams must be able to do for everything above to run on it.
+/// `platform` is the set of types and static functions that vram needs of a device API.
 
 #include <vram/concepts/memory_info.hpp>  // memory_info
 #include <vram/concepts/pitched_copy.hpp> // pitched_copy
@@ -13,10 +13,10 @@
 
 namespace vram {
 
-/// Streams: `stream` is a light view that is passed by value, `own_stream` makes one and destroys
-/// it. A default-constructed view is the default stream of the current device. `id` is never used
-/// twice in a process, even where the stream's handle is; the default streams have ids too, one per
-/// thread where they are per thread.
+/// Streams. `stream` is a view that is passed by value; `own_stream` creates a stream and destroys
+/// it. A default-constructed view denotes the default stream of the current device. An `id` is
+/// unique in the process, even if the handle of a destroyed stream is used again. Default streams
+/// have ids as well: one per thread if they are per thread.
 template <class P>
 concept has_streams =
     std::regular<typename P::stream> && std::movable<typename P::own_stream> &&
@@ -24,14 +24,15 @@ concept has_streams =
         { owner.view() } -> std::same_as<typename P::stream>;
         { P::id(s) } -> std::same_as<std::uint64_t>;
         { P::device_of(s) } -> std::same_as<typename P::device>;
-        { P::capturing(s) } -> std::same_as<bool>; // a graph is being captured on it
-        P::synchronize(s);                         // the host waits for all its work
+        { P::capturing(s) } -> std::same_as<bool>; // true if the stream is being captured
+        P::synchronize(s);                         // blocks until all its work is complete
         P::call(s, static_cast<void (*)(void*)>(nullptr), static_cast<void*>(nullptr));
     };
 
-/// Events: a place in a stream's order. `record` takes the place, `wait` makes a stream wait for it
-/// (the host goes on), `done` asks, `synchronize` makes the host wait. An event never recorded is
-/// done.
+/// Events. `record` places the event behind the current work of a stream. `wait` makes a stream
+/// wait for the event and returns at once. `done` returns true if the event is complete.
+/// `synchronize` blocks the calling thread until it is. An event that was never recorded is
+/// complete.
 template <class P>
 concept has_events =
     std::movable<typename P::event> &&
@@ -43,15 +44,16 @@ concept has_events =
         P::synchronize(c);
     };
 
-/// Streams that can be asked themselves, for less than an event costs: whether a handle still means
-/// the stream of this id, no graph is being captured on it, and all its work is done.
+/// A platform whose streams can be queried directly, which costs less than an event. `P::idle(s,
+/// id)` returns true if `s` still denotes the stream with this id, the stream is not being
+/// captured, and all its work is complete.
 template <class P>
 concept queries_streams = requires(typename P::stream s, std::uint64_t id) {
     { P::idle(s, id) } -> std::same_as<bool>;
 };
 
-/// Devices: plain values. Each host thread has a current one; `device_guard` changes it for a
-/// scope.
+/// Devices. A device is a value. Each host thread has a current device; `device_guard` changes it
+/// for a scope.
 template <class P>
 concept has_devices = std::regular<typename P::device> && requires(typename P::device d) {
     { P::current_device() } -> std::same_as<typename P::device>;
@@ -61,8 +63,8 @@ concept has_devices = std::regular<typename P::device> && requires(typename P::d
     requires std::constructible_from<typename P::device_guard, typename P::device>;
 };
 
-/// Copies, in stream order, between any two places the platform knows (the direction is read off
-/// the addresses).
+/// Stream-ordered copies between any two addresses that the platform knows. The direction follows
+/// from the addresses.
 template <class P>
 concept has_copies = requires(typename P::stream s, void* to, void const* from, std::size_t n,
                               pitched_copy const& c) {
@@ -71,23 +73,24 @@ concept has_copies = requires(typename P::stream s, void* to, void const* from, 
     P::fill(s, to, std::byte{}, n);
 };
 
-/// Host threads: `thread` runs a callable with its device set and joins when destroyed; a `gate`
-/// hands work between such threads. Both are `vram::worker` and `vram::gate` where time is real.
+/// Host threads. `thread` runs a callable with a given current device and joins on destruction. A
+/// `gate` passes work between such threads. On a platform with real time they are `vram::worker`
+/// and `vram::gate`.
 template <class P>
 concept has_threads = requires {
     typename P::gate;
     typename P::thread;
 };
 
-/// The kinds of memory: the resources that a part takes when its user names none.
+/// Memory. These are the default resources for device and pinned memory.
 template <class P>
 concept has_memory = requires {
     typename P::device_resource;
     typename P::pinned_resource;
 };
 
-/// A machine. All calls are static; each throws the platform's error (`cuda_error`, `sim_error`)
-/// when the machine refuses, and may be made from any thread.
+/// A device API. All functions are static and may be called by any thread. If a call fails, it
+/// throws the error type of the platform (`cuda_error`, `sim_error`).
 template <class P>
 concept platform = has_devices<P> && has_streams<P> && has_events<P> && has_copies<P> &&
                    has_threads<P> && has_memory<P>;

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `platform_of` finds the machine that a stream belongs to.
+/// `platform_of` is the platform of a stream type.
 
 namespace vram {
 
@@ -12,7 +12,7 @@ template <class Stream>
 struct find_platform;
 
 template <class Type>
-Type const& one_of() noexcept; // for a look at its members' types
+Type const& one_of() noexcept; // used only in unevaluated expressions
 
 template <class Stream>
     requires requires { typename Stream::platform; }
@@ -30,8 +30,8 @@ struct find_platform<Stream> { // an owner has a view
 
 } // namespace detail
 
-/// The platform of a stream view, or of an owner of streams. A platform may add handles that it did
-/// not make itself (`cudaStream_t`) by specialising `detail::find_platform`.
+/// The platform of a stream view, or of a type with a member `view()` that returns one. A platform
+/// adds foreign handle types, such as `cudaStream_t`, by specialising `detail::find_platform`.
 template <class Stream>
 using platform_of = typename detail::find_platform<Stream>::type;
 

@@ -61,11 +61,11 @@ concept retiring_resource = requires(R& r, typename R::platform::stream s) { r.r
 template <class R>
 concept forgetting_resource = requires(R& r) { r.forget_captures(); };
 
-/// `try_allocate_ready(stream, bytes, alignment)`: an `allocate` out of memory that is held and that the
-/// stream may have at once, or null; zero bytes are null as well. Nobody waits, and no upstream is
-/// asked for more. Streams may be asked how far they are, by events that are recorded for that, and
-/// it throws what an `allocate` may throw beside a refusal: for want of host memory, and what the
-/// platform does.
+/// `try_allocate_ready(stream, bytes, alignment)`: an `allocate` out of memory that is held and
+/// that the stream may have at once, or null; zero bytes are null as well. Nobody waits, and no
+/// upstream is asked for more. Streams may be asked how far they are, by events that are recorded
+/// for that, and it throws what an `allocate` may throw beside a refusal: for want of host memory,
+/// and what the platform does.
 template <class R>
 concept reusing_resource =
     resource<R> && requires(R& r, typename R::platform::stream s, std::size_t n) {

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `property` is a word about memory that passes through every layer: who may touch it.
+/// `property` is a tag type that states which processors may access the memory of a resource.
 
 #include <concepts> // same_as
 #include <cstddef>  // size_t
@@ -17,8 +17,8 @@ struct host_accessible {};
 
 namespace detail {
 
-/// Whether type `W`, without its namespaces, is named `word`. Reading names is what lets a vram
-/// resource answer for `::cuda::mr::device_accessible` without including libcu++.
+/// Returns true if the unqualified name of type `W` is `word`. The comparison of names lets a vram
+/// resource provide `::cuda::mr::device_accessible` without including libcu++.
 template <class W, std::size_t Size>
 consteval bool is_named(char const (&word)[Size]) {
 #if defined(_MSC_VER) && !defined(__clang__)
@@ -42,18 +42,18 @@ consteval bool is_named(char const (&word)[Size]) {
 
 } // namespace detail
 
-/// A word that vram knows: its own two, or another library's of the same name.
+/// One of the two tags above, or a type of another library with the same unqualified name.
 template <class P>
 concept property =
     detail::is_named<P>("device_accessible") || detail::is_named<P>("host_accessible");
 
-/// Two spellings of one word.
+/// Two property types with the same unqualified name.
 template <class P, class Q>
 concept same_property =
     (detail::is_named<P>("device_accessible") && detail::is_named<Q>("device_accessible")) ||
     (detail::is_named<P>("host_accessible") && detail::is_named<Q>("host_accessible"));
 
-/// The words that hold for a resource's memory:
+/// The properties of the memory of a resource:
 /// `using properties = property_set<device_accessible>;`.
 template <property... Ps>
 struct property_set {
@@ -61,12 +61,12 @@ struct property_set {
     static constexpr bool has = (same_property<P, Ps> || ...);
 };
 
-/// Whether the memory of resource `R` has property `P`.
+/// True if the memory of resource `R` has property `P`.
 template <class R, class P>
 concept has_property = R::properties::template has<P>;
 
-/// What CCCL asks for, found by argument-dependent lookup: answers for exactly the properties
-/// that `R` has.
+/// The property query of CCCL, found by argument-dependent lookup. It exists for exactly the
+/// properties that `R` has.
 template <class R, property P>
     requires has_property<R, P>
 constexpr void get_property(R const&, P) noexcept {}

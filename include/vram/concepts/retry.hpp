@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `retry` is something to try when a resource has said no.
+/// `retry` is a policy that tries to make room after a refused allocation.
 
 #include <vram/base/out_of_memory.hpp> // shortage
 
@@ -11,17 +11,17 @@
 
 namespace vram {
 
-/// A failed attempt, as a retry policy sees it.
+/// A refused attempt, as it is passed to a retry policy.
 struct failed_attempt {
-    std::size_t bytes     = 0; ///< what is being asked for
+    std::size_t bytes     = 0; ///< the requested size
     std::size_t alignment = 0;
-    unsigned    tries     = 0;  ///< which try of this policy at this request it is, from 1
-    shortage    numbers   = {}; ///< what the failing resource told, where it told anything
+    unsigned    tries     = 0;  ///< number of calls of this policy for this request, starting at 1
+    shortage    numbers   = {}; ///< the numbers of the refusal, if it carried any
 };
 
-/// A policy over resource `R`: does what it can to make room and says whether asking again is worth
-/// while. It is asked until it says no; `max_tries` bounds that, whatever it says. Called with no
-/// lock of the layer held, so it may use the resource.
+/// A policy over resource `R`. It tries to make room and returns true if the allocation should be
+/// attempted again. It is called until it returns false, but at most `max_tries` times per request.
+/// The layer holds no lock during the call, so the policy may use the resource.
 template <class P, class R>
 concept retry = requires(P& policy, R& resource, failed_attempt const& failed) {
     { policy(resource, failed) } -> std::same_as<bool>;

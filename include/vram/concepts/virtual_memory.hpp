@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `virtual_memory` is what a platform with addresses and memory apart can do.
+/// `virtual_memory` is an interface that reserves addresses and maps physical memory to them.
 
 #include <vram/concepts/memory_info.hpp> // memory_info
 #include <vram/concepts/resource.hpp>    // detail::sees_noexcept
@@ -12,20 +12,20 @@
 
 namespace vram {
 
-/// The calls by which a span of addresses is reserved once and memory comes and goes behind it.
-/// Sizes are multiples of `granularity()`. A mapping is a whole piece of physical memory, of no use
-/// before `set_access`, and only whole mappings are unmapped.
+/// Reserves address ranges, and maps pieces of physical memory to them. All sizes are multiples of
+/// `granularity()`. `map` maps one whole piece; the memory is accessible only after `set_access`.
+/// `unmap` accepts only whole mappings.
 ///
 ///     void* const at   = memory.reserve(1_GiB, memory.granularity());
 ///     auto const  page = memory.create(memory.granularity());
 ///     memory.map(at, page, memory.granularity());
 ///     memory.set_access(at, memory.granularity());
 ///
-/// Nothing here waits for a stream: memory is unmapped when nobody uses it any more. `create`
-/// throws `out_of_memory` where there is none, with the device's figures; else each call throws the
-/// platform's error, and then has changed nothing. `release` and `destroy` tell the error sink.
-/// `memory()` is what the device has. A member `export_handle(handle)` is there where other
-/// processes can be let in.
+/// No function waits for a stream: the caller unmaps memory only after all its uses are complete.
+/// If there is no memory, `create` throws `out_of_memory` with the numbers of the device. If
+/// another call fails, it throws the error of the platform and changes nothing. `release` and
+/// `destroy` report errors to the error sink. `memory()` returns the free and total memory of the
+/// device. A member `export_handle(handle)` exists if other processes can map the memory.
 template <class M>
 concept virtual_memory =
     std::copyable<M> && std::copyable<typename M::handle> &&
@@ -44,7 +44,7 @@ concept virtual_memory =
         requires(noexcept(m.release(p, n)) && noexcept(m.destroy(h, n))) || !detail::sees_noexcept;
     };
 
-/// One whose physical memory other processes can map.
+/// A `virtual_memory` whose physical memory other processes can map.
 template <class M>
 concept exportable_memory =
     virtual_memory<M> && requires(M const& m, typename M::handle h) { m.export_handle(h); };
