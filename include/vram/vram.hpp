@@ -8,9 +8,12 @@
 #include <vram/base/align.hpp>
 #include <vram/base/brief_lock.hpp>
 #include <vram/base/bytes.hpp>
+#include <vram/base/call_site.hpp>
 #include <vram/base/contract.hpp>
 #include <vram/base/counter.hpp>
 #include <vram/base/error.hpp>
+#include <vram/base/error_kind.hpp>
+#include <vram/base/error_text.hpp>
 #include <vram/base/gate.hpp>
 #include <vram/base/gauge.hpp>
 #include <vram/base/lock.hpp>
@@ -19,6 +22,7 @@
 #include <vram/base/over_limit.hpp>
 #include <vram/base/over_size.hpp>
 #include <vram/base/process_fence.hpp>
+#include <vram/base/report_caught.hpp>
 #include <vram/base/tally.hpp>
 #include <vram/base/thread_number.hpp>
 #include <vram/base/worker.hpp>
@@ -32,6 +36,7 @@
 #include <vram/concepts/is_destroyed.hpp>
 #include <vram/concepts/memory_info.hpp>
 #include <vram/concepts/memory_kind.hpp>
+#include <vram/concepts/name_of_stream.hpp>
 #include <vram/concepts/pitched_copy.hpp>
 #include <vram/concepts/platform.hpp>
 #include <vram/concepts/platform_of.hpp>

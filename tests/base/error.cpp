@@ -11,9 +11,6 @@
 
 #include <doctest/doctest.h>
 
-#include <set>
-#include <string>
-
 using namespace vram;
 
 TEST_CASE("error: the sink that is installed is told, and the one before it comes back") {
@@ -109,15 +106,4 @@ TEST_CASE("error: without host memory one is remembered, and the next is told un
     }
     CHECK(told.under_a_lock() == 2);
     CHECK(told.count() == 4);
-}
-
-TEST_CASE("error: every error_kind has a name of its own") {
-    std::set<std::string> names;
-    for (auto const kind :
-         {error_kind::foreign_pointer, error_kind::wrong_size, error_kind::dead_stream,
-          error_kind::platform_error, error_kind::leak}) {
-        names.insert(name(kind));
-    }
-    CHECK(names.size() == 5);
-    CHECK_FALSE(names.contains("unknown"));
 }

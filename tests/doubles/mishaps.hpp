@@ -52,11 +52,11 @@ private:
 
     static inline std::atomic<mishaps*> current_ = nullptr;
 
-    std::array<std::atomic<std::size_t>, 8> counts_{};
-    std::atomic<void const*>                pointer_      = nullptr;
-    std::atomic<std::size_t>                under_a_lock_ = 0;
-    mishaps*                                outer_;
-    vram::error_sink                        before_;
+    std::array<std::atomic<std::size_t>, 16> counts_{};
+    std::atomic<void const*>                 pointer_      = nullptr;
+    std::atomic<std::size_t>                 under_a_lock_ = 0;
+    mishaps*                                 outer_;
+    vram::error_sink                         before_;
 };
 
 } // namespace doubles

@@ -82,7 +82,7 @@ TEST_CASE("figures that cannot be read at the end are told, and the program goes
         leak_check watch{memory};
         memory.readable = false;
     }
-    CHECK(last.kind == error_kind::platform_error);
+    CHECK(last.kind == error_kind::lost_exception);
     CHECK(last.where.line() == line);
 }
 

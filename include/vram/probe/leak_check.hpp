@@ -5,6 +5,7 @@
 /// `leak_check` is the end of a scope that tells when memory was left behind.
 
 #include <vram/base/error.hpp>         // report_error
+#include <vram/base/report_caught.hpp> // report_caught
 #include <vram/probe/memory_delta.hpp> // memory_delta
 
 #include <cstddef>         // size_t
@@ -21,8 +22,8 @@ namespace vram {
 /// `VRAM_CHECK_NO_LEAK` of probe/doctest.hpp: it fails the test.
 ///
 /// Failure   making it: what `usage()` throws. The end: never; what was left goes to the error sink
-///           as `error_kind::leak`, with the bytes and the place where the check was made, and a
-///           `usage()` that throws as `error_kind::platform_error`
+///           as `error_kind::leak`, with the bytes and the place where the check was made, and an
+///           exception of `usage()` as `error_kind::lost_exception`
 /// Threads   as `usage()` of the resource; what other threads hold at the end is counted too
 /// Cost      one `usage()` at each end
 template <measured_resource Resource>
@@ -37,9 +38,19 @@ public:
         if (!armed_) { return; }
         try {
             if (std::size_t const left = bytes(); left != 0) {
-                report_error({.kind = error_kind::leak, .bytes = left, .where = where_});
+                report_error({.kind   = error_kind::leak,
+                              .bytes  = left,
+                              .where  = where_,
+                              .caller = where_,
+                              .advice = "Free every block before the scope that begins here ends; "
+                                        "call dismiss() if it stays live on purpose."});
             }
-        } catch (...) { report_error({.kind = error_kind::platform_error, .where = where_}); }
+        } catch (...) {
+            report_caught({.kind   = error_kind::lost_exception,
+                           .where  = where_,
+                           .caller = where_,
+                           .call   = "usage() at the end of the scope"});
+        }
     }
 
     /// Bytes that would be a leak if the scope ended now.

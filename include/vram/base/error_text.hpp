@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `error_text` is the message of an error, made without an allocation.
+
+#include <vram/base/error_kind.hpp> // error, error_kind
+
+#include <cinttypes> // PRIu64
+#include <cstdarg>   // va_list
+#include <cstddef>   // size_t
+#include <cstdio>    // vsnprintf
+
+namespace vram {
+
+/// The message of an error: the line of the caller, the kind, the block with its sizes, the stream,
+/// and one sentence of advice. Only numbers that are known appear.
+///
+///     app.cpp:42: vram: double free: pool: block 0x7f8840000100 is free already, freed with 256
+///     bytes on stream 0x5581. Free each block exactly once.
+///
+/// Failure   a message that is too long is cut
+/// Threads   any
+/// Cost      no allocation; about 1 KiB of stack
+class error_text {
+public:
+    explicit error_text(error const& e) noexcept : e_{e} {
+        if (e.caller.known()) { say("%s:%u: ", e.caller.file(), e.caller.line()); }
+        say("vram: %s: ", name(e.kind));
+        if (e.resource != nullptr) { say("%s: ", e.resource); }
+        say_facts();
+        if (!e.caller.known() && e.where.line() != 0) {
+            say(" [%s:%u]", file_name(e.where.file_name()), static_cast<unsigned>(e.where.line()));
+        }
+    }
+    error_text(error_text const&) = delete;
+
+    [[nodiscard]] char const* c_str() const noexcept { return text_; }
+
+private:
+    void say_facts() noexcept {
+        switch (e_.kind) {
+        case error_kind::foreign_pointer:
+            say_address(e_.pointer != nullptr ? "memory at" : "memory");
+            say(" was not allocated by this resource");
+            say_free();
+            return advise("Free a block through the resource that allocated it.");
+        case error_kind::double_free:
+            say_address("the block");
+            say(" is free already");
+            say_free();
+            return advise("Free each block exactly once.");
+        case error_kind::interior_pointer:
+            say_address("the address");
+            say(" points into a block");
+            if (e_.block != nullptr) { say(" that begins at %p", e_.block); }
+            if (e_.block_bytes != 0) { say(", of %zu bytes", e_.block_bytes); }
+            say_free();
+            return advise("Free a block with the address that allocate returned.");
+        case error_kind::wrong_size:
+            say_address("the block");
+            if (e_.block_bytes != 0) { say(" was allocated with %zu bytes", e_.block_bytes); }
+            say_free();
+            return advise("Free a block with the size that it was allocated with; this call freed "
+                          "nothing.");
+        case error_kind::wrong_alignment:
+            say_address("the block");
+            if (e_.block_alignment != 0) {
+                say(" was allocated with alignment %zu", e_.block_alignment);
+            }
+            say_free();
+            return advise("Free a block with the alignment that it was allocated with; this call "
+                          "freed nothing.");
+        case error_kind::dead_stream:
+            if (e_.stream.known()) {
+                say_stream("stream");
+            } else {
+                say("a stream");
+            }
+            say(" was destroyed while memory waited for it");
+            if (e_.bytes != 0) { say(" (%zu bytes)", e_.bytes); }
+            return advise("Before cudaStreamDestroy of a raw cudaStream_t, call retire(stream) on "
+                          "the resource.");
+        case error_kind::platform_error:
+            say_failure("a call");
+            return advise("If the call is valid, an earlier call or kernel may have caused the "
+                          "error.");
+        case error_kind::lost_exception:
+            say_failure("a function of the user");
+            return advise("No call was left that could throw the exception.");
+        case error_kind::leak: return say_leak();
+        }
+    }
+    void say_leak() noexcept {
+        bool const one = e_.blocks == 1 || (e_.blocks == 0 && e_.pointer != nullptr);
+        if (one) {
+            say_address("the block");
+        } else if (e_.blocks != 0) {
+            say("%zu blocks", e_.blocks);
+        } else {
+            say("memory");
+        }
+        if (e_.bytes != 0) { say(" of %zu bytes%s", e_.bytes, e_.blocks > 1 ? " in all" : ""); }
+        if (e_.cause != nullptr) { // it is not the caller that holds it
+            say(" cannot be freed: %s", e_.cause);
+            return advise("The memory stays allocated until the process ends.");
+        }
+        say(" %s live at the end", one || e_.blocks == 0 ? "was" : "were");
+        advise("Free every block before its resource, or the scope that is checked, ends.");
+    }
+    void say_failure(char const* otherwise) noexcept {
+        say("%s failed", e_.call != nullptr ? e_.call : otherwise);
+        if (e_.code != 0) {
+            code_text const t = e_.text_of != nullptr ? e_.text_of(e_.code) : code_text{};
+            if (t.name[0] != '\0') {
+                say(" with %s (%d, %s)", t.name, e_.code, t.description);
+            } else {
+                say(" with code %d", e_.code);
+            }
+        }
+        if (e_.cause != nullptr) { say(": %s", e_.cause); }
+        if (e_.pointer != nullptr) { say("; memory at %p", e_.pointer); }
+        if (e_.bytes != 0) { say("; %zu bytes", e_.bytes); }
+        if (e_.stream.known()) { say_stream("; stream"); }
+    }
+    /// What the caller of a free passed.
+    void say_free() noexcept {
+        bool const  aligned = e_.kind == error_kind::wrong_alignment && e_.alignment != 0;
+        char const* words   = ", freed with";
+        if (e_.bytes != 0) {
+            say("%s %zu bytes", words, e_.bytes);
+            words = " and";
+        }
+        if (aligned) {
+            say("%s alignment %zu", words, e_.alignment);
+            words = " and";
+        }
+        if (e_.stream.known()) { say_stream(words[1] == 'a' ? " on stream" : ", freed on stream"); }
+    }
+    void say_address(char const* words) noexcept {
+        say("%s", words);
+        if (e_.pointer != nullptr) { say(" %p", e_.pointer); }
+    }
+    void say_stream(char const* words) noexcept {
+        stream_name const& s = e_.stream;
+        say("%s", words);
+        if (s.handle != nullptr) { say(" %p", s.handle); }
+        if (s.id != 0) { say(s.handle != nullptr ? " (id %" PRIu64 ")" : " %" PRIu64, s.id); }
+        if (s.handle == nullptr && s.id == 0) { say(" 0 (a default stream)"); }
+    }
+    void advise(char const* usually) noexcept {
+        say(". %s", e_.advice != nullptr ? e_.advice : usually);
+    }
+    /// The last part of a path: where vram is installed is of no interest.
+    [[nodiscard]] static char const* file_name(char const* path) noexcept {
+        char const* name = path;
+        for (; *path != '\0'; ++path) {
+            if (*path == '/' || *path == '\\') { name = path + 1; }
+        }
+        return name;
+    }
+
+    [[gnu::format(printf, 2, 3)]] void say(char const* format, ...) noexcept {
+        std::va_list args;
+        va_start(args, format);
+        int const n = std::vsnprintf(text_ + size_, sizeof text_ - size_, format, args);
+        va_end(args);
+        if (n > 0) { size_ += static_cast<std::size_t>(n); }
+        if (size_ >= sizeof text_) { size_ = sizeof text_ - 1; }
+    }
+
+    error const& e_;
+    std::size_t  size_       = 0;
+    char         text_[1024] = "";
+};
+
+} // namespace vram

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/base/error_text.hpp> // first: the header stands alone
+
+#include <vram/base/error.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cstdint>
+#include <string>
+
+using namespace vram;
+
+namespace {
+constexpr error_kind every_kind[] = {error_kind::foreign_pointer,
+                                     error_kind::wrong_size,
+                                     error_kind::dead_stream,
+                                     error_kind::platform_error,
+                                     error_kind::leak,
+                                     error_kind::double_free,
+                                     error_kind::interior_pointer,
+                                     error_kind::wrong_alignment,
+                                     error_kind::lost_exception};
+
+std::string text(error const& e) { return error_text{e}.c_str(); }
+bool        has(std::string const& all, std::string const& part) {
+    return all.find(part) != std::string::npos;
+}
+void const* at(std::uintptr_t address) { return reinterpret_cast<void const*>(address); }
+} // namespace
+
+TEST_CASE("error_text: numbers that are not known do not appear") {
+    for (auto const kind : every_kind) {
+        std::string const said = text({.kind = kind});
+        CAPTURE(said);
+        CHECK(said.starts_with(std::string{"vram: "} + name(kind) + ": "));
+        CHECK_FALSE(has(said, "nil"));
+        CHECK_FALSE(has(said, " 0"));
+        CHECK_FALSE(has(said, "0x0"));
+        CHECK_FALSE(has(said, "code"));
+        CHECK_FALSE(has(said, " ,"));
+        CHECK_FALSE(has(said, "  "));
+        CHECK(has(said, ". ")); // advice
+        CHECK(has(said, "[error_text.cpp:"));
+    }
+}
+
+TEST_CASE("error_text: the caller's line comes first, and vram's own is not said then") {
+    error const       e{.kind = error_kind::double_free, .caller = call_site::current()};
+    std::string const said = text(e);
+    std::string const line = std::to_string(__LINE__ - 2);
+    CHECK(has(said, "error_text.cpp:" + line + ": vram: double free"));
+    CHECK_FALSE(has(said, "["));
+}
+
+TEST_CASE("error_text: frees say the block, both sizes and the stream") {
+    error e{.kind        = error_kind::wrong_size,
+            .pointer     = at(0x1000),
+            .bytes       = 512,
+            .alignment   = 64,
+            .block       = at(0x1000),
+            .block_bytes = 1024,
+            .stream      = {.id = 7},
+            .resource    = "pool"};
+    CHECK(has(text(e), "wrong size: pool: the block 0x1000 was allocated with 1024 bytes, freed "
+                       "with 512 bytes on stream 7. Free a block with the size"));
+    e.kind            = error_kind::wrong_alignment;
+    e.block_alignment = 256;
+    CHECK(has(text(e), "the block 0x1000 was allocated with alignment 256, freed with 512 bytes "
+                       "and alignment 64 on stream 7. "));
+    e.kind    = error_kind::interior_pointer;
+    e.pointer = at(0x1040);
+    CHECK(has(text(e), "the address 0x1040 points into a block that begins at 0x1000, of 1024 "
+                       "bytes, freed with 512 bytes on stream 7. "));
+    e.kind = error_kind::double_free;
+    CHECK(has(text(e), "the block 0x1040 is free already, freed with 512 bytes on stream 7. "));
+    e.kind  = error_kind::foreign_pointer;
+    e.bytes = 0;
+    CHECK(has(text(e), "memory at 0x1040 was not allocated by this resource, freed on stream 7. "));
+}
+
+TEST_CASE("error_text: a stream is named by its handle, its id, or as a default stream") {
+    error e{.kind = error_kind::dead_stream, .stream = {.id = 7, .handle = at(0x5580)}};
+    CHECK(has(text(e), "stream 0x5580 (id 7) was destroyed"));
+    CHECK(has(text(e), "retire(stream)"));
+    e.stream = {.id = 7};
+    CHECK(has(text(e), "stream 7 was destroyed"));
+    e.stream = {.is_default = true};
+    CHECK(has(text(e), "stream 0 (a default stream)"));
+}
+
+TEST_CASE("error_text: a platform error says the call, and the code by name and in words") {
+    error e{.kind = error_kind::platform_error, .code = 700, .call = "cudaFree"};
+    CHECK(has(text(e), "cudaFree failed with code 700. "));
+    e.text_of = +[](int) noexcept { return code_text{"cudaErrorIllegalAddress", "bad address"}; };
+    CHECK(has(text(e), "cudaFree failed with cudaErrorIllegalAddress (700, bad address). "));
+    e.cause = "because";
+    CHECK(has(text(e), ": because. "));
+}
+
+TEST_CASE("error_text: a leak says how many blocks and bytes, or why memory cannot be freed") {
+    error e{.kind = error_kind::leak, .bytes = 768, .blocks = 3};
+    CHECK(has(text(e), "3 blocks of 768 bytes in all were live at the end. Free "));
+    e.blocks = 1;
+    CHECK(has(text(e), "the block of 768 bytes was live at the end. "));
+    e.cause = "no event could be recorded";
+    CHECK(has(text(e), "cannot be freed: no event could be recorded. "));
+    CHECK_FALSE(has(text(e), "Free every"));
+}
+
+TEST_CASE("error_text: advice of the report replaces the usual one") {
+    CHECK(has(text({.kind = error_kind::lost_exception, .advice = "Call finish()."}),
+              "failed. Call finish()."));
+}
+
+TEST_CASE("error_text: a long message is cut, and stays a string") {
+    std::string const long_cause(5000, 'x');
+    std::string const said =
+        text({.kind = error_kind::platform_error, .cause = long_cause.c_str()});
+    CHECK(said.size() == 1023);
+    CHECK(said.ends_with("x"));
+}
