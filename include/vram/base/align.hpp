@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `align` rounds a size or an address up to where it may stand.
+/// `align` rounds sizes and addresses to multiples of an alignment, without overflow.
 
 #include <cstddef> // size_t
 #include <cstdint> // uintptr_t
@@ -10,40 +10,43 @@
 
 namespace vram {
 
-/// The alignment, in bytes, of every allocation that names none: what cudaMalloc gives.
+/// The default alignment of an allocation in bytes, which is that of `cudaMalloc`.
 inline constexpr std::size_t default_alignment = 256;
 
-/// The largest size that can be asked for: what does not fit when it is rounded becomes this, and
-/// no resource has that much, so an overflow ends as `out_of_memory` and never as a small block.
+/// The largest size. If rounding a size would overflow, the result is this value. No resource has
+/// that much memory, so an overflow leads to `out_of_memory` and never to a block that is too
+/// small.
 inline constexpr std::size_t unsatisfiable = std::numeric_limits<std::size_t>::max();
 
-/// Whether `alignment` can be asked for: a power of two.
+/// Returns true if `alignment` is a power of two.
 [[nodiscard]] constexpr bool valid_alignment(std::size_t alignment) noexcept {
-    return alignment != 0 && (alignment & (alignment - 1)) == 0; // no call for want of popcnt
+    return alignment != 0 &&
+           (alignment & (alignment - 1)) == 0; // without popcnt, which older CPUs lack
 }
 
-/// `bytes` rounded up to a multiple of `alignment` (a power of two); `unsatisfiable` on overflow.
+/// Returns `bytes` rounded up to a multiple of `alignment`, a power of two, or `unsatisfiable` on
+/// overflow.
 [[nodiscard]] constexpr std::size_t align(std::size_t bytes, std::size_t alignment) noexcept {
     std::size_t const mask = alignment - 1;
     return bytes > unsatisfiable - mask ? unsatisfiable : (bytes + mask) & ~mask;
 }
 
-/// `bytes` rounded down to a multiple of `alignment` (a power of two).
+/// Returns `bytes` rounded down to a multiple of `alignment`, a power of two.
 [[nodiscard]] constexpr std::size_t align_down(std::size_t bytes, std::size_t alignment) noexcept {
     return bytes & ~(alignment - 1);
 }
 
-/// `a + b`; `unsatisfiable` on overflow.
+/// Returns `a + b`, or `unsatisfiable` on overflow.
 [[nodiscard]] constexpr std::size_t saturating_add(std::size_t a, std::size_t b) noexcept {
     return a > unsatisfiable - b ? unsatisfiable : a + b;
 }
 
-/// Whether `p` stands on a multiple of `alignment` (a power of two).
+/// Returns true if `p` is a multiple of `alignment`, a power of two.
 [[nodiscard]] inline bool is_aligned(void const* p, std::size_t alignment) noexcept {
     return (reinterpret_cast<std::uintptr_t>(p) & (alignment - 1)) == 0;
 }
 
-/// The first address at or after `p` that is a multiple of `alignment` (a power of two).
+/// Returns the first address at or after `p` that is a multiple of `alignment`, a power of two.
 [[nodiscard]] inline void* align_address(void* p, std::size_t alignment) noexcept {
     auto const address = reinterpret_cast<std::uintptr_t>(p);
     return static_cast<std::byte*>(p) + (align(address, alignment) - address);

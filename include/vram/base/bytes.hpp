@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `bytes` is a size that prints as people say it; `64_MiB` is how they write it.
+/// `bytes` prints a size with a unit, such as "1.50 GiB"; `64_MiB` is a size literal.
 
 #include <cstddef>  // size_t
 #include <cstdio>   // snprintf
@@ -11,26 +11,26 @@
 
 namespace vram {
 
-/// A number of bytes, for printing: `bytes{1610612736}` reads "1.50 GiB".
+/// A number of bytes to be printed: `bytes{1610612736}` prints "1.50 GiB".
 ///
-/// Units are binary (KiB = 1024 bytes) up to EiB; below one KiB the number stands as it is.
+/// The units are binary (KiB = 1024 bytes), up to EiB. A size below 1 KiB is printed in bytes.
 struct bytes {
     std::size_t count = 0;
 
-    /// The text, held in place: nothing is allocated.
+    /// The text, stored in the object without an allocation.
     struct text_type {
         char chars[24];
 
         [[nodiscard]] char const* c_str() const noexcept { return chars; }
     };
 
-    /// At most three significant digits and the unit. Cost: one `snprintf`.
+    /// Returns the size with at most three significant digits and the unit. Calls `snprintf` once.
     [[nodiscard]] text_type text() const noexcept {
         static constexpr char const* units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
         text_type                    out{};
         auto                         value = static_cast<double>(count);
         std::size_t                  unit  = 0;
-        while (value >= 999.5 && unit + 1 < std::size(units)) { // 1000 KiB reads 0.98 MiB
+        while (value >= 999.5 && unit + 1 < std::size(units)) { // 1000 KiB is printed as 0.98 MiB
             value /= 1024;
             ++unit;
         }
@@ -41,7 +41,7 @@ struct bytes {
 
     friend bool operator==(bytes, bytes) = default;
 
-    /// Prints into anything that takes a C string; `<ostream>` stays out of this header.
+    /// Prints to any stream that accepts a C string, so that this header needs no `<ostream>`.
     template <class Stream>
         requires requires(Stream& s, char const* c) { s << c; }
     friend Stream& operator<<(Stream& stream, bytes b) {
@@ -50,8 +50,8 @@ struct bytes {
     }
 };
 
-/// Sizes as literals: `4_KiB`, `64_MiB`, `8_GiB`, `1_TiB` (powers of 1024), `1_GB` (1e9 bytes, as
-/// links are rated). A size that does not fit in `std::size_t` does not compile.
+/// Size literals: `4_KiB`, `64_MiB`, `8_GiB` and `1_TiB` are powers of 1024; `1_GB` is 1e9 bytes,
+/// the unit of link rates. A size that does not fit in `std::size_t` does not compile.
 inline namespace literals {
 
 namespace literal {

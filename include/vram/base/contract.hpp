@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `contract` is the one place where a broken promise of the caller ends.
+/// `contract` reports violations of a precondition and ends the program.
 
 #include <cstdio>          // fprintf
 #include <cstdlib>         // abort
@@ -10,29 +10,30 @@
 
 namespace vram {
 
-/// What is told of a broken contract.
+/// A violated precondition: its text, and the source location of the check.
 struct contract {
     char const*          what;
     std::source_location where;
 };
 
-/// Takes note of a broken contract before the program ends; it may throw instead (tests do), unless
-/// the place is `noexcept`.
+/// A function that is called before the program ends. It may throw, as the handler of the tests
+/// does, unless the violation is in a `noexcept` function.
 using contract_handler = void (*)(contract const&);
 
 namespace detail {
 inline constinit contract_handler on_broken_contract = nullptr;
 }
 
-/// Installs `handler` (nullptr: none) and returns the one before it. Not for use while other
-/// threads run.
+/// Installs `handler`, or none if it is null, and returns the previous one.
+///
+/// Threads   The caller ensures that no other thread uses vram during the call.
 inline contract_handler set_contract_handler(contract_handler handler) noexcept {
     auto const before          = detail::on_broken_contract;
     detail::on_broken_contract = handler;
     return before;
 }
 
-/// Ends the program over a broken contract: says what and where on stderr, and aborts.
+/// Calls the handler, prints the violated precondition and its location to stderr, and aborts.
 [[noreturn]] inline void
 broken_contract(char const* what, std::source_location where = std::source_location::current()) {
     if (detail::on_broken_contract != nullptr) { detail::on_broken_contract({what, where}); }
@@ -41,7 +42,9 @@ broken_contract(char const* what, std::source_location where = std::source_locat
     std::abort();
 }
 
-/// Demands that `held` is true, whatever the build. Cost: one branch.
+/// Ends the program if `held` is false, in every build.
+///
+/// Cost      One branch.
 constexpr void expects(bool held, char const* what,
                        std::source_location where = std::source_location::current()) {
     if (!held) [[unlikely]] { broken_contract(what, where); }

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `counter` is a level that may fall below where it started, with its peak and its total.
+/// `counter` is a signed counter with a peak and a total, for a scope of `statistics`.
 
 #include <algorithm> // max
 #include <cstddef>   // size_t, ptrdiff_t
@@ -10,12 +10,14 @@
 
 namespace vram {
 
-/// A `tally` for questions that are asked while things are already out: what comes back may have
-/// gone out earlier. A plain value: whoever shares it, locks it.
+/// Counts the changes within a scope. The value becomes negative if the scope frees blocks that
+/// were allocated before it began.
+///
+/// Threads   Not synchronised. The owner protects it with a lock.
 struct counter {
-    std::ptrdiff_t value = 0; ///< went out less came back since the question was asked
+    std::ptrdiff_t value = 0; ///< additions minus subtractions since the scope began
     std::ptrdiff_t peak  = 0; ///< the highest `value`, at least zero
-    std::uint64_t  total = 0; ///< everything that went out
+    std::uint64_t  total = 0; ///< the sum of all additions
 
     constexpr void add(std::size_t n) noexcept {
         value += static_cast<std::ptrdiff_t>(n);
@@ -24,7 +26,7 @@ struct counter {
     }
     constexpr void sub(std::size_t n) noexcept { value -= static_cast<std::ptrdiff_t>(n); }
 
-    /// Takes in what a question inside this one has seen since this one was last looked at.
+    /// Adds the changes of a nested scope, which happened after the changes counted so far.
     constexpr void merge(counter const& inner) noexcept {
         peak = std::max(peak, value + inner.peak);
         value += inner.value;

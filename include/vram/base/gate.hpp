@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `gate` is where one host thread waits until another lets it on.
+/// `gate` is a mutex together with a condition variable.
 
 #include <atomic>             // atomic
 #include <chrono>             // nanoseconds, steady_clock
@@ -12,34 +12,34 @@
 
 namespace vram {
 
-/// A monitor: a mutex and the condition that its holders wait for.
+/// A monitor through which host threads pass work to each other.
 ///
 ///     { auto held = g.hold(); ready = true; }   g.notify();        // one side
 ///     auto held = g.hold(); g.wait(held, [&] { return ready; });   // the other
 ///
-/// A platform names its gate (`platform::gate`): the simulated one also carries virtual time
-/// across.
+/// Each platform defines its own as `platform::gate`. The one of the simulator also passes the
+/// virtual time of the notifying thread to the waiting one.
 class gate {
 public:
     using guard = std::unique_lock<std::mutex>;
 
     [[nodiscard]] guard hold() { return guard{mutex_}; }
 
-    /// Waits, letting the mutex go meanwhile, until `ready()` is true; `ready` is called with the
-    /// mutex held.
+    /// Waits until `ready()` returns true. The mutex is unlocked during the wait, and locked during
+    /// each call of `ready`.
     template <class Ready>
     void wait(guard& held, Ready ready) {
         while (!ready()) { condition_.wait(held); }
     }
 
-    /// The same, but no longer than `most`; whether `ready()` was true.
+    /// Waits until `ready()` returns true, at most for `most`. Returns the last value of `ready()`.
     template <class Ready>
     bool wait_for(guard& held, std::chrono::nanoseconds most, Ready ready) {
         return condition_.wait_for(held, most, ready);
     }
 
-    /// The same, but awake: for who expects it within microseconds, which going to sleep, and being
-    /// woken by the other side, would cost as well.
+    /// Waits as `wait_for`, but polls and yields instead of sleeping. Use it if the wait is
+    /// expected to take microseconds, which blocking and waking would take as well.
     template <class Ready>
     bool wait_awake(guard& held, std::chrono::nanoseconds most, Ready ready) {
         using clock      = std::chrono::steady_clock;
@@ -58,12 +58,12 @@ public:
         return true;
     }
 
-    /// Lets every waiter look again.
+    /// Wakes every waiting thread, which then calls its `ready` again.
     void notify() noexcept {
         notify_awake();
         condition_.notify_all();
     }
-    /// The same for those who stay awake, and no call of the system.
+    /// Wakes only the threads in `wait_awake`, without a system call.
     void notify_awake() noexcept { calls_.fetch_add(1, std::memory_order_release); }
 
 private:

@@ -2,17 +2,19 @@
 #pragma once
 
 /// \file
-/// `gauge` is a level that many threads fill and that never shows more than its limit.
+/// `gauge` is an atomic counter with an upper limit.
 
 #include <atomic>  // atomic
 #include <cstddef> // size_t
 
 namespace vram {
 
-/// A counter of bytes in use, movable until it is shared.
+/// An atomic counter of bytes in use that never exceeds the limit given to `try_add`.
 ///
-/// Threads   `try_add` and `sub` from any thread; moving only while no other thread looks.
-/// Cost      one atomic operation; `try_add` repeats under contention.
+/// Threads   Any thread may call `try_add`, `sub` and `used`. The owner moves it only while no
+///           other
+///           thread uses it.
+/// Cost      One atomic operation. `try_add` repeats it under contention.
 class gauge {
 public:
     gauge() = default;
@@ -22,8 +24,9 @@ public:
         return *this;
     }
 
-    /// Adds `bytes` if the sum stays within `limit`. Compare and exchange, rather than add and roll
-    /// back: a refused request is never visible, so it cannot make a fitting one fail.
+    /// Adds `bytes` and returns true if the sum does not exceed `limit`. Uses compare-and-exchange
+    /// instead of adding and rolling back, so that a refused request is never visible to another
+    /// thread and cannot make its request fail.
     [[nodiscard]] bool try_add(std::size_t bytes, std::size_t limit) noexcept {
         std::size_t now = used_.load(std::memory_order_relaxed);
         do {

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `lock` is a mutex that its owner may be moved with, until it is shared.
+/// `lock` is a mutex that can be a member of a movable class.
 
 #include <vram/base/error.hpp> // held_one, let_one_go, tell_errors
 
@@ -11,13 +11,13 @@
 
 namespace vram {
 
-/// A mutex as a member of something that moves: the mutex of the new place is fresh. Whoever holds
-/// it calls no upstream, and nothing of the platform that waits.
+/// A mutex whose move constructs a new, unlocked mutex. A thread that holds it calls no upstream,
+/// and no function of the platform that waits.
 ///
-/// Threads   moving while another thread holds or awaits it is a broken contract of the owner
+/// Threads   The owner must not be moved while another thread holds or waits for the lock.
 class lock {
 public:
-    /// Holds the mutex until it ends.
+    /// Holds the mutex until it is destroyed.
     class [[nodiscard]] guard {
     public:
         explicit guard(std::mutex& mutex) : mutex_{&mutex} { lock(); }
@@ -56,12 +56,12 @@ private:
     mutable std::mutex mutex_;
 };
 
-/// The lock of what one thread uses alone. Costs nothing.
+/// A lock that does nothing, for objects that only one thread uses.
 class no_lock {
 public:
     struct guard {
         guard() noexcept {}
-        ~guard() {} // spoken for, so that a guard which is only held is no warning
+        ~guard() {} // user-provided, so that an unused guard causes no warning
     };
 
     [[nodiscard]] guard hold() const noexcept { return {}; }

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `out_of_memory` says what was asked, and what there was.
+/// `out_of_memory` is thrown if an allocation is refused, and carries its numbers.
 
 #include <cstddef> // size_t
 #include <cstdint> // uint64_t
@@ -25,8 +25,7 @@ struct shortage {
     std::size_t   device_total = 0; ///< in all on the device
 };
 
-/// A request that could not be met, with its numbers. `what()` is a literal; `report` prints the
-/// rest.
+/// A refused allocation. `what()` is a literal; `explain` turns the numbers into sentences.
 class out_of_memory : public std::bad_alloc {
 public:
     explicit out_of_memory(shortage const& numbers) noexcept : numbers_{numbers} {}

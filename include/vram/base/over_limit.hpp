@@ -2,22 +2,22 @@
 #pragma once
 
 /// \file
-/// `over_limit` is an out-of-memory that a budget made.
+/// `over_limit` is thrown if a request exceeds a budget.
 
 #include <vram/base/out_of_memory.hpp> // out_of_memory, shortage
 
 namespace vram {
 
-/// A budget said no before the upstream was asked: there may be memory, but not for this caller.
+/// The request would exceed the limit of a layer. The upstream was not called and may have memory.
 class over_limit : public out_of_memory {
 public:
-    /// \param asked  the bytes that were asked for
-    /// \param live   the bytes that were out
-    /// \param limit  the budget
+    /// \param asked  the requested bytes
+    /// \param live   the live bytes
+    /// \param limit  the limit
     over_limit(std::size_t asked, std::size_t live, std::size_t limit) noexcept
         : out_of_memory{{.asked = asked, .rounded = asked, .live = live, .limit = limit}} {}
 
-    /// The bytes that the budget still had when it refused.
+    /// Returns the number of bytes that the limit still allowed.
     [[nodiscard]] std::size_t room() const noexcept { return numbers().limit - numbers().live; }
 
     [[nodiscard]] char const* what() const noexcept override { return "vram: over the limit"; }

@@ -2,19 +2,19 @@
 #pragma once
 
 /// \file
-/// `over_size` is an out-of-memory that no amount of memory would help.
+/// `over_size` is thrown if a request exceeds the fixed block size of a resource.
 
 #include <vram/base/out_of_memory.hpp> // out_of_memory, shortage
 
 namespace vram {
 
-/// A resource whose blocks have one size was asked for a larger one, or for an alignment that its
-/// blocks do not have.
+/// The requested size or alignment exceeds that of the blocks of the resource, so the request would
+/// fail regardless of the free memory.
 class over_size : public out_of_memory {
 public:
-    /// \param asked      the bytes that were asked for
-    /// \param alignment  the alignment that was asked for
-    /// \param block      the bytes of every block
+    /// \param asked      the requested bytes
+    /// \param alignment  the requested alignment
+    /// \param block      the size of each block in bytes
     over_size(std::size_t asked, std::size_t alignment, std::size_t block) noexcept
         : out_of_memory{{.asked = asked, .rounded = asked, .alignment = alignment}},
           block_{block} {}

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `process_fence` is a memory fence that one thread makes for all threads of the process.
+/// `process_fence` is an asymmetric fence: one thread issues a memory fence on all threads.
 
 #if defined __linux__ && __has_include(<linux/membarrier.h>) && !defined __SANITIZE_THREAD__
 #if defined __has_feature
@@ -22,16 +22,17 @@
 
 namespace vram {
 
-/// Lets a frequent side of a handshake do without fences: between its store and its load it keeps
-/// only the compiler from reordering, and the rare side pays for both. Linux's membarrier (4.14);
-/// not under ThreadSanitizer, which cannot see it.
+/// The frequent side of a handshake needs only a compiler fence between its store and its load; the
+/// rare side calls `make`, which acts as the fence of both. Uses `membarrier` of Linux 4.14. It is
+/// not available under ThreadSanitizer, which does not understand the call.
 ///
-/// Failure   where there is none, `available` says so and `make` is not called
-/// Threads   any
-/// Cost      `make` a few microseconds and an interrupt to every core that runs this process
+/// Failure   If the system has no such call, `available` returns false and `make` must not be
+///           called.
+/// Threads   Any thread may call both functions.
+/// Cost      `make` takes a few microseconds and interrupts each core that runs this process.
 class process_fence {
 public:
-    /// Whether `make` works here. The first call asks the system.
+    /// Returns true if `make` works. The first call registers the process with the system.
     [[nodiscard]] static bool available() noexcept {
 #ifdef VRAM_HAS_PROCESS_FENCE
         static bool const registered =

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `tally` counts what goes out and comes back, and remembers the highest.
+/// `tally` is a counter with a peak and a total.
 
 #include <algorithm> // max
 #include <cstddef>   // size_t
@@ -10,11 +10,13 @@
 
 namespace vram {
 
-/// A level with its peak and its totals. A plain value: whoever shares it, locks it.
+/// Counts a value that rises and falls.
+///
+/// Threads   Not synchronised. The owner protects it with a lock.
 struct tally {
-    std::size_t   value = 0; ///< now
-    std::size_t   peak  = 0; ///< the highest since the start
-    std::uint64_t total = 0; ///< everything ever added
+    std::size_t   value = 0; ///< the current value
+    std::size_t   peak  = 0; ///< the highest value so far
+    std::uint64_t total = 0; ///< the sum of all additions
 
     constexpr void add(std::size_t n) noexcept {
         value += n;

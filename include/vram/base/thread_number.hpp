@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `thread_number` is a small number that the calling thread has to itself.
+/// `thread_number` is a small integer that identifies the calling thread.
 
 #include <atomic>  // atomic
 #include <bit>     // countr_one
@@ -12,10 +12,10 @@ namespace vram {
 
 namespace detail {
 
-/// The numbers that threads have now, one bit each.
+/// The numbers in use, one bit each.
 inline constinit std::atomic<std::uint64_t> thread_numbers[16]{};
 inline constexpr unsigned                   most_thread_numbers = 16 * 64;
-/// How many there have been beyond these; they have the numbers behind, in turn.
+/// Number of threads beyond these. They share the numbers that follow, in turn.
 inline constinit std::atomic<unsigned> later_threads{0};
 
 inline constexpr unsigned              no_thread_number     = ~0U;
@@ -37,13 +37,13 @@ inline unsigned take_thread_number() noexcept {
     return first + later_threads.fetch_add(1, std::memory_order_relaxed) % most_thread_numbers;
 }
 
-/// Has a number for as long as its thread runs.
+/// Owns a number until its thread ends.
 class thread_number_holder {
 public:
     thread_number_holder() noexcept : number_{take_thread_number()} {}
     thread_number_holder(thread_number_holder&&) = delete;
     ~thread_number_holder() {
-        if (number_ >= most_thread_numbers) { return; } // others may have it as well
+        if (number_ >= most_thread_numbers) { return; } // shared with other threads
         std::uint64_t const one = std::uint64_t{1} << (number_ % 64);
         thread_numbers[number_ / 64].fetch_and(~one, std::memory_order_relaxed);
     }
@@ -61,11 +61,12 @@ private:
 
 } // namespace detail
 
-/// The lowest number that no other running thread had when this one first asked: n threads that run
-/// together have numbers below n, also where threads come and go. A thread that ends leaves its
-/// number to the next. Beyond 1024 threads numbers are larger, and shared.
+/// Returns the lowest number that no other running thread had at the first call of this thread. So
+/// n concurrent threads have numbers below n, even if threads start and end. If a thread ends, its
+/// number is free again. If there are more than 1024 threads, the further numbers are 1024 or more
+/// and several threads may share one.
 ///
-/// Cost      one load of a thread's variable; a search the first time
+/// Cost      One load of a thread-local variable. The first call of a thread searches a bitmap.
 [[nodiscard]] inline unsigned thread_number() noexcept {
     unsigned const known = detail::number_of_the_thread;
     return known != detail::no_thread_number ? known : detail::first_thread_number();

@@ -2,26 +2,24 @@
 #pragma once
 
 /// \file
-/// `worker` is a host thread that is always joined.
+/// `worker` is a host thread that joins on destruction.
 
 #include <thread>  // thread
 #include <utility> // forward, move
 
 namespace vram {
 
-/// A thread for a platform where time is real. It joins when it is destroyed or assigned to; how it
-/// is told to end is its owner's to say (a stop token, a flag behind a gate).
+/// The host thread type of platforms with real time. The destructor and the assignment join the
+/// thread. The owner makes the callable return, for example through a stop token.
 ///
 ///     worker w{device, [&] { ... }};
 ///
-/// An exception that leaves the callable ends the program, as for `std::thread`: owners catch their
-/// own.
+/// Failure   If the callable throws, the program ends, as with `std::thread`.
 class worker {
 public:
     worker() = default;
 
-    /// Starts `body()` on a new thread. `device` is what the platform's own thread would make
-    /// current first; here there is nothing to set.
+    /// Starts `body()` on a new thread. The device is ignored: this platform has no current device.
     template <class Device, class Body>
     worker(Device const&, Body&& body) : thread_{std::forward<Body>(body)} {}
 
@@ -33,7 +31,7 @@ public:
     }
     ~worker() { join(); }
 
-    /// Waits until the thread has ended. A second call does nothing.
+    /// Waits for the end of the thread. A second call does nothing.
     void join() noexcept {
         if (thread_.joinable()) { thread_.join(); }
     }
