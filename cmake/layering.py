@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The layering rule of include/vram: a room includes only rooms above it, and other libraries stay in their rooms.
+Every header also includes base/requirements.hpp, itself or through the headers that it includes.
 
     layering.py DIR          checks the headers under DIR (include/vram)
     layering.py --self-test  plants one violation of each kind and checks that it is found
@@ -11,6 +12,8 @@ import sys
 import tempfile
 
 ROOMS = ["base", "concepts", "source", "layer", "pool", "handle", "transfer", "pressure", "probe", "cuda", "sim", "interop"]
+REQUIREMENTS = "vram/base/requirements.hpp"
+WITHOUT_REQUIREMENTS = {"base/requirements.hpp", "version.hpp"}  # these compile in any mode
 PLATFORM = {"base", "concepts", "source", "layer", "handle"}  # what the two platforms may lean on
 
 INCLUDE = re.compile(r'\s*#\s*include\s*[<"]([^>"]+)[>"]')
@@ -52,6 +55,7 @@ def violations(top):
         if room and room not in ROOMS:
             found.append(f"{header}: no room of this name; the rooms are {', '.join(ROOMS)}")
             continue
+        reaches = str(header) in WITHOUT_REQUIREMENTS
         for number, line in enumerate(path.read_text().splitlines(), 1):
             match = INCLUDE.match(line)
             if not match:
@@ -59,9 +63,12 @@ def violations(top):
             included = match.group(1)
             if (path.parent / included).is_file():  # "gauge.hpp" beside it, "../pool/pool.hpp"
                 included = "vram/" + str((path.parent / included).resolve().relative_to(top.resolve()))
+            reaches |= included.startswith("vram/") and included[5:] not in WITHOUT_REQUIREMENTS or included == REQUIREMENTS
             why = objection(str(header), room, included)
             if why:
                 found.append(f"{header}:{number}: includes {match.group(1)}: {why}")
+        if not reaches:
+            found.append(f"{header}: does not include <{REQUIREMENTS}>, and no header that does")
     return found
 
 
@@ -76,6 +83,7 @@ PLANTED = {  # header -> the include that must be found in it, or None where the
     "cuda/library.hpp": "<thrust/device_vector.h>",
     "utility/any.hpp": "<cstddef>",
     "vram.hpp": "<vram/cuda/cuda.hpp>",
+    "base/leaf.hpp": "<cstddef>",
 }
 CLEAN = {
     "pool/pool.hpp": "<vram/layer/limiting.hpp>",
@@ -91,7 +99,8 @@ def self_test():
         top = pathlib.Path(folder)
         for header, include in (PLANTED | CLEAN).items():
             (top / header).parent.mkdir(exist_ok=True)
-            (top / header).write_text(f"#include {include}\n")
+            own = "" if header == "base/leaf.hpp" else f"#include <{REQUIREMENTS}>\n"
+            (top / header).write_text(f"{own}#include {include}\n")
         found = violations(top)
     for header in PLANTED | CLEAN:
         hits = [v for v in found if v.startswith(header + ":")]

@@ -39,6 +39,21 @@ foreach(source IN LISTS refusals)
   add_test(NAME refuse/${name} COMMAND ${python} ${scripts}/refuse.py ${CMAKE_CXX_COMPILER} ${source})
 endforeach()
 
+# What a compiler says that is not set up for vram: this one, a clang and nvcc, as far as they are here.
+set(compilers ${CMAKE_CXX_COMPILER})
+find_program(clang NAMES clang++-21 clang++-20 clang++-19 clang++-18 clang++-17 clang++-16 NO_CACHE)
+if(clang AND NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+  list(APPEND compilers ${clang})
+endif()
+if(VRAM_HAS_NVCC)
+  list(APPEND compilers ${CMAKE_CUDA_COMPILER})
+endif()
+set(options)
+if(TARGET vram::cuda)
+  set(options --toolkit ${toolkit_includes})
+endif()
+add_test(NAME requirements COMMAND ${python} ${scripts}/requirements.py ${options} ${compilers})
+
 # A project of a user for each way to get at vram.
 foreach(way IN ITEMS find_package add_subdirectory fetch_content pkg_config)
   add_test(NAME package/${way} COMMAND ${CMAKE_COMMAND} -D WAY=${way} -D SOURCE=${PROJECT_SOURCE_DIR}

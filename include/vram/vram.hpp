@@ -5,6 +5,8 @@
 /// `vram` is everything that needs no GPU toolkit and no platform. Beside it goes the platform of
 /// the program: `<vram/cuda/cuda.hpp>`, `<vram/sim/sim.hpp>`, or both.
 
+#include <vram/version.hpp>
+
 #include <vram/base/align.hpp>
 #include <vram/base/brief_lock.hpp>
 #include <vram/base/bytes.hpp>
@@ -23,6 +25,7 @@
 #include <vram/base/over_size.hpp>
 #include <vram/base/process_fence.hpp>
 #include <vram/base/report_caught.hpp>
+#include <vram/base/requirements.hpp>
 #include <vram/base/tally.hpp>
 #include <vram/base/thread_number.hpp>
 #include <vram/base/worker.hpp>

@@ -4,6 +4,8 @@
 /// \file
 /// `align` rounds sizes and addresses to multiples of an alignment, without overflow.
 
+#include <vram/base/requirements.hpp> // C++20
+
 #include <cstddef> // size_t
 #include <cstdint> // uintptr_t
 #include <limits>  // numeric_limits

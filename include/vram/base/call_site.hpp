@@ -4,6 +4,8 @@
 /// \file
 /// `call_site` is the line of the caller that a message names.
 
+#include <vram/base/requirements.hpp> // C++20
+
 #include <source_location> // source_location
 
 namespace vram {

@@ -4,6 +4,8 @@
 /// \file
 /// `contract` reports violations of a precondition and ends the program.
 
+#include <vram/base/requirements.hpp> // C++20
+
 #include <cstdio>          // fprintf
 #include <cstdlib>         // abort
 #include <source_location> // source_location

@@ -4,6 +4,8 @@
 /// \file
 /// `counter` is a signed counter with a peak and a total, for a scope of `statistics`.
 
+#include <vram/base/requirements.hpp> // C++20
+
 #include <algorithm> // max
 #include <cstddef>   // size_t, ptrdiff_t
 #include <cstdint>   // uint64_t

@@ -4,6 +4,8 @@
 /// \file
 /// `gate` is a mutex together with a condition variable.
 
+#include <vram/base/requirements.hpp> // C++20
+
 #include <atomic>             // atomic
 #include <chrono>             // nanoseconds, steady_clock
 #include <condition_variable> // condition_variable

@@ -4,6 +4,8 @@
 /// \file
 /// `gauge` is an atomic counter with an upper limit.
 
+#include <vram/base/requirements.hpp> // C++20
+
 #include <atomic>  // atomic
 #include <cstddef> // size_t
 

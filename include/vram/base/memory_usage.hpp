@@ -4,6 +4,8 @@
 /// \file
 /// `memory_usage` holds the counters of a resource.
 
+#include <vram/base/requirements.hpp> // C++20
+
 #include <cstddef> // size_t
 #include <cstdint> // uint64_t
 

@@ -4,6 +4,8 @@
 /// \file
 /// `out_of_memory` is thrown if an allocation is refused, and carries its numbers.
 
+#include <vram/base/requirements.hpp> // C++20
+
 #include <cstddef> // size_t
 #include <cstdint> // uint64_t
 #include <new>     // bad_alloc

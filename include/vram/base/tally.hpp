@@ -4,6 +4,8 @@
 /// \file
 /// `tally` is a counter with a peak and a total.
 
+#include <vram/base/requirements.hpp> // C++20
+
 #include <algorithm> // max
 #include <cstddef>   // size_t
 #include <cstdint>   // uint64_t

@@ -4,6 +4,8 @@
 /// \file
 /// `thread_number` is a small integer that identifies the calling thread.
 
+#include <vram/base/requirements.hpp> // C++20
+
 #include <atomic>  // atomic
 #include <bit>     // countr_one
 #include <cstdint> // uint64_t

@@ -4,6 +4,8 @@
 /// \file
 /// `worker` is a host thread that joins on destruction.
 
+#include <vram/base/requirements.hpp> // C++20
+
 #include <thread>  // thread
 #include <utility> // forward, move
 

@@ -4,6 +4,8 @@
 /// \file
 /// `batched_copies` is a platform that starts many copies with one call.
 
+#include <vram/base/requirements.hpp> // C++20
+
 #include <concepts> // same_as
 #include <cstddef>  // size_t
 #include <span>     // span

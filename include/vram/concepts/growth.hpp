@@ -4,6 +4,8 @@
 /// \file
 /// `growth` is a policy that chooses the size of the next chunk of a pool.
 
+#include <vram/base/requirements.hpp> // C++20
+
 #include <concepts> // same_as
 #include <cstddef>  // size_t
 

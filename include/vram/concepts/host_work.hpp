@@ -4,6 +4,8 @@
 /// \file
 /// `host_work` reports copies made by the host to a platform that observes them.
 
+#include <vram/base/requirements.hpp> // C++20
+
 #include <cstddef> // size_t
 
 namespace vram {

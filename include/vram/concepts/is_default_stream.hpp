@@ -4,6 +4,8 @@
 /// \file
 /// `is_default_stream` recognises the handles of default streams.
 
+#include <vram/base/requirements.hpp> // C++20
+
 namespace vram {
 
 /// Returns true if the handle denotes a default stream. Such a handle denotes a different stream on

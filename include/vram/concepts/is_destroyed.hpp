@@ -4,6 +4,8 @@
 /// \file
 /// `is_destroyed` tells of a stream that is kept for later whether it is still there.
 
+#include <vram/base/requirements.hpp> // C++20
+
 namespace vram {
 
 /// Whether the stream of a handle that was noted before is known to have ended: then the handle may

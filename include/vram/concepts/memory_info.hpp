@@ -4,6 +4,8 @@
 /// \file
 /// `memory_info` is the free and the total memory of a device.
 
+#include <vram/base/requirements.hpp> // C++20
+
 #include <cstddef> // size_t
 
 namespace vram {

@@ -4,6 +4,8 @@
 /// \file
 /// `memory_kind` classifies an address: pageable, pinned, managed or device memory.
 
+#include <vram/base/requirements.hpp> // C++20
+
 #include <concepts> // same_as
 
 namespace vram {

@@ -4,6 +4,8 @@
 /// \file
 /// `pitched_copy` describes a 2-D or 3-D copy between two layouts.
 
+#include <vram/base/requirements.hpp> // C++20
+
 #include <cstddef> // size_t
 
 namespace vram {

@@ -4,6 +4,8 @@
 /// \file
 /// `platform_of` is the platform of a stream type.
 
+#include <vram/base/requirements.hpp> // C++20
+
 namespace vram {
 
 namespace detail {

@@ -4,6 +4,8 @@
 /// \file
 /// `cuda_exit` knows when the process has begun to end: from then on no call to CUDA is made.
 
+#include <vram/base/requirements.hpp> // C++20
+
 #include <cuda_runtime_api.h> // cudaError_t
 
 #include <atomic>  // atomic

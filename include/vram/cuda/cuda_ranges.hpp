@@ -4,6 +4,8 @@
 /// \file
 /// `cuda_ranges` tells Nsight what a thread is at, through NVTX.
 
+#include <vram/base/requirements.hpp> // C++20
+
 #if defined VRAM_NVTX && __has_include(<nvtx3/nvToolsExt.h>)
 #define VRAM_HAS_NVTX
 #include <nvtx3/nvToolsExt.h> // nvtxRangeStartA, nvtxNameOsThreadA

@@ -4,6 +4,8 @@
 /// \file
 /// `counted` is an object that knows how many hold it, and ends with the last.
 
+#include <vram/base/requirements.hpp> // C++20
+
 #include <atomic>  // atomic
 #include <cstddef> // size_t
 #include <utility> // forward, in_place_t

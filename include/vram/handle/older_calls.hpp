@@ -5,6 +5,8 @@
 /// `older_calls` are the names under which the CCCL of CUDA 13.0 (3.0.1) asks a resource for
 /// memory.
 
+#include <vram/base/requirements.hpp> // C++20
+
 #include <concepts> // same_as
 #include <cstddef>  // size_t
 

@@ -4,6 +4,8 @@
 /// \file
 /// `cufile_calls` are the calls of GPUDirect Storage, found at run time.
 
+#include <vram/base/requirements.hpp> // C++20
+
 #if __has_include(<dlfcn.h>)
 
 #include <dlfcn.h>     // dlopen, dlsym

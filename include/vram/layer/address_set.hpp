@@ -4,6 +4,8 @@
 /// \file
 /// `address_set` remembers addresses: a few words per address, one look to find it.
 
+#include <vram/base/requirements.hpp> // C++20
+
 #include <cstddef> // size_t
 #include <cstdint> // uintptr_t, uint64_t
 #include <utility> // move, exchange

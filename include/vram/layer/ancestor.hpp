@@ -4,6 +4,8 @@
 /// \file
 /// `ancestor` finds a layer inside a stack.
 
+#include <vram/base/requirements.hpp> // C++20
+
 #include <type_traits> // remove_cvref_t, remove_cv_t
 #include <utility>     // declval
 

@@ -5,6 +5,8 @@
 /// `freed_blocks` is a chain of blocks that came back: their books stand beside the memory, never
 /// in it.
 
+#include <vram/base/requirements.hpp> // C++20
+
 #include <cstddef> // size_t
 #include <utility> // exchange
 

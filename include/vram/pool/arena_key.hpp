@@ -4,6 +4,8 @@
 /// \file
 /// `arena_key` is what an arena tells its users apart by.
 
+#include <vram/base/requirements.hpp> // C++20
+
 namespace vram {
 
 /// Whose private pool a request goes to.

@@ -4,6 +4,8 @@
 /// \file
 /// `event_policy` is when a pool takes note of how far a stream has come.
 
+#include <vram/base/requirements.hpp> // C++20
+
 namespace vram {
 
 /// When the event is recorded that other streams wait for before they use memory freed on a stream.

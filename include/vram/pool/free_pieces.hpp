@@ -4,6 +4,8 @@
 /// \file
 /// `free_pieces` is the free memory of a pool, by the sizes of its pieces.
 
+#include <vram/base/requirements.hpp> // C++20
+
 #include <bit>     // bit_width
 #include <cstddef> // size_t
 

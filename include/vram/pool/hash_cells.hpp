@@ -4,6 +4,8 @@
 /// \file
 /// `hash_cells` are the cells of a hash table: where each key belongs, and how many there are.
 
+#include <vram/base/requirements.hpp> // C++20
+
 #include <cstddef> // size_t
 #include <cstdint> // uint64_t
 #include <cstring> // memset

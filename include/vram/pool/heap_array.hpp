@@ -4,6 +4,8 @@
 /// \file
 /// `heap_array` is a growing row of things, for the books of a pool.
 
+#include <vram/base/requirements.hpp> // C++20
+
 #include <cstddef> // size_t
 #include <new>     // placement new
 #include <utility> // move, exchange, forward

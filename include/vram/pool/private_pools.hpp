@@ -4,6 +4,8 @@
 /// \file
 /// `private_pools` are pools that are made when somebody first needs them, and then stay in place.
 
+#include <vram/base/requirements.hpp> // C++20
+
 #include <atomic>  // atomic
 #include <cstddef> // size_t, byte
 #include <utility> // forward

@@ -4,6 +4,8 @@
 /// \file
 /// `size_classes` are the sizes that requests are rounded up to.
 
+#include <vram/base/requirements.hpp> // C++20
+
 #include <bit>     // bit_width
 #include <cstddef> // size_t
 

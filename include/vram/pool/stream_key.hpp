@@ -4,6 +4,8 @@
 /// \file
 /// `stream_key` is the number that a stream is known by.
 
+#include <vram/base/requirements.hpp> // C++20
+
 #include <cstdint> // uint64_t
 
 namespace vram {

@@ -4,6 +4,8 @@
 /// \file
 /// `tag` says which stream may still be using a piece of free memory, and up to when.
 
+#include <vram/base/requirements.hpp> // C++20
+
 #include <cstddef> // size_t
 #include <cstdint> // uintptr_t, uint64_t
 

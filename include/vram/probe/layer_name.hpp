@@ -4,6 +4,8 @@
 /// \file
 /// `layer_name` is what a part of a stack is called when people are told of it.
 
+#include <vram/base/requirements.hpp> // C++20
+
 #include <cstddef>     // size_t
 #include <string_view> // string_view
 

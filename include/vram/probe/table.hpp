@@ -4,6 +4,8 @@
 /// \file
 /// `table` is text in columns, for a terminal.
 
+#include <vram/base/requirements.hpp> // C++20
+
 #include <algorithm> // max
 #include <cstddef>   // size_t
 #include <string>    // string

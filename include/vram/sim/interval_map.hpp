@@ -4,6 +4,8 @@
 /// \file
 /// `interval_map` gives every position of a line a value, and keeps equal neighbours as one.
 
+#include <vram/base/requirements.hpp> // C++20
+
 #include <cstddef>  // size_t
 #include <iterator> // next, prev
 #include <map>      // map

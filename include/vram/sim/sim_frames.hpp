@@ -5,6 +5,8 @@
 /// `sim_frames` is what lies in the physical memory of the simulated machine, wherever that is
 /// mapped.
 
+#include <vram/base/requirements.hpp> // C++20
+
 #include <sys/mman.h> // memfd_create, mmap, munmap
 #include <unistd.h>   // close, ftruncate
 

@@ -4,6 +4,8 @@
 /// \file
 /// `sim_range` is a piece of memory that somebody says they touch.
 
+#include <vram/base/requirements.hpp> // C++20
+
 #include <cstddef> // size_t
 #include <cstdint> // uintptr_t
 #include <span>    // span

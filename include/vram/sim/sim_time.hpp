@@ -4,6 +4,8 @@
 /// \file
 /// `sim_time` is time on the simulated machine: it moves as queued work says, and never by itself.
 
+#include <vram/base/requirements.hpp> // C++20
+
 #include <chrono>  // nanoseconds
 #include <cstddef> // size_t
 #include <cstdint> // int64_t

@@ -4,6 +4,8 @@
 /// \file
 /// `vector_clock` is how much somebody knows of what everybody has done.
 
+#include <vram/base/requirements.hpp> // C++20
+
 #include <algorithm> // max
 #include <cstddef>   // size_t
 #include <cstdint>   // uint64_t

@@ -4,6 +4,8 @@
 /// \file
 /// `boundary` is what lies beyond the border of a volume.
 
+#include <vram/base/requirements.hpp> // C++20
+
 #include <algorithm> // clamp, min
 #include <cstddef>   // size_t, ptrdiff_t
 

@@ -4,6 +4,8 @@
 /// \file
 /// `concat` is sources one after the other, as one.
 
+#include <vram/base/requirements.hpp> // C++20
+
 #include <algorithm>  // max, upper_bound
 #include <concepts>   // convertible_to
 #include <cstddef>    // size_t, byte

@@ -4,6 +4,8 @@
 /// \file
 /// `copy_problem` says of which batch it was that a copy failed.
 
+#include <vram/base/requirements.hpp> // C++20
+
 #include <concepts>  // same_as
 #include <cstddef>   // size_t
 #include <exception> // exception_ptr, current_exception, make_exception_ptr

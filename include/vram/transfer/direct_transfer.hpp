@@ -4,6 +4,8 @@
 /// \file
 /// `direct_transfer` is one transfer in which each thread moves piece after piece by itself.
 
+#include <vram/base/requirements.hpp> // C++20
+
 #include <algorithm> // min
 #include <atomic>    // atomic
 #include <cstddef>   // size_t

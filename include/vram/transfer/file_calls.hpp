@@ -4,6 +4,8 @@
 /// \file
 /// `file_calls` is what a `file` asks of the system: POSIX, and nothing where there is none.
 
+#include <vram/base/requirements.hpp> // C++20
+
 #if __has_include(<unistd.h>)
 
 #include <cerrno>      // errno

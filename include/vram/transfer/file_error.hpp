@@ -4,6 +4,8 @@
 /// \file
 /// `file_error` says which file, at which place, and how much of what was wanted was there.
 
+#include <vram/base/requirements.hpp> // C++20
+
 #include <cstddef>      // size_t
 #include <memory>       // shared_ptr, make_shared
 #include <string>       // string

@@ -4,6 +4,8 @@
 /// \file
 /// `home_process` tells whether this is still the process that something was made in.
 
+#include <vram/base/requirements.hpp> // C++20
+
 #include <new> // bad_alloc
 
 #if __has_include(<pthread.h>) && __has_include(<unistd.h>)

@@ -4,6 +4,8 @@
 /// \file
 /// `index_order` is an order of indices drawn from a seed.
 
+#include <vram/base/requirements.hpp> // C++20
+
 #include <cstddef> // size_t
 #include <cstdint> // uint64_t
 #include <utility> // swap

@@ -4,6 +4,8 @@
 /// \file
 /// `kept_for_good` keeps an object that may never end.
 
+#include <vram/base/requirements.hpp> // C++20
+
 #include <atomic>  // atomic
 #include <memory>  // shared_ptr
 #include <utility> // move

@@ -4,6 +4,8 @@
 /// \file
 /// `layout_error` says why data cannot be cut, or laid out, as asked.
 
+#include <vram/base/requirements.hpp> // C++20
+
 #include <cstddef>   // size_t
 #include <exception> // exception
 

@@ -4,6 +4,8 @@
 /// \file
 /// `loader_statistics` is where the time of a loop went.
 
+#include <vram/base/requirements.hpp> // C++20
+
 #include <algorithm> // max, min
 #include <cstddef>   // size_t
 #include <cstdint>   // uint64_t

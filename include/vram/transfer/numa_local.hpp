@@ -5,6 +5,8 @@
 /// `numa_local` keeps a host thread and the memory that it touches near a device, where that can
 /// be done.
 
+#include <vram/base/requirements.hpp> // C++20
+
 #include <concepts> // constructible_from
 #include <optional> // optional
 

@@ -4,6 +4,8 @@
 /// \file
 /// `pinned_slot` is a place for one batch on the host: a block of pinned memory, and whose it is.
 
+#include <vram/base/requirements.hpp> // C++20
+
 #include <atomic>   // atomic_ref
 #include <concepts> // same_as, convertible_to
 #include <cstddef>  // size_t, byte

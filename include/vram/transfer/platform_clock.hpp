@@ -4,6 +4,8 @@
 /// \file
 /// `platform_clock` tells the host's time, virtual where the platform's time is.
 
+#include <vram/base/requirements.hpp> // C++20
+
 #include <chrono>  // steady_clock
 #include <cstdint> // uint64_t
 

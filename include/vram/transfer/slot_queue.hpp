@@ -4,6 +4,8 @@
 /// \file
 /// `slot_queue` is a queue of slots that allocates nothing.
 
+#include <vram/base/requirements.hpp> // C++20
+
 #include <cstddef> // size_t
 #include <utility> // exchange
 

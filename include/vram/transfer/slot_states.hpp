@@ -4,6 +4,8 @@
 /// \file
 /// `slot_states` says what every block of a loader is doing.
 
+#include <vram/base/requirements.hpp> // C++20
+
 #include <cstddef> // size_t
 
 namespace vram {

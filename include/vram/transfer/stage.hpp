@@ -4,6 +4,8 @@
 /// \file
 /// `stage` shows what a thread is at in a profiler, where the platform has one to tell.
 
+#include <vram/base/requirements.hpp> // C++20
+
 #include <concepts> // convertible_to
 #include <cstdint>  // uint64_t
 

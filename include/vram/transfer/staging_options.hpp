@@ -5,6 +5,8 @@
 /// `staging_options` is how much pinned memory and how many threads staging has, and when it uses
 /// them.
 
+#include <vram/base/requirements.hpp> // C++20
+
 #include <algorithm> // clamp
 #include <cstddef>   // size_t
 #include <thread>    // hardware_concurrency

@@ -4,6 +4,8 @@
 /// \file
 /// `stream_copy` copies memory past the caches.
 
+#include <vram/base/requirements.hpp> // C++20
+
 #include <cstddef> // size_t, byte
 #include <cstdint> // uintptr_t
 #include <cstring> // memcpy

@@ -4,6 +4,8 @@
 /// \file
 /// `transfer_path` is the way that bytes take between the host and the device.
 
+#include <vram/base/requirements.hpp> // C++20
+
 namespace vram {
 
 /// The ways, and why each is taken.
