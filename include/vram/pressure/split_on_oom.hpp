@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `split_on_oom` does in pieces what does not fit in one.
+/// `split_on_oom` runs work in smaller pieces if it runs out of memory.
 
 #include <vram/base/contract.hpp>      // expects
 #include <vram/base/out_of_memory.hpp> // out_of_memory
@@ -13,35 +13,35 @@
 
 namespace vram {
 
-/// How small the pieces may become, and when they grow again.
+/// Options of `split_on_oom`.
 struct split_options {
-    std::size_t granule    = 1; ///< pieces are multiples of this, but for the last of a call
-    std::size_t least      = 1; ///< the smallest piece worth trying, rounded up to a granule
-    unsigned    grow_after = 0; ///< pieces in a row after which a larger one is tried; 0: never
+    std::size_t granule    = 1; ///< pieces are multiples of this, except the last of a call
+    std::size_t least      = 1; ///< the smallest piece, rounded up to a multiple of `granule`
+    unsigned    grow_after = 0; ///< doubles the size after so many full pieces; 0: never
 };
 
-/// Runs work over `count` items in order; when a piece runs out of memory, it tries half of it.
+/// Runs work over `count` items in order. If a piece throws `out_of_memory`, half of it is tried.
 ///
 ///     split_on_oom split{{.granule = 4_KiB}};
 ///     split(batch.size(), [&](std::size_t first, std::size_t count) { ... });
 ///
-/// Pieces that were finished stay finished: only the one that failed is done again, smaller. The
-/// size that fits is remembered from call to call, so the next batch does not fail first. A piece
-/// that throws must have left nothing behind. The halving is done after the exception is gone:
-/// whatever it kept alive is back before the next try.
+/// Finished pieces are not repeated; only the failed one is run again, with half its size. The size
+/// is kept for the next call. The work must undo the effects of a piece before it throws. The next
+/// attempt starts after the exception is destroyed, so memory that it kept alive is freed by then.
 ///
-/// Failure   the `out_of_memory` of a piece that cannot be halved; any other exception at once.
-///           Either way `done()` says how many items of the call are finished
-/// Threads   one at a time
-/// Cost      nothing beyond the calls of the work
+/// Failure   If a piece cannot be halved, its `out_of_memory` is rethrown. Any other exception is
+///           not
+///           caught. In both cases `done()` returns how many items of the call are finished.
+/// Threads   One thread at a time.
+/// Cost      Only the calls of the work.
 class split_on_oom {
 public:
     split_on_oom() = default;
     explicit split_on_oom(split_options const& options) : options_{options} {
-        expects(options.granule != 0, "split_on_oom: a granule is at least one item");
+        expects(options.granule != 0, "split_on_oom: granule must be at least 1");
     }
 
-    /// Calls `work(first, count)` for pieces that follow each other and end at `count`.
+    /// Calls `work(first, n)` for consecutive pieces that together cover [0, count).
     template <class Work>
     void operator()(std::size_t count, Work&& work) {
         done_ = 0;
@@ -58,13 +58,13 @@ public:
         }
     }
 
-    /// Items finished by the call that is running, or by the last one.
+    /// Returns the number of items that the current or last call has finished.
     [[nodiscard]] std::size_t done() const noexcept { return done_; }
 
-    /// The size of the pieces now: `unlimited` until something was split.
+    /// Returns the current size of a piece, or `unlimited` if no piece was split so far.
     [[nodiscard]] std::size_t size() const noexcept { return size_; }
 
-    /// How many pieces were finished, and how many had to be halved, in all calls.
+    /// Returns the number of finished pieces, and of halved ones, in all calls.
     [[nodiscard]] std::uint64_t pieces() const noexcept { return pieces_; }
     [[nodiscard]] std::uint64_t splits() const noexcept { return splits_; }
 
@@ -77,12 +77,12 @@ private:
             work(done_, piece);
             return true;
         } catch (out_of_memory const&) {
-            if (half(piece) >= piece) { throw; } // as small as it may be
+            if (half(piece) >= piece) { throw; } // the smallest piece
         }
         return false;
     }
 
-    /// Half of a piece in whole granules, and not less than the least.
+    /// Returns half of a piece as a multiple of `granule`, but at least `least`.
     [[nodiscard]] std::size_t half(std::size_t piece) const noexcept {
         std::size_t const least = granules(std::max<std::size_t>(options_.least, 1));
         std::size_t const lower = piece / 2 - piece / 2 % options_.granule;
@@ -94,7 +94,9 @@ private:
 
     void succeeded(std::size_t piece) noexcept {
         ++pieces_;
-        if (piece < size_ || options_.grow_after == 0) { return; } // a remainder proves nothing
+        if (piece < size_ || options_.grow_after == 0) {
+            return;
+        } // a shorter piece does not show that the size fits
         if (++run_ < options_.grow_after) { return; }
         run_  = 0;
         size_ = size_ > unlimited / 2 ? unlimited : size_ * 2;
@@ -103,7 +105,7 @@ private:
     split_options options_{};
     std::size_t   size_   = unlimited;
     std::size_t   done_   = 0;
-    unsigned      run_    = 0; ///< full pieces in a row
+    unsigned      run_    = 0; ///< consecutive full pieces
     std::uint64_t pieces_ = 0;
     std::uint64_t splits_ = 0;
 };

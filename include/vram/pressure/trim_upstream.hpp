@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `trim_upstream` answers a refusal by giving back what the stack holds unused.
+/// `trim_upstream` is a retry policy that trims the resource.
 
 #include <vram/concepts/powers.hpp>      // trimmable_resource
 #include <vram/concepts/retry.hpp>       // retry, failed_attempt
@@ -10,17 +10,16 @@
 
 namespace vram {
 
-/// Trims the resource under `retrying` to nothing unused, and asks again if that gave something
-/// back.
+/// Calls `trim(0)` on the resource under `retrying`, and tries again if that released memory.
 ///
 ///     retrying mr{fallback{pool{cuda_resource{}}, pool{managed_resource{}}}, trim_upstream{}};
 ///
-/// Two pools on one device hold memory from each other; trimming one may be what the other needs.
-/// A resource that cannot be trimmed is not asked again.
+/// Two pools on one device compete for its memory: if one is trimmed, the other may succeed. If the
+/// resource has no `trim`, the policy returns false.
 ///
-/// Failure   what `trim` throws
-/// Threads   as the resource
-/// Cost      one `trim(0)`; what is given back has to be taken again later
+/// Failure   Throws the exceptions of `trim`.
+/// Threads   As the resource.
+/// Cost      One `trim(0)`. Later allocations have to obtain the released memory again.
 struct trim_upstream {
     static constexpr unsigned max_tries = 1;
 

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `wait_backoff` answers a refusal by waiting, each time for longer.
+/// `wait_backoff` is a retry policy that waits with exponential backoff.
 
 #include <vram/concepts/retry.hpp>       // retry, failed_attempt
 #include <vram/source/null_resource.hpp> // the stand-in of the proofs below
@@ -14,24 +14,23 @@
 
 namespace vram {
 
-/// Sleeps as time really passes.
+/// Sleeps in real time.
 struct sleep_really {
     void operator()(std::chrono::nanoseconds how_long) const {
         std::this_thread::sleep_for(how_long);
     }
 };
 
-/// Waits for others to give memory back: another thread, another process. The first wait is
-/// `first`, each one after it twice as long, none longer than `longest`; eight in all for one
-/// request.
+/// Waits until another thread or process may have freed memory. The first wait takes `first`, each
+/// further one twice as long, at most `longest`. There are at most eight waits per request.
 ///
 ///     retrying mr{cuda_resource{}, wait_backoff{2ms, 200ms}};
 ///
-/// `Sleep` is called with the time to wait; a simulated node passes virtual time instead.
+/// `Sleep` is called with the duration. On the simulator, pass one that advances virtual time.
 ///
-/// Failure   what `Sleep` throws
-/// Threads   any
-/// Cost      with the defaults at most a quarter of a second before the refusal goes on
+/// Failure   Throws the exceptions of `Sleep`.
+/// Threads   Any thread.
+/// Cost      With the defaults, at most 0.23 s before the refusal is passed on.
 template <class Sleep = sleep_really>
 class wait_backoff {
 public:

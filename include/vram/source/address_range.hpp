@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `address_range` owns addresses with nothing behind them.
+/// `address_range` owns a reserved range of addresses.
 
 #include <vram/concepts/virtual_memory.hpp> // virtual_memory
 
@@ -12,17 +12,17 @@
 
 namespace vram {
 
-/// What memory can be mapped to.
+/// Reserves addresses to which physical memory can be mapped, and releases them on destruction.
 ///
 ///     address_range range{memory, 1_GiB, memory.granularity()};
 ///
-/// Failure   the platform's error; in the destructor, the error sink (what is mapped there keeps
-/// it)
-/// Threads   one at a time
+/// Failure   The constructor throws the error of the platform. The destructor reports errors to the
+///           error sink; it fails if memory is still mapped to the range.
+/// Threads   One thread at a time.
 template <virtual_memory Memory>
 class address_range {
 public:
-    /// `bytes` is a multiple of the memory's granularity; `alignment` a power of two.
+    /// `bytes` is a multiple of `memory.granularity()`; `alignment` is a power of two.
     address_range(Memory memory, std::size_t bytes, std::size_t alignment)
         : memory_{std::move(memory)}, base_{memory_.reserve(bytes, alignment)}, bytes_{bytes} {}
     address_range(address_range&& other) noexcept

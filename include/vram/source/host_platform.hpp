@@ -2,7 +2,8 @@
 #pragma once
 
 /// \file
-/// `host_platform` is the machine without a device: everything is done when the call returns.
+/// `host_platform` is a platform without a device: each operation is complete when its call
+/// returns.
 
 #include <vram/concepts/memory_info.hpp>  // memory_info
 #include <vram/concepts/pitched_copy.hpp> // pitched_copy
@@ -17,12 +18,12 @@ class gate;          // base/gate.hpp
 class worker;        // base/worker.hpp
 class host_resource; // source/host_resource.hpp
 
-/// One stream that is always idle, so that whatever is written for streams also runs on plain host
-/// memory.
+/// Has one stream, which is always idle, so that stream-ordered resources also work on pageable
+/// host memory.
 ///
-/// Failure   never
-/// Threads   any
-/// Cost      nothing is queued; a copy is a memcpy, an event is an empty object
+/// Failure   No function fails.
+/// Threads   Any thread may call any function.
+/// Cost      A copy is a `memcpy`; an event is an empty object.
 struct host_platform {
     struct device {
         friend bool operator==(device, device) = default;
@@ -54,10 +55,8 @@ struct host_platform {
     [[nodiscard]] static device        device_of(stream) noexcept { return {}; }
     [[nodiscard]] static std::uint64_t id(stream) noexcept { return 0; }
     [[nodiscard]] static bool          capturing(stream) noexcept { return false; }
-    [[nodiscard]] static memory_info   memory(device) noexcept {
-        return {};
-    } // not known, and nobody's limit
-    [[nodiscard]] static bool done(event const&) noexcept { return true; }
+    [[nodiscard]] static memory_info   memory(device) noexcept { return {}; } // unknown
+    [[nodiscard]] static bool          done(event const&) noexcept { return true; }
 
     static void record(event&, stream) noexcept {}
     static void wait(stream, event const&) noexcept {}

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `host_resource` is plain host memory: aligned `operator new`, as a resource.
+/// `host_resource` allocates pageable host memory with aligned `operator new`.
 
 #include <vram/base/align.hpp>           // align, default_alignment
 #include <vram/base/contract.hpp>        // expects
@@ -16,15 +16,17 @@
 
 namespace vram {
 
-/// Pageable memory of this process: the device memory and the pinned memory of the `host_platform`.
+/// Pageable host memory. It is both the device and the pinned resource of `host_platform`.
 ///
 ///     host_resource mr;
 ///     void* p = mr.allocate_sync(1_MiB, 4096);
 ///
-/// Failure   `out_of_memory`; a size that no object may have is refused before the system is asked
-/// Threads   any
-/// Streams   every stream is idle, so both pairs are the same
-/// Cost      one `operator new` or `operator delete`; the size is rounded up to the alignment
+/// Failure   Throws `out_of_memory`. A size over `PTRDIFF_MAX` is refused without a call to the
+///           system.
+/// Threads   Any thread.
+/// Streams   Every stream is idle, so `allocate` and `allocate_sync` do the same.
+/// Cost      One call of `operator new` or `operator delete`. The size is rounded up to the
+///           alignment.
 class host_resource {
 public:
     using platform   = host_platform;
@@ -62,13 +64,14 @@ public:
         deallocate_sync(p, bytes, alignment);
     }
     void deallocate_sync(void* p, std::size_t, std::size_t alignment = default_alignment) noexcept {
-        ::operator delete(p, std::align_val_t{alignment}); // unsized: clang 16 has no other
+        ::operator delete(
+            p, std::align_val_t{alignment}); // unsized, because clang 16 has no sized overload
     }
 
     friend bool operator==(host_resource const&, host_resource const&) = default;
 
 private:
-    /// What no object exceeds. Asking for more is an error to some checkers even where it may fail.
+    /// The largest size of an object. AddressSanitizer reports larger requests as errors.
     static constexpr std::size_t largest = std::numeric_limits<std::ptrdiff_t>::max();
 };
 

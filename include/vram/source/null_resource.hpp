@@ -2,8 +2,7 @@
 #pragma once
 
 /// \file
-/// `null_resource` is the resource that has nothing: the end of every chain, and the stand-in of
-/// every proof.
+/// `null_resource` refuses every allocation.
 
 #include <vram/base/align.hpp>           // default_alignment
 #include <vram/base/error.hpp>           // report_error
@@ -16,14 +15,15 @@
 
 namespace vram {
 
-/// A resource that says no to everything but zero bytes, and has every power.
+/// Refuses every request except those of zero bytes. It has the powers of a complete resource, so
+/// it is the end of a chain of fallbacks and the upstream in `static_assert`s.
 ///
-///     fallback mr{small_budget, null_resource<>{}};   // "and then nothing"
+///     fallback mr{small_budget, null_resource<>{}};   // refuses if the budget is used up
 ///
-/// Failure   `out_of_memory`, always; memory that is given back to it is another's, and goes to the
-///           error sink as `error_kind::foreign_pointer`
-/// Threads   any
-/// Cost      none
+/// Failure   Every allocation throws `out_of_memory`. Every free of a pointer that is not null is
+///           reported to the error sink as `error_kind::foreign_pointer`.
+/// Threads   Any thread.
+/// Cost      None.
 template <class Platform = host_platform>
 class null_resource {
 public:
@@ -54,7 +54,7 @@ public:
         deallocate_sync(p, bytes, alignment);
     }
     void deallocate_sync(void* p, std::size_t bytes, std::size_t = default_alignment) noexcept {
-        if (p != nullptr) { // it never gave memory
+        if (p != nullptr) { // this resource allocated nothing
             report_error({.kind = error_kind::foreign_pointer, .pointer = p, .bytes = bytes});
         }
     }

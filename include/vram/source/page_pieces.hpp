@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `page_pieces` knows which piece of memory each page has, and which it had last.
+/// `page_pieces` is the table that maps the pages of a range to pieces of physical memory.
 
 #include <vram/base/contract.hpp> // expects
 
@@ -13,26 +13,29 @@
 
 namespace vram {
 
-/// The books of a range of pages and of pieces of memory as large as a page. A piece is some page's
-/// memory, or a spare. Pages that had it before stay mapped to it, in vain: each knows where its
-/// memory went, and each piece knows them all.
+/// A page is a place in an address range; a piece is physical memory of the size of a page. At most
+/// one page *owns* a piece; a piece without an owner is a spare. The other pages that were mapped
+/// to the piece before keep their mapping, which is then *stale*: if the piece returns to one of
+/// them, no call of the driver is needed. The table lists the stale pages of each piece.
 ///
 ///     page_pieces<handle> pieces{16};
 ///     pieces.reserve();
 ///     auto const k = pieces.add(memory.create(page)); // a spare
-///     pieces.map(3, k);                               // page 3 is mapped to it, in vain as yet
-///     pieces.occupy(3);                               // and has it
-///     pieces.vacate(3);                               // which is a spare again, and mapped there
+///     pieces.map(3, k);                               // page 3 has a stale mapping to it
+///     pieces.occupy(3);                               // page 3 owns it
+///     pieces.vacate(3);                               // it is a spare again; the mapping is stale
 ///
-/// Failure   `std::bad_alloc` from `reserve` and the constructor alone, with nothing changed
-/// Threads   one at a time
-/// Cost      constant, and `reserve` now and then
+/// Failure   The constructor and `reserve` throw `std::bad_alloc` and change nothing. No other
+///           function
+///           fails.
+/// Threads   One thread at a time.
+/// Cost      Constant time. `reserve` allocates occasionally.
 template <class Handle>
 class page_pieces {
 public:
-    using number = std::uint32_t; ///< of a page, or of a piece
+    using number = std::uint32_t; ///< index of a page or of a piece
 
-    static constexpr number nowhere = ~number{0}; ///< no page, and no piece
+    static constexpr number nowhere = ~number{0}; ///< no page or no piece
 
     explicit page_pieces(std::size_t pages) : slots_(counted(pages)) {}
     page_pieces(page_pieces&& other) noexcept
@@ -44,19 +47,19 @@ public:
 
     // Pieces
 
-    /// Makes sure of room for one piece more.
+    /// Reserves host memory so that the next `add` cannot fail.
     void reserve() {
         if (!unused_.empty()) { return; }
         if (pieces_.size() == pieces_.capacity()) {
             std::size_t const room = 2 * pieces_.size() + 8;
-            spares_.reserve(room); // each may become a spare, and be gone: that must not fail
+            spares_.reserve(room); // so that `spare` and `remove` never allocate
             unused_.reserve(room);
             pieces_.reserve(room);
         }
         unused_.push_back(static_cast<number>(pieces_.size()));
         pieces_.emplace_back();
     }
-    /// A new spare. After `reserve`.
+    /// Adds a spare and returns its index. The caller called `reserve` before.
     number add(Handle memory) noexcept {
         number const k = unused_.back();
         unused_.pop_back();
@@ -64,35 +67,37 @@ public:
         spare(k);
         return k;
     }
-    /// A spare that no page is mapped to is gone.
+    /// Removes a spare to which no page is mapped.
     void remove(number k) noexcept {
         no_spare(k);
         unused_.push_back(k);
     }
 
     [[nodiscard]] Handle memory(number k) const noexcept { return pieces_[k].memory; }
-    /// A page that is mapped to the piece in vain; `nowhere` where there is none.
+    /// Returns a page with a stale mapping to the piece, or `nowhere`.
     [[nodiscard]] number in_vain(number k) const noexcept { return pieces_[k].vain; }
 
-    /// Pieces, those of pages and spares.
+    /// Returns the number of pieces, including spares.
     [[nodiscard]] std::size_t held() const noexcept { return pieces_.size() - unused_.size(); }
     [[nodiscard]] std::size_t spares() const noexcept { return spares_.size(); }
-    /// The `i`-th of the spares, in no order that lasts.
+    /// Returns the `i`-th spare. `add`, `remove`, `occupy` and `vacate` change the order.
     [[nodiscard]] number spare_at(std::size_t i) const noexcept { return spares_[i]; }
 
     // Pages
 
-    /// Page `i`, which is mapped to nothing, is mapped to a piece: in vain, and not usable yet.
+    /// Records that page `i`, which is unmapped, was mapped to a piece. The mapping is stale and
+    /// has no access rights.
     void map(number i, number k) noexcept {
         slots_[i] = {.piece = k};
         link(i);
     }
-    /// Page `i`, which is mapped to a piece in vain, is mapped to nothing.
+    /// Records that page `i`, whose mapping is stale, was unmapped.
     void unmap(number i) noexcept {
         unlink(i);
         slots_[i] = {};
     }
-    /// Page `i`, which is mapped to a piece in vain, has it now; whoever had it has nothing.
+    /// Makes page `i`, whose mapping is stale, the owner of its piece. The mapping of the previous
+    /// owner becomes stale.
     void occupy(number i) noexcept {
         number const k = slots_[i].piece;
         unlink(i);
@@ -100,44 +105,44 @@ public:
         if (other != nowhere) { return link(other); }
         no_spare(k);
     }
-    /// What page `i` has is a spare now. It stays mapped.
+    /// Makes the piece of page `i` a spare. The page keeps a stale mapping.
     void vacate(number i) noexcept {
         number const k = slots_[i].piece;
         pieces_[k].at  = nowhere;
         link(i);
         spare(k);
     }
-    /// What page `i` is mapped to may be used there.
+    /// Records that the mapping of page `i` has access rights.
     void               grant(number i) noexcept { slots_[i].granted = true; }
     [[nodiscard]] bool granted(number i) const noexcept { return slots_[i].granted; }
 
     [[nodiscard]] std::size_t pages() const noexcept { return slots_.size(); }
-    /// The piece that page `i` is mapped to, or `nowhere`.
+    /// Returns the piece to which page `i` is mapped, or `nowhere`.
     [[nodiscard]] number piece(number i) const noexcept { return slots_[i].piece; }
-    /// Whether page `i` has memory.
+    /// Returns true if page `i` owns a piece.
     [[nodiscard]] bool has(number i) const noexcept {
         number const k = slots_[i].piece;
         return k != nowhere && pieces_[k].at == i;
     }
-    /// The page that has the piece which page `i` is mapped to in vain; `nowhere` where none has.
+    /// Returns the page that owns the piece of the stale mapping of page `i`, or `nowhere`.
     [[nodiscard]] number went_to(number i) const noexcept {
         number const k = slots_[i].piece;
         return k != nowhere && pieces_[k].at != i ? pieces_[k].at : nowhere;
     }
 
 private:
-    /// A page, and what is mapped there: its memory, or memory that is elsewhere, or a spare.
+    /// A page and its mapping.
     struct slot {
         number piece   = nowhere;
-        number next    = nowhere; ///< of the pages that are mapped to that piece in vain
+        number next    = nowhere; ///< list of the pages with a stale mapping to the piece
         number before  = nowhere;
         bool   granted = false;
     };
     struct entry {
         Handle memory{};
-        number at     = nowhere; ///< whose it is; `nowhere`: it is a spare
-        number vain   = nowhere; ///< the first of the other pages that are mapped to it
-        number spared = 0;       ///< of a spare: where it is noted
+        number at     = nowhere; ///< the owner; `nowhere` if the piece is a spare
+        number vain   = nowhere; ///< the first page with a stale mapping
+        number spared = 0;       ///< index in `spares_` if it is a spare
     };
 
     static std::size_t counted(std::size_t pages) {
@@ -171,8 +176,8 @@ private:
 
     std::vector<slot>   slots_;
     std::vector<entry>  pieces_;
-    std::vector<number> spares_; ///< these and the next have room for every piece
-    std::vector<number> unused_; ///< pieces that are gone
+    std::vector<number> spares_; ///< capacity for every piece
+    std::vector<number> unused_; ///< removed pieces; capacity for every piece
 };
 
 } // namespace vram

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `physical_page` owns a piece of physical memory.
+/// `physical_page` owns a piece of physical memory without an address.
 
 #include <vram/concepts/virtual_memory.hpp> // virtual_memory
 
@@ -11,14 +11,15 @@
 
 namespace vram {
 
-/// Memory without an address, until it is mapped somewhere.
+/// Creates physical memory that can be mapped to addresses, and destroys it.
 ///
 ///     physical_page page{memory, 2_MiB};
 ///     memory.map(at, page.get(), page.bytes());
 ///
-/// Failure   `out_of_memory`, or the platform's error; in the destructor, the error sink
-/// Threads   one at a time
-/// Streams   none: where it is mapped, it lives until it is unmapped
+/// Failure   The constructor throws `out_of_memory` or the error of the platform. The destructor
+///           reports errors to the error sink.
+/// Threads   One thread at a time.
+/// Streams   If the memory is mapped, it exists until it is unmapped, even after the destruction.
 template <virtual_memory Memory>
 class physical_page {
 public:
@@ -26,7 +27,7 @@ public:
 
     physical_page(Memory memory, std::size_t bytes)
         : memory_{std::move(memory)}, handle_{memory_.create(bytes)}, bytes_{bytes} {}
-    /// Takes over a handle.
+    /// Takes ownership of a handle.
     physical_page(Memory memory, handle h, std::size_t bytes)
         : memory_{std::move(memory)}, handle_{h}, bytes_{bytes} {}
     physical_page(physical_page&& other) noexcept
@@ -44,7 +45,7 @@ public:
     [[nodiscard]] handle      get() const noexcept { return handle_; }
     [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
 
-    /// Lets go of it: whoever has the handle destroys it.
+    /// Releases the ownership. The caller destroys the handle.
     handle release() noexcept {
         bytes_ = 0;
         return handle_;
@@ -53,7 +54,7 @@ public:
 private:
     Memory      memory_;
     handle      handle_;
-    std::size_t bytes_; ///< 0: nothing
+    std::size_t bytes_; ///< 0 if the object owns nothing
 };
 
 } // namespace vram

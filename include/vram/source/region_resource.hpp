@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `region_resource` hands out a range that belongs to somebody else.
+/// `region_resource` allocates from a fixed memory range that the caller owns.
 
 #include <vram/base/align.hpp>           // align, default_alignment
 #include <vram/base/contract.hpp>        // expects
@@ -19,28 +19,26 @@
 
 namespace vram {
 
-/// A stack buffer, one big device allocation, or plain addresses that nobody ever touches, cut from
-/// the front.
+/// Allocates blocks from the front of a range, such as an array on the stack or one large device
+/// allocation. The range may also be addresses without memory, because they are never accessed.
 ///
 ///     std::byte buffer[64_KiB];
 ///     region_resource mr{buffer, sizeof buffer};
 ///
-/// Blocks given back in the reverse order make room at once; in any other order, when the last one
-/// is back. What was skipped for alignment comes back with the last block too. Nothing is ever
-/// written into the range.
+/// If the last block is freed, its bytes are available at once. The bytes of other freed blocks,
+/// and those skipped for alignment, are available once no block is live.
 ///
-/// Failure   `out_of_memory` when the rest of the range is too small
-/// Threads   one at a time; put `locked` over it
-/// Streams   none: put `stream_ordered` over it where streams use the memory
-/// Cost      a few additions per call; no allocation
+/// Failure   Throws `out_of_memory` if the rest of the range is too small.
+/// Threads   One thread at a time. For several, compose `locked` over it.
+/// Streams   Not stream-ordered. If streams use the memory, compose `stream_ordered` over it.
+/// Cost      A few additions. No allocation.
 template <class Platform = host_platform, class Properties = property_set<host_accessible>>
 class region_resource {
 public:
     using platform   = Platform;
     using properties = Properties;
 
-    /// The range starts at `base`, which is not null unless `bytes` is zero, and outlives this
-    /// resource.
+    /// The range must outlive the resource. `base` may be null only if `bytes` is zero.
     region_resource(void* base, std::size_t bytes)
         : base_{reinterpret_cast<std::uintptr_t>(base)}, top_{base_}, end_{base_ + bytes} {
         expects(end_ >= base_, "region_resource: the range ends before the address space does");
@@ -51,7 +49,7 @@ public:
     }
     region_resource& operator=(region_resource&& other) noexcept {
         if (this == &other) { return *this; }
-        base_    = std::exchange(other.base_, 0); // two resources must not hand out one range
+        base_    = std::exchange(other.base_, 0); // two resources must not allocate from one range
         top_     = std::exchange(other.top_, 0);
         end_     = std::exchange(other.end_, 0);
         blocks_  = std::exchange(other.blocks_, 0);
@@ -89,11 +87,11 @@ public:
     void deallocate_sync(void* p, std::size_t bytes, std::size_t = default_alignment) noexcept {
         if (p == nullptr) { return; }
         auto const start = reinterpret_cast<std::uintptr_t>(p);
-        if (!owns(p) || start >= top_) { // above the top: given back before
+        if (!owns(p) || start >= top_) { // at or above the top: already freed
             return report_error(
                 {.kind = error_kind::foreign_pointer, .pointer = p, .bytes = bytes});
         }
-        bool const last = blocks_ == 1; // with it all that is out comes back
+        bool const last = blocks_ == 1; // so its size must equal all live bytes
         if (bytes > top_ - start || bytes > figures_.live || (last && bytes != figures_.live)) {
             return report_error({.kind = error_kind::wrong_size, .pointer = p, .bytes = bytes});
         }
@@ -102,7 +100,7 @@ public:
         if (--blocks_ == 0) { top_ = base_; }
     }
 
-    /// Whether `p` lies in the range, handed out or not.
+    /// Returns true if `p` lies in the range, allocated or not.
     [[nodiscard]] bool owns(void const* p) const noexcept {
         auto const address = reinterpret_cast<std::uintptr_t>(p);
         return base_ <= address && address < end_;
@@ -116,16 +114,16 @@ public:
         return now;
     }
 
-    /// A range has one keeper: a region is equal to itself alone.
+    /// A region is equal only to itself.
     friend bool operator==(region_resource const& a, region_resource const& b) noexcept {
         return &a == &b;
     }
 
 private:
     std::uintptr_t base_   = 0;
-    std::uintptr_t top_    = 0; ///< everything from here on is free
+    std::uintptr_t top_    = 0; ///< the first free address
     std::uintptr_t end_    = 0;
-    std::size_t    blocks_ = 0; ///< how many are out
+    std::size_t    blocks_ = 0; ///< number of live blocks
     memory_usage   figures_{};
 };
 

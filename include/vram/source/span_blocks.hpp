@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `span_blocks` knows which addresses of a span are out, and finds others.
+/// `span_blocks` allocates address ranges of a span, in whole pages.
 
 #include <vram/base/align.hpp> // saturating_add
 
@@ -14,15 +14,14 @@
 
 namespace vram {
 
-/// Blocks of addresses, each with pages of its own, which begins where the first of them does: who
-/// counts pages from a block's front counts those of the span. A block is put where those that are
-/// there, and it itself, have the most room to grow: in the middle of the largest gap. Where it is
-/// too large for that, it goes into the gap that fits best.
+/// Each block starts at a page boundary and shares no page with another block. A new block is
+/// placed in the middle of the largest gap, so that it and its neighbours have room to grow. If it
+/// does not fit there, it is placed in the smallest gap that is sufficient.
 ///
-/// Failure   `std::bad_alloc` from `insert`, with nothing changed
-/// Threads   one at a time
-/// Cost      O(blocks) for a place, and a step for each page up to the first that is aligned;
-///           O(log blocks) else
+/// Failure   `insert` throws `std::bad_alloc` and changes nothing. No other function fails.
+/// Threads   One thread at a time.
+/// Cost      `place` is O(blocks), plus one step per page until an aligned one is found. All other
+///           functions are O(log blocks).
 class span_blocks {
 public:
     /// The pages [first, last).
@@ -33,7 +32,7 @@ public:
         [[nodiscard]] bool        empty() const noexcept { return first == last; }
         [[nodiscard]] std::size_t pages() const noexcept { return last - first; }
     };
-    /// `bytes` bytes at `address`, in pages of their own.
+    /// `bytes` bytes at `address`, which occupy the pages [first, last).
     struct block {
         std::uintptr_t address = 0;
         std::size_t    bytes   = 0;
@@ -52,7 +51,8 @@ public:
           pages_{std::exchange(other.pages_, 0)},
           blocks_{std::exchange(other.blocks_, {})} {}
 
-    /// A place for `bytes` bytes, at the front of a page; empty where there is none.
+    /// Returns a free place for `bytes` bytes at the start of a page, or an empty block if there is
+    /// none.
     [[nodiscard]] block place(std::size_t bytes, std::size_t alignment) const noexcept {
         gap   widest, tightest{0, pages_ + 1};
         block in_widest, in_tightest;
@@ -73,7 +73,8 @@ public:
     }
     void insert(block const& b) { blocks_.emplace(b.address, b); }
 
-    /// `b` with other bytes at its end; empty where that is too far.
+    /// Returns `b` with the new size `bytes`, or an empty block if the following addresses are in
+    /// use.
     [[nodiscard]] block resized(block const& b, std::size_t bytes) const noexcept {
         auto const  next = blocks_.upper_bound(b.address);
         gap const   room{b.first, next == blocks_.end() ? pages_ : next->second.first};
@@ -83,21 +84,21 @@ public:
     void replace(block const& b) noexcept { blocks_.find(b.address)->second = b; }
     void erase(block const& b) noexcept { blocks_.erase(b.address); }
 
-    /// The block that begins at `p`; empty where none does.
+    /// Returns the block that begins at `p`, or an empty block.
     [[nodiscard]] block at(void const* p) const noexcept {
         auto const found = blocks_.find(reinterpret_cast<std::uintptr_t>(p));
         return found == blocks_.end() ? block{} : found->second;
     }
 
-    // Pages of a block. A range that no block holds has none; a block holds all of its pages, also
-    // what lies in the last of them behind its last byte.
+    // Pages of a block. A block includes all bytes of its pages, also those of the last page behind
+    // its own last byte. If a range does not lie within one block, it has no pages.
 
-    /// Those that a range touches.
+    /// Returns the pages that overlap the range.
     [[nodiscard]] run touched(void const* q, std::size_t n) const noexcept {
         if (around(q, n).empty()) { return {}; }
         return {offset(q) / page_, (offset(q) + n + page_ - 1) / page_};
     }
-    /// Those that it has to itself.
+    /// Returns the pages of which the range contains all bytes of the block.
     [[nodiscard]] run whole(void const* q, std::size_t n) const noexcept {
         block const b = around(q, n);
         if (b.empty()) { return {}; }
@@ -107,7 +108,7 @@ public:
         std::size_t const last  = from + n >= b.address + b.bytes ? b.last : pages.last;
         return first < last ? run{first, last} : run{};
     }
-    /// The bytes of page `i` that are the range's.
+    /// Returns how many bytes of page `i` lie in the range.
     [[nodiscard]] std::size_t share(std::size_t i, void const* q, std::size_t n) const noexcept {
         std::size_t const from = offset(q) < i * page_ ? i * page_ : offset(q);
         std::size_t const end  = (i + 1) * page_ < offset(q) + n ? (i + 1) * page_ : offset(q) + n;
@@ -126,7 +127,7 @@ private:
     [[nodiscard]] std::size_t offset(void const* q) const noexcept {
         return reinterpret_cast<std::uintptr_t>(q) - base_;
     }
-    /// The block whose pages hold all of the range; empty where there is none.
+    /// Returns the block whose pages contain the range, or an empty block.
     [[nodiscard]] block around(void const* p, std::size_t bytes) const noexcept {
         auto const from  = reinterpret_cast<std::uintptr_t>(p);
         auto const after = blocks_.upper_bound(from);
@@ -146,14 +147,15 @@ private:
         visit(gap{from, pages_});
     }
 
-    /// `bytes` bytes at `address`, whose first page is `first`; empty where no address is so far.
+    /// Returns a block of `bytes` bytes at `address` in page `first`, or an empty block if it would
+    /// exceed the span.
     [[nodiscard]] block spread(std::uintptr_t address, std::size_t bytes,
                                std::size_t first) const noexcept {
         std::size_t const end = saturating_add(address - base_, bytes);
         if (end > pages_ * page_) { return {}; }
         return {address, bytes, first, (end + page_ - 1) / page_};
     }
-    /// A block in `g`, not before page `from`.
+    /// Returns a block in `g` that starts at page `from` or later, or an empty block.
     [[nodiscard]] block within(gap const& g, std::size_t from, std::size_t bytes,
                                std::size_t alignment) const noexcept {
         std::uintptr_t address = base_ + from * page_;

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `touched_pages` is host memory whose pages are there already, found by several threads at once.
+/// `touched_pages` maps host memory and touches its pages with several threads.
 
 #if __has_include(<sys/mman.h>)
 
@@ -21,30 +21,33 @@
 
 namespace vram {
 
-/// How pages are found.
+/// Options of `touched_pages::map`.
 struct touched_pages_options {
-    unsigned    threads     = 0;    ///< that touch pages; 0: one for each core, up to 16
-    bool        huge_pages  = true; ///< asks the system for pages of 2 MiB
-    std::size_t piece_bytes = std::size_t{64} << 20; ///< that a thread touches at a time
-    int         numa_node   = -1; ///< where the memory should be; -1: where the thread is
+    unsigned    threads     = 0;    ///< number of threads; 0: one per core, at most 16
+    bool        huge_pages  = true; ///< requests 2 MiB pages from the system
+    std::size_t piece_bytes = std::size_t{64} << 20; ///< bytes that a thread touches per step
+    int         numa_node   = -1; ///< preferred NUMA node; -1: that of the touching thread
 };
 
-/// Anonymous memory of the system. Its pages are zeroed when they are first touched, which costs
-/// most of what getting memory costs; here that is done at once and by all cores.
+/// Anonymous memory. The system zeroes a page at its first access, which is most of the cost of
+/// obtaining memory. `map` causes these accesses at once, on all cores.
 ///
-///     void* const p = touched_pages::map(1_GiB);      // null where there is no memory
+///     void* const p = touched_pages::map(1_GiB);      // null if there is no memory
 ///     touched_pages::unmap(p, 1_GiB);
 ///
-/// Failure   none: null. Where the system has no huge pages or does not know the node, it goes on
-///           without
-/// Threads   any
-/// Cost      on 16 cores about 30 GiB/s, on one 5; what is as large begins at a multiple of 2 MiB
+/// Failure   `map` returns null. If the system has no huge pages or does not know the node, the
+///           option
+///           is ignored.
+/// Threads   Any thread.
+/// Cost      About 30 GiB/s with 16 cores and 5 GiB/s with one. A mapping of 2 MiB or more starts
+///           at a
+///           multiple of 2 MiB.
 class touched_pages {
 public:
     static constexpr std::size_t page      = 4096;
     static constexpr std::size_t huge_page = std::size_t{2} << 20;
 
-    /// Bytes that a mapping of `bytes` has.
+    /// Returns the size of a mapping for `bytes` bytes.
     [[nodiscard]] static constexpr std::size_t rounded(std::size_t bytes) noexcept {
         return align(bytes, bytes < huge_page ? page : huge_page);
     }
@@ -63,13 +66,13 @@ public:
         touch(static_cast<std::byte*>(p), size, how);
         return p;
     }
-    /// \param bytes  as it was mapped with
+    /// \param bytes  the size that was passed to `map`
     static void unmap(void* p, std::size_t bytes) noexcept {
         if (p != nullptr) { ::munmap(p, rounded(bytes)); }
     }
 
 private:
-    /// `size` of `room` bytes, from a multiple of 2 MiB on; the rest goes back.
+    /// Unmaps all but `size` bytes, starting at a multiple of 2 MiB. Returns their start.
     static void* cut(void* all, std::size_t room, std::size_t size) noexcept {
         if (room == size) { return all; }
         auto* const       p      = static_cast<std::byte*>(align_address(all, huge_page));
@@ -82,7 +85,7 @@ private:
     static void prefer(void* p, std::size_t size, int node) noexcept {
 #if defined(SYS_mbind)
         constexpr int most      = 1024;
-        constexpr int preferred = 1; // MPOL_PREFERRED, of a header that is not everywhere
+        constexpr int preferred = 1; // MPOL_PREFERRED; its header is not installed everywhere
         constexpr int bits      = 8 * sizeof(unsigned long);
         unsigned long mask[most / bits]{};
         if (node >= most) { return; }
@@ -111,7 +114,7 @@ private:
         try {
             others.reserve(helpers);
             for (std::size_t i = 0; i < helpers; ++i) { others.emplace_back(0, work); }
-        } catch (...) {} // fewer of them find the same pages
+        } catch (...) {} // fewer threads touch the same pages
         work();
     }
 };

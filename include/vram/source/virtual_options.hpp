@@ -2,8 +2,7 @@
 #pragma once
 
 /// \file
-/// `virtual_options` is how much address space a resource reserves, and in what pieces memory
-/// comes.
+/// `virtual_options` are the sizes with which a virtual-memory resource is constructed.
 
 #include <vram/base/bytes.hpp> // size literals
 
@@ -11,12 +10,13 @@
 
 namespace vram {
 
-/// A piece costs much the same to make, map and unmap whatever its size, so large ones are cheap to
-/// grow by, and small ones waste less and fit into more holes.
+/// Creating, mapping and unmapping a piece of physical memory costs nearly the same for every size.
+/// Large pieces therefore make growth cheap; small ones waste less and fit into more gaps.
 struct virtual_options {
-    std::size_t reserve     = 0;     ///< bytes of addresses; 0: four times the device's memory
-    std::size_t handle_size = 2_MiB; ///< of one piece: rounded up to what the device maps in
-    std::size_t keep        = 0;     ///< bytes of unused memory that stay here for the next block
+    std::size_t reserve =
+        0; ///< reserved addresses in bytes; 0: four times the memory of the device
+    std::size_t handle_size = 2_MiB; ///< bytes of one piece, rounded up to the granularity
+    std::size_t keep        = 0;     ///< unused bytes that are kept for the next block
 };
 
 } // namespace vram

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `virtual_source` is memory whose blocks can grow where they lie.
+/// `virtual_source` allocates virtual memory whose blocks can grow in place.
 
 #include <vram/base/contract.hpp>          // expects
 #include <vram/base/lock.hpp>              // lock
@@ -19,24 +19,25 @@
 
 namespace vram {
 
-/// One span of addresses, reserved once, with physical memory mapped behind the blocks that are
-/// out. What a pool needs to grow in place, to give back single pages, and to put free pages under
-/// a request that no free run could meet (see `remappable_resource`):
+/// Reserves one address range, and maps physical memory to the live blocks. A pool over it grows in
+/// place, releases single pages, and moves free pages to a request that no contiguous free range
+/// could satisfy (see `remappable_resource`):
 ///
 ///     virtual_resource memory;                       // or sim_virtual_resource
 ///     void* const p = memory.allocate_sync(1_GiB);
-///     if (memory.extend(p, 1_GiB, 512_MiB)) ...      // it has 1.5 GiB now, at the same address
+///     if (memory.extend(p, 1_GiB, 512_MiB)) ...      // now 1.5 GiB at the same address
 ///
-/// Each block has whole pages, so blocks should be large and few: put a pool over it.
+/// Each block occupies whole pages, so blocks should be large and few: compose a pool over it.
 ///
-/// Failure   `out_of_memory`, else the platform's error; all is as it was. What goes wrong while
-///           memory is taken away goes to the error sink, and the memory is kept
-/// Threads   any; a lock is held while the driver maps
-/// Streams   none: nothing waits. What is given back, dropped or moved must be out of use, on pain
-///           of a fault on the device; memory that comes back to where it was last only needs the
-///           order of whatever uses it
-/// Cost      on an H200 some 30 us for a page that is made, 20 for one that is moved, 14 more where
-///           other memory was mapped; none for memory that comes back, nor while it is used
+/// Failure   Throws `out_of_memory` or the error of the platform, and changes nothing. If memory
+///           cannot be unmapped or released, the error is reported to the error sink and the memory
+///           is kept.
+/// Threads   Any thread. A lock is held during driver calls.
+/// Streams   No function waits for a stream. If a stream still uses memory that is freed, dropped
+///           or moved, the device faults. If memory returns to the page that had it last, the uses
+///           only have to be ordered.
+/// Cost      On an H200 about 30 us to create a page and 20 us to move one, plus 14 us if other
+///           memory was mapped there. Memory that returns to its last page costs nothing.
 template <virtual_memory Memory>
 class virtual_source {
 public:
@@ -51,7 +52,7 @@ public:
           keep_{other.keep_},
           figures_{std::exchange(other.figures_, {})} {}
     ~virtual_source() {
-        blocks_.for_each([&](block const& b) { // their memory is given back all the same
+        blocks_.for_each([&](block const& b) { // the span releases their memory
             report_error({error_kind::leak, pointer(b), b.bytes, 0});
         });
     }
@@ -78,7 +79,7 @@ public:
         return pointer(b);
     }
 
-    /// A refusal of any kind is `nullptr`: the next call that throws tells it.
+    /// Returns null if the allocation fails for any reason.
     [[nodiscard]] void* try_allocate_sync(std::size_t bytes,
                                           std::size_t alignment = default_alignment) noexcept {
         try {
@@ -110,7 +111,7 @@ public:
     }
     std::size_t shrink(void* p, std::size_t bytes, std::size_t less) noexcept {
         std::size_t gone = 0;
-        if (less >= bytes) { // of a block without bytes nobody could say where it is
+        if (less >= bytes) { // a block keeps at least one byte
             report_error({error_kind::wrong_size, p, less, 0});
             return 0;
         }
@@ -122,7 +123,7 @@ public:
 
     // Pages of a block
 
-    /// Bytes of the range [q, q + n) that have memory.
+    /// Returns how many bytes of the range [q, q + n) are backed.
     [[nodiscard]] std::size_t mapped(void const* q, std::size_t n) const noexcept {
         auto const  held = lock_.hold();
         auto const  all  = blocks_.touched(q, n);
@@ -154,15 +155,15 @@ public:
         auto const taker = known(blocks_.touched(to, m), to, m);
         return span_.move(given.first, given.last, taker.first, taker.last) * span_.page();
     }
-    /// Where the memory is now that was behind `q` last: the address of its page.
+    /// Returns the page that now has the physical memory which the page of `q` had last, or null.
     [[nodiscard]] void* moved_to(void const* q) const noexcept {
         auto const held = lock_.hold();
         auto const page = blocks_.touched(q, 1);
         auto const at   = page.empty() ? span_.nowhere : span_.moved_to(page.first);
         return at == span_.nowhere ? nullptr : span_.address(at);
     }
-    /// Calls `visit(p, bytes)` for each run of addresses with memory, in their order. `visit` calls
-    /// nothing of this resource.
+    /// Calls `visit(p, bytes)` for each contiguous backed range, in address order. `visit` must not
+    /// call this resource.
     template <class Visit>
     void for_each_mapped(Visit const& visit) const {
         auto const held = lock_.hold();
@@ -175,7 +176,7 @@ public:
         });
     }
 
-    /// What lets another process map the memory behind `q`, page by page: on CUDA a file
+    /// Returns a handle with which another process can map the page of `q`. On CUDA it is a file
     /// descriptor, which the caller closes.
     [[nodiscard]] auto export_page(void const* q) const
         requires exportable_memory<Memory>
@@ -187,15 +188,16 @@ public:
         return span_.memory().export_handle(span_.physical(page.first));
     }
 
-    /// Whether `p` lies in the span, handed out or not.
+    /// Returns true if `p` lies in the reserved range, allocated or not.
     [[nodiscard]] bool owns(void const* p) const noexcept { return span_.range().holds(p); }
 
-    /// Gives memory that is behind no address back until at most `keep` bytes of it are held.
+    /// Releases unused physical memory until at most `keep` bytes of it are left. Returns the
+    /// released bytes.
     std::size_t trim(std::size_t keep = 0) noexcept {
         auto const held = lock_.hold();
         return span_.trim(keep / span_.page()) * span_.page();
     }
-    /// `live` counts the memory behind blocks; what is only addresses stands in `requested` alone.
+    /// `live` counts backed bytes of blocks. Addresses without memory count only in `requested`.
     [[nodiscard]] memory_usage usage() const noexcept {
         auto const   held = lock_.hold();
         memory_usage now  = figures_;
@@ -205,14 +207,14 @@ public:
         now.upstream      = span_.calls();
         return now;
     }
-    /// Peaks start again from what is out and held now. Returns the figures from before.
+    /// Resets the peaks to the current values. Returns the previous counters.
     memory_usage reset_peaks() noexcept {
         auto const held   = lock_.hold();
-        figures_.live     = live(); // which only the span counts
+        figures_.live     = live(); // counted by the span
         figures_.reserved = span_.held() * span_.page();
         return figures_.restart_peaks();
     }
-    /// Takes in the peaks of figures from before.
+    /// Raises the peaks to at least those of `before`.
     void raise_peaks(memory_usage const& before) noexcept {
         auto const held = lock_.hold();
         figures_.raise_peaks(before);
@@ -220,7 +222,7 @@ public:
 
     [[nodiscard]] Memory const& memory() const noexcept { return span_.memory(); }
 
-    /// The span is its own: a resource is equal to itself alone.
+    /// A resource is equal only to itself.
     friend bool operator==(virtual_source const& a, virtual_source const& b) noexcept {
         return &a == &b;
     }
@@ -251,13 +253,13 @@ private:
     [[nodiscard]] static void* pointer(block const& b) noexcept {
         return reinterpret_cast<void*>(b.address);
     }
-    /// Tells of a range that is no part of a block.
+    /// Reports a range that does not belong to a block.
     static span_blocks::run known(span_blocks::run pages, void const* q, std::size_t n) noexcept {
         if (pages.empty() && n != 0) { report_error({error_kind::foreign_pointer, q, n, 0}); }
         return pages;
     }
 
-    /// Makes a block one of `wanted` bytes, after `act(block, then)` did its part.
+    /// Changes the size of a block to `wanted` after `act(old, new)` succeeded.
     template <class Act>
     bool resize(void* p, std::size_t bytes, std::size_t wanted, Act const& act) noexcept {
         auto const  held = lock_.hold();
@@ -277,11 +279,11 @@ private:
         return true;
     }
 
-    /// Bytes of memory behind blocks.
+    /// Returns the backed bytes of all blocks.
     [[nodiscard]] std::size_t live() const noexcept {
         return (span_.held() - span_.spares()) * span_.page();
     }
-    /// Takes note that `b` became `to`.
+    /// Updates the counters after `b` became `to`.
     void count(block const& b, block const& to) noexcept {
         figures_.requested = figures_.requested + to.bytes - b.bytes;
         raise(live(), span_.held() * span_.page());
@@ -291,7 +293,7 @@ private:
         if (figures_.peak_reserved < held) { figures_.peak_reserved = held; }
     }
 
-    /// \param found  what the device said, where it was the device
+    /// \param found  the numbers of the device, if the device refused
     [[noreturn]] void refuse(shortage found, std::size_t bytes, std::size_t alignment) const {
         std::size_t const page = span_.page();
         found.asked            = bytes;
@@ -306,7 +308,7 @@ private:
 
     virtual_span<Memory> span_;
     span_blocks          blocks_;
-    std::size_t          keep_; ///< spare pages
+    std::size_t          keep_; ///< number of spare pages to keep
     memory_usage         figures_{};
     lock                 lock_;
 };

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `virtual_span` is a reserved range cut into pages, each with memory behind it or without.
+/// `virtual_span` is a reserved address range whose pages are backed individually.
 
 #include <vram/base/error.hpp>           // report_error
 #include <vram/source/address_range.hpp> // address_range
@@ -16,23 +16,25 @@
 
 namespace vram {
 
-/// Pages are numbered from the front of the range. A page whose memory goes elsewhere stays mapped
-/// to it, unused: when just that memory comes back no call of the driver is made, and one that
-/// repeats itself, as a training loop does, soon makes none at all (after the stitched blocks of
-/// GMLake, 2024). Memory that was taken from one page and is behind no other is a spare.
+/// Pages are numbered from the front of the range. If the memory of a page moves elsewhere, the
+/// page keeps a stale mapping to it. If that memory returns, no driver call is made, so a program
+/// that repeats itself, such as a training loop, soon makes none (after the stitched blocks of
+/// GMLake, 2024). Memory that backs no page is a spare.
 ///
 ///     virtual_span span{memory, 1_GiB, 2_MiB};
-///     span.fill(0, 10);        // the first ten pages have memory
-///     span.move(0, 5, 20, 25); // five of them are pages 20 to 24 now
-///     span.move(20, 25, 0, 5); // and back, at no cost
+///     span.fill(0, 10);        // backs the first ten pages
+///     span.move(0, 5, 20, 25); // moves the memory of five pages to pages 20 to 24
+///     span.move(20, 25, 0, 5); // and back, without a driver call
 ///
-/// Failure   `fill` throws, with all as it was. What cannot be unmapped is told to the error sink,
-///           and its memory is a spare until it can
-/// Threads   one at a time
-/// Streams   none: what is dropped is out of use, and so are addresses that get memory other than
-///           they had last
-/// Cost      one call of the driver to create, map, unmap and destroy each page; one for each run
-///           of pages to give access; none for memory that comes back
+/// Failure   `fill` throws and changes nothing. If memory cannot be unmapped, the error is reported
+///           to
+///           the error sink, and the memory stays a spare.
+/// Threads   One thread at a time.
+/// Streams   No function waits for a stream. No stream may use the pages that are dropped, nor
+///           addresses that are backed by other memory than they had last.
+/// Cost      One driver call to create, map, unmap or destroy each page. One call per contiguous
+///           run of
+///           pages to set access rights. None for memory that returns to its last page.
 template <virtual_memory Memory>
 class virtual_span {
 public:
@@ -40,8 +42,9 @@ public:
 
     static constexpr std::uint32_t nowhere = page_pieces<handle>::nowhere; ///< no page
 
-    /// `page` is a multiple of the memory's granularity, `bytes` one of `page`. The range begins as
-    /// a power of two in `page` does, so that for every alignment some page has it.
+    /// `page` is a multiple of `memory.granularity()`, and `bytes` a multiple of `page`. The start
+    /// of the range is aligned to the largest power of two that divides `page`, so that for every
+    /// alignment some page is aligned.
     virtual_span(Memory memory, std::size_t bytes, std::size_t page)
         : page_{page}, pieces_{bytes / page}, range_{memory, bytes, page & (~page + 1)} {}
     virtual_span(virtual_span&& other) noexcept
@@ -53,13 +56,14 @@ public:
     ~virtual_span() {
         trim(0);
         drop(0, pages(), 0);
-        for (std::size_t i = 0; i < spares(); ++i) { // what stays mapped goes with its mappings
+        for (std::size_t i = 0; i < spares();
+             ++i) { // the driver frees it once its mappings are gone
             memory().destroy(pieces_.memory(pieces_.spare_at(i)), page_);
         }
     }
 
-    /// Gives memory to each of the pages [first, last) that has none: what it had last where that
-    /// is a spare, other spares, then new. All or none.
+    /// Backs each unbacked page of [first, last): with the memory that the page had last, if that
+    /// is a spare, else with another spare, else with new memory. If it throws, it backed no page.
     void fill(std::size_t first, std::size_t last) {
         std::size_t const had  = spares();
         std::size_t       bare = 0;
@@ -67,12 +71,12 @@ public:
         numbers done;
         done.reserve(bare);
         try {
-            while (spares() < bare) { make(); } // before anything is mapped in vain
+            while (spares() < bare) { make(); } // before any page is mapped
             for (number i = to_number(first); i < last; ++i) {
                 if (pieces_.piece(i) == nowhere || mapped(i) || moved_to(i) != nowhere) {
                     continue;
                 }
-                pieces_.occupy(i); // the spare that it had last
+                pieces_.occupy(i); // the memory that it had last
                 done.push_back(i);
             }
             for (number i = to_number(first); i < last; ++i) {
@@ -92,9 +96,9 @@ public:
         }
     }
 
-    /// Takes the memory of the pages [first, last) away: it is the device's again, but for as much
-    /// as makes `spare` spares. Returns how many pages had some, but for those of which the device
-    /// could not have it.
+    /// Releases the memory of the pages [first, last) to the device, except that up to `spare`
+    /// spares are kept. Returns how many backed pages lost their memory; those that could not be
+    /// unmapped are not counted.
     std::size_t drop(std::size_t first, std::size_t last, std::size_t spare) noexcept {
         std::size_t gone = 0;
         for (number i = to_number(first); i < last; ++i) {
@@ -105,11 +109,12 @@ public:
         return gone;
     }
 
-    /// Moves memory from pages of [from, from_end) to those of [to, to_end) that have none, in
-    /// order, until either runs out. Returns how many pages moved; what could not is where it was.
+    /// Moves memory from the backed pages of [from, from_end) to the unbacked pages of [to,
+    /// to_end), in order, until one of the two is exhausted. Returns how many pages were moved. If
+    /// a page cannot be moved, its memory stays.
     std::size_t move(std::size_t from, std::size_t from_end, std::size_t to,
                      std::size_t to_end) noexcept {
-        numbers done; // these are mapped to the memory, which is in use where it was until the end
+        numbers done; // mapped, but the old pages stay the owners until the end
         try {
             done.reserve(to_end - to);
             for (number i = to_number(to); i < to_end; ++i) {
@@ -120,7 +125,7 @@ public:
                 if (pieces_.piece(i) != k) { put(i, k); }
                 done.push_back(i);
             }
-        } catch (...) {} // those before are as good as any
+        } catch (...) {} // the pages mapped so far are moved
         try {
             grant(done);
         } catch (...) {}
@@ -136,7 +141,8 @@ public:
         return moved;
     }
 
-    /// Gives spares back to the device until at most `spare` are left. Returns how many went.
+    /// Releases spares to the device until at most `spare` are left. Returns how many were
+    /// released.
     std::size_t trim(std::size_t spare) noexcept {
         std::size_t gone = 0;
         for (std::size_t i = spares(); i-- > 0 && spares() > spare;) {
@@ -145,12 +151,12 @@ public:
         return gone;
     }
 
-    /// Whether page `i` has memory, and which.
+    /// Returns true if page `i` is backed. `physical` returns its memory.
     [[nodiscard]] bool   mapped(std::size_t i) const noexcept { return pieces_.has(to_number(i)); }
     [[nodiscard]] handle physical(std::size_t i) const noexcept {
         return pieces_.memory(pieces_.piece(to_number(i)));
     }
-    /// The page that has the memory that page `i` had last; `nowhere` where there is no such.
+    /// Returns the page that owns the memory which page `i` had last, or `nowhere`.
     [[nodiscard]] std::uint32_t moved_to(std::size_t i) const noexcept {
         return pieces_.went_to(to_number(i));
     }
@@ -158,29 +164,30 @@ public:
         return static_cast<std::byte*>(range_.base()) + i * page_;
     }
 
-    [[nodiscard]] std::size_t page() const noexcept { return page_; } ///< its size
+    [[nodiscard]] std::size_t page() const noexcept { return page_; } ///< bytes of a page
     [[nodiscard]] std::size_t pages() const noexcept { return pieces_.pages(); }
-    /// Pieces of memory, with an address or without.
+    /// Returns the number of pieces of physical memory, including spares.
     [[nodiscard]] std::size_t held() const noexcept { return pieces_.held(); }
     [[nodiscard]] std::size_t spares() const noexcept { return pieces_.spares(); }
-    /// Calls that made or ended some.
+    /// Returns the number of pieces created and destroyed so far.
     [[nodiscard]] std::uint64_t                calls() const noexcept { return calls_; }
     [[nodiscard]] address_range<Memory> const& range() const noexcept { return range_; }
     [[nodiscard]] Memory const&                memory() const noexcept { return range_.memory(); }
 
 private:
-    using number  = std::uint32_t; ///< of a page, or of a piece of memory
+    using number  = std::uint32_t; ///< index of a page or of a piece
     using numbers = std::vector<number>;
 
     static number to_number(auto i) noexcept { return static_cast<number>(i); }
 
-    /// A new spare.
+    /// Creates a spare.
     void make() {
         pieces_.reserve();
         pieces_.add(memory().create(page_));
         ++calls_;
     }
-    /// Unmaps a spare wherever it is, and gives it back. What will not go is told, and stays.
+    /// Unmaps a spare from all pages and destroys it. If a call fails, reports the error, keeps the
+    /// spare and returns false.
     bool destroy(number k) noexcept {
         for (number i = pieces_.in_vain(k); i != nowhere; i = pieces_.in_vain(k)) {
             int code = 0;
@@ -198,7 +205,7 @@ private:
         return true;
     }
 
-    /// Maps a page that has no memory to a piece: in vain as yet, and without access.
+    /// Maps an unbacked page to a piece. The mapping is stale and has no access rights.
     void put(number i, number k) {
         if (pieces_.piece(i) != nowhere) { unmap(i); }
         memory().map(address(i), pieces_.memory(k), page_);
@@ -208,13 +215,14 @@ private:
         memory().unmap(address(i), page_);
         pieces_.unmap(i);
     }
-    /// Unmaps a page, mapped in vain, to which access could not be had; if it will not go it stays.
+    /// Unmaps a page without access rights whose mapping is stale. If the call fails, it stays
+    /// mapped.
     void forget_closed(number i) noexcept {
         try {
             if (!pieces_.granted(i)) { unmap(i); }
         } catch (...) {}
     }
-    /// Makes pages usable, each run of them with one call.
+    /// Sets access rights, with one call per contiguous run of pages.
     void grant(numbers const& which) {
         for (auto i = which.begin(); i != which.end();) {
             auto end = i;
@@ -234,7 +242,7 @@ private:
     std::size_t           page_;
     std::uint64_t         calls_ = 0;
     page_pieces<handle>   pieces_;
-    address_range<Memory> range_; ///< last to be made and first to end
+    address_range<Memory> range_; ///< constructed last, destroyed first
 };
 
 } // namespace vram
