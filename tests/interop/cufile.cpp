@@ -109,11 +109,11 @@ TEST_CASE("cufile: it goes to the device and back past the host, in the stream's
         CHECK(up == staging_result{bytes, transfer_path::gds, 3, 3});
         CHECK(node.now() >= sim_time{1000}); // it waited for the kernel
         CHECK(files::same(device.view(), all));
-        CHECK(stage.download(stream, out, 0, device.p, bytes).choice == transfer_path::gds);
+        CHECK(stage.download(stream, out, 0, device.p, bytes).path == transfer_path::gds);
         std::vector<std::byte> back(bytes);
         out.plain().read(back, 0);
         CHECK(files::same(back, all));
-        CHECK(stage.upload(stream, device.p, in, 5, 100'000).choice == transfer_path::one_thread);
+        CHECK(stage.upload(stream, device.p, in, 5, 100'000).path == transfer_path::one_thread);
         CHECK(files::same(device.view().first(100'000), std::span{all}.subspan(5, 100'000)));
     }
     CHECK(library::handles == 0);
@@ -136,9 +136,9 @@ TEST_CASE("cufile: without the library, or where it does not want the file, it i
                         {.use = file_options::mode::update},
                         there ? &calls : nullptr};
             CHECK_FALSE(file.reaches_device());
-            CHECK(stage.upload(stream, device.p, file, 0, bytes).choice == transfer_path::ring);
+            CHECK(stage.upload(stream, device.p, file, 0, bytes).path == transfer_path::ring);
             CHECK(files::same(device.view(), all));
-            CHECK(stage.download(stream, file, 0, device.p, bytes).choice == transfer_path::ring);
+            CHECK(stage.download(stream, file, 0, device.p, bytes).path == transfer_path::ring);
         }
     }
     CHECK(library::handles == 0);
@@ -167,7 +167,7 @@ TEST_CASE("cufile: what the library says is told, with the bytes that are whole"
                     FAIL("the call failed");
                 } catch (staging_error const& e) {
                     CHECK(e.whole() == (n - 1) * 16_MiB);
-                    CHECK(e.choice() == transfer_path::gds);
+                    CHECK(e.path() == transfer_path::gds);
                     try {
                         e.rethrow_cause();
                     } catch (file_error const& why) {
