@@ -5,15 +5,20 @@
 #include "../doubles/counting_resource.hpp"
 #include "../doubles/minimal_resource.hpp"
 
+#include <vram/handle/any_resource.hpp>
 #include <vram/handle/resource_ref.hpp>
 #include <vram/handle/shared.hpp>
 #include <vram/layer/limiting.hpp>
 
 #include <doctest/doctest.h>
 
-#include <map>    // map
-#include <string> // basic_string
-#include <vector> // vector
+#include <deque>         // deque
+#include <map>           // map
+#include <string>        // basic_string
+#include <type_traits>   // is_nothrow_move_constructible_v
+#include <unordered_map> // unordered_map
+#include <utility>       // move
+#include <vector>        // vector
 
 using namespace vram;
 
@@ -101,4 +106,57 @@ TEST_CASE("std_allocator: an erased resource will do") {
     std::vector<int, std_allocator<int, resource_ref_of<full>>> numbers{resource_ref{mr}};
     numbers.resize(10);
     CHECK(mr.usage().live == 10 * sizeof(int));
+}
+
+namespace {
+
+template <class Container, class Fill>
+void can_be_used_after_a_move(typename Container::allocator_type const& alloc, Fill fill) {
+    Container first(alloc);
+    fill(first);
+    auto const size   = first.size();
+    Container  second = std::move(first);
+    CHECK(first.get_allocator() == second.get_allocator());
+    first.clear();
+    fill(first);
+    CHECK(first.size() == size);
+    CHECK(second.size() == size);
+    Container third(alloc);
+    third = std::move(second); // and `second` ends as it is
+    CHECK(third.size() == size);
+}
+
+template <class R>
+void containers_can_be_used_after_a_move(R const& mr) {
+    using alloc = std_allocator<int, R>;
+    static_assert(std::is_nothrow_move_constructible_v<alloc>);
+    auto const push = [](auto& all) {
+        for (int i = 0; i < 40; ++i) { all.push_back(static_cast<char>('a' + i % 20)); }
+    };
+    can_be_used_after_a_move<std::vector<int, alloc>>(mr, push);
+    can_be_used_after_a_move<std::deque<int, alloc>>(mr, push);
+    using letters = std_allocator<char, R>;
+    can_be_used_after_a_move<std::basic_string<char, std::char_traits<char>, letters>>(mr, push);
+    using pairs = std_allocator<std::pair<int const, int>, R>;
+    using map   = std::unordered_map<int, int, std::hash<int>, std::equal_to<>, pairs>;
+    can_be_used_after_a_move<map>(mr, [](map& all) {
+        for (int i = 0; i < 40; ++i) { all[i] = i; }
+    });
+
+    alloc first{mr};
+    alloc second{std::move(first)};
+    CHECK(first == second);
+    alloc third{mr};
+    third = std::move(second);
+    CHECK(second == third);
+}
+
+} // namespace
+
+TEST_CASE("std_allocator: a container that was moved from can be used again") {
+    shared const handle{full{}};
+    containers_can_be_used_after_a_move(handle);
+    containers_can_be_used_after_a_move(any_resource_of<full>{handle});
+    CHECK(handle.holders() == 1);
+    CHECK(handle.usage().live == 0);
 }

@@ -24,7 +24,7 @@ namespace vram {
 ///
 /// `R` is a copyable resource or handle by value, or `Resource&` for one that outlives the
 /// container. A resource of device memory alone does not compile. Elements stand at their own
-/// alignment.
+/// alignment. Moving an allocator copies it: the container that was moved from can be used again.
 ///
 /// Failure   `out_of_memory`, which is a `std::bad_alloc`; a count whose bytes overflow is one, too
 /// Threads   as the resource
@@ -51,6 +51,10 @@ public:
     std_allocator(R mr) noexcept : mr_{std::forward<R>(mr)} {}
     template <class Other>
     std_allocator(std_allocator<Other, R> const& other) noexcept : mr_{other.mr_} {}
+    // No moves: a container that was moved from goes on to use its allocator.
+    std_allocator(std_allocator const&)            = default;
+    std_allocator& operator=(std_allocator const&) = default;
+    ~std_allocator()                               = default;
 
     [[nodiscard]] Element* allocate(std::size_t count) {
         std::size_t const bytes =
