@@ -9,7 +9,8 @@
 #include <vram/handle/current_resource_guard.hpp>
 #include <vram/layer/limiting.hpp>
 
-#include <memory> // allocator_traits
+#include <memory>  // allocator_traits
+#include <utility> // move
 
 using namespace vram;
 using tests::machine;
@@ -21,6 +22,15 @@ using thrust_stack = limiting<stream_ordered<cuda_resource>>;
 static_assert(std::copyable<thrust_allocator<float>>);
 static_assert(std::is_same_v<std::allocator_traits<thrust_allocator<int>>::rebind_alloc<char>,
                              thrust_allocator<char>>);
+
+using on_stream = thrust_allocator<int>::system_type;
+
+/// As Thrust chooses the system of a copy from another vector.
+decltype(auto) system_of_a_copy(thrust::cuda::tag from, on_stream to) {
+    using thrust::system::detail::generic::select_system;
+    return select_system(from, to);
+}
+static_assert(std::is_same_v<decltype(system_of_a_copy({}, {})), on_stream&>);
 
 } // namespace
 
@@ -64,4 +74,27 @@ TEST_CASE("thrust_allocator: without a resource it takes the device's current on
         CHECK(handle->used() == 0);
     }
     current<cuda_platform>::forget(cuda_platform::current_device());
+}
+
+TEST_CASE("thrust_allocator: an allocator that was moved from keeps its resource and its stream") {
+    machine const here;
+    cuda_stream   s;
+    shared        handle{thrust_stack{stream_ordered{cuda_resource{}}, 1_MiB}};
+    {
+        thrust_allocator<int> first{handle, s};
+        thrust_allocator<int> second{std::move(first)};
+        thrust_allocator<int> third{shared{thrust_stack{stream_ordered{cuda_resource{}}, 1_MiB}}};
+        CHECK(third != first);
+        third = std::move(second);
+        for (thrust_allocator<int>* each : {&first, &second, &third}) {
+            CHECK(*each == third);
+            CHECK(each->get_stream() == s.view());
+            CHECK(get_stream(each->system()) == s.view().get());
+            auto const p = each->allocate(100);
+            CHECK(handle->used() == 400);
+            each->deallocate(p, 100);
+        }
+    }
+    CHECK(handle.holders() == 1);
+    CHECK(handle->used() == 0);
 }

@@ -5,16 +5,110 @@
 #include <vram/cuda/cuda_stream.hpp>
 #include <vram/cuda/cuda_thread.hpp>
 #include <vram/layer/limiting.hpp>
+#include <vram/pool/pool.hpp>
 
 #include <doctest/doctest.h>
 #include <thrust/device_vector.h>
 #include <thrust/execution_policy.h>
+#include <thrust/host_vector.h>
 #include <thrust/sequence.h>
 #include <thrust/sort.h>
 
+#include <cstddef>    // size_t
 #include <functional> // greater
+#include <utility>    // move
 
 using namespace vram;
+
+namespace {
+
+/// Overwrites the memory after some time.
+__global__ void write_late(int* p, std::size_t n, long long ticks) {
+    long long const since = clock64();
+    while (clock64() - since < ticks) {}
+    for (std::size_t i = threadIdx.x; i < n; i += blockDim.x) { p[i] = -1; }
+}
+
+/// With a copy constructor that is not trivial: Thrust constructs such elements in a kernel.
+struct element {
+    int value = 0;
+
+    element() = default;
+    __host__            __device__ explicit element(int v) : value{v} {}
+    __host__ __device__ element(element const& other) : value{other.value} {}
+    element&            operator=(element const&) = default;
+};
+
+int value_of(int v) { return v; }
+int value_of(element const& e) { return e.value; }
+
+constexpr std::size_t many = std::size_t{1} << 18;
+
+template <class Element>
+struct late_work {
+    using alloc  = vram::thrust_allocator<Element>;
+    using vector = thrust::device_vector<Element, alloc>;
+
+    cuda_stream                         stream;
+    pool<stream_ordered<cuda_resource>> memory;
+
+    /// The stream overwrites, in a while, the block that the next vector will have.
+    alloc busy() {
+        void* const before = memory.allocate(stream, many * sizeof(Element));
+        write_late<<<1, 256, 0, stream.view().get()>>>(static_cast<int*>(before), many, 20'000'000);
+        memory.deallocate(stream, before, many * sizeof(Element));
+        return alloc{memory, stream};
+    }
+    /// How many elements of the vector are not `expected`, after all that was queued.
+    std::size_t wrong(vector const& v, int expected) {
+        cuda_platform::synchronize(cuda_platform::current_device());
+        thrust::host_vector<Element> const host(v.begin(), v.end());
+        std::size_t                        count = 0;
+        for (Element const& each : host) { count += value_of(each) != expected; }
+        return count;
+    }
+};
+
+template <class Element>
+void vectors_are_made_in_stream_order() {
+    late_work<Element> work;
+    using vector = typename late_work<Element>::vector;
+    { vector warm(many, Element{3}, work.busy()); } // kernels are loaded, the pool has a chunk
+    work.stream.synchronize();
+
+    vector filled(many, Element{3}, work.busy());
+    CHECK(work.wrong(filled, 3) == 0);
+    vector const zeroes(many, work.busy());
+    CHECK(work.wrong(zeroes, 0) == 0);
+
+    thrust::host_vector<Element> const host(many, Element{5});
+    vector const                       from_host(host.begin(), host.end(), work.busy());
+    CHECK(work.wrong(from_host, 5) == 0);
+    vector const from_device(filled.begin(), filled.end(), work.busy());
+    CHECK(work.wrong(from_device, 3) == 0);
+    (void)work.busy();
+    vector const copy = filled;
+    CHECK(work.wrong(copy, 3) == 0);
+
+    vector grown(work.busy());
+    grown.resize(many, Element{7});
+    CHECK(work.wrong(grown, 7) == 0);
+    vector assigned(work.busy());
+    assigned.assign(many, Element{8});
+    CHECK(work.wrong(assigned, 8) == 0);
+
+    vector const moved = std::move(assigned);
+    assigned.assign(10, Element{9});
+    CHECK(work.wrong(assigned, 9) == 0);
+    CHECK(work.wrong(moved, 8) == 0);
+}
+
+} // namespace
+
+TEST_CASE("thrust_allocator: a vector fills and copies its elements in the order of its stream") {
+    vectors_are_made_in_stream_order<int>();
+    vectors_are_made_in_stream_order<element>();
+}
 
 TEST_CASE(
     "thrust_allocator: a vector lives in the stack, and an algorithm takes its scratch there") {

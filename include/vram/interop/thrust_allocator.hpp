@@ -13,6 +13,7 @@
 
 #include <thrust/device_ptr.h>
 #include <thrust/device_reference.h>
+#include <thrust/system/cuda/execution_policy.h>
 
 #include <algorithm>   // max
 #include <cstddef>     // size_t, ptrdiff_t
@@ -27,6 +28,29 @@ namespace detail {
 template <class R>
 concept lent_stack = requires { typename R::platform; } &&
                      resource_for<R, cuda_platform, device_accessible> && !std::copyable<R>;
+
+#if defined __CUDACC__
+#define VRAM_THRUST_CALL __host__ __device__ // Thrust calls it from functions of both sides
+#else
+#define VRAM_THRUST_CALL
+#endif
+
+/// The system in which Thrust fills, copies and destroys the elements of a vector: one stream, for
+/// which the host waits at the end, as after each of Thrust's algorithms.
+struct thrust_system : ::thrust::cuda_cub::execute_on_stream_base<thrust_system> {
+    using base = ::thrust::cuda_cub::execute_on_stream_base<thrust_system>;
+
+    VRAM_THRUST_CALL thrust_system(cudaStream_t stream = nullptr) : base{stream} {}
+    /// Elements of any vector on the device can be copied with it.
+    VRAM_THRUST_CALL thrust_system(::thrust::cuda_cub::tag) : base{nullptr} {}
+
+    // Of two systems Thrust takes the more general one, which is the default stream. A copy between
+    // vectors belongs to the stream of the vector that is made.
+    friend VRAM_THRUST_CALL thrust_system& select_system(::thrust::cuda_cub::tag&,
+                                                         thrust_system& to) {
+        return to;
+    }
+};
 } // namespace detail
 
 /// An allocator of device memory, on a stream.
@@ -39,8 +63,13 @@ concept lent_stack = requires { typename R::platform; } &&
 ///
 /// Failure   `out_of_memory`, which is a `std::bad_alloc`; a count whose bytes overflow is one, too
 /// Threads   as the resource
-/// Streams   memory is taken and given back on `stream`; Thrust's algorithms are run on the same
-/// Cost      one call through a pointer beside the resource's; copying it, one atomic operation
+/// Streams   The allocator allocates and frees on `stream`. A vector constructs, fills and copies
+///           its new elements on `stream`, and the host waits for them. Thrust runs all other
+///           operations on the default stream: algorithms without a policy, access by `v[i]`, and
+///           `assign` or `=` to elements that are there. Synchronize `stream` before these, or pass
+///           `alloc.system()` to the algorithm
+/// Cost      one call through a pointer beside the resource's; copying it, one atomic operation.
+///           Moving it is copying it: an allocator that was moved from keeps its resource
 template <class Element>
 class thrust_allocator {
 public:
@@ -53,6 +82,7 @@ public:
     using difference_type = std::ptrdiff_t;
     using any             = any_resource<cuda_platform, device_accessible>;
     using ref             = resource_ref<cuda_platform, device_accessible>;
+    using system_type     = detail::thrust_system; ///< an execution policy of Thrust
 
     // The memory goes where the elements go.
     using propagate_on_container_copy_assignment = std::true_type;
@@ -65,14 +95,27 @@ public:
     };
 
     thrust_allocator() : mr_{current<cuda_platform>::get()} {}
-    thrust_allocator(any mr, cuda_stream_view s = {}) noexcept : mr_{std::move(mr)}, stream_{s} {}
+    thrust_allocator(any mr, cuda_stream_view s = {}) noexcept
+        : mr_{std::move(mr)}, stream_{s}, system_{s.get()} {}
     /// Borrows a stack, which outlives what is allocated.
     template <class R>
         requires detail::lent_stack<R>
-    thrust_allocator(R& stack, cuda_stream_view s = {}) noexcept : mr_{ref{stack}}, stream_{s} {}
+    thrust_allocator(R& stack, cuda_stream_view s = {}) noexcept
+        : mr_{ref{stack}}, stream_{s}, system_{s.get()} {}
     template <class Other>
     thrust_allocator(thrust_allocator<Other> const& other) noexcept
-        : mr_{other.upstream()}, stream_{other.get_stream()} {}
+        : mr_{other.upstream()}, stream_{other.get_stream()}, system_{other.get_stream().get()} {}
+    // No moves: a container that was moved from goes on to use its allocator. Written out, because
+    // nvcc compiles defaulted ones for the device as well.
+    thrust_allocator(thrust_allocator const& other) noexcept
+        : mr_{other.mr_}, stream_{other.stream_}, system_{other.system_} {}
+    thrust_allocator& operator=(thrust_allocator const& other) noexcept {
+        mr_     = other.mr_;
+        stream_ = other.stream_;
+        system_ = other.system_;
+        return *this;
+    }
+    ~thrust_allocator() {}
 
     [[nodiscard]] pointer allocate(size_type count) {
         std::size_t const bytes =
@@ -85,6 +128,8 @@ public:
 
     [[nodiscard]] any const&       upstream() const noexcept { return mr_; }
     [[nodiscard]] cuda_stream_view get_stream() const noexcept { return stream_; }
+    /// Returns the policy with which Thrust makes elements: work on `get_stream()`.
+    [[nodiscard]] VRAM_THRUST_CALL system_type& system() noexcept { return system_; }
 
     friend bool operator==(thrust_allocator const& a, thrust_allocator const& b) {
         return a.mr_ == b.mr_;
@@ -98,6 +143,9 @@ private:
 
     any              mr_;
     cuda_stream_view stream_{};
+    system_type      system_{};
 };
+
+#undef VRAM_THRUST_CALL
 
 } // namespace vram
