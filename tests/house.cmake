@@ -6,6 +6,9 @@ set(scripts ${PROJECT_SOURCE_DIR}/cmake)
 add_test(NAME layering COMMAND ${python} ${scripts}/layering.py ${PROJECT_SOURCE_DIR}/include/vram)
 add_test(NAME layering/planted COMMAND ${python} ${scripts}/layering.py --self-test)
 
+add_test(NAME requires COMMAND ${python} ${scripts}/requires.py ${PROJECT_SOURCE_DIR}/include/vram)
+add_test(NAME requires/planted COMMAND ${python} ${scripts}/requires.py --self-test)
+
 add_test(NAME includes COMMAND ${python} ${scripts}/includes.py ${CMAKE_CURRENT_SOURCE_DIR})
 add_test(NAME includes/planted COMMAND ${python} ${scripts}/includes.py --self-test)
 

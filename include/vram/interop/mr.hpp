@@ -52,7 +52,7 @@ using properties_of =
 /// Whether CCCL's error is about memory. It says so by its number; before 3.1, by its text alone.
 template <class Error>
 [[nodiscard]] bool about_memory(Error const& e) noexcept {
-    if constexpr (requires { e.status(); }) {
+    if constexpr (requires(Error const& of) { of.status(); }) {
         return e.status() == cudaErrorMemoryAllocation;
     } else {
         constexpr char prefix[] = "cudaError 2:";

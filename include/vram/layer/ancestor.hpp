@@ -53,7 +53,7 @@ template <template <class...> class Layer, has_ancestor<Layer> Stack>
 [[nodiscard]] constexpr auto& ancestor(Stack& stack) noexcept {
     if constexpr (detail::is_layer<Layer, std::remove_cv_t<Stack>>) {
         return stack;
-    } else if constexpr (requires { stack.upstream(); }) {
+    } else if constexpr (requires(Stack& s) { s.upstream(); }) {
         return ancestor<Layer>(stack.upstream());
     } else if constexpr (has_ancestor<decltype(stack.first()), Layer>) {
         return ancestor<Layer>(stack.first());

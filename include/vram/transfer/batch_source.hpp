@@ -155,13 +155,13 @@ private:
     std::size_t ask(std::span<std::byte> to, std::size_t index, std::stop_token const& stop) {
         if constexpr (copied_source<itself>) {
             return copy_next(to);
-        } else if constexpr (requires { source().fill(to, index, stop); }) {
+        } else if constexpr (requires(itself& f) { f.fill(to, index, stop); }) {
             return source().fill(to, index, stop);
-        } else if constexpr (requires { source().fill(to, index); }) {
+        } else if constexpr (requires(itself& f) { f.fill(to, index); }) {
             return source().fill(to, index);
-        } else if constexpr (requires { source()(to, index, stop); }) {
+        } else if constexpr (requires(itself& f) { f(to, index, stop); }) {
             return source()(to, index, stop);
-        } else if constexpr (requires { source()(to, index); }) {
+        } else if constexpr (requires(itself& f) { f(to, index); }) {
             return source()(to, index);
         } else {
             return source()(to);

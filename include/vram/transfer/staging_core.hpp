@@ -56,7 +56,7 @@ public:
     template <class File>
     [[nodiscard]] transfer_path path_for(std::size_t bytes, File const& of) const noexcept {
         transfer_path const way = path_for(bytes);
-        if constexpr (requires { of.reaches_device(); }) {
+        if constexpr (requires(File const& f) { f.reaches_device(); }) {
             if (way == transfer_path::ring && of.reaches_device()) { return transfer_path::gds; }
         }
         return way;
