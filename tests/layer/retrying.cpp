@@ -4,7 +4,8 @@
 #include "../doubles/minimal_resource.hpp"
 #include "../laws/resource.hpp"
 
-#include <string>
+#include <functional> // function
+#include <string>     // string
 
 using namespace vram;
 
@@ -45,6 +46,19 @@ struct look {
         *seen = failed;
         CHECK(upstream.usage().live == 60);
         return false;
+    }
+};
+
+/// Asks for memory itself, through a layer that is set later.
+struct allocating {
+    static constexpr unsigned max_tries = 2;
+
+    std::function<void()>* request;
+
+    template <class R>
+    bool operator()(R&, failed_attempt const&) const {
+        (*request)();
+        return true;
     }
 };
 
@@ -126,6 +140,34 @@ TEST_CASE("retrying: a policy that throws ends the request, and try_allocate sti
     plan.fail_nth(1, true);
     CHECK_THROWS_AS((void)mr.allocate_sync(10), doubles::machine_failure);
     CHECK(mr.try_allocate_sync(10) == nullptr);
+}
+
+TEST_CASE("retrying: the policies are not asked about a request that one of them makes") {
+    doubles::faults       plan;
+    std::function<void()> request;
+    unsigned              asked = 0, refused = 0;
+    retrying inner{doubles::failing_resource{doubles::archetype<>{}, plan}, allocating{&request}};
+    retrying mr{std::move(inner), allocating{&request}}; // mutual requests end, too
+    request = [&] {
+        REQUIRE(++asked < 100);
+        refused += mr.try_allocate({}, 10) == nullptr;
+        try {
+            (void)mr.allocate_sync(10);
+        } catch (out_of_memory const&) { ++refused; }
+    };
+    plan.fail_nth(1, true);
+    CHECK_THROWS_AS((void)mr.allocate_sync(20), out_of_memory);
+    CHECK(refused == 2 * asked);
+    unsigned const first = std::exchange(asked, 0);
+    CHECK(mr.try_allocate_sync(20) == nullptr);
+    CHECK(asked == first); // after a refusal, policies are asked again
+
+    request = [] { throw doubles::machine_failure{}; };
+    CHECK_THROWS_AS((void)mr.allocate_sync(20), doubles::machine_failure);
+    request = [&] { ++asked; };
+    asked   = 0;
+    CHECK_THROWS_AS((void)mr.allocate_sync(20), out_of_memory);
+    CHECK(asked != 0); // and after an exception
 }
 
 TEST_CASE("retrying: a policy sees what the upstream told") {

@@ -21,7 +21,8 @@ struct failed_attempt {
 
 /// A policy over resource `R`. It tries to make room and returns true if the allocation should be
 /// attempted again. It is called until it returns false, but at most `max_tries` times per request.
-/// The layer holds no lock during the call, so the policy may use the resource.
+/// The layer holds no lock during the call, so the policy may use the resource, and may allocate
+/// through the layer: the layer does not call its policies for requests that a policy makes.
 template <class P, class R>
 concept retry = requires(P& policy, R& resource, failed_attempt const& failed) {
     { policy(resource, failed) } -> std::same_as<bool>;

@@ -16,6 +16,31 @@
 
 namespace vram {
 
+namespace detail {
+/// The calling thread is in a policy of a layer, as long as this lasts.
+class policy_call {
+public:
+    explicit policy_call(void const* layer) noexcept : layer_{layer}, outer_{innermost} {
+        innermost = this;
+    }
+    policy_call(policy_call&&) = delete;
+    ~policy_call() { innermost = outer_; }
+
+    /// Returns true if the calling thread is in a policy of `layer`.
+    [[nodiscard]] static bool is_in(void const* layer) noexcept {
+        policy_call const* at = innermost;
+        while (at != nullptr && at->layer_ != layer) { at = at->outer_; }
+        return at != nullptr;
+    }
+
+private:
+    static inline constinit thread_local policy_call* innermost = nullptr;
+
+    void const*  layer_;
+    policy_call* outer_;
+};
+} // namespace detail
+
 /// A bounded chain of policies between a refusal and whoever would have to hear of it.
 ///
 ///     retrying mr{pool{cuda_resource{}}, trim_upstream{}, wait_backoff{}};
@@ -23,6 +48,9 @@ namespace vram {
 /// Policies are asked in the order in which they stand. One that says "again" has the upstream
 /// asked once more, and is asked again itself, up to its `max_tries` for one request; then the next
 /// one is. When the last one has nothing left, the upstream's last refusal goes on as it is.
+///
+/// A policy may allocate through the layer. The policies are not asked about such a request: if the
+/// upstream refuses it, it is refused.
 ///
 /// Failure   `out_of_memory` of the upstream after every policy; any other error at once, untouched
 /// Threads   as the upstream and the policies, which every thread shares; the layer holds no lock
@@ -121,6 +149,8 @@ private:
     /// Asks the policies from where the request stands; whether the upstream is to be asked once
     /// more.
     bool again(progress& now) {
+        if (detail::policy_call::is_in(this)) { return false; }
+        detail::policy_call const call{this};
         while (now.at < count) {
             if (ask_policy(now, std::make_index_sequence<count>{})) { return true; }
             ++now.at;

@@ -21,7 +21,8 @@ namespace vram {
 ///
 /// Failure   what the function throws ends the request
 /// Threads   as the function; several threads may call it at once
-/// Cost      the function's; it may use the resource, no lock of the layer is held
+/// Cost      that of the function. The function may allocate through the layer. The layer does not call
+///           its policies for such requests, and holds no lock
 template <std::predicate<failed_attempt const&> Function, unsigned Tries = 4>
 class calling {
 public:
