@@ -346,7 +346,8 @@ int main(int argc, char** argv) {
                  "loader"};
     app.add_option("--subject", o.subjects, "only these subjects, or those whose name holds this");
     app.add_option("--case", o.cases, "only these cases, or those whose name holds this");
-    app.add_option("--json", o.json, "also write the figures to this file, as an array of rows");
+    app.add_option("--json", o.json,
+                   "also write the figures to this file (-: stdout), as an array of rows");
     app.add_option("--svg", o.svg, "only draw a loop and a loader's into this file");
     app.add_option("--repeat", o.repeat, "turns of each subject")->check(CLI::Range(1U, 1000U));
     app.add_option("--batches", o.batches, "batches of a turn")->check(CLI::Range(1U, 1000000U));

@@ -153,9 +153,10 @@ double reserved_over_live(tape const& t, std::vector<std::uint64_t> const& dies,
 }
 
 int run(std::vector<std::string> const& files, std::string const& to) {
-    cli::output_file  json{to};
+    auto const        all = recordings(files);
+    cli::output_file  json{to, paths(all)};
     std::vector<tape> tapes;
-    for (recording const& each : recordings(files)) {
+    for (recording const& each : all) {
         tapes.push_back(make_tape(each.name, read_trace(each.file)));
     }
     std::vector<std::vector<std::uint64_t>> dies;
@@ -200,7 +201,8 @@ int main(int argc, char** argv) {
                  "placement"};
     app.add_option("--trace", traces, "these traces instead of those in bench/traces")
         ->type_name("FILE");
-    app.add_option("--json", json, "also write the figures to this file, as an array of rows")
+    app.add_option("--json", json,
+                   "also write the figures to this file (-: stdout), as an array of rows")
         ->type_name("FILE");
     return cli::run(app, argc, argv, [&] { return run(traces, json); });
 }

@@ -119,10 +119,11 @@ int run(replay_options const& o) {
         print_list(all, files);
         return cli::success;
     }
-    all.subjects = chosen(std::move(all.subjects), o.subjects, "subject");
-    cli::output_file  json{o.json};
+    all.subjects             = chosen(std::move(all.subjects), o.subjects, "subject");
+    auto const        picked = chosen(files, o.cases, "case");
+    cli::output_file  json{o.json, paths(picked)};
     std::vector<tape> tapes; // all of them first: a malformed one ends the run before it starts
-    for (recording const& each : chosen(files, o.cases, "case")) {
+    for (recording const& each : picked) {
         tapes.push_back(make_tape(each.name, read_trace(each.file)));
     }
     results r{"replay"};

@@ -9,14 +9,18 @@
 #include <vram/probe/explain.hpp>      // explain
 
 #include <CLI/CLI.hpp>
+#include <fcntl.h> // fcntl, open
 #include <fmt/format.h>
 #include <unistd.h> // isatty
 
+#include <cerrno>
 #include <charconv>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <cstring>
+#include <iostream>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -80,11 +84,14 @@ inline CLI::Option* add_size(CLI::App& app, std::string const& name, std::size_t
     return app.add_option(name, take, what)->type_name("SIZE");
 }
 
-/// A bar on stderr while work goes on; nothing where stderr is no terminal.
+/// A bar on stderr while work goes on; nothing if stderr is no terminal, or if the total is 0, which
+/// means that it is not known.
 class progress {
 public:
     progress(std::string label, std::uint64_t total)
-        : label_{std::move(label)}, total_{total}, shown_{isatty(fileno(stderr)) == 1} {}
+        : label_{std::move(label)},
+          total_{total},
+          shown_{total != 0 && isatty(fileno(stderr)) == 1} {}
     progress(progress&&) = delete;
     ~progress() {
         if (drawn_) { std::fputs("\r\033[K", stderr); }
@@ -97,9 +104,8 @@ public:
         next_                              = now + std::chrono::milliseconds{100};
         drawn_                             = true;
         static constexpr std::size_t width = 40;
-        double const                 part =
-            total_ == 0 ? 1 : static_cast<double>(done) / static_cast<double>(total_);
-        auto const full = static_cast<std::size_t>(part * width);
+        double const                 part = static_cast<double>(done) / static_cast<double>(total_);
+        auto const                   full = static_cast<std::size_t>(part * width);
         fmt::print(stderr, "\r{} [{:=<{}}{: <{}}] {:3.0f} %", label_, "", full, "", width - full,
                    part * 100);
         std::fflush(stderr);
@@ -113,19 +119,47 @@ private:
     std::chrono::steady_clock::time_point next_{};
 };
 
-/// Parses the command line and runs the program, and turns whatever goes wrong into one line on
-/// stderr and an exit code.
+/// Opens stdin, stdout and stderr if the caller closed them: otherwise the next file that is opened
+/// becomes stdout, and what is printed is written into it. Writing to a closed stdout still fails.
+inline void keep_standard_streams() noexcept {
+    for (int const stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+        if (fcntl(stream, F_GETFD) != -1 || errno != EBADF) { continue; }
+        int const unusable = stream == STDOUT_FILENO ? O_RDONLY : O_WRONLY;
+        (void)open("/dev/null", unusable); // the lowest number that is free, which is this one
+    }
+}
+
+/// Throws if not everything that was printed to stdout has arrived there.
+inline void finish_stdout() {
+    errno              = 0;
+    bool const flushed = std::fflush(stdout) == 0;
+    int const  why     = errno;
+    if (flushed && std::ferror(stdout) == 0 && std::cout.flush().good()) { return; }
+    throw failure{failed, fmt::format("stdout: {}", why != 0 ? std::strerror(why)
+                                                             : "not everything was written")};
+}
+
+/// Parses the command line and runs the program. Every failure becomes one line on stderr and an
+/// exit code; a stdout that does not take everything is a failure.
 template <class Program>
 int run(CLI::App& app, int argc, char** argv, Program program) {
     auto const say = [&](std::string const& what, exit_code code) {
         fmt::print(stderr, "{}: {}\n", app.get_name(), what);
         return static_cast<int>(code);
     };
+    keep_standard_streams();
     try {
-        app.parse(argc, argv);
-        return program();
+        int code = success;
+        try {
+            app.parse(argc, argv);
+            code = program();
+        } catch (CLI::ParseError const& e) {
+            if (e.get_exit_code() != 0) { throw; }
+            code = app.exit(e); // --help
+        }
+        finish_stdout();
+        return code;
     } catch (CLI::ParseError const& e) {
-        if (e.get_exit_code() == 0) { return app.exit(e); } // --help
         return say(std::string{e.what()} + " (--help lists the options)", bad_usage);
     } catch (failure const& e) {
         return say(e.what(), e.code());

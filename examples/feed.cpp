@@ -11,6 +11,7 @@
 #include "feed_kernels.hpp"
 #include "machine.hpp"
 
+#include <vram/base/contract.hpp>
 #include <vram/handle/buffer.hpp>
 #include <vram/handle/resource_ref.hpp>
 #include <vram/layer/limiting.hpp>
@@ -23,13 +24,17 @@
 #include <vram/transfer/loader.hpp>
 #include <vram/transfer/platform_clock.hpp>
 
+#include <fcntl.h>    // open
+#include <sys/stat.h> // fstat
+#include <unistd.h>   // read, pread, close
+
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
+#include <deque>
+#include <mutex>
 #include <optional>
 #include <span>
-#include <stop_token>
 #include <vector>
 
 using namespace vram;
@@ -46,40 +51,87 @@ struct options {
 
 std::string size(std::size_t n) { return bytes{n}.text().c_str(); }
 
-/// A file of known length, read at any place.
+/// What is fed: a file, a pipe or stdin ("-"), read once from the beginning to the end by the
+/// producer. The bytes are compared with the CPU's own count later: those of a file are read again,
+/// those of a pipe are kept until then.
 class input {
 public:
-    explicit input(std::string const& path) : path_{path} {
-        namespace fs = std::filesystem;
-        std::error_code error;
-        if (fs::is_directory(path, error)) { fail("is a folder"); }
-        stream_.open(path, std::ios::binary);
-        if (!stream_) { fail(std::strerror(errno)); }
-        bytes_ = fs::file_size(path, error);
-        if (error) { fail(error.message().c_str()); }
-        if (bytes_ == 0) { fail("the file is empty: there is nothing to feed"); }
+    explicit input(std::string const& path) : name_{path == "-" ? "stdin" : path} {
+        file_ = path == "-" ? ::dup(STDIN_FILENO) : ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+        struct stat what{};
+        if (file_ < 0 || ::fstat(file_, &what) != 0) { fail(std::strerror(errno)); }
+        if (S_ISDIR(what.st_mode)) { fail("is a folder"); }
+        if (path == "-" || !S_ISREG(what.st_mode)) { return; }
+        size_ = static_cast<std::size_t>(what.st_size);
+        if (size_ == 0) { fail("the file is empty: there is nothing to feed"); }
+    }
+    input(input&&) = delete;
+    ~input() {
+        if (file_ >= 0) { ::close(file_); }
     }
 
-    [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
+    [[nodiscard]] std::string const& name() const noexcept { return name_; }
+    /// Nothing if it is only known at the end.
+    [[nodiscard]] std::optional<std::size_t> size() const noexcept { return size_; }
 
-    /// The bytes at `place`, as many as there are up to the end of `to`.
-    std::size_t read(std::span<std::byte> to, std::size_t place) {
-        if (place >= bytes_) { return 0; }
-        std::size_t const n = std::min(to.size(), bytes_ - place);
-        stream_.seekg(static_cast<std::streamoff>(place));
-        stream_.read(reinterpret_cast<char*>(to.data()), static_cast<std::streamsize>(n));
-        if (!stream_) { fail("cannot be read to the end"); }
+    /// The next bytes: as many as there is room for, or all that are left.
+    std::size_t next(std::span<std::byte> to) {
+        std::size_t const room = size_ ? std::min(to.size(), *size_ - done_) : to.size();
+        std::size_t const n    = fill(to.first(room), [&](std::span<std::byte> rest) {
+            return ::read(file_, rest.data(), rest.size());
+        });
+        if (size_ && n < room) { fail("cannot be read to the end"); }
+        if (n == 0 && done_ == 0) { fail("is empty: there is nothing to feed"); }
+        done_ += n;
+        if (!size_ && n != 0) {
+            std::lock_guard const held{mutex_};
+            kept_.emplace_back(to.begin(), to.begin() + static_cast<std::ptrdiff_t>(n));
+        }
         return n;
     }
 
-private:
-    [[noreturn]] void fail(char const* what) const {
-        throw cli::failure{cli::bad_input, fmt::format("{}: {}", path_, what)};
+    /// The same bytes once more: `bytes` of them at `place`, in the pieces in which they were read.
+    std::vector<std::byte> again(std::size_t place, std::size_t bytes) {
+        if (!size_) {
+            std::lock_guard const  held{mutex_};
+            std::vector<std::byte> first = std::move(kept_.front());
+            kept_.pop_front();
+            vram::expects(first.size() == bytes, "feed: batches are checked in their order");
+            return first;
+        }
+        std::vector<std::byte> all(bytes);
+        std::size_t const      n = fill(all, [&](std::span<std::byte> rest) {
+            std::size_t const at = place + bytes - rest.size();
+            return ::pread(file_, rest.data(), rest.size(), static_cast<off_t>(at));
+        });
+        if (n < bytes) { fail("cannot be read to the end"); }
+        return all;
     }
 
-    std::string   path_;
-    std::ifstream stream_;
-    std::size_t   bytes_ = 0;
+private:
+    /// Calls `read` until `to` is full or nothing is left.
+    template <class Read>
+    std::size_t fill(std::span<std::byte> to, Read read) const {
+        std::size_t done = 0;
+        while (done < to.size()) {
+            ssize_t const n = read(to.subspan(done));
+            if (n < 0 && errno == EINTR) { continue; }
+            if (n < 0) { fail(std::strerror(errno)); }
+            if (n == 0) { break; }
+            done += static_cast<std::size_t>(n);
+        }
+        return done;
+    }
+    [[noreturn]] void fail(char const* what) const {
+        throw cli::failure{cli::bad_input, fmt::format("{}: {}", name_, what)};
+    }
+
+    std::string                        name_;
+    int                                file_ = -1;
+    std::optional<std::size_t>         size_;
+    std::size_t                        done_ = 0;
+    std::mutex                         mutex_; ///< guards `kept_`
+    std::deque<std::vector<std::byte>> kept_;  ///< of a pipe: what is not yet compared
 };
 
 /// The run: everything it holds, and what it found out.
@@ -93,7 +145,6 @@ public:
         : machine_{machine},
           options_{o},
           file_{o.file},
-          again_{o.file},
           memory_{pool{limiting{stream_ordered{typename Machine::resource{}}, o.budget}}},
           on_device_{memory_, stream_.view(), sizeof(digest)} {
         answers_ = static_cast<digest*>(pinned_.allocate_sync(2 * sizeof(digest)));
@@ -107,12 +158,12 @@ public:
         pinned_.deallocate_sync(answers_, 2 * sizeof(digest));
     }
 
-    [[nodiscard]] std::size_t bytes() const noexcept { return file_.bytes(); }
+    [[nodiscard]] input const& source() const noexcept { return file_; }
 
     void run() {
         memory_delta const probe{memory_};
         {
-            cli::progress bar{"feed", file_.bytes()};
+            cli::progress bar{"feed", file_.size().value_or(0)};
             std::size_t   next = 0; // the batch that is not yet checked
             auto          load = make_loader();
             for (auto& batch : load) {
@@ -191,8 +242,8 @@ private:
     auto make_loader() {
         // What the smallest piece of work will need is kept out of the loader's reach.
         buffer const reserve{memory_, stream_.view(), sizeof(partial_digest)};
-        auto const   fill = [this](std::span<std::byte> to, std::size_t index, std::stop_token) {
-            std::size_t const n = file_.read(to, index * slot_);
+        auto const   fill = [this](std::span<std::byte> to) {
+            std::size_t const n = file_.next(to);
             machine_.host_reads(n);
             return n;
         };
@@ -239,10 +290,9 @@ private:
         std::size_t const at = index % 2;
         platform::synchronize(answered_[at]);
         std::uint64_t const start = platform_clock<platform>::now();
-        bytes_.resize(sizes_[at]);
-        again_.read(bytes_, checked_);
-        digest cpu{};
-        add_to(cpu, bytes_.data(), bytes_.size(), checked_);
+        auto const          bytes = file_.again(checked_, sizes_[at]);
+        digest              cpu{};
+        add_to(cpu, bytes.data(), bytes.size(), checked_);
         compare_ns_ += platform_clock<platform>::now() - start;
         if (cpu != answers_[at]) {
             throw cli::failure{
@@ -260,8 +310,7 @@ private:
 
     Machine&                           machine_;
     options const&                     options_;
-    input                              file_;  ///< read by the producer
-    input                              again_; ///< read by the check
+    input                              file_;
     typename platform::own_stream      stream_{platform::current_device()};
     typename platform::pinned_resource pinned_{};
     memory                             memory_;
@@ -275,7 +324,6 @@ private:
     std::size_t                checked_  = 0; ///< bytes that were compared
     std::size_t                batches_  = 0;
     std::size_t                sizes_[2] = {};
-    std::vector<std::byte>     bytes_;
     digest                     total_{};
     std::size_t                shortages_ = 0;
     std::string                first_shortage_;
@@ -291,7 +339,8 @@ private:
 int main(int argc, char** argv) {
     options  o;
     CLI::App app{"Streams a file through the device and counts its bytes there.", "feed"};
-    app.add_option("FILE", o.file, "any file that is not empty")->capture_default_str();
+    app.add_option("FILE", o.file, "a file or a pipe that is not empty; - is stdin")
+        ->capture_default_str();
     cli::add_size(app, "--batch", o.batch, "bytes of a batch (256KiB)");
     app.add_option("--depth", o.depth, "batches on their way; 0 works one after the other")
         ->check(CLI::Range(0, 1024))
@@ -304,10 +353,12 @@ int main(int argc, char** argv) {
             throw cli::failure{cli::bad_usage, "--batch: a batch of nothing has no end"};
         }
         return on_machine(o.device, {}, [&](auto& machine) {
-            feeder work{machine, o};
-            fmt::print("feeding {} on {}\n", o.file, machine.name());
+            feeder       work{machine, o};
+            input const& from     = work.source();
+            bool const   is_short = from.size().value_or(o.batch) < o.batch;
+            fmt::print("feeding {} on {}\n", from.name(), machine.name());
             fmt::print("batches of {}, {} on their way{}\n\n", size(o.batch), o.depth,
-                       work.bytes() < o.batch ? " (the file is shorter than a batch)" : "");
+                       is_short ? " (the file is shorter than a batch)" : "");
             work.run();
             work.print();
             return cli::success;

@@ -268,9 +268,10 @@ int run(Machine& machine, options const& o) {
         throw cli::failure{cli::bad_usage,
                            fmt::format("no stack '{}'; --list names them", o.stack)};
     }
+    cli::output_file json{o.json, {o.file}};
     trace const      recorded = read_trace(o.file);
-    cli::output_file json{o.json};
-    fmt::print("replaying {} on {}\n{}\n\n", o.file, machine.name(), chosen->type);
+    fmt::print("replaying {} on {}\n{}\n\n", o.file == "-" ? "stdin" : o.file.c_str(),
+               machine.name(), chosen->type);
     figures found;
     try {
         found = chosen->play(recorded, o);
@@ -290,7 +291,7 @@ int main(int argc, char** argv) {
                  "replay"};
     auto*    file = app.add_option("TRACE", o.file,
                                    "CSV of RMM's logging adaptor, plain or gzip (" VRAM_EXAMPLE_DATA
-                                   "/gpt2.csv.gz is one)");
+                                   "/gpt2.csv.gz is one); - reads stdin");
     app.add_option("--stack", o.stack, "the stack to replay on")->capture_default_str();
     cli::add_size(app, "--capacity", o.capacity,
                   "bytes of device memory (the simulated device has 140 GiB unless told)")
@@ -300,7 +301,10 @@ int main(int argc, char** argv) {
     app.add_option("--passes", o.passes, "how often; all but the first find the memory there")
         ->check(CLI::Range(1U, 1000U))
         ->capture_default_str();
-    app.add_option("--json", o.json, "also write the figures to this file")->type_name("FILE");
+    app.add_option("--json", o.json,
+                   "also write the figures to this file; - is stdout, and the "
+                   "report goes to stderr then")
+        ->type_name("FILE");
     app.add_flag("--list", o.list, "list the stacks and end");
     add_device(app, o.device);
 

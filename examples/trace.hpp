@@ -11,6 +11,7 @@
 #include "cli.hpp" // failure
 
 #include <fmt/format.h>
+#include <unistd.h> // dup
 #include <zlib.h>
 
 #include <algorithm>
@@ -121,6 +122,11 @@ private:
         return value;
     }
 
+    /// A pointer as `%p` prints it: null is "(nil)" with glibc.
+    [[nodiscard]] std::uint64_t address_of(std::string_view text) const {
+        return text == "(nil)" ? 0 : number(text, "pointer");
+    }
+
     void step(row const& r) {
         if (blank_ != 0) {
             number_ = blank_;
@@ -141,7 +147,7 @@ private:
             ++result_.failures;
             return;
         }
-        std::uint64_t const address = number(pointer, "pointer");
+        std::uint64_t const address = address_of(pointer);
         if (bytes == 0 && address == 0) { return; } // no memory, and no trace of any
         if (address == 0) { fail("a null pointer of more than 0 bytes"); }
         allocates ? take(pointer, address, bytes, lane) : give(pointer, address, bytes, lane);
@@ -199,13 +205,19 @@ private:
     std::uint32_t                                    blank_      = 0;
 };
 
-/// Reads the file at `path`. Throws `cli::failure` with the file, the line and what is wrong.
-inline trace read_trace(std::string const& path) {
+/// Reads the file at `path`, or stdin if it is "-". Throws `cli::failure` with the file, the line
+/// and the reason.
+inline trace read_trace(std::string const& given) {
     struct closing {
         gzFile file;
-        ~closing() { gzclose(file); }
+        ~closing() {
+            if (file != nullptr) { gzclose(file); }
+        }
     };
-    closing const input{gzopen(path.c_str(), "rb")}; // reads plain files as they are
+    std::string const path = given == "-" ? "stdin" : given;
+    errno                  = 0;
+    closing const input{given == "-" ? gzdopen(dup(STDIN_FILENO), "rb")
+                                     : gzopen(given.c_str(), "rb")}; // plain files as they are
     if (input.file == nullptr) {
         throw cli::failure{cli::bad_input, path + ": " + std::strerror(errno)};
     }

@@ -3,6 +3,7 @@
 import atexit
 import gzip
 import pathlib
+import shlex
 import shutil
 import subprocess
 import sys
@@ -22,8 +23,21 @@ class Program:
         atexit.register(shutil.rmtree, self.folder)
         self.passed, self.failed, self.skipped = 0, 0, 0
 
-    def __call__(self, *arguments):
-        return subprocess.run([self.path, *self.device, *map(str, arguments)], capture_output=True, text=True, timeout=200)
+    def __call__(self, *arguments, **how):
+        """Runs it; `how` is for subprocess.run: input="...", stdout=file."""
+        streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | how
+        return subprocess.run([self.path, *self.device, *map(str, arguments)], text=True, timeout=200, **streams)
+
+    def refuses_a_full_stdout(self, *arguments):
+        """A report that cannot be written is a failure, and so is a closed stdout."""
+        if not pathlib.Path("/dev/full").exists():
+            return self.skip("a full stdout is a failure", "there is no /dev/full")
+        with open("/dev/full", "w") as full:
+            run = self(*arguments, stdout=full)
+        self.check("a full stdout is a failure", run.returncode == 1 and "No space left" in run.stderr, run)
+        command = " ".join(map(shlex.quote, map(str, [self.path, *self.device, *arguments]))) + " >&-"
+        run = subprocess.run(["sh", "-c", command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=200)
+        self.check("a closed stdout is a failure", run.returncode == 1 and "stdout" in run.stderr, run)
 
     def file(self, name, content):
         """A file with that content, bytes or text; compressed where its name says so."""
@@ -38,7 +52,7 @@ class Program:
             self.passed += 1
             return
         self.failed += 1
-        print(f"FAILED: {what}\n  {' '.join(map(str, run.args))}\n  exit {run.returncode}\n{run.stdout}{run.stderr}")
+        print(f"FAILED: {what}\n  {' '.join(map(str, run.args))}\n  exit {run.returncode}\n{run.stdout or ''}{run.stderr}")
 
     def skip(self, what, why):
         self.skipped += 1

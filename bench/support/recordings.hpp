@@ -58,6 +58,13 @@ inline std::vector<recording> recordings(std::vector<std::string> const& files) 
     return all;
 }
 
+/// The files, for an output that must be none of them.
+inline std::vector<std::string> paths(std::vector<recording> const& of) {
+    std::vector<std::string> all;
+    for (recording const& each : of) { all.push_back(each.file); }
+    return all;
+}
+
 /// A trace with everything looked up.
 inline tape make_tape(std::string name, trace const& recorded) {
     tape out{std::move(name), {}, recorded.slots, recorded.streams, recorded.peak_live};

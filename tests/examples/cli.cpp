@@ -3,7 +3,11 @@
 
 #include <doctest/doctest.h>
 
+#include <cstdio>
+#include <fcntl.h>
+#include <iostream>
 #include <limits>
+#include <unistd.h>
 
 using cli::parse_size;
 
@@ -67,4 +71,32 @@ TEST_CASE("each way to fail has its own exit code") {
     CHECK(end_with(vram::out_of_memory{{.asked = 7}}) == cli::no_memory);
     CHECK(end_with(std::runtime_error{"else"}) == cli::failed);
     CHECK(cli::wrong_result == 5); // what the scripts of users look for
+}
+
+TEST_CASE("a stdout that does not take everything is a failure") {
+    int const full = open("/dev/full", O_WRONLY);
+    if (full < 0) { return; } // not on this system
+    std::fflush(stdout);
+    int const  before = dup(STDOUT_FILENO);
+    auto const print  = [] {
+        std::fputs("a report\n", stdout);
+        return 0;
+    };
+    CLI::App app{"about", "program"};
+    char     name[] = "program";
+    char     help[] = "--help";
+    char*    argv[] = {name, nullptr};
+    char*    asks[] = {name, help, nullptr};
+    dup2(full, STDOUT_FILENO);
+    int const printed = cli::run(app, 1, argv, print);
+    std::clearerr(stdout);
+    int const helped = cli::run(app, 2, asks, print);
+    std::cout.clear();
+    std::clearerr(stdout);
+    dup2(before, STDOUT_FILENO);
+    close(before);
+    close(full);
+    CHECK(printed == cli::failed);
+    CHECK(helped == cli::failed);
+    CHECK(cli::run(app, 1, argv, [] { return 0; }) == cli::success);
 }

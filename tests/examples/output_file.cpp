@@ -3,11 +3,14 @@
 
 #include <doctest/doctest.h>
 
+#include <cstdio>
+#include <fcntl.h>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
 #include <unistd.h>
+#include <vector>
 
 namespace {
 
@@ -25,9 +28,32 @@ std::string content_of(std::string const& path) {
     std::ifstream in{path};
     return {std::istreambuf_iterator<char>{in}, {}};
 }
-cli::exit_code refusal(std::string const& path) {
+/// Sends what is written to a stream of the process to a file for a while.
+class redirected {
+public:
+    explicit redirected(std::string const& path, int stream = STDOUT_FILENO)
+        : stream_{stream}, before_{dup(stream)} {
+        std::fflush(nullptr);
+        int const file = open(path.c_str(), O_WRONLY | O_APPEND);
+        REQUIRE(file >= 0);
+        dup2(file, stream_);
+        close(file);
+    }
+    redirected(redirected&&) = delete;
+    ~redirected() {
+        std::fflush(nullptr);
+        dup2(before_, stream_);
+        close(before_);
+    }
+
+private:
+    int stream_;
+    int before_;
+};
+
+cli::exit_code refusal(std::string const& path, std::vector<std::string> const& inputs = {}) {
     try {
-        cli::output_file const file{path};
+        cli::output_file const file{path, inputs};
     } catch (cli::failure const& e) { return e.code(); }
     return cli::success;
 }
@@ -83,6 +109,59 @@ TEST_CASE("output_file: where nothing was, only a result is left") {
     CHECK_FALSE(std::filesystem::exists(path));
     { cli::output_file{path}.write("result"); }
     CHECK(content_of(path) == "result");
+}
+
+TEST_CASE("output_file: an output that is an input is refused, also through links") {
+    scratch_folder const here;
+    std::string const    path = here.path / "in";
+    std::string const    soft = here.path / "soft";
+    std::string const    hard = here.path / "hard";
+    std::ofstream{path} << "recorded";
+    std::filesystem::create_symlink(path, soft);
+    std::filesystem::create_hard_link(path, hard);
+    for (std::string const& output : {path, soft, hard}) {
+        for (std::string const& input : {path, soft, hard}) {
+            CAPTURE(output);
+            CAPTURE(input);
+            CHECK(refusal(output, {"/no/such/file", input}) == cli::bad_usage);
+        }
+        CHECK(content_of(path) == "recorded");
+    }
+    CHECK(refusal(here.path / "other", {path}) == cli::success);
+    CHECK(refusal("/dev/null", {"/dev/null"}) == cli::success); // nothing is lost there
+}
+
+TEST_CASE("output_file: an output that is the file of stdout is refused") {
+    scratch_folder const here;
+    std::string const    path = here.path / "printed";
+    std::ofstream{path} << "printed";
+    redirected const to{path};
+    CHECK(refusal(path) == cli::bad_usage);
+    CHECK(refusal(here.path / "other") == cli::success);
+}
+
+TEST_CASE("output_file: with '-' the result is alone in stdout") {
+    scratch_folder const here;
+    std::string const    out = here.path / "out";
+    std::string const    err = here.path / "err";
+    std::ofstream{out};
+    std::ofstream{err};
+    {
+        redirected const first{out, STDOUT_FILENO};
+        redirected const second{err, STDERR_FILENO};
+        std::fputs("before\n", stdout);
+        {
+            cli::output_file file{"-"};
+            CHECK(static_cast<bool>(file));
+            CHECK_FALSE(file.can_be_replaced());
+            std::fputs("for people\n", stdout);
+            file.write("[1]\n");
+        }
+        std::fputs("after\n", stdout);
+    }
+    CHECK(content_of(out) == "before\n[1]\nafter\n");
+    CHECK(content_of(err) == "for people\n");
+    CHECK_FALSE(std::filesystem::exists("-"));
 }
 
 TEST_CASE("output_file: a place that cannot be written to is refused before the work") {

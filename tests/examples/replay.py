@@ -92,6 +92,30 @@ if pathlib.Path("/dev/full").exists():
 else:
     replay.skip("figures that do not fit are told at the end", "there is no /dev/full")
 
+for name, link in (("the trace itself", None), ("a symbolic link to the trace", "symlink_to"), ("a hard link to the trace", "hardlink_to")):
+    target = small
+    if link:
+        target = folder / link
+        getattr(target, link)(small)
+    before = small.read_bytes()
+    run = replay(small, "--json", target)
+    check(f"figures are not written over {name}", run.returncode == 2 and small.read_bytes() == before
+          and "overwrite the input" in run.stderr and "operations" not in run.stdout, run)
+report = folder / "report.txt"
+with open(report, "w") as out:
+    run = replay(small, "--json", report, stdout=out)
+check("figures are not written over the report", run.returncode == 2 and "overwrite what the program prints" in run.stderr, run)
+run = replay(small, "--json", "-")
+check("with --json - the figures are alone in stdout, and the report is in stderr",
+      run.returncode == 0 and rows_hold(json.loads(run.stdout)) and re.search(r"operations +348$", run.stderr, re.MULTILINE), run)
+check("and no file of that name is made", not pathlib.Path("-").exists(), run)
+run = replay("-", input=small.read_text())
+check("a trace is read from stdin", run.returncode == 0 and re.search(r"operations +348$", run.stdout, re.MULTILINE), run)
+nil = replay.file("nil.csv", HEADER + "7,t,allocate,(nil),0,0\n7,t,allocate,0x200,256,0\n7,t,free,(nil),0,0\n7,t,free,0x200,256,0\n")
+run = replay(nil)
+check("a null pointer as glibc prints it is read", run.returncode == 0 and re.search(r"operations +2$", run.stdout, re.MULTILINE), run)
+replay.refuses_a_full_stdout(small)
+
 # --- what it refuses ----------------------------------------------------------------------------------------------
 
 replay.refuses((

@@ -105,6 +105,7 @@ TEST_CASE("recorded failures are counted and not replayed, and nothing of no siz
     trace const t = read(header + "1,t,allocate failure,0x0,900,0\n"
                                   "1,t,allocate failure,(nil),900,0\n"
                                   "1,t,allocate,0x0,0,0\n1,t,free,0x0,0,0\n"
+                                  "1,t,allocate,(nil),0,0\n1,t,free,(nil),0,0\n"
                                   "1,t,allocate,0x1,5,0\n");
     CHECK(t.failures == 2);
     CHECK(t.steps.size() == 1);
@@ -132,6 +133,10 @@ TEST_CASE("every kind of malformed line is named by its number") {
     CHECK(complaint(good + "1,t,free,0x10,100,default\n") ==
           ":3: the stream 'default' is no number");
     CHECK(complaint(good + "\n1,t,free,0x10,100,0\n") == ":3: an empty line");
+    CHECK(complaint(good + "1,t,free,(null),100,0\n") == ":3: the pointer '(null)' is no number");
+    CHECK(complaint(good + "1,t,free,0x10,(nil),0\n") == ":3: the size '(nil)' is no number");
+    CHECK(complaint(good + "1,t,allocate,(nil),100,0\n") ==
+          ":3: a null pointer of more than 0 bytes");
     CHECK(complaint(good + "1,t,allocate,0x0,100,0\n") ==
           ":3: a null pointer of more than 0 bytes");
 }
