@@ -34,6 +34,7 @@
 #include <vram/concepts/completion_flags.hpp>
 #include <vram/concepts/expandable.hpp>
 #include <vram/concepts/growth.hpp>
+#include <vram/concepts/held_resource.hpp>
 #include <vram/concepts/host_work.hpp>
 #include <vram/concepts/is_default_stream.hpp>
 #include <vram/concepts/is_destroyed.hpp>

@@ -240,6 +240,19 @@ TEST_CASE("current: a device that is forgotten starts over") {
     CHECK(current<platform>::get({1}) == resource_ref{one});
 }
 
+TEST_CASE("current: a handle that was moved from sets the default") {
+    using platform      = node_platform<8>;
+    using any           = current<platform>::resource;
+    any        mine     = numbered_memory<platform>{{7}};
+    any const  kept     = std::move(mine);
+    auto const standard = current<platform>::get({0});
+    CHECK(current<platform>::set({0}, kept) == standard);
+    CHECK(current<platform>::set({0}, std::move(mine)) == kept);
+    CHECK(current<platform>::get({0}) == standard);
+    current<platform>::forget({0});
+    CHECK(current<platform>::set({0}, kept).holds_resource()); // the default, made anew
+}
+
 TEST_CASE("current: a resource that ends with its device may ask for another's current one") {
     using platform = host_platform;
     bool ended     = false;

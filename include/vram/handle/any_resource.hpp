@@ -21,7 +21,7 @@ namespace vram {
 /// It takes move-only resources, and copying it makes another holder of the same one, as `shared`
 /// does: a resource with books of its own cannot be doubled. Made from a `shared` it joins its
 /// holders. Made from a `resource_ref` it borrows, as that does. One that was moved from may only
-/// be assigned to or destroyed.
+/// be assigned to or destroyed; an allocation from it is a broken contract.
 ///
 /// Failure   `std::bad_alloc` when made; else as the resource
 /// Threads   as the resource; copies may be made and ended by any threads, one handle by one at a
@@ -42,8 +42,8 @@ public:
 
     template <class R>
         requires resource_for<R, Platform, Properties...>
-    any_resource(shared<R> handle) noexcept
-        : any_resource{detail::shared_access::take(handle), adopted{}} {}
+    any_resource(shared<R> handle)
+        : any_resource{detail::shared_access::take(checked(handle)), adopted{}} {}
 
     template <property... Others>
         requires(property_set<Others...>::template has<Properties> && ...)
@@ -51,15 +51,15 @@ public:
 
     template <property... Others>
         requires(property_set<Others...>::template has<Properties> && ...)
-    any_resource(any_resource<Platform, Others...> other) noexcept
-        : base{other}, block_{std::exchange(other.block_, nullptr)} {}
+    any_resource(any_resource<Platform, Others...> other)
+        : base{checked(other)}, block_{std::exchange(other.block_, nullptr)} {}
 
     any_resource(any_resource const& other) noexcept : base{other}, block_{other.block_} {
         if (block_ != nullptr) { block_->hold(); }
     }
     any_resource(any_resource&& other) noexcept
         : base{other}, block_{std::exchange(other.block_, nullptr)} {
-        other.target_ = nullptr;
+        other.let_go();
     }
     any_resource& operator=(any_resource other) noexcept {
         std::swap(this->target_, other.target_);
@@ -81,6 +81,12 @@ private:
     friend class any_resource;
 
     struct adopted {};
+
+    template <class Handle>
+    static Handle& checked(Handle& handle) {
+        detail::expect_resource(handle, "any_resource: the handle holds a resource");
+        return handle;
+    }
 
     template <class R>
     any_resource(counted_value<R>* block, adopted) noexcept

@@ -55,8 +55,12 @@ public:
         return fresh;
     }
 
-    /// Makes `mr` the current resource of `d`; returns the one before it.
-    static resource set(device d, resource mr) { return slot_of(d).exchange(std::move(mr)); }
+    /// Makes `mr` the current resource of `d`; returns the one before it. A handle that was moved
+    /// from, which holds nothing, means the default, as in `reset`.
+    static resource set(device d, resource mr) {
+        if (!mr.holds_resource()) { return reset(d); }
+        return slot_of(d).exchange(std::move(mr));
+    }
     /// Makes the default the current resource of `d` again; returns the one before it.
     static resource reset(device d) {
         slot& place = made(d);
@@ -150,7 +154,8 @@ private:
     }
     [[nodiscard]] static slot& slot_of(device d) {
         slot* const found = find(d, first().load(std::memory_order_acquire));
-        return found != nullptr ? *found : made(d);
+        bool const  there = found != nullptr && found->read().holds_resource();
+        return there ? *found : made(d); // after `forget` there is a slot that holds nothing
     }
     /// The slot of `d`, with its default: for a device that is asked for the first time.
     [[nodiscard]] static slot& made(device d) {

@@ -78,6 +78,9 @@ public:
         if (calls_->retire != nullptr) { calls_->retire(target_, s); }
     }
 
+    /// Returns false if the handle was moved from.
+    [[nodiscard]] bool holds_resource() const noexcept { return target_ != nullptr; }
+
     /// The same resource, or two of one type that are equal.
     friend bool operator==(erased const& a, erased const& b) {
         if (a.target_ == b.target_ && a.calls_ == b.calls_) { return true; }
@@ -87,6 +90,12 @@ public:
 
 protected:
     using calls_type = resource_calls<Platform>;
+
+    /// Holds nothing from now on: each call but a question is a broken contract.
+    void let_go() noexcept {
+        target_ = nullptr;
+        calls_  = &no_calls<Platform>;
+    }
 
     erased(void* target, calls_type const* calls) noexcept : target_{target}, calls_{calls} {}
     erased(erased const&)            = default;

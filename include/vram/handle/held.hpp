@@ -5,9 +5,10 @@
 /// `held` is a resource as a member: `held<R>` keeps it by value, `held<R&>` borrows it with its
 /// type.
 
-#include <vram/concepts/resource.hpp> // synchronous_resource
+#include <vram/concepts/held_resource.hpp> // expect_resource
+#include <vram/concepts/resource.hpp>      // synchronous_resource
 
-#include <type_traits> // remove_reference_t, is_nothrow_move_constructible_v
+#include <type_traits> // remove_reference_t
 #include <utility>     // move
 
 namespace vram {
@@ -23,7 +24,9 @@ class held {
 public:
     using resource_type = R;
 
-    explicit held(R mr) noexcept(std::is_nothrow_move_constructible_v<R>) : mr_{std::move(mr)} {}
+    explicit held(R mr) : mr_{std::move(mr)} {
+        detail::expect_resource(mr_, "the handle holds a resource: it was not moved from");
+    }
 
     [[nodiscard]] R&       get() noexcept { return mr_; }
     [[nodiscard]] R const& get() const noexcept { return mr_; }
@@ -39,7 +42,9 @@ class held<R&> {
 public:
     using resource_type = R;
 
-    explicit held(R& mr) noexcept : mr_{&mr} {}
+    explicit held(R& mr) : mr_{&mr} {
+        detail::expect_resource(mr, "the handle holds a resource: it was not moved from");
+    }
 
     [[nodiscard]] R& get() const noexcept { return *mr_; }
 

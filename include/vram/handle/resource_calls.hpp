@@ -5,6 +5,7 @@
 /// `resource_calls` is what is left of a resource's type when its type is forgotten: a table of
 /// calls.
 
+#include <vram/base/contract.hpp>   // broken_contract
 #include <vram/base/error.hpp>      // report_error
 #include <vram/concepts/powers.hpp> // resource and its powers
 
@@ -122,7 +123,40 @@ struct calls_to {
     }
 };
 
+/// The calls of a handle that was moved from.
+template <class Platform>
+struct calls_to_nothing {
+    using stream = typename Platform::stream;
+
+    [[noreturn]] static void refuse() {
+        broken_contract("the handle holds a resource: it was not moved from");
+    }
+
+    static constexpr resource_calls<Platform> table() noexcept {
+        return {
+            .allocate      = [](void*, stream, std::size_t, std::size_t) -> void* { refuse(); },
+            .allocate_sync = [](void*, std::size_t, std::size_t) -> void* { refuse(); },
+            .try_allocate  = [](void*, stream, std::size_t, std::size_t) noexcept -> void* {
+                refuse();
+            },
+            .try_allocate_sync = [](void*, std::size_t, std::size_t) noexcept -> void* {
+                refuse();
+            },
+            .deallocate = [](void*, stream, void*, std::size_t, std::size_t) noexcept { refuse(); },
+            .deallocate_sync = [](void*, void*, std::size_t, std::size_t) noexcept { refuse(); },
+            .owns            = nullptr,
+            .usage           = nullptr,
+            .trim            = nullptr,
+            .retire          = nullptr,
+            .equal           = [](void const*, void const*) { return true; }};
+    }
+};
+
 } // namespace detail
+
+/// The table of a handle that was moved from.
+template <class Platform>
+inline constexpr resource_calls<Platform> no_calls = detail::calls_to_nothing<Platform>::table();
 
 /// The table of resource `R`. One for each type; its address stands for the type.
 template <resource R>

@@ -4,6 +4,7 @@
 /// \file
 /// `resource_ref` borrows a resource of any type: the parameter of a function that allocates.
 
+#include <vram/base/contract.hpp>        // expects
 #include <vram/handle/erased.hpp>        // erased
 #include <vram/source/null_resource.hpp> // the stand-in of the proofs below
 
@@ -25,7 +26,7 @@ R& referred(R& mr) noexcept {
     return mr;
 }
 template <class R>
-auto& target_of(R& mr) noexcept {
+auto& target_of(R& mr) noexcept(noexcept(referred(mr))) {
     return referred(mr); // found beside R, too
 }
 
@@ -54,7 +55,7 @@ public:
     template <class R>
         requires(!std::derived_from<std::remove_const_t<R>, base>) &&
                 resource_for<R, Platform, Properties...>
-    resource_ref(R& mr) noexcept
+    resource_ref(R& mr) noexcept(noexcept(detail::target_of(mr)))
         : base{&detail::target_of(mr),
                &calls_of<std::remove_reference_t<decltype(detail::target_of(mr))>>} {}
 
@@ -62,7 +63,11 @@ public:
     /// leads to.
     template <class Handle>
         requires std::derived_from<Handle, base> && resource_for<Handle, Platform, Properties...>
-    resource_ref(Handle& handle) noexcept : base{handle} {}
+    resource_ref(Handle& handle) : base{handle} {
+        expects(handle.holds_resource(), "resource_ref: the handle holds a resource");
+    }
+    resource_ref(resource_ref const&) noexcept            = default;
+    resource_ref& operator=(resource_ref const&) noexcept = default;
 
     template <property... Others>
         requires(property_set<Others...>::template has<Properties> && ...)

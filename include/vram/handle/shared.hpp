@@ -4,13 +4,14 @@
 /// \file
 /// `shared` lets many hold one resource: the copyable handle of a stack that must not be copied.
 
-#include <vram/handle/counted.hpp>       // counted
-#include <vram/handle/older_calls.hpp>   // older_calls
-#include <vram/layer/with.hpp>           // with::pending
-#include <vram/source/null_resource.hpp> // the stand-in of the proofs below
+#include <vram/concepts/held_resource.hpp> // expect_resource
+#include <vram/handle/counted.hpp>         // counted
+#include <vram/handle/older_calls.hpp>     // older_calls
+#include <vram/layer/with.hpp>             // with::pending
+#include <vram/source/null_resource.hpp>   // the stand-in of the proofs below
 
 #include <cstddef> // size_t
-#include <utility> // move, forward, exchange, swap, in_place_t
+#include <utility> // move, forward, exchange, swap, as_const, in_place_t
 
 namespace vram {
 
@@ -120,6 +121,9 @@ public:
     [[nodiscard]] R& get() const noexcept { return block_->value; }
     [[nodiscard]] R* operator->() const noexcept { return &block_->value; }
 
+    /// Returns false if the handle was moved from.
+    [[nodiscard]] bool holds_resource() const noexcept { return block_ != nullptr; }
+
     /// How many handles there are; others may come and go while it is read.
     [[nodiscard]] std::size_t holders() const noexcept { return block_->holders(); }
 
@@ -130,8 +134,11 @@ public:
     }
 
     /// What a borrowed handle of this one points at: the resource itself.
-    friend R& referred(shared const& handle) noexcept { return handle.get(); }
-    friend R& referred(shared& handle) noexcept { return handle.get(); }
+    friend R& referred(shared const& handle) {
+        detail::expect_resource(handle, "shared: the handle holds a resource");
+        return handle.get();
+    }
+    friend R& referred(shared& handle) { return referred(std::as_const(handle)); }
 
 private:
     using block = counted_value<R>;

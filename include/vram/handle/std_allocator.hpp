@@ -48,7 +48,7 @@ public:
     std_allocator()
         requires std::default_initializable<R>
         : mr_{R{}} {}
-    std_allocator(R mr) noexcept : mr_{std::forward<R>(mr)} {}
+    std_allocator(R mr) : mr_{std::forward<R>(mr)} {}
     template <class Other>
     std_allocator(std_allocator<Other, R> const& other) noexcept : mr_{other.mr_} {}
     // No moves: a container that was moved from goes on to use its allocator.

@@ -95,8 +95,10 @@ public:
     };
 
     thrust_allocator() : mr_{current<cuda_platform>::get()} {}
-    thrust_allocator(any mr, cuda_stream_view s = {}) noexcept
-        : mr_{std::move(mr)}, stream_{s}, system_{s.get()} {}
+    thrust_allocator(any mr, cuda_stream_view s = {})
+        : mr_{std::move(mr)}, stream_{s}, system_{s.get()} {
+        detail::expect_resource(mr_, "thrust_allocator: the handle holds a resource");
+    }
     /// Borrows a stack, which outlives what is allocated.
     template <class R>
         requires detail::lent_stack<R>

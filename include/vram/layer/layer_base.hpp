@@ -5,7 +5,8 @@
 /// `layer_base` is the part of a layer that every layer has: its upstream, and what passes through
 /// unchanged.
 
-#include <vram/concepts/powers.hpp> // the powers that are forwarded
+#include <vram/concepts/held_resource.hpp> // expect_resource
+#include <vram/concepts/powers.hpp>        // the powers that are forwarded
 
 #include <cstddef> // size_t
 #include <utility> // move
@@ -60,7 +61,9 @@ public:
     friend bool operator==(layer_base const& a, layer_base const& b) noexcept { return &a == &b; }
 
 protected:
-    explicit layer_base(Upstream upstream) : upstream_{std::move(upstream)} {}
+    explicit layer_base(Upstream upstream) : upstream_{std::move(upstream)} {
+        detail::expect_resource(upstream_, "the upstream holds a resource: it was not moved from");
+    }
     layer_base(layer_base&&)            = default;
     layer_base& operator=(layer_base&&) = default;
     ~layer_base()                       = default;

@@ -4,9 +4,10 @@
 /// \file
 /// `pair_base` is the part of a layer over two upstreams that all such layers have.
 
-#include <vram/base/memory_usage.hpp> // memory_usage
-#include <vram/concepts/powers.hpp>   // the powers that are forwarded
-#include <vram/concepts/property.hpp> // property_set
+#include <vram/base/memory_usage.hpp>      // memory_usage
+#include <vram/concepts/held_resource.hpp> // expect_resource
+#include <vram/concepts/powers.hpp>        // the powers that are forwarded
+#include <vram/concepts/property.hpp>      // property_set
 
 #include <algorithm>   // max, min
 #include <concepts>    // same_as
@@ -106,7 +107,10 @@ public:
     friend bool operator==(pair_base const& a, pair_base const& b) noexcept { return &a == &b; }
 
 protected:
-    pair_base(First first, Second second) : first_{std::move(first)}, second_{std::move(second)} {}
+    pair_base(First first, Second second) : first_{std::move(first)}, second_{std::move(second)} {
+        detail::expect_resource(first_, "the first upstream holds a resource");
+        detail::expect_resource(second_, "the second upstream holds a resource");
+    }
     pair_base(pair_base&&)            = default;
     pair_base& operator=(pair_base&&) = default;
     ~pair_base()                      = default;

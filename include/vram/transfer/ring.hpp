@@ -7,6 +7,7 @@
 #include <vram/base/align.hpp>               // align
 #include <vram/base/contract.hpp>            // expects
 #include <vram/base/error.hpp>               // report_error
+#include <vram/concepts/held_resource.hpp>   // expect_resource
 #include <vram/concepts/resource.hpp>        // synchronous_resource
 #include <vram/transfer/crew.hpp>            // crew
 #include <vram/transfer/piece_plan.hpp>      // piece_plan
@@ -77,6 +78,7 @@ public:
 private:
     struct pinned_memory { // goes back when the constructor throws
         pinned_memory(ring& of, unsigned threads) : owner{of} {
+            detail::expect_resource(of.pinned_, "staging: the handle holds a resource");
             expects(of.each_ != 0 && of.chunk_bytes_ != 0,
                     "staging: every thread has a chunk, of at least one byte");
             chunks = std::size_t{threads} * of.each_;

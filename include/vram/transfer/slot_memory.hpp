@@ -8,6 +8,7 @@
 #include <vram/base/error.hpp>                // report_error
 #include <vram/base/over_limit.hpp>           // over_limit
 #include <vram/concepts/completion_flags.hpp> // completion_flags
+#include <vram/concepts/held_resource.hpp>    // expect_resource
 #include <vram/concepts/powers.hpp>           // resource, retiring_resource
 #include <vram/layer/sure_wait.hpp>           // sure_wait
 #include <vram/source/host_resource.hpp>      // host_resource
@@ -48,7 +49,10 @@ public:
           host_{std::move(host)},
           on_device_{on_device},
           on_host_{on_host},
-          copies_{copies} {}
+          copies_{copies} {
+        detail::expect_resource(device_, "the resource of the device blocks holds a resource");
+        detail::expect_resource(host_, "the resource of the pinned blocks holds a resource");
+    }
     slot_memory(slot_memory&&) = delete;
 
     /// Memory for all slots, `bytes` each; how many pinned ones are not pinned, where `pageable`
