@@ -65,7 +65,7 @@ public:
     void request_stop() noexcept {
         if (!this->at_home()) { return; }
         this->stop(); // first: who hears of the end begins no other batch
-        stop_.request_stop();
+        if (stop_) { stop_->request_stop(); }
     }
     /// Ends the producers and waits for them, and for the copies under way. A source that takes
     /// long is told by its stop token.
@@ -153,7 +153,7 @@ private:
         }
         order.part(o.shard, o.shards);
         if (n != batch_source<Source>::unknown) { n = n / o.shards + (n % o.shards > o.shard); }
-        stop_ = std::stop_source{};
+        stop_.emplace(); // in place: g++ 12 warns of an uninitialised temporary
         this->begin(n, std::move(order));
         down_ = false;
         try {
@@ -196,7 +196,7 @@ private:
             std::uint64_t const since = clock::now();
             {
                 stage<Platform> const shown{"vram fill"};
-                p.filled = source_.fill({p.memory, room}, p.asked, stop_.get_token());
+                p.filled = source_.fill({p.memory, room}, p.asked, stop_->get_token());
             }
             if (!ends(p.filled)) {
                 p.size = size(p.filled);
@@ -248,15 +248,15 @@ private:
         return o.last == last_batch::pad ? o.batch_bytes : bytes;
     }
 
-    batch_source<Source> source_;
-    device               where_;
-    memory               memory_;
-    std::stop_source     stop_;
-    std::uint64_t        epoch_ = 0;
-    bool                 inline_;
-    bool                 down_ = true;
-    kept_for_good        kept_;
-    std::vector<thread>  threads_;
+    batch_source<Source>            source_;
+    device                          where_;
+    memory                          memory_;
+    std::optional<std::stop_source> stop_; ///< of this epoch
+    std::uint64_t                   epoch_ = 0;
+    bool                            inline_;
+    bool                            down_ = true;
+    kept_for_good                   kept_;
+    std::vector<thread>             threads_;
 };
 
 } // namespace vram
