@@ -9,6 +9,9 @@
 #include <optional> // optional
 
 using namespace vram;
+
+static_assert(std::is_convertible_v<cuda_event const&, cudaEvent_t>);
+static_assert(!std::is_convertible_v<cuda_event, cudaEvent_t>); // it would end before its use
 using tests::machine;
 
 static_assert(std::is_nothrow_move_constructible_v<cuda_event>);

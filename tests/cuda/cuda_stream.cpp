@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <vram/cuda/cuda_stream.hpp> // first: the header stands alone
 
+#include <vram/cuda/cuda_event.hpp>
+
 #include "machine.hpp"
 #include "slow_work.hpp"
 
@@ -13,6 +15,17 @@ static_assert(std::is_nothrow_move_constructible_v<cuda_stream>);
 static_assert(std::is_nothrow_move_assignable_v<cuda_stream>);
 static_assert(!std::is_copy_constructible_v<cuda_stream>);
 static_assert(std::is_convertible_v<cuda_stream const&, cuda_stream_view>);
+static_assert(std::is_convertible_v<cuda_stream const&, cudaStream_t>);
+static_assert(!std::is_convertible_v<cuda_stream, cudaStream_t>); // it would end before its use
+
+template <class A, class B>
+concept comparable = requires(A a, B b) { a == b&& b == a && !(a != b) && !(b != a); };
+
+static_assert(comparable<cuda_stream const&, cuda_stream&>);
+static_assert(comparable<cuda_stream const&, cuda_stream_view>);
+static_assert(comparable<cuda_stream&, cudaStream_t>);
+static_assert(comparable<cuda_stream_view, cudaStream_t>);
+static_assert(!comparable<cuda_stream&, int>);
 
 TEST_CASE("cuda_stream is made as asked, and ends with its owner") {
     machine const     here;
@@ -49,6 +62,24 @@ TEST_CASE("cuda_stream moves, and what it moved from is nobody's") {
     third      = std::move(same);
     CHECK(third.get() == raw);
     CHECK(third.id() == id);
+}
+
+TEST_CASE("cuda_stream is passed to CUDA as it is, and compares with every kind of stream") {
+    machine const     here;
+    cuda_stream const s, other;
+    cuda_event        e;
+    cuda_check(cudaEventRecord(e, s));
+    cuda_check(cudaStreamWaitEvent(other, e, 0));
+    cuda_check(cudaStreamSynchronize(other));
+    cudaStream_t const raw = s;
+    CHECK(raw == s.get());
+    CHECK(s == s);
+    CHECK(s == raw);
+    CHECK(s == s.view());
+    CHECK(s.view() == s);
+    CHECK(s != other);
+    CHECK(s.view() != other);
+    CHECK(raw != other);
 }
 
 TEST_CASE("cuda_stream: what is let go of is the caller's to destroy") {

@@ -82,6 +82,10 @@ public:
         return passed;
     }
 
+    /// An event is passed to CUDA as it is; one that ends with the statement is not.
+    operator cudaEvent_t() const& noexcept { return event_; }
+    operator cudaEvent_t() const&& = delete;
+
     [[nodiscard]] cudaEvent_t get() const noexcept { return event_; }
 
 private:

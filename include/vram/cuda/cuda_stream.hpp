@@ -9,8 +9,9 @@
 
 #include <cuda_runtime_api.h> // cudaStreamCreateWithPriority
 
-#include <cstdint> // uint64_t
-#include <utility> // exchange
+#include <concepts> // convertible_to
+#include <cstdint>  // uint64_t
+#include <utility>  // exchange
 
 namespace vram {
 
@@ -24,7 +25,7 @@ struct cuda_stream_options {
 ///
 ///     cuda_stream side;                             // on the current device
 ///     cuda_stream urgent{cuda_device{1}, {.priority = -5}};
-///     kernel<<<grid, block, 0, side.get()>>>();
+///     kernel<<<grid, block, 0, side>>>();
 ///
 /// Failure   `cuda_error`; the destructor, the error sink
 /// Threads   the stream from any thread; moving it as any object
@@ -59,6 +60,11 @@ public:
     }
     ~cuda_stream() { destroy(); }
 
+    /// A stream is passed to CUDA and to other libraries as it is: a kernel launch,
+    /// `cudaStreamSynchronize`, `thrust::cuda::par.on`. One that ends with the statement is not.
+    operator cudaStream_t() const& noexcept { return stream_; }
+    operator cudaStream_t() const&& = delete;
+
     [[nodiscard]] cudaStream_t     get() const noexcept { return stream_; }
     [[nodiscard]] cuda_stream_view view() const noexcept { return stream_; }
     [[nodiscard]] std::uint64_t    id() const noexcept { return id_; }
@@ -67,6 +73,13 @@ public:
     [[nodiscard]] cudaStream_t release() noexcept { return std::exchange(stream_, nullptr); }
 
     void synchronize() const { view().synchronize(); }
+
+    /// With another `cuda_stream`, a view, a handle of CUDA's, or a stream of another library.
+    template <class S>
+        requires std::convertible_to<S const&, cudaStream_t>
+    friend bool operator==(cuda_stream const& a, S const& b) noexcept {
+        return a.stream_ == static_cast<cudaStream_t>(b);
+    }
 
 private:
     void destroy() noexcept {
