@@ -36,6 +36,27 @@ TEST_CASE("a budget tells what is out and what room is left") {
     memory.deallocate_sync(p, 6_KiB);
 }
 
+TEST_CASE("explain: a budget of zero is named as any other") {
+    limiting memory{host_resource{}, 0};
+    try {
+        (void)memory.allocate_sync(2_KiB);
+        FAIL("it does not fit");
+    } catch (out_of_memory const& e) {
+        CHECK(explain(e) == "2.00 KiB could not be allocated. The budget is 0 B, of which 0 B are "
+                            "out: there is room for 0 B.");
+    }
+    pool none{stream_ordered{host_resource{}}, {.max_size = 0}};
+    try {
+        (void)none.allocate_sync(2_KiB);
+        FAIL("it does not fit");
+    } catch (out_of_memory const& e) {
+        CHECK(e.numbers().has_limit());
+        CHECK(explain(e).find("The budget is 0 B") != std::string::npos);
+    }
+    CHECK(explain(shortage{.asked = 1_KiB, .reserved = 1_KiB, .limit = 0})
+              .ends_with("It may hold at most 0 B."));
+}
+
 TEST_CASE("a limit of what is held is told beside what is held and what the device has") {
     CHECK(explain(shortage{.asked        = 2_GiB,
                            .live         = 3_GiB,

@@ -15,16 +15,20 @@ namespace vram {
 /// The numbers of a request that could not be met. Zero means "not known where it was thrown"; a
 /// layer that knows more fills in what is zero and throws on. All sizes in bytes.
 struct shortage {
-    std::size_t   asked        = 0; ///< what the caller asked for
-    std::size_t   rounded      = 0; ///< what was looked for after rounding
-    std::size_t   alignment    = 0; ///< the alignment asked for
-    std::uint64_t stream       = 0; ///< the platform's id of the stream
-    std::size_t   live         = 0; ///< bytes that the refusing resource has out
-    std::size_t   reserved     = 0; ///< bytes that it holds from its upstream
-    std::size_t   largest_free = 0; ///< the largest free block that it holds
-    std::size_t   limit        = 0; ///< the budget that refused, if a budget did
-    std::size_t   device_free  = 0; ///< free on the device
-    std::size_t   device_total = 0; ///< in all on the device
+    static constexpr std::size_t no_limit = static_cast<std::size_t>(-1);
+
+    std::size_t   asked        = 0;        ///< what the caller asked for
+    std::size_t   rounded      = 0;        ///< what was looked for after rounding
+    std::size_t   alignment    = 0;        ///< the alignment asked for
+    std::uint64_t stream       = 0;        ///< the platform's id of the stream
+    std::size_t   live         = 0;        ///< bytes that the refusing resource has out
+    std::size_t   reserved     = 0;        ///< bytes that it holds from its upstream
+    std::size_t   largest_free = 0;        ///< the largest free block that it holds
+    std::size_t   limit        = no_limit; ///< the limit of the resource; it may be zero
+    std::size_t   device_free  = 0;        ///< free on the device
+    std::size_t   device_total = 0;        ///< in all on the device
+
+    [[nodiscard]] constexpr bool has_limit() const noexcept { return limit != no_limit; }
 };
 
 /// A refused allocation. `what()` is a literal; `explain` turns the numbers into sentences.

@@ -137,7 +137,7 @@ private:
         shortage numbers{.asked     = bytes,
                          .rounded   = over_aligned::size(bytes, alignment),
                          .alignment = alignment,
-                         .limit     = pool_.maximum_size()};
+                         .limit     = pool_.limit()};
         try { // the request is refused either way; figures that cannot be had stay zero
             numbers.stream   = s.id();
             auto const held  = pool_.usage();

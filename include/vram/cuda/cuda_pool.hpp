@@ -111,6 +111,11 @@ public:
         return now;
     }
 
+    /// The limit as a refusal states it.
+    [[nodiscard]] std::size_t limit() const noexcept {
+        return maximum_ != 0 ? maximum_ : shortage::no_limit;
+    }
+
 private:
     [[nodiscard]] std::size_t figure(cudaMemPoolAttr which) const {
         std::uint64_t value = 0;
@@ -146,7 +151,7 @@ private:
         cuda_stream const stream{device_};
         void*             p = nullptr;
         cuda_check(cudaMallocFromPoolAsync(&p, bytes, pool_, stream.get()),
-                   {.asked = bytes, .rounded = bytes, .limit = maximum_});
+                   {.asked = bytes, .rounded = bytes, .limit = limit()});
         cuda_check(cudaFreeAsync(p, stream.get()));
         stream.synchronize();
     }

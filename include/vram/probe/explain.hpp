@@ -54,7 +54,7 @@ private:
     say << ".";
 
     std::size_t const wanted = n.rounded > n.asked ? n.rounded : n.asked;
-    if (n.limit != 0 && n.reserved == 0) {
+    if (n.has_limit() && n.reserved == 0) {
         std::size_t const room = n.limit > n.live ? n.limit - n.live : 0;
         say << " The budget is " << bytes{n.limit} << ", of which " << bytes{n.live}
             << " are out: there is room for " << bytes{room} << ".";
@@ -63,7 +63,7 @@ private:
         say << " The resource holds " << bytes{n.reserved} << ", of which " << bytes{n.live}
             << " are out; the largest free block of the remaining " << bytes{idle} << " is "
             << bytes{n.largest_free} << ".";
-        if (n.limit != 0) { say << " It may hold at most " << bytes{n.limit} << "."; }
+        if (n.has_limit()) { say << " It may hold at most " << bytes{n.limit} << "."; }
         if (idle >= wanted && n.largest_free < wanted) {
             say << " There would be enough in sum: the free memory is in pieces.";
         }
