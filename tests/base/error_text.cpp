@@ -72,7 +72,8 @@ TEST_CASE("error_text: frees say the block, both sizes and the stream") {
     CHECK(has(text(e), "the address 0x1040 points into a block that begins at 0x1000, of 1024 "
                        "bytes, freed with 512 bytes on stream 7. "));
     e.kind = error_kind::double_free;
-    CHECK(has(text(e), "the block 0x1040 is free already, freed with 512 bytes on stream 7. "));
+    CHECK(has(text(e),
+              "the block 0x1040 is free already; it was freed again with 512 bytes on stream 7. "));
     e.kind  = error_kind::foreign_pointer;
     e.bytes = 0;
     CHECK(has(text(e), "memory at 0x1040 was not allocated by this resource, freed on stream 7. "));
@@ -101,7 +102,7 @@ TEST_CASE("error_text: a leak says how many blocks and bytes, or why memory cann
     error e{.kind = error_kind::leak, .bytes = 768, .blocks = 3};
     CHECK(has(text(e), "3 blocks of 768 bytes in all were live at the end. Free "));
     e.blocks = 1;
-    CHECK(has(text(e), "the block of 768 bytes was live at the end. "));
+    CHECK(has(text(e), "a block of 768 bytes was live at the end. "));
     e.cause = "no event could be recorded";
     CHECK(has(text(e), "cannot be freed: no event could be recorded. "));
     CHECK_FALSE(has(text(e), "Free every"));

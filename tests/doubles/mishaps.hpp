@@ -10,6 +10,7 @@
 #include <atomic>     // atomic
 #include <cstddef>    // size_t
 #include <functional> // function
+#include <mutex>      // mutex, scoped_lock
 
 namespace doubles {
 
@@ -33,6 +34,11 @@ public:
     }
     /// The last one's pointer, to see that the right block is named.
     [[nodiscard]] void const* pointer() const noexcept { return pointer_; }
+    /// The last one with its numbers; its strings have gone, but for literals.
+    [[nodiscard]] vram::error last() const {
+        std::scoped_lock const held{mutex_};
+        return last_;
+    }
     /// How many were told by a thread that held a lock.
     [[nodiscard]] std::size_t under_a_lock() const noexcept { return under_a_lock_; }
 
@@ -43,6 +49,11 @@ private:
         mishaps& self = *current_.load();
         ++self.counts_[static_cast<std::size_t>(e.kind)];
         self.pointer_ = e.pointer;
+        {
+            std::scoped_lock const held{self.mutex_};
+            self.last_       = e;
+            self.last_.cause = nullptr;
+        }
         if (vram::detail::locks_held != 0) {
             ++self.under_a_lock_;
         } else if (self.also) {
@@ -55,6 +66,8 @@ private:
     std::array<std::atomic<std::size_t>, 16> counts_{};
     std::atomic<void const*>                 pointer_      = nullptr;
     std::atomic<std::size_t>                 under_a_lock_ = 0;
+    mutable std::mutex                       mutex_;
+    vram::error                              last_{};
     mishaps*                                 outer_;
     vram::error_sink                         before_;
 };

@@ -48,7 +48,7 @@ private:
         case error_kind::double_free:
             say_address("the block");
             say(" is free already");
-            say_free();
+            say_free("; it was freed again with");
             return advise("Free each block exactly once.");
         case error_kind::interior_pointer:
             say_address("the address");
@@ -93,14 +93,15 @@ private:
     }
     void say_leak() noexcept {
         bool const one = e_.blocks == 1 || (e_.blocks == 0 && e_.pointer != nullptr);
-        if (one) {
-            say_address("the block");
-        } else if (e_.blocks != 0) {
+        if (e_.blocks > 1) {
             say("%zu blocks", e_.blocks);
         } else {
-            say("memory");
+            say(one ? "a block" : "memory");
         }
         if (e_.bytes != 0) { say(" of %zu bytes%s", e_.bytes, e_.blocks > 1 ? " in all" : ""); }
+        if (e_.pointer != nullptr) {
+            say(e_.blocks > 1 ? ", one of them at %p," : " at %p", e_.pointer);
+        }
         if (e_.cause != nullptr) { // it is not the caller that holds it
             say(" cannot be freed: %s", e_.cause);
             return advise("The memory stays allocated until the process ends.");
@@ -124,9 +125,8 @@ private:
         if (e_.stream.known()) { say_stream("; stream"); }
     }
     /// What the caller of a free passed.
-    void say_free() noexcept {
-        bool const  aligned = e_.kind == error_kind::wrong_alignment && e_.alignment != 0;
-        char const* words   = ", freed with";
+    void say_free(char const* words = ", freed with") noexcept {
+        bool const aligned = e_.kind == error_kind::wrong_alignment && e_.alignment != 0;
         if (e_.bytes != 0) {
             say("%s %zu bytes", words, e_.bytes);
             words = " and";

@@ -4,11 +4,13 @@
 /// \file
 /// `arena` gives each thread, or each stream, a pool of its own, all over one upstream.
 
+#include <vram/base/call_site.hpp>         // call_site
 #include <vram/base/contract.hpp>          // expects
 #include <vram/base/error.hpp>             // report_error
 #include <vram/base/memory_usage.hpp>      // memory_usage
 #include <vram/base/out_of_memory.hpp>     // out_of_memory
 #include <vram/base/thread_number.hpp>     // thread_number
+#include <vram/concepts/refused_free.hpp>  // refused_free
 #include <vram/layer/layer_base.hpp>       // layer_base
 #include <vram/layer/with.hpp>             // with::word
 #include <vram/pool/arena_options.hpp>     // arena_options
@@ -137,18 +139,20 @@ public:
         return try_get({nullptr, bytes, alignment});
     }
 
-    void deallocate(stream s, void* p, std::size_t bytes,
-                    std::size_t alignment = default_alignment) noexcept {
-        member* const mine = pools_.find(place_of(s));
-        if (mine != nullptr && mine->try_deallocate(s, p, bytes, alignment)) [[likely]] { return; }
-        put_elsewhere(p, {&s, bytes, alignment}, mine);
+    // Inlined: only the cold path loads the call site.
+    [[gnu::always_inline]] void deallocate(stream s, void* p, std::size_t bytes,
+                                           std::size_t alignment = default_alignment,
+                                           call_site   at        = call_site::current()) noexcept {
+        if (!put(s, p, bytes, alignment)) [[unlikely]] {
+            put_elsewhere_on(s, p, bytes, alignment, at);
+        }
     }
     /// The memory is in use by nobody, and the stream that it was taken on has come so far.
-    void deallocate_sync(void* p, std::size_t bytes,
-                         std::size_t alignment = default_alignment) noexcept {
+    void deallocate_sync(void* p, std::size_t bytes, std::size_t alignment = default_alignment,
+                         call_site at = call_site::current()) noexcept {
         member* const mine = pools_.find(own_place());
         if (mine != nullptr && mine->try_deallocate_sync(p, bytes, alignment)) { return; }
-        put_elsewhere(p, {nullptr, bytes, alignment}, mine);
+        put_elsewhere(p, {nullptr, bytes, alignment}, mine, at);
     }
 
     /// Whether `p` lies in a chunk of a private pool, handed out or not.
@@ -380,15 +384,26 @@ private:
         return r.on != nullptr && platform::capturing(*r.on);
     }
 
+    [[nodiscard]] bool put(stream s, void* p, std::size_t bytes, std::size_t alignment) noexcept {
+        member* const mine = pools_.find(place_of(s));
+        return mine != nullptr && mine->try_deallocate(s, p, bytes, alignment);
+    }
+    [[gnu::noinline]] void put_elsewhere_on(stream s, void* p, std::size_t bytes,
+                                            std::size_t alignment, call_site at) noexcept {
+        put_elsewhere(p, {&s, bytes, alignment}, pools_.find(place_of(s)), at);
+    }
     /// Gives back what is none of the caller's own private pool, which was `tried`.
-    [[gnu::noinline]] void put_elsewhere(void* p, request const& r, member* tried) noexcept {
+    [[gnu::noinline]] void put_elsewhere(void* p, request const& r, member* tried,
+                                         call_site at) noexcept {
         if (p == nullptr) { return; }
         unsigned const owner = chunks_.owner_of(p);
         member* const  its   = owner != chunk_map::nobody ? pools_.find(owner) : nullptr;
-        if (its != nullptr && its != tried) {
-            return its->leave(r.on, p, r.bytes, r.alignment, tried);
+        if (its == nullptr) {
+            refused_free e{"arena", p, r.bytes, r.alignment, at};
+            return report_error(e.template on<platform>(r.on).what);
         }
-        report_error({.kind = error_kind::foreign_pointer, .pointer = p, .bytes = r.bytes});
+        if (its == tried) { return its->refuse(p, r.bytes, r.alignment, r.on, at); }
+        return its->leave(r.on, p, r.bytes, r.alignment, tried, at);
     }
 
     chunk_registry<Upstream>     chunks_;

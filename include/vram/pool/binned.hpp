@@ -4,15 +4,17 @@
 /// \file
 /// `binned` hands out blocks of a few dozen sizes, and leaves the large ones to its upstream.
 
-#include <vram/base/align.hpp>           // default_alignment
-#include <vram/base/contract.hpp>        // expects
-#include <vram/base/error.hpp>           // report_error
-#include <vram/layer/with.hpp>           // with::word
-#include <vram/pool/binned_options.hpp>  // binned_options
-#include <vram/pool/large_blocks.hpp>    // large_blocks
-#include <vram/pool/size_classes.hpp>    // size_classes
-#include <vram/pool/slab_base.hpp>       // slab_base
-#include <vram/source/null_resource.hpp> // the stand-in of the proofs below
+#include <vram/base/align.hpp>            // default_alignment
+#include <vram/base/call_site.hpp>        // call_site
+#include <vram/base/contract.hpp>         // expects
+#include <vram/base/error.hpp>            // report_error
+#include <vram/concepts/refused_free.hpp> // refused_free
+#include <vram/layer/with.hpp>            // with::word
+#include <vram/pool/binned_options.hpp>   // binned_options
+#include <vram/pool/large_blocks.hpp>     // large_blocks
+#include <vram/pool/size_classes.hpp>     // size_classes
+#include <vram/pool/slab_base.hpp>        // slab_base
+#include <vram/source/null_resource.hpp>  // the stand-in of the proofs below
 
 #include <concepts> // default_initializable, assignable_from
 #include <cstddef>  // size_t
@@ -31,7 +33,8 @@ namespace vram {
 ///
 /// Failure   before the answer is no, smaller chunks are asked for, idle ones of every class go
 ///           back, and what is pending is waited for; then `out_of_memory` with every number. A
-///           foreign pointer, a double free and a wrong size are reported, and nothing else happens
+///           wrong free is reported as by `pool`; a double free of a large block, which is the
+///           upstream's again, as a foreign pointer
 /// Threads   any, at once; no lock is held over a call of the upstream, nor while waiting on the
 ///           host, but for a stream that can be given no event: it died, or the call failed
 /// Streams   as `slab`; a large block is as the upstream's
@@ -97,14 +100,19 @@ public:
                              [&] { return get_any<false>({bytes, bytes, alignment, nullptr}); });
     }
 
-    void deallocate(stream s, void* p, std::size_t bytes,
-                    std::size_t alignment = default_alignment) noexcept {
-        put_any(p, bytes, alignment, &s);
+    // Inlined: only the cold path loads the call site.
+    [[gnu::always_inline]] void deallocate(stream s, void* p, std::size_t bytes,
+                                           std::size_t alignment = default_alignment,
+                                           call_site   at        = call_site::current()) noexcept {
+        if (!put_on(s, p, bytes, alignment)) [[unlikely]] { refuse_on(s, p, bytes, alignment, at); }
     }
     /// The memory is in use by nobody, and the stream that it was taken on has come so far.
-    void deallocate_sync(void* p, std::size_t bytes,
-                         std::size_t alignment = default_alignment) noexcept {
-        put_any(p, bytes, alignment, nullptr);
+    [[gnu::always_inline]] void deallocate_sync(void* p, std::size_t bytes,
+                                                std::size_t alignment = default_alignment,
+                                                call_site   at = call_site::current()) noexcept {
+        if (!put_any(p, bytes, alignment, nullptr)) [[unlikely]] {
+            refuse(p, bytes, alignment, nullptr, at);
+        }
     }
 
     /// Whether `p` lies in one of the chunks, handed out or not, or in a large block that is out.
@@ -170,17 +178,17 @@ private:
         });
     }
 
-    void put_any(void* p, std::size_t bytes, std::size_t alignment, stream const* on) noexcept {
-        if (p == nullptr) { return; }
+    /// False, with nothing done: there is no such block.
+    [[nodiscard]] bool put_any(void* p, std::size_t bytes, std::size_t alignment,
+                               stream const* on) noexcept {
+        if (p == nullptr) { return true; }
         auto              held  = this->lock_.hold();
         std::size_t const index = class_of(bytes, alignment);
         if (index != this->heaps_.size()) {
-            if (this->put(this->heaps_[index], p, bytes, alignment, on)) { return; }
+            if (this->put(this->heaps_[index], p, bytes, alignment, on)) { return true; }
         }
         auto const* const n = large_.find(p);
-        if (n == nullptr || n->bytes != bytes || n->alignment != alignment) {
-            return this->refuse(p, bytes, n != nullptr, held);
-        }
+        if (n == nullptr || n->bytes != bytes || n->alignment != alignment) { return false; }
         large_.erase(p); // before it goes back: another may get this address at once
         this->count_back(bytes, bytes);
         this->hand_back(bytes, held, [&] {
@@ -190,6 +198,30 @@ private:
                 this->upstream_.deallocate_sync(p, bytes, alignment);
             }
         });
+        return true;
+    }
+    [[nodiscard]] bool put_on(stream s, void* p, std::size_t bytes,
+                              std::size_t alignment) noexcept {
+        return put_any(p, bytes, alignment, &s);
+    }
+    /// Reports that nothing was freed, and why.
+    [[gnu::cold, gnu::noinline]] void refuse(void* p, std::size_t bytes, std::size_t alignment,
+                                             stream const* on, call_site at) const noexcept {
+        refused_free e{"binned", p, bytes, alignment, at};
+        e.template on<platform>(on);
+        {
+            auto const held = this->lock_.hold();
+            if (!this->explain_refusal(e)) {
+                auto const* const n = large_.around(p);
+                if (n != nullptr) { e.found_live(n->at, n->bytes, n->alignment); }
+            }
+        }
+        report_error(e.what);
+    }
+    [[gnu::cold, gnu::noinline]] void refuse_on(stream s, void* p, std::size_t bytes,
+                                                std::size_t alignment,
+                                                call_site   at) const noexcept {
+        refuse(p, bytes, alignment, &s, at);
     }
     /// What is large and still out at the end: nobody knows who uses it.
     void give_large_back() noexcept {
@@ -198,7 +230,8 @@ private:
             auto held = this->lock_.hold();
             this->streams_.settle_all(true, held);
         }
-        std::size_t out = 0;
+        std::size_t       out    = 0;
+        std::size_t const blocks = large_.size();
         while (auto const* const n = large_.front()) {
             large_blocks::note const gone = *n;
             large_.erase(gone.at);
@@ -206,7 +239,8 @@ private:
             this->upstream_.deallocate_sync(gone.at, gone.bytes, gone.alignment);
             out += gone.bytes;
         }
-        report_error({.kind = error_kind::leak, .bytes = out});
+        report_error(
+            {.kind = error_kind::leak, .bytes = out, .blocks = blocks, .resource = "binned"});
     }
 
     large_blocks large_;

@@ -8,6 +8,7 @@
 #include <vram/pool/block_heap.hpp> // block_heap
 
 #include <cstddef> // size_t
+#include <cstdint> // uintptr_t
 
 namespace vram {
 
@@ -123,6 +124,20 @@ public:
             if (heap.chunks().owns(p)) { return true; }
         }
         return false;
+    }
+    /// The block around `p`, live or not; null if `p` lies in no chunk. Cost: the number of chunks,
+    /// and of the blocks of one.
+    [[nodiscard]] block const* around(void const* p) const noexcept {
+        auto const address = reinterpret_cast<std::uintptr_t>(p);
+        for (block_heap const& heap : all_) {
+            for (chunk const& c : heap.chunks()) {
+                if (address - reinterpret_cast<std::uintptr_t>(c.base) >= c.bytes) { continue; }
+                block const* b = c.first;
+                while (b != nullptr && address >= b->end()) { b = b->after; }
+                return b;
+            }
+        }
+        return nullptr;
     }
     [[nodiscard]] bool empty() const noexcept {
         return sum([](block_heap const& heap) { return heap.chunks().size(); }) == 0;

@@ -16,7 +16,7 @@ namespace vram {
 ///
 /// Failure   `std::bad_alloc` from `reserve`, with nothing changed; nothing else fails
 /// Threads   one at a time
-/// Cost      constant; `owns` is a walk over all of them
+/// Cost      constant; `owns` and `around` are a walk over all of them
 class large_blocks {
 public:
     struct note {
@@ -64,11 +64,13 @@ public:
         n->next = std::exchange(unused_, n);
     }
 
-    [[nodiscard]] bool owns(void const* p) const noexcept {
+    [[nodiscard]] bool owns(void const* p) const noexcept { return around(p) != nullptr; }
+    /// The block around `p`, or null.
+    [[nodiscard]] note const* around(void const* p) const noexcept {
         for (note const* n = out_; n != nullptr; n = n->next) {
-            if (key(p) - key(n->at) < n->bytes) { return true; }
+            if (key(p) - key(n->at) < n->bytes) { return n; }
         }
-        return false;
+        return nullptr;
     }
     [[nodiscard]] std::size_t size() const noexcept { return by_address_.size(); }
     /// Any block that is out, or null.

@@ -5,9 +5,11 @@
 /// `monotonic` hands out memory from the bottom up, and takes it back all at once.
 
 #include <vram/base/align.hpp>            // align, align_down, default_alignment
+#include <vram/base/call_site.hpp>        // call_site
 #include <vram/base/contract.hpp>         // expects
 #include <vram/base/error.hpp>            // report_error
 #include <vram/concepts/growth.hpp>       // growth
+#include <vram/concepts/refused_free.hpp> // refused_free
 #include <vram/layer/with.hpp>            // with::word
 #include <vram/pool/free_pieces.hpp>      // free_pieces
 #include <vram/pool/geometric_growth.hpp> // geometric_growth
@@ -36,9 +38,10 @@ namespace vram {
 /// the end is a reset. Nothing is written into the memory itself.
 ///
 /// Failure   `out_of_memory` with every number, after chunks that nobody uses went back. Unwinding
-///           to a mark that was itself unwound is a broken contract. A foreign pointer is reported,
-///           and nothing else happens; a wrong size, or a second free between live blocks, is not
-///           seen
+///           to a mark that was itself unwound is a broken contract. A foreign pointer, a
+///           free of memory that is free, and a size that goes beyond what is live are reported
+///           with the caller's line, and free nothing. Blocks have no notes: a pointer into a
+///           block, a size that is too small, and a double free between live blocks are not seen
 /// Threads   any, at once; no lock is held over a call of the upstream, nor while waiting on the
 ///           host, but for a stream that can be given no event
 /// Streams   unwinding counts as giving back every block on the stream that took it (one taken for
@@ -118,13 +121,17 @@ public:
         });
     }
 
-    void deallocate(stream s, void* p, std::size_t bytes,
-                    std::size_t = default_alignment) noexcept {
-        put(p, bytes, &s);
+    // Inlined: only the cold path loads the call site.
+    [[gnu::always_inline]] void deallocate(stream s, void* p, std::size_t bytes,
+                                           std::size_t alignment = default_alignment,
+                                           call_site   at        = call_site::current()) noexcept {
+        if (!put_on(s, p, bytes)) [[unlikely]] { refuse_on(s, p, bytes, alignment, at); }
     }
     /// The memory is in use by nobody, and the stream that it was taken on has come so far.
-    void deallocate_sync(void* p, std::size_t bytes, std::size_t = default_alignment) noexcept {
-        put(p, bytes, nullptr);
+    [[gnu::always_inline]] void deallocate_sync(void* p, std::size_t bytes,
+                                                std::size_t alignment = default_alignment,
+                                                call_site   at = call_site::current()) noexcept {
+        if (!put(p, bytes, nullptr)) [[unlikely]] { refuse(p, bytes, alignment, nullptr, at); }
     }
 
     /// This moment, for `unwind`; the last mark again, where nothing lies between them. It is good
@@ -269,18 +276,34 @@ private:
         });
     }
 
-    void put(void* p, std::size_t bytes, stream const* on) noexcept {
-        if (p == nullptr) { return; }
-        auto       held = this->lock_.hold();
+    /// False, with nothing done: there is no such block.
+    [[nodiscard]] bool put(void* p, std::size_t bytes, stream const* on) noexcept {
+        if (p == nullptr) { return true; }
+        auto const held = this->lock_.hold();
         auto const how  = books_.give(p, bytes, on);
-        if (how == stream_bump<platform>::given::lost) { return; } // it stays out
-        if (how == stream_bump<platform>::given::nothing) {
-            held.unlock();
-            return report_error(
-                {.kind = error_kind::foreign_pointer, .pointer = p, .bytes = bytes});
-        }
+        if (how == stream_bump<platform>::given::nothing) { return false; }
+        if (how == stream_bump<platform>::given::lost) { return true; } // it stays out
         this->count_back(bytes, bytes);
         if (this->figures_.live == 0) { books_.rewind(); }
+        return true;
+    }
+    [[nodiscard]] bool put_on(stream s, void* p, std::size_t bytes) noexcept {
+        return put(p, bytes, &s);
+    }
+    /// Reports that nothing was freed, and why.
+    [[gnu::cold, gnu::noinline]] void refuse(void* p, std::size_t bytes, std::size_t alignment,
+                                             stream const* on, call_site at) noexcept {
+        refused_free e{"monotonic", p, bytes, alignment, at};
+        e.template on<platform>(on);
+        {
+            auto const held = this->lock_.hold();
+            books_.explain_refusal(e);
+        }
+        report_error(e.what);
+    }
+    [[gnu::cold, gnu::noinline]] void refuse_on(stream s, void* p, std::size_t bytes,
+                                                std::size_t alignment, call_site at) noexcept {
+        refuse(p, bytes, alignment, &s, at);
     }
 
     void give_everything_back() noexcept {

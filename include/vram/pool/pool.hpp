@@ -4,10 +4,12 @@
 /// \file
 /// `pool` takes big chunks and hands out small blocks, each to whichever stream may have it.
 
+#include <vram/base/call_site.hpp>        // call_site
 #include <vram/base/contract.hpp>         // expects
 #include <vram/base/error.hpp>            // report_error
 #include <vram/base/out_of_memory.hpp>    // out_of_memory
 #include <vram/concepts/is_destroyed.hpp> // is_destroyed
+#include <vram/concepts/refused_free.hpp> // refused_free
 #include <vram/layer/with.hpp>            // with::word
 #include <vram/pool/default_growth.hpp>   // default_growth
 #include <vram/pool/free_pieces.hpp>      // free_pieces
@@ -52,8 +54,9 @@ using base_of_pool = typename pool_growth<Upstream, Growth>::type;
 ///
 /// Failure   before it says no the pool waits for another thread that moves pages, gives idle
 ///           chunks back, asks its upstream again, and waits for what is pending; then
-///           `out_of_memory` with every number. A foreign pointer, a double free and a wrong size
-///           are reported, and nothing else happens
+///           `out_of_memory` with every number. A free of a foreign pointer, of a
+///           pointer into a block, of a free block, with a wrong size or alignment is reported as
+///           such with the caller's line, and frees nothing
 /// Threads   any, at once; no lock is held over a call of the upstream, nor while waiting on the
 ///           host, but for a stream that can be given no event: it died, or the call failed
 /// Streams   a block freed on a stream is that stream's again at once, and any other's after an
@@ -148,29 +151,37 @@ public:
         });
     }
 
-    void deallocate(stream s, void* p, std::size_t bytes,
-                    std::size_t alignment = default_alignment) noexcept {
-        if (!try_deallocate(s, p, bytes, alignment)) { refuse(p, bytes); }
+    // Inlined: only the cold path loads the call site.
+    [[gnu::always_inline]] void deallocate(stream s, void* p, std::size_t bytes,
+                                           std::size_t alignment = default_alignment,
+                                           call_site   at        = call_site::current()) noexcept {
+        if (!try_deallocate(s, p, bytes, alignment)) [[unlikely]] {
+            refuse_on(s, p, bytes, alignment, at);
+        }
     }
     /// The memory is in use by nobody, and the stream that it was taken on has come so far.
-    void deallocate_sync(void* p, std::size_t bytes,
-                         std::size_t alignment = default_alignment) noexcept {
-        if (!try_deallocate_sync(p, bytes, alignment)) { refuse(p, bytes); }
+    [[gnu::always_inline]] void deallocate_sync(void* p, std::size_t bytes,
+                                                std::size_t alignment = default_alignment,
+                                                call_site   at = call_site::current()) noexcept {
+        if (!try_deallocate_sync(p, bytes, alignment)) [[unlikely]] {
+            refuse(p, bytes, alignment, nullptr, at);
+        }
     }
 
-    /// As `deallocate`, but where no block is out at `p` nothing is reported: the answer is false.
+    /// As `deallocate`, but if no block with this size and alignment is live at `p`, nothing is
+    /// reported, and it returns false.
     [[nodiscard]] bool try_deallocate(stream s, void* p, std::size_t bytes,
                                       std::size_t alignment = default_alignment) noexcept {
         auto         held = this->lock_.hold();
         block* const b    = heap_.live(p, bytes);
         if (heap_.give_quick(b, bytes, alignment, s)) [[likely]] { return true; }
-        return put_on(s, b, p, bytes, alignment, std::move(held));
+        return put_on(s, b, bytes, alignment, std::move(held));
     }
     [[nodiscard]] bool try_deallocate_sync(void* p, std::size_t bytes,
                                            std::size_t alignment = default_alignment) noexcept {
         auto const   held = this->lock_.hold();
         block* const b    = heap_.live(p, bytes);
-        return put(b, p, bytes, alignment, nullptr);
+        return put(b, bytes, alignment, nullptr);
     }
     /// What is handed out from now on notes what `left` says by then: see `take_back`.
     void count_left(std::atomic<std::uint64_t> const& left) noexcept
@@ -194,7 +205,7 @@ public:
         auto const held = this->lock_.hold();
         take_all_in(blocks);
         block* const b = heap_.live(p, bytes);
-        return put(b, p, bytes, alignment, on);
+        return put(b, bytes, alignment, on);
     }
 
     /// Asks a stream who it is, unless it is known: while it is captured it could not say. Throws
@@ -288,13 +299,27 @@ public:
     [[nodiscard]] pool_options const& options() const noexcept { return options_; }
 
 protected:
-    /// Tells that no block is out at `p`, if it is something.
-    [[gnu::cold]] static void refuse(void* p, std::size_t bytes) noexcept {
+    /// Reports that nothing was freed at `p`, unless it is null, and why.
+    [[gnu::cold, gnu::noinline]] void refuse(void* p, std::size_t bytes, std::size_t alignment,
+                                             stream const* on, call_site at) const noexcept {
         if (p == nullptr) { return; }
-        report_error({.kind = error_kind::foreign_pointer, .pointer = p, .bytes = bytes});
+        refused_free e{own_name, p, bytes, alignment, at};
+        e.template on<platform>(on);
+        {
+            auto const held = this->lock_.hold();
+            heap_.explain_refusal(e);
+        }
+        report_error(e.what);
+    }
+    [[gnu::cold, gnu::noinline]] void refuse_on(stream s, void* p, std::size_t bytes,
+                                                std::size_t alignment,
+                                                call_site   at) const noexcept {
+        refuse(p, bytes, alignment, &s, at);
     }
 
 private:
+    static constexpr char const* own_name = base::is_private ? "arena" : "pool";
+
     using typename base::chunk;
     using typename base::guard;
     using typename base::request;
@@ -329,17 +354,16 @@ private:
             return nullptr;
         }
     }
-    [[gnu::noinline]] bool put_on(stream s, block* b, void* p, std::size_t bytes,
-                                  std::size_t alignment, guard /* until it returns */) noexcept {
-        return put(b, p, bytes, alignment, &s);
+    [[gnu::noinline]] bool put_on(stream s, block* b, std::size_t bytes, std::size_t alignment,
+                                  guard /* until it returns */) noexcept {
+        return put(b, bytes, alignment, &s);
     }
-    /// Takes back what is out at `p`, the block `b`; null: nothing is, and the answer is false.
-    bool put(block* b, void* p, std::size_t bytes, std::size_t alignment,
-             stream const* on) noexcept {
-        if (b != nullptr) { take_in(b, p, bytes, alignment, on); }
-        return b != nullptr;
+    /// Takes back what is out at `p`, the block `b`. False, with nothing done: there is none (null),
+    /// or it was taken with another size or alignment.
+    bool put(block* b, std::size_t bytes, std::size_t alignment, stream const* on) noexcept {
+        return b != nullptr && heap_.give(b, bytes, alignment, on);
     }
-    /// See `take_back`. The lock is held.
+    /// See `take_back`. The lock is held; what is reported is told when it is let go.
     template <class Blocks>
     void take_all_in(Blocks& blocks) noexcept {
         bool waited = false;
@@ -347,25 +371,33 @@ private:
             block* const  b  = heap_.live(n.p, n.bytes);
             stream const* on = n.in_use ? &n.on : nullptr;
             if (b == nullptr || heap_.handed_out_since(*b, n.number)) {
-                return refuse(n.p, n.bytes);
+                return refuse_left(n, b != nullptr);
             }
             if (on != nullptr && is_destroyed<platform>(n.on)) {
                 waited = heap_.wait_for_dead(waited); // which must not be asked
                 if (!waited) {
-                    return report_error(
-                        {.kind = error_kind::leak, .pointer = n.p, .bytes = n.bytes});
+                    return report_error({.kind     = error_kind::leak,
+                                         .pointer  = n.p,
+                                         .bytes    = n.bytes,
+                                         .caller   = n.at,
+                                         .resource = own_name,
+                                         .cause    = "the stream that used it was destroyed, and "
+                                                     "its device could not be waited for"});
                 }
                 on = nullptr;
             }
             if (on != nullptr && heap_.give_quick(b, n.bytes, n.alignment, n.on)) { return; }
-            take_in(b, n.p, n.bytes, n.alignment, on);
+            if (!put(b, n.bytes, n.alignment, on)) { refuse_left(n, false); }
         });
     }
-    /// What is reported with the lock held is told when it is let go.
-    void take_in(block* b, void* p, std::size_t bytes, std::size_t alignment,
-                 stream const* on) noexcept {
-        if (heap_.give(b, bytes, alignment, on)) { return; }
-        report_error({.kind = error_kind::wrong_size, .pointer = p, .bytes = bytes});
+    /// The same as `refuse`, with the lock held. `again`: the block was freed before it was left,
+    /// and belongs to another caller now.
+    template <class Note>
+    [[gnu::cold, gnu::noinline]] void refuse_left(Note const& n, bool again) const noexcept {
+        refused_free e{own_name, n.p, n.bytes, n.alignment, n.at};
+        if (n.in_use && !is_destroyed<platform>(n.on)) { e.template on<platform>(&n.on); }
+        again ? (void)e.found_free() : heap_.explain_refusal(e);
+        report_error(e.what);
     }
 
     /// A block of what is held. Before a stream waits for one, what the upstream has at once is a
@@ -442,8 +474,10 @@ private:
     void give_everything_back() noexcept {
         if (heap_.blocks().empty()) { return; }
         // Nobody else is here any more; the lock is for those who let it go while they wait.
-        if (std::size_t const out = heap_.live_bytes(); out != 0) {
-            report_error({.kind = error_kind::leak, .bytes = out});
+        if (heap_.live_bytes() != 0) {
+            error left    = heap_.leak();
+            left.resource = own_name;
+            report_error(left);
         }
         auto held = this->lock_.hold();
         heap_.settle(held);

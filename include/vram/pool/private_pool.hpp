@@ -4,6 +4,7 @@
 /// \file
 /// `private_pool` is a pool that a thread has for itself, as far as others let it.
 
+#include <vram/base/call_site.hpp>             // call_site
 #include <vram/concepts/is_default_stream.hpp> // is_default_stream
 #include <vram/pool/event_policy.hpp>          // event_policy
 #include <vram/pool/pool_options.hpp>          // pool_options
@@ -49,28 +50,34 @@ public:
     /// Gives a block back from afar, which `on` may still be using; null: nobody is. `from`: the
     /// private pool of who does, or null where there is none.
     void leave(stream const* on, void* p, std::size_t bytes, std::size_t alignment,
-               private_pool* from = nullptr) noexcept {
+               private_pool* from = nullptr, call_site at = {}) noexcept {
         if (can_wait(on, from)) {
-            if (returned_.leave({p, bytes, alignment, on != nullptr, on ? *on : stream{}})) {
+            if (returned_.leave({p, bytes, alignment, at, on != nullptr, on ? *on : stream{}})) {
                 return;
             }
             collect();
         }
         bool const was_out = on != nullptr ? try_deallocate(*on, p, bytes, alignment)
                                            : try_deallocate_sync(p, bytes, alignment);
-        if (!was_out) { this->refuse(p, bytes); }
+        if (!was_out) { this->refuse(p, bytes, alignment, on, at); }
     }
+
+    using Pool::refuse;
 
     // As the pool does, behind what was left, where this block may have been: who left it gave it
     // back before, and may still be using it.
 
-    void deallocate(stream s, void* p, std::size_t bytes,
-                    std::size_t alignment = default_alignment) noexcept {
-        if (!try_deallocate(s, p, bytes, alignment)) { this->refuse(p, bytes); }
+    void deallocate(stream s, void* p, std::size_t bytes, std::size_t alignment = default_alignment,
+                    call_site at = call_site::current()) noexcept {
+        if (!try_deallocate(s, p, bytes, alignment)) {
+            this->refuse_on(s, p, bytes, alignment, at);
+        }
     }
-    void deallocate_sync(void* p, std::size_t bytes,
-                         std::size_t alignment = default_alignment) noexcept {
-        if (!try_deallocate_sync(p, bytes, alignment)) { this->refuse(p, bytes); }
+    void deallocate_sync(void* p, std::size_t bytes, std::size_t alignment = default_alignment,
+                         call_site at = call_site::current()) noexcept {
+        if (!try_deallocate_sync(p, bytes, alignment)) {
+            this->refuse(p, bytes, alignment, nullptr, at);
+        }
     }
     [[nodiscard]] bool try_deallocate(stream s, void* p, std::size_t bytes,
                                       std::size_t alignment = default_alignment) noexcept {

@@ -4,6 +4,7 @@
 /// \file
 /// `returned_blocks` are what others have given back to a pool, until it takes them in.
 
+#include <vram/base/call_site.hpp>     // call_site
 #include <vram/pool/hash_cells.hpp>    // scramble
 #include <vram/pool/heap_array.hpp>    // heap_array
 #include <vram/pool/platform_lock.hpp> // platform_lock
@@ -35,6 +36,7 @@ public:
         void*       p         = nullptr;
         std::size_t bytes     = 0;
         std::size_t alignment = 0;
+        call_site   at        = {};    ///< that freed it
         bool        in_use    = false; ///< by a stream, this one
         stream      on        = {};
 

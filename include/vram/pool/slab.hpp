@@ -4,13 +4,16 @@
 /// \file
 /// `slab` hands out blocks of one size.
 
-#include <vram/base/align.hpp>           // default_alignment
-#include <vram/base/contract.hpp>        // expects
-#include <vram/base/over_size.hpp>       // over_size
-#include <vram/layer/with.hpp>           // with::layer
-#include <vram/pool/pool_options.hpp>    // pool_options
-#include <vram/pool/slab_base.hpp>       // slab_base
-#include <vram/source/null_resource.hpp> // the stand-in of the proofs below
+#include <vram/base/align.hpp>            // default_alignment
+#include <vram/base/call_site.hpp>        // call_site
+#include <vram/base/contract.hpp>         // expects
+#include <vram/base/error.hpp>            // report_error
+#include <vram/base/over_size.hpp>        // over_size
+#include <vram/concepts/refused_free.hpp> // refused_free
+#include <vram/layer/with.hpp>            // with::layer
+#include <vram/pool/pool_options.hpp>     // pool_options
+#include <vram/pool/slab_base.hpp>        // slab_base
+#include <vram/source/null_resource.hpp>  // the stand-in of the proofs below
 
 #include <concepts> // default_initializable, assignable_from
 #include <cstddef>  // size_t
@@ -29,8 +32,8 @@ namespace vram {
 ///
 /// Failure   more than a block, and an alignment above 2 MiB or that the size of the blocks is no
 ///           multiple of, is `over_size`. Else smaller chunks are asked for, idle ones go back, and
-///           what is pending is waited for before `out_of_memory`, with every number. A foreign
-///           pointer, a double free and a wrong size are reported, and nothing else happens
+///           what is pending is waited for before `out_of_memory`, with every number. A wrong
+///           free is reported as by `pool`
 /// Threads   any, at once; no lock is held over a call of the upstream, nor while waiting on the
 ///           host, but for a stream that can be given no event: it died, or the call failed
 /// Streams   a block freed on a stream is that stream's again at once, the newest first, and any
@@ -96,14 +99,19 @@ public:
         return this->or_null(bytes, [&] { return get_block<false>(bytes, alignment, nullptr); });
     }
 
-    void deallocate(stream s, void* p, std::size_t bytes,
-                    std::size_t alignment = default_alignment) noexcept {
-        put_block(p, bytes, alignment, &s);
+    // Inlined: only the cold path loads the call site.
+    [[gnu::always_inline]] void deallocate(stream s, void* p, std::size_t bytes,
+                                           std::size_t alignment = default_alignment,
+                                           call_site   at        = call_site::current()) noexcept {
+        if (!put_on(s, p, bytes, alignment)) [[unlikely]] { refuse_on(s, p, bytes, alignment, at); }
     }
     /// The memory is in use by nobody, and the stream that it was taken on has come so far.
-    void deallocate_sync(void* p, std::size_t bytes,
-                         std::size_t alignment = default_alignment) noexcept {
-        put_block(p, bytes, alignment, nullptr);
+    [[gnu::always_inline]] void deallocate_sync(void* p, std::size_t bytes,
+                                                std::size_t alignment = default_alignment,
+                                                call_site   at = call_site::current()) noexcept {
+        if (!put_block(p, bytes, alignment, nullptr)) [[unlikely]] {
+            refuse(p, bytes, alignment, nullptr, at);
+        }
     }
 
     /// The size of every block.
@@ -121,12 +129,32 @@ private:
         }
         return this->template get<Throwing>(heap, {bytes, heap.stride(), alignment, on});
     }
-    void put_block(void* p, std::size_t bytes, std::size_t alignment, stream const* on) noexcept {
-        if (p == nullptr) { return; }
-        auto held = this->lock_.hold();
-        if (!this->put(this->heaps_[0], p, bytes, alignment, on)) {
-            this->refuse(p, bytes, false, held);
+    /// False, with nothing done: there is no such block.
+    [[nodiscard]] bool put_block(void* p, std::size_t bytes, std::size_t alignment,
+                                 stream const* on) noexcept {
+        if (p == nullptr) { return true; }
+        auto const held = this->lock_.hold();
+        return this->put(this->heaps_[0], p, bytes, alignment, on);
+    }
+    [[nodiscard]] bool put_on(stream s, void* p, std::size_t bytes,
+                              std::size_t alignment) noexcept {
+        return put_block(p, bytes, alignment, &s);
+    }
+    /// Reports that nothing was freed, and why.
+    [[gnu::cold, gnu::noinline]] void refuse(void* p, std::size_t bytes, std::size_t alignment,
+                                             stream const* on, call_site at) const noexcept {
+        refused_free e{"slab", p, bytes, alignment, at};
+        e.template on<platform>(on);
+        {
+            auto const held = this->lock_.hold();
+            (void)this->explain_refusal(e);
         }
+        report_error(e.what);
+    }
+    [[gnu::cold, gnu::noinline]] void refuse_on(stream s, void* p, std::size_t bytes,
+                                                std::size_t alignment,
+                                                call_site   at) const noexcept {
+        refuse(p, bytes, alignment, &s, at);
     }
 };
 

@@ -4,12 +4,13 @@
 /// \file
 /// `slab_base` is what `slab` and `binned` share: heaps of one size each, over one upstream.
 
-#include <vram/base/error.hpp>        // report_error
-#include <vram/pool/free_pieces.hpp>  // free_pieces
-#include <vram/pool/growing_base.hpp> // growing_base
-#include <vram/pool/heap_array.hpp>   // heap_array
-#include <vram/pool/slab_heap.hpp>    // slab_heap
-#include <vram/pool/stream_slabs.hpp> // stream_slabs
+#include <vram/base/error.hpp>            // report_error
+#include <vram/concepts/refused_free.hpp> // refused_free
+#include <vram/pool/free_pieces.hpp>      // free_pieces
+#include <vram/pool/growing_base.hpp>     // growing_base
+#include <vram/pool/heap_array.hpp>       // heap_array
+#include <vram/pool/slab_heap.hpp>        // slab_heap
+#include <vram/pool/stream_slabs.hpp>     // stream_slabs
 
 #include <bit>      // countr_zero
 #include <concepts> // assignable_from
@@ -179,12 +180,12 @@ protected:
         if (streams_.give(heap, n, on)) { this->count_back(bytes, heap.stride()); }
         return true;
     }
-    /// Tells the sink why nothing was put. The lock is held, and let go.
-    void refuse(void* p, std::size_t bytes, bool known, guard& held) noexcept {
-        for (slab_heap& heap : heaps_) { known = known || heap.find(p) != nullptr; }
-        held.unlock();
-        auto const kind = known ? error_kind::wrong_size : error_kind::foreign_pointer;
-        report_error({.kind = kind, .pointer = p, .bytes = bytes});
+    /// Says which of the blocks a refused free means. False: none. The lock is held.
+    [[gnu::cold]] bool explain_refusal(refused_free& e) const noexcept {
+        for (slab_heap const& heap : heaps_) {
+            if (heap.explain_refusal(e)) { return true; }
+        }
+        return false;
     }
 
     // With the lock held:
@@ -223,7 +224,14 @@ protected:
         for (slab_heap const& heap : heaps_) { chunks += heap.chunks().size(); }
         if (chunks == 0) { return; }
         std::size_t const out = this->figures_.live; // nobody else is here any more
-        if (out != 0) { report_error({.kind = error_kind::leak, .bytes = out}); }
+        if (out != 0) {
+            std::size_t blocks = 0;
+            for (slab_heap const& heap : heaps_) { blocks += heap.blocks_out(); }
+            report_error({.kind     = error_kind::leak,
+                          .bytes    = out,
+                          .blocks   = blocks,
+                          .resource = heaps_.size() == 1 ? "slab" : "binned"});
+        }
         auto held = this->lock_.hold();
         streams_.settle_all(out != 0, held);
         held.unlock();

@@ -5,12 +5,13 @@
 /// `slab_heap` cuts chunks into blocks of one size: the heart of `slab` and `binned`, without
 /// streams.
 
-#include <vram/base/align.hpp>        // align
-#include <vram/base/bytes.hpp>        // literals
-#include <vram/pool/chunk_finder.hpp> // chunk_finder
-#include <vram/pool/heap_array.hpp>   // heap_array
-#include <vram/pool/slab_chunk.hpp>   // slab_chunk
-#include <vram/pool/slab_shelves.hpp> // slab_shelves
+#include <vram/base/align.hpp>            // align
+#include <vram/base/bytes.hpp>            // literals
+#include <vram/concepts/refused_free.hpp> // refused_free
+#include <vram/pool/chunk_finder.hpp>     // chunk_finder
+#include <vram/pool/heap_array.hpp>       // heap_array
+#include <vram/pool/slab_chunk.hpp>       // slab_chunk
+#include <vram/pool/slab_shelves.hpp>     // slab_shelves
 
 #include <bit>     // countr_zero
 #include <cstddef> // size_t
@@ -137,6 +138,19 @@ public:
         if (i >= c->notes.size()) { return nullptr; }
         note* const n = &c->notes[i];
         return n->address == p && n->at == place::out ? n : nullptr;
+    }
+
+    /// Says what lies at the address of a free that is refused. False: nothing of this heap.
+    [[gnu::cold]] bool explain_refusal(refused_free& e) const noexcept {
+        chunk const* const c = finder_.find(e.what.pointer);
+        if (c == nullptr) { return false; }
+        std::size_t const offset = reinterpret_cast<std::uintptr_t>(e.what.pointer) -
+                                   reinterpret_cast<std::uintptr_t>(c->base);
+        if (offset / stride_ >= c->notes.size()) { return false; } // what is left of the chunk
+        note const& n = c->notes[offset / stride_];
+        n.at == place::out ? e.found_live(n.address, n.asked, std::size_t{1} << n.shift)
+                           : e.found_free();
+        return true;
     }
 
     /// Takes back a block that is out: nobody uses it.

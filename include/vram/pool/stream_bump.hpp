@@ -5,7 +5,9 @@
 /// `stream_bump` hands out chunks from the bottom up, to whichever stream asks, and unwinds them.
 
 #include <vram/base/error.hpp>            // report_error
+#include <vram/base/report_caught.hpp>    // report_caught
 #include <vram/concepts/is_destroyed.hpp> // is_destroyed
+#include <vram/concepts/refused_free.hpp> // refused_free
 #include <vram/pool/bump_chunk.hpp>       // bump_chunk
 #include <vram/pool/bump_row.hpp>         // bump_row
 #include <vram/pool/clocks.hpp>           // clocks
@@ -137,6 +139,20 @@ public:
         if (!cut && !note_return(*c, *r, p, bytes, on)) { return given::lost; }
         if (newest) { unwind_what_is_back(*c); }
         return given::back;
+    }
+
+    /// Says what lies at the address of a free that is refused. Blocks have no notes here: a size
+    /// is known to be wrong only if the block would end behind what its stream allocated.
+    [[gnu::cold]] void explain_refusal(refused_free& e) noexcept {
+        void const* const p = e.what.pointer;
+        if (!owns(p)) { return; }
+        chunk* const     c  = row_.used_around(p);
+        run const* const r  = c != nullptr ? c->find(p, 1) : nullptr;
+        auto const       at = reinterpret_cast<std::uintptr_t>(p);
+        e.found_free();
+        if (r != nullptr && (e.what.bytes == 0 || e.what.bytes > r->end - at)) {
+            e.what.kind = error_kind::wrong_size;
+        }
     }
 
     /// Makes this moment one that can be come back to. Returns its serial number: that of the last
@@ -294,9 +310,17 @@ private:
                 c.hand_over(t);
             }
         } catch (...) {
-            report_error({.kind = error_kind::platform_error, .pointer = p, .bytes = bytes});
+            report_caught({.kind     = error_kind::platform_error,
+                           .pointer  = p,
+                           .bytes    = bytes,
+                           .resource = "monotonic",
+                           .call     = "asking the stream of a free how far it is"});
             if (!clocks_.settle_user(*on)) {
-                report_error({.kind = error_kind::leak, .pointer = p, .bytes = bytes});
+                report_error({.kind     = error_kind::leak,
+                              .pointer  = p,
+                              .bytes    = bytes,
+                              .resource = "monotonic",
+                              .cause    = "its stream could not be asked, or waited for"});
                 return false;
             }
         }

@@ -4,15 +4,16 @@
 /// \file
 /// `stream_heap` gives each block to a stream that may have it: a `block_heap` with `clocks`.
 
-#include <vram/base/error.hpp>         // report_error
-#include <vram/base/memory_usage.hpp>  // memory_usage
-#include <vram/pool/block_heaps.hpp>   // block_heaps
-#include <vram/pool/block_request.hpp> // block_request
-#include <vram/pool/clocks.hpp>        // clocks
-#include <vram/pool/free_pieces.hpp>   // free_pieces
-#include <vram/pool/platform_lock.hpp> // platform_lock
-#include <vram/pool/pool_options.hpp>  // event_policy
-#include <vram/pool/warm_blocks.hpp>   // warm_blocks
+#include <vram/base/error.hpp>            // report_error
+#include <vram/base/memory_usage.hpp>     // memory_usage
+#include <vram/concepts/refused_free.hpp> // refused_free
+#include <vram/pool/block_heaps.hpp>      // block_heaps
+#include <vram/pool/block_request.hpp>    // block_request
+#include <vram/pool/clocks.hpp>           // clocks
+#include <vram/pool/free_pieces.hpp>      // free_pieces
+#include <vram/pool/platform_lock.hpp>    // platform_lock
+#include <vram/pool/pool_options.hpp>     // event_policy
+#include <vram/pool/warm_blocks.hpp>      // warm_blocks
 
 #include <atomic>  // atomic
 #include <bit>     // countr_zero
@@ -178,6 +179,17 @@ public:
     [[nodiscard, gnu::always_inline]] block* live(void const* p, std::size_t bytes) const noexcept {
         block* const b = heaps_.live(p, bytes);
         return b != nullptr && b->now == block::state::live ? b : nullptr;
+    }
+
+    /// Says what lies at the address of a free that is refused.
+    [[gnu::cold]] void explain_refusal(refused_free& e) const noexcept {
+        block const* const b = heaps_.around(e.what.pointer);
+        if (b == nullptr) { return; }
+        if (b->now != block::state::live) {
+            e.found_free();
+        } else {
+            e.found_live(b->pointer(), b->bytes - b->slack, std::size_t{1} << b->alignment);
+        }
     }
 
     /// Adds a chunk, which the stream `on` may use at once (null: anybody), and takes `r` out of
@@ -348,6 +360,15 @@ public:
 
     [[nodiscard]] block_heaps<InPlace> const& blocks() const noexcept { return heaps_; }
     [[nodiscard]] std::size_t                 live_bytes() const noexcept { return live_; }
+    /// Blocks that are live, with their bytes. Cost: a walk over all blocks.
+    [[nodiscard]] error leak() const noexcept {
+        error e{.kind = error_kind::leak, .bytes = live_};
+        heaps_.for_each([&](block const& b) {
+            if (b.now != block::state::live) { return; }
+            if (e.blocks++ == 0) { e.pointer = b.pointer(); }
+        });
+        return e;
+    }
     /// The peak of all time.
     [[nodiscard]] std::size_t most_live() const noexcept {
         return peak_live_ > most_live_ ? peak_live_ : most_live_;
