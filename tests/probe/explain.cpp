@@ -53,7 +53,7 @@ TEST_CASE("explain: a budget of zero is named as any other") {
         CHECK(e.numbers().has_limit());
         CHECK(explain(e).find("The budget is 0 B") != std::string::npos);
     }
-    CHECK(explain(shortage{.asked = 1_KiB, .reserved = 1_KiB, .limit = 0})
+    CHECK(explain(shortage{.asked = 2_KiB, .reserved = 1_KiB, .limit = 0})
               .ends_with("It may hold at most 0 B."));
 }
 
