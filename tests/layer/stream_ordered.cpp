@@ -13,9 +13,11 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <optional>
 #include <thread>
 #include <utility>
+#include <vector>
 
 using namespace vram;
 using namespace std::chrono_literals;
@@ -584,6 +586,55 @@ TEST_CASE("stream_ordered: one that is assigned another gives back what waits, a
     CHECK(here.blocks() == 0);
     CHECK(told.count() == 0);
     CHECK(node.reports().empty());
+}
+
+namespace {
+
+/// Refuses what is larger than 1 MiB, and calls `meanwhile`, as if other threads went on.
+struct refusing_resource : host_resource {
+    std::function<void()>* meanwhile;
+    int*                   refusals;
+
+    refusing_resource(std::function<void()>& f, int& n) : meanwhile{&f}, refusals{&n} {}
+
+    void* allocate_sync(std::size_t bytes, std::size_t alignment = default_alignment) {
+        if (void* const p = try_allocate_sync(bytes, alignment)) { return p; }
+        throw out_of_memory{{.asked = bytes}};
+    }
+    void* try_allocate_sync(std::size_t bytes, std::size_t alignment = default_alignment) noexcept {
+        if (bytes <= 1_MiB) { return host_resource::try_allocate_sync(bytes, alignment); }
+        REQUIRE(++*refusals < 1000);
+        (*meanwhile)();
+        return nullptr;
+    }
+    friend bool operator==(refusing_resource const&, refusing_resource const&) = default;
+};
+
+} // namespace
+
+TEST_CASE("stream_ordered: an impossible request is refused though other threads free memory") {
+    std::function<void()> meanwhile;
+    int                   refusals = 0;
+    stream_ordered        mr{refusing_resource{meanwhile, refusals}};
+    for (bool const nothing_waits : {true, false}) {
+        meanwhile = [] {};
+        std::vector<void*> waiting;
+        for (int i = 0; i < 100; ++i) { waiting.push_back(mr.allocate({}, 64)); }
+        if (nothing_waits) {
+            for (void* p : waiting) { mr.deallocate_sync(p, 64); }
+        } else {
+            for (void* p : waiting) { mr.deallocate({}, p, 64); }
+        }
+        meanwhile = [&] {
+            for (int i = 0; i < 2; ++i) { mr.deallocate({}, mr.allocate({}, 64), 64); }
+        };
+        refusals = 0;
+        CHECK_THROWS_AS((void)mr.allocate({}, 2_MiB), out_of_memory);
+        CHECK(refusals > 1); // another thread freed memory: it is attempted again
+        CHECK_THROWS_AS((void)mr.allocate_sync(2_MiB), out_of_memory);
+        CHECK(mr.try_allocate({}, 2_MiB) == nullptr);
+        CHECK(mr.try_allocate_sync(2_MiB) == nullptr);
+    }
 }
 
 TEST_CASE("stream_ordered: in every order of two threads, what fits is never refused") {

@@ -70,18 +70,25 @@ public:
             return p;
         }
 
-        /// The memory was refused. Gives back what is done, or waits for the oldest; false: nothing
-        /// is left.
+        /// The memory was refused. Frees what is done, or waits for the oldest, or for another
+        /// thread that is freeing. Returns true if memory was freed since the last attempt, but at
+        /// most once for each batch that waited at the first refusal, and 64 times more: other
+        /// threads may free and take memory for ever.
         template <class Give>
         bool make_room(Give give) {
             if (bytes_ > ~std::size_t{0} / 2) { return false; } // nobody will ever have that
-            return books_.make_room(seen_, give);
+            bool const freed = books_.make_room(*this, give);
+            return freed && attempts_-- != 0;
         }
 
     private:
         deferred_frees& books_;
         std::size_t     bytes_;
-        std::uint64_t   seen_ = 0; ///< how often memory had gone back when it was asked for
+        std::uint64_t   seen_     = 0; ///< how often memory had gone back when it was asked for
+        std::size_t     attempts_ = no_attempt; ///< that are left, once the memory was refused
+
+        static constexpr std::size_t no_attempt = ~std::size_t{0};
+        friend deferred_frees;
     };
 
     /// Where a block that comes back goes.
@@ -176,6 +183,10 @@ public:
 private:
     using guard = lock::guard;
 
+    /// How often a request is attempted again after other threads freed memory. Of two threads that
+    /// have room for both, one may take what the other one made room for, but not that often.
+    static constexpr std::size_t attempts_beside_others = 64;
+
     void went_out(std::size_t bytes) noexcept {
         live_.add(bytes);
         ++figures_.allocations;
@@ -228,8 +239,12 @@ private:
     }
 
     template <class Give>
-    bool make_room(std::uint64_t& seen, Give& give) {
-        auto held = lock_.hold();
+    bool make_room(promise& asked, Give& give) {
+        auto           held = lock_.hold();
+        std::uint64_t& seen = asked.seen_;
+        if (asked.attempts_ == promise::no_attempt) {
+            asked.attempts_ = waiting_.batches() + attempts_beside_others;
+        }
         if (returned_ == seen && give_back(held, 0, give) == 0) {
             if (auto const oldest = waiting_.pin_oldest()) {
                 wait_for(held, oldest);

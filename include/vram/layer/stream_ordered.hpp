@@ -36,7 +36,8 @@ struct stream_ordered_options {
 ///     stream_ordered mr{cuda_resource{}};   // cudaMalloc with the manners of cudaMallocAsync
 ///
 /// What is done goes back in batches when somebody allocates. When the upstream refuses, the host
-/// waits for the oldest until the request fits, and only then is the answer no. A block freed on a
+/// waits for the oldest until the request fits, and only then is the answer no. While other threads
+/// free and allocate, the layer attempts a request a bounded number of times. A block freed on a
 /// stream that is being captured belongs to the graph: it is held until `forget_captures` or the
 /// end of the layer.
 ///

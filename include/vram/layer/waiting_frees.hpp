@@ -163,6 +163,14 @@ public:
         }
         return pinned(found);
     }
+    /// Returns the number of batches. Cost: a look at each.
+    [[nodiscard]] std::size_t batches() const noexcept {
+        std::size_t count = 0;
+        for (line const& each : lines_) {
+            for (batch const* at = each.first; at != nullptr; at = at->next) { ++count; }
+        }
+        return count;
+    }
     /// Batches that are younger have this age, or more.
     [[nodiscard]] std::uint64_t next_age() const noexcept { return next_age_; }
     /// Something that came before `age`, and that nobody will find over without a wait of the host.
