@@ -30,6 +30,10 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang" AND CMAKE_CXX_FLAGS MATCHES "-fsanitiz
   target_link_options(vram_warnings INTERFACE -shared-libsan -Wl,-rpath,${sanitizer_folder})
 endif()
 
+if(TARGET CUDA::toolkit)
+  get_target_property(CUDAToolkit_INCLUDE_DIRS CUDA::toolkit INTERFACE_INCLUDE_DIRECTORIES)
+endif()
+
 # nvcc, for the .cu files. The lookup follows the Toolkit that vram::cuda uses, so both are the same one.
 if(VRAM_ON_DEVICE AND TARGET vram::cuda AND NOT CMAKE_CUDA_COMPILER)
   if(NOT DEFINED ENV{CUDACXX} AND EXISTS "${CUDAToolkit_NVCC_EXECUTABLE}")
@@ -43,11 +47,5 @@ if(VRAM_ON_DEVICE AND CMAKE_CUDA_COMPILER)
     set(CMAKE_CUDA_ARCHITECTURES 75) # with its PTX: newer devices compile that when the program is loaded
   endif()
   enable_language(CUDA)
-  if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION) # CMake 3.25 does not know that nvcc 12 and later speak C++20
-    set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
-    set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
-  endif()
-  set(CMAKE_CUDA_STANDARD 20)
-  set(CMAKE_CUDA_STANDARD_REQUIRED ON)
   set(VRAM_HAS_NVCC ON)
 endif()

@@ -57,10 +57,20 @@ if(TARGET vram::cuda)
 endif()
 add_test(NAME requirements COMMAND ${python} ${scripts}/requirements.py ${options} ${compilers})
 
-# A project of a user for each way to get at vram.
-foreach(way IN ITEMS find_package add_subdirectory fetch_content pkg_config)
+# A project of a user for each way to use vram. run.cmake says what each is.
+set(package_options)
+if(VRAM_HAS_NVCC)
+  list(APPEND package_options -D NVCC=${CMAKE_CUDA_COMPILER})
+endif()
+if(TARGET vram::cuda)
+  list(GET CUDAToolkit_INCLUDE_DIRS 0 toolkit)
+  get_filename_component(toolkit "${toolkit}" DIRECTORY)
+  list(APPEND package_options -D TOOLKIT=${toolkit})
+endif()
+foreach(way IN ITEMS
+    find_package add_subdirectory fetch_content pkg_config added_twice found_and_added cuda_only older_toolkit exported)
   add_test(NAME package/${way} COMMAND ${CMAKE_COMMAND} -D WAY=${way} -D SOURCE=${PROJECT_SOURCE_DIR}
     -D BUILD=${PROJECT_BINARY_DIR}/package/${way} -D GENERATOR=${CMAKE_GENERATOR} -D COMPILER=${CMAKE_CXX_COMPILER}
-    -P ${CMAKE_CURRENT_SOURCE_DIR}/package/run.cmake)
+    ${package_options} -P ${CMAKE_CURRENT_SOURCE_DIR}/package/run.cmake)
   set_tests_properties(package/${way} PROPERTIES SKIP_REGULAR_EXPRESSION "(^|\n)skipped: " TIMEOUT 300)
 endforeach()
