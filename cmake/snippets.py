@@ -3,7 +3,8 @@
 """Keeps the code that the documentation shows equal to code that is compiled.
 
 A fenced block under the comment  <!-- snippet: examples/first.cpp#name -->  is the region of that file between
-the lines  // [name]  and  // [/name],  without its indentation. Without #name it is the whole file.
+the lines  // [name]  and  // [/name]  (in a CMake file  # [name]  and  # [/name]),  without its indentation. Without
+#name it is the whole file.
 
     snippets.py --check [DIR]    names every block that differs (exit 1)
     snippets.py --write [DIR]    rewrites them
@@ -16,7 +17,7 @@ import tempfile
 import textwrap
 
 BLOCK = re.compile(r"(^<!-- snippet: (?P<file>[^\s#]+?)(?:#(?P<region>\S+))? -->\n+```[^\n]*\n)(?P<code>.*?)(^```$)", re.DOTALL | re.MULTILINE)
-MARK = re.compile(r"^\s*// \[/?[\w-]+\]\s*$")
+MARK = re.compile(r"^\s*(?://|#) \[/?[\w-]+\]\s*$")
 
 
 class broken(Exception):
@@ -30,9 +31,11 @@ def region(top, file, name):
     lines = path.read_text().splitlines()
     if name:
         stripped = [line.strip() for line in lines]
-        if stripped.count(f"// [{name}]") != 1 or stripped.count(f"// [/{name}]") != 1:
-            raise broken(f"{file} has not exactly one // [{name}] and one // [/{name}]")
-        lines = lines[stripped.index(f"// [{name}]") + 1 : stripped.index(f"// [/{name}]")]
+        comment = "#" if path.name == "CMakeLists.txt" or path.suffix == ".cmake" else "//"
+        begin, end = f"{comment} [{name}]", f"{comment} [/{name}]"
+        if stripped.count(begin) != 1 or stripped.count(end) != 1:
+            raise broken(f"{file} has not exactly one {begin} and one {end}")
+        lines = lines[stripped.index(begin) + 1 : stripped.index(end)]
     lines = [line for line in lines if not MARK.match(line)]
     return textwrap.dedent("\n".join(lines)).strip("\n") + "\n"
 
@@ -82,6 +85,10 @@ def self_test():
         checks.append(process(top, True) == ([], 1))
         checks.append("```c++\nint a = 1;\n    a = 2;\n```\nText\n" in readme.read_text())
         checks.append(process(top, False) == ([], 1))
+        (top / "CMakeLists.txt").write_text("# [one]\nadd_executable(a a.cpp)\n# [/one]\n")
+        readme.write_text("<!-- snippet: CMakeLists.txt#one -->\n```cmake\n```\n")
+        checks.append(process(top, True) == ([], 1))
+        checks.append("```cmake\nadd_executable(a a.cpp)\n```\n" in readme.read_text())
         for planted in ("a.cpp#two -->\n```\nx\n```\n", "b.cpp -->\n```\nx\n```\n", "a.cpp#one -->\nno fence\n"):
             readme.write_text("<!-- snippet: " + planted)
             checks.append(len(process(top, False)[0]) == 1)

@@ -1,25 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
-// A stack is a type: plain device memory, taught what "later" means, cut into small blocks.
+// The program of the README (project/app.cu) on the simulated device: it needs no GPU, and the
+// device checks every access.
 
 // [first]
-#include <vram/layer/stream_ordered.hpp>
-#include <vram/pool/pool.hpp>
-#include <vram/sim/sim.hpp> // on a GPU: vram/cuda/cuda.hpp, cuda_resource and cuda_stream
+#include <vram/sim/sim.hpp>
+#include <vram/vram.hpp>
 
-using namespace vram;
+#include <algorithm>
+#include <cstdio>
+#include <numeric>
 
 int main() {
+    using namespace vram;
+    sim_node                           node;
     sim_stream                         stream;
     pool<stream_ordered<sim_resource>> memory;
+    auto                               sums = make_array<float>(memory, stream, 10);
 
-    void* const weights = memory.allocate(stream, 64_MiB);
-    void* const scratch = memory.allocate(stream, 16_MiB);
-    memory.deallocate(stream, scratch, 16_MiB);           // in stream order: nobody waits
-    void* const reused = memory.allocate(stream, 16_MiB); // the same stream: the same bytes
-    expects(reused == scratch, "a stream has its own memory back at once");
-    expects(memory.usage().live == 80_MiB, "64 and 16 MiB are out");
-
-    memory.deallocate(stream, reused, 16_MiB);
-    memory.deallocate(stream, weights, 64_MiB);
+    auto fill = [](std::span<float> to, std::size_t index) -> std::size_t {
+        std::ranges::fill(to, static_cast<float>(index));
+        return index < 10 ? to.size() : 0;
+    };
+    for (auto& batch : loader{typed<float>(fill), stream, {.batch_bytes = 4_MiB}}) {
+        auto const      x   = batch.span<float>();
+        auto const      sum = sums.span().subspan(batch.index(), 1);
+        sim_range const in{x.data(), x.size_bytes()}, out{sum.data(), sum.size_bytes()};
+        sim_launch(stream, {.name = "twice", .reads = {in}, .writes = {in}}, [=] {
+            for (float& value : sim_view(x)) { value *= 2; }
+        });
+        sim_launch(stream, {.name = "sum", .reads = {in}, .writes = {out}}, [=] {
+            auto const values = sim_view(x);
+            sim_view(sum)[0]  = std::accumulate(values.begin(), values.end(), 0.0F);
+        });
+    }
+    std::fputs(report(memory).c_str(), stdout);
+    expects(sums.get(9) == 2 * 9 * 1024 * 1024, "the ninth batch is summed");
+    expects(node.reports().empty(), "the device saw no mistake");
 }
 // [/first]
