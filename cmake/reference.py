@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Keeps docs/reference.md equal to the headers: a row for each public header, with the first sentence of its \\file
+comment.
+
+    reference.py --check [DIR]    exit 1 if the page differs
+    reference.py --write [DIR]    rewrites it
+"""
+import pathlib
+import re
+import sys
+
+# The headers that programs include, folder by folder. The others are parts of these.
+PUBLIC = {
+    "": "vram version",
+    "base": "bytes align contract error out_of_memory over_limit over_size memory_usage counter",
+    "concepts": "resource powers platform property growth retry memory_info memory_kind",
+    "source": "host_resource region_resource null_resource virtual_options",
+    "layer": "with stream_ordered limiting statistics retrying fallback segregated aligned locked ancestor layer_base",
+    "pool": "pool pool_options event_policy arena arena_options arena_key slab binned binned_options monotonic "
+    "monotonic_mark geometric_growth exact_growth fixed_growth device_share_growth default_growth fragmentation "
+    "free_pieces peak_scope",
+    "handle": "buffer array resource_ref any_resource shared current current_resource_guard std_allocator",
+    "transfer": "loader loader_options loader_error loader_statistics batch typed_source unloader unloader_options "
+    "file file_error file_records file_chunks mapped_file memory_chunks pinned_chunks concat fields layout_error "
+    "tiles boundary tile_source pinned_tile_source tile_sink staging staging_options staging_result staging_error "
+    "transfer_path copy_batch ring",
+    "pressure": "split_on_oom trim_upstream calling wait_backoff drain",
+    "probe": "memory_delta leak_check device_delta report explain doctest",
+    "cuda": "cuda cuda_resource cuda_async_resource cuda_pool virtual_resource managed_resource pinned_resource "
+    "registered_resource cuda_stream cuda_stream_view cuda_event cuda_device cuda_device_guard cuda_error "
+    "cuda_memory_info cuda_copy cuda_platform",
+    "sim": "sim sim_node sim_options sim_device sim_device_guard sim_stream sim_stream_view sim_event sim_launch "
+    "sim_touch sim_copy sim_graph sim_resource sim_async_resource sim_virtual_resource sim_managed_resource "
+    "sim_pinned_resource sim_report sim_faults sim_figures sim_explore sim_thread sim_gate sim_lock sim_work "
+    "sim_platform",
+    "interop": "mr thrust_allocator pmr cufile",
+}
+TITLES = {
+    "": "Everything",
+    "base": "Sizes and errors",
+    "concepts": "Concepts",
+    "source": "Resources of the host",
+    "layer": "Layers",
+    "pool": "Pools",
+    "handle": "Handles and owners of memory",
+    "transfer": "Loading, staging, files",
+    "pressure": "Memory shortage",
+    "probe": "Probes",
+    "cuda": "CUDA",
+    "sim": "The simulated device",
+    "interop": "Other libraries",
+}
+SENTENCE = re.compile(r"/// \\file\n((?:///.*\n)+)")
+
+
+def sentence(path):
+    found = SENTENCE.search(path.read_text())
+    if not found:
+        raise SystemExit(f"{path} has no \\file comment")
+    text = " ".join(line[3:].strip() for line in found[1].splitlines())
+    text = re.split(r"(?<=[.:])\s+(?=[A-Z`]|$)", text)[0].rstrip(":")
+    return text if text.endswith(".") else text + "."
+
+
+def page(top):
+    lines = [
+        "# Reference",
+        "",
+        "Each public header defines the type or function of its name in the namespace `vram`, and describes it in the comment",
+        "above it: an example, and the rows *Failure, Threads, Streams, Cost*. Functions that every resource has are listed in",
+        "[include/vram/README.md](../include/vram/README.md). `cmake/reference.py --write` makes this page from the headers.",
+    ]
+    for folder, names in PUBLIC.items():
+        lines += ["", f"## {TITLES[folder]}", "", "| header | |", "|---|---|"]
+        for name in names.split():
+            header = f"vram/{folder}/{name}.hpp" if folder else f"vram/{name}.hpp"
+            path = top / "include" / header
+            if not path.is_file():
+                raise SystemExit(f"reference.py names {header}, which does not exist")
+            lines.append(f"| [`{header}`](../include/{header}) | {sentence(path).replace('|', chr(92) + '|')} |")
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 2 or sys.argv[1] not in ("--check", "--write"):
+        sys.exit(__doc__)
+    top = pathlib.Path(sys.argv[2] if len(sys.argv) > 2 else ".")
+    path, text = top / "docs/reference.md", page(top)
+    if sys.argv[1] == "--write":
+        path.write_text(text)
+    elif not path.is_file() or path.read_text() != text:
+        sys.exit("docs/reference.md differs from the headers; cmake/reference.py --write makes it again")
+    print(f"docs/reference.md has {text.count('| [')} headers")
