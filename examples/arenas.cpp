@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each stream has a pool of its own, cut from one that all share: no stream waits for another's
-// memory, and no thread for another's lock.
+// Each stream has a private pool over one that all share: no stream waits for the memory of another,
+// and no thread for the lock of another.
 
 #include <vram/layer/stream_ordered.hpp>
 #include <vram/pool/arena.hpp>
@@ -27,7 +27,7 @@ int main() {
             memory.deallocate(*stream, scratch, 8_MiB);
         }
     }
-    expects(memory.usage().waits == 0, "each stream had its own memory back");
+    expects(memory.usage().waits == 0, "each stream reused its own memory");
     // [/arenas]
 
     // [handed]
@@ -37,14 +37,14 @@ int main() {
     ready.record(prefill);
     ready.wait(decode);
     sim_launch(decode, {.reads = {{cache, 64_MiB}}, .duration = 1ms});
-    memory.deallocate(decode, cache, 64_MiB); // goes home; prefill has it when decode is done
+    memory.deallocate(decode, cache, 64_MiB); // prefill may reuse it when decode is done
     // [/handed]
     void* const next = memory.allocate(prefill, 64_MiB);
     expects(next == cache, "the same bytes");
     expects(memory.usage().waits == 1, "after one wait, on the device");
     memory.deallocate(prefill, next, 64_MiB);
 
-    // What one stream left idle is there for another before anybody is told "no".
+    // Memory that one stream left idle serves another before a request is refused.
     void* const most = memory.allocate(decode, 1000_MiB);
     expects(memory.usage().live == 1000_MiB, "nearly all of the device");
     std::fputs(report(memory).c_str(), stdout);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a scope takes, how high it rises, and whether it gives everything back.
+// The memory of a scope: live bytes, peak, and a check that nothing leaks.
 
 #define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include <doctest/doctest.h>
@@ -24,7 +24,7 @@ void train_step(auto& memory, sim_stream_view stream) {
 
 } // namespace
 
-TEST_CASE("a training step gives back what it takes") {
+TEST_CASE("a training step frees all that it allocates") {
     sim_stream stream;
     statistics memory{pool{stream_ordered{sim_resource{}}}};
 
@@ -36,9 +36,9 @@ TEST_CASE("a training step gives back what it takes") {
     // [probe]
     memory_delta probe{memory};
     train_step(memory, stream);
-    CHECK(probe.bytes() == 0);     // still out
+    CHECK(probe.bytes() == 0);     // still live
     CHECK(probe.peak() == 64_MiB); // at most
-    CHECK(probe.reserved() == 0);  // taken from the device: the pool had it
+    CHECK(probe.reserved() == 0);  // from the device: the pool has it already
     CHECK(probe.allocations() == 2);
     // [/probe]
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One small load on every pool: what each holds for it, what a block costs, how often a stream had
-// to wait for another, and when to take which.
+// One small load on every pool: the reserved memory, the time for a block, the number of waits between
+// streams, and the use of each pool.
 
 #include "machine.hpp"
 
@@ -23,7 +23,7 @@ constexpr std::size_t largest = 512_KiB;
 constexpr std::size_t blocks  = 256; // out on a stream at once
 
 struct figures {
-    double        held  = 0; // at most, over what the load had out at most
+    double        held  = 0; // peak reserved over the peak of live bytes
     double        ns    = 0; // of the host, for a block that comes and goes
     std::uint64_t waits = 0;
 };
@@ -103,14 +103,14 @@ int compare(Machine& machine) {
                             arena<pool<plain>>{{.key = arena_key::stream}});
     auto const tiles = show("slab", "blocks of one size", slab<plain>{largest});
     auto const sizes = show("binned", "small blocks of few sizes", binned<plain>{});
-    auto const step  = show("monotonic", "what ends all at once", monotonic<plain>{});
+    auto const step  = show("monotonic", "blocks that end together", monotonic<plain>{});
     // [/pools]
     expects(any.held < 1.25 && place.held < 1.25, "a pool holds little more than is out");
     expects(own.waits == 0, "arena: no stream waits for another");
     expects(own.held > 2, "arena: both streams have memory of their own");
     expects(tiles.held > any.held, "slab: the smallest block has a whole one");
     expects(sizes.held > any.held, "binned: every size has chunks of its own");
-    expects(step.held > 3, "monotonic: what a step gives back it does not take again");
+    expects(step.held > 3, "monotonic: a step does not reuse its own frees");
     return 0;
 }
 

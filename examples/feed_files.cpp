@@ -28,7 +28,7 @@ struct image {
     std::uint8_t pixels[28][28];
 };
 
-/// What every pixel of an image is, so that it can be told on the device.
+/// The value of every pixel of an image, so that the device can recognise it.
 std::uint8_t shade(std::size_t sample) { return static_cast<std::uint8_t>(sample % 251); }
 /// Its label.
 std::int32_t label_of(std::size_t sample) { return static_cast<std::int32_t>(sample % 10); }
@@ -145,14 +145,14 @@ int main() {
             "every byte of both files arrived");
 
     // [truncated]
-    fs::resize_file(images, 5000); // somebody cuts the file while it is in use
+    fs::resize_file(images, 5000); // another program truncates the file
     try {
         (void)file_records{file{images}, sizeof(image), 64, {.header = 16}};
     } catch (file_error const& e) {
         std::printf("%s: a record at %zu has %zu of %zu bytes\n", e.what(), e.offset(), e.got(),
                     e.wanted());
         // [/truncated]
-        expects(e.is(file_error::reason::partial_record), "it is told, and where");
+        expects(e.is(file_error::reason::partial_record), "the error has the place");
         expects(e.offset() == 16 + 6 * sizeof(image) && e.got() == 280, "six whole records");
     }
     expects(node.reports().empty(), "and nothing was used before it was there");

@@ -21,7 +21,7 @@ int main() {
     auto fill = [&](std::span<std::byte> to, std::size_t index) -> std::size_t {
         if (index == 10) { return 0; } // the end
         std::memset(to.data(), static_cast<int>(index), to.size());
-        node.work(1ms); // what reading takes on the simulated host
+        node.work(1ms); // the duration of the read on the simulated host
         return to.size();
     };
     // [/fill]
@@ -29,7 +29,7 @@ int main() {
     auto const start = node.now();
     // [loop]
     for (auto& batch : loader{fill, stream, {.batch_bytes = 16_MiB, .depth = 2}}) {
-        auto const data = batch.span<float>(); // on the device, and there in time
+        auto const data = batch.span<float>(); // in device memory when the stream gets there
         sim_launch(stream,
                    {.name = "train", .reads = {{data.data(), data.size_bytes()}}, .duration = 1ms});
         ++trained;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A pool keeps what is given back to it. When somebody else needs the memory, it lets go of what
-// nobody uses: at once what is ready, or after a wait all there is. A device of 1 GiB, simulated,
-// so that every figure can be asserted.
+// A pool keeps freed memory. If another library needs it, the pool returns idle chunks: at once those
+// that are ready, or all after a wait. A simulated device of 1 GiB, so that every figure can be
+// asserted.
 
 #include <vram/layer/stream_ordered.hpp>
 #include <vram/pool/pool.hpp>
@@ -25,7 +25,7 @@ void tell(char const* when, auto const& memory) {
                 bytes{device_free()}.text().c_str());
 }
 
-/// A library that knows nothing of our pool and asks the device itself.
+/// A library that allocates from the device itself.
 class other_library {
 public:
     void start() { workspace_ = memory_.allocate_sync(bytes); } // throws out_of_memory
@@ -55,7 +55,7 @@ void plain(sim_stream const& stream) {
     // [/idle]
 
     // [ready]
-    // The kernel still runs, so nothing is ready, and nobody waits for it.
+    // The kernel still runs, so nothing is ready, and the call does not wait.
     expects(memory.trim_no_wait() == 0, "a stream is busy with it");
     // [/ready]
 
@@ -64,7 +64,7 @@ void plain(sim_stream const& stream) {
     try {
         library.start();
     } catch (out_of_memory const&) {
-        memory.trim(); // waits for the kernel, and lets go of all that is idle
+        memory.trim(); // waits for the kernel, and returns all idle chunks
         library.start();
     }
     // [/library]
@@ -79,7 +79,7 @@ void plain(sim_stream const& stream) {
     // [/keep]
     tell("after trim(300 MiB)", memory);
     expects(back >= 300_MiB, "two went");
-    expects(memory.free_memory().bytes <= 300_MiB, "and what is there is for the next step");
+    expects(memory.free_memory().bytes <= 300_MiB, "the rest is for the next step");
     expects(memory.trim_no_wait() >= 150_MiB, "no stream is busy with it: it goes without a wait");
     memory.deallocate(stream, weights, 100_MiB);
 }
@@ -92,9 +92,9 @@ void in_place(sim_stream const& stream) {
     void* const                after  = memory.allocate(stream, 100_MiB);
     memory.deallocate(stream, middle, 300_MiB);
     expects(memory.free_memory().releasable == 0, "no chunk is idle");
-    expects(memory.trim() >= 292_MiB, "yet what lies between goes back, but for broken pages");
+    expects(memory.trim() >= 292_MiB, "the pages between go back, except partial ones");
     // [/pages]
-    tell("in place, what lay between is back", memory);
+    tell("in place, the pages between are back", memory);
     memory.deallocate(stream, after, 100_MiB);
     expects(memory.trim(10_MiB) >= 90_MiB, "and so does the end");
     memory.deallocate(stream, before, 100_MiB);

@@ -59,9 +59,9 @@ int main() {
     // [/error]
 
     expects(how.path == transfer_path::ring, "many bytes of plain memory go through the ring");
-    expects(results == weights, "what came back is what was sent");
+    expects(results == weights, "the download equals the upload");
     expects(std::equal(half.begin(), half.end(), weights.begin() + std::ptrdiff_t(half.size())),
-            "and so is what lay in the file");
+            "and so does the file");
     expects(rate > 0.85 * 55.5 || !sim_ordered_threads, "the threads keep the link busy");
     expects(node.reports().empty(), "and nothing was used before it was there");
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Results leave the device while the next are computed: a loader brings the batches, an unloader
-// writes what came of them to a file, in order. Nobody waits for the device.
+// writes the results to a file, in order. The host does not wait for the device.
 
 #include <vram/sim/sim.hpp>
 #include <vram/transfer/file.hpp>
@@ -44,7 +44,7 @@ void infer(sim_stream& stream, std::span<float const> numbers, std::span<float> 
                });
 }
 
-/// Runs everything; how often the host waited for the device meanwhile.
+/// Runs everything; returns how often the host waited for the device.
 std::uint64_t stream_through(std::string const& path, sim_node& node) {
     sim_stream          stream;
     std::uint64_t const waits = node.figures().host_waits;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Running out of memory is met by doing the work in halves; what was finished stays finished.
+// An out-of-memory halves the work; finished pieces stay finished.
 
 #include <vram/handle/buffer.hpp>
 #include <vram/layer/limiting.hpp>

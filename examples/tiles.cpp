@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Smooths a volume that the device has no room for, tile by tile with a halo. The result is, bit by
-// bit, that of the whole volume.
+// Smooths a volume larger than the device, tile by tile with a halo. The result equals that of the
+// whole volume bit by bit.
 
 #if !defined VRAM_EXAMPLE_NVCC
 #undef VRAM_EXAMPLE_CUDA // without nvcc there are no kernels: the simulated device alone
@@ -80,7 +80,7 @@ std::vector<voxel> smoothed_in_tiles(std::vector<voxel> const& volume, boundary 
     // [loop]
     auto fill = [&](std::span<std::byte> to, std::size_t i) { return source.fill(to, i); };
     for (auto& batch : loader{fill, view, {.batch_bytes = source.batch_bytes()}}) {
-        auto const box = cut[batch.index()]; // where the tile lies, and where in the batch
+        auto const box = cut[batch.index()]; // the place in the volume, and in the batch
         smooth_on_device(view, batch.template span<voxel const>().data(), box, smooth);
         sink.enqueue({smooth, cut.inner_elements(box)}, batch.index(), view);
     }

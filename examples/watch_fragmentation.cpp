@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A load that leaves holes behind, what a pool says of them, and what a pool that moves pages makes
-// of the same load.
+// A load that leaves holes behind, in the figures of a pool and of a pool that moves pages.
 
 #include "machine.hpp"
 
@@ -48,7 +47,7 @@ std::size_t run(char const* name, Memory memory, auto stream) {
     peak_scope  step{memory};
     void* const p = memory.allocate(stream, large);
     show("a large one", memory);
-    expects(step.live() >= count / 2 * small + large, "what was out at most, from here on");
+    expects(step.live() >= count / 2 * small + large, "the peak, from here on");
     // [/peak]
     std::size_t const held = step.reserved();
 
@@ -70,11 +69,11 @@ int watch(Machine& machine) {
     auto const moved = run("pool that moves pages",
                            pool{source{{.handle_size = 2_MiB}}, {.remap = true}}, owner.view());
     expects(moved + 50_MiB < plain, "pages out of the holes are under the large block");
-    fmt::print("unused     of the most that was held, the part that was never out\n"
-               "scattered  of what is free, the part that is not in the largest piece\n"
-               "holes      the same in squares: few large holes count more than many small ones\n"
-               "stranded   free in chunks that are in use: trim gives none of these chunks back\n"
-               "rounding   out because sizes are rounded, and nobody asked for it\n");
+    fmt::print("unused     the part of the peak reserved that was never live\n"
+               "scattered  the part of the free bytes outside the largest free block\n"
+               "holes      like scattered, squared: a few large holes count more\n"
+               "stranded   free in chunks with live blocks: trim returns none of these chunks\n"
+               "rounding   live because sizes are rounded up\n");
     return 0;
 }
 

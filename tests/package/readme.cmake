@@ -14,8 +14,7 @@ function(run)
 endfunction()
 
 set(common -G ${GENERATOR} -D CMAKE_CXX_COMPILER=${COMPILER})
-run(${CMAKE_COMMAND} -S ${SOURCE} -B ${BUILD}/vram ${common}
-  -D VRAM_BUILD_TESTS=OFF -D VRAM_BUILD_EXAMPLES=OFF -D CMAKE_INSTALL_PREFIX=${BUILD}/prefix)
+run(${CMAKE_COMMAND} -S ${SOURCE} -B ${BUILD}/vram ${common} -D CMAKE_INSTALL_PREFIX=${BUILD}/prefix)
 run(${CMAKE_COMMAND} --install ${BUILD}/vram)
 run(${CMAKE_COMMAND} -S ${BUILD}/app -B ${BUILD}/app/build ${common}
   -D CMAKE_CUDA_COMPILER=${CUDA_COMPILER} -D CMAKE_PREFIX_PATH=${BUILD}/prefix
