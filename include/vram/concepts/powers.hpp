@@ -2,8 +2,7 @@
 #pragma once
 
 /// \file
-/// `powers` are what a resource may be able to do beside giving and taking: members that are there,
-/// or are not.
+/// `powers` are the optional functions of a resource, beside allocating and freeing.
 
 #include <vram/base/memory_usage.hpp> // memory_usage
 #include <vram/concepts/resource.hpp> // resource, synchronous_resource

@@ -2,8 +2,8 @@
 #pragma once
 
 /// \file
-/// `resource` is what every part of vram takes and is: somewhere that memory comes from and goes
-/// back to.
+/// `resource` is the concept of an object that allocates and frees memory: every part of vram takes
+/// and is one.
 
 #include <vram/base/align.hpp>        // default_alignment
 #include <vram/concepts/property.hpp> // properties

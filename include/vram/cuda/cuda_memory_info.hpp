@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `cuda_memory_info` asks a device how much memory it has.
+/// `cuda_memory_info` returns the free and the total memory of a device.
 
 #include <vram/concepts/memory_info.hpp>   // memory_info
 #include <vram/cuda/cuda_device_guard.hpp> // cuda_device_guard

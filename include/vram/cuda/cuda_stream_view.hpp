@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `cuda_stream_view` is a CUDA stream that belongs to somebody else.
+/// `cuda_stream_view` is a CUDA stream without ownership.
 
 #include <vram/concepts/platform_of.hpp>    // find_platform
 #include <vram/cuda/cuda_capture_guard.hpp> // cuda_capture_guard

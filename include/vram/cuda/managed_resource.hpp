@@ -2,8 +2,8 @@
 #pragma once
 
 /// \file
-/// `managed_resource` is memory that moves to whoever touches it: cudaMallocManaged, with advice
-/// and prefetch.
+/// `managed_resource` is memory that moves to the processor that touches it: cudaMallocManaged,
+/// with advice and prefetch.
 
 #include <vram/concepts/powers.hpp>  // the concepts that the proofs below check
 #include <vram/cuda/cuda_direct.hpp> // cuda_direct

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `virtual_resource` is device memory whose blocks can grow where they lie.
+/// `virtual_resource` is device memory with blocks that grow in place.
 
 #include <vram/cuda/cuda_virtual_memory.hpp> // cuda_virtual_memory
 #include <vram/source/virtual_source.hpp>    // virtual_source

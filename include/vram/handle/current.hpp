@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `current` is the resource that a device's code uses when nobody named one.
+/// `current` is the default resource of each device, for code that names no resource.
 
 #include <vram/concepts/platform.hpp>    // platform
 #include <vram/handle/any_resource.hpp>  // any_resource

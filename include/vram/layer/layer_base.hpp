@@ -2,8 +2,7 @@
 #pragma once
 
 /// \file
-/// `layer_base` is the part of a layer that every layer has: its upstream, and what passes through
-/// unchanged.
+/// `layer_base` is the base of a layer: it owns the upstream and forwards optional functions.
 
 #include <vram/concepts/held_resource.hpp> // expect_resource
 #include <vram/concepts/powers.hpp>        // the powers that are forwarded

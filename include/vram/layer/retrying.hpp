@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `retrying` does something about a "no" and asks again.
+/// `retrying` applies policies after a refusal and asks its upstream again.
 
 #include <vram/base/out_of_memory.hpp>   // out_of_memory
 #include <vram/concepts/retry.hpp>       // retry, failed_attempt

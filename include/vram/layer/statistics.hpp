@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `statistics` counts what passes: bytes and blocks, now, at most and in all.
+/// `statistics` counts bytes and blocks: now, at most, in all, and for nested scopes.
 
 #include <vram/base/contract.hpp>        // expects
 #include <vram/base/counter.hpp>         // counter

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `stream_ordered` teaches a resource what *later* means.
+/// `stream_ordered` makes the frees of a synchronous resource stream-ordered.
 
 #include <vram/base/error.hpp>           // report_error
 #include <vram/base/out_of_memory.hpp>   // out_of_memory

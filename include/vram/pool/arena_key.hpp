@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `arena_key` is what an arena tells its users apart by.
+/// `arena_key` selects the private pool of an arena for a request: by thread or by stream.
 
 #include <vram/base/requirements.hpp> // C++20
 

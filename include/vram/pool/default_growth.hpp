@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `default_growth` is how a pool grows if nobody says otherwise.
+/// `default_growth` is the growth policy of a pool that names none.
 
 #include <vram/concepts/expandable.hpp>   // expandable_resource
 #include <vram/pool/exact_growth.hpp>     // exact_growth

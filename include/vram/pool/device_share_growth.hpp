@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `device_share_growth` asks for a share of what is free on the device.
+/// `device_share_growth` grows a pool by a share of the free device memory.
 
 #include <vram/base/align.hpp>      // align_down
 #include <vram/base/bytes.hpp>      // literals

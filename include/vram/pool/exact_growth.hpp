@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `exact_growth` asks for what is needed and no more.
+/// `exact_growth` grows a pool by the bytes of the request.
 
 #include <vram/concepts/growth.hpp> // growth
 

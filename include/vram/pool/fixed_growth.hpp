@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `fixed_growth` asks for chunks of one size.
+/// `fixed_growth` grows a pool by chunks of one size.
 
 #include <vram/base/bytes.hpp>      // literals
 #include <vram/concepts/growth.hpp> // growth

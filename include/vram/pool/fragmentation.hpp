@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `fragmentation` says in five ways how much of what a pool holds is of no use.
+/// `fragmentation` measures the unusable part of a pool's memory in five figures.
 
 #include <vram/base/memory_usage.hpp> // memory_usage
 #include <vram/pool/free_pieces.hpp>  // free_pieces

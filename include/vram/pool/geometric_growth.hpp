@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `geometric_growth` asks for a share of what is held already.
+/// `geometric_growth` grows a pool by a share of its reserved bytes.
 
 #include <vram/base/align.hpp>      // align, valid_alignment
 #include <vram/base/bytes.hpp>      // literals

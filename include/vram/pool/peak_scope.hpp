@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `peak_scope` asks a pool how high it rose in a scope.
+/// `peak_scope` measures the peak of a pool in a scope.
 
 #include <vram/base/memory_usage.hpp> // memory_usage
 

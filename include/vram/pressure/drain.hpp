@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `drain` answers a refusal by letting the device finish what it has.
+/// `drain` waits for the work of the device after a refusal.
 
 #include <vram/concepts/retry.hpp>       // retry, failed_attempt
 #include <vram/source/null_resource.hpp> // the stand-in of the proofs below

@@ -2,7 +2,8 @@
 #pragma once
 
 /// \file
-/// `device_delta` is what a scope took from the device, as the device itself sees it.
+/// `device_delta` measures the memory that a scope took from the device, in the figures of the
+/// device.
 
 #include <vram/concepts/memory_info.hpp> // memory_info
 #include <vram/concepts/platform.hpp>    // has_devices

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// Assertions about memory for doctest: a block of code, and what it may do to a resource.
+/// Assertions about the memory of a block of code, for doctest.
 ///
 ///     VRAM_CHECK_NO_LEAK(memory) { train_step(memory); }
 ///     VRAM_CHECK_DELTA(memory, 4_KiB) { cache.warm(); }

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `explain` says an out-of-memory in full sentences, with its numbers.
+/// `explain` describes an out-of-memory in full sentences, with its numbers.
 
 #include <vram/base/align.hpp>         // default_alignment
 #include <vram/base/bytes.hpp>         // bytes

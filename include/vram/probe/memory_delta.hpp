@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `memory_delta` is what a scope took, and how high it rose.
+/// `memory_delta` measures the live bytes, peak and allocations of a scope.
 
 #include <vram/base/memory_usage.hpp> // memory_usage
 #include <vram/concepts/powers.hpp>   // measured_resource

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `sim_faults` makes the simulated machine fail where a test wants it to.
+/// `sim_faults` plants failures of the simulated machine at chosen calls.
 
 #include <vram/sim/sim_choices.hpp> // sim_random
 #include <vram/sim/sim_error.hpp>   // sim_status

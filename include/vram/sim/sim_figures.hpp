@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `sim_figures` is what a simulated device did, in exact numbers.
+/// `sim_figures` are the exact busy times, counts and bytes of a simulated device.
 
 #include <vram/sim/sim_operation.hpp> // sim_engine
 #include <vram/sim/sim_time.hpp>      // sim_time

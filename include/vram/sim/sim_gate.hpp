@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `sim_gate` is where a host thread waits for another, and takes over the later of their clocks.
+/// `sim_gate` lets a host thread wait for another, and passes on the later of their clocks.
 
 #include <vram/base/error.hpp>   // report_error
 #include <vram/sim/sim_node.hpp> // sim_node, sim_host

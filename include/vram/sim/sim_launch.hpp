@@ -2,7 +2,8 @@
 #pragma once
 
 /// \file
-/// `sim_launch` puts a kernel on a stream: a host callable that says what it reads and writes.
+/// `sim_launch` queues a kernel on a stream: a host callable with the ranges that it reads and
+/// writes.
 
 #include <vram/sim/sim_copy.hpp>        // detail::address
 #include <vram/sim/sim_range.hpp>       // sim_range

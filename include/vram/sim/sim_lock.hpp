@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `sim_lock` is a lock whose hand-overs the simulated machine sees.
+/// `sim_lock` is a lock in virtual time.
 
 #include <vram/base/error.hpp>   // report_error, held_one
 #include <vram/sim/sim_node.hpp> // sim_node, sim_host

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `sim_node` is a machine with devices that exists in this process only, and tells what it sees.
+/// `sim_node` is a simulated machine with devices, inside this process.
 
 #include <vram/sim/sim_call.hpp>  // sim_call, sim_machine
 #include <vram/sim/sim_queue.hpp> // sim_queue

@@ -2,7 +2,8 @@
 #pragma once
 
 /// \file
-/// `sim_options` is what a simulated node is made of.
+/// `sim_options` are the numbers and kinds of devices of a simulated node, their capacities and
+/// checks.
 
 #include <vram/base/bytes.hpp>   // size literals
 #include <vram/sim/sim_time.hpp> // sim_time

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `sim_touch` says that the host reads or writes memory here.
+/// `sim_touch` declares that the host reads or writes memory here.
 
 #include <vram/sim/sim_node.hpp>  // sim_node
 #include <vram/sim/sim_range.hpp> // sim_range, sim_access

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `sim_virtual_resource` is memory of a simulated device whose blocks can grow where they lie.
+/// `sim_virtual_resource` is memory of a simulated device with blocks that grow in place.
 
 #include <vram/sim/sim_virtual_memory.hpp> // sim_virtual_memory
 #include <vram/source/virtual_source.hpp>  // virtual_source

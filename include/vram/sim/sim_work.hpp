@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `sim_work` says how long the host works here.
+/// `sim_work` declares the duration of the host's work.
 
 #include <vram/sim/sim_node.hpp> // sim_node
 

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `boundary` is what lies beyond the border of a volume.
+/// `boundary` says how a volume continues beyond its border.
 
 #include <vram/base/requirements.hpp> // C++20
 

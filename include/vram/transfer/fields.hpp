@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `fields` lays what belongs to a batch, images and labels say, into one slot: one copy for all.
+/// `fields` lays several fields of a batch, such as images and labels, into one slot and one copy.
 
 #include <vram/base/align.hpp>            // align, default_alignment, unsatisfiable
 #include <vram/base/contract.hpp>         // expects

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `file_chunks` is a file as a source: one piece after the other, read to where it is copied from.
+/// `file_chunks` is a file as a source: one piece after the other, read into pinned memory.
 
 #include <vram/transfer/chunking.hpp> // chunking
 #include <vram/transfer/file.hpp>     // file, the one that is usual

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `file_error` says which file, at which place, and how much of what was wanted was there.
+/// `file_error` is an error of a file, with the file, the offset, and the wanted and read bytes.
 
 #include <vram/base/requirements.hpp> // C++20
 

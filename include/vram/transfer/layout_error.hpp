@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `layout_error` says why data cannot be cut, or laid out, as asked.
+/// `layout_error` is thrown for data that cannot be divided, or laid out, as requested.
 
 #include <vram/base/requirements.hpp> // C++20
 

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `loader_error` says at which batch a loader could not go on, and why.
+/// `loader_error` is an error of a loader, with the batch and the reason.
 
 #include <vram/transfer/slot_states.hpp> // slot_states
 

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `loader_options` is how far a loader runs ahead, and what it may take for it.
+/// `loader_options` are the depths, limits and orders of a loader.
 
 #include <vram/base/align.hpp> // unsatisfiable
 

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `loader_statistics` is where the time of a loop went.
+/// `loader_statistics` are the times that a loop spent filling, copying and waiting.
 
 #include <vram/base/requirements.hpp> // C++20
 

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `mapped_file` is a file as memory: what is looked at is read, and nothing else.
+/// `mapped_file` is a file as memory: only the touched pages are read.
 
 #if __has_include(<sys/mman.h>)
 

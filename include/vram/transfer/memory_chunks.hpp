@@ -2,8 +2,7 @@
 #pragma once
 
 /// \file
-/// `memory_chunks` is memory as a source, a piece in each batch: a mapped file, or what lies in a
-/// vector.
+/// `memory_chunks` is memory as a source, a piece in each batch: a mapped file, or a vector.
 
 #include <vram/transfer/chunking.hpp> // chunking
 

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `staging_error` says how many bytes are whole where staging could not move all of them.
+/// `staging_error` is a failure of staging, with the number of bytes that are complete.
 
 #include <vram/transfer/transfer_path.hpp> // transfer_path
 

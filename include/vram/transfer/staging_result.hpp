@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `staging_result` says what a call of staging moved, and how.
+/// `staging_result` is the number of bytes that a call of staging moved, and their path.
 
 #include <vram/transfer/transfer_path.hpp> // transfer_path
 

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `tile_sink` puts what was computed tile by tile together to a volume.
+/// `tile_sink` assembles results of tiles to a volume.
 
 #include <vram/concepts/platform_of.hpp>  // platform_of
 #include <vram/transfer/layout_error.hpp> // layout_error

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `unloader_options` is how far a program runs ahead of where its results go.
+/// `unloader_options` are the depths and limits of an unloader.
 
 #include <vram/base/align.hpp> // unsatisfiable
 
