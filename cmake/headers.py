@@ -3,7 +3,7 @@
 """Compiles public headers alone, after macros that a user's other headers may have left behind.
 
     headers.py --compiler C++ [--toolkit DIR[:DIR]] [--wheels DIR] [ROOM...]    each header of the rooms (all rooms)
-    headers.py --compiler C++ [...] --by-room                                   those of a room in one unit: quicker
+    headers.py --compiler C++ [...] --by-room [ROOM...]                         those of a room in one unit: quicker
     headers.py --compiler C++ [...] --together                                  all of them in two linked units
 
 A header outside cuda/ and interop/ never sees the Toolkit's include path. A header whose library is not
@@ -139,12 +139,12 @@ def main():
     args = arguments()
     check = checker(args)
     headers = sorted(h.relative_to(INCLUDE / "vram") for h in (INCLUDE / "vram").rglob("*.hpp"))
+    chosen = [h for h in headers if not args.rooms or h.parts[0] in args.rooms]
     if args.together:
         results = {"all headers in two units": check.together(headers)}
     elif args.by_room:
-        results = check.by_room(headers)
+        results = check.by_room(chosen)
     else:
-        chosen = [h for h in headers if not args.rooms or h.parts[0] in args.rooms]
         with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
             results = dict(zip(chosen, pool.map(check.alone, chosen)))
 

@@ -17,7 +17,7 @@ add_test(NAME snippets/planted COMMAND ${python} ${scripts}/snippets.py --self-t
 
 add_test(NAME mutants COMMAND ${python} ${CMAKE_CURRENT_SOURCE_DIR}/mutants.py --check) # their lines are still there
 
-# Every header alone, one ctest for each room so that they share the cores.
+# Every header alone, one ctest for each room so that they share the cores; quicker, those of a room in one unit.
 set(headers_command ${python} ${scripts}/headers.py --compiler ${CMAKE_CXX_COMPILER})
 if(TARGET vram::cuda)
   list(JOIN CUDAToolkit_INCLUDE_DIRS ":" toolkit_includes)
@@ -25,6 +25,9 @@ if(TARGET vram::cuda)
 endif()
 if(EXISTS ${VRAM_CCCL_WHEEL_DIR})
   list(APPEND headers_command --wheels ${VRAM_RMM_WHEEL_DIR})
+endif()
+if(VRAM_QUICK)
+  list(APPEND headers_command --by-room)
 endif()
 file(GLOB room_folders CONFIGURE_DEPENDS LIST_DIRECTORIES true ${PROJECT_SOURCE_DIR}/include/vram/*)
 foreach(folder IN LISTS room_folders)
@@ -42,14 +45,20 @@ foreach(source IN LISTS refusals)
   add_test(NAME refuse/${name} COMMAND ${python} ${scripts}/refuse.py ${CMAKE_CXX_COMPILER} ${source})
 endforeach()
 
+# Also if nothing else of this build is compiled with nvcc.
+set(nvcc ${CMAKE_CUDA_COMPILER})
+if(NOT nvcc AND TARGET vram::cuda AND EXISTS "${CUDAToolkit_NVCC_EXECUTABLE}")
+  set(nvcc ${CUDAToolkit_NVCC_EXECUTABLE})
+endif()
+
 # What a compiler says that is not set up for vram: this one, a clang and nvcc, as far as they are here.
 set(compilers ${CMAKE_CXX_COMPILER})
 find_program(clang NAMES clang++-21 clang++-20 clang++-19 clang++-18 clang++-17 clang++-16 NO_CACHE)
 if(clang AND NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
   list(APPEND compilers ${clang})
 endif()
-if(VRAM_HAS_NVCC)
-  list(APPEND compilers ${CMAKE_CUDA_COMPILER})
+if(nvcc)
+  list(APPEND compilers ${nvcc})
 endif()
 set(options)
 if(TARGET vram::cuda)
@@ -59,8 +68,8 @@ add_test(NAME requirements COMMAND ${python} ${scripts}/requirements.py ${option
 
 # A project of a user for each way to use vram. run.cmake says what each is.
 set(package_options)
-if(VRAM_HAS_NVCC)
-  list(APPEND package_options -D NVCC=${CMAKE_CUDA_COMPILER})
+if(nvcc)
+  list(APPEND package_options -D NVCC=${nvcc})
 endif()
 if(TARGET vram::cuda)
   list(GET CUDAToolkit_INCLUDE_DIRS 0 toolkit)

@@ -17,6 +17,7 @@
 #include <unistd.h>          // execv
 
 #include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <cstddef>
 #include <cstdint>
@@ -31,6 +32,7 @@ struct choice {
     std::string   pool;
     std::uint64_t operations = 100'000;
     std::uint64_t seed       = 1;
+    double        seconds    = 0; ///< 0: until all operations are done
     trial::wishes fixed;
     bool          list    = false;
     bool          verbose = false;
@@ -85,8 +87,13 @@ void run(trial::subject const& subject, choice const& c) {
     fmt::print("{}: {} operations, seed {}\n", subject.name, c.operations, c.seed);
     std::fflush(stdout);
     cli::progress bar{subject.name, c.operations};
-    std::uint64_t seed = c.seed;
-    for (std::uint64_t done = 0; done < c.operations; ++seed) {
+    std::uint64_t seed = c.seed, done = 0;
+    auto const    started_at = std::chrono::steady_clock::now();
+    auto const    time_is_up = [&] {
+        std::chrono::duration<double> const passed = std::chrono::steady_clock::now() - started_at;
+        return c.seconds > 0 && passed.count() >= c.seconds;
+    };
+    for (; done < c.operations && !(done != 0 && time_is_up()); ++seed) {
         trial::round r{seed, c.fixed};
         r.operations       = std::min<std::size_t>(r.operations, c.operations - done);
         auto const started = std::clock();
@@ -103,10 +110,10 @@ void run(trial::subject const& subject, choice const& c) {
         bar.update(done);
     }
     double const took = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
-    fmt::print("{}: nothing wrong in {} rounds, seeds {} to {}, {:.1f} s of CPU time, {:.2f} us an "
-               "operation\n",
-               subject.name, seed - c.seed, c.seed, seed - 1, took,
-               took * 1e6 / static_cast<double>(c.operations));
+    fmt::print("{}: nothing wrong in {} operations, {} rounds, seeds {} to {}, {:.1f} s of CPU "
+               "time, {:.2f} us an operation\n",
+               subject.name, done, seed - c.seed, c.seed, seed - 1, took,
+               took * 1e6 / static_cast<double>(done));
 }
 
 } // namespace
@@ -120,6 +127,9 @@ int main(int argc, char** argv) {
     CLI::App app{"Random operations on vram's pools, on the simulated device", "random_operations"};
     app.add_option("--pool", c.pool, "One of --list; all of them otherwise");
     app.add_option("--operations", c.operations, "On each pool")->capture_default_str();
+    app.add_option("--seconds", c.seconds,
+                   "On each pool: no round begins later, even if operations are left")
+        ->check(CLI::NonNegativeNumber);
     app.add_option("--seed", c.seed, "Of the first round; each has the next")
         ->capture_default_str();
     app.add_option("--streams", c.fixed.streams,
