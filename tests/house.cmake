@@ -87,7 +87,7 @@ endforeach()
 # The project that the README shows.
 add_test(NAME package/readme COMMAND ${CMAKE_COMMAND} -D SOURCE=${PROJECT_SOURCE_DIR}
   -D BUILD=${PROJECT_BINARY_DIR}/package/readme -D GENERATOR=${CMAKE_GENERATOR} -D COMPILER=${CMAKE_CXX_COMPILER}
-  -D CUDA_COMPILER=${CMAKE_CUDA_COMPILER} -P ${CMAKE_CURRENT_SOURCE_DIR}/package/readme.cmake)
+  -D CUDA_COMPILER=${nvcc} -P ${CMAKE_CURRENT_SOURCE_DIR}/package/readme.cmake)
 set_tests_properties(package/readme PROPERTIES SKIP_REGULAR_EXPRESSION "(^|\n)skipped: " TIMEOUT 300)
 
 add_test(NAME reference COMMAND ${python} ${scripts}/reference.py --check ${PROJECT_SOURCE_DIR})
