@@ -5,6 +5,9 @@
 
 #include <doctest/doctest.h>
 
+#include <cstddef> // byte, size_t
+#include <vector>  // vector
+
 using namespace vram;
 using namespace std::chrono_literals;
 
@@ -211,4 +214,42 @@ TEST_CASE("sim_async_resource: a request that is refused orders nothing") {
     CHECK(node.reports().size() == 1);
     sim_device{}.synchronize();
     pinned.deallocate_sync(h, 64);
+}
+
+TEST_CASE("sim_async_resource: a stream has what it freed first before what another one freed") {
+    sim_node           node{{.capacity = 1_MiB, .on_report = sim_on_report::collect}};
+    sim_async_resource memory;
+    sim_stream         s, t;
+    void* const        a = memory.allocate(s, 256_KiB);
+    void* const        b = memory.allocate(t, 256_KiB);
+    void* const        c = memory.allocate(s, 256_KiB);
+    void* const        d = memory.allocate(s, 256_KiB);
+    sim_launch(t, {.duration = 1ms});
+    memory.deallocate(t, b, 256_KiB);
+    memory.deallocate(s, a, 256_KiB);
+    memory.deallocate(s, c, 256_KiB);
+    CHECK(memory.usage().pending == 768_KiB);
+    void* const e = memory.allocate(s, 512_KiB); // a and c: no wait for t
+    CHECK(memory.usage().pending == 256_KiB);
+    memory.deallocate(s, d, 256_KiB);
+    s.synchronize();
+    CHECK(node.now() < 1ms);
+    CHECK(memory.usage().pending == 256_KiB);
+    memory.deallocate(s, e, 512_KiB);
+    t.synchronize();
+    s.synchronize();
+    CHECK(memory.usage().pending == 0);
+}
+
+TEST_CASE("sim_async_resource: frees that wait cost the logarithm of their number") {
+    // If each free looked at all others that wait, this test would take several minutes.
+    sim_node           node{{.capacity = 8_GiB, .backed = false}};
+    sim_async_resource memory;
+    sim_stream         s;
+    std::vector<void*> all;
+    for (int i = 0; i < 100'000; ++i) { all.push_back(memory.allocate(s, 8)); }
+    for (void* p : all) { memory.deallocate(s, p, 8); }
+    CHECK(memory.usage().pending == 100'000 * std::size_t{512});
+    s.synchronize();
+    CHECK(memory.usage().pending == 0);
 }

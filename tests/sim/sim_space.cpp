@@ -60,6 +60,31 @@ TEST_CASE("sim_space: says no when it is full, and fills the gap that fits") {
     CHECK(again->begin == at);
 }
 
+TEST_CASE("sim_space: in zones, small blocks that live long do not cut up what large ones need") {
+    constexpr std::size_t capacity = std::size_t{1} << 30;
+    auto const            rounds   = [&](std::size_t zones) {
+        sim_space   space{32 * 4 * capacity, false, zones};
+        std::size_t n = 0;
+        // A small block stays of each round. A large one is freed before the next, which is larger.
+        for (; n < 2000; ++n) {
+            sim_block* const large = space.insert(capacity / 2 + n * 16384, 256);
+            if (large == nullptr || space.insert(4096, 256) == nullptr) { break; }
+            space.retire(*large);
+        }
+        return n;
+    };
+    CHECK(rounds(1) < 2000);
+    CHECK(rounds(32) == 2000);
+}
+
+TEST_CASE("sim_space: a block whose zone is full lies in another one") {
+    sim_space space{32 * 64 * 1024, false, 32};
+    int       n = 0;
+    while (space.insert(4000, 256) != nullptr) { ++n; }
+    CHECK(n > 31 * 64 * 1024 / 4512); // more than 15 fit into a zone
+    CHECK(space.insert(std::size_t{1} << 40, 256) == nullptr);
+}
+
 TEST_CASE("sim_space: contents are elsewhere than the addresses, or there are none") {
     sim_space bare{1 << 16, false};
     CHECK_FALSE(bare.backed());

@@ -127,7 +127,7 @@ public:
                 .reserved      = pool.reserved,
                 .peak_live     = pool.peak_live,
                 .peak_reserved = pool.peak_reserved,
-                .pending       = pool.pending_bytes()};
+                .pending       = pool.pending_bytes};
     }
 
     [[nodiscard]] sim_device device() const noexcept { return device_; }

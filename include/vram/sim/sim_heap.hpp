@@ -12,7 +12,6 @@
 #include <algorithm> // max, min
 #include <cstddef>   // size_t
 #include <cstdint>   // uintptr_t
-#include <deque>     // deque::iterator
 #include <memory>    // shared_ptr
 #include <new>       // bad_alloc
 #include <string>    // to_string
@@ -95,7 +94,7 @@ public:
         block->freed = block->busy = true;
         pool->live -= block->counted;
         try {
-            pool->pending.push_back({{}, s.knows, s.slot, s.count, block->counted, ticket});
+            pool->add({{}, s.knows, s.slot, s.count, block->counted, ticket});
             sim_operation* const op = sim_queue{call_}.enqueue(
                 s, {.name   = "free",
                     .device = s.device,
@@ -104,7 +103,7 @@ public:
             if (op == nullptr) { // under capture the books follow the program
                 settle(m_, *pool, *block, ticket);
             } else {
-                pool->pending.back().place = {op, op->number};
+                pool->pending.find(ticket)->second.place = {op, op->number};
             }
         } catch (std::bad_alloc const&) {
             sim_wait{call_}.await(s.tail);
@@ -116,7 +115,7 @@ public:
     /// Gives back what the pool holds beyond `keep` and nobody uses. Returns the bytes that went
     /// back.
     static std::size_t trim(sim_machine& m, sim_pool& pool, std::size_t keep) {
-        std::size_t const needed = std::max(keep, pool.live + pool.pending_bytes());
+        std::size_t const needed = std::max(keep, pool.live + pool.pending_bytes);
         std::size_t const gone   = pool.reserved > needed ? pool.reserved - needed : 0;
         pool.reserved -= gone;
         m.at(pool.device).used -= gone;
@@ -243,20 +242,18 @@ private:
         std::size_t const allowed =
             std::min(d.free(), pool.maximum - std::min(pool.maximum, pool.reserved));
         if (bytes > saturating_add(pool.reserved - pool.live, allowed)) { return false; }
-        std::size_t room = pool.reserved - pool.live - pool.pending_bytes();
-        for (auto w = pool.pending.begin(); room < bytes && w != pool.pending.end();) {
-            if (!ordered(*w)) {
-                ++w;
-                continue;
-            }
+        std::size_t room = pool.reserved - pool.live - pool.pending_bytes;
+        while (room < bytes) {
+            sim_pool::waiting* const w = pool.first(ordered);
+            if (w == nullptr) { break; }
             room += w->bytes;
-            w = claim(pool, s, w);
+            claim(pool, s, *w);
         }
         if (room >= bytes) { return true; }
         while (bytes - room > allowed && !pool.pending.empty()) {
-            auto const oldest = pool.pending.begin();
-            room += oldest->bytes;
-            s.knows.join(oldest->knows);
+            sim_pool::waiting const& oldest = pool.pending.begin()->second;
+            room += oldest.bytes;
+            s.knows.join(oldest.knows);
             claim(pool, s, oldest);
             if (room >= bytes) { return true; }
         }
@@ -267,17 +264,16 @@ private:
         note_used(pool.device);
         return true;
     }
-    std::deque<sim_pool::waiting>::iterator claim(sim_pool& pool, sim_stream_state& s,
-                                                  std::deque<sim_pool::waiting>::iterator w) {
-        if (w->place.pending()) { s.waits.push_back(w->place); }
-        return pool.pending.erase(w);
+    static void claim(sim_pool& pool, sim_stream_state& s, sim_pool::waiting const& w) {
+        if (w.place.pending()) { s.waits.push_back(w.place); }
+        pool.remove(w.ticket);
     }
 
     /// The free has happened in time.
     static void settle(sim_machine& m, sim_pool& pool, sim_block& block, std::uint64_t ticket) {
         ++m.schedule.figures(block.device).frees;
         m.memory.space(block.kind, block.device).retire(block); // which may forget it
-        std::erase_if(pool.pending, [&](sim_pool::waiting const& w) { return w.ticket == ticket; });
+        pool.remove(ticket);
         shrink(m, pool);
     }
     static void shrink(sim_machine& m, sim_pool& pool) {

@@ -31,12 +31,15 @@ class sim_memory {
 public:
     explicit sim_memory(sim_options const& options) {
         for (int i = 0; i < options.devices; ++i) {
-            bool const plain = options.backed && options.dereferenceable;
-            spaces_.push_back(reserve(options.capacity, plain));
+            bool const        plain  = options.backed && options.dereferenceable;
+            std::size_t const ranges = options.devices * (options.backed && !plain ? 2 : 1);
+            spaces_.push_back(reserve(options.capacity, plain, zones, all_addresses / ranges));
             if (options.backed && !plain) { spaces_.back()->back(); }
         }
         devices_ = options.devices;
-        for (int i = 0; i < 2; ++i) { spaces_.push_back(reserve(options.pinned_capacity, true)); }
+        for (int i = 0; i < 2; ++i) {
+            spaces_.push_back(reserve(options.pinned_capacity, true, 1, most));
+        }
         registered_ = std::make_unique<sim_space>(page, false);
     }
 
@@ -114,14 +117,32 @@ public:
 private:
     static constexpr std::size_t page = 4096;
 
-    /// Four times the capacity, for gaps and for addresses that rest; less where the process has no
-    /// room for that, as under a sanitizer.
-    static std::unique_ptr<sim_space> reserve(std::size_t capacity, bool plain) {
-        std::size_t const most  = std::size_t{1} << 44;
+    static constexpr std::size_t most          = std::size_t{1} << 44;
+    static constexpr std::size_t all_addresses = 2 * most; ///< of the devices of a node
+    /// Devices have 32 zones, for sizes up to 1 TiB. In a zone of three times the capacity there is
+    /// always a gap: its blocks differ by a factor of two.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    static constexpr std::size_t zones = 1; // which keep books of all addresses
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+    static constexpr std::size_t zones = 1;
+#else
+    static constexpr std::size_t zones = 32;
+#endif
+#else
+    static constexpr std::size_t zones = 32;
+#endif
+
+    /// Four times the capacity for each zone, for gaps and for addresses that rest; less if the
+    /// process has no room for that.
+    static std::unique_ptr<sim_space> reserve(std::size_t capacity, bool plain, std::size_t zones,
+                                              std::size_t most) {
         std::size_t const least = align(std::clamp(capacity, page, most), page);
-        for (std::size_t room = std::min(most, least * 4);; room = align(room / 2, page)) {
+        std::size_t const wish  = least > most / (4 * zones) ? most : 4 * zones * least;
+        for (std::size_t room = wish;; room = align(room / 2, page)) {
             try {
-                return std::make_unique<sim_space>(room, plain);
+                bool const ample = room / zones >= 2 * least;
+                return std::make_unique<sim_space>(room, plain, ample ? zones : 1);
             } catch (std::bad_alloc const&) {
                 if (room <= least) { throw; }
             }

@@ -9,24 +9,28 @@
 
 #include <sys/mman.h> // mmap, munmap, madvise
 
+#include <bit>      // bit_width
 #include <cstddef>  // size_t
 #include <cstdint>  // uintptr_t
 #include <deque>    // deque
 #include <iterator> // prev
 #include <map>      // map
 #include <new>      // bad_alloc
+#include <vector>   // vector
 
 namespace vram {
 
-/// Addresses go round, so that one that was
-/// freed is not used again soon.
+/// Addresses go round, so that one that was freed is not used again soon. With several zones, blocks
+/// of similar sizes go round in a zone of their own: small ones that live long do not cut up the
+/// addresses that large ones need. Only if its zone is full, a block lies elsewhere.
 class sim_space {
 public:
     /// Reserves `bytes` of addresses; `accessible` ones are memory, the others fault.
-    sim_space(std::size_t bytes, bool accessible) : size_{bytes} {
+    sim_space(std::size_t bytes, bool accessible, std::size_t zones = 1)
+        : size_{bytes}, next_(zones) {
         begin_ = map(bytes, accessible ? PROT_READ | PROT_WRITE : PROT_NONE);
-        next_  = begin_;
         if (accessible) { view_ = begin_; }
+        for (std::size_t i = 0; i < zones; ++i) { next_[i] = zone(i).begin; }
     }
     sim_space(sim_space const&)            = delete;
     sim_space& operator=(sim_space const&) = delete;
@@ -48,28 +52,14 @@ public:
 
     /// A new block, or null where no gap is large enough.
     sim_block* insert(std::size_t bytes, std::size_t alignment) {
-        for (int round = 0; round < 2; ++round) {
-            std::uintptr_t at = align(round == 0 ? next_ : begin_, alignment);
-            auto           it = blocks_.upper_bound(at);
-            if (it != blocks_.begin() && std::prev(it)->second.end() + gap > at) { --it; }
-            while (at < begin_ + size_ && bytes <= begin_ + size_ - at) {
-                while (it != blocks_.end() && it->second.freed && !it->second.busy &&
-                       it->first < at + bytes + gap) {
-                    it = blocks_.erase(it);
-                }
-                if (it == blocks_.end() || it->first >= at + bytes + gap) {
-                    next_            = at + bytes + gap;
-                    sim_block& block = blocks_[at];
-                    block            = {};
-                    block.begin      = at;
-                    block.bytes      = bytes;
-                    return &block;
-                }
-                at = align(it->second.end() + gap, alignment);
-                ++it;
-            }
-        }
-        return nullptr;
+        // Sizes up to 512 bytes are in the first zone, up to 1024 in the second, and so on.
+        std::size_t const large = bytes > alignment ? bytes : alignment;
+        std::size_t const size  = static_cast<std::size_t>(std::bit_width((large - 1) / 512));
+        std::size_t const index = size < next_.size() ? size : next_.size() - 1;
+        sim_block* const  block = insert(zone(index), next_[index], bytes, alignment);
+        if (block != nullptr || next_.size() == 1) { return block; }
+        std::uintptr_t anywhere = begin_;
+        return insert({begin_, begin_ + size_}, anywhere, bytes, alignment);
     }
 
     /// Puts a block of somebody else's memory into the books.
@@ -117,6 +107,40 @@ private:
     static constexpr std::size_t remembered = 4096; ///< freed blocks
     static constexpr std::size_t page       = 4096;
 
+    struct part {
+        std::uintptr_t begin, end;
+    };
+    [[nodiscard]] part zone(std::size_t index) const noexcept {
+        std::size_t const each = align_down(size_ / next_.size(), page);
+        if (index + 1 == next_.size()) { return {begin_ + index * each, begin_ + size_}; }
+        return {begin_ + index * each, begin_ + (index + 1) * each};
+    }
+    /// A new block in a part of the addresses, from `next` on if that is possible.
+    sim_block* insert(part in, std::uintptr_t& next, std::size_t bytes, std::size_t alignment) {
+        for (int round = 0; round < 2; ++round) {
+            std::uintptr_t at = align(round == 0 ? next : in.begin, alignment);
+            auto           it = blocks_.upper_bound(at);
+            if (it != blocks_.begin() && std::prev(it)->second.end() + gap > at) { --it; }
+            while (at < in.end && bytes <= in.end - at) {
+                while (it != blocks_.end() && it->second.freed && !it->second.busy &&
+                       it->first < at + bytes + gap) {
+                    it = blocks_.erase(it);
+                }
+                if (it == blocks_.end() || it->first >= at + bytes + gap) {
+                    next             = at + bytes + gap;
+                    sim_block& block = blocks_[at];
+                    block            = {};
+                    block.begin      = at;
+                    block.bytes      = bytes;
+                    return &block;
+                }
+                at = align(it->second.end() + gap, alignment);
+                ++it;
+            }
+        }
+        return nullptr;
+    }
+
     static std::uintptr_t map(std::size_t bytes, int protection) {
         void* const p =
             ::mmap(nullptr, bytes, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -133,9 +157,9 @@ private:
     }
 
     std::size_t                         size_;
+    std::vector<std::uintptr_t>         next_; ///< of each zone
     std::uintptr_t                      begin_ = 0;
     std::uintptr_t                      view_  = 0;
-    std::uintptr_t                      next_  = 0;
     std::map<std::uintptr_t, sim_block> blocks_;
     std::deque<std::uintptr_t>          retired_;
 };
