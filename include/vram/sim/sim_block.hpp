@@ -13,6 +13,8 @@
 
 namespace vram {
 
+struct sim_pool; // sim/sim_pool.hpp
+
 /// The kinds of memory. Everything else in the process is pageable.
 enum class sim_kind : unsigned char { device, device_async, pinned, managed, registered, pageable };
 
@@ -24,17 +26,18 @@ struct sim_history {
 
 /// One allocation, live or (until its addresses are used again) remembered as freed.
 struct sim_block {
-    std::uintptr_t begin = 0;
-    std::size_t    bytes = 0;
-    sim_kind       kind{};
-    int            device   = 0;
-    std::size_t    counted  = 0;     ///< bytes taken from the device for it
-    bool           freed    = false; ///< given back, as far as the program goes
-    bool           busy     = false; ///< earlier work of the stream it was freed on may use it yet
-    bool           granted  = true;  ///< the device may use it: of a mapping, once it was told so
-    std::uint64_t  physical = 0;     ///< the physical memory that is mapped here; 0: not a mapping
-    sim_event_of   allocated{};
-    sim_event_of   released{};
+    std::uintptr_t  begin = 0;
+    std::size_t     bytes = 0;
+    sim_kind        kind{};
+    int             device   = 0;
+    std::size_t     counted  = 0;     ///< bytes taken from the device for it
+    bool            freed    = false; ///< given back, as far as the program goes
+    bool            busy     = false; ///< earlier work of the stream it was freed on may use it yet
+    bool            granted  = true;  ///< the device may use it: of a mapping, once it was told so
+    sim_pool const* pool     = nullptr; ///< the stream-ordered pool that it is from, if any
+    std::uint64_t   physical = 0; ///< the physical memory that is mapped here; 0: not a mapping
+    sim_event_of    allocated{};
+    sim_event_of    released{};
     interval_map<sim_history> history; ///< empty while nobody checks
 
     [[nodiscard]] std::uintptr_t end() const noexcept { return begin + bytes; }

@@ -31,7 +31,16 @@ namespace vram {
 class sim_checker {
 public:
     sim_checker(sim_memory& memory, sim_options const& options)
-        : memory_{memory}, on_{options.checks}, mode_{options.on_report} {}
+        : memory_{memory},
+          on_{options.checks},
+          mode_{options.on_report},
+          page_tables_{options.host_page_tables} {
+        pageable_.kind = sim_kind::pageable;
+        if (page_tables_ && on_.races) {
+            pageable_.bytes   = unsatisfiable;
+            pageable_.history = {pageable_.bytes, {}};
+        }
+    }
 
     [[nodiscard]] sim_checks const& on() const noexcept { return on_; }
     void                            set(sim_checks const& checks) noexcept { on_ = checks; }
@@ -62,6 +71,9 @@ public:
             return touch(*pages, who, clock, range, access, copy);
         }
         sim_block* const block = place(who, range, copy, peers);
+        // A copy has read its pageable source when its call returns, so only its writes are
+        // recorded.
+        if (block == &pageable_ && copy && access == sim_access::read) { return; }
         if (block != nullptr) { touch(*block, who, clock, range, access); }
     }
 
@@ -158,6 +170,7 @@ private:
     sim_block* place(sim_event_of const& who, sim_range range, bool copy, bool peers) {
         sim_space* const space = memory_.space_of(range.begin());
         if (space == nullptr) {
+            if (page_tables_) { return &pageable_; }
             if (on_.residency && !who.host && !copy) {
                 tell({sim_mistake::pageable_access,
                       who,
@@ -272,8 +285,10 @@ private:
     };
 
     sim_memory&               memory_;
+    sim_block                 pageable_; ///< all host memory, if devices use the host's page tables
     sim_checks                on_;
     sim_on_report             mode_;
+    bool                      page_tables_;
     std::size_t               actors_ = 0;
     std::vector<ended>        over_;
     std::vector<sim_report>   reports_;

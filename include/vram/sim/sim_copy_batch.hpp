@@ -9,6 +9,7 @@
 #include <cstddef>         // size_t
 #include <source_location> // source_location
 #include <span>            // span
+#include <vector>          // vector
 
 namespace vram {
 
@@ -25,6 +26,13 @@ inline bool sim_copy_batch(sim_stream_view stream, std::span<void* const> to,
     if (s.legacy || s.capture != nullptr) { return false; }
     sim_call call{*s.machine, sim_call_kind::copy, s.device, where, bytes.front()};
     call.admit();
+    std::vector<sim_task::use> uses; // of all copies: within a batch they have no order
+    for (std::size_t i = 0; i < to.size(); ++i) {
+        uses.push_back({{from[i], bytes[i]}, sim_access::read});
+        uses.push_back({{to[i], bytes[i]}, sim_access::write});
+    }
+    detail::expect_disjoint(call, s, uses, sim_mistake::race,
+                            "the copies of a batch have no order among themselves");
     for (std::size_t i = 0; i < to.size(); ++i) {
         if (bytes[i] == 0) { continue; }
         detail::enqueue_copy(call, s,

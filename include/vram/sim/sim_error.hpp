@@ -24,6 +24,8 @@ enum class sim_status {
     stream_capturing,   ///< asked or waited for a stream that is being captured
     capture_invalid,    ///< the capture was broken by an illegal call, or ends on the wrong stream
     capture_isolation,  ///< a captured stream would depend on work outside its graph
+    capture_implicit,   ///< work on the legacy stream while a blocking stream is being captured
+    captured_event,     ///< the event was last recorded in a capture that has ended
     peer_not_reachable, ///< the devices have no link
     copy_failed,        ///< a copy that went wrong
     launch_failed,      ///< a kernel that went wrong
@@ -45,6 +47,9 @@ enum class sim_status {
     case sim_status::stream_capturing: return "stream is being captured";
     case sim_status::capture_invalid: return "capture is invalid";
     case sim_status::capture_isolation: return "capture would depend on work outside it";
+    case sim_status::capture_implicit:
+        return "the legacy stream depends on a blocking stream that is being captured";
+    case sim_status::captured_event: return "the event was recorded in a capture that has ended";
     case sim_status::peer_not_reachable: return "no link between the devices";
     case sim_status::copy_failed: return "copy failed";
     case sim_status::launch_failed: return "launch failed";

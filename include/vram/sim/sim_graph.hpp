@@ -71,6 +71,7 @@ public:
             }
         }
         std::erase(s.machine->captures, graph.get());
+        graph->ended = true;
         if (graph->broken) { throw sim_error{sim_status::capture_invalid, where}; }
         return sim_graph{graph};
     }

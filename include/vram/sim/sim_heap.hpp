@@ -66,7 +66,7 @@ public:
         std::size_t const counted = round(bytes);
         if (m_.at(pool.device).lost) { call_.admit(); }
         if (refused()) { return refuse(pool.device, bytes); }
-        m_.follow(s, *call_.host, call_.where);
+        begin(s);
         if (!make_room(pool, s, counted)) { return refuse(pool.device, bytes); }
         surplus const    back{m_, pool};
         sim_block* const block =
@@ -74,6 +74,7 @@ public:
         if (block == nullptr) { return refuse(pool.device, bytes); }
         block->kind   = sim_kind::device_async;
         block->device = pool.device;
+        block->pool   = &pool;
         remember(*block, stream_step("allocate", s));
         start(*block, counted);
         pool.live += counted;
@@ -85,9 +86,10 @@ public:
     /// instead.
     bool free(std::shared_ptr<sim_pool> const& pool, sim_stream_state& s, void* p,
               std::size_t bytes) {
-        m_.follow(s, *call_.host, call_.where);
-        sim_event_of const who   = stream_step("free", s);
-        sim_block* const   block = find(sim_kind::device_async, pool->device, p, bytes, who);
+        begin(s);
+        sim_event_of const who = stream_step("free", s);
+        sim_block* const   block =
+            find(sim_kind::device_async, pool->device, p, bytes, who, pool.get());
         if (block == nullptr) { return false; }
         m_.checker.released(*block, who, s.knows);
         std::uint64_t const ticket = ++pool->tickets;
@@ -188,6 +190,15 @@ private:
         f.peak_used    = std::max(f.peak_used, f.used);
     }
 
+    /// Orders an allocation or a free on `s`. If the stream is being captured, the operation
+    /// becomes part of the graph.
+    void begin(sim_stream_state& s) {
+        if (s.capture) {
+            m_.follow(s, *call_.host, call_.where);
+        } else {
+            sim_queue{call_}.begin_action(s);
+        }
+    }
     sim_event_of stream_step(char const* name, sim_stream_state& s) {
         s.count = s.knows.advance(s.slot);
         return {.name   = name,
@@ -201,7 +212,8 @@ private:
     }
 
     /// The live block that starts at `p`; null, and told, where there is none.
-    sim_block* find(sim_kind kind, int device, void* p, std::size_t bytes, sim_event_of who) {
+    sim_block* find(sim_kind kind, int device, void* p, std::size_t bytes, sim_event_of who,
+                    sim_pool const* pool = nullptr) {
         auto const       at    = reinterpret_cast<std::uintptr_t>(p);
         sim_space&       space = m_.memory.space(kind, device);
         sim_block* const block = space.holds(at) ? space.before(at) : nullptr;
@@ -214,6 +226,13 @@ private:
                                  at,
                                  bytes,
                                  "no block of this memory starts there"});
+            }
+            return nullptr;
+        }
+        if (!block->freed && block->pool != pool) {
+            if (m_.checker.on().frees) {
+                m_.checker.tell({sim_mistake::foreign_free, who, block->allocated, at, bytes,
+                                 "it was allocated from another pool"});
             }
             return nullptr;
         }

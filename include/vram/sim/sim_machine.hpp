@@ -75,6 +75,7 @@ public:
         s.blocking = blocking;
         s.tail     = {};
         s.waits.clear();
+        s.sweep_at    = 16;
         s.slot        = checker.actor(creator.knows);
         s.knows       = creator.knows;
         s.count       = s.knows.advance(s.slot);
@@ -94,7 +95,10 @@ public:
         s.id = 0;
         if (s.capture) {
             s.capture->broken = true;
-            if (s.capture->origin == &s) { std::erase(captures, s.capture.get()); }
+            if (s.capture->origin == &s) {
+                std::erase(captures, s.capture.get());
+                s.capture->ended = true;
+            }
             s.capture.reset();
         }
         spare_streams_.push_back(&s);

@@ -6,9 +6,9 @@
 
 #include <vram/sim/sim_call.hpp> // sim_call, sim_machine
 
-#include <cstddef>  // size_t
-#include <iterator> // back_inserter
-#include <utility>  // move
+#include <algorithm> // max
+#include <cstddef>   // size_t
+#include <utility>   // move
 
 namespace vram {
 
@@ -21,6 +21,28 @@ class sim_queue {
 public:
     explicit sim_queue(sim_call& call) : call_{call}, m_{call.machine} {}
 
+    /// The first step of every action on a stream that is not being captured: a kernel, copy, event
+    /// record, wait, stream-ordered allocation or free, host function or graph launch. The stream
+    /// is ordered after the calling thread, and after the streams that the rules of the legacy
+    /// default stream demand. Checks of memory follow this call.
+    ///
+    /// Failure   `sim_error{invalid_handle}` if the stream was destroyed;
+    ///           `sim_error{capture_implicit}` if `s` is the legacy stream and a blocking stream of
+    ///           its device is being captured, which breaks that capture.
+    void begin_action(sim_stream_state& s) {
+        m_.follow(s, *call_.host, call_.where);
+        order_with_legacy(s);
+        ++s.work;
+    }
+
+    /// Orders `s` after all work of `other`, as an event recorded there would.
+    void join(sim_stream_state& s, sim_stream_state& other) {
+        begin_action(other);
+        begin_action(s);
+        follow_stream(s, other);
+        s.count = s.knows.advance(s.slot);
+    }
+
     /// Puts `task` at the end of stream `s`. Null while the stream is captured: it is written down.
     sim_operation* enqueue(sim_stream_state& s, sim_task task) {
         if (s.capture) {
@@ -28,7 +50,7 @@ public:
             s.capture_deps.assign(1, s.capture->nodes.size() - 1);
             return nullptr;
         }
-        m_.follow(s, *call_.host, call_.where);
+        begin_action(s);
         if (call_.fault) {
             task.duration += call_.fault->slow;
             task.fails = call_.fault->later;
@@ -37,8 +59,7 @@ public:
         if (op.task.fails) { fail_later(op, s.device, *call_.fault); }
         submission given{m_.schedule, op};
         depend(op, s);
-        s.tail = {&op, op.number};
-        ++s.work;
+        s.tail  = {&op, op.number};
         s.count = s.knows.advance(s.slot);
         for (sim_task::use const& use : op.task.uses) { inspect(op, s, use); }
         given.whole = true;
@@ -54,8 +75,8 @@ public:
             e.recorded = true;
             return;
         }
-        m_.follow(s, *call_.host, call_.where);
-        if (e.timed || has_loose_ends(s)) {
+        begin_action(s);
+        if (e.timed || !s.waits.empty()) {
             sim_operation& op = m_.schedule.make({.name = "event", .device = s.device},
                                                  call_.host->clock, s.id.load());
             if (e.timed) {
@@ -67,8 +88,7 @@ public:
             }
             submission given{m_.schedule, op};
             depend(op, s);
-            s.tail = {&op, op.number};
-            ++s.work;
+            s.tail      = {&op, op.number};
             e.place     = s.tail;
             given.whole = true;
         } else {
@@ -85,15 +105,12 @@ public:
 
     void wait(sim_stream_state& s, sim_event_state const& e) {
         if (!e.recorded) { return; } // a wait before any record is no wait
-        if (e.capture || s.capture) { return wait_captured(s, e); }
-        m_.follow(s, *call_.host, call_.where);
-        if (s.legacy) { ++s.work; } // it holds what blocking streams are given next, too
-        if (e.place.pending()) {
-            if (s.waits.size() >= 16) {
-                std::erase_if(s.waits, [](sim_moment const& m) { return !m.pending(); });
-            }
-            s.waits.push_back(e.place);
+        if (e.capture && e.capture->ended) {
+            throw sim_error{sim_status::captured_event, call_.where};
         }
+        if (e.capture || s.capture) { return wait_captured(s, e); }
+        begin_action(s);
+        wait_for(s, e.place);
         if (m_.checker.on().races && !s.knows.knows(e.slot, e.count)) {
             s.knows.join(e.knows);
             s.count = s.knows.advance(s.slot);
@@ -114,33 +131,50 @@ private:
         bool           whole = false;
     };
 
-    /// Whether the stream's next place is not simply that of its last operation.
-    bool has_loose_ends(sim_stream_state& s) {
-        if (!s.waits.empty() || s.legacy) { return true; }
-        return s.blocking && m_.at(s.device).legacy->work != s.legacy_seen;
+    /// Makes the next operation of `s` wait for `m`, if that is not complete. Completed waits are
+    /// removed when their number has doubled, so the cost of a wait is constant on average.
+    static void wait_for(sim_stream_state& s, sim_moment m) {
+        if (!m.pending()) { return; }
+        if (s.waits.size() >= s.sweep_at) {
+            std::erase_if(s.waits, [](sim_moment const& w) { return !w.pending(); });
+            s.sweep_at = std::max<std::size_t>(16, 2 * s.waits.size());
+        }
+        s.waits.push_back(m);
     }
 
-    /// Everything that must end before `op`, the next one of `s`.
-    void depend(sim_operation& op, sim_stream_state& s) {
-        m_.schedule.after(op, s.tail);
-        for (sim_moment const& m : s.waits) { m_.schedule.after(op, m); }
-        s.waits.clear();
+    /// Makes the next operation of `s` wait for all work of `other`, which happens before it.
+    void follow_stream(sim_stream_state& s, sim_stream_state const& other) {
+        wait_for(s, other.tail);
+        for (sim_moment const& m : other.waits) { wait_for(s, m); }
+        if (m_.checker.on().races) { s.knows.join(other.knows); }
+    }
+
+    /// The order between the legacy default stream and the blocking streams of its device: the
+    /// legacy stream waits for all of them, and they wait for it.
+    void order_with_legacy(sim_stream_state& s) {
         sim_device_state& d = m_.at(s.device);
         if (s.legacy) {
             for (sim_stream_state* const other : d.streams) {
                 if (other == &s || !other->blocking) { continue; }
-                m_.schedule.after(op, other->tail);
-                for (sim_moment const& m : other->waits) { m_.schedule.after(op, m); }
-                if (m_.checker.on().races) { s.knows.join(other->knows); }
+                if (other->capture) {
+                    other->capture->broken = true;
+                    throw sim_error{sim_status::capture_implicit, call_.where};
+                }
+                follow_stream(s, *other);
             }
-            for (sim_moment const& m : d.blocking_orphans) { m_.schedule.after(op, m); }
+            for (sim_moment const& m : d.blocking_orphans) { wait_for(s, m); }
             if (m_.checker.on().races) { s.knows.join(d.blocking_orphans_know); }
         } else if (s.blocking && d.legacy->work != s.legacy_seen) {
             s.legacy_seen = d.legacy->work;
-            m_.schedule.after(op, d.legacy->tail);
-            for (sim_moment const& m : d.legacy->waits) { m_.schedule.after(op, m); }
-            if (m_.checker.on().races) { s.knows.join(d.legacy->knows); }
+            follow_stream(s, *d.legacy);
         }
+    }
+
+    /// Makes `op`, the next operation of `s`, wait for everything before it.
+    void depend(sim_operation& op, sim_stream_state& s) {
+        m_.schedule.after(op, s.tail);
+        for (sim_moment const& m : s.waits) { m_.schedule.after(op, m); }
+        s.waits.clear();
     }
 
     void inspect(sim_operation const& op, sim_stream_state const& s, sim_task::use const& use) {

@@ -18,6 +18,7 @@ namespace vram {
 /// The kinds of mistakes.
 enum class sim_mistake : unsigned char {
     race,                 ///< two accesses that nothing orders
+    overlapping_copy,     ///< a copy whose source and destination share bytes
     use_before_ready,     ///< an access that its allocation does not come before
     use_after_free,       ///< an access to memory that was given back
     out_of_bounds,        ///< an access outside any live allocation
@@ -40,6 +41,7 @@ enum class sim_mistake : unsigned char {
 [[nodiscard]] constexpr char const* name(sim_mistake kind) noexcept {
     switch (kind) {
     case sim_mistake::race: return "race";
+    case sim_mistake::overlapping_copy: return "copy between overlapping ranges";
     case sim_mistake::use_before_ready: return "use before the allocation is complete";
     case sim_mistake::use_after_free: return "use after free";
     case sim_mistake::out_of_bounds: return "access outside any live allocation";

@@ -35,6 +35,7 @@ struct sim_graph_state {
     std::thread::id         owner;            ///< the thread that began it
     sim_capture_mode        mode{};
     bool                    broken = false; ///< by an illegal call
+    bool                    ended  = false; ///< no stream is captured into it any more
 };
 
 /// A stream. The object is used again for a new stream at once; the id never is.
@@ -45,9 +46,10 @@ struct sim_stream_state {
     bool                       blocking = false; ///< is in order with the legacy default stream
     bool                       legacy   = false; ///< is the legacy default stream
 
-    sim_moment              tail;            ///< its last operation
-    std::vector<sim_moment> waits;           ///< what its next operation must wait for besides
-    vector_clock            knows;           ///< what happened before its next operation
+    sim_moment              tail;          ///< its last operation
+    std::vector<sim_moment> waits;         ///< what its next operation must wait for besides
+    std::size_t             sweep_at = 16; ///< size of `waits` at which completed ones are removed
+    vector_clock            knows;         ///< what happened before its next operation
     std::size_t             slot        = 0; ///< its own place in vector clocks
     std::uint64_t           count       = 0; ///< its own count
     std::uint64_t           work        = 0; ///< operations it was ever given

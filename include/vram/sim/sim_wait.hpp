@@ -43,14 +43,10 @@ public:
         call_.admit();
         if (s.capture) { break_capture(s); }
         call_.unsafe();
-        m_.follow(s, *call_.host, call_.where);
-        waiting const                 figure{m_, *call_.host, s.device};
-        sim_moment const              tail = s.tail;
-        std::vector<sim_moment> const rest = s.waits;
-        vector_clock const            then = s.knows;
-        await(tail);
-        for (sim_moment const& m : rest) { await(m); }
-        m_.hear(*call_.host, then);
+        waiting const figure{m_, *call_.host, s.device};
+        work const    all = work_of(s);
+        for (sim_moment const& m : all.moments) { await(m); }
+        m_.hear(*call_.host, all.knows);
         settle(s.device);
     }
     void synchronize(sim_event_state const& e) {
@@ -73,7 +69,6 @@ public:
         vector_clock      then = d.orphans_know;
         for (sim_stream_state* const s : d.streams) {
             if (s->capture) { break_capture(*s); }
-            m_.follow(*s, *call_.host, call_.where);
             then.join(s->knows);
         }
         wait_idle(device);
@@ -101,14 +96,50 @@ public:
         if (s.capture) { break_capture(s); }
         call_.unsafe();
         ++m_.schedule.figures(s.device).queries;
-        m_.follow(s, *call_.host, call_.where);
         reach();
-        bool pending = s.tail.pending();
-        for (sim_moment const& m : s.waits) { pending = pending || m.pending(); }
-        return answer(pending, s.slot, s.count, s.knows);
+        work const all     = work_of(s);
+        bool       pending = false;
+        for (sim_moment const& m : all.moments) { pending = pending || m.pending(); }
+        return answer(pending, s.slot, s.count, all.knows);
     }
 
 private:
+    /// Operations, and what happened before their end.
+    struct work {
+        std::vector<sim_moment> moments;
+        vector_clock            knows;
+    };
+
+    /// The work that a synchronisation with `s` waits for: its own, and for the legacy default
+    /// stream also that of the blocking streams of its device (measured on an H100).
+    [[nodiscard]] work work_of(sim_stream_state const& s) {
+        if (s.id == 0) { throw sim_error{sim_status::invalid_handle, call_.where}; }
+        work       all;
+        auto const add = [&](sim_stream_state const& stream) {
+            if (stream.tail.pending()) { all.moments.push_back(stream.tail); }
+            for (sim_moment const& m : stream.waits) {
+                if (m.pending()) { all.moments.push_back(m); }
+            }
+            all.knows.join(stream.knows);
+        };
+        add(s);
+        if (!s.legacy) { return all; }
+        sim_device_state& d = m_.at(s.device);
+        for (sim_stream_state* const other : d.streams) {
+            if (other == &s || !other->blocking) { continue; }
+            if (other->capture) {
+                other->capture->broken = true;
+                throw sim_error{sim_status::capture_implicit, call_.where};
+            }
+            add(*other);
+        }
+        for (sim_moment const& m : d.blocking_orphans) {
+            if (m.pending()) { all.moments.push_back(m); }
+        }
+        all.knows.join(d.blocking_orphans_know);
+        return all;
+    }
+
     /// Counts one wait of the host and how long it took.
     struct waiting {
         waiting(sim_machine& m, sim_host& h, int d)
