@@ -6,7 +6,9 @@
 
 #include <doctest/doctest.h>
 
+#include <cstddef>
 #include <string>
+#include <vector>
 
 using namespace vram;
 
@@ -403,4 +405,25 @@ TEST_CASE("sim_checker: a report is thrown where it was noticed, when that is as
     sim_device{}.synchronize();
     memory.deallocate_sync(d, 64);
     CHECK(node.reports().size() == 1);
+}
+
+TEST_CASE("sim_checker: with host page tables, kernels on pageable memory are checked for races") {
+    crime_scene            t{{.host_page_tables = true}};
+    sim_stream const       other;
+    std::vector<std::byte> v(4096);
+    sim_event              e;
+    t.kernel(t.a, sim_access::write, v.data(), v.size());
+    CHECK(t.node.reports().empty()); // the device may use it
+    e.record(t.a);
+    e.wait(other);
+    t.kernel(other, sim_access::read, v.data(), v.size());
+    CHECK(t.node.reports().empty());
+    sim_touch({v.data(), 1}, sim_access::write);
+    CHECK(t.node.take_reports().size() == 1); // the host did not wait
+    other.synchronize();
+    sim_touch({v.data() + 1, 4095}, sim_access::write);
+    CHECK(t.node.take_reports().empty());
+    sim_copy(t.a, t.d, v.data() + 1, 1000); // read when the call returns
+    sim_touch({v.data() + 1, 1000}, sim_access::write);
+    CHECK(t.node.take_reports().empty());
 }

@@ -194,16 +194,93 @@ TEST_CASE("sim_copy: a box of bytes moves row by row, and only its rows count as
     CHECK(t.node.reports().empty()); // the host has waited
 }
 
-TEST_CASE("sim_copy: filling device memory leaves the host free, other memory makes it wait") {
+TEST_CASE("sim_copy: a fill of device, pinned or managed memory does not wait") {
     machine t;
     sim_fill(t.s, t.d, std::byte{9}, 1000);
-    CHECK(t.node.now() == 0us);
     sim_fill(t.s, t.h, std::byte{8}, 1000);
-    CHECK(t.node.now() == 2us);
-    CHECK(t.h[999] == 8);
-    CHECK(sim_view(t.d)[999] == 9);
+    sim_fill(t.s, t.m, std::byte{8}, 1000);
+    CHECK(t.node.now() == 0us);
+    CHECK(t.h[999] == 7);
+    SUBCASE("the caller that synchronises may read the memory") {
+        t.s.synchronize();
+        CHECK(t.h[999] == 8);
+        CHECK(sim_view(t.d)[999] == 9);
+        sim_touch({t.h, 1000}, sim_access::read);
+        CHECK(t.node.reports().empty());
+    }
+    SUBCASE("the caller that does not is reported") {
+        sim_touch({t.h, 1000}, sim_access::read);
+        REQUIRE(t.node.reports().size() == 1);
+        CHECK(t.node.reports().front().kind == sim_mistake::race);
+    }
+}
+
+TEST_CASE("sim_copy: overlapping source and destination are reported") {
+    machine    t;
+    auto const kinds = [&](std::size_t from, std::size_t to, std::size_t bytes) {
+        sim_copy(t.s, t.d + to, t.d + from, bytes);
+        std::size_t count = 0;
+        for (sim_report const& r : t.node.take_reports()) {
+            CHECK(r.kind == sim_mistake::overlapping_copy);
+            CHECK(r.bytes == from + bytes - to);
+            ++count;
+        }
+        return count;
+    };
+    CHECK(kinds(0, 512, 1024) == 1);
+    CHECK(kinds(0, 1024, 1024) == 0);
+    CHECK(kinds(0, 1023, 1024) == 1);
+    // Interleaved rows share no byte, although the ranges around them overlap.
+    sim_copy(t.s, {.to         = t.d + 16,
+                   .to_pitch   = 32,
+                   .to_slice   = 128,
+                   .from       = t.d,
+                   .from_pitch = 32,
+                   .from_slice = 128,
+                   .width      = 16,
+                   .height     = 4});
+    CHECK(t.node.take_reports().empty());
+    sim_copy(t.s, {.to         = t.d + 16,
+                   .to_pitch   = 32,
+                   .to_slice   = 128,
+                   .from       = t.d,
+                   .from_pitch = 32,
+                   .from_slice = 128,
+                   .width      = 17,
+                   .height     = 4});
+    CHECK(t.node.take_reports().front().kind == sim_mistake::overlapping_copy);
+}
+
+TEST_CASE("sim_copy: a blocking copy from pageable memory first waits for the default stream") {
+    machine           t;
+    std::vector<char> v(1000);
+    sim_copy(sim_stream_view{}, t.h, t.d, 1000);
+    sim_copy_sync(t.d + 2000, v.data(), v.size());
     sim_touch({t.h, 1000}, sim_access::read);
     CHECK(t.node.reports().empty());
+}
+
+TEST_CASE("sim_copy: a copy between devices in the NULL stream is ordered on both devices") {
+    machine      t{even(2)};
+    sim_resource there{sim_device{1}};
+    void* const  q     = there.allocate_sync(1000);
+    auto const   other = sim_stream_view::legacy(sim_device{1});
+    sim_launch(other, {.name = "before", .writes = {{q, 1000}}, .duration = 5us});
+    sim_copy_sync(t.d, q, 1000);
+    sim_launch(other, {.name = "after", .writes = {{q, 1000}}, .duration = 5us});
+    sim_device{1}.synchronize();
+    CHECK(t.node.now() >= 11us); // one after the other
+    CHECK(t.node.reports().empty());
+
+    SUBCASE("a non-blocking stream of the other device is not") {
+        sim_stream const apart{sim_device{1}};
+        sim_launch(apart, {.name = "apart", .writes = {{q, 1000}}});
+        sim_copy_sync(t.d, q, 1000);
+        CHECK(t.node.take_reports().size() == 1);
+    }
+    sim_device{0}.synchronize();
+    sim_device{1}.synchronize();
+    there.deallocate_sync(q, 1000);
 }
 
 TEST_CASE("sim_copy: no bytes are no operation") {

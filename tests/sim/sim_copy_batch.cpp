@@ -51,3 +51,24 @@ TEST_CASE(
     stream.synchronize();
     CHECK(b == 1);
 }
+
+TEST_CASE("sim_copy_batch: copies of one batch that depend on each other are reported") {
+    sim_node         node{{.on_report = sim_on_report::collect}};
+    sim_stream const stream;
+    sim_resource     device;
+    auto* const      p     = static_cast<std::byte*>(device.allocate_sync(4096));
+    auto const       batch = [&](std::size_t from, std::size_t to) {
+        void* const       targets[] = {p + 1024, p + to};
+        void const* const sources[] = {p, p + from};
+        std::size_t const bytes[]   = {512, 512};
+        CHECK(sim_copy_batch(stream, targets, sources, bytes));
+        return node.take_reports().size();
+    };
+    CHECK(batch(2048, 3072) == 0);
+    CHECK(batch(0, 3072) == 0);    // one source may be read twice
+    CHECK(batch(1024, 3072) == 1); // reads the destination of the first copy
+    CHECK(batch(2048, 1500) == 1); // writes part of it
+    CHECK(batch(2048, 256) == 1);  // writes the source of the first copy
+    stream.synchronize();
+    device.deallocate_sync(p, 4096);
+}

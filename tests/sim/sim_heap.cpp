@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <vram/sim/sim_heap.hpp> // first: the header must stand alone
 
+#include <vram/base/error.hpp>
+#include <vram/sim/sim.hpp>
+
 #include <doctest/doctest.h>
 
 #include <memory>
@@ -46,4 +49,23 @@ TEST_CASE("sim_heap: a pool's bytes are live, waiting or free in it, and nothing
     sim_wait{call}.synchronize(s);
     CHECK(sim_heap::trim(m, *pool, 0) == 3072);
     CHECK(m.at(0).used == 0);
+}
+
+TEST_CASE("sim_heap: a block that is freed to another pool is reported, and stays live") {
+    sim_node           node{{.on_report = sim_on_report::collect}};
+    sim_async_resource mine, other;
+    sim_stream const   stream;
+    void* const        p    = mine.allocate(stream, 4096);
+    auto const         sink = set_error_sink([](error const&) noexcept {});
+    other.deallocate(stream, p, 4096);
+    set_error_sink(sink);
+    auto const reports = node.take_reports();
+    REQUIRE(reports.size() == 1);
+    CHECK(reports.front().kind == sim_mistake::foreign_free);
+    CHECK(mine.usage().live == 4096);
+    CHECK(other.usage().live == 0);
+    mine.deallocate(stream, p, 4096);
+    stream.synchronize();
+    CHECK(mine.usage().live == 0);
+    CHECK(node.reports().empty());
 }

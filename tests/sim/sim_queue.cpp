@@ -84,3 +84,101 @@ TEST_CASE("sim_queue: an event that the legacy stream waits for holds blocking s
     CHECK(node.trace()[1].start == sim_time{50}); // the host call
     memory.deallocate_sync(p, 1024);
 }
+
+namespace {
+/// Device memory, a blocking stream, and a node that collects its reports.
+struct legacy_scene {
+    ~legacy_scene() {
+        sim_device{}.synchronize();
+        memory.deallocate_sync(p, 4096);
+    }
+    sim_node         node{{.on_report = sim_on_report::collect}};
+    sim_resource     memory;
+    void*            p = memory.allocate_sync(4096);
+    sim_stream const blocking{sim_device{}, {.blocking = true}};
+    sim_stream const apart;
+
+    void write(sim_stream_view s) { sim_launch(s, {.name = "writer", .writes = {{p, 4096}}}); }
+};
+} // namespace
+
+TEST_CASE("sim_queue: a wait of the legacy stream is an action that blocking streams wait for") {
+    legacy_scene t;
+    sim_event    e;
+    t.write(t.apart);
+    e.record(t.apart);
+    e.wait(sim_stream_view{}); // without work on the legacy stream
+    t.write(t.blocking);
+    CHECK(t.node.reports().empty());
+    t.write(t.apart);
+    CHECK(t.node.take_reports().size() == 1);
+}
+
+TEST_CASE("sim_queue: stream-ordered memory follows the order of the legacy stream") {
+    legacy_scene       t;
+    sim_async_resource async;
+    SUBCASE("freed there after the use of a blocking stream") {
+        void* const q = async.allocate(t.blocking, 4096);
+        sim_launch(t.blocking, {.name = "writer", .writes = {{q, 4096}}});
+        async.deallocate(sim_stream_view{}, q, 4096);
+    }
+    SUBCASE("allocated there and used by a blocking stream") {
+        void* const q = async.allocate(sim_stream_view{}, 4096);
+        sim_launch(t.blocking, {.name = "writer", .writes = {{q, 4096}}});
+        async.deallocate(t.blocking, q, 4096);
+    }
+    SUBCASE("freed on a blocking stream after a use there") {
+        void* const q = async.allocate(t.blocking, 4096);
+        sim_launch(sim_stream_view{}, {.name = "writer", .writes = {{q, 4096}}});
+        async.deallocate(t.blocking, q, 4096);
+    }
+    CHECK(t.node.reports().empty());
+}
+
+TEST_CASE("sim_queue: a free on the legacy stream does not follow a non-blocking stream") {
+    legacy_scene       t;
+    sim_async_resource async;
+    void* const        q = async.allocate(t.apart, 4096);
+    sim_launch(t.apart, {.name = "writer", .writes = {{q, 4096}}});
+    async.deallocate(sim_stream_view{}, q, 4096);
+    REQUIRE_FALSE(t.node.reports().empty());
+    CHECK(t.node.take_reports().front().kind == sim_mistake::free_before_last_use);
+}
+
+TEST_CASE("sim_queue: the legacy stream is refused while a blocking stream is being captured") {
+    legacy_scene t;
+    auto const   status = [](auto action) {
+        try {
+            action();
+        } catch (sim_error const& e) { return e.status(); }
+        return sim_status::ok;
+    };
+    auto const launch = [] { sim_launch(sim_stream_view{}, {.name = "legacy"}); };
+    sim_graph::begin(t.blocking, sim_capture_mode::relaxed);
+    CHECK(status(launch) == sim_status::capture_implicit);
+    CHECK(status([&] { (void)sim_graph::end(t.blocking); }) == sim_status::capture_invalid);
+    CHECK(status(launch) == sim_status::ok);
+    sim_graph::begin(t.apart, sim_capture_mode::relaxed); // not in order with the legacy stream
+    CHECK(status(launch) == sim_status::ok);
+    CHECK(sim_graph::end(t.apart).size() == 0);
+}
+
+TEST_CASE("sim_queue: an event of an ended capture is refused, and usable once recorded again") {
+    legacy_scene     t;
+    sim_event        e;
+    sim_stream const other;
+    sim_graph::begin(t.apart);
+    sim_launch(t.apart, {.name = "captured"});
+    e.record(t.apart);
+    sim_graph const graph = sim_graph::end(t.apart);
+    try {
+        e.wait(other);
+        FAIL("the wait was accepted");
+    } catch (sim_error const& refused) { CHECK(refused.status() == sim_status::captured_event); }
+    CHECK_FALSE(other.view().capturing());
+    CHECK(graph.size() == 1);
+    e.record(t.apart);
+    e.wait(other);
+    sim_launch(other, {.name = "after"});
+    CHECK(graph.size() == 1);
+}

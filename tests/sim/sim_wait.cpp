@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <vram/sim/sim_wait.hpp> // first: the header must stand alone
 
+#include <vram/sim/sim.hpp>
 #include <vram/sim/sim_graph.hpp>
 #include <vram/sim/sim_queue.hpp>
 #include <vram/sim/sim_stream.hpp>
@@ -49,4 +50,54 @@ TEST_CASE("sim_wait: an error that waits is told once, a sticky one always") {
     m.at(0).sticky  = true;
     CHECK_THROWS_AS(sim_wait{call}.synchronize(0), sim_error);
     CHECK_THROWS_AS(sim_wait{call}.synchronize(0), sim_error);
+}
+
+TEST_CASE("sim_wait: a synchronisation with the legacy stream includes the blocking streams") {
+    sim_node            node{{.on_report = sim_on_report::collect}};
+    sim_resource        memory;
+    sim_pinned_resource pinned;
+    void* const         d        = memory.allocate_sync(4096);
+    void* const         h        = pinned.allocate_sync(4096);
+    bool                blocking = false;
+    SUBCASE("which are ordered with it") { blocking = true; }
+    SUBCASE("and not the others") {}
+    sim_stream const stream{sim_device{}, {.blocking = blocking}};
+    sim_copy(stream, h, d, 4096);
+    CHECK(sim_stream_view{}.done() == !blocking);
+    sim_stream_view{}.synchronize();
+    sim_touch({h, 4096}, sim_access::read);
+    CHECK(node.take_reports().empty() == blocking);
+    sim_device{}.synchronize();
+    memory.deallocate_sync(d, 4096);
+    pinned.deallocate_sync(h, 4096);
+}
+
+TEST_CASE("sim_wait: a query or a wait of another thread does not order later work of the stream") {
+    sim_node            node{{.on_report = sim_on_report::collect}};
+    sim_resource        memory;
+    sim_pinned_resource pinned;
+    void* const         d    = memory.allocate_sync(4096);
+    void* const         h    = pinned.allocate_sync(4096);
+    bool                asks = false;
+    SUBCASE("done") { asks = true; }
+    SUBCASE("synchronize") {}
+    sim_stream const stream;
+    sim_thread       a{sim_device{}, [&] {
+                     sim_touch({h, 4096}, sim_access::write);
+                     if (asks) {
+                         (void)stream.done();
+                     } else {
+                         stream.synchronize();
+                     }
+                 }};
+    sim_thread       b{sim_device{}, [&] {
+                     sim_work(sim_time{1000000}); // later, but not ordered
+                     sim_copy(stream, d, h, 4096);
+                 }};
+    a.join();
+    b.join();
+    CHECK(node.take_reports().size() == 1);
+    sim_device{}.synchronize();
+    memory.deallocate_sync(d, 4096);
+    pinned.deallocate_sync(h, 4096);
 }
