@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `cuda_fill` writes one byte everywhere, in stream order.
+/// `cuda_fill` sets each byte of a range to one value, in stream order.
 
 #include <vram/cuda/cuda_stream_view.hpp> // cuda_stream_view
 
@@ -12,12 +12,11 @@
 
 namespace vram {
 
-/// Sets `bytes` bytes of device, pinned or managed memory to `value`; nothing when there are none.
+/// Sets `bytes` bytes of device, pinned or managed memory to `value`. Does nothing if `bytes` is 0.
 ///
-/// Failure   `cuda_error`
-/// Threads   any
-/// Streams   in the order of `stream`; the host goes on for device memory, and waits for pinned and
-///           managed memory
+/// Failure   Throws `cuda_error`.
+/// Threads   Any thread.
+/// Streams   In the order of `stream`. The call does not wait for the fill.
 inline void cuda_fill(cuda_stream_view stream, void* to, std::byte value, std::size_t bytes) {
     if (bytes == 0) { return; }
     cuda_check(cuda_exit::or_done(
