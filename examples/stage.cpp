@@ -3,7 +3,9 @@
 // are virtual, so they can be asserted.
 
 #include <vram/handle/buffer.hpp>
+#include <vram/pool/pool.hpp>
 #include <vram/sim/sim.hpp>
+#include <vram/transfer/copy_batch.hpp>
 #include <vram/transfer/file.hpp>
 #include <vram/transfer/staging.hpp>
 
@@ -57,6 +59,28 @@ int main() {
         std::printf("%s; %zu of %zu bytes are whole\n", e.what(), e.whole(), e.bytes());
     }
     // [/error]
+
+    {
+        struct row {
+            void*       to;
+            void const* from;
+            std::size_t bytes;
+        };
+        pool<sim_pinned_resource> pinned;
+        void* const               lines = pinned.allocate_sync(256 * 4_KiB);
+        std::vector<row>          wanted;
+        for (std::size_t i = 0; i < 256; ++i) {
+            wanted.push_back({static_cast<std::byte*>(device.data()) + i * 4_KiB,
+                              static_cast<std::byte const*>(lines) + i * 4_KiB, 4_KiB});
+        }
+        // [batch]
+        copy_batch<sim_platform> rows; // created once; on a GPU: cuda_platform
+        for (row const& r : wanted) { rows.add(r.to, r.from, r.bytes); }
+        rows.run(stream); // one call for all
+        // [/batch]
+        stream.synchronize();
+        pinned.deallocate_sync(lines, 256 * 4_KiB);
+    }
 
     expects(how.path == transfer_path::ring, "many bytes of plain memory go through the ring");
     expects(results == weights, "the download equals the upload");

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// The functions of a resource and the check of a scope, as "Getting started" shows them.
+
+#include <vram/sim/sim.hpp>
+#include <vram/vram.hpp>
+
+using namespace vram;
+
+namespace {
+
+void train_step(auto& memory, sim_stream_view stream) { buffer scratch{memory, stream, 1_MiB}; }
+
+} // namespace
+
+int main() {
+    sim_node                           node;
+    sim_stream                         stream;
+    pool<stream_ordered<sim_resource>> memory;
+    constexpr std::size_t              bytes = 1_MiB;
+    // [pairs]
+    void* const p = memory.allocate(stream, bytes); // for later work of the stream
+    memory.deallocate(stream, p, bytes);            // work that is queued may still use it
+
+    void* const q = memory.allocate_sync(bytes); // for the host and every stream, at once
+    memory.deallocate_sync(q, bytes);            // no stream uses it any more
+    // [/pairs]
+
+    // [leak]
+    {
+        leak_check const watch{memory};
+        train_step(memory, stream);
+    } // prints the bytes and this line if a block is still live
+    // [/leak]
+    expects(memory.usage().live == 0, "nothing leaks");
+}
