@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions of a resource and the check of a scope, as "Getting started" shows them.
+// The functions of a resource, the check of a scope, and all pools, as the documentation shows them.
 
 #include <vram/sim/sim.hpp>
 #include <vram/vram.hpp>
@@ -32,4 +32,21 @@ int main() {
     } // prints the bytes and this line if a block is still live
     // [/leak]
     expects(memory.usage().live == 0, "nothing leaks");
+
+    // [pools]
+    using plain = stream_ordered<sim_resource>; // on a GPU: cuda_resource, virtual_resource
+
+    pool<plain>                usual;
+    pool<sim_virtual_resource> in_place;
+    pool<sim_virtual_resource> tight{pool_options{.slack = 0.07}};
+    arena<pool<plain>>         threads;       // a private pool for each thread
+    slab<plain>                blocks{1_MiB}; // blocks of up to 1 MiB, all of one size
+    binned<plain>              sizes;         // a slab for each size
+    monotonic<plain>           step;          // all blocks end together
+
+    auto const use = [&](auto&... each) {
+        (each.deallocate(stream, each.allocate(stream, 1_MiB), 1_MiB), ...);
+    };
+    use(usual, in_place, tight, threads, blocks, sizes, step); // one interface
+    // [/pools]
 }
