@@ -40,7 +40,7 @@ concept lent_stack = requires { typename R::platform; } &&
 struct thrust_system : ::thrust::cuda_cub::execute_on_stream_base<thrust_system> {
     using base = ::thrust::cuda_cub::execute_on_stream_base<thrust_system>;
 
-    VRAM_THRUST_CALL thrust_system(cudaStream_t stream = nullptr) : base{stream} {}
+    VRAM_THRUST_CALL thrust_system(cudaStream_t s = nullptr) : base{s} {}
     /// Elements of any vector on the device can be copied with it.
     VRAM_THRUST_CALL thrust_system(::thrust::cuda_cub::tag) : base{nullptr} {}
 

@@ -96,7 +96,7 @@ public:
     /// Whether it is told which batch to bring.
     static constexpr bool indexed = concurrent || !fills;
 
-    explicit batch_source(Source source) : source_{std::move(source)} {}
+    explicit batch_source(Source from) : source_{std::move(from)} {}
 
     /// Writes batch `index` into `to`; its size, or 0 at the end.
     std::size_t fill(std::span<std::byte> to, std::size_t index, std::stop_token const& stop)

@@ -71,7 +71,7 @@ public:
     }
 
     template <class Stream>
-    std::size_t enqueue(std::span<std::byte> device, std::size_t index, Stream copies)
+    std::size_t enqueue(std::span<std::byte> device, std::size_t index, Stream const& copies)
         requires requires(Source& s) { s.enqueue(device, index, copies); }
     {
         if (index >= size_) { return 0; }

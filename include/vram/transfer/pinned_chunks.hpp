@@ -39,7 +39,8 @@ public:
     /// Puts the copy of batch `index` to `device` on `copies`. Its bytes; 0 after the last. Where
     /// they are more than `device` has room for, nothing is copied.
     template <class Stream>
-    std::size_t enqueue(std::span<std::byte> device, std::size_t index, Stream copies) const {
+    std::size_t enqueue(std::span<std::byte> device, std::size_t index,
+                        Stream const& copies) const {
         if (index >= size()) { return 0; }
         auto const from = chunks_[index];
         if (from.size() <= device.size()) {

@@ -50,7 +50,8 @@ public:
     /// Puts the copies of tile `index` and its halo to `device` on `copies`. Their bytes; 0 after
     /// the last. Where they are more than `device` has room for, nothing is copied.
     template <class Stream>
-    std::size_t enqueue(std::span<std::byte> device, std::size_t index, Stream copies) const {
+    std::size_t enqueue(std::span<std::byte> device, std::size_t index,
+                        Stream const& copies) const {
         using platform = platform_of<Stream>;
         if (index >= size()) { return 0; }
         tile_copies<Rank> const& plan  = source_.copies();

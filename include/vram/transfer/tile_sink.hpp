@@ -52,7 +52,7 @@ public:
     /// Puts the copies of tile `index` from the device to the volume on `stream`.
     template <class Stream>
     void enqueue(std::span<std::type_identity_t<Element> const> device, std::size_t index,
-                 Stream stream) const {
+                 Stream const& stream) const {
         demand(device, index);
         copies_.scatter(index, device.data(), part_, volume_.data(),
                         [&](pitched_copy const& c) { platform_of<Stream>::copy(stream, c); });
