@@ -13,7 +13,8 @@ endif()
 list(JOIN warnings "," warnings_for_nvcc)
 target_compile_options(vram_warnings INTERFACE
   "$<$<COMPILE_LANGUAGE:CXX>:${warnings};-Wpedantic>"
-  "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=${warnings_for_nvcc}>")
+  "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=${warnings_for_nvcc}>"
+  "$<$<AND:$<COMPILE_LANGUAGE:CUDA>,$<BOOL:${VRAM_WERROR}>>:-Werror=all-warnings>")
 
 # What makes g++ quicker where nothing is optimised: it collects no garbage below a gigabyte, and emits no std::move.
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")

@@ -6,6 +6,9 @@ A fenced block under the comment  <!-- snippet: examples/first.cpp#name -->  is 
 the lines  // [name]  and  // [/name]  (in a CMake file  # [name]  and  # [/name]),  without its indentation. Without
 #name it is the whole file.
 
+Code that launches a kernel (<<<) is compiled by nvcc: in a page its block comes from a .cu file, and the code in a header's
+comment (/// and four more spaces or more) stands in a .cu file of tests/ or examples/, but for comments and white space.
+
     snippets.py --check [DIR]    names every block that differs (exit 1)
     snippets.py --write [DIR]    rewrites them
     snippets.py --self-test
@@ -38,6 +41,40 @@ def region(top, file, name):
         lines = lines[stripped.index(begin) + 1 : stripped.index(end)]
     lines = [line for line in lines if not MARK.match(line)]
     return textwrap.dedent("\n".join(lines)).strip("\n") + "\n"
+
+
+FENCE = re.compile(r"^```[^\n]*\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+COMMENT_CODE = re.compile(r"(?:^///(?: {5,}[^\n]*)\n)+", re.MULTILINE)
+
+
+def bare(code):
+    """Code without comments and white space."""
+    return re.sub(r"\s+|//[^\n]*", "", code)
+
+
+def launches(top):
+    """Complaints about code that launches a kernel and is not compiled; the number of places looked at."""
+    complaints, count = [], 0
+    for page in pages(top):
+        text = page.read_text()
+        from_cu = {m.start("code") for m in BLOCK.finditer(text) if m["file"].endswith(".cu")}
+        for fence in FENCE.finditer(text):
+            if "<<<" in fence[1]:
+                count += 1
+                if fence.start(1) not in from_cu:
+                    line = text.count("\n", 0, fence.start()) + 1
+                    complaints.append(f"{page.relative_to(top)}:{line}: code with <<< that is no snippet of a .cu file")
+    compiled = [bare(p.read_text()) for folder in ("tests", "examples") for p in sorted((top / folder).rglob("*.cu"))]
+    for header in sorted((top / "include").rglob("*.hpp")):
+        text = header.read_text()
+        for block in COMMENT_CODE.finditer(text):
+            code = re.sub(r"^///", "", block[0], flags=re.MULTILINE)
+            if "<<<" in code:
+                count += 1
+                if not any(bare(code) in each for each in compiled):
+                    line = text.count("\n", 0, block.start()) + 1
+                    complaints.append(f"{header.relative_to(top)}:{line}: no .cu file of tests/ or examples/ has this code with <<<")
+    return complaints, count
 
 
 def pages(top):
@@ -92,6 +129,20 @@ def self_test():
         for planted in ("a.cpp#two -->\n```\nx\n```\n", "b.cpp -->\n```\nx\n```\n", "a.cpp#one -->\nno fence\n"):
             readme.write_text("<!-- snippet: " + planted)
             checks.append(len(process(top, False)[0]) == 1)
+        readme.write_text("")
+        (top / "tests").mkdir()
+        (top / "include").mkdir()
+        (top / "tests/a.cu").write_text("void f() {\n    // [one]\n    k<<<1, 2>>>(a); // go\n    // [/one]\n}\n")
+        header = top / "include/a.hpp"
+        header.write_text("/// Text.\n///\n///     k<<<1,\n///         2>>>(a);\n")
+        checks.append(launches(top) == ([], 1))
+        header.write_text("///     k<<<1, 3>>>(a);\n")
+        checks.append(len(launches(top)[0]) == 1)
+        header.write_text("")
+        readme.write_text("<!-- snippet: tests/a.cu#one -->\n```c++\nk<<<1, 2>>>(a); // go\n```\n")
+        checks.append(process(top, False) == ([], 1) and launches(top) == ([], 1))
+        readme.write_text("```c++\nk<<<1, 2>>>(a);\n```\n")
+        checks.append(len(launches(top)[0]) == 1)
     print(f"tally: {sum(checks)} passed, {len(checks) - sum(checks)} failed, 0 skipped")
     return not all(checks)
 
@@ -103,5 +154,8 @@ if __name__ == "__main__":
         sys.exit(self_test())
     top = pathlib.Path(sys.argv[2] if len(sys.argv) > 2 else ".")
     complaints, count = process(top, sys.argv[1] == "--write")
-    print("\n".join(complaints) if complaints else f"{count} snippets are what the examples say")
+    not_compiled, kernels = launches(top)
+    complaints += not_compiled
+    count += kernels
+    print("\n".join(complaints) if complaints else f"{count} snippets are code that is compiled")
     sys.exit(bool(complaints))

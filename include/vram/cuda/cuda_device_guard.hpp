@@ -14,7 +14,7 @@ namespace vram {
 
 /// The current device is another until the scope ends, then the one from before.
 ///
-///     { cuda_device_guard on{cuda_device{1}};  kernel<<<...>>>(); }
+///     { cuda_device_guard on{cuda_device{1}};  kernel<<<grid, block>>>(); }
 ///
 /// Failure   `cuda_error`, and the device is as it was; with `std::nothrow`, `status`; in the
 ///           destructor, the error sink

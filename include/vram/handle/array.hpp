@@ -18,10 +18,9 @@ namespace vram {
 
 /// `size()` elements, uninitialised, in a resource's memory. Move-only.
 ///
-///     array<float, resource_ref_of<decltype(memory)>> weights{memory, stream, 1'000'000};
-///     auto weights = make_array<float>(memory, stream, 1'000'000); // the same, shorter
+///     auto weights = make_array<float>(memory, stream, 1'000'000); // array<float, R>
 ///     weights.copy_from(initial); // a span of the host's
-///     kernel<<<grid, block, 0, stream>>>(weights.span());
+///     kernel<<<grid, block, 0, stream>>>(weights.data(), weights.size());
 ///
 /// Failure   as the resource and as the platform's copy; a count whose bytes overflow is
 ///           `out_of_memory`. Where resizing fails, the array is as it was

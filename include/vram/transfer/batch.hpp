@@ -18,8 +18,11 @@ namespace vram {
 /// One batch on the device. Work on the loader's stream may use it at once; when the object ends,
 /// or is released, the slot is free again after what that stream has got by then.
 ///
-///     for (auto& b : loader) { scale<<<grid, block, 0, stream>>>(b.span<float>()); }
-///     auto kept = std::move(b);   // holds on to it; the loader goes on with its other slots
+///     for (auto& b : batches) {
+///         auto const x = b.span<float>();
+///         scale<<<grid, block, 0, stream>>>(x.data(), x.size());
+///         if (b.index() == 2) { kept = std::move(b); } // the loader goes on with its other slots
+///     }
 ///
 /// Failure   `span<Element>` throws `loader_error{wrong_alignment}` when the bytes are no whole
 ///           number

@@ -23,7 +23,8 @@ namespace vram {
 ///
 ///     auto fill = [&](std::span<std::byte> to, std::size_t i) { return file.read(to, i); };
 ///     for (auto& batch : loader{fill, stream, {.batch_bytes = 64_MiB, .depth = 2}}) {
-///         train<<<grid, block, 0, stream>>>(batch.span<float>());
+///         auto const x = batch.span<float>();
+///         train<<<grid, block, 0, stream>>>(x.data(), x.size());
 ///     }
 ///
 /// A source writes into pinned memory in place (`filling_source`), or is a range of spans or

@@ -29,7 +29,8 @@ concept result_sink = std::invocable<F&, std::span<std::byte const>, std::size_t
 ///     unloader out{[&](std::span<std::byte const> r, std::size_t) { file.write(r); }, stream};
 ///     for (auto& batch : loader) {
 ///         auto result = out.next();                      // device memory, at once
-///         infer<<<grid, block, 0, stream>>>(batch.span<float>(), result.span<float>());
+///         auto const from = batch.span<float>(), to = result.span<float>();
+///         infer<<<grid, block, 0, stream>>>(from.data(), to.data(), to.size());
 ///         result.send();                                 // goes once the stream got here
 ///     }
 ///     out.finish();                                      // everything is written

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// The headers of interop/ that meet CCCL, compiled by nvcc with the CCCL of the Toolkit.
+
+#include <vram/interop/mr.hpp>
+#include <vram/interop/thrust_allocator.hpp>
+#include <vram/vram.hpp>
+
+#include "kernels.hpp"
+
+#include <cub/device/device_reduce.cuh> // DeviceReduce
+#include <cuda/stream_ref>              // stream_ref
+#include <thrust/device_vector.h>       // device_vector
+#include <thrust/execution_policy.h>    // par
+#include <thrust/reduce.h>              // reduce
+#include <thrust/sequence.h>            // sequence
+
+using namespace vram;
+using tests::machine;
+using tests::wrong_words_in;
+
+using device_pool = pool<stream_ordered<cuda_resource>>;
+
+#if CCCL_VERSION >= 3001000
+using foreign_ref = ::cuda::mr::resource_ref<::cuda::mr::device_accessible>;
+#else
+using foreign_ref = ::cuda::mr::async_resource_ref<::cuda::mr::device_accessible>;
+#endif
+
+template class vram::mr<foreign_ref>;
+template class vram::mr_view<device_pool>;
+template class vram::thrust_allocator<float>;
+
+TEST_CASE("nvcc: a device_pool goes to CCCL and comes back as an upstream") {
+    machine const here;
+    device_pool   memory;
+    {
+        auto     lent = as_mr(memory);
+        limiting bounded{from_mr(foreign_ref{lent}), 1_GiB};
+        CHECK(wrong_words_in(bounded) == 0);
+    }
+    CHECK(memory.usage().live == 0);
+    shared      held{device_pool{}};
+    foreign_ref ref{held};
+    mr          back{ref};
+    CHECK(wrong_words_in(back) == 0);
+}
+
+TEST_CASE("nvcc: streams go to CUDA, Thrust and CCCL as they are") {
+    machine const     here;
+    cuda_stream const stream;
+    device_pool       memory;
+    {
+        thrust_allocator<float> const                         alloc{memory, stream};
+        thrust::device_vector<float, thrust_allocator<float>> numbers(1000, 1.0F, alloc);
+        tests::add_to_all<<<4, 256, 0, stream>>>(thrust::raw_pointer_cast(numbers.data()), 1000,
+                                                 1.0F);
+        cuda_check(cudaGetLastError());
+        float const sum = thrust::reduce(thrust::cuda::par(alloc).on(stream), numbers.begin(),
+                                         numbers.end(), 0.0F);
+        CHECK(sum == 2000.0F);
+        thrust::sequence(thrust::cuda::par_nosync.on(stream.view()), numbers.begin(),
+                         numbers.end());
+        cuda_check(cudaStreamSynchronize(stream));
+        CHECK(numbers[999] == 999.0F);
+    }
+    ::cuda::stream_ref const reference{stream};
+    CHECK(reference.get() == stream);
+    cuda_stream_view const view = reference;
+    CHECK(view == stream);
+    CHECK(memory.usage().live == 0);
+    stream.synchronize();
+    memory.retire(stream);
+}
+
+TEST_CASE("nvcc: CUB's temporary storage is a buffer") {
+    machine const     here;
+    cuda_stream const stream;
+    device_pool       memory;
+    {
+        auto numbers = make_array<float>(memory, stream, 1000);
+        auto sum     = make_array<float>(memory, stream, 1);
+        cuda_fill(stream, numbers.data(), std::byte{0}, 4000);
+        tests::add_to_all<<<4, 256, 0, stream>>>(numbers.data(), numbers.size(), 3.0F);
+        std::size_t bytes = 0;
+        cuda_check(
+            cub::DeviceReduce::Sum(nullptr, bytes, numbers.data(), sum.data(), 1000, stream));
+        buffer scratch{memory, stream, bytes};
+        cuda_check(cub::DeviceReduce::Sum(scratch.data(), bytes, numbers.data(), sum.data(), 1000,
+                                          stream));
+        CHECK(sum.get(0) == 3000.0F);
+    }
+    CHECK(memory.usage().live == 0);
+    stream.synchronize();
+    memory.retire(stream);
+}

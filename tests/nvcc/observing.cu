@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// Retry policies, split_on_oom, the probes and their assertions, compiled by nvcc.
+
+#include <vram/vram.hpp>
+
+#include "kernels.hpp"
+
+#include <string> // string
+
+using namespace vram;
+using tests::machine;
+
+using later = stream_ordered<cuda_resource>;
+using stack = pool<statistics<limiting<later>>>;
+
+template class vram::memory_delta<stack>;
+template class vram::memory_delta<statistics<later>>;
+template class vram::leak_check<stack>;
+template class vram::peak_scope<stack>;
+template class vram::device_delta<cuda_platform>;
+template class vram::wait_backoff<>;
+
+namespace {
+stack budgeted(std::size_t limit) { return stack{statistics{limiting{later{}, limit}}}; }
+} // namespace
+
+TEST_CASE("nvcc: split_on_oom runs a kernel on pieces that fit") {
+    machine const     here;
+    stack             memory = budgeted(4_MiB);
+    cuda_stream const stream;
+    split_on_oom      split{{.granule = 256}};
+    std::size_t       items = 0;
+    split(16_MiB, [&](std::size_t, std::size_t count) {
+        buffer scratch{memory, stream, count};
+        tests::write(stream, scratch.data(), count, 1);
+        items += count;
+    });
+    CHECK(items == 16_MiB);
+    CHECK(split.splits() > 0);
+    CHECK(memory.usage().live == 0);
+    stream.synchronize();
+    memory.retire(stream);
+}
+
+TEST_CASE("nvcc: each retry policy") {
+    machine const     here;
+    cuda_stream const stream;
+    void*             cache = nullptr;
+    locked            upstream{budgeted(2_MiB)};
+    unsigned          asked = 0;
+    retrying          memory{std::move(upstream), trim_upstream{}, drain{}, wait_backoff{},
+                    calling{[&](failed_attempt const&) {
+                        ++asked;
+                        return false;
+                    }}};
+    cache = memory.allocate(stream, 1_MiB);
+    CHECK_THROWS_AS((void)memory.allocate(stream, 4_MiB), out_of_memory);
+    CHECK(asked == 1);
+    tests::write(stream, cache, 1_MiB, 1);
+    memory.deallocate(stream, cache, 1_MiB);
+    stream.synchronize();
+    memory.retire(stream);
+}
+
+TEST_CASE("nvcc: probes of a scope, and what they report") {
+    machine const     here;
+    stack             memory = budgeted(64_MiB);
+    cuda_stream const stream;
+    {
+        leak_check const watch{memory};
+        memory_delta     probe{memory};
+        device_delta     device{memory};
+        void* const      p = memory.allocate(stream, 1_MiB);
+        tests::write(stream, p, 1_MiB, 1);
+        CHECK(probe.bytes() == 1_MiB);
+        CHECK(probe.allocations() == 1);
+        CHECK(watch.bytes() == 1_MiB);
+        std::size_t const used = device.bytes();
+        CHECK(device.peak() >= used);
+        CHECK(report(memory).find("pool") != std::string::npos);
+        memory.deallocate(stream, p, 1_MiB);
+        CHECK(probe.bytes() == 0);
+        CHECK(probe.peak() == 1_MiB);
+    }
+    try {
+        (void)memory.allocate(stream, 1_GiB);
+        FAIL("a gigabyte fits into 64 MiB");
+    } catch (out_of_memory const& e) { CHECK(explain(e).find("1.00 GiB") != std::string::npos); }
+    stream.synchronize();
+    memory.retire(stream);
+}
+
+TEST_CASE("nvcc: the assertions about memory for doctest") {
+    machine const     here;
+    stack             memory = budgeted(64_MiB);
+    cuda_stream const stream;
+    void*             kept = nullptr;
+    VRAM_CHECK_NO_LEAK(memory) {
+        buffer scratch{memory, stream, 1_MiB};
+        tests::write(stream, scratch.data(), scratch.size(), 1);
+    }
+    VRAM_CHECK_DELTA(memory, 1_MiB) { kept = memory.allocate(stream, 1_MiB); }
+    VRAM_CHECK_PEAK_AT_MOST(memory, 2_MiB) { buffer scratch{memory, stream, 1_MiB}; }
+    VRAM_CHECK_ALLOCATIONS(memory, 0) { tests::write(stream, kept, 1_MiB, 2); }
+    memory.deallocate(stream, kept, 1_MiB);
+    stream.synchronize();
+    memory.retire(stream);
+}

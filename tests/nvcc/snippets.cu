@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// The code of header comments that launches kernels, as it stands there; cmake/snippets.py compares
+// the two.
+
+#include <vram/vram.hpp>
+
+#include "kernels.hpp"
+
+#include <span>   // span
+#include <vector> // vector
+
+using namespace vram;
+using tests::machine;
+
+namespace {
+
+constexpr int grid = 4, block = 128;
+
+__global__ void kernel() {}
+__global__ void kernel(void*) {}
+__global__ void kernel(float* p, std::size_t n) {
+    for (std::size_t i = threadIdx.x; i < n; i += blockDim.x) { p[i] += 1; }
+}
+__global__ void train(float*, std::size_t) {}
+__global__ void scale(float*, std::size_t) {}
+__global__ void infer(float const* from, float* to, std::size_t n) {
+    for (std::size_t i = threadIdx.x; i < n; i += blockDim.x) { to[i] = from[i] + 1; }
+}
+
+/// Four batches of zeros.
+struct {
+    std::size_t read(std::span<std::byte> to, std::size_t i) const {
+        for (auto& each : to) { each = {}; }
+        return i < 4 ? to.size() : 0;
+    }
+    void write(std::span<std::byte const> from) {
+        written += from.size();
+        first = reinterpret_cast<float const*>(from.data())[0];
+    }
+    std::size_t written = 0;
+    float       first   = 0;
+} data;
+
+auto const four = [](std::span<std::byte> to, std::size_t i) { return data.read(to, i); };
+
+// clang-format off
+void streams() { // on device 1
+    cuda_stream side;                             // on the current device
+    cuda_stream urgent{cuda_device{1}, {.priority = -5}};
+    kernel<<<grid, block, 0, side>>>();
+}
+void another_device() {
+    { cuda_device_guard on{cuda_device{1}};  kernel<<<grid, block>>>(); }
+}
+void buffers(pool<cuda_resource>& memory, cuda_stream_view stream) {
+    buffer scratch{memory, stream, 64_MiB};
+    kernel<<<grid, block, 0, stream>>>(scratch.data());
+}
+float arrays(pool<cuda_resource>& memory, cuda_stream_view stream, std::span<float const> initial) {
+    auto weights = make_array<float>(memory, stream, 1'000'000); // array<float, R>
+    weights.copy_from(initial); // a span of the host's
+    kernel<<<grid, block, 0, stream>>>(weights.data(), weights.size());
+    return weights.get(0);
+}
+void loaders(cuda_stream const& stream) {
+    auto& file = data;
+    auto fill = [&](std::span<std::byte> to, std::size_t i) { return file.read(to, i); };
+    for (auto& batch : loader{fill, stream, {.batch_bytes = 64_MiB, .depth = 2}}) {
+        auto const x = batch.span<float>();
+        train<<<grid, block, 0, stream>>>(x.data(), x.size());
+    }
+}
+std::size_t batches(cuda_stream const& stream) {
+    batch<cuda_platform> kept;
+    loader               batches{four, stream, {.batch_bytes = 4_KiB}};
+    for (auto& b : batches) {
+        auto const x = b.span<float>();
+        scale<<<grid, block, 0, stream>>>(x.data(), x.size());
+        if (b.index() == 2) { kept = std::move(b); } // the loader goes on with its other slots
+    }
+    return kept.index();
+}
+void unloaders(cuda_stream const& stream) {
+    auto&  file = data;
+    loader loader{four, stream};
+    unloader out{[&](std::span<std::byte const> r, std::size_t) { file.write(r); }, stream};
+    for (auto& batch : loader) {
+        auto result = out.next();                      // device memory, at once
+        auto const from = batch.span<float>(), to = result.span<float>();
+        infer<<<grid, block, 0, stream>>>(from.data(), to.data(), to.size());
+        result.send();                                 // goes once the stream got here
+    }
+    out.finish();                                      // everything is written
+}
+// clang-format on
+
+} // namespace
+
+TEST_CASE("nvcc: the code of header comments that launches kernels") {
+    machine const            here;
+    cuda_stream const        stream;
+    pool<cuda_resource>      memory;
+    std::vector<float> const initial(1'000'000, 1.0F);
+    int                      devices = 0;
+    cuda_check(cudaGetDeviceCount(&devices));
+    if (devices > 1) {
+        streams();
+        another_device();
+    }
+    buffers(memory, stream);
+    CHECK(arrays(memory, stream, initial) == 2.0F);
+    loaders(stream);
+    CHECK(batches(stream) == 2);
+    unloaders(stream);
+    CHECK(data.written == 4 * (std::size_t{4} << 20));
+    CHECK(data.first == 1.0F);
+    stream.synchronize();
+    memory.retire(stream);
+}
