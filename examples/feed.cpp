@@ -359,7 +359,9 @@ int main(int argc, char** argv) {
             fmt::print("feeding {} on {}\n", from.name(), machine.name());
             fmt::print("batches of {}, {} on their way{}\n\n", size(o.batch), o.depth,
                        is_short ? " (the file is shorter than a batch)" : "");
-            work.run();
+            try {
+                work.run();
+            } catch (loader_error const& e) { e.rethrow_cause(); } // a failure says which file
             work.print();
             return cli::success;
         });

@@ -4,8 +4,12 @@
 #include <doctest/doctest.h>
 
 #include <array>
+#include <cerrno>
+#include <cstdint>
 #include <list>
 #include <string>
+#include <system_error>
+#include <type_traits>
 #include <vector>
 
 using namespace vram;
@@ -46,12 +50,49 @@ TEST_CASE("batch_source: what does not fit is not written") {
     std::array<std::byte, 4>                     room{};
     batch_source<std::vector<std::vector<char>>> source{{{'a', 'b', 'c', 'd', 'e'}}};
     try {
-        (void)source.fill(room, 7, {});
+        (void)decltype(source)::checked(source.fill(room, 7, {}), room.size(), 7);
         FAIL("five bytes do not fit");
     } catch (loader_error const& e) {
-        CHECK(e.index() == 7);
+        CHECK(e.why() == loader_error::reason::too_large);
+        CHECK(e.source_index() == 7);
         CHECK(e.bytes() == 5);
         CHECK(e.limit() == 4);
     }
     CHECK(room[0] == std::byte{0});
+}
+
+TEST_CASE("batch_source: a negative number is a failure of the source, with errno") {
+    auto const fill = [](std::span<std::byte>, std::size_t) -> long {
+        errno = EIO;
+        return -1;
+    };
+    batch_source<std::remove_const_t<decltype(fill)>> source{fill};
+    std::array<std::byte, 4>                          room{};
+    try {
+        (void)decltype(source)::checked(source.fill(room, 2, {}), room.size(), 2);
+        FAIL("the source failed");
+    } catch (loader_error const& e) {
+        CHECK(e.why() == loader_error::reason::source_failed);
+        CHECK(e.returned() == -1);
+        CHECK(e.source_index() == 2);
+        CHECK(std::string{e.what()} ==
+              "vram: the source failed at batch 2 (source index 2): it returned -1, and errno is " +
+                  std::to_string(EIO) + " (" + std::generic_category().message(EIO) + ")");
+    }
+    errno = 0;
+}
+
+TEST_CASE("batch_source: integers count bytes, bool and floating-point numbers do not") {
+    static_assert(batch_count<std::size_t> && batch_count<int> && batch_count<long const&> &&
+                  batch_count<std::uint32_t>);
+    static_assert(!batch_count<bool> && !batch_count<double> && !batch_count<void> &&
+                  !batch_count<bool&> && !batch_count<std::byte> && !batch_count<void*>);
+    using fills   = std::size_t (*)(std::span<std::byte>, std::size_t);
+    using answers = bool (*)(std::span<std::byte>, std::size_t);
+    static_assert(filling_source<fills> && callable_source<fills>);
+    static_assert(!filling_source<answers> && callable_source<answers>);
+    struct enqueues {
+        double enqueue(std::span<std::byte>, std::size_t, int) { return 1; }
+    };
+    static_assert(!enqueueing_source<enqueues, int> && callable_enqueueing_source<enqueues, int>);
 }

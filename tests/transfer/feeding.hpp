@@ -5,6 +5,7 @@
 /// `feeding` is what the loader's tests feed it with, and do with what comes.
 
 #include <vram/sim/sim.hpp>
+#include <vram/transfer/loader_error.hpp>
 
 #include <cstddef>
 #include <cstring>
@@ -34,6 +35,14 @@ inline void use(vram::sim_stream_view stream, auto& batch) {
     vram::sim_launch(stream, {.name   = "use",
                               .reads  = {{batch.data(), batch.size()}},
                               .writes = {{batch.data(), batch.size()}}});
+}
+
+/// The exception of type `Thrown` that the source of a loader threw.
+template <class Thrown>
+Thrown cause_of(vram::loader_error const& e) {
+    try {
+        e.rethrow_cause();
+    } catch (Thrown const& thrown) { return thrown; }
 }
 
 } // namespace feeding

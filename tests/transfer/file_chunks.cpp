@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <vram/transfer/file_chunks.hpp> // first: the header stands alone
 
+#include "feeding.hpp"
 #include "files.hpp"
 
 #include <vram/sim/sim.hpp>
@@ -106,7 +107,9 @@ TEST_CASE("file_chunks: a file that is cut meanwhile is an error at exactly its 
     try {
         for (auto& b : loader{fill, stream, {.batch_bytes = 300}}) { seen += b.index() == seen; }
         FAIL("batch 2 ends beyond the file");
-    } catch (file_error const& e) {
+    } catch (loader_error const& at) {
+        CHECK(at.index() == 2);
+        auto const e = feeding::cause_of<file_error>(at);
         CHECK(e.ends_early());
         CHECK(e.path() == here / "a");
         CHECK(e.offset() == 600);

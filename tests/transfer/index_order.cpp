@@ -60,3 +60,16 @@ TEST_CASE("index_order: every index is as likely in every place") {
         for (std::size_t n : place) { CHECK((n > 880 && n < 1120)); } // 1000, four deviations
     }
 }
+
+TEST_CASE("index_order: chosen indices stay in their order, and are drawn among themselves") {
+    index_order chosen{std::vector<std::size_t>{0, 1, 4, 5, 9}};
+    CHECK(chosen.size() == 5);
+    CHECK(chosen[2] == 4);
+    chosen.shuffle(7);
+    std::vector<std::size_t> drawn;
+    for (std::size_t i = 0; i < 5; ++i) { drawn.push_back(chosen[i]); }
+    index_order const same{5, 7};
+    CHECK(drawn[0] == std::vector<std::size_t>{0, 1, 4, 5, 9}[same[0]]);
+    std::sort(drawn.begin(), drawn.end());
+    CHECK(drawn == std::vector<std::size_t>{0, 1, 4, 5, 9});
+}

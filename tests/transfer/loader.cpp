@@ -134,7 +134,7 @@ TEST_CASE("loader: an exception of the source arrives at its batch, and then the
         std::size_t what = 0;
         try {
             for (; at != load.end(); ++at) { ++seen; }
-        } catch (std::size_t index) { what = index; }
+        } catch (loader_error const& e) { what = feeding::cause_of<std::size_t>(e); }
         CHECK(seen == 2);
         CHECK(what == 2);
         CHECK(at == load.end());
@@ -154,7 +154,8 @@ TEST_CASE("loader: a copy that fails is thrown at its batch") {
             for (auto& b : load) { seen += b.size() / b.size(); }
         } catch (sim_error const& e) { text = e.what(); }
         CHECK(seen == nth - 1);
-        CHECK(text.find("batch " + std::to_string(nth - 1)) != text.npos);
+        std::string const n = std::to_string(nth - 1);
+        CHECK(text.find("copy of batch " + n + " (source index " + n + ")") != text.npos);
     }
 }
 

@@ -244,7 +244,7 @@ TEST_CASE("loader: such a source's errors, padding and kept batches are as those
         std::size_t seen = 0, thrown = 0;
         try {
             for (auto& b : load) { seen += b.index() == seen; }
-        } catch (std::size_t index) { thrown = index; }
+        } catch (loader_error const& e) { thrown = feeding::cause_of<std::size_t>(e); }
         CHECK(seen == 2);
         CHECK(thrown == 2);
 

@@ -159,7 +159,12 @@ TEST_CASE("loader: an error is thrown at its index, after all batches before it"
             auto                     at     = load.begin();
             try {
                 for (; at != load.end(); ++at) { seen.push_back(at->index()); }
-            } catch (std::size_t index) { thrown = index; }
+            } catch (loader_error const& e) {
+                CHECK(e.why() == loader_error::reason::source_failed);
+                CHECK(e.index() == 5);
+                CHECK(e.source_index() == 5);
+                thrown = feeding::cause_of<std::size_t>(e);
+            }
             CHECK(thrown == 5);
             CHECK(at == load.end()); // and stays there
             std::sort(seen.begin(), seen.end());

@@ -186,8 +186,10 @@ void explore(Source source, loader_options options, std::size_t batches, unsigne
                 if (options.ordered && b.index() != seen) { throw loader_error{{}}; }
                 ++seen;
             }
-        } catch (std::size_t index) {
-            if (index != batches) { throw loader_error{{}}; }
+        } catch (loader_error const& e) {
+            if (e.cause() == nullptr || feeding::cause_of<std::size_t>(e) != batches) {
+                throw loader_error{{}};
+            }
         }
         if (seen != batches) { throw loader_error{{}}; }
         stream.synchronize();

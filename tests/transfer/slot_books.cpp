@@ -142,3 +142,37 @@ TEST_CASE("slot_books: an epoch begins with everything that nobody holds") {
     all.b.give(*kept);
     CHECK_FALSE(all.b.all_held());
 }
+
+TEST_CASE("slot_books: a batch that is left out leaves its slot when its turn comes") {
+    pair_of_books all;
+    auto* const   first = all.b.fill();
+    auto* const   next  = all.b.fill();
+    all.b.left_out(*next); // behind one that is being filled
+    CHECK_FALSE(all.b.can_copy());
+    CHECK_FALSE(all.b.can_fill());
+    CHECK_FALSE(all.b.take_passed());
+    all.b.filled(*first);
+    bookkeeping::pinned* from = nullptr;
+    bookkeeping::slot*   to   = nullptr;
+    all.b.copy(from, to);
+    CHECK(from == first);
+    CHECK(all.b.take_passed());
+    CHECK_FALSE(all.b.take_passed());
+    CHECK(all.b.fill() == next); // empty, and filled with the batch after it
+    CHECK(next->index == 2);
+    all.b.copied(*to, nullptr);
+    all.b.filled(*next);
+    CHECK(all.b.can_copy());
+}
+
+TEST_CASE("slot_books: the range is over when its last batch is left out") {
+    pair_of_books all;
+    all.b.begin(2, {});
+    auto* const first = all.b.fill();
+    auto* const last  = all.b.fill();
+    all.b.left_out(*first);
+    CHECK_FALSE(all.b.exhausted());
+    all.b.left_out(*last);
+    CHECK(all.b.exhausted());
+    CHECK(all.b.states().empty == 2);
+}

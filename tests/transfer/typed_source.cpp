@@ -58,15 +58,29 @@ TEST_CASE("typed_source: more elements than there is room for is an error with b
     std::vector<std::byte> room(17);
     batch_source source{typed<int>([](std::span<int> to, std::size_t) { return to.size() + 1; })};
     try {
-        (void)source.fill(room, 5, {});
+        (void)source.checked(source.fill(room, 5, {}), room.size(), 5);
         FAIL("there was no room");
     } catch (loader_error const& e) {
         CHECK(e.why() == loader_error::reason::too_large);
-        CHECK(e.index() == 5);
+        CHECK(e.source_index() == 5);
         CHECK(e.bytes() == 20);
         CHECK(e.limit() == 17);
     }
     batch_source huge{typed<int>([](std::span<int>, std::size_t) { return ~std::size_t{0}; })};
-    CHECK_THROWS_AS((void)huge.fill(room, 0, {}),
+    CHECK_THROWS_AS((void)huge.checked(huge.fill(room, 0, {}), room.size(), 0),
                     loader_error); // also where the bytes are no number
+}
+
+TEST_CASE("typed_source: a negative number of elements is a failure of the source") {
+    std::vector<std::byte> room(16);
+    batch_source           source{typed<short>([](std::span<short>, std::size_t) { return -2L; })};
+    try {
+        (void)source.checked(source.fill(room, 5, {}), room.size(), 5);
+        FAIL("the source failed");
+    } catch (loader_error const& e) {
+        CHECK(e.why() == loader_error::reason::source_failed);
+        CHECK(e.returned() == -2);
+    }
+    batch_source count{typed<short>([](std::span<short> to) { return int(to.size()); })};
+    CHECK(count.checked(count.fill(room, 0, {}), room.size(), 0) == 16);
 }

@@ -2,11 +2,13 @@
 #pragma once
 
 /// \file
-/// `batch_source` is where batches come from: who fills, who enqueues, or a range that is copied.
+/// `batch_source` is where batches come from: a source that fills, one that enqueues, or a range that
+/// is copied.
 
 #include <vram/transfer/loader_error.hpp> // loader_error
 
-#include <concepts>    // same_as, convertible_to
+#include <cerrno>      // errno
+#include <concepts>    // integral, same_as, convertible_to
 #include <cstddef>     // size_t, byte
 #include <cstring>     // memcpy
 #include <functional>  // reference_wrapper
@@ -14,42 +16,48 @@
 #include <ranges>      // input_range, contiguous_range
 #include <span>        // span, as_bytes
 #include <stop_token>  // stop_token
-#include <type_traits> // unwrap_reference_t, remove_reference_t
+#include <type_traits> // unwrap_reference_t, remove_reference_t, remove_cvref_t, is_signed_v
 #include <utility>     // move
 
 namespace vram {
 
+/// What a source returns: the number of bytes of the batch. A negative number means that the source
+/// failed, so that `read()` may be passed on. A `bool` or a floating-point number is no such number.
+template <class T>
+concept batch_count =
+    std::integral<std::remove_cvref_t<T>> && !std::same_as<std::remove_cvref_t<T>, bool>;
+
 /// Fills the batch that it is asked for: `fill(to, index, stop)` writes batch `index` into pinned
-/// memory, in place, and says how many bytes of it are the batch; 0 ends the loader. A callable, or
-/// a class with a member `fill`. `stop` may be left out; it tells that nobody waits for the batch
-/// any more, and a source that takes long looks at it. With several producers it is called by
-/// several threads at once, each time with another index.
+/// memory, in place, and returns the number of bytes of the batch; 0 ends the loader. A callable,
+/// or a class with a member `fill`. `stop` may be left out; it says that the batch is not needed
+/// any more, and a source that takes long tests it. With several producers it is called by several
+/// threads at once, each time with another index.
 template <class F>
 concept indexed_source =
     requires(F& f, std::span<std::byte> to, std::size_t index, std::stop_token stop) {
-        { f.fill(to, index, stop) } -> std::convertible_to<std::size_t>;
+        { f.fill(to, index, stop) } -> batch_count;
     } || requires(F& f, std::span<std::byte> to, std::size_t index) {
-        { f.fill(to, index) } -> std::convertible_to<std::size_t>;
+        { f.fill(to, index) } -> batch_count;
     } || requires(F& f, std::span<std::byte> to, std::size_t index, std::stop_token stop) {
-        { f(to, index, stop) } -> std::convertible_to<std::size_t>;
+        { f(to, index, stop) } -> batch_count;
     } || requires(F& f, std::span<std::byte> to, std::size_t index) {
-        { f(to, index) } -> std::convertible_to<std::size_t>;
+        { f(to, index) } -> batch_count;
     };
 
-/// The same, or one that is not told the index: `fill(to)` writes whatever comes next. That one is
+/// The same, or one that does not receive the index: `fill(to)` writes the next batch. That one is
 /// called by one thread, however many producers there may be.
 template <class F>
 concept filling_source = indexed_source<F> || requires(F& fill, std::span<std::byte> to) {
-    { fill(to) } -> std::convertible_to<std::size_t>;
+    { fill(to) } -> batch_count;
 };
 
 /// Puts the copies of batch `index` on the copy stream itself: `enqueue(to, index, copies)` with
-/// the device memory that the batch is to be in, and says how many bytes it is; 0 ends the loader.
+/// the device memory of the batch, and returns its bytes; 0 ends the loader.
 /// No pinned memory is taken for it. It is called by one thread, in the order of the indices.
 template <class S, class Stream>
 concept enqueueing_source =
     requires(S& s, std::span<std::byte> to, std::size_t index, Stream copies) {
-        { s.enqueue(to, index, copies) } -> std::convertible_to<std::size_t>;
+        { s.enqueue(to, index, copies) } -> batch_count;
     };
 
 /// A range of batches that lie elsewhere: spans, vectors, arrays of trivially copyable elements.
@@ -60,18 +68,41 @@ concept copied_source =
     std::ranges::sized_range<std::ranges::range_reference_t<R>> &&
     std::is_trivially_copyable_v<std::ranges::range_value_t<std::ranges::range_reference_t<R>>>;
 
-/// Knows how many batches it has: none is asked for beyond them, and they can be shuffled. (The
-/// size of a range of spans or vectors says nothing: empty ones are no batches.)
+/// Can be called as a source, whatever it returns.
+template <class F>
+concept callable_source =
+    requires(F& f, std::span<std::byte> to, std::size_t index, std::stop_token stop) {
+        f.fill(to, index, stop);
+    } || requires(F& f, std::span<std::byte> to, std::size_t index) { f.fill(to, index); } ||
+    requires(F& f, std::span<std::byte> to, std::size_t index, std::stop_token stop) {
+        f(to, index, stop);
+    } || requires(F& f, std::span<std::byte> to, std::size_t index) { f(to, index); } ||
+    requires(F& f, std::span<std::byte> to) { f(to); };
+
+/// The same for a source that enqueues.
+template <class S, class Stream>
+concept callable_enqueueing_source = requires(S& s, std::span<std::byte> to, std::size_t index,
+                                              Stream copies) { s.enqueue(to, index, copies); };
+
+/// Says how many batches it has: none is asked for beyond them, all of them must come, and they can
+/// be shuffled. (The size of a range of spans or vectors is not used: empty ones are no batches.)
 template <class S>
 concept counted_source = !copied_source<S> && requires(S const& s) {
     { s.size() } -> std::convertible_to<std::size_t>;
+};
+
+/// Also says how many bytes each batch has, before it is asked for it: `batch_bytes(index)`. So the
+/// loader knows beforehand which batches are short.
+template <class S>
+concept measured_source = counted_source<S> && requires(S const& s, std::size_t index) {
+    { s.batch_bytes(index) } -> std::convertible_to<std::size_t>;
 };
 
 /// What a `Source` is, or refers to: `std::ref(source)` is one that the loader does not keep.
 template <class Source>
 using source_itself = std::remove_reference_t<std::unwrap_reference_t<Source>>;
 
-/// Can be read again: `restart()` takes it to its beginning. Callables that are told the index, and
+/// Can be read again: `restart()` takes it to its beginning. Callables that receive the index, and
 /// ranges that can be read twice, need no such member.
 template <class S>
 concept restartable_source =
@@ -79,8 +110,7 @@ concept restartable_source =
 
 /// Any kind, as a loader sees it.
 ///
-/// Failure   `loader_error{too_large}` where a batch is larger than its slot, with both numbers;
-///           what the source throws passes through
+/// Failure   `fill` and `enqueue` throw what the source throws; `checked` throws `loader_error`
 /// Threads   as many at once as `concurrent` says
 /// Cost      a range costs one more copy on the host than a source that writes where it should
 template <class Source>
@@ -93,23 +123,40 @@ public:
     /// Whether it writes into pinned memory, or is copied there.
     static constexpr bool fills = filling_source<itself> || copied_source<itself>;
 
-    /// Whether it is told which batch to bring.
+    /// Whether it receives the index of the batch.
     static constexpr bool indexed = concurrent || !fills;
+    /// Whether it says the bytes of each batch.
+    static constexpr bool measured = measured_source<itself>;
 
     explicit batch_source(Source from) : source_{std::move(from)} {}
 
-    /// Writes batch `index` into `to`; its size, or 0 at the end.
-    std::size_t fill(std::span<std::byte> to, std::size_t index, std::stop_token const& stop)
+    /// Has batch `index` written into `to`; returns what the source returns.
+    auto fill(std::span<std::byte> to, std::size_t index, std::stop_token const& stop)
         requires fills
     {
-        return checked(ask(to, index, stop), to, index);
+        return ask(to, index, stop);
     }
 
-    /// Puts the copies of batch `index` on `copies`; its size, or 0 at the end.
+    /// Has the copies of batch `index` put on `copies`; returns what the source returns.
     template <class Stream>
         requires enqueueing_source<itself, Stream>
-    std::size_t enqueue(std::span<std::byte> to, std::size_t index, Stream copies) {
-        return checked(source().enqueue(to, index, copies), to, index);
+    auto enqueue(std::span<std::byte> to, std::size_t index, Stream copies) {
+        return source().enqueue(to, index, copies);
+    }
+
+    /// The bytes of batch `index`, of which the source returned `count`: 0 at the end. Throws
+    /// `loader_error` if they are more than `room`, or if the source failed.
+    template <batch_count Count>
+    static std::size_t checked(Count count, std::size_t room, std::size_t index) {
+        if constexpr (std::is_signed_v<Count>) {
+            if (count < 0) { throw loader_error::negative(count, errno).at(index, index); }
+        }
+        auto const bytes = static_cast<std::size_t>(count);
+        if (bytes > room) {
+            loader_error e{loader_error::reason::too_large, index, bytes, room};
+            throw loader_error{e.at(index, index)};
+        }
+        return bytes;
     }
 
     /// How many batches there are; `unknown` where the source does not say.
@@ -133,6 +180,13 @@ public:
         }
     }
 
+    /// The bytes of batch `index`, which there is.
+    [[nodiscard]] std::size_t bytes_of(std::size_t index) const
+        requires measured
+    {
+        return source().batch_bytes(index);
+    }
+
     /// Back to the beginning.
     void restart()
         requires restartable_source<Source>
@@ -145,14 +199,7 @@ private:
     itself&       source() noexcept { return source_; }
     itself const& source() const noexcept { return source_; }
 
-    static std::size_t checked(std::size_t bytes, std::span<std::byte> to, std::size_t index) {
-        if (bytes > to.size()) {
-            throw loader_error{loader_error::reason::too_large, index, bytes, to.size()};
-        }
-        return bytes;
-    }
-
-    std::size_t ask(std::span<std::byte> to, std::size_t index, std::stop_token const& stop) {
+    auto ask(std::span<std::byte> to, std::size_t index, std::stop_token const& stop) {
         if constexpr (copied_source<itself>) {
             return copy_next(to);
         } else if constexpr (requires(itself& f) { f.fill(to, index, stop); }) {

@@ -11,7 +11,7 @@
 #include <cstddef>    // size_t, byte
 #include <span>       // span
 #include <stop_token> // stop_token
-#include <utility>    // move
+#include <utility>    // move, declval
 #include <vector>     // vector
 
 namespace vram {
@@ -62,19 +62,29 @@ public:
     }
     [[nodiscard]] std::vector<Source> const& sources() const noexcept { return sources_; }
 
-    std::size_t fill(std::span<std::byte> to, std::size_t index, std::stop_token const& stop = {})
+    /// Bytes of batch `index`, which there is.
+    [[nodiscard]] std::size_t batch_bytes(std::size_t index) const
+        requires requires(Source const& s) { s.batch_bytes(index); }
+    {
+        auto const [source, at] = (*this)[index];
+        return sources_[source].batch_bytes(at);
+    }
+
+    auto fill(std::span<std::byte> to, std::size_t index, std::stop_token const& stop = {})
         requires requires(Source& s) { s.fill(to, index, stop); }
     {
-        if (index >= size_) { return 0; }
+        using count = decltype(std::declval<Source&>().fill(to, index, stop));
+        if (index >= size_) { return count{0}; }
         auto const [source, at] = (*this)[index];
         return sources_[source].fill(to, at, stop);
     }
 
     template <class Stream>
-    std::size_t enqueue(std::span<std::byte> device, std::size_t index, Stream const& copies)
+    auto enqueue(std::span<std::byte> device, std::size_t index, Stream const& copies)
         requires requires(Source& s) { s.enqueue(device, index, copies); }
     {
-        if (index >= size_) { return 0; }
+        using count = decltype(std::declval<Source&>().enqueue(device, index, copies));
+        if (index >= size_) { return count{0}; }
         auto const [source, at] = (*this)[index];
         return sources_[source].enqueue(device, at, copies);
     }

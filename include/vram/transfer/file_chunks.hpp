@@ -36,6 +36,8 @@ public:
 
     [[nodiscard]] std::size_t size() const noexcept { return cut_.size(); }
     [[nodiscard]] std::size_t batch_bytes() const noexcept { return cut_.batch_bytes(); }
+    /// Bytes of batch `index`, which there is.
+    [[nodiscard]] std::size_t batch_bytes(std::size_t index) const { return cut_[index].bytes; }
     [[nodiscard]] File const& source() const noexcept { return file_; }
 
     /// Where in the file batch `index` is.

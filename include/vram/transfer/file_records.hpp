@@ -48,6 +48,10 @@ public:
     /// Batches.
     [[nodiscard]] std::size_t size() const noexcept { return size_; }
     [[nodiscard]] std::size_t batch_bytes() const noexcept { return batch_ * record_bytes_; }
+    /// Bytes of batch `index`, which there is.
+    [[nodiscard]] std::size_t batch_bytes(std::size_t index) const {
+        return records(index) * record_bytes_;
+    }
     [[nodiscard]] File const& source() const noexcept { return chunks_.source(); }
 
     [[nodiscard]] std::size_t record_bytes() const noexcept { return record_bytes_; }

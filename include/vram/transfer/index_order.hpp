@@ -8,7 +8,7 @@
 
 #include <cstddef> // size_t
 #include <cstdint> // uint64_t
-#include <utility> // swap
+#include <utility> // move, swap
 #include <vector>  // vector
 
 namespace vram {
@@ -28,7 +28,16 @@ public:
     index_order() = default;
     index_order(std::size_t n, std::uint64_t seed) : places_(n) {
         for (std::size_t i = 0; i < n; ++i) { places_[i] = i; }
-        for (std::size_t i = n; i > 1; --i) { std::swap(places_[i - 1], places_[below(i, seed)]); }
+        shuffle(seed);
+    }
+    /// These, in this order.
+    explicit index_order(std::vector<std::size_t> places) noexcept : places_{std::move(places)} {}
+
+    /// The same ones in the order that `seed` draws.
+    void shuffle(std::uint64_t seed) noexcept {
+        for (std::size_t i = places_.size(); i > 1; --i) {
+            std::swap(places_[i - 1], places_[below(i, seed)]);
+        }
     }
 
     /// Of several parts that take turns, this one.

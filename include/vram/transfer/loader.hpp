@@ -14,6 +14,7 @@
 #include <cstddef>  // ptrdiff_t
 #include <iterator> // input_iterator_tag, default_sentinel_t
 #include <memory>   // shared_ptr
+#include <optional> // optional
 #include <ranges>   // views::all_t
 #include <utility>  // move, exchange
 
@@ -32,9 +33,10 @@ namespace vram {
 /// loader is made, nothing afterwards. `++` gives the batch back and does not wait for the next
 /// one; asking for that does.
 ///
-/// Failure   what the source or a copy throws is thrown at exactly its batch, after all before
-///           it; then the range has ended. `loader_error` for what the loop itself does wrong.
-///           The constructor throws what the resources throw, or `over_limit` where the budget is
+/// Failure   a failure of the source or of a copy is thrown at its batch, after all before it; then
+///           the range has ended. What the source throws is the `cause()` of a `loader_error` that
+///           names the batch; an error of the platform stays one, and names the batch in its text.
+///           `loader_error` for mistakes of the loop itself. The constructor throws what the resources throw, or `over_limit` where the budget is
 ///           too small, and keeps nothing
 /// Threads   the source runs on the producers', the loop on one of the user's, batches may end on
 ///           any; it ends with a join
@@ -115,6 +117,11 @@ public:
         state_ = state::asking;
         begun_ = false;
     }
+
+    /// The number of batches of the epoch, of this loader's shard. Nothing if it is only known at
+    /// the end: if the source has no `size()`, or if `last_batch::drop` leaves out batches of a
+    /// source without `batch_bytes(index)`.
+    [[nodiscard]] std::optional<std::size_t> batches() const noexcept { return core_->batches(); }
 
     /// Where the time went so far.
     [[nodiscard]] loader_statistics statistics() const { return core_->statistics(); }

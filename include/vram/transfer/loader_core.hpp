@@ -7,6 +7,8 @@
 #include <vram/base/contract.hpp>           // expects
 #include <vram/concepts/powers.hpp>         // synchronous_resource
 #include <vram/transfer/batch_source.hpp>   // batch_source
+#include <vram/transfer/copy_problem.hpp>   // source_problem
+#include <vram/transfer/index_order.hpp>    // index_order
 #include <vram/transfer/kept_for_good.hpp>  // kept_for_good
 #include <vram/transfer/loader_options.hpp> // loader_options
 #include <vram/transfer/numa_local.hpp>     // numa_local
@@ -18,7 +20,7 @@
 #include <cstddef>    // size_t
 #include <cstdint>    // uint64_t
 #include <cstring>    // memset
-#include <exception>  // current_exception
+#include <exception>  // current_exception, rethrow_exception
 #include <memory>     // shared_ptr
 #include <optional>   // optional
 #include <span>       // span
@@ -46,6 +48,13 @@ public:
     using typename base::slot;
     using typename base::stream;
 
+    static_assert(
+        batch_source<Source>::fills || enqueueing_source<source_itself<Source>, stream> ||
+            !(callable_source<source_itself<Source>> ||
+              callable_enqueueing_source<source_itself<Source>, stream>),
+        "a loader's source returns the number of bytes of the batch: std::size_t (0 is the "
+        "end), or a signed integer that is negative if the source failed; not bool, and "
+        "not a floating-point number");
     static_assert(batch_source<Source>::fills || enqueueing_source<source_itself<Source>, stream>,
                   "a loader's source fills (fill(span, index, stop)), enqueues "
                   "(enqueue(span, index, stream)), or is a range of spans or vectors");
@@ -81,6 +90,9 @@ public:
         if (!over) { kept_.keep(this->weak_from_this().lock()); }
     }
 
+    /// The batches of the epoch, if they are known before its end.
+    [[nodiscard]] std::optional<std::size_t> batches() const noexcept { return batches_; }
+
     /// From the beginning, in the order of the next epoch.
     void restart()
         requires restartable_source<Source>
@@ -94,10 +106,12 @@ public:
     }
 
 private:
-    using memory = slot_memory<Platform, Device, Pinned>;
-    using thread = typename Platform::thread;
+    using source_type = batch_source<Source>;
+    using memory      = slot_memory<Platform, Device, Pinned>;
+    using thread      = typename Platform::thread;
 
     static constexpr std::size_t usual_bytes = std::size_t{4} << 20;
+    static constexpr std::size_t unknown     = source_type::unknown;
 
     loader_core(batch_source<Source> source, stream consumer, Device on_device, Pinned on_host,
                 loader_options const& asked, std::optional<stream> copies)
@@ -107,7 +121,9 @@ private:
           memory_{std::move(on_device), std::move(on_host), this->slots_, this->pinned_,
                   this->lane_.view()},
           inline_{asked.depth == 0} {
-        loader_options const& o = this->options_;
+        loader_options const& o     = this->options_;
+        std::size_t const     given = source_.batch_bytes();
+        full_                       = given == 0 ? o.batch_bytes : std::min(given, o.batch_bytes);
         {
             numa_local<Platform> const here{where_, o.numa_local};
             std::size_t const          pageable =
@@ -144,27 +160,90 @@ private:
     }
 
     void start() {
-        std::size_t           n = source_.size();
-        loader_options const& o = this->options_;
-        index_order           order;
-        if (o.shuffle) { // a last batch that is dropped ends the range, so it stays the last
-            bool const all = o.last != last_batch::drop || n == 0;
-            order          = index_order{all ? n : n - 1, o.seed + epoch_};
-        }
-        order.part(o.shard, o.shards);
-        if (n != batch_source<Source>::unknown) { n = n / o.shards + (n % o.shards > o.shard); }
         stop_.emplace(); // in place: g++ 12 warns of an uninitialised temporary
-        this->begin(n, std::move(order));
+        std::size_t const mine = share();
+        this->begin(mine, std::move(order_));
         down_ = false;
         try {
-            threads_.reserve(o.producers);
-            for (std::size_t i = 0; !inline_ && i < o.producers; ++i) {
+            threads_.reserve(this->options_.producers);
+            for (std::size_t i = 0; !inline_ && i < this->options_.producers; ++i) {
                 threads_.emplace_back(where_, [this] { run(); });
             }
         } catch (...) {
             shut_down();
             throw;
         }
+    }
+
+    /// Decides which batches this epoch has, and sets their order. Returns the number of this
+    /// loader's, or `none`.
+    std::size_t share() {
+        loader_options const& o = this->options_;
+        total_                  = source_.size();
+        order_                  = {};
+        batches_.reset();
+        if (total_ == unknown) {
+            order_.part(o.shard, o.shards);
+            return base::none;
+        }
+        bool const        drop = o.last == last_batch::drop;
+        std::size_t const n    = drop ? choose_full() : total_;
+        if (o.shuffle && order_.size() != 0) {
+            order_.shuffle(o.seed + epoch_);
+        } else if (o.shuffle) { // a last batch that may be short stays the last
+            bool const all = !drop || exact() || n == 0;
+            order_         = index_order{all ? n : n - 1, o.seed + epoch_};
+        }
+        order_.part(o.shard, o.shards);
+        std::size_t const rest = drop ? 0 : n % o.shards; // the first shards have one more
+        std::size_t const mine = n / o.shards + (rest > o.shard);
+        if (!drop || exact()) { batches_ = mine; }
+        return mine;
+    }
+    /// Whether it is known before the epoch which batches `last_batch::drop` leaves out.
+    [[nodiscard]] bool exact() const noexcept {
+        return source_type::measured || this->options_.shards > 1;
+    }
+    /// Leaves out the short batches that are known. Returns the number of the others, and lists
+    /// them in `order_` if they are not the first ones.
+    std::size_t choose_full() {
+        if constexpr (source_type::measured) {
+            std::vector<std::size_t> full;
+            for (std::size_t i = 0; i < total_; ++i) {
+                if (source_.bytes_of(i) >= full_) { full.push_back(i); }
+            }
+            std::size_t const n = full.size();
+            if (n != 0 && full.back() != n - 1) { order_ = index_order{std::move(full)}; }
+            return n;
+        } else {
+            return total_ - (this->options_.shards > 1 && total_ != 0 && last_is_short());
+        }
+    }
+    /// Asks a source that says no sizes for its last batch: all shards must leave out the same
+    /// batches. Nothing is being filled or copied.
+    bool last_is_short() {
+        if (asked_of_ == total_) { return last_short_; }
+        std::size_t const last = total_ - 1;
+        std::size_t       bytes;
+        if constexpr (source_type::fills) {
+            pinned& p = this->pinned_.front();
+            this->clear(p);
+            bytes = answer(last, last, [&] {
+                return source_.fill({p.memory, this->options_.batch_bytes}, last, {});
+            });
+        } else {
+            slot&        s  = this->slots_.front();
+            stream const on = this->lane_.view();
+            s.await_users(on);
+            s.unsure = true;
+            bytes    = answer(last, last, [&] {
+                return source_.enqueue({s.memory, this->options_.batch_bytes}, last, on);
+            });
+            s.unsure = !this->lane_.finish();
+        }
+        if (bytes == 0) { throw ends_early().at(last, last); }
+        asked_of_          = total_;
+        return last_short_ = bytes < full_;
     }
 
     void run() {
@@ -178,10 +257,10 @@ private:
     }
     void produce_inline() override {
         if (!inline_) { return; }
-        if constexpr (batch_source<Source>::fills) {
-            if (pinned* const p = this->pinned_now()) { produce(*p); }
+        if constexpr (batch_source<Source>::fills) { // until there is one that is not left out
+            while (pinned* const p = this->pinned_now()) { produce(*p); }
         } else {
-            if (slot* const s = this->slot_now()) { produce(*s); }
+            while (slot* const s = this->slot_now()) { produce(*s); }
         }
     }
 
@@ -196,16 +275,24 @@ private:
             std::uint64_t const since = clock::now();
             {
                 stage<Platform> const shown{"vram fill"};
-                p.filled = source_.fill({p.memory, room}, p.asked, stop_->get_token());
+                if (pads(p.asked)) { std::memset(p.memory, padding(), room); }
+                p.filled = answer(p.index, p.asked, [&] {
+                    return source_.fill({p.memory, room}, p.asked, stop_->get_token());
+                });
             }
-            if (!ends(p.filled)) {
+            switch (judge(p.filled)) {
+            case verdict::batch:
                 p.size = size(p.filled);
                 if (p.size != p.filled) {
-                    std::memset(p.memory + p.filled, static_cast<int>(this->options_.pad_with),
-                                p.size - p.filled);
+                    std::memset(p.memory + p.filled, padding(), p.size - p.filled);
                 }
                 return this->filled(p, clock::now() - since);
+            case verdict::left_out: return this->left_out(p, clock::now() - since);
+            case verdict::end: break;
             }
+        } catch (loader_error& e) {
+            e.at(p.index, p.asked);
+            why = std::current_exception();
         } catch (...) { why = std::current_exception(); }
         this->ended(p, std::move(why));
     }
@@ -222,8 +309,11 @@ private:
             s.await_users(on);
             enqueued = true; // some of its copies, whatever it throws
             stage<Platform> const shown{"vram copy"};
-            s.filled = source_.enqueue({s.memory, room}, s.asked, on);
-            if (!ends(s.filled)) {
+            if (pads(s.asked)) { Platform::fill(on, s.memory, this->options_.pad_with, room); }
+            s.filled = answer(s.index, s.asked,
+                              [&] { return source_.enqueue({s.memory, room}, s.asked, on); });
+            switch (judge(s.filled)) {
+            case verdict::batch:
                 s.size = size(s.filled);
                 if (s.size != s.filled) {
                     Platform::fill(on, s.memory + s.filled, this->options_.pad_with,
@@ -231,18 +321,59 @@ private:
                 }
                 Platform::record(s.copied, on);
                 return this->posted(s, clock::now() - since);
+            case verdict::left_out: return this->left_out(s, clock::now() - since);
+            case verdict::end: break;
             }
-        } catch (...) {
+        } catch (loader_error& e) {
+            e.at(s.index, s.asked);
             why = std::current_exception();
-            if (enqueued) { s.unsure = !this->lane_.finish(); }
-        }
+        } catch (...) { why = std::current_exception(); }
+        if (why != nullptr && enqueued) { s.unsure = !this->lane_.finish(); }
         this->ended(s, std::move(why));
     }
-    /// Whether a batch of `bytes` is the end, and not one.
-    [[nodiscard]] bool ends(std::size_t bytes) const noexcept {
-        loader_options const& o = this->options_;
-        return bytes == 0 || (o.last == last_batch::drop && bytes < o.batch_bytes);
+
+    /// The bytes that the source, which `call` calls, returns for a batch. If it throws, the
+    /// exception names the batch.
+    template <class Call>
+    std::size_t answer(std::size_t index, std::size_t asked, Call const& call) {
+        auto const count = [&] {
+            try {
+                return call();
+            } catch (...) { std::rethrow_exception(source_problem<Platform>(index, asked)); }
+        }();
+        return source_type::checked(count, this->options_.batch_bytes, asked);
     }
+
+    enum class verdict { batch, left_out, end };
+
+    /// What becomes of a batch of so many bytes.
+    [[nodiscard]] verdict judge(std::size_t bytes) const {
+        loader_options const& o = this->options_;
+        if (bytes == 0) {
+            if (total_ == unknown || stop_->stop_requested()) { return verdict::end; }
+            throw ends_early();
+        }
+        if (o.last != last_batch::drop || bytes >= full_) { return verdict::batch; }
+        if (total_ == unknown || !exact()) { return verdict::left_out; }
+        if (stop_->stop_requested()) { return verdict::end; }
+        throw loader_error{loader_error::reason::short_batch, 0, bytes, full_};
+    }
+    [[nodiscard]] loader_error ends_early() const noexcept {
+        return loader_error{loader_error::reason::ends_early, 0, 0, total_};
+    }
+
+    /// Whether a block is padded before the source writes into it: a short batch of several fields
+    /// has room after each of them.
+    [[nodiscard]] bool pads(std::size_t asked) const {
+        if (this->options_.last != last_batch::pad) { return false; }
+        if constexpr (source_type::measured) {
+            return source_.bytes_of(asked) < this->options_.batch_bytes;
+        } else {
+            (void)asked;
+            return true;
+        }
+    }
+    [[nodiscard]] int padding() const noexcept { return static_cast<int>(this->options_.pad_with); }
     [[nodiscard]] std::size_t size(std::size_t bytes) const noexcept {
         loader_options const& o = this->options_;
         return o.last == last_batch::pad ? o.batch_bytes : bytes;
@@ -253,10 +384,16 @@ private:
     memory                          memory_;
     std::optional<std::stop_source> stop_; ///< of this epoch
     std::uint64_t                   epoch_ = 0;
-    bool                            inline_;
-    bool                            down_ = true;
-    kept_for_good                   kept_;
-    std::vector<thread>             threads_;
+    index_order                     order_;           ///< of the epoch, until it begins
+    std::size_t                     total_ = unknown; ///< batches that the source says it has
+    std::size_t                     full_  = 0;       ///< bytes of a batch that is not short
+    std::size_t                asked_of_   = unknown; ///< `last_short_` is that of so many batches
+    bool                       last_short_ = false;
+    std::optional<std::size_t> batches_; ///< of the epoch, if known before its end
+    bool                       inline_;
+    bool                       down_ = true;
+    kept_for_good              kept_;
+    std::vector<thread>        threads_;
 };
 
 } // namespace vram

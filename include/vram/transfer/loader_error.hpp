@@ -5,44 +5,98 @@
 /// `loader_error` is an error of a loader, with the batch and the reason.
 
 #include <vram/transfer/slot_states.hpp> // slot_states
+#include <vram/transfer/what_text.hpp>   // what_text, what_of
 
-#include <cstddef>   // size_t
-#include <exception> // exception
+#include <cstddef>      // size_t
+#include <exception>    // exception, exception_ptr, rethrow_exception
+#include <string>       // string, to_string
+#include <system_error> // generic_category
+#include <utility>      // move
 
 namespace vram {
 
-/// What was wrong. The numbers are those of the batch that was asked for.
+/// The reason and the numbers of the batch that was asked for. `what()` contains them.
 ///
-/// After `all_held`, `capturing` and `timed_out` the batch is still to come: the loop may put right
-/// what was wrong, and ask again.
+/// After `all_held`, `capturing` and `timed_out` the batch is still to come: the loop may remove
+/// the cause and ask again.
+///
+///     catch (loader_error const& e) {
+///         e.index(), e.source_index();    // which batch, and which index of the source
+///         e.rethrow_cause();              // the exception that the source threw
+///     }
 class loader_error : public std::exception {
 public:
     enum class reason {
-        too_large,     ///< the source gave more than a slot holds: `bytes` against `limit`
+        too_large,     ///< the source returned more than a slot holds: `bytes`, of at most `limit`
         all_held,      ///< every slot is held by a batch that was kept: another one can never come
         capturing,     ///< the consumer's stream is being captured into a graph
         already_begun, ///< a loader is read once, from one `begin()`, until `restart()`
         wrong_alignment, ///< `span<T>` of no whole number of `T`: `bytes` against `limit`
         not_ended,       ///< `restart()` before the end, and without a `stop()`
-        timed_out,       ///< no batch within `loader_options::timeout`: `states` says who waits
+        timed_out,       ///< no batch within `loader_options::timeout`: `states` has the reason
         no_size,         ///< a shuffle of a source that does not say how many batches it has
-        no_index,        ///< a shard of a source that is not told which batch to bring
-        ended,           ///< a result is sent, and the unloader is gone
+        no_index,        ///< a shard of a source that does not receive the index
+        ended,           ///< a result is sent, and the unloader has ended
         forked,          ///< this process is the child of the one that made the loader
+        source_failed,   ///< the source threw `cause`, or returned the negative number `returned`
+        ends_early,      ///< the source has `limit` batches and returned 0 bytes for an earlier one
+        short_batch, ///< `bytes` instead of `limit`, and the batch cannot be left out: there are
+                     ///< shards, or the source says another size
     };
+
+    static constexpr std::size_t unknown = static_cast<std::size_t>(-1);
 
     explicit loader_error(reason why, std::size_t index = 0, std::size_t bytes = 0,
                           std::size_t limit = 0, slot_states const& states = {}) noexcept
-        : why_{why}, index_{index}, bytes_{bytes}, limit_{limit}, states_{states} {}
+        : why_{why}, index_{index}, bytes_{bytes}, limit_{limit}, states_{states} {
+        write();
+    }
+    /// `source_failed`: the source threw `cause`.
+    explicit loader_error(std::exception_ptr cause) noexcept
+        : why_{reason::source_failed}, cause_{std::move(cause)} {
+        write();
+    }
+    /// `source_failed`: the source returned a negative number, when `errno` was `code`.
+    [[nodiscard]] static loader_error negative(long long returned, int code) noexcept {
+        loader_error e{reason::source_failed};
+        e.returned_ = returned;
+        e.code_     = code;
+        e.write();
+        return e;
+    }
 
-    [[nodiscard]] reason             why() const noexcept { return why_; }
-    [[nodiscard]] std::size_t        index() const noexcept { return index_; }
-    [[nodiscard]] std::size_t        bytes() const noexcept { return bytes_; }
-    [[nodiscard]] std::size_t        limit() const noexcept { return limit_; }
+    /// The same error of the batch `index`, for which the source was asked for `source_index`.
+    loader_error& at(std::size_t index, std::size_t source_index) noexcept {
+        index_        = index;
+        source_index_ = source_index;
+        write();
+        return *this;
+    }
+
+    [[nodiscard]] reason why() const noexcept { return why_; }
+    /// The place of the batch in the order, from 0.
+    [[nodiscard]] std::size_t index() const noexcept { return index_; }
+    /// The index that the source was asked for; `unknown` if the error has no such index.
+    [[nodiscard]] std::size_t source_index() const noexcept { return source_index_; }
+    [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
+    [[nodiscard]] std::size_t limit() const noexcept { return limit_; }
+    /// The negative number that the source returned; else 0.
+    [[nodiscard]] long long          returned() const noexcept { return returned_; }
     [[nodiscard]] slot_states const& states() const noexcept { return states_; }
 
-    [[nodiscard]] char const* what() const noexcept override {
-        switch (why_) {
+    /// The exception that the source threw; else null.
+    [[nodiscard]] std::exception_ptr const& cause() const noexcept { return cause_; }
+    /// Throws the cause; if there is none, this error.
+    [[noreturn]] void rethrow_cause() const {
+        if (cause_ != nullptr) { std::rethrow_exception(cause_); }
+        throw loader_error{*this};
+    }
+
+    [[nodiscard]] char const* what() const noexcept override { return text_.c_str(); }
+
+private:
+    static constexpr char const* literal(reason why) noexcept {
+        switch (why) {
         case reason::too_large: return "vram: a batch is larger than the loader's slots";
         case reason::all_held: return "vram: all slots of the loader are held by batches in use";
         case reason::capturing: return "vram: a loader cannot be read while its stream is captured";
@@ -51,19 +105,82 @@ public:
         case reason::not_ended: return "vram: a loader restarts after its end, or a stop";
         case reason::timed_out: return "vram: no batch came within the loader's timeout";
         case reason::no_size: return "vram: a source that does not say its size is not shuffled";
-        case reason::no_index: return "vram: a source that is not told the index has no shards";
-        case reason::ended: return "vram: the unloader that the result was for has ended";
+        case reason::no_index:
+            return "vram: a source that does not receive the index has no shards";
+        case reason::ended: return "vram: the unloader of the result has ended";
         case reason::forked: return "vram: a forked process has none of its parent's loaders";
+        case reason::source_failed: return "vram: the source of a loader failed";
+        case reason::ends_early: return "vram: the source ended before its last batch";
+        case reason::short_batch: return "vram: a batch is too short and cannot be left out";
         }
         return "vram: loader";
     }
 
-private:
-    reason      why_;
-    std::size_t index_;
-    std::size_t bytes_;
-    std::size_t limit_;
-    slot_states states_;
+    void write() noexcept {
+        text_ = what_text{literal(why_), [this] { return text(); }};
+    }
+    [[nodiscard]] std::string text() const {
+        auto const        n = [](auto number) { return std::to_string(number); };
+        std::string const batch =
+            "batch " + n(index_) +
+            (source_index_ != unknown ? " (source index " + n(source_index_) + ")" : "");
+        switch (why_) {
+        case reason::too_large:
+            return "vram: " + batch + " has " + n(bytes_) + " bytes, and a slot holds " +
+                   n(limit_) + " (the option batch_bytes)";
+        case reason::all_held:
+            return "vram: " + batch + " cannot come: the program holds all " + n(limit_) +
+                   " slots on the device; release one, or set device_depth higher";
+        case reason::capturing:
+            return "vram: " + batch + " cannot be taken while the stream is captured into a graph";
+        case reason::wrong_alignment:
+            return "vram: " + batch + " has " + n(bytes_) +
+                   " bytes, which is no whole number of elements of " + n(limit_) + " bytes";
+        case reason::timed_out: return "vram: " + batch + " did not come in time; " + waiting();
+        case reason::source_failed:
+            return "vram: the source failed at " + batch + ": " +
+                   (cause_ != nullptr ? what_of(cause_) : negative());
+        case reason::ends_early:
+            return "vram: the source returned 0 bytes for " + batch + ", and has " + n(limit_) +
+                   " batches by its size()";
+        case reason::short_batch:
+            return "vram: " + batch + " has " + n(bytes_) + " bytes instead of " + n(limit_) +
+                   ", and cannot be left out: shards have equally many batches if the source says "
+                   "the bytes of each batch, batch_bytes(index)";
+        case reason::already_begun:
+        case reason::not_ended:
+        case reason::no_size:
+        case reason::no_index:
+        case reason::ended:
+        case reason::forked: break;
+        }
+        return literal(why_);
+    }
+    [[nodiscard]] std::string negative() const {
+        std::string const returned = "it returned " + std::to_string(returned_);
+        if (code_ == 0) { return returned; }
+        return returned + ", and errno is " + std::to_string(code_) + " (" +
+               std::generic_category().message(code_) + ")";
+    }
+    [[nodiscard]] std::string waiting() const {
+        auto const n = [](std::size_t count) { return std::to_string(count); };
+        return "pinned blocks: " + n(states_.empty) + " empty, " + n(states_.filling) +
+               " being filled, " + n(states_.filled) + " filled, " + n(states_.copying) +
+               " being copied; device blocks: " + n(states_.unused) + " unused, " +
+               n(states_.ready) + " ready, " + n(states_.held) + " held; " + n(states_.waiting) +
+               " producers wait";
+    }
+
+    reason             why_;
+    std::size_t        index_        = 0;
+    std::size_t        source_index_ = unknown;
+    std::size_t        bytes_        = 0;
+    std::size_t        limit_        = 0;
+    long long          returned_     = 0;
+    int                code_         = 0;
+    slot_states        states_;
+    std::exception_ptr cause_;
+    what_text          text_{"vram: loader"};
 };
 
 } // namespace vram

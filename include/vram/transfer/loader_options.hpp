@@ -15,8 +15,8 @@ namespace vram {
 /// What becomes of a batch that is shorter than `batch_bytes`.
 enum class last_batch {
     keep, ///< it has the size that the source said; sizes may vary
-    drop, ///< it is not delivered, and the range ends there
-    pad,  ///< it is filled up with `pad_with`; `batch::filled` says how much was the source's
+    drop, ///< it is left out, and the next one follows
+    pad, ///< every byte that the source did not write is `pad_with`; `batch::filled` is what it wrote
 };
 
 /// Everything has a default that suits most loops.
@@ -45,7 +45,7 @@ struct loader_options {
     std::uint64_t seed    = 0;
     /// This loader's of `shards` parts of the source, for one on each device, or in each process:
     /// of the order that `seed` draws, or that of the indices, the batches `shard`, `shard +
-    /// shards`, ...
+    /// shards`, ... With `last_batch::drop` all shards of a source with a size have equally many.
     std::size_t shard  = 0;
     std::size_t shards = 1;
     /// Pinned and device bytes that may be taken together; checked before anything is.

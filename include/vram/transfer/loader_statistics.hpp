@@ -15,12 +15,13 @@ namespace vram {
 /// Counts and times of one loader, in nanoseconds of the platform's clock (virtual on a simulated
 /// one).
 struct loader_statistics {
-    std::uint64_t batches = 0; ///< handed to the consumer
-    std::uint64_t bytes   = 0; ///< copied to the device
-    std::uint64_t fill_ns = 0; ///< spent in the source, by all producers together
-    std::uint64_t copy_ns = 0; ///< spent by copies on the device; needs `loader_options::timing`
-    std::uint64_t use_ns  = 0; ///< between a batch's place in the loop's stream and its release;
-                               ///< needs `loader_options::timing`
+    std::uint64_t batches  = 0; ///< handed to the consumer
+    std::uint64_t bytes    = 0; ///< copied to the device
+    std::uint64_t left_out = 0; ///< short batches that `last_batch::drop` left out
+    std::uint64_t fill_ns  = 0; ///< spent in the source, by all producers together
+    std::uint64_t copy_ns  = 0; ///< spent by copies on the device; needs `loader_options::timing`
+    std::uint64_t use_ns   = 0; ///< between a batch's place in the loop's stream and its release;
+                                ///< needs `loader_options::timing`
     std::uint64_t slot_ns     = 0; ///< producers waited for a block to fill: all were in use
     std::uint64_t pinned_ns   = 0; ///< producers waited, in the host, for the event of a copy
     std::uint64_t stall_ns    = 0; ///< no batch was there; also enqueueing its copy

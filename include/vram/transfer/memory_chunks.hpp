@@ -30,6 +30,8 @@ public:
 
     [[nodiscard]] std::size_t size() const noexcept { return cut_.size(); }
     [[nodiscard]] std::size_t batch_bytes() const noexcept { return cut_.batch_bytes(); }
+    /// Bytes of batch `index`, which there is.
+    [[nodiscard]] std::size_t batch_bytes(std::size_t index) const { return cut_[index].bytes; }
 
     /// Batch `index`, where it lies.
     [[nodiscard]] std::span<std::byte const> operator[](std::size_t index) const {

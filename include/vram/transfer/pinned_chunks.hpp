@@ -30,6 +30,10 @@ public:
 
     [[nodiscard]] std::size_t size() const noexcept { return chunks_.size(); }
     [[nodiscard]] std::size_t batch_bytes() const noexcept { return chunks_.batch_bytes(); }
+    /// Bytes of batch `index`, which there is.
+    [[nodiscard]] std::size_t batch_bytes(std::size_t index) const {
+        return chunks_.batch_bytes(index);
+    }
 
     /// Batch `index`, where it lies.
     [[nodiscard]] std::span<std::byte const> operator[](std::size_t index) const {

@@ -60,6 +60,7 @@ struct pinned_slot {
     bool         enqueued   = false; ///< its copy is, and so `left` can be asked
     bool         marked     = false; ///< the end of its copy will be
     bool         unsure     = false; ///< no event and no wait says when its copy is over
+    bool         left_out   = false; ///< its batch is not copied
     bool         unmeasured = false; ///< between `begun` and `left` is a copy's time
 
     /// Whether the device has said that flight `which` is over, or a later one.

@@ -43,8 +43,12 @@ public:
         }
     }
 
-    [[nodiscard]] std::size_t        size() const noexcept { return source_.size(); }
-    [[nodiscard]] std::size_t        batch_bytes() const noexcept { return source_.batch_bytes(); }
+    [[nodiscard]] std::size_t size() const noexcept { return source_.size(); }
+    [[nodiscard]] std::size_t batch_bytes() const noexcept { return source_.batch_bytes(); }
+    /// Bytes of batch `index`, which there is.
+    [[nodiscard]] std::size_t batch_bytes(std::size_t index) const {
+        return source_.batch_bytes(index);
+    }
     [[nodiscard]] tiles<Rank> const& cut() const noexcept { return source_.cut(); }
 
     /// Puts the copies of tile `index` and its halo to `device` on `copies`. Their bytes; 0 after

@@ -72,7 +72,19 @@ public:
         bool const wanted = p.index < end_;
         p.now             = wanted ? Pinned::state::filled : Pinned::state::empty;
         if (wanted) { filled_.push(p); }
+        pass_over();
     }
+    /// The batch of `p` is left out: no copy, and the next one has its turn.
+    void left_out(Pinned& p) noexcept {
+        p.left_out = true;
+        filled(p);
+    }
+    void left_out(Slot& s) noexcept {
+        copying_ = false;
+        free_.push(s);
+    }
+    /// Returns true once if a slot that held a batch that is left out has become empty.
+    [[nodiscard]] bool take_passed() noexcept { return std::exchange(passed_, false); }
     /// There is no batch for `p`: the range ends there, with `why`, if it is an error.
     void ended(Pinned& p, std::exception_ptr why) noexcept {
         p.now = Pinned::state::empty;
@@ -91,8 +103,9 @@ public:
     }
     /// The next batch and a place for it, for this thread.
     void copy(Pinned*& from, Slot*& to) noexcept {
-        from           = filled_.pop();
-        to             = free_.pop();
+        from = filled_.pop();
+        to   = free_.pop();
+        pass_over();
         from->now      = Pinned::state::copying;
         from->enqueued = false;
         ++from->flight;
@@ -121,7 +134,8 @@ public:
     /// The copy out of `p` is over.
     void land(Pinned& p) noexcept {
         if (p.now == Pinned::state::copying) { --in_flight_; }
-        p.now = Pinned::state::empty;
+        p.now      = Pinned::state::empty;
+        p.left_out = false;
         empty_.push(p);
     }
     slot_queue<Pinned> take_empties() noexcept { return std::exchange(empty_, {}); }
@@ -179,6 +193,13 @@ private:
         s.asked = order_[s.index];
         return s;
     }
+    /// A batch that is left out, and whose turn it is, leaves its slot.
+    void pass_over() noexcept {
+        for (Pinned* p = filled_.front(); p != nullptr && p->left_out; p = filled_.front()) {
+            land(*filled_.pop());
+            passed_ = true;
+        }
+    }
     /// The range ends before batch `index`. What lies beyond an earlier end does not matter.
     void end_at(std::size_t index, std::exception_ptr why) noexcept {
         if (index >= end_) { return; }
@@ -201,6 +222,7 @@ private:
     std::size_t          held_      = 0;     ///< slots that batches hold
     std::size_t          slots_     = 0;     ///< on the device
     bool                 copying_   = false; ///< a thread is at it
+    bool                 passed_    = false; ///< see `take_passed`
 };
 
 } // namespace vram

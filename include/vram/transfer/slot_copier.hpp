@@ -110,7 +110,7 @@ private:
             depart(from, to);
             return nullptr;
         } catch (...) {
-            std::exception_ptr problem = copy_problem<Platform>(to.index);
+            std::exception_ptr problem = copy_problem<Platform>(to.index, to.asked);
             if (started) { to.unsure = from.unsure = !lane_.finish(); }
             return problem;
         }

@@ -119,14 +119,28 @@ protected:
 
     /// `p` has its batch, which took `fill_ns`.
     void filled(pinned& p, std::uint64_t fill_ns) noexcept {
-        bool told = false;
+        bool told = false, passed = false;
         {
             auto const held = gate_.hold();
             figures_.fill_ns += fill_ns;
             books_.filled(p);
-            told = asking_; // it copies, or this was the last before the end, or one too many
+            told   = asking_; // it copies, or this was the last before the end, or one too many
+            passed = books_.take_passed() && idle_ != 0;
         }
-        told ? gate_.notify() : copy_all();
+        if (told || passed) { gate_.notify(); }
+        if (!told) { copy_all(); }
+    }
+    /// `s`, pinned or on the device, has a batch that is left out: the next one follows.
+    template <class Either>
+    void left_out(Either& s, std::uint64_t fill_ns) noexcept {
+        {
+            auto const held = gate_.hold();
+            figures_.fill_ns += fill_ns;
+            ++figures_.left_out;
+            books_.left_out(s);
+            (void)books_.take_passed();
+        }
+        gate_.notify();
     }
     /// There is no batch for `s`, pinned or on the device; `why`, if it is an error.
     template <class Either>
@@ -284,6 +298,7 @@ private:
     bool claim_next(pinned*& from, slot*& to) noexcept {
         if (!can_copy()) { return false; }
         books_.copy(from, to);
+        if (books_.take_passed() && idle_ != 0) { gate_.notify(); }
         return true;
     }
     pinned* fill() noexcept {

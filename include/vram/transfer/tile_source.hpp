@@ -48,6 +48,8 @@ public:
     [[nodiscard]] std::size_t batch_bytes() const noexcept {
         return cut().elements() * sizeof(Element);
     }
+    /// Bytes of batch `index`, which there is.
+    [[nodiscard]] std::size_t batch_bytes(std::size_t index) const { return copies_.bytes(index); }
     [[nodiscard]] tiles<Rank> const&       cut() const noexcept { return copies_.cut(); }
     [[nodiscard]] tile_copies<Rank> const& copies() const noexcept { return copies_; }
     [[nodiscard]] std::span<Element const> volume() const noexcept { return volume_; }

@@ -4,26 +4,28 @@
 /// \file
 /// `typed_source` lets a source fill elements instead of bytes.
 
-#include <vram/base/align.hpp> // unsatisfiable
+#include <vram/transfer/batch_source.hpp> // batch_count
 
 #include <concepts>    // invocable
-#include <cstddef>     // size_t, byte
+#include <cstddef>     // size_t, ptrdiff_t, byte
+#include <limits>      // numeric_limits
 #include <span>        // span
 #include <stop_token>  // stop_token
-#include <type_traits> // is_trivially_copyable_v
+#include <type_traits> // is_trivially_copyable_v, is_signed_v, conditional_t
 #include <utility>     // move
 
 namespace vram {
 
-/// A source for a loader out of a callable that is given elements, and answers how many it wrote: 0
-/// is the end. It is told the index and the stop token, or the index, or neither, as any source.
+/// A source for a loader made of a callable that gets elements and returns how many it wrote: 0 is
+/// the end, and a negative number means that it failed. It receives the index and the stop token, or
+/// the index, or neither, as any source.
 ///
 ///     loader batches{typed<float>([&](std::span<float> to, std::size_t index) {
 ///         return read_samples(index, to);
 ///     }), stream, {.batch_bytes = 1'000'000 * sizeof(float)}};
 ///
-/// Failure   what the callable throws; where it says more elements than there is room for, the
-///           loader throws, as of any source
+/// Failure   what the callable throws; if it returns more elements than there is room for, or a
+///           negative number, the loader throws, as with any source
 /// Threads   as the callable
 /// Cost      none
 template <class Element, class Fill>
@@ -34,17 +36,17 @@ class typed_source {
 public:
     explicit typed_source(Fill fill) : fill_{std::move(fill)} {}
 
-    std::size_t operator()(std::span<std::byte> to, std::size_t index, std::stop_token const& stop)
+    auto operator()(std::span<std::byte> to, std::size_t index, std::stop_token const& stop)
         requires std::invocable<Fill&, elements, std::size_t, std::stop_token const&>
     {
         return bytes(fill_(room(to), index, stop));
     }
-    std::size_t operator()(std::span<std::byte> to, std::size_t index)
+    auto operator()(std::span<std::byte> to, std::size_t index)
         requires std::invocable<Fill&, elements, std::size_t>
     {
         return bytes(fill_(room(to), index));
     }
-    std::size_t operator()(std::span<std::byte> to)
+    auto operator()(std::span<std::byte> to)
         requires std::invocable<Fill&, elements>
     {
         return bytes(fill_(room(to)));
@@ -55,9 +57,20 @@ private:
     static elements room(std::span<std::byte> to) noexcept {
         return {reinterpret_cast<Element*>(to.data()), to.size() / sizeof(Element)};
     }
-    /// Too many for the room are the loader's to refuse, and too many for a number as well.
-    static constexpr std::size_t bytes(std::size_t count) noexcept {
-        return count > unsatisfiable / sizeof(Element) ? unsatisfiable : count * sizeof(Element);
+    /// The loader refuses what is more than there is room for, also if the bytes have no number. A
+    /// negative count stays as it is.
+    template <class Count>
+    static constexpr auto bytes(Count count) noexcept {
+        static_assert(
+            batch_count<Count>,
+            "typed: the callable returns the number of elements that it wrote, an integer");
+        using result = std::conditional_t<std::is_signed_v<Count>, std::ptrdiff_t, std::size_t>;
+        if constexpr (std::is_signed_v<Count>) {
+            if (count < 0) { return static_cast<result>(count); }
+        }
+        constexpr auto most = static_cast<std::size_t>(std::numeric_limits<result>::max());
+        auto const     n    = static_cast<std::size_t>(count);
+        return static_cast<result>(n > most / sizeof(Element) ? most : n * sizeof(Element));
     }
 
     Fill fill_;
