@@ -46,8 +46,10 @@
 #include <vram/concepts/platform_of.hpp>
 #include <vram/concepts/powers.hpp>
 #include <vram/concepts/property.hpp>
+#include <vram/concepts/refused_free.hpp>
 #include <vram/concepts/resource.hpp>
 #include <vram/concepts/retry.hpp>
+#include <vram/concepts/sited.hpp>
 #include <vram/concepts/virtual_memory.hpp>
 
 #include <vram/source/address_range.hpp>

@@ -98,7 +98,7 @@ TEST_CASE("cuda_async_resource: foreign memory and what is freed twice is told")
     mr.deallocate(s, p, 100);
     CHECK(told.count(error_kind::foreign_pointer) == 2);
     mr.deallocate(s, mr.allocate(s, 100, 4096), 100, 16);
-    CHECK(told.count(error_kind::wrong_size) == 1);
+    CHECK(told.count(error_kind::wrong_alignment) == 1);
     s.synchronize();
 }
 

@@ -70,9 +70,9 @@ TEST_CASE_TEMPLATE(
     mishaps const told;
     R             mr;
     mr.deallocate_sync(mr.allocate_sync(100, 8192), 100, 256);
-    CHECK(told.count(error_kind::wrong_size) == 1);
+    CHECK(told.count(error_kind::wrong_alignment) == 1);
     mr.deallocate_sync(mr.allocate_sync(100, 256), 100, 8192);
-    CHECK(told.count(error_kind::wrong_size) == 2);
+    CHECK(told.count(error_kind::wrong_alignment) == 2);
     CHECK(told.count() == 2);
 }
 

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <vram/cuda/cuda_error.hpp> // first: the header stands alone
 
+#include <vram/base/error.hpp>
+#include <vram/base/error_text.hpp>
+
 #include "machine.hpp"
 
 #include <cstring> // strstr
+#include <string>  // string
 
 using namespace vram;
 using doubles::mishaps;
@@ -102,3 +106,17 @@ TEST_CASE("cuda_error: a broken context keeps its error, whatever is cleared") {
     }
 }
 #endif
+
+TEST_CASE("cuda_error: a report says the call, and the code by name and in words") {
+    machine const here;
+    mishaps const told;
+    CHECK_FALSE(cuda_error::report("cudaSetDevice", cudaSetDevice(-1)));
+    error const last = told.last();
+    CHECK(last.code == cudaErrorInvalidDevice);
+    std::string const expected = std::string{"cudaSetDevice failed with "} +
+                                 cudaGetErrorName(cudaErrorInvalidDevice) + " (101, " +
+                                 cudaGetErrorString(cudaErrorInvalidDevice) + "). ";
+    std::string const text = error_text{last}.c_str();
+    CAPTURE(text);
+    CHECK(text.find(expected) != std::string::npos);
+}

@@ -45,10 +45,10 @@ TEST_CASE(
     std::vector<std::byte> room(20000);
     void* const            p = over_aligned::hand_out(room.data(), 4096);
     CHECK(over_aligned::take_back(p, 100, 16) == room.data());
-    CHECK(told.count(error_kind::wrong_size) == 1);
+    CHECK(told.count(error_kind::wrong_alignment) == 1);
     CHECK(over_aligned::take_back(room.data(), 100, 4096) ==
           room.data()); // asked with a smaller one
-    CHECK(told.count(error_kind::wrong_size) == 2);
+    CHECK(told.count(error_kind::wrong_alignment) == 2);
     CHECK(over_aligned::count() == 0);
 }
 

@@ -59,24 +59,24 @@ TEST_CASE("resource_calls: who cannot say no without throwing is caught") {
     plain_resource   mr;
     auto const&      calls = calls_of<plain_resource>;
     doubles::mishaps told;
-    CHECK(calls.try_allocate(&mr, {}, unsatisfiable, 256) == nullptr);
-    CHECK(calls.try_allocate_sync(&mr, unsatisfiable, 256) == nullptr);
+    CHECK(calls.try_allocate(&mr, {}, unsatisfiable, 256, {}) == nullptr);
+    CHECK(calls.try_allocate_sync(&mr, unsatisfiable, 256, {}) == nullptr);
     CHECK(told.count() == 0); // a no is no error_kind
-    void* const p = calls.try_allocate(&mr, {}, 100, 256);
+    void* const p = calls.try_allocate(&mr, {}, 100, 256, {});
     REQUIRE(p != nullptr);
-    calls.deallocate(&mr, {}, p, 100, 256);
-    void* const q = calls.try_allocate_sync(&mr, 100, 256);
+    calls.deallocate(&mr, {}, p, 100, 256, {});
+    void* const q = calls.try_allocate_sync(&mr, 100, 256, {});
     REQUIRE(q != nullptr);
-    calls.deallocate_sync(&mr, q, 100, 256);
+    calls.deallocate_sync(&mr, q, 100, 256, {});
 }
 
 TEST_CASE("resource_calls: a failure that is no lack of memory is told, not taken for a no") {
     broken_resource  mr;
     auto const&      calls = calls_of<broken_resource>;
     doubles::mishaps told;
-    CHECK(calls.try_allocate(&mr, {}, 100, 256) == nullptr);
+    CHECK(calls.try_allocate(&mr, {}, 100, 256, {}) == nullptr);
     CHECK(told.count(error_kind::platform_error) == 1);
-    CHECK(calls.try_allocate_sync(&mr, 100, 256) == nullptr);
+    CHECK(calls.try_allocate_sync(&mr, 100, 256, {}) == nullptr);
     CHECK(told.count(error_kind::platform_error) == 2);
     CHECK(told.count() == 2);
 }
@@ -88,9 +88,9 @@ TEST_CASE("resource_calls: who can say no is asked so") {
     auto const& calls = calls_of<failing>;
     plan.as_machine_failure(); // a thrown one would be of another type
     plan.fail_nth(1);
-    CHECK(calls.try_allocate(&mr, {}, 100, 256) == nullptr);
+    CHECK(calls.try_allocate(&mr, {}, 100, 256, {}) == nullptr);
     plan.fail_nth(1);
-    CHECK_THROWS_AS((void)calls.allocate(&mr, {}, 100, 256), doubles::machine_failure);
+    CHECK_THROWS_AS((void)calls.allocate(&mr, {}, 100, 256, {}), doubles::machine_failure);
     plan.fail_nth(1);
-    CHECK_THROWS_AS((void)calls.allocate_sync(&mr, 100, 256), doubles::machine_failure);
+    CHECK_THROWS_AS((void)calls.allocate_sync(&mr, 100, 256, {}), doubles::machine_failure);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <vram/layer/deferred_frees.hpp> // first: the header stands alone
 
+#include <vram/base/call_site.hpp>
 #include <vram/base/worker.hpp>
 #include <vram/layer/stream_ordered.hpp>
 #include <vram/sim/sim.hpp>
@@ -62,7 +63,7 @@ TEST_CASE("deferred_frees: what comes back waits, and goes when its stream is pa
     deferred_frees<sim_platform> books{1, 0};
     sim_stream                   s;
     std::size_t                  given = 0;
-    auto const give = [&](void*, std::size_t bytes, std::size_t) { given += bytes; };
+    auto const give = [&](void*, std::size_t bytes, std::size_t, call_site) { given += bytes; };
     hand_out(books, 256, 100);
     sim_launch(s, {.duration = 1ms});
     CHECK(books.take(s, at(256), 100, 256) == way::waits);
@@ -82,7 +83,7 @@ TEST_CASE("deferred_frees: room is made by waiting, until there is nothing to wa
     sim_stream                            s;
     std::size_t                           given = 0;
     deferred_frees<sim_platform>::promise asked{books, 50};
-    auto const give = [&](void*, std::size_t bytes, std::size_t) { given += bytes; };
+    auto const give = [&](void*, std::size_t bytes, std::size_t, call_site) { given += bytes; };
     for (std::uintptr_t i = 1; i <= 3; ++i) {
         hand_out(books, i * 256, 100);
         sim_launch(s, {.duration = 1ms});
@@ -118,7 +119,7 @@ TEST_CASE("deferred_frees: what is freed in a capture waits until the graphs are
     deferred_frees<sim_platform> books{1, 0};
     sim_stream                   s;
     std::size_t                  given = 0;
-    auto const give = [&](void*, std::size_t bytes, std::size_t) { given += bytes; };
+    auto const give = [&](void*, std::size_t bytes, std::size_t, call_site) { given += bytes; };
     hand_out(books, 256, 100);
     sim_graph::begin(s);
     CHECK(books.take(s, at(256), 100, 256) == way::waits);
@@ -142,14 +143,14 @@ TEST_CASE("deferred_frees: a thread that is refused waits for what another one h
     bool                                   room = false;
     {
         worker const slow{0, [&] {
-                              books.collect([&](void*, std::size_t, std::size_t) {
+                              books.collect([&](void*, std::size_t, std::size_t, call_site) {
                                   giving = true;
                                   std::this_thread::sleep_for(20ms);
                                   given = true;
                               });
                           }};
         while (!giving) { std::this_thread::yield(); }
-        room = asked.make_room([](void*, std::size_t, std::size_t) {});
+        room = asked.make_room([](void*, std::size_t, std::size_t, call_site) {});
         CHECK(given);
     }
     CHECK(room);
@@ -160,7 +161,7 @@ TEST_CASE("deferred_frees: books that moved leave empty ones behind") {
     deferred_frees<sim_platform> first{1, 0}, second{4, 1000};
     sim_stream                   s;
     std::size_t                  given = 0;
-    auto const give = [&](void*, std::size_t bytes, std::size_t) { given += bytes; };
+    auto const give = [&](void*, std::size_t bytes, std::size_t, call_site) { given += bytes; };
     hand_out(first, 256, 100);
     hand_out(first, 512, 10);
     CHECK(first.take(s, at(512), 10, 256) == way::waits);
@@ -191,7 +192,7 @@ TEST_CASE("deferred_frees: what is to go back moves too, and what a graph keeps"
     deferred_frees<sim_platform> first{1, 1000};
     sim_stream                   s;
     std::size_t                  given = 0;
-    auto const give = [&](void*, std::size_t bytes, std::size_t) { given += bytes; };
+    auto const give = [&](void*, std::size_t bytes, std::size_t, call_site) { given += bytes; };
     hand_out(first, 256, 100);
     hand_out(first, 512, 10);
     CHECK(first.take(s, at(256), 100, 256) == way::waits);
@@ -227,7 +228,7 @@ TEST_CASE("deferred_frees: what other streams are done with goes back beside one
     deferred_frees<sim_platform> books{1, 0};
     sim_stream                   first, second;
     std::size_t                  given = 0;
-    auto const give = [&](void*, std::size_t bytes, std::size_t) { given += bytes; };
+    auto const give = [&](void*, std::size_t bytes, std::size_t, call_site) { given += bytes; };
     hand_out(books, 256, 100);
     hand_out(books, 512, 10);
     CHECK(books.take(first, at(256), 100, 256) == way::waits);
@@ -247,7 +248,7 @@ TEST_CASE("deferred_frees: who takes all waits for what no event covers, and for
     std::optional<sim_stream>    gone{std::in_place};
     sim_stream                   s, busy;
     std::size_t                  given = 0;
-    auto const give = [&](void*, std::size_t bytes, std::size_t) { given += bytes; };
+    auto const give = [&](void*, std::size_t bytes, std::size_t, call_site) { given += bytes; };
     hand_out(books, 256, 100);
     hand_out(books, 512, 10);
     hand_out(books, 768, 1);

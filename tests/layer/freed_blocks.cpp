@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <vram/layer/freed_blocks.hpp> // first: the header stands alone
 
+#include <vram/base/call_site.hpp>
+
 #include "../doubles/at.hpp"
 #include "../doubles/bombing.hpp"
 
@@ -28,7 +30,7 @@ void put(freed_blocks& into, std::uintptr_t address, std::size_t bytes) {
 std::vector<void*> drained(freed_blocks& from) {
     std::vector<void*> seen;
     seen.reserve(from.count());
-    from.drain([&](void* p, std::size_t, std::size_t) { seen.push_back(p); });
+    from.drain([&](void* p, std::size_t, std::size_t, call_site) { seen.push_back(p); });
     return seen;
 }
 

@@ -136,6 +136,7 @@ private:
             words = " and";
         }
         if (e_.stream.known()) { say_stream(words[1] == 'a' ? " on stream" : ", freed on stream"); }
+        if (e_.cause != nullptr) { say(" (%s)", e_.cause); }
     }
     void say_address(char const* words) noexcept {
         say("%s", words);

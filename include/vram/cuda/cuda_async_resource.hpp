@@ -5,11 +5,13 @@
 /// `cuda_async_resource` is the driver's own stream-ordered memory: cudaMallocAsync, from a pool of
 /// its own.
 
-#include <vram/base/contract.hpp>      // expects
-#include <vram/concepts/powers.hpp>    // the concepts that the proofs below check
-#include <vram/cuda/cuda_platform.hpp> // cuda_platform
-#include <vram/cuda/cuda_pool.hpp>     // cuda_pool
-#include <vram/cuda/over_aligned.hpp>  // over_aligned
+#include <vram/base/call_site.hpp>          // call_site
+#include <vram/base/contract.hpp>           // expects
+#include <vram/concepts/name_of_stream.hpp> // name_of_stream
+#include <vram/concepts/powers.hpp>         // the concepts that the proofs below check
+#include <vram/cuda/cuda_platform.hpp>      // cuda_platform
+#include <vram/cuda/cuda_pool.hpp>          // cuda_pool
+#include <vram/cuda/over_aligned.hpp>       // over_aligned
 
 #include <cuda_runtime_api.h> // cudaMallocFromPoolAsync, cudaFreeAsync
 
@@ -73,16 +75,23 @@ public:
     }
 
     /// \param bytes, alignment  as they were asked with
-    void deallocate(stream s, void* p, std::size_t bytes,
-                    std::size_t alignment = default_alignment) noexcept {
+    void deallocate(stream s, void* p, std::size_t bytes, std::size_t alignment = default_alignment,
+                    call_site at = call_site::current()) noexcept {
         if (p == nullptr || cuda_exit::began()) { return; }
-        void* const              block = over_aligned::take_back(p, bytes, alignment);
+        void* const              block = over_aligned::take_back(p, bytes, alignment, at);
         cuda_capture_guard const relaxed;
-        cuda_error::report(give(block, s), p, bytes);
+        cuda_error::report(give(block, s), {.kind      = error_kind::platform_error,
+                                            .pointer   = p,
+                                            .bytes     = bytes,
+                                            .caller    = at,
+                                            .alignment = alignment,
+                                            .stream    = name_of_stream<platform>(s),
+                                            .resource  = "cuda_async_resource",
+                                            .call      = "cudaFreeAsync"});
     }
-    void deallocate_sync(void* p, std::size_t bytes,
-                         std::size_t alignment = default_alignment) noexcept {
-        deallocate(own_.view(), p, bytes, alignment);
+    void deallocate_sync(void* p, std::size_t bytes, std::size_t alignment = default_alignment,
+                         call_site at = call_site::current()) noexcept {
+        deallocate(own_.view(), p, bytes, alignment, at);
     }
 
     std::size_t                trim(std::size_t keep = 0) { return pool_.trim(keep); }

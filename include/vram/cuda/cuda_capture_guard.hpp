@@ -29,8 +29,9 @@ public:
 
 private:
     bool exchange() noexcept {
-        return cuda_error::report(
-            cuda_exit::or_done([&] { return cuda_stream_calls::here().exchange_mode(mode_); }));
+        return cuda_error::report("cudaThreadExchangeStreamCaptureMode", cuda_exit::or_done([&] {
+                                      return cuda_stream_calls::here().exchange_mode(mode_);
+                                  }));
     }
 
     cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed; ///< the other mode, each time

@@ -31,7 +31,8 @@ public:
 
     ~cuda_device_guard() {
         if (before_ == none) { return; }
-        cuda_error::report(cuda_exit::or_done([&] { return cudaSetDevice(before_); }));
+        cuda_error::report("cudaSetDevice",
+                           cuda_exit::or_done([&] { return cudaSetDevice(before_); }));
     }
 
     /// Whether the device could be made current; an error is still latched.

@@ -5,6 +5,7 @@
 /// `cuda_direct` is what the resources share that go to the driver for every block.
 
 #include <vram/base/align.hpp>              // align, default_alignment
+#include <vram/base/call_site.hpp>          // call_site
 #include <vram/base/contract.hpp>           // expects
 #include <vram/cuda/cuda_capture_guard.hpp> // cuda_capture_guard
 #include <vram/cuda/cuda_platform.hpp>      // cuda_platform
@@ -48,14 +49,22 @@ public:
     }
 
     /// \param bytes, alignment  as they were asked with
-    void deallocate_sync(void* p, std::size_t bytes,
-                         std::size_t alignment = default_alignment) noexcept {
+    void deallocate_sync(void* p, std::size_t bytes, std::size_t alignment = default_alignment,
+                         call_site at = call_site::current()) noexcept {
         if (p == nullptr || cuda_exit::began()) { return; }
-        void* const              block = over_aligned::take_back(p, bytes, alignment);
+        void* const              block = over_aligned::take_back(p, bytes, alignment, at);
         cuda_device_guard const  on{device_, std::nothrow};
         cuda_capture_guard const relaxed;
-        cuda_error::report(on.status()); // the free below is right on whatever device
-        cuda_error::report(cuda_exit::or_done([&] { return self().give(block); }), p, bytes);
+        cuda_error::report("cudaSetDevice",
+                           on.status()); // the free below is right on whatever device
+        cuda_error::report(cuda_exit::or_done([&] { return self().give(block); }),
+                           {.kind      = error_kind::platform_error,
+                            .pointer   = p,
+                            .bytes     = bytes,
+                            .caller    = at,
+                            .alignment = alignment,
+                            .resource  = Resource::own_name,
+                            .call      = Resource::free_call});
     }
 
     [[nodiscard]] cuda_device device() const noexcept { return device_; }

@@ -57,12 +57,35 @@ public:
     static bool report(cudaError_t status, void const* p = nullptr, std::size_t bytes = 0,
                        std::source_location where = std::source_location::current()) noexcept {
         if (status == cudaSuccess) [[likely]] { return true; }
+        return report(
+            status,
+            {.kind = error_kind::platform_error, .pointer = p, .bytes = bytes, .where = where});
+    }
+    /// The same for a failed `call`.
+    static bool report(char const* call, cudaError_t status,
+                       std::source_location where = std::source_location::current()) noexcept {
+        if (status == cudaSuccess) [[likely]] { return true; }
+        return report(status, {.kind = error_kind::platform_error, .where = where, .call = call});
+    }
+    /// The same with all that is known; `what.call` is the call that failed.
+    static bool report(cudaError_t status, error what) noexcept {
+        if (status == cudaSuccess) [[likely]] { return true; }
         clear(status);
+        what.code    = static_cast<int>(status);
+        what.text_of = text_of;
         // A pointer that CUDA does not know has this number, and so has one that was freed before.
-        bool const foreign = p != nullptr && status == cudaErrorInvalidValue;
-        report_error({foreign ? error_kind::foreign_pointer : error_kind::platform_error, p, bytes,
-                      static_cast<int>(status), where});
+        if (what.pointer != nullptr && status == cudaErrorInvalidValue) {
+            what.kind   = error_kind::foreign_pointer;
+            what.advice = "CUDA knows no such block: it was freed before, or another resource "
+                          "allocated it. Free each block once, through its resource.";
+        }
+        report_error(what);
         return false;
+    }
+    /// The name and the description of an error of the runtime.
+    [[nodiscard]] static code_text text_of(int code) noexcept {
+        auto const status = static_cast<cudaError_t>(code);
+        return {cudaGetErrorName(status), cudaGetErrorString(status)};
     }
 
     /// A failed call leaves its error latched, and the next `cudaGetLastError` of the program would

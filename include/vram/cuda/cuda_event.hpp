@@ -91,7 +91,8 @@ public:
 private:
     void destroy() noexcept {
         if (event_ == nullptr) { return; } // moved from
-        cuda_error::report(cuda_exit::or_done([&] { return cudaEventDestroy(event_); }));
+        cuda_error::report("cudaEventDestroy",
+                           cuda_exit::or_done([&] { return cudaEventDestroy(event_); }));
     }
 
     cudaEvent_t event_ = nullptr;

@@ -159,7 +159,8 @@ private:
     void destroy() noexcept {
         if (pool_ == nullptr) { return; } // moved from
         cuda_capture_guard const relaxed;
-        cuda_error::report(cuda_exit::or_done([&] { return cudaMemPoolDestroy(pool_); }));
+        cuda_error::report("cudaMemPoolDestroy",
+                           cuda_exit::or_done([&] { return cudaMemPoolDestroy(pool_); }));
     }
 
     cudaMemPool_t pool_ = nullptr;

@@ -33,6 +33,9 @@ public:
 private:
     friend cuda_direct;
 
+    static constexpr char const* own_name  = "cuda_resource";
+    static constexpr char const* free_call = "cudaFree";
+
     static cudaError_t take(void** p, std::size_t bytes) noexcept { return cudaMalloc(p, bytes); }
     static cudaError_t give(void* p) noexcept { return cudaFree(p); }
 };

@@ -85,7 +85,8 @@ private:
     void destroy() noexcept {
         if (stream_ == nullptr) { return; } // moved from
         cuda_stream_ids::end(stream_, id_);
-        cuda_error::report(cuda_exit::or_done([&] { return cudaStreamDestroy(stream_); }));
+        cuda_error::report("cudaStreamDestroy",
+                           cuda_exit::or_done([&] { return cudaStreamDestroy(stream_); }));
     }
 
     cudaStream_t       stream_ = nullptr;

@@ -137,12 +137,19 @@ private:
         if (cuda_exit::began()) { return; }
         cuda_device_guard const  on{device_, std::nothrow};
         cuda_capture_guard const relaxed;
-        cuda_error::report(on.status());             // the call below is right on whatever device
+        cuda_error::report("cudaSetDevice",
+                           on.status());             // the call below is right on whatever device
         auto const status = cuda_exit::or_done([&] { // what is given was taken: the calls are there
             return cuda_virtual_calls::status(call(cuda_virtual_calls::here()));
         });
         if (status == cudaSuccess) [[likely]] { return; }
-        report_error({error_kind::platform_error, p, bytes, static_cast<int>(status)});
+        report_error({.kind     = error_kind::platform_error,
+                      .pointer  = p,
+                      .bytes    = bytes,
+                      .code     = static_cast<int>(status),
+                      .resource = "virtual_resource",
+                      .call     = "returning virtual memory",
+                      .text_of  = cuda_error::text_of});
     }
     /// The driver latches nothing, so what the runtime has latched is somebody else's: it stays.
     static void demand(cudaError_t status, shortage const& asked = {}) {

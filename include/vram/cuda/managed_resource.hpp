@@ -73,6 +73,9 @@ public:
 private:
     friend cuda_direct;
 
+    static constexpr char const* own_name  = "managed_resource";
+    static constexpr char const* free_call = "cudaFree";
+
     static cudaMemLocation place(cudaMemLocationType type, int id) noexcept {
         cudaMemLocation where{};
         where.type = type;

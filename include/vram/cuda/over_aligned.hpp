@@ -4,8 +4,9 @@
 /// \file
 /// `over_aligned` remembers the blocks that begin before the address that was handed out.
 
-#include <vram/base/align.hpp> // align_address, saturating_add
-#include <vram/base/error.hpp> // report_error
+#include <vram/base/align.hpp>     // align_address, saturating_add
+#include <vram/base/call_site.hpp> // call_site
+#include <vram/base/error.hpp>     // report_error
 
 #include <atomic>        // atomic
 #include <cstddef>       // size_t
@@ -47,11 +48,18 @@ public:
 
     /// The block that `p` was handed out of. One that comes back with another alignment than it was
     /// asked with is told to the error sink, and yet found: its memory is not lost.
-    [[nodiscard]] static void* take_back(void* p, std::size_t bytes,
-                                         std::size_t alignment) noexcept {
+    [[nodiscard]] static void* take_back(void* p, std::size_t bytes, std::size_t alignment,
+                                         call_site at = {}) noexcept {
         void* const block = take(p);
         if ((block != nullptr) != (alignment > default_alignment)) {
-            report_error({error_kind::wrong_size, p, bytes, 0});
+            report_error({.kind      = error_kind::wrong_alignment,
+                          .pointer   = p,
+                          .bytes     = bytes,
+                          .caller    = at,
+                          .alignment = alignment,
+                          .cause     = block != nullptr ? over : under,
+                          .advice    = "Free a block with the alignment that it was allocated "
+                                       "with; this block was found and freed."});
         }
         return block != nullptr ? block : p;
     }
@@ -60,6 +68,9 @@ public:
     [[nodiscard]] static std::size_t count() noexcept { return count_; }
 
 private:
+    static constexpr char const* over  = "it was allocated with an alignment above 256";
+    static constexpr char const* under = "it was allocated with an alignment of 256 or less";
+
     static void* take(void const* p) noexcept {
         if (count_ == 0) { return nullptr; }
         auto&                  book = all();

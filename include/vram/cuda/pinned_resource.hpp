@@ -43,6 +43,9 @@ public:
 private:
     friend cuda_direct;
 
+    static constexpr char const* own_name  = "pinned_resource";
+    static constexpr char const* free_call = "cudaFreeHost";
+
     cudaError_t take(void** p, std::size_t bytes) const noexcept {
         return cudaHostAlloc(p, bytes, flags_);
     }

@@ -58,6 +58,9 @@ public:
 private:
     friend cuda_direct;
 
+    static constexpr char const* own_name  = "registered_resource";
+    static constexpr char const* free_call = "cudaHostUnregister";
+
     struct block {
         std::size_t bytes      = 0;
         bool        registered = false; ///< by this; another library may have been before it

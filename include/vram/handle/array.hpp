@@ -4,6 +4,7 @@
 /// \file
 /// `array` is a buffer of elements: device memory with a type and a length.
 
+#include <vram/base/call_site.hpp>       // call_site
 #include <vram/base/contract.hpp>        // expects
 #include <vram/handle/buffer.hpp>        // buffer
 #include <vram/source/null_resource.hpp> // the stand-in of the proofs below
@@ -39,18 +40,22 @@ public:
     using stream        = typename bytes_type::stream;
     using properties    = typename bytes_type::properties;
 
-    explicit array(R mr, stream s = {}, std::size_t count = 0)
-        : bytes_{std::forward<R>(mr), s, bytes_of(count), alignment} {}
+    explicit array(R mr, stream s = {}, std::size_t count = 0, call_site at = call_site::current())
+        : bytes_{std::forward<R>(mr), s, bytes_of(count), alignment, at} {}
     /// With a copy of `host`, which is left as it is until the stream has passed the copy.
-    array(R mr, stream s, std::span<Element const> host)
-        : array{std::forward<R>(mr), s, host.size()} {
+    array(R mr, stream s, std::span<Element const> host, call_site at = call_site::current())
+        : array{std::forward<R>(mr), s, host.size(), at} {
         copy_from(host);
     }
 
     /// Makes it `count` elements long; what it held up to there stays.
-    void resize(std::size_t count) { bytes_.resize(bytes_of(count)); }
-    void reserve(std::size_t count) { bytes_.reserve(bytes_of(count)); }
-    void shrink_to_fit() { bytes_.shrink_to_fit(); }
+    void resize(std::size_t count, call_site at = call_site::current()) {
+        bytes_.resize(bytes_of(count), at);
+    }
+    void reserve(std::size_t count, call_site at = call_site::current()) {
+        bytes_.reserve(bytes_of(count), at);
+    }
+    void shrink_to_fit(call_site at = call_site::current()) { bytes_.shrink_to_fit(at); }
 
     /// Queues a copy of all of `host`, as long as the array, into it. The host memory stays as it
     /// is until the stream has passed the copy.
@@ -127,11 +132,12 @@ private:
 /// `make_array<float>(memory, stream, n)`: by reference where `memory` cannot be copied, else by
 /// value.
 template <class Element, class R>
-[[nodiscard]] auto make_array(R& mr, typename R::platform::stream s, std::size_t count) {
+[[nodiscard]] auto make_array(R& mr, typename R::platform::stream s, std::size_t count,
+                              call_site at = call_site::current()) {
     if constexpr (std::copy_constructible<R>) {
-        return array<Element, R>{mr, s, count};
+        return array<Element, R>{mr, s, count, at};
     } else {
-        return array<Element, R&>{mr, s, count};
+        return array<Element, R&>{mr, s, count, at};
     }
 }
 

@@ -5,7 +5,9 @@
 /// `buffer` is a block of memory that goes back by itself, in stream order.
 
 #include <vram/base/align.hpp>           // default_alignment
+#include <vram/base/call_site.hpp>       // call_site
 #include <vram/concepts/resource.hpp>    // resource
+#include <vram/concepts/sited.hpp>       // sited
 #include <vram/handle/held.hpp>          // held
 #include <vram/source/null_resource.hpp> // the stand-in of the proofs below
 
@@ -42,9 +44,9 @@ public:
     using properties    = typename resource_type::properties;
 
     explicit buffer(R mr, stream s = {}, std::size_t bytes = 0,
-                    std::size_t alignment = default_alignment)
+                    std::size_t alignment = default_alignment, call_site at = call_site::current())
         : mr_{std::forward<R>(mr)}, stream_{s}, alignment_{alignment} {
-        data_     = mr_.get().allocate(s, bytes, alignment);
+        data_     = sited{mr_.get(), at}.allocate(s, bytes, alignment);
         size_     = bytes;
         capacity_ = bytes;
     }
@@ -70,17 +72,17 @@ public:
 
     /// Makes it `bytes` long. What it held up to there stays; what is new is uninitialised. It
     /// moves, by a copy on its stream, only where the capacity is too small.
-    void resize(std::size_t bytes) {
-        reserve(bytes);
+    void resize(std::size_t bytes, call_site at = call_site::current()) {
+        reserve(bytes, at);
         size_ = bytes;
     }
     /// Makes room for `bytes` without a change of size.
-    void reserve(std::size_t bytes) {
-        if (bytes > capacity_) { relocate(bytes); }
+    void reserve(std::size_t bytes, call_site at = call_site::current()) {
+        if (bytes > capacity_) { relocate(bytes, at); }
     }
     /// Gives back what lies beyond the size.
-    void shrink_to_fit() {
-        if (size_ < capacity_) { relocate(size_); }
+    void shrink_to_fit(call_site at = call_site::current()) {
+        if (size_ < capacity_) { relocate(size_, at); }
     }
 
     /// From here on, everything happens on `s`, which the caller has ordered after the work so far.
@@ -111,13 +113,16 @@ private:
     struct fresh_block {
         buffer&     owner;
         std::size_t bytes;
-        void*       data = owner.mr_.get().allocate(owner.stream_, bytes, owner.alignment_);
+        call_site   at;
+        void* data = sited{owner.mr_.get(), at}.allocate(owner.stream_, bytes, owner.alignment_);
 
-        ~fresh_block() { owner.mr_.get().deallocate(owner.stream_, data, bytes, owner.alignment_); }
+        ~fresh_block() {
+            sited{owner.mr_.get(), at}.deallocate(owner.stream_, data, bytes, owner.alignment_);
+        }
     };
 
-    void relocate(std::size_t bytes) {
-        fresh_block       fresh{*this, bytes};
+    void relocate(std::size_t bytes, call_site at) {
+        fresh_block       fresh{*this, bytes, at};
         std::size_t const kept = std::min(size_, bytes);
         if (kept != 0) { platform::copy(stream_, fresh.data, data_, kept); }
         std::swap(fresh.data, data_);
@@ -127,8 +132,8 @@ private:
         if (data_ == nullptr) {
             return;
         } // nothing, or moved from: then there is no resource to ask
-        mr_.get().deallocate(stream_, std::exchange(data_, nullptr), std::exchange(capacity_, 0),
-                             alignment_);
+        sited{mr_.get()}.deallocate(stream_, std::exchange(data_, nullptr),
+                                    std::exchange(capacity_, 0), alignment_);
         size_ = 0;
     }
 
@@ -145,7 +150,8 @@ template <class R>
 buffer(R&) -> buffer<R&>;
 template <class R>
     requires(!std::copy_constructible<R>)
-buffer(R&, typename R::platform::stream, std::size_t = 0, std::size_t = 0) -> buffer<R&>;
+buffer(R&, typename R::platform::stream, std::size_t = 0, std::size_t = 0, call_site = {})
+    -> buffer<R&>;
 
 static_assert(!std::copy_constructible<buffer<null_resource<>>>);
 static_assert(std::is_nothrow_move_constructible_v<buffer<null_resource<>>>);

@@ -6,6 +6,7 @@
 /// common.
 
 #include <vram/base/align.hpp>            // default_alignment
+#include <vram/base/call_site.hpp>        // call_site
 #include <vram/handle/older_calls.hpp>    // older_calls
 #include <vram/handle/resource_calls.hpp> // resource_calls
 
@@ -34,30 +35,33 @@ public:
     using older_calls<erased>::deallocate;
 
     [[nodiscard]] void* allocate(stream s, std::size_t bytes,
-                                 std::size_t alignment = default_alignment) const {
-        return calls_->allocate(target_, s, bytes, alignment);
+                                 std::size_t alignment = default_alignment,
+                                 call_site   at        = call_site::current()) const {
+        return calls_->allocate(target_, s, bytes, alignment, at);
     }
-    [[nodiscard]] void* allocate_sync(std::size_t bytes,
-                                      std::size_t alignment = default_alignment) const {
-        return calls_->allocate_sync(target_, bytes, alignment);
+    [[nodiscard]] void* allocate_sync(std::size_t bytes, std::size_t alignment = default_alignment,
+                                      call_site at = call_site::current()) const {
+        return calls_->allocate_sync(target_, bytes, alignment, at);
     }
 
     [[nodiscard]] void* try_allocate(stream s, std::size_t bytes,
-                                     std::size_t alignment = default_alignment) const noexcept {
-        return calls_->try_allocate(target_, s, bytes, alignment);
+                                     std::size_t alignment = default_alignment,
+                                     call_site   at        = call_site::current()) const noexcept {
+        return calls_->try_allocate(target_, s, bytes, alignment, at);
     }
-    [[nodiscard]] void*
-    try_allocate_sync(std::size_t bytes, std::size_t alignment = default_alignment) const noexcept {
-        return calls_->try_allocate_sync(target_, bytes, alignment);
+    [[nodiscard]] void* try_allocate_sync(std::size_t bytes,
+                                          std::size_t alignment = default_alignment,
+                                          call_site   at = call_site::current()) const noexcept {
+        return calls_->try_allocate_sync(target_, bytes, alignment, at);
     }
 
-    void deallocate(stream s, void* p, std::size_t bytes,
-                    std::size_t alignment = default_alignment) const noexcept {
-        calls_->deallocate(target_, s, p, bytes, alignment);
+    void deallocate(stream s, void* p, std::size_t bytes, std::size_t alignment = default_alignment,
+                    call_site at = call_site::current()) const noexcept {
+        calls_->deallocate(target_, s, p, bytes, alignment, at);
     }
-    void deallocate_sync(void* p, std::size_t bytes,
-                         std::size_t alignment = default_alignment) const noexcept {
-        calls_->deallocate_sync(target_, p, bytes, alignment);
+    void deallocate_sync(void* p, std::size_t bytes, std::size_t alignment = default_alignment,
+                         call_site at = call_site::current()) const noexcept {
+        calls_->deallocate_sync(target_, p, bytes, alignment, at);
     }
 
     /// Whether `p` lies in the resource's memory; nothing where the resource does not know.

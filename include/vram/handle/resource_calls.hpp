@@ -5,9 +5,12 @@
 /// `resource_calls` is what is left of a resource's type when its type is forgotten: a table of
 /// calls.
 
-#include <vram/base/contract.hpp>   // broken_contract
-#include <vram/base/error.hpp>      // report_error
-#include <vram/concepts/powers.hpp> // resource and its powers
+#include <vram/base/call_site.hpp>     // call_site
+#include <vram/base/contract.hpp>      // broken_contract
+#include <vram/base/error.hpp>         // error_kind
+#include <vram/base/report_caught.hpp> // report_caught
+#include <vram/concepts/powers.hpp>    // resource and its powers
+#include <vram/concepts/sited.hpp>     // sited
 
 #include <concepts> // same_as
 #include <cstddef>  // size_t
@@ -22,13 +25,15 @@ template <class Platform>
 struct resource_calls {
     using stream = typename Platform::stream;
     // clang-format off
-    void* (*allocate)         (void* mr, stream, std::size_t bytes, std::size_t align);
-    void* (*allocate_sync)    (void* mr, std::size_t bytes, std::size_t align);
-    void* (*try_allocate)     (void* mr, stream, std::size_t bytes, std::size_t align) noexcept;
-    void* (*try_allocate_sync)(void* mr, std::size_t bytes, std::size_t align) noexcept;
+    void* (*allocate)         (void* mr, stream, std::size_t bytes, std::size_t align, call_site);
+    void* (*allocate_sync)    (void* mr, std::size_t bytes, std::size_t align, call_site);
+    void* (*try_allocate)     (void* mr, stream, std::size_t bytes, std::size_t align,
+                               call_site) noexcept;
+    void* (*try_allocate_sync)(void* mr, std::size_t bytes, std::size_t align, call_site) noexcept;
     void  (*deallocate)       (void* mr, stream, void* p, std::size_t bytes,
-                               std::size_t align) noexcept;
-    void  (*deallocate_sync)  (void* mr, void* p, std::size_t bytes, std::size_t align) noexcept;
+                               std::size_t align, call_site) noexcept;
+    void  (*deallocate_sync)  (void* mr, void* p, std::size_t bytes, std::size_t align,
+                               call_site) noexcept;
 
     bool         (*owns)  (void const* mr, void const* p);
     memory_usage (*usage) (void const* mr);
@@ -51,47 +56,53 @@ struct calls_to {
     static R const& at(void const* mr) noexcept { return *static_cast<R const*>(mr); }
 
     /// It did not say no: it could not be asked. That is told, for nothing may be thrown.
-    static void* failed(std::size_t bytes) noexcept {
-        report_error({.kind = error_kind::platform_error, .bytes = bytes});
+    static void* failed(std::size_t bytes, call_site from) noexcept {
+        report_caught({.kind   = error_kind::platform_error,
+                       .bytes  = bytes,
+                       .caller = from,
+                       .call   = "try_allocate",
+                       .advice = "try_allocate returned null; allocate throws the exception."});
         return nullptr;
     }
 
-    static void* allocate(void* mr, stream s, std::size_t bytes, std::size_t alignment) {
-        return at(mr).allocate(s, bytes, alignment);
+    static void* allocate(void* mr, stream s, std::size_t bytes, std::size_t alignment,
+                          call_site from) {
+        return sited{at(mr), from}.allocate(s, bytes, alignment);
     }
-    static void* allocate_sync(void* mr, std::size_t bytes, std::size_t alignment) {
-        return at(mr).allocate_sync(bytes, alignment);
+    static void* allocate_sync(void* mr, std::size_t bytes, std::size_t alignment, call_site from) {
+        return sited{at(mr), from}.allocate_sync(bytes, alignment);
     }
-    static void* try_allocate(void* mr, stream s, std::size_t bytes,
-                              std::size_t alignment) noexcept {
+    static void* try_allocate(void* mr, stream s, std::size_t bytes, std::size_t alignment,
+                              call_site from) noexcept {
         if constexpr (fallible_resource<R>) {
-            return at(mr).try_allocate(s, bytes, alignment);
+            return sited{at(mr), from}.try_allocate(s, bytes, alignment);
         } else {
             try {
-                return at(mr).allocate(s, bytes, alignment);
+                return sited{at(mr), from}.allocate(s, bytes, alignment);
             } catch (std::bad_alloc const&) { return nullptr; } catch (...) {
-                return failed(bytes);
+                return failed(bytes, from);
             }
         }
     }
-    static void* try_allocate_sync(void* mr, std::size_t bytes, std::size_t alignment) noexcept {
+    static void* try_allocate_sync(void* mr, std::size_t bytes, std::size_t alignment,
+                                   call_site from) noexcept {
         if constexpr (fallible_resource<R>) {
-            return at(mr).try_allocate_sync(bytes, alignment);
+            return sited{at(mr), from}.try_allocate_sync(bytes, alignment);
         } else {
             try {
-                return at(mr).allocate_sync(bytes, alignment);
+                return sited{at(mr), from}.allocate_sync(bytes, alignment);
             } catch (std::bad_alloc const&) { return nullptr; } catch (...) {
-                return failed(bytes);
+                return failed(bytes, from);
             }
         }
     }
-    static void deallocate(void* mr, stream s, void* p, std::size_t bytes,
-                           std::size_t alignment) noexcept {
-        at(mr).deallocate(s, p, bytes, alignment);
+    static void deallocate(void* mr, stream s, void* p, std::size_t bytes, std::size_t alignment,
+                           call_site from) noexcept {
+        sited{at(mr), from}.deallocate(s, p, bytes, alignment);
     }
-    static void deallocate_sync(void* mr, void* p, std::size_t bytes,
-                                std::size_t alignment) noexcept {
-        at(mr).deallocate_sync(p, bytes, alignment);
+    static void deallocate_sync(void* mr, void* p, std::size_t bytes, std::size_t alignment,
+                                call_site from) noexcept {
+        sited{at(mr), from}.deallocate_sync(p, bytes, alignment);
     }
 
     static bool         owns(void const* mr, void const* p) { return at(mr).owns(p); }
@@ -134,16 +145,19 @@ struct calls_to_nothing {
 
     static constexpr resource_calls<Platform> table() noexcept {
         return {
-            .allocate      = [](void*, stream, std::size_t, std::size_t) -> void* { refuse(); },
-            .allocate_sync = [](void*, std::size_t, std::size_t) -> void* { refuse(); },
-            .try_allocate  = [](void*, stream, std::size_t, std::size_t) noexcept -> void* {
+            .allocate = [](void*, stream, std::size_t, std::size_t, call_site) -> void* {
                 refuse();
             },
-            .try_allocate_sync = [](void*, std::size_t, std::size_t) noexcept -> void* {
+            .allocate_sync = [](void*, std::size_t, std::size_t, call_site) -> void* { refuse(); },
+            .try_allocate  = [](void*, stream, std::size_t, std::size_t,
+                               call_site) noexcept -> void* { refuse(); },
+            .try_allocate_sync = [](void*, std::size_t, std::size_t, call_site) noexcept -> void* {
                 refuse();
             },
-            .deallocate = [](void*, stream, void*, std::size_t, std::size_t) noexcept { refuse(); },
-            .deallocate_sync = [](void*, void*, std::size_t, std::size_t) noexcept { refuse(); },
+            .deallocate      = [](void*, stream, void*, std::size_t, std::size_t,
+                             call_site) noexcept { refuse(); },
+            .deallocate_sync = [](void*, void*, std::size_t, std::size_t,
+                                  call_site) noexcept { refuse(); },
             .owns            = nullptr,
             .usage           = nullptr,
             .trim            = nullptr,

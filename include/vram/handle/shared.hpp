@@ -4,7 +4,9 @@
 /// \file
 /// `shared` lets many hold one resource: the copyable handle of a stack that must not be copied.
 
+#include <vram/base/call_site.hpp>         // call_site
 #include <vram/concepts/held_resource.hpp> // expect_resource
+#include <vram/concepts/sited.hpp>         // sited
 #include <vram/handle/counted.hpp>         // counted
 #include <vram/handle/older_calls.hpp>     // older_calls
 #include <vram/layer/with.hpp>             // with::pending
@@ -62,38 +64,41 @@ public:
     }
 
     [[nodiscard]] void* allocate(stream s, std::size_t bytes,
-                                 std::size_t alignment = default_alignment) const
+                                 std::size_t alignment = default_alignment,
+                                 call_site   at        = call_site::current()) const
         requires resource<R>
     {
-        return get().allocate(s, bytes, alignment);
+        return sited{get(), at}.allocate(s, bytes, alignment);
     }
-    [[nodiscard]] void* allocate_sync(std::size_t bytes,
-                                      std::size_t alignment = default_alignment) const {
-        return get().allocate_sync(bytes, alignment);
+    [[nodiscard]] void* allocate_sync(std::size_t bytes, std::size_t alignment = default_alignment,
+                                      call_site at = call_site::current()) const {
+        return sited{get(), at}.allocate_sync(bytes, alignment);
     }
 
     [[nodiscard]] void* try_allocate(stream s, std::size_t bytes,
-                                     std::size_t alignment = default_alignment) const noexcept
+                                     std::size_t alignment = default_alignment,
+                                     call_site   at        = call_site::current()) const noexcept
         requires resource<R> && fallible_resource<R>
     {
-        return get().try_allocate(s, bytes, alignment);
+        return sited{get(), at}.try_allocate(s, bytes, alignment);
     }
     [[nodiscard]] void* try_allocate_sync(std::size_t bytes,
-                                          std::size_t alignment = default_alignment) const noexcept
+                                          std::size_t alignment = default_alignment,
+                                          call_site   at = call_site::current()) const noexcept
         requires fallible_resource<R>
     {
-        return get().try_allocate_sync(bytes, alignment);
+        return sited{get(), at}.try_allocate_sync(bytes, alignment);
     }
 
-    void deallocate(stream s, void* p, std::size_t bytes,
-                    std::size_t alignment = default_alignment) const noexcept
+    void deallocate(stream s, void* p, std::size_t bytes, std::size_t alignment = default_alignment,
+                    call_site at = call_site::current()) const noexcept
         requires resource<R>
     {
-        get().deallocate(s, p, bytes, alignment);
+        sited{get(), at}.deallocate(s, p, bytes, alignment);
     }
-    void deallocate_sync(void* p, std::size_t bytes,
-                         std::size_t alignment = default_alignment) const noexcept {
-        get().deallocate_sync(p, bytes, alignment);
+    void deallocate_sync(void* p, std::size_t bytes, std::size_t alignment = default_alignment,
+                         call_site at = call_site::current()) const noexcept {
+        sited{get(), at}.deallocate_sync(p, bytes, alignment);
     }
 
     [[nodiscard]] bool owns(void const* p) const

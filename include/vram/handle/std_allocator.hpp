@@ -8,6 +8,7 @@
 #include <vram/base/align.hpp>           // unsatisfiable
 #include <vram/concepts/property.hpp>    // host_accessible
 #include <vram/concepts/resource.hpp>    // synchronous_resource
+#include <vram/concepts/sited.hpp>       // sited
 #include <vram/handle/held.hpp>          // held
 #include <vram/source/null_resource.hpp> // the stand-in of the proofs below
 
@@ -59,10 +60,10 @@ public:
     [[nodiscard]] Element* allocate(std::size_t count) {
         std::size_t const bytes =
             count > unsatisfiable / sizeof(Element) ? unsatisfiable : count * sizeof(Element);
-        return static_cast<Element*>(mr_.get().allocate_sync(bytes, alignof(Element)));
+        return static_cast<Element*>(sited{mr_.get()}.allocate_sync(bytes, alignof(Element)));
     }
     void deallocate(Element* p, std::size_t count) noexcept {
-        mr_.get().deallocate_sync(p, count * sizeof(Element), alignof(Element));
+        sited{mr_.get()}.deallocate_sync(p, count * sizeof(Element), alignof(Element));
     }
 
     [[nodiscard]] resource_type& upstream() noexcept { return mr_.get(); }

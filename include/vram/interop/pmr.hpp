@@ -6,6 +6,7 @@
 
 #include <vram/concepts/property.hpp> // host_accessible
 #include <vram/concepts/resource.hpp> // synchronous_resource
+#include <vram/concepts/sited.hpp>    // sited
 #include <vram/handle/held.hpp>       // held
 
 #include <concepts>        // copy_constructible
@@ -45,10 +46,10 @@ private:
     static std::size_t at_least_one(std::size_t bytes) noexcept { return bytes == 0 ? 1 : bytes; }
 
     void* do_allocate(std::size_t bytes, std::size_t alignment) override {
-        return mr_.get().allocate_sync(at_least_one(bytes), alignment);
+        return sited{mr_.get()}.allocate_sync(at_least_one(bytes), alignment);
     }
     void do_deallocate(void* p, std::size_t bytes, std::size_t alignment) override {
-        mr_.get().deallocate_sync(p, at_least_one(bytes), alignment);
+        sited{mr_.get()}.deallocate_sync(p, at_least_one(bytes), alignment);
     }
     bool do_is_equal(std::pmr::memory_resource const& other) const noexcept override {
         auto const* const same = dynamic_cast<pmr const*>(&other);

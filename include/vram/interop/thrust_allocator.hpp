@@ -5,6 +5,7 @@
 /// `thrust_allocator` gives Thrust's vectors and algorithms the memory of a stack.
 
 #include <vram/base/align.hpp>          // default_alignment, unsatisfiable
+#include <vram/concepts/sited.hpp>      // sited
 #include <vram/cuda/cuda_platform.hpp>  // cuda_platform
 #include <vram/cuda/cuda_resource.hpp>  // the default of `current`
 #include <vram/handle/any_resource.hpp> // any_resource
@@ -122,10 +123,11 @@ public:
     [[nodiscard]] pointer allocate(size_type count) {
         std::size_t const bytes =
             count > unsatisfiable / sizeof(Element) ? unsatisfiable : count * sizeof(Element);
-        return pointer{static_cast<Element*>(mr_.allocate(stream_, bytes, alignment))};
+        return pointer{static_cast<Element*>(sited{mr_}.allocate(stream_, bytes, alignment))};
     }
     void deallocate(pointer p, size_type count) noexcept {
-        mr_.deallocate(stream_, ::thrust::raw_pointer_cast(p), count * sizeof(Element), alignment);
+        sited{mr_}.deallocate(stream_, ::thrust::raw_pointer_cast(p), count * sizeof(Element),
+                              alignment);
     }
 
     [[nodiscard]] any const&       upstream() const noexcept { return mr_; }

@@ -5,7 +5,9 @@
 /// `aligned` gives every request at least a certain alignment.
 
 #include <vram/base/align.hpp>           // align, valid_alignment
+#include <vram/base/call_site.hpp>       // call_site
 #include <vram/base/contract.hpp>        // expects
+#include <vram/concepts/sited.hpp>       // sited
 #include <vram/layer/layer_base.hpp>     // layer_base
 #include <vram/layer/with.hpp>           // with::layer
 #include <vram/source/null_resource.hpp> // the stand-in of the proofs below
@@ -41,38 +43,44 @@ public:
     }
 
     [[nodiscard]] void* allocate(stream s, std::size_t bytes,
-                                 std::size_t alignment = default_alignment)
+                                 std::size_t alignment = default_alignment,
+                                 call_site   at        = call_site::current())
         requires resource<Upstream>
     {
-        return this->upstream_.allocate(s, size(bytes, alignment), at_least(alignment));
+        return sited{this->upstream_, at}.allocate(s, size(bytes, alignment), at_least(alignment));
     }
-    [[nodiscard]] void* allocate_sync(std::size_t bytes,
-                                      std::size_t alignment = default_alignment) {
-        return this->upstream_.allocate_sync(size(bytes, alignment), at_least(alignment));
+    [[nodiscard]] void* allocate_sync(std::size_t bytes, std::size_t alignment = default_alignment,
+                                      call_site at = call_site::current()) {
+        return sited{this->upstream_, at}.allocate_sync(size(bytes, alignment),
+                                                        at_least(alignment));
     }
 
     [[nodiscard]] void* try_allocate(stream s, std::size_t bytes,
-                                     std::size_t alignment = default_alignment) noexcept
+                                     std::size_t alignment = default_alignment,
+                                     call_site   at        = call_site::current()) noexcept
         requires resource<Upstream> && fallible_resource<Upstream>
     {
-        return this->upstream_.try_allocate(s, size(bytes, alignment), at_least(alignment));
+        return sited{this->upstream_, at}.try_allocate(s, size(bytes, alignment),
+                                                       at_least(alignment));
     }
     [[nodiscard]] void* try_allocate_sync(std::size_t bytes,
-                                          std::size_t alignment = default_alignment) noexcept
+                                          std::size_t alignment = default_alignment,
+                                          call_site   at        = call_site::current()) noexcept
         requires fallible_resource<Upstream>
     {
-        return this->upstream_.try_allocate_sync(size(bytes, alignment), at_least(alignment));
+        return sited{this->upstream_, at}.try_allocate_sync(size(bytes, alignment),
+                                                            at_least(alignment));
     }
 
-    void deallocate(stream s, void* p, std::size_t bytes,
-                    std::size_t alignment = default_alignment) noexcept
+    void deallocate(stream s, void* p, std::size_t bytes, std::size_t alignment = default_alignment,
+                    call_site at = call_site::current()) noexcept
         requires resource<Upstream>
     {
-        this->upstream_.deallocate(s, p, size(bytes, alignment), at_least(alignment));
+        sited{this->upstream_, at}.deallocate(s, p, size(bytes, alignment), at_least(alignment));
     }
-    void deallocate_sync(void* p, std::size_t bytes,
-                         std::size_t alignment = default_alignment) noexcept {
-        this->upstream_.deallocate_sync(p, size(bytes, alignment), at_least(alignment));
+    void deallocate_sync(void* p, std::size_t bytes, std::size_t alignment = default_alignment,
+                         call_site at = call_site::current()) noexcept {
+        sited{this->upstream_, at}.deallocate_sync(p, size(bytes, alignment), at_least(alignment));
     }
 
     [[nodiscard]] std::size_t  alignment() const noexcept { return least_; }

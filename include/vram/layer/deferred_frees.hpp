@@ -4,13 +4,18 @@
 /// \file
 /// `deferred_frees` are the books of memory that goes back later, shared by many threads.
 
-#include <vram/base/error.hpp>          // report_error
-#include <vram/base/gate.hpp>           // host_platform's gate
-#include <vram/base/lock.hpp>           // lock
-#include <vram/base/memory_usage.hpp>   // memory_usage
-#include <vram/base/tally.hpp>          // tally
-#include <vram/layer/freed_blocks.hpp>  // freed_blocks
-#include <vram/layer/waiting_frees.hpp> // waiting_frees
+#include <vram/base/align.hpp>              // default_alignment
+#include <vram/base/call_site.hpp>          // call_site
+#include <vram/base/error.hpp>              // report_error
+#include <vram/base/gate.hpp>               // host_platform's gate
+#include <vram/base/lock.hpp>               // lock
+#include <vram/base/memory_usage.hpp>       // memory_usage
+#include <vram/base/report_caught.hpp>      // report_caught
+#include <vram/base/tally.hpp>              // tally
+#include <vram/concepts/name_of_stream.hpp> // name_of_stream
+#include <vram/concepts/refused_free.hpp>   // refused_free
+#include <vram/layer/freed_blocks.hpp>      // freed_blocks
+#include <vram/layer/waiting_frees.hpp>     // waiting_frees
 
 #include <algorithm> // max
 #include <cstddef>   // size_t
@@ -22,7 +27,7 @@
 namespace vram {
 
 /// What is out, what waits for its stream, and what may go back. Whoever owns the memory passes
-/// `give`, which is called as `give(p, bytes, alignment)` for each block that goes back, with no
+/// `give`, which is called as `give(p, bytes, alignment, at)` for each block that goes back, with no
 /// lock held.
 ///
 /// Failure   what the platform throws while it asks or waits; nothing is lost by it
@@ -99,11 +104,12 @@ public:
     };
 
     /// A block comes back, last used on `s`. Never waits.
-    [[nodiscard]] way take(stream s, void* p, std::size_t bytes, std::size_t alignment) noexcept {
+    [[nodiscard]] way take(stream s, void* p, std::size_t bytes, std::size_t alignment,
+                           call_site at = {}) noexcept {
         auto const held = lock_.hold();
-        if (!came_back(p, bytes)) { return way::foreign; }
+        if (!came_back(p, bytes, alignment, &s, at)) { return way::foreign; }
         auto* const one = links_.pop();
-        *one            = {p, bytes, alignment};
+        *one            = {p, bytes, alignment, at};
         try {
             if (Platform::capturing(s)) {
                 captured_.push(one);
@@ -112,7 +118,15 @@ public:
             }
             return way::waits;
         } catch (std::bad_alloc const&) { // no host memory for an event is nobody's mistake
-        } catch (...) { report_error({error_kind::platform_error, p, bytes}); }
+        } catch (...) {
+            report_caught({.kind     = error_kind::platform_error,
+                           .pointer  = p,
+                           .bytes    = bytes,
+                           .caller   = at,
+                           .stream   = name_of_stream<Platform>(s),
+                           .resource = "stream_ordered",
+                           .call     = "recording an event behind a free"});
+        }
         *one = {};
         links_.push(one);
         ++figures_.upstream;
@@ -120,9 +134,11 @@ public:
     }
     /// A block comes back that nobody uses any more; whether it is from here, and so to be given
     /// back.
-    [[nodiscard]] bool take_idle(void* p, std::size_t bytes) noexcept {
+    [[nodiscard]] bool take_idle(void* p, std::size_t bytes,
+                                 std::size_t alignment = default_alignment,
+                                 call_site   at        = {}) noexcept {
         auto const held = lock_.hold();
-        if (!came_back(p, bytes)) { return false; }
+        if (!came_back(p, bytes, alignment, nullptr, at)) { return false; }
         ++figures_.upstream;
         return true;
     }
@@ -193,14 +209,23 @@ private:
         ++figures_.upstream;
         figures_.peak_reserved = std::max(figures_.peak_reserved, live_.value + pending());
     }
-    bool came_back(void* p, std::size_t bytes) noexcept {
+    bool came_back(void* p, std::size_t bytes, std::size_t alignment, stream const* s,
+                   call_site at) noexcept {
         if (bytes == 0 || bytes > live_.value || promised_ == 0) {
-            report_error({error_kind::foreign_pointer, p, bytes});
+            refuse(p, bytes, alignment, s, at);
             return false;
         }
         live_.sub(bytes);
         --promised_;
         return true;
+    }
+    /// Only totals are known of what is live: a wrong free is seen where they do not allow for it.
+    [[gnu::cold]] void refuse(void* p, std::size_t bytes, std::size_t alignment, stream const* s,
+                              call_site at) const noexcept {
+        refused_free e{"stream_ordered", p, bytes, alignment, at};
+        e.template on<Platform>(s);
+        if (waiting_.has(p) || ready_.has(p) || captured_.has(p)) { e.found_free(); }
+        report_error(e.what);
     }
     [[nodiscard]] std::size_t pending() const noexcept {
         return waiting_.bytes() + ready_.bytes() + captured_.bytes();

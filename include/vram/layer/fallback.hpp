@@ -4,8 +4,10 @@
 /// \file
 /// `fallback` is an *or* between two resources.
 
+#include <vram/base/call_site.hpp>       // call_site
 #include <vram/base/lock.hpp>            // lock
 #include <vram/base/out_of_memory.hpp>   // out_of_memory
+#include <vram/concepts/sited.hpp>       // sited
 #include <vram/layer/address_set.hpp>    // address_set
 #include <vram/layer/pair_base.hpp>      // pair_base
 #include <vram/layer/with.hpp>           // with::layer_of
@@ -41,66 +43,73 @@ public:
         : base{std::move(primary), std::move(secondary)} {}
 
     [[nodiscard]] void* allocate(stream s, std::size_t bytes,
-                                 std::size_t alignment = default_alignment)
+                                 std::size_t alignment = default_alignment,
+                                 call_site   at        = call_site::current())
         requires ordered
     {
         if constexpr (fallible_resource<Primary>) {
-            if (void* const p = primary().try_allocate(s, bytes, alignment)) { return p; }
+            if (void* const p = sited{primary(), at}.try_allocate(s, bytes, alignment)) {
+                return p;
+            }
         } else {
             try {
-                return primary().allocate(s, bytes, alignment);
+                return sited{primary(), at}.allocate(s, bytes, alignment);
             } catch (out_of_memory const&) {}
         }
         if (bytes == 0) { return nullptr; }
         note second{*this};
-        return second.of(secondary().allocate(s, bytes, alignment));
+        return second.of(sited{secondary(), at}.allocate(s, bytes, alignment));
     }
-    [[nodiscard]] void* allocate_sync(std::size_t bytes,
-                                      std::size_t alignment = default_alignment) {
+    [[nodiscard]] void* allocate_sync(std::size_t bytes, std::size_t alignment = default_alignment,
+                                      call_site at = call_site::current()) {
         if constexpr (fallible_resource<Primary>) {
-            if (void* const p = primary().try_allocate_sync(bytes, alignment)) { return p; }
+            if (void* const p = sited{primary(), at}.try_allocate_sync(bytes, alignment)) {
+                return p;
+            }
         } else {
             try {
-                return primary().allocate_sync(bytes, alignment);
+                return sited{primary(), at}.allocate_sync(bytes, alignment);
             } catch (out_of_memory const&) {}
         }
         if (bytes == 0) { return nullptr; }
         note second{*this};
-        return second.of(secondary().allocate_sync(bytes, alignment));
+        return second.of(sited{secondary(), at}.allocate_sync(bytes, alignment));
     }
 
     [[nodiscard]] void* try_allocate(stream s, std::size_t bytes,
-                                     std::size_t alignment = default_alignment) noexcept
+                                     std::size_t alignment = default_alignment,
+                                     call_site   at        = call_site::current()) noexcept
         requires ordered && fallible
     {
-        if (void* const p = primary().try_allocate(s, bytes, alignment)) { return p; }
+        if (void* const p = sited{primary(), at}.try_allocate(s, bytes, alignment)) { return p; }
         return bytes == 0 ? nullptr : or_null([&] {
             note second{*this};
-            return second.of(secondary().try_allocate(s, bytes, alignment));
+            return second.of(sited{secondary(), at}.try_allocate(s, bytes, alignment));
         });
     }
     [[nodiscard]] void* try_allocate_sync(std::size_t bytes,
-                                          std::size_t alignment = default_alignment) noexcept
+                                          std::size_t alignment = default_alignment,
+                                          call_site   at        = call_site::current()) noexcept
         requires fallible
     {
-        if (void* const p = primary().try_allocate_sync(bytes, alignment)) { return p; }
+        if (void* const p = sited{primary(), at}.try_allocate_sync(bytes, alignment)) { return p; }
         return bytes == 0 ? nullptr : or_null([&] {
             note second{*this};
-            return second.of(secondary().try_allocate_sync(bytes, alignment));
+            return second.of(sited{secondary(), at}.try_allocate_sync(bytes, alignment));
         });
     }
 
-    void deallocate(stream s, void* p, std::size_t bytes,
-                    std::size_t alignment = default_alignment) noexcept
+    void deallocate(stream s, void* p, std::size_t bytes, std::size_t alignment = default_alignment,
+                    call_site at = call_site::current()) noexcept
         requires ordered
     {
-        if (was_second(p)) { return secondary().deallocate(s, p, bytes, alignment); }
-        primary().deallocate(s, p, bytes, alignment);
+        if (was_second(p)) { return sited{secondary(), at}.deallocate(s, p, bytes, alignment); }
+        sited{primary(), at}.deallocate(s, p, bytes, alignment);
     }
-    void deallocate_sync(void* p, std::size_t bytes,
-                         std::size_t alignment = default_alignment) noexcept {
-        if (was_second(p)) { return secondary().deallocate_sync(p, bytes, alignment); }
-        primary().deallocate_sync(p, bytes, alignment);
+    void deallocate_sync(void* p, std::size_t bytes, std::size_t alignment = default_alignment,
+                         call_site at = call_site::current()) noexcept {
+        if (was_second(p)) { return sited{secondary(), at}.deallocate_sync(p, bytes, alignment); }
+        sited{primary(), at}.deallocate_sync(p, bytes, alignment);
     }
 
     /// How many blocks of the secondary are out.

@@ -7,6 +7,8 @@
 
 #include <vram/base/requirements.hpp> // C++20
 
+#include <vram/base/call_site.hpp> // call_site
+
 #include <cstddef> // size_t
 #include <utility> // exchange
 
@@ -24,6 +26,7 @@ public:
         void*       p         = nullptr;
         std::size_t bytes     = 0;
         std::size_t alignment = 0;
+        call_site   at        = {}; ///< that freed it
         link*       next      = nullptr;
     };
 
@@ -68,16 +71,24 @@ public:
         bytes_ += std::exchange(other.bytes_, 0);
     }
 
-    /// Calls `take_back(p, bytes, alignment)` for each block, oldest first; the links stay, empty.
+    /// Calls `take_back(p, bytes, alignment, at)` for each block, oldest first; the links stay,
+    /// empty.
     template <class TakeBack>
     void drain(TakeBack take_back) noexcept {
         for (link* at = first_; at != nullptr; at = at->next) {
-            take_back(at->p, at->bytes, at->alignment);
+            take_back(at->p, at->bytes, at->alignment, at->at);
             *at = {.next = at->next};
         }
         bytes_ = 0;
     }
 
+    /// Whether a block at `p` is here. Cost: a walk over all of them.
+    [[nodiscard]] bool has(void const* p) const noexcept {
+        for (link const* at = first_; at != nullptr; at = at->next) {
+            if (at->p == p) { return true; }
+        }
+        return false;
+    }
     [[nodiscard]] bool        empty() const noexcept { return first_ == nullptr; }
     [[nodiscard]] std::size_t count() const noexcept { return count_; }
     [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }

@@ -4,8 +4,10 @@
 /// \file
 /// `limiting` gives a resource a budget.
 
+#include <vram/base/call_site.hpp>       // call_site
 #include <vram/base/gauge.hpp>           // gauge
 #include <vram/base/over_limit.hpp>      // over_limit
+#include <vram/concepts/sited.hpp>       // sited
 #include <vram/layer/layer_base.hpp>     // layer_base
 #include <vram/layer/with.hpp>           // with::layer
 #include <vram/source/null_resource.hpp> // the stand-in of the proofs below
@@ -37,45 +39,48 @@ public:
     limiting(Upstream upstream, std::size_t limit) : base{std::move(upstream)}, limit_{limit} {}
 
     [[nodiscard]] void* allocate(stream s, std::size_t bytes,
-                                 std::size_t alignment = default_alignment)
+                                 std::size_t alignment = default_alignment,
+                                 call_site   at        = call_site::current())
         requires resource<Upstream>
     {
         reservation held{*this, bytes};
-        return held.keep(this->upstream_.allocate(s, bytes, alignment));
+        return held.keep(sited{this->upstream_, at}.allocate(s, bytes, alignment));
     }
-    [[nodiscard]] void* allocate_sync(std::size_t bytes,
-                                      std::size_t alignment = default_alignment) {
+    [[nodiscard]] void* allocate_sync(std::size_t bytes, std::size_t alignment = default_alignment,
+                                      call_site at = call_site::current()) {
         reservation held{*this, bytes};
-        return held.keep(this->upstream_.allocate_sync(bytes, alignment));
+        return held.keep(sited{this->upstream_, at}.allocate_sync(bytes, alignment));
     }
 
     [[nodiscard]] void* try_allocate(stream s, std::size_t bytes,
-                                     std::size_t alignment = default_alignment) noexcept
+                                     std::size_t alignment = default_alignment,
+                                     call_site   at        = call_site::current()) noexcept
         requires resource<Upstream> && fallible_resource<Upstream>
     {
         if (!used_.try_add(bytes, limit_)) { return nullptr; }
-        return kept(this->upstream_.try_allocate(s, bytes, alignment), bytes);
+        return kept(sited{this->upstream_, at}.try_allocate(s, bytes, alignment), bytes);
     }
     [[nodiscard]] void* try_allocate_sync(std::size_t bytes,
-                                          std::size_t alignment = default_alignment) noexcept
+                                          std::size_t alignment = default_alignment,
+                                          call_site   at        = call_site::current()) noexcept
         requires fallible_resource<Upstream>
     {
         if (!used_.try_add(bytes, limit_)) { return nullptr; }
-        return kept(this->upstream_.try_allocate_sync(bytes, alignment), bytes);
+        return kept(sited{this->upstream_, at}.try_allocate_sync(bytes, alignment), bytes);
     }
 
     // The budget opens only when the memory is back: nobody may be let in on bytes that are still
     // out.
-    void deallocate(stream s, void* p, std::size_t bytes,
-                    std::size_t alignment = default_alignment) noexcept
+    void deallocate(stream s, void* p, std::size_t bytes, std::size_t alignment = default_alignment,
+                    call_site at = call_site::current()) noexcept
         requires resource<Upstream>
     {
-        this->upstream_.deallocate(s, p, bytes, alignment);
+        sited{this->upstream_, at}.deallocate(s, p, bytes, alignment);
         if (p != nullptr) { used_.sub(bytes); }
     }
-    void deallocate_sync(void* p, std::size_t bytes,
-                         std::size_t alignment = default_alignment) noexcept {
-        this->upstream_.deallocate_sync(p, bytes, alignment);
+    void deallocate_sync(void* p, std::size_t bytes, std::size_t alignment = default_alignment,
+                         call_site at = call_site::current()) noexcept {
+        sited{this->upstream_, at}.deallocate_sync(p, bytes, alignment);
         if (p != nullptr) { used_.sub(bytes); }
     }
 

@@ -4,7 +4,9 @@
 /// \file
 /// `locked` lets one thread in at a time.
 
+#include <vram/base/call_site.hpp>       // call_site
 #include <vram/base/gate.hpp>            // host_platform's gate
+#include <vram/concepts/sited.hpp>       // sited
 #include <vram/layer/layer_base.hpp>     // layer_base
 #include <vram/layer/with.hpp>           // with::word
 #include <vram/source/null_resource.hpp> // the stand-in of the proofs below
@@ -38,44 +40,47 @@ public:
     explicit locked(Upstream upstream) : base{std::move(upstream)} {}
 
     [[nodiscard]] void* allocate(stream s, std::size_t bytes,
-                                 std::size_t alignment = default_alignment)
+                                 std::size_t alignment = default_alignment,
+                                 call_site   at        = call_site::current())
         requires resource<Upstream>
     {
         auto const held = lock_.hold();
-        return this->upstream_.allocate(s, bytes, alignment);
+        return sited{this->upstream_, at}.allocate(s, bytes, alignment);
     }
-    [[nodiscard]] void* allocate_sync(std::size_t bytes,
-                                      std::size_t alignment = default_alignment) {
+    [[nodiscard]] void* allocate_sync(std::size_t bytes, std::size_t alignment = default_alignment,
+                                      call_site at = call_site::current()) {
         auto const held = lock_.hold();
-        return this->upstream_.allocate_sync(bytes, alignment);
+        return sited{this->upstream_, at}.allocate_sync(bytes, alignment);
     }
 
     [[nodiscard]] void* try_allocate(stream s, std::size_t bytes,
-                                     std::size_t alignment = default_alignment) noexcept
+                                     std::size_t alignment = default_alignment,
+                                     call_site   at        = call_site::current()) noexcept
         requires resource<Upstream> && fallible_resource<Upstream>
     {
         auto const held = lock_.hold();
-        return this->upstream_.try_allocate(s, bytes, alignment);
+        return sited{this->upstream_, at}.try_allocate(s, bytes, alignment);
     }
     [[nodiscard]] void* try_allocate_sync(std::size_t bytes,
-                                          std::size_t alignment = default_alignment) noexcept
+                                          std::size_t alignment = default_alignment,
+                                          call_site   at        = call_site::current()) noexcept
         requires fallible_resource<Upstream>
     {
         auto const held = lock_.hold();
-        return this->upstream_.try_allocate_sync(bytes, alignment);
+        return sited{this->upstream_, at}.try_allocate_sync(bytes, alignment);
     }
 
-    void deallocate(stream s, void* p, std::size_t bytes,
-                    std::size_t alignment = default_alignment) noexcept
+    void deallocate(stream s, void* p, std::size_t bytes, std::size_t alignment = default_alignment,
+                    call_site at = call_site::current()) noexcept
         requires resource<Upstream>
     {
         auto const held = lock_.hold();
-        this->upstream_.deallocate(s, p, bytes, alignment);
+        sited{this->upstream_, at}.deallocate(s, p, bytes, alignment);
     }
-    void deallocate_sync(void* p, std::size_t bytes,
-                         std::size_t alignment = default_alignment) noexcept {
+    void deallocate_sync(void* p, std::size_t bytes, std::size_t alignment = default_alignment,
+                         call_site at = call_site::current()) noexcept {
         auto const held = lock_.hold();
-        this->upstream_.deallocate_sync(p, bytes, alignment);
+        sited{this->upstream_, at}.deallocate_sync(p, bytes, alignment);
     }
 
     [[nodiscard]] bool owns(void const* p) const

@@ -4,8 +4,10 @@
 /// \file
 /// `retrying` applies policies after a refusal and asks its upstream again.
 
+#include <vram/base/call_site.hpp>       // call_site
 #include <vram/base/out_of_memory.hpp>   // out_of_memory
 #include <vram/concepts/retry.hpp>       // retry, failed_attempt
+#include <vram/concepts/sited.hpp>       // sited
 #include <vram/layer/layer_base.hpp>     // layer_base
 #include <vram/layer/with.hpp>           // with::layer_of
 #include <vram/source/null_resource.hpp> // the stand-in of the proofs below
@@ -66,42 +68,47 @@ public:
         : base{std::move(upstream)}, policies_{std::move(policies)...} {}
 
     [[nodiscard]] void* allocate(stream s, std::size_t bytes,
-                                 std::size_t alignment = default_alignment)
+                                 std::size_t alignment = default_alignment,
+                                 call_site   at        = call_site::current())
         requires resource<Upstream>
     {
         return insist(bytes, alignment,
-                      [&] { return this->upstream_.allocate(s, bytes, alignment); });
+                      [&] { return sited{this->upstream_, at}.allocate(s, bytes, alignment); });
     }
-    [[nodiscard]] void* allocate_sync(std::size_t bytes,
-                                      std::size_t alignment = default_alignment) {
+    [[nodiscard]] void* allocate_sync(std::size_t bytes, std::size_t alignment = default_alignment,
+                                      call_site at = call_site::current()) {
         return insist(bytes, alignment,
-                      [&] { return this->upstream_.allocate_sync(bytes, alignment); });
+                      [&] { return sited{this->upstream_, at}.allocate_sync(bytes, alignment); });
     }
 
     [[nodiscard]] void* try_allocate(stream s, std::size_t bytes,
-                                     std::size_t alignment = default_alignment) noexcept
+                                     std::size_t alignment = default_alignment,
+                                     call_site   at        = call_site::current()) noexcept
         requires resource<Upstream> && fallible_resource<Upstream>
     {
-        return try_insist(bytes, alignment,
-                          [&] { return this->upstream_.try_allocate(s, bytes, alignment); });
+        return try_insist(bytes, alignment, [&] {
+            return sited{this->upstream_, at}.try_allocate(s, bytes, alignment);
+        });
     }
     [[nodiscard]] void* try_allocate_sync(std::size_t bytes,
-                                          std::size_t alignment = default_alignment) noexcept
+                                          std::size_t alignment = default_alignment,
+                                          call_site   at        = call_site::current()) noexcept
         requires fallible_resource<Upstream>
     {
-        return try_insist(bytes, alignment,
-                          [&] { return this->upstream_.try_allocate_sync(bytes, alignment); });
+        return try_insist(bytes, alignment, [&] {
+            return sited{this->upstream_, at}.try_allocate_sync(bytes, alignment);
+        });
     }
 
-    void deallocate(stream s, void* p, std::size_t bytes,
-                    std::size_t alignment = default_alignment) noexcept
+    void deallocate(stream s, void* p, std::size_t bytes, std::size_t alignment = default_alignment,
+                    call_site at = call_site::current()) noexcept
         requires resource<Upstream>
     {
-        this->upstream_.deallocate(s, p, bytes, alignment);
+        sited{this->upstream_, at}.deallocate(s, p, bytes, alignment);
     }
-    void deallocate_sync(void* p, std::size_t bytes,
-                         std::size_t alignment = default_alignment) noexcept {
-        this->upstream_.deallocate_sync(p, bytes, alignment);
+    void deallocate_sync(void* p, std::size_t bytes, std::size_t alignment = default_alignment,
+                         call_site at = call_site::current()) noexcept {
+        sited{this->upstream_, at}.deallocate_sync(p, bytes, alignment);
     }
 
     /// The `Index`-th policy, for its own figures.

@@ -4,6 +4,8 @@
 /// \file
 /// `segregated` sends small requests one way and large ones another.
 
+#include <vram/base/call_site.hpp>       // call_site
+#include <vram/concepts/sited.hpp>       // sited
 #include <vram/layer/pair_base.hpp>      // pair_base
 #include <vram/layer/with.hpp>           // with::layer_of
 #include <vram/source/null_resource.hpp> // the stand-in of the proofs below
@@ -37,44 +39,47 @@ public:
         : base{std::move(below), std::move(above)}, threshold_{threshold} {}
 
     [[nodiscard]] void* allocate(stream s, std::size_t bytes,
-                                 std::size_t alignment = default_alignment)
+                                 std::size_t alignment = default_alignment,
+                                 call_site   at        = call_site::current())
         requires ordered
     {
-        return is_small(bytes) ? below().allocate(s, bytes, alignment)
-                               : above().allocate(s, bytes, alignment);
+        return is_small(bytes) ? sited{below(), at}.allocate(s, bytes, alignment)
+                               : sited{above(), at}.allocate(s, bytes, alignment);
     }
-    [[nodiscard]] void* allocate_sync(std::size_t bytes,
-                                      std::size_t alignment = default_alignment) {
-        return is_small(bytes) ? below().allocate_sync(bytes, alignment)
-                               : above().allocate_sync(bytes, alignment);
+    [[nodiscard]] void* allocate_sync(std::size_t bytes, std::size_t alignment = default_alignment,
+                                      call_site at = call_site::current()) {
+        return is_small(bytes) ? sited{below(), at}.allocate_sync(bytes, alignment)
+                               : sited{above(), at}.allocate_sync(bytes, alignment);
     }
 
     [[nodiscard]] void* try_allocate(stream s, std::size_t bytes,
-                                     std::size_t alignment = default_alignment) noexcept
+                                     std::size_t alignment = default_alignment,
+                                     call_site   at        = call_site::current()) noexcept
         requires ordered && fallible
     {
-        return is_small(bytes) ? below().try_allocate(s, bytes, alignment)
-                               : above().try_allocate(s, bytes, alignment);
+        return is_small(bytes) ? sited{below(), at}.try_allocate(s, bytes, alignment)
+                               : sited{above(), at}.try_allocate(s, bytes, alignment);
     }
     [[nodiscard]] void* try_allocate_sync(std::size_t bytes,
-                                          std::size_t alignment = default_alignment) noexcept
+                                          std::size_t alignment = default_alignment,
+                                          call_site   at        = call_site::current()) noexcept
         requires fallible
     {
-        return is_small(bytes) ? below().try_allocate_sync(bytes, alignment)
-                               : above().try_allocate_sync(bytes, alignment);
+        return is_small(bytes) ? sited{below(), at}.try_allocate_sync(bytes, alignment)
+                               : sited{above(), at}.try_allocate_sync(bytes, alignment);
     }
 
-    void deallocate(stream s, void* p, std::size_t bytes,
-                    std::size_t alignment = default_alignment) noexcept
+    void deallocate(stream s, void* p, std::size_t bytes, std::size_t alignment = default_alignment,
+                    call_site at = call_site::current()) noexcept
         requires ordered
     {
-        is_small(bytes) ? below().deallocate(s, p, bytes, alignment)
-                        : above().deallocate(s, p, bytes, alignment);
+        is_small(bytes) ? sited{below(), at}.deallocate(s, p, bytes, alignment)
+                        : sited{above(), at}.deallocate(s, p, bytes, alignment);
     }
-    void deallocate_sync(void* p, std::size_t bytes,
-                         std::size_t alignment = default_alignment) noexcept {
-        is_small(bytes) ? below().deallocate_sync(p, bytes, alignment)
-                        : above().deallocate_sync(p, bytes, alignment);
+    void deallocate_sync(void* p, std::size_t bytes, std::size_t alignment = default_alignment,
+                         call_site at = call_site::current()) noexcept {
+        is_small(bytes) ? sited{below(), at}.deallocate_sync(p, bytes, alignment)
+                        : sited{above(), at}.deallocate_sync(p, bytes, alignment);
     }
 
     [[nodiscard]] std::size_t threshold() const noexcept { return threshold_; }

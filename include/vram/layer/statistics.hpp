@@ -4,9 +4,11 @@
 /// \file
 /// `statistics` counts bytes and blocks: now, at most, in all, and for nested scopes.
 
+#include <vram/base/call_site.hpp>       // call_site
 #include <vram/base/contract.hpp>        // expects
 #include <vram/base/counter.hpp>         // counter
 #include <vram/base/lock.hpp>            // lock
+#include <vram/concepts/sited.hpp>       // sited
 #include <vram/layer/layer_base.hpp>     // layer_base
 #include <vram/layer/with.hpp>           // with::word
 #include <vram/source/null_resource.hpp> // the stand-in of the proofs below
@@ -54,45 +56,48 @@ public:
     explicit statistics(Upstream upstream) : base{std::move(upstream)} {}
 
     [[nodiscard]] void* allocate(stream s, std::size_t bytes,
-                                 std::size_t alignment = default_alignment)
+                                 std::size_t alignment = default_alignment,
+                                 call_site   at        = call_site::current())
         requires resource<Upstream>
     {
         attempt made{*this, bytes};
-        return made.got(this->upstream_.allocate(s, bytes, alignment));
+        return made.got(sited{this->upstream_, at}.allocate(s, bytes, alignment));
     }
-    [[nodiscard]] void* allocate_sync(std::size_t bytes,
-                                      std::size_t alignment = default_alignment) {
+    [[nodiscard]] void* allocate_sync(std::size_t bytes, std::size_t alignment = default_alignment,
+                                      call_site at = call_site::current()) {
         attempt made{*this, bytes};
-        return made.got(this->upstream_.allocate_sync(bytes, alignment));
+        return made.got(sited{this->upstream_, at}.allocate_sync(bytes, alignment));
     }
 
     [[nodiscard]] void* try_allocate(stream s, std::size_t bytes,
-                                     std::size_t alignment = default_alignment) noexcept
+                                     std::size_t alignment = default_alignment,
+                                     call_site   at        = call_site::current()) noexcept
         requires resource<Upstream> && fallible_resource<Upstream>
     {
         attempt made{*this, bytes};
-        return made.got(this->upstream_.try_allocate(s, bytes, alignment));
+        return made.got(sited{this->upstream_, at}.try_allocate(s, bytes, alignment));
     }
     [[nodiscard]] void* try_allocate_sync(std::size_t bytes,
-                                          std::size_t alignment = default_alignment) noexcept
+                                          std::size_t alignment = default_alignment,
+                                          call_site   at        = call_site::current()) noexcept
         requires fallible_resource<Upstream>
     {
         attempt made{*this, bytes};
-        return made.got(this->upstream_.try_allocate_sync(bytes, alignment));
+        return made.got(sited{this->upstream_, at}.try_allocate_sync(bytes, alignment));
     }
 
     // Struck off first: once the memory is back, another thread may be counted for the same bytes.
-    void deallocate(stream s, void* p, std::size_t bytes,
-                    std::size_t alignment = default_alignment) noexcept
+    void deallocate(stream s, void* p, std::size_t bytes, std::size_t alignment = default_alignment,
+                    call_site at = call_site::current()) noexcept
         requires resource<Upstream>
     {
         came_back(p, bytes);
-        this->upstream_.deallocate(s, p, bytes, alignment);
+        sited{this->upstream_, at}.deallocate(s, p, bytes, alignment);
     }
-    void deallocate_sync(void* p, std::size_t bytes,
-                         std::size_t alignment = default_alignment) noexcept {
+    void deallocate_sync(void* p, std::size_t bytes, std::size_t alignment = default_alignment,
+                         call_site at = call_site::current()) noexcept {
         came_back(p, bytes);
-        this->upstream_.deallocate_sync(p, bytes, alignment);
+        sited{this->upstream_, at}.deallocate_sync(p, bytes, alignment);
     }
 
     /// Asks a new question: everything counts from zero until it is answered. The number names the

@@ -4,8 +4,11 @@
 /// \file
 /// `stream_ordered` makes the frees of a synchronous resource stream-ordered.
 
+#include <vram/base/call_site.hpp>       // call_site
 #include <vram/base/error.hpp>           // report_error
 #include <vram/base/out_of_memory.hpp>   // out_of_memory
+#include <vram/base/report_caught.hpp>   // report_caught
+#include <vram/concepts/sited.hpp>       // sited
 #include <vram/layer/deferred_frees.hpp> // deferred_frees
 #include <vram/layer/layer_base.hpp>     // layer_base
 #include <vram/layer/sure_wait.hpp>      // sure_wait
@@ -107,20 +110,26 @@ public:
     }
 
     /// Never waits, unless no event can be had.
-    void deallocate(stream s, void* p, std::size_t bytes,
-                    std::size_t alignment = default_alignment) noexcept {
-        if (p == nullptr || books_.take(s, p, bytes, alignment) != books::way::is_due) { return; }
+    void deallocate(stream s, void* p, std::size_t bytes, std::size_t alignment = default_alignment,
+                    call_site at = call_site::current()) noexcept {
+        if (p == nullptr) { return; }
+        if (books_.take(s, p, bytes, alignment, at) != books::way::is_due) { return; }
         if (wait_for_user(s)) {
-            this->upstream_.deallocate_sync(p, bytes, alignment);
+            sited{this->upstream_, at}.deallocate_sync(p, bytes, alignment);
         } else {
-            report_error({.kind = error_kind::leak, .pointer = p, .bytes = bytes});
+            report_error({.kind     = error_kind::leak,
+                          .pointer  = p,
+                          .bytes    = bytes,
+                          .caller   = at,
+                          .resource = "stream_ordered",
+                          .cause    = "its stream is being captured, or could not be waited for"});
         }
     }
     /// Nobody uses the memory any more, so it goes back at once.
-    void deallocate_sync(void* p, std::size_t bytes,
-                         std::size_t alignment = default_alignment) noexcept {
-        if (p == nullptr || !books_.take_idle(p, bytes)) { return; }
-        this->upstream_.deallocate_sync(p, bytes, alignment);
+    void deallocate_sync(void* p, std::size_t bytes, std::size_t alignment = default_alignment,
+                         call_site at = call_site::current()) noexcept {
+        if (p == nullptr || !books_.take_idle(p, bytes, alignment, at)) { return; }
+        sited{this->upstream_, at}.deallocate_sync(p, bytes, alignment);
     }
 
     /// Gives back what streams are done with, then trims the upstream. Never waits, but for what
@@ -156,8 +165,8 @@ private:
     using promise = typename books::promise;
 
     [[nodiscard]] auto giving() noexcept {
-        return [this](void* p, std::size_t bytes, std::size_t alignment) {
-            this->upstream_.deallocate_sync(p, bytes, alignment);
+        return [this](void* p, std::size_t bytes, std::size_t alignment, call_site at) {
+            sited{this->upstream_, at}.deallocate_sync(p, bytes, alignment);
         };
     }
 
@@ -203,7 +212,10 @@ private:
         try {
             return ask();
         } catch (std::bad_alloc const&) { return nullptr; } catch (...) {
-            report_error({.kind = error_kind::platform_error});
+            report_caught({.kind     = error_kind::platform_error,
+                           .resource = "stream_ordered",
+                           .call     = "try_allocate",
+                           .advice   = "try_allocate returned null; allocate throws the error."});
             return nullptr;
         }
     }

@@ -5,6 +5,7 @@
 /// `waiting_frees` keeps blocks that came back until the streams that used them are past that
 /// place.
 
+#include <vram/base/call_site.hpp>             // call_site
 #include <vram/base/error.hpp>                 // report_error
 #include <vram/concepts/is_default_stream.hpp> // is_default_stream
 #include <vram/concepts/is_destroyed.hpp>      // is_destroyed
@@ -203,12 +204,26 @@ public:
                 take_up_to(way ? way.at : each.last, each, over(way) ? free : lost);
             }
         }
-        lost.drain([](void* p, std::size_t bytes, std::size_t) {
-            report_error({.kind = error_kind::leak, .pointer = p, .bytes = bytes});
+        lost.drain([](void* p, std::size_t bytes, std::size_t, call_site at) {
+            report_error({.kind     = error_kind::leak,
+                          .pointer  = p,
+                          .bytes    = bytes,
+                          .caller   = at,
+                          .resource = "stream_ordered",
+                          .cause    = "its stream is being captured, or could not be waited for"});
         });
         return free;
     }
 
+    /// Whether the block at `p` waits here. Cost: a walk over all of them.
+    [[nodiscard]] bool has(void const* p) const noexcept {
+        for (line const& each : lines_) {
+            for (batch const* b = each.first; b != nullptr; b = b->next) {
+                if (b->blocks.has(p)) { return true; }
+            }
+        }
+        return false;
+    }
     [[nodiscard]] bool          empty() const noexcept { return bytes_ == 0; }
     [[nodiscard]] std::size_t   bytes() const noexcept { return bytes_; }
     [[nodiscard]] std::uint64_t events() const noexcept { return events_; }

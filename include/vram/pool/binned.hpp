@@ -9,6 +9,7 @@
 #include <vram/base/contract.hpp>         // expects
 #include <vram/base/error.hpp>            // report_error
 #include <vram/concepts/refused_free.hpp> // refused_free
+#include <vram/concepts/sited.hpp>        // sited
 #include <vram/layer/with.hpp>            // with::word
 #include <vram/pool/binned_options.hpp>   // binned_options
 #include <vram/pool/large_blocks.hpp>     // large_blocks
@@ -193,9 +194,9 @@ private:
         this->count_back(bytes, bytes);
         this->hand_back(bytes, held, [&] {
             if (on != nullptr) {
-                this->upstream_.deallocate(*on, p, bytes, alignment);
+                sited{this->upstream_}.deallocate(*on, p, bytes, alignment);
             } else {
-                this->upstream_.deallocate_sync(p, bytes, alignment);
+                sited{this->upstream_}.deallocate_sync(p, bytes, alignment);
             }
         });
         return true;
@@ -236,7 +237,7 @@ private:
             large_blocks::note const gone = *n;
             large_.erase(gone.at);
             this->count_back(gone.bytes, gone.bytes);
-            this->upstream_.deallocate_sync(gone.at, gone.bytes, gone.alignment);
+            sited{this->upstream_}.deallocate_sync(gone.at, gone.bytes, gone.alignment);
             out += gone.bytes;
         }
         report_error(

@@ -8,6 +8,7 @@
 #include <vram/base/memory_usage.hpp>  // memory_usage
 #include <vram/base/out_of_memory.hpp> // out_of_memory
 #include <vram/concepts/powers.hpp>    // resource, reusing_resource
+#include <vram/concepts/sited.hpp>     // sited
 #include <vram/pool/ask_upstream.hpp>  // ask_upstream
 #include <vram/pool/chunk_map.hpp>     // chunk_map
 #include <vram/pool/platform_lock.hpp> // platform_lock
@@ -104,18 +105,18 @@ public:
                 return at;
             }
         } catch (std::bad_alloc const&) {} // no place in the map
-        upstream_->deallocate(s, at, bytes, alignment);
+        sited{*upstream_}.deallocate(s, at, bytes, alignment);
         return nullptr;
     }
     /// Gives a chunk back that nobody uses.
     void give(void* at, std::size_t bytes, std::size_t alignment) noexcept {
-        hand_back(at, bytes, [&] { upstream_->deallocate_sync(at, bytes, alignment); });
+        hand_back(at, bytes, [&] { sited{*upstream_}.deallocate_sync(at, bytes, alignment); });
     }
     /// Gives a chunk back that the stream may still be using.
     void give(stream s, void* at, std::size_t bytes, std::size_t alignment) noexcept
         requires resource<Upstream>
     {
-        hand_back(at, bytes, [&] { upstream_->deallocate(s, at, bytes, alignment); });
+        hand_back(at, bytes, [&] { sited{*upstream_}.deallocate(s, at, bytes, alignment); });
     }
 
     /// Whose chunk `p` lies in, or `chunk_map::nobody`. Cost: no lock, but where chunks come and go

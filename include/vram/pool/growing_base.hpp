@@ -9,6 +9,7 @@
 #include <vram/base/memory_usage.hpp>    // memory_usage
 #include <vram/base/out_of_memory.hpp>   // out_of_memory
 #include <vram/concepts/memory_info.hpp> // memory_info
+#include <vram/concepts/sited.hpp>       // sited
 #include <vram/layer/layer_base.hpp>     // layer_base
 #include <vram/pool/ask_upstream.hpp>    // ask_upstream
 #include <vram/pool/platform_lock.hpp>   // platform_lock
@@ -144,7 +145,7 @@ protected:
 
     /// Gives a chunk that nobody uses back; its books are closed. Opens the lock meanwhile.
     void give_back(void* at, std::size_t size, std::size_t alignment, guard& held) {
-        hand_back(size, held, [&] { this->upstream_.deallocate_sync(at, size, alignment); });
+        hand_back(size, held, [&] { sited{this->upstream_}.deallocate_sync(at, size, alignment); });
     }
     /// Has `call()` give `size` bytes back, without the lock. They are no longer held, and within
     /// the limit until the upstream has them.
@@ -239,10 +240,10 @@ private:
     void send_home(void* at, std::size_t bytes, std::size_t alignment, stream const* order) {
         if constexpr (resource<Upstream>) {
             if (order != nullptr) {
-                return this->upstream_.deallocate(*order, at, bytes, alignment);
+                return sited{this->upstream_}.deallocate(*order, at, bytes, alignment);
             }
         }
-        this->upstream_.deallocate_sync(at, bytes, alignment);
+        sited{this->upstream_}.deallocate_sync(at, bytes, alignment);
     }
     /// `room`, with the lock held.
     [[nodiscard]] std::size_t left() const noexcept {

@@ -7,6 +7,7 @@
 
 #include <vram/base/error.hpp>          // locks_held, held_one, let_one_go
 #include <vram/concepts/expandable.hpp> // remappable_resource
+#include <vram/concepts/sited.hpp>      // sited
 #include <vram/pool/in_place_base.hpp>  // in_place_base
 #include <vram/pool/page_book.hpp>      // page_book
 
@@ -244,7 +245,7 @@ protected:
         std::size_t const real = pages_.remove(gone.base); // what is held, and limited
         back += real;
         this->hand_back(real, held, [&] {
-            this->upstream_.deallocate_sync(gone.base, gone.bytes, gone.alignment);
+            sited{this->upstream_}.deallocate_sync(gone.base, gone.bytes, gone.alignment);
         });
         return true;
     }

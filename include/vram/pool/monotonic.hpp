@@ -10,6 +10,7 @@
 #include <vram/base/error.hpp>            // report_error
 #include <vram/concepts/growth.hpp>       // growth
 #include <vram/concepts/refused_free.hpp> // refused_free
+#include <vram/concepts/sited.hpp>        // sited
 #include <vram/layer/with.hpp>            // with::word
 #include <vram/pool/free_pieces.hpp>      // free_pieces
 #include <vram/pool/geometric_growth.hpp> // geometric_growth
@@ -313,7 +314,7 @@ private:
         books_.settle_all(held);
         held.unlock();
         for (auto const& c : books_.chunks()) {
-            this->upstream_.deallocate_sync(c.base(), c.bytes(), c.alignment());
+            sited{this->upstream_}.deallocate_sync(c.base(), c.bytes(), c.alignment());
         }
         books_.chunks().clear();
     }

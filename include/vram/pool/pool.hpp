@@ -10,6 +10,7 @@
 #include <vram/base/out_of_memory.hpp>    // out_of_memory
 #include <vram/concepts/is_destroyed.hpp> // is_destroyed
 #include <vram/concepts/refused_free.hpp> // refused_free
+#include <vram/concepts/sited.hpp>        // sited
 #include <vram/layer/with.hpp>            // with::word
 #include <vram/pool/default_growth.hpp>   // default_growth
 #include <vram/pool/free_pieces.hpp>      // free_pieces
@@ -482,8 +483,9 @@ private:
         auto held = this->lock_.hold();
         heap_.settle(held);
         held.unlock();
-        heap_.blocks().for_each_chunk(
-            [&](chunk const& c) { this->upstream_.deallocate_sync(c.base, c.bytes, c.alignment); });
+        heap_.blocks().for_each_chunk([&](chunk const& c) {
+            sited{this->upstream_}.deallocate_sync(c.base, c.bytes, c.alignment);
+        });
     }
 };
 

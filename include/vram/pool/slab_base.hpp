@@ -6,6 +6,7 @@
 
 #include <vram/base/error.hpp>            // report_error
 #include <vram/concepts/refused_free.hpp> // refused_free
+#include <vram/concepts/sited.hpp>        // sited
 #include <vram/pool/free_pieces.hpp>      // free_pieces
 #include <vram/pool/growing_base.hpp>     // growing_base
 #include <vram/pool/heap_array.hpp>       // heap_array
@@ -237,7 +238,7 @@ protected:
         held.unlock();
         for (slab_heap& heap : heaps_) {
             for (slab_heap::chunk const* c : heap.chunks()) {
-                this->upstream_.deallocate_sync(c->base, c->bytes, heap.alignment());
+                sited{this->upstream_}.deallocate_sync(c->base, c->bytes, heap.alignment());
             }
         }
         heaps_.clear();

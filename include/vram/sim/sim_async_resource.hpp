@@ -4,15 +4,16 @@
 /// \file
 /// `sim_async_resource` is device memory in stream order, as cudaMallocAsync gives it.
 
-#include <vram/base/align.hpp>         // default_alignment, valid_alignment
-#include <vram/base/contract.hpp>      // expects
-#include <vram/base/error.hpp>         // report_error
-#include <vram/base/memory_usage.hpp>  // memory_usage
-#include <vram/base/out_of_memory.hpp> // out_of_memory
-#include <vram/concepts/powers.hpp>    // the concepts that the proofs check, property_set
-#include <vram/sim/sim_error.hpp>      // report_sim_error
-#include <vram/sim/sim_heap.hpp>       // sim_heap, sim_pool
-#include <vram/sim/sim_platform.hpp>   // sim_platform
+#include <vram/base/align.hpp>            // default_alignment, valid_alignment
+#include <vram/base/contract.hpp>         // expects
+#include <vram/base/error.hpp>            // report_error
+#include <vram/base/memory_usage.hpp>     // memory_usage
+#include <vram/base/out_of_memory.hpp>    // out_of_memory
+#include <vram/concepts/powers.hpp>       // the concepts that the proofs check, property_set
+#include <vram/concepts/refused_free.hpp> // refused_free
+#include <vram/sim/sim_error.hpp>         // report_sim_error
+#include <vram/sim/sim_heap.hpp>          // sim_heap, sim_pool
+#include <vram/sim/sim_platform.hpp>      // sim_platform
 
 #include <cstddef>         // size_t
 #include <memory>          // shared_ptr
@@ -101,11 +102,12 @@ public:
     }
 
     void deallocate(sim_stream_view stream, void* p, std::size_t bytes,
-                    std::size_t = default_alignment, at w = at::current()) noexcept {
+                    std::size_t alignment = default_alignment, at w = at::current()) noexcept {
         if (p == nullptr) { return; }
         try {
             if (free(stream, p, bytes, w)) { return; }
-            report_error({.kind = error_kind::foreign_pointer, .pointer = p, .bytes = bytes});
+            refused_free e{"sim_async_resource", p, bytes, alignment, w};
+            report_error(e.on<platform>(&stream).what);
         } catch (...) { report_sim_error(p, bytes, w); }
     }
     void deallocate_sync(void* p, std::size_t bytes, std::size_t alignment = default_alignment,

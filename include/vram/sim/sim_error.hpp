@@ -4,7 +4,8 @@
 /// \file
 /// `sim_error` is the simulated machine saying no.
 
-#include <vram/base/error.hpp> // report_error
+#include <vram/base/error.hpp>         // report_error
+#include <vram/base/report_caught.hpp> // report_caught
 
 #include <cstddef>         // size_t
 #include <source_location> // source_location
@@ -100,12 +101,11 @@ private:
 /// nothing may be thrown; with its status where the machine said no. `where` is whose call it was.
 inline void report_sim_error(void const* p, std::size_t bytes,
                              std::source_location where) noexcept {
-    error told{.kind = error_kind::platform_error, .pointer = p, .bytes = bytes, .where = where};
-    try {
-        throw;
-    } catch (sim_error const& e) { told.code = static_cast<int>(e.status()); } catch (...) {
-    }
-    report_error(told);
+    report_caught({.kind    = error_kind::platform_error,
+                   .pointer = p,
+                   .bytes   = bytes,
+                   .where   = where,
+                   .caller  = where});
 }
 
 } // namespace vram

@@ -10,6 +10,7 @@
 #include <vram/base/memory_usage.hpp>     // memory_usage
 #include <vram/base/out_of_memory.hpp>    // out_of_memory
 #include <vram/concepts/powers.hpp>       // the concepts that the proofs check, property_set
+#include <vram/concepts/refused_free.hpp> // refused_free
 #include <vram/sim/sim_capture_guard.hpp> // sim_capture_guard
 #include <vram/sim/sim_device.hpp>        // sim_device
 #include <vram/sim/sim_error.hpp>         // report_sim_error
@@ -66,12 +67,12 @@ public:
         }
     }
 
-    void deallocate_sync(void* p, std::size_t bytes, std::size_t = default_alignment,
+    void deallocate_sync(void* p, std::size_t bytes, std::size_t alignment = default_alignment,
                          at w = at::current()) noexcept {
         if (p == nullptr) { return; }
         try {
             if (free(p, bytes, w)) { return; }
-            report_error({.kind = error_kind::foreign_pointer, .pointer = p, .bytes = bytes});
+            report_error(refused_free{"sim resource", p, bytes, alignment, w}.what);
         } catch (...) { report_sim_error(p, bytes, w); }
     }
 

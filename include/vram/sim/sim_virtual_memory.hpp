@@ -85,13 +85,10 @@ public:
 private:
     template <class Give>
     void free(void* p, std::size_t bytes, at w, Give give) const noexcept {
-        int code = 0;
         try {
             sim_call call{device_.machine(), sim_call_kind::free, device_.index(), w, bytes};
-            return give(call);
-        } catch (sim_error const& e) { code = static_cast<int>(e.status()); } catch (...) {
-        }
-        report_error({error_kind::platform_error, p, bytes, code, w});
+            give(call);
+        } catch (...) { report_sim_error(p, bytes, w); }
     }
 
     sim_device device_;

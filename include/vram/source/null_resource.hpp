@@ -4,12 +4,14 @@
 /// \file
 /// `null_resource` refuses every allocation.
 
-#include <vram/base/align.hpp>           // default_alignment
-#include <vram/base/error.hpp>           // report_error
-#include <vram/base/memory_usage.hpp>    // memory_usage
-#include <vram/base/out_of_memory.hpp>   // out_of_memory
-#include <vram/concepts/powers.hpp>      // the concepts that the proofs below check
-#include <vram/source/host_platform.hpp> // host_platform
+#include <vram/base/align.hpp>            // default_alignment
+#include <vram/base/call_site.hpp>        // call_site
+#include <vram/base/error.hpp>            // report_error
+#include <vram/base/memory_usage.hpp>     // memory_usage
+#include <vram/base/out_of_memory.hpp>    // out_of_memory
+#include <vram/concepts/powers.hpp>       // the concepts that the proofs below check
+#include <vram/concepts/refused_free.hpp> // refused_free
+#include <vram/source/host_platform.hpp>  // host_platform
 
 #include <cstddef> // size_t
 
@@ -49,14 +51,14 @@ public:
         return nullptr;
     }
 
-    void deallocate(stream, void* p, std::size_t bytes,
-                    std::size_t alignment = default_alignment) noexcept {
-        deallocate_sync(p, bytes, alignment);
+    void deallocate(stream, void* p, std::size_t bytes, std::size_t alignment = default_alignment,
+                    call_site at = call_site::current()) noexcept {
+        deallocate_sync(p, bytes, alignment, at);
     }
-    void deallocate_sync(void* p, std::size_t bytes, std::size_t = default_alignment) noexcept {
-        if (p != nullptr) { // this resource allocated nothing
-            report_error({.kind = error_kind::foreign_pointer, .pointer = p, .bytes = bytes});
-        }
+    void deallocate_sync(void* p, std::size_t bytes, std::size_t alignment = default_alignment,
+                         call_site at = call_site::current()) noexcept {
+        if (p == nullptr) { return; } // else: this resource allocated nothing
+        report_error(refused_free{"null_resource", p, bytes, alignment, at}.what);
     }
 
     [[nodiscard]] bool         owns(void const*) const noexcept { return false; }

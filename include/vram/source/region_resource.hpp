@@ -4,13 +4,15 @@
 /// \file
 /// `region_resource` allocates from a fixed memory range that the caller owns.
 
-#include <vram/base/align.hpp>           // align, default_alignment
-#include <vram/base/contract.hpp>        // expects
-#include <vram/base/error.hpp>           // report_error
-#include <vram/base/memory_usage.hpp>    // memory_usage
-#include <vram/base/out_of_memory.hpp>   // out_of_memory
-#include <vram/concepts/powers.hpp>      // the concepts that the proofs below check
-#include <vram/source/host_platform.hpp> // host_platform
+#include <vram/base/align.hpp>            // align, default_alignment
+#include <vram/base/call_site.hpp>        // call_site
+#include <vram/base/contract.hpp>         // expects
+#include <vram/base/error.hpp>            // report_error
+#include <vram/base/memory_usage.hpp>     // memory_usage
+#include <vram/base/out_of_memory.hpp>    // out_of_memory
+#include <vram/concepts/powers.hpp>       // the concepts that the proofs below check
+#include <vram/concepts/refused_free.hpp> // refused_free
+#include <vram/source/host_platform.hpp>  // host_platform
 
 #include <algorithm> // max
 #include <cstddef>   // size_t
@@ -84,16 +86,18 @@ public:
         return reinterpret_cast<void*>(start);
     }
 
-    void deallocate_sync(void* p, std::size_t bytes, std::size_t = default_alignment) noexcept {
+    void deallocate_sync(void* p, std::size_t bytes, std::size_t alignment = default_alignment,
+                         call_site at = call_site::current()) noexcept {
         if (p == nullptr) { return; }
-        auto const start = reinterpret_cast<std::uintptr_t>(p);
-        if (!owns(p) || start >= top_) { // at or above the top: already freed
-            return report_error(
-                {.kind = error_kind::foreign_pointer, .pointer = p, .bytes = bytes});
-        }
+        auto const   start = reinterpret_cast<std::uintptr_t>(p);
+        refused_free e{"region_resource", p, bytes, alignment, at};
+        if (!owns(p)) { return report_error(e.what); }
+        if (start >= top_) { return report_error(e.found_free().what); }
         bool const last = blocks_ == 1; // so its size must equal all live bytes
         if (bytes > top_ - start || bytes > figures_.live || (last && bytes != figures_.live)) {
-            return report_error({.kind = error_kind::wrong_size, .pointer = p, .bytes = bytes});
+            e.what.kind        = error_kind::wrong_size;
+            e.what.block_bytes = last ? figures_.live : 0;
+            return report_error(e.what);
         }
         figures_.live -= bytes;
         if (start + bytes == top_) { top_ = start; }

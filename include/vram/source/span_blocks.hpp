@@ -93,6 +93,15 @@ public:
     // Pages of a block. A block includes all bytes of its pages, also those of the last page behind
     // its own last byte. If a range does not lie within one block, it has no pages.
 
+    /// Returns the block whose pages contain the range, or an empty block.
+    [[nodiscard]] block around(void const* p, std::size_t bytes) const noexcept {
+        auto const from  = reinterpret_cast<std::uintptr_t>(p);
+        auto const after = blocks_.upper_bound(from);
+        if (after == blocks_.begin() || bytes == 0) { return {}; }
+        block const&         b   = std::prev(after)->second;
+        std::uintptr_t const end = base_ + b.last * page_;
+        return from < end && bytes <= end - from ? b : block{};
+    }
     /// Returns the pages that overlap the range.
     [[nodiscard]] run touched(void const* q, std::size_t n) const noexcept {
         if (around(q, n).empty()) { return {}; }
@@ -126,15 +135,6 @@ private:
 
     [[nodiscard]] std::size_t offset(void const* q) const noexcept {
         return reinterpret_cast<std::uintptr_t>(q) - base_;
-    }
-    /// Returns the block whose pages contain the range, or an empty block.
-    [[nodiscard]] block around(void const* p, std::size_t bytes) const noexcept {
-        auto const from  = reinterpret_cast<std::uintptr_t>(p);
-        auto const after = blocks_.upper_bound(from);
-        if (after == blocks_.begin() || bytes == 0) { return {}; }
-        block const&         b   = std::prev(after)->second;
-        std::uintptr_t const end = base_ + b.last * page_;
-        return from < end && bytes <= end - from ? b : block{};
     }
 
     template <class Visit>

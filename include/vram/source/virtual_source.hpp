@@ -4,17 +4,20 @@
 /// \file
 /// `virtual_source` allocates virtual memory whose blocks can grow in place.
 
+#include <vram/base/call_site.hpp>         // call_site
 #include <vram/base/contract.hpp>          // expects
 #include <vram/base/lock.hpp>              // lock
 #include <vram/base/memory_usage.hpp>      // memory_usage
 #include <vram/base/out_of_memory.hpp>     // out_of_memory
 #include <vram/concepts/expandable.hpp>    // the concepts that its users ask for
 #include <vram/concepts/powers.hpp>        // property_set
+#include <vram/concepts/refused_free.hpp>  // refused_free
 #include <vram/source/span_blocks.hpp>     // span_blocks
 #include <vram/source/virtual_options.hpp> // virtual_options
 #include <vram/source/virtual_span.hpp>    // virtual_span
 
 #include <cstddef> // size_t
+#include <cstdint> // uintptr_t
 #include <utility> // move, exchange
 
 namespace vram {
@@ -53,7 +56,11 @@ public:
           figures_{std::exchange(other.figures_, {})} {}
     ~virtual_source() {
         blocks_.for_each([&](block const& b) { // the span releases their memory
-            report_error({error_kind::leak, pointer(b), b.bytes, 0});
+            report_error({.kind     = error_kind::leak,
+                          .pointer  = pointer(b),
+                          .bytes    = b.bytes,
+                          .blocks   = 1,
+                          .resource = "virtual_source"});
         });
     }
 
@@ -87,12 +94,12 @@ public:
         } catch (...) { return nullptr; }
     }
 
-    void deallocate_sync(void* p, std::size_t bytes, std::size_t = default_alignment) noexcept {
+    void deallocate_sync(void* p, std::size_t bytes, std::size_t alignment = default_alignment,
+                         call_site at = call_site::current()) noexcept {
         if (p == nullptr) { return; }
         auto const  held = lock_.hold();
         block const b    = blocks_.at(p);
-        if (b.empty()) { return report_error({error_kind::foreign_pointer, p, bytes, 0}); }
-        if (b.bytes != bytes) { return report_error({error_kind::wrong_size, p, bytes, 0}); }
+        if (b.empty() || b.bytes != bytes) { return refuse_free(p, bytes, alignment, at); }
         span_.drop(b.first, b.last, keep_);
         blocks_.erase(b);
         count(b, {});
@@ -112,7 +119,12 @@ public:
     std::size_t shrink(void* p, std::size_t bytes, std::size_t less) noexcept {
         std::size_t gone = 0;
         if (less >= bytes) { // a block keeps at least one byte
-            report_error({error_kind::wrong_size, p, less, 0});
+            report_error({.kind        = error_kind::wrong_size,
+                          .pointer     = p,
+                          .bytes       = less,
+                          .block_bytes = bytes,
+                          .resource    = "virtual_source",
+                          .advice      = "shrink leaves at least one byte; use deallocate_sync."});
             return 0;
         }
         resize(p, bytes, bytes - less, [&](block const& b, block const& to) {
@@ -255,8 +267,25 @@ private:
     }
     /// Reports a range that does not belong to a block.
     static span_blocks::run known(span_blocks::run pages, void const* q, std::size_t n) noexcept {
-        if (pages.empty() && n != 0) { report_error({error_kind::foreign_pointer, q, n, 0}); }
+        if (pages.empty() && n != 0) {
+            report_error({.kind = error_kind::foreign_pointer, .pointer = q, .bytes = n});
+        }
         return pages;
+    }
+
+    /// Reports a free, or a change of size, that names no block or another size.
+    [[gnu::cold]] void refuse_free(void* p, std::size_t bytes, std::size_t alignment,
+                                   call_site at) const noexcept {
+        refused_free   e{"virtual_source", p, bytes, alignment, at};
+        block const    b    = blocks_.around(p, 1);
+        auto const     base = reinterpret_cast<std::uintptr_t>(span_.range().base());
+        std::uintptr_t from = reinterpret_cast<std::uintptr_t>(p) - base;
+        if (!b.empty()) { // blocks keep no alignment
+            e.found_live(pointer(b), b.bytes, alignment);
+        } else if (from < span_.pages() * span_.page()) {
+            e.found_free();
+        }
+        report_error(e.what);
     }
 
     /// Changes the size of a block to `wanted` after `act(old, new)` succeeded.
@@ -265,8 +294,7 @@ private:
         auto const  held = lock_.hold();
         block const b    = blocks_.at(p);
         if (b.empty() || b.bytes != bytes) {
-            report_error(
-                {b.empty() ? error_kind::foreign_pointer : error_kind::wrong_size, p, bytes, 0});
+            refuse_free(p, bytes, default_alignment, {});
             return false;
         }
         block const to = blocks_.resized(b, wanted);

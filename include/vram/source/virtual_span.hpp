@@ -4,15 +4,15 @@
 /// \file
 /// `virtual_span` is a reserved address range whose pages are backed individually.
 
-#include <vram/base/error.hpp>           // report_error
+#include <vram/base/error.hpp>           // error_kind
+#include <vram/base/report_caught.hpp>   // report_caught
 #include <vram/source/address_range.hpp> // address_range
 #include <vram/source/page_pieces.hpp>   // page_pieces
 
-#include <cstddef>      // size_t, byte
-#include <cstdint>      // uint32_t, uint64_t
-#include <system_error> // system_error
-#include <utility>      // move, exchange
-#include <vector>       // vector
+#include <cstddef> // size_t, byte
+#include <cstdint> // uint32_t, uint64_t
+#include <utility> // move, exchange
+#include <vector>  // vector
 
 namespace vram {
 
@@ -190,14 +190,16 @@ private:
     /// spare and returns false.
     bool destroy(number k) noexcept {
         for (number i = pieces_.in_vain(k); i != nowhere; i = pieces_.in_vain(k)) {
-            int code = 0;
             try {
                 unmap(i);
-                continue;
-            } catch (std::system_error const& e) { code = e.code().value(); } catch (...) {
+            } catch (...) {
+                report_caught({.kind     = error_kind::platform_error,
+                               .pointer  = address(i),
+                               .bytes    = page_,
+                               .resource = "virtual_source",
+                               .call     = "unmapping a page"});
+                return false;
             }
-            report_error({error_kind::platform_error, address(i), page_, code});
-            return false;
         }
         memory().destroy(pieces_.memory(k), page_);
         pieces_.remove(k);

@@ -9,6 +9,7 @@
 #include <vram/base/error.hpp>               // report_error
 #include <vram/concepts/held_resource.hpp>   // expect_resource
 #include <vram/concepts/resource.hpp>        // synchronous_resource
+#include <vram/concepts/sited.hpp>           // sited
 #include <vram/transfer/crew.hpp>            // crew
 #include <vram/transfer/piece_plan.hpp>      // piece_plan
 #include <vram/transfer/staging_options.hpp> // staging_options
@@ -91,7 +92,7 @@ private:
             if (lost.load(std::memory_order_relaxed)) { // every thread has come back
                 report_error({.kind = error_kind::leak, .pointer = begin, .bytes = bytes});
             } else {
-                owner.pinned_.deallocate_sync(begin, bytes, piece_plan::unit);
+                sited{owner.pinned_}.deallocate_sync(begin, bytes, piece_plan::unit);
             }
         }
 

@@ -10,6 +10,7 @@
 #include <vram/concepts/completion_flags.hpp> // completion_flags
 #include <vram/concepts/held_resource.hpp>    // expect_resource
 #include <vram/concepts/powers.hpp>           // resource, retiring_resource
+#include <vram/concepts/sited.hpp>            // sited
 #include <vram/layer/sure_wait.hpp>           // sure_wait
 #include <vram/source/host_resource.hpp>      // host_resource
 #include <vram/transfer/numa_local.hpp>       // numa_local
@@ -115,7 +116,7 @@ private:
     void give_marks_back() noexcept {
         if (marks_ == nullptr) { return; }
         if (!wait(copies_)) { return lost(marks_); }
-        host_.deallocate_sync(marks_, apart * on_host_.size());
+        sited{host_}.deallocate_sync(marks_, apart * on_host_.size());
     }
 
     void give_back(pinned_slot<Platform>& p) noexcept {
@@ -125,7 +126,7 @@ private:
         if (p.pageable) {
             host_resource{}.deallocate_sync(p.memory, bytes_);
         } else {
-            host_.deallocate_sync(p.memory, bytes_);
+            sited{host_}.deallocate_sync(p.memory, bytes_);
         }
     }
     void give_back(slot<Platform>& s) noexcept {
@@ -143,9 +144,9 @@ private:
         }
         if (!over) { return lost(s.memory); }
         if constexpr (resource<Device>) {
-            device_.deallocate(copies_, s.memory, bytes_);
+            sited{device_}.deallocate(copies_, s.memory, bytes_);
         } else {
-            device_.deallocate_sync(s.memory, bytes_);
+            sited{device_}.deallocate_sync(s.memory, bytes_);
         }
     }
     bool wait_for_users(slot<Platform>& s) noexcept {

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `sited` calls a resource with the line of the caller, if the resource takes one.
+
+#include <vram/base/call_site.hpp>    // call_site
+#include <vram/concepts/resource.hpp> // resource, synchronous_resource
+
+#include <cstddef> // size_t
+
+namespace vram {
+
+namespace detail {
+// clang-format off
+template <class R>
+concept allocates_at = requires(R& r, typename R::platform::stream s, std::size_t n, call_site at) {
+    r.allocate(s, n, n, at);
+};
+template <class R>
+concept allocates_sync_at = requires(R& r, std::size_t n, call_site at) {
+    r.allocate_sync(n, n, at);
+};
+template <class R>
+concept tries_at = requires(R& r, typename R::platform::stream s, std::size_t n, call_site at) {
+    r.try_allocate(s, n, n, at);
+};
+template <class R>
+concept tries_sync_at = requires(R& r, std::size_t n, call_site at) {
+    r.try_allocate_sync(n, n, at);
+};
+template <class R>
+concept deallocates_at =
+    requires(R& r, typename R::platform::stream s, void* p, std::size_t n, call_site at) {
+        r.deallocate(s, p, n, n, at);
+    };
+template <class R>
+concept deallocates_sync_at = requires(R& r, void* p, std::size_t n, call_site at) {
+    r.deallocate_sync(p, n, n, at);
+};
+// clang-format on
+} // namespace detail
+
+/// The six calls of `upstream` on behalf of the caller at `at`. A resource takes a `call_site` as
+/// the last parameter of the functions that report or store it, and of no others: `pool` takes one
+/// in `deallocate`, a layer in all of them. vram's own calls, such as the return of a chunk, pass
+/// an unknown site.
+///
+///     sited{this->upstream_, at}.deallocate(s, p, bytes, alignment);
+///
+/// Failure   as the upstream
+/// Threads   as the upstream
+/// Cost      none; all of it is inlined
+template <class R>
+class sited {
+public:
+    constexpr explicit sited(R& upstream, call_site at = {}) noexcept : r_{upstream}, at_{at} {}
+
+    template <class Stream>
+    [[nodiscard, gnu::always_inline]] void* allocate(Stream s, std::size_t bytes,
+                                                     std::size_t alignment) const {
+        if constexpr (detail::allocates_at<R>) {
+            return r_.allocate(s, bytes, alignment, at_);
+        } else {
+            return r_.allocate(s, bytes, alignment);
+        }
+    }
+    [[nodiscard, gnu::always_inline]] void* allocate_sync(std::size_t bytes,
+                                                          std::size_t alignment) const {
+        if constexpr (detail::allocates_sync_at<R>) {
+            return r_.allocate_sync(bytes, alignment, at_);
+        } else {
+            return r_.allocate_sync(bytes, alignment);
+        }
+    }
+    template <class Stream>
+    [[nodiscard, gnu::always_inline]] void* try_allocate(Stream s, std::size_t bytes,
+                                                         std::size_t alignment) const noexcept {
+        if constexpr (detail::tries_at<R>) {
+            return r_.try_allocate(s, bytes, alignment, at_);
+        } else {
+            return r_.try_allocate(s, bytes, alignment);
+        }
+    }
+    [[nodiscard, gnu::always_inline]] void*
+    try_allocate_sync(std::size_t bytes, std::size_t alignment) const noexcept {
+        if constexpr (detail::tries_sync_at<R>) {
+            return r_.try_allocate_sync(bytes, alignment, at_);
+        } else {
+            return r_.try_allocate_sync(bytes, alignment);
+        }
+    }
+    template <class Stream>
+    [[gnu::always_inline]] void deallocate(Stream s, void* p, std::size_t bytes,
+                                           std::size_t alignment) const noexcept {
+        if constexpr (detail::deallocates_at<R>) {
+            r_.deallocate(s, p, bytes, alignment, at_);
+        } else {
+            r_.deallocate(s, p, bytes, alignment);
+        }
+    }
+    [[gnu::always_inline]] void deallocate_sync(void* p, std::size_t bytes,
+                                                std::size_t alignment) const noexcept {
+        if constexpr (detail::deallocates_sync_at<R>) {
+            r_.deallocate_sync(p, bytes, alignment, at_);
+        } else {
+            r_.deallocate_sync(p, bytes, alignment);
+        }
+    }
+
+private:
+    R&                              r_;
+    [[no_unique_address]] call_site at_;
+};
+
+} // namespace vram
