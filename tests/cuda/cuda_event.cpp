@@ -50,7 +50,7 @@ TEST_CASE("cuda_event: a stream that waits comes after the place") {
     cuda_event       before, after;
     work.enqueue(first);
     before.record(first);
-    before.make_wait(second);
+    before.wait(second); // as with sim_event
     after.record(second);
     CHECK_FALSE(after.done());
     after.synchronize();
@@ -133,7 +133,7 @@ TEST_CASE("cuda_event: a failure at any call leaves nothing behind") {
     std::optional<cuda_event> made;
     CHECK(tests::walk_failures([&] { made.emplace(cuda_device{1}); }, [&] { made.reset(); }) == 6);
     CHECK(tests::walk_failures([&] { e.record(s); }, nothing) == 2);
-    CHECK(tests::walk_failures([&] { e.make_wait(s); }, nothing) == 2);
+    CHECK(tests::walk_failures([&] { e.wait(s); }, nothing) == 2);
     CHECK(tests::walk_failures([&] { (void)e.done(); }, nothing) == 2);
     CHECK(tests::walk_failures([&] { e.synchronize(); }, nothing) == 2);
     CHECK(tests::walk_failures([&] { (void)e.milliseconds_since(e); }, nothing) == 2);

@@ -68,10 +68,12 @@ public:
 
     /// What is given to `stream` from here on waits until the work before the place is done; the
     /// host goes on.
-    void make_wait(cuda_stream_view stream) const {
+    void wait(cuda_stream_view stream) const {
         cuda_check(
             cuda_exit::or_done([&] { return cudaStreamWaitEvent(stream.get(), event_, 0); }));
     }
+    /// An earlier name of `wait`.
+    void make_wait(cuda_stream_view stream) const { wait(stream); }
 
     /// The device time between two places that are done, of events made with `timing`; about 1 us
     /// of resolution.
