@@ -56,7 +56,7 @@ int main() {
     try {
         stage.upload(stream, weights.data(), weights); // no device's memory
     } catch (staging_error const& e) {
-        std::printf("%s; %zu of %zu bytes are whole\n", e.what(), e.whole(), e.bytes());
+        std::printf("%s\n", e.what()); // with the bytes, the address and the cause
     }
     // [/error]
 

@@ -4,7 +4,9 @@
 #include <doctest/doctest.h>
 
 #include <cstring>
+#include <exception>
 #include <stdexcept>
+#include <string>
 
 using namespace vram;
 
@@ -38,4 +40,17 @@ TEST_CASE("staging_error: without a cause it is the cause") {
     CHECK(e.whole() == 0);
     CHECK(e.cause() == nullptr);
     CHECK_THROWS_AS(e.rethrow_cause(), staging_error);
+}
+
+TEST_CASE("staging_error: the text has the numbers, the path and the cause") {
+    auto const cause = std::make_exception_ptr(std::runtime_error{"the disk is gone"});
+    CHECK(std::string{staging_error{cause, transfer_path::ring, 4096, 65536}.what()} ==
+          "vram: staging failed under way (ring): 4096 of 65536 bytes from the beginning are "
+          "copied: the disk is gone");
+    using r = staging_error::reason;
+    std::string const device =
+        staging_error{r::not_device_memory, 64, reinterpret_cast<void*>(0x7f00)}.what();
+    CHECK(device.find("(64 bytes at 0x7f00)") != std::string::npos);
+    CHECK(std::string{staging_error{r::capturing, 64}.what()}.find("(64 bytes)") !=
+          std::string::npos);
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <vram/transfer/unloader.hpp> // first: the header stands alone
 
+#include <vram/base/error.hpp>
+#include <vram/base/error_text.hpp>
 #include <vram/handle/resource_ref.hpp>
 #include <vram/layer/limiting.hpp>
 #include <vram/layer/stream_ordered.hpp>
@@ -8,6 +10,7 @@
 #include <vram/sim/sim_explore.hpp>
 #include <vram/sim/sim_graph.hpp>
 #include <vram/source/host_resource.hpp>
+#include <vram/transfer/file_error.hpp>
 #include <vram/transfer/loader.hpp>
 
 #include "../doubles/bombing.hpp"
@@ -20,9 +23,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <cstring>
 #include <stop_token>
+#include <string>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -114,7 +120,6 @@ TEST_CASE(
             unloading::produce(stream, data, i + 1); // over what was pushed just now
             out.push({data, unloading::size});
         }
-        out.push({});
         CHECK(out.sent() == 7);
         try {
             out.push({data, unloading::size + 1});
@@ -152,7 +157,7 @@ TEST_CASE("unloader: no more is copied than was sent, and what is not sent is no
         a      = std::move(b);
         a.send(3);
     }
-    CHECK(sizes == std::vector<std::size_t>{10, 64, 7, 3});
+    CHECK(sizes == std::vector<std::size_t>{10, 0, 64, 7, 3});
 }
 
 TEST_CASE("unloader: what the sink throws reaches the next call, and nothing is written after it") {
@@ -173,13 +178,76 @@ TEST_CASE("unloader: what the sink throws reaches the next call, and nothing is 
         CHECK_THROWS_AS((void)out.next(), std::size_t);
     }
     CHECK(written == 2);
-    CHECK(told.count() == 0); // somebody has heard it
+    CHECK(told.count() == 0); // the program has caught it
     {
         unloader out{
             [](bytes_of, std::size_t) { throw 1; }, host_platform::stream{}, {.batch_bytes = 64}};
         out.next().send();
     }
-    CHECK(told.count() == 1); // nobody has
+    CHECK(told.count() == 1); // the program has not
+}
+
+namespace unloading {
+inline std::string reported;
+} // namespace unloading
+
+TEST_CASE("unloader: an exception that no call could throw is reported in full") {
+    auto const before = set_error_sink(
+        [](error const& e) noexcept { unloading::reported = error_text{e}.c_str(); });
+    unloading::reported.clear();
+    {
+        auto const sink = [](bytes_of, std::size_t index) {
+            if (index == 1) {
+                throw file_error{std::error_code{ENOSPC, std::generic_category()}, "out.bin"};
+            }
+        };
+        unloader out{sink, host_platform::stream{}, {.batch_bytes = 64}};
+        out.next().send();
+        out.next().send();
+    }
+    set_error_sink(before);
+    CAPTURE(unloading::reported);
+    for (char const* part : {"unloader", "the sink of result 1", "out.bin", "No space left"}) {
+        CAPTURE(part);
+        CHECK(unloading::reported.find(part) != std::string::npos);
+    }
+}
+
+TEST_CASE("unloader: an empty result keeps its index, and the sink gets it in its turn") {
+    for (std::size_t depth : {1U, 2U, 3U}) {
+        sim_node                 node;
+        sim_stream               stream;
+        std::vector<std::size_t> sizes;
+        {
+            auto const sink = [&](bytes_of r, std::size_t index) {
+                CHECK(index == sizes.size());
+                sizes.push_back(r.size());
+            };
+            unloader     out{sink, stream, {.batch_bytes = 64, .depth = depth}};
+            sim_resource memory;
+            void* const  all = memory.allocate_sync(64);
+            for (std::size_t const bytes : {64U, 0U, 12U, 0U, 0U, 1U}) {
+                auto r = out.next();
+                if (bytes != 0) {
+                    sim_launch(stream, {.name     = "filter",
+                                        .writes   = {{r.data(), bytes}},
+                                        .duration = sim_time{100}});
+                }
+                r.send(bytes);
+            }
+            { auto const none = out.next(); } // not sent: no result
+            sim_platform::fill(stream, all, std::byte{1}, 64);
+            out.push({static_cast<std::byte const*>(all), 0});
+            out.push({static_cast<std::byte const*>(all), 7});
+            CHECK(out.sent() == 8);
+            out.finish();
+            stream.synchronize();
+            memory.deallocate_sync(all, 64);
+        }
+        CHECK(sizes == std::vector<std::size_t>{64, 0, 12, 0, 0, 1, 0, 7});
+        node.finish();
+        CHECK(node.reports().empty());
+    }
 }
 
 TEST_CASE("unloader: further streams are waited for, also by what is dropped") {

@@ -4,8 +4,8 @@
 /// \file
 /// `sure_wait` is the wait before memory goes back where nothing may be thrown.
 
-#include <vram/base/error.hpp>        // report_error
-#include <vram/concepts/platform.hpp> // has_devices
+#include <vram/base/report_caught.hpp> // report_caught
+#include <vram/concepts/platform.hpp>  // has_devices
 
 namespace vram {
 
@@ -22,11 +22,15 @@ template <class Platform, class Place, class Where>
     try {
         Platform::synchronize(place);
         return true;
-    } catch (...) { report_error({.kind = error_kind::platform_error}); }
+    } catch (...) {
+        report_caught({.kind = error_kind::platform_error, .call = "the wait for a last use"});
+    }
     try {
         Platform::synchronize(where());
         return true;
-    } catch (...) { report_error({.kind = error_kind::platform_error}); }
+    } catch (...) {
+        report_caught({.kind = error_kind::platform_error, .call = "the wait for a device"});
+    }
     return false;
 }
 

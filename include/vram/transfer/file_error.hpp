@@ -6,9 +6,11 @@
 
 #include <vram/base/requirements.hpp> // C++20
 
+#include <vram/transfer/what_text.hpp> // what_text
+
 #include <cstddef>      // size_t
 #include <memory>       // shared_ptr, make_shared
-#include <string>       // string
+#include <string>       // string, to_string
 #include <system_error> // system_error, error_category, error_code
 #include <utility>      // move
 
@@ -32,6 +34,8 @@ public:
     file_error(std::error_code code, std::string path, std::size_t offset = 0,
                std::size_t wanted = 0, std::size_t got = 0)
         : std::system_error{code, "vram: " + path},
+          text_{std::system_error::what(),
+                [&] { return full(std::system_error::what(), code, offset, wanted, got); }},
           path_{std::make_shared<std::string const>(std::move(path))},
           offset_{offset},
           wanted_{wanted},
@@ -40,6 +44,9 @@ public:
                std::size_t got = 0)
         : file_error{std::error_code{static_cast<int>(why), category()}, std::move(path), offset,
                      wanted, got} {}
+
+    /// The path, the reason, and the numbers that are known.
+    [[nodiscard]] char const* what() const noexcept override { return text_.c_str(); }
 
     [[nodiscard]] std::string const& path() const noexcept { return *path_; }
     [[nodiscard]] std::size_t        offset() const noexcept { return offset_; } ///< bytes
@@ -70,6 +77,19 @@ public:
     }
 
 private:
+    static std::string full(char const* text, std::error_code code, std::size_t offset,
+                            std::size_t wanted, std::size_t got) {
+        auto const  n = [](std::size_t number) { return std::to_string(number); };
+        std::string all{text};
+        if (code == std::error_code{static_cast<int>(reason::partial_record), category()}) {
+            return all + ": " + n(got) + " bytes remain at offset " + n(offset) +
+                   ", and a record or an element has " + n(wanted);
+        }
+        if (wanted == 0 && offset == 0 && got == 0) { return all; }
+        return all + ": " + n(got) + " of " + n(wanted) + " bytes at offset " + n(offset);
+    }
+
+    what_text                          text_;
     std::shared_ptr<std::string const> path_;
     std::size_t                        offset_;
     std::size_t                        wanted_;

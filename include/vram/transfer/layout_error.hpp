@@ -6,8 +6,11 @@
 
 #include <vram/base/requirements.hpp> // C++20
 
+#include <vram/transfer/what_text.hpp> // what_text
+
 #include <cstddef>   // size_t
 #include <exception> // exception
+#include <string>    // string, to_string
 
 namespace vram {
 
@@ -25,15 +28,22 @@ public:
 
     explicit layout_error(reason why, std::size_t value = 0, std::size_t limit = 0,
                           std::size_t dimension = 0) noexcept
-        : why_{why}, value_{value}, limit_{limit}, dimension_{dimension} {}
+        : why_{why},
+          value_{value},
+          limit_{limit},
+          dimension_{dimension},
+          text_{literal(why), [this] { return text(); }} {}
 
     [[nodiscard]] reason      why() const noexcept { return why_; }
     [[nodiscard]] std::size_t value() const noexcept { return value_; }
     [[nodiscard]] std::size_t limit() const noexcept { return limit_; }
     [[nodiscard]] std::size_t dimension() const noexcept { return dimension_; }
 
-    [[nodiscard]] char const* what() const noexcept override {
-        switch (why_) {
+    [[nodiscard]] char const* what() const noexcept override { return text_.c_str(); }
+
+private:
+    static constexpr char const* literal(reason why) noexcept {
+        switch (why) {
         case reason::too_large: return "vram: a layout is larger than memory can be";
         case reason::empty: return "vram: a layout is made of pieces of nothing";
         case reason::overlap: return "vram: pieces overlap by no less than they are long";
@@ -43,12 +53,28 @@ public:
         }
         return "vram: layout";
     }
+    [[nodiscard]] std::string text() const {
+        auto const        n    = [](std::size_t number) { return std::to_string(number); };
+        std::string const base = literal(why_);
+        switch (why_) {
+        case reason::too_large:
+            return base + ": " + n(value_) + " in dimension " + n(dimension_) + ", of at most " +
+                   n(limit_);
+        case reason::overlap:
+            return base + ": an overlap of " + n(value_) + ", and pieces of " + n(limit_);
+        case reason::wrong_size: return base + ": " + n(value_) + " instead of " + n(limit_);
+        case reason::not_whole: return base + ": " + n(value_) + " bytes, of at most " + n(limit_);
+        case reason::empty:
+        case reason::no_pattern: break;
+        }
+        return base;
+    }
 
-private:
     reason      why_;
     std::size_t value_;
     std::size_t limit_;
     std::size_t dimension_;
+    what_text   text_;
 };
 
 } // namespace vram

@@ -5,6 +5,7 @@
 /// `slot_copier` is the ring's copies: from pinned memory to the device, in order, on a stream of
 /// their own.
 
+#include <vram/base/report_caught.hpp>    // report_caught
 #include <vram/transfer/copy_lane.hpp>    // copy_lane
 #include <vram/transfer/copy_problem.hpp> // copy_problem
 #include <vram/transfer/slot_ring.hpp>    // slot_ring
@@ -124,7 +125,10 @@ private:
             try {
                 return lane_.call_after(to.copied, landed, &from);
             } catch (...) {
-                report_error({.kind = error_kind::platform_error, .pointer = from.memory});
+                report_caught({.kind     = error_kind::platform_error,
+                               .pointer  = from.memory,
+                               .resource = "loader",
+                               .call     = "the callback after a copy"});
             }
         }
         from.in_flight = true;
@@ -140,7 +144,12 @@ private:
         try {
             s.await_users(lane_.view());
             Platform::fill(lane_.view(), s.memory, std::byte{poison}, this->options_.batch_bytes);
-        } catch (...) { report_error({.kind = error_kind::platform_error, .pointer = s.memory}); }
+        } catch (...) {
+            report_caught({.kind     = error_kind::platform_error,
+                           .pointer  = s.memory,
+                           .resource = "loader",
+                           .call     = "the fill of a released block"});
+        }
     }
 
     void measure(pinned& p) {
@@ -156,7 +165,10 @@ private:
             try {
                 if (p->unmeasured && Platform::done(p->left)) { measure(*p); }
             } catch (...) {
-                report_error({.kind = error_kind::platform_error, .pointer = p->memory});
+                report_caught({.kind     = error_kind::platform_error,
+                               .pointer  = p->memory,
+                               .resource = "loader",
+                               .call     = "the timing of a copy"});
             }
             this->put_back(*p);
         }

@@ -5,7 +5,7 @@
 /// `slot_ring` is the consumer's side of a ring: where filled slots become batches, and slots
 /// again.
 
-#include <vram/base/error.hpp>            // report_error
+#include <vram/base/report_caught.hpp>    // report_caught
 #include <vram/layer/sure_wait.hpp>       // sure_wait
 #include <vram/transfer/loader_error.hpp> // loader_error
 #include <vram/transfer/slot_supply.hpp>  // slot_supply
@@ -65,8 +65,11 @@ public:
             times_.end(s, on);
             s.record_users(on);
         } catch (...) { // no event to wait for: wait now
-            report_error(
-                {.kind = error_kind::platform_error, .pointer = s.memory, .bytes = s.size});
+            report_caught({.kind     = error_kind::platform_error,
+                           .pointer  = s.memory,
+                           .bytes    = s.size,
+                           .resource = "loader",
+                           .call     = "the record of a released batch"});
             if (!settle(s, on)) { return; } // nobody gets it any more
         }
         released(s);

@@ -5,9 +5,13 @@
 /// `staging_error` is a failure of staging, with the number of bytes that are complete.
 
 #include <vram/transfer/transfer_path.hpp> // transfer_path
+#include <vram/transfer/what_text.hpp>     // what_text, what_of
 
 #include <cstddef>   // size_t
+#include <cstdint>   // uintptr_t
+#include <cstdio>    // snprintf
 #include <exception> // exception, exception_ptr, rethrow_exception
+#include <string>    // string, to_string
 #include <utility>   // move
 
 namespace vram {
@@ -31,14 +35,18 @@ public:
 
     explicit staging_error(reason why, std::size_t bytes = 0,
                            void const* pointer = nullptr) noexcept
-        : why_{why}, bytes_{bytes}, pointer_{pointer} {}
+        : why_{why},
+          bytes_{bytes},
+          pointer_{pointer},
+          text_{literal(why), [this] { return text(); }} {}
     staging_error(std::exception_ptr cause, transfer_path path, std::size_t whole,
                   std::size_t bytes) noexcept
         : why_{reason::failed},
           path_{path},
           whole_{whole},
           bytes_{bytes},
-          cause_{std::move(cause)} {}
+          cause_{std::move(cause)},
+          text_{literal(reason::failed), [this] { return text(); }} {}
 
     [[nodiscard]] reason why() const noexcept { return why_; }
     /// Bytes from the beginning that were moved, all of them; others may have been as well.
@@ -58,8 +66,12 @@ public:
         throw staging_error{*this};
     }
 
-    [[nodiscard]] char const* what() const noexcept override {
-        switch (why_) {
+    /// The reason with its numbers, and the text of the cause.
+    [[nodiscard]] char const* what() const noexcept override { return text_.c_str(); }
+
+private:
+    static constexpr char const* literal(reason why) noexcept {
+        switch (why) {
         case reason::failed: return "vram: staging failed under way";
         case reason::capturing: return "vram: staging waits, and its stream is being captured";
         case reason::other_device: return "vram: staging is for another device than the stream's";
@@ -68,14 +80,30 @@ public:
         }
         return "vram: staging";
     }
+    [[nodiscard]] std::string text() const {
+        std::string const base = literal(why_);
+        std::string const all  = std::to_string(bytes_) + " bytes";
+        if (why_ != reason::failed) {
+            if (why_ != reason::not_device_memory && why_ != reason::not_host_memory) {
+                return base + " (" + all + ")";
+            }
+            char address[2 + 2 * sizeof(void*) + 1];
+            std::snprintf(
+                address, sizeof address, "0x%llx",
+                static_cast<unsigned long long>(reinterpret_cast<std::uintptr_t>(pointer_)));
+            return base + " (" + all + " at " + address + ")";
+        }
+        return base + " (" + name(path_) + "): " + std::to_string(whole_) + " of " + all +
+               " from the beginning are copied: " + what_of(cause_);
+    }
 
-private:
     reason             why_;
     transfer_path      path_    = transfer_path::nothing;
     std::size_t        whole_   = 0;
     std::size_t        bytes_   = 0;
     void const*        pointer_ = nullptr;
     std::exception_ptr cause_;
+    what_text          text_;
 };
 
 } // namespace vram

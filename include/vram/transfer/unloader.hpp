@@ -13,13 +13,13 @@
 #include <cstddef>     // size_t, byte
 #include <memory>      // shared_ptr
 #include <span>        // span
-#include <type_traits> // is_trivially_copyable_v, remove_cvref_t
+#include <type_traits> // is_trivially_copyable_v, is_void_v, invoke_result_t
 #include <utility>     // move, exchange
 
 namespace vram {
 
-/// Writes a result away: `sink(bytes, index)`. The bytes are pinned memory, and the sink's until it
-/// returns.
+/// Writes a result: `sink(bytes, index)`. The bytes are pinned memory, and the sink's until it
+/// returns. It returns nothing, and throws if it fails.
 template <class F>
 concept result_sink = std::invocable<F&, std::span<std::byte const>, std::size_t>;
 
@@ -37,7 +37,8 @@ concept result_sink = std::invocable<F&, std::span<std::byte const>, std::size_t
 ///
 /// Failure   what the sink or a copy throws is thrown by every later `next`, `push` and `finish`;
 ///           nothing is written after it. `loader_error` for what the program itself does wrong.
-///           The destructor waits for what was sent, and tells the error sink what nobody heard
+///           The destructor waits for all results that were sent. If no call was left that could
+///           throw, it reports the exception to the error sink, with the index of the result
 /// Threads   one; the sink runs on the unloader's. `next` waits in the host where the sink is so
 ///           far behind that every slot is full
 /// Streams   the given stream waits for the copy of what a slot held before, the copies for the
@@ -48,6 +49,10 @@ template <class Sink, class Platform, class Device = typename Platform::device_r
     requires result_sink<Sink>
 class unloader {
     using core = unloader_core<Platform, Device, Pinned, Sink>;
+
+    static_assert(
+        std::is_void_v<std::invoke_result_t<Sink&, std::span<std::byte const>, std::size_t>>,
+        "an unloader's sink returns nothing: what it returns would be lost; it throws if it fails");
 
 public:
     using platform = Platform;
@@ -82,15 +87,14 @@ public:
     [[nodiscard]] result next() { return result{core_, core_->take(producer_), producer_}; }
 
     /// Copies what `from`, memory of the device, holds once the stream got here; it may be used
-    /// again after that in the stream.
+    /// again after that in the stream. An empty `from` is a result of 0 bytes.
     void push(std::span<std::byte const> from) {
         if (from.size() > core_->batch_bytes()) {
             throw loader_error{loader_error::reason::too_large, core_->sent(), from.size(),
                                core_->batch_bytes()};
         }
-        if (from.empty()) { return; }
         result r = next();
-        Platform::copy(producer_, r.data(), from.data(), from.size());
+        if (!from.empty()) { Platform::copy(producer_, r.data(), from.data(), from.size()); }
         r.send(from.size());
     }
 
@@ -156,10 +160,10 @@ public:
     void record_stream(stream s) {
         if (slot_ != nullptr && s != stream_) { slot_->add_user(s); }
     }
-    /// The first `bytes` bytes are the result, once the stream and those named got here.
+    /// The first `bytes` bytes are the result, once the stream and those named got here. A result
+    /// of 0 bytes has an index too: the sink gets an empty span.
     void send(std::size_t bytes) {
         if (slot_ == nullptr) { return; }
-        if (bytes == 0) { return drop(); }
         core_->send(slot_, bytes, stream_);
     }
     void send() { send(size()); }

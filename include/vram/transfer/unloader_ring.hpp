@@ -5,8 +5,9 @@
 /// `unloader_ring` is a loader's ring the other way round: full slots on the device become pinned
 /// blocks that a sink reads.
 
-#include <vram/base/error.hpp>                // report_error
+#include <vram/base/error_kind.hpp>           // error_kind
 #include <vram/base/gate.hpp>                 // the gate of platforms where time is real
+#include <vram/base/report_caught.hpp>        // report_caught
 #include <vram/layer/sure_wait.hpp>           // sure_wait
 #include <vram/transfer/await_mark.hpp>       // await_mark
 #include <vram/transfer/copy_lane.hpp>        // copy_lane
@@ -24,7 +25,8 @@
 #include <chrono>    // seconds
 #include <cstddef>   // size_t
 #include <cstdint>   // uint64_t
-#include <exception> // exception_ptr
+#include <cstdio>    // snprintf
+#include <exception> // exception_ptr, current_exception, rethrow_exception
 #include <optional>  // nullopt
 #include <utility>   // move, exchange
 #include <vector>    // vector
@@ -153,15 +155,15 @@ protected:
 
     /// Waits until the sink has had everything, or has failed, and then lets its thread go.
     void stop() noexcept {
-        bool untold = false;
+        bool lost = false;
         {
             auto held = gate_.hold();
             gate_.wait(held, [&] { return problem_ != nullptr || idle(); });
             stopping_ = true;
-            untold    = problem_ != nullptr && !told_;
+            lost      = problem_ != nullptr && !told_;
         }
         gate_.notify();
-        if (untold) { report_error({.kind = error_kind::platform_error}); }
+        if (lost) { report_lost(); }
     }
 
     /// The next result for the sink; null when it is let go.
@@ -203,7 +205,7 @@ protected:
             auto const held = gate_.hold();
             --in_flight_;
             empty_.push(p);
-            if (problem != nullptr) { problem_ = std::move(problem); }
+            if (problem != nullptr) { fail(std::move(problem), "the sink", p.index); }
         }
         gate_.notify();
         copy_all();
@@ -241,7 +243,7 @@ private:
                 copying_        = false;
                 if (problem == nullptr && to->marked) { marked_.push(*to); }
                 if (problem != nullptr) {
-                    if (problem_ == nullptr) { problem_ = std::move(problem); }
+                    fail(std::move(problem), "the copy", to->index);
                     --in_flight_;
                 }
                 if (!from->unsure) { free_.push(*from); }
@@ -257,7 +259,7 @@ private:
             to.size  = from.size;
             to.index = from.index;
             from.await_users(on);
-            Platform::copy(on, to.memory, from.memory, from.size);
+            if (from.size != 0) { Platform::copy(on, to.memory, from.memory, from.size); }
             started = true;
             Platform::record(to.left, on);
             to.over = &to.left;
@@ -272,7 +274,10 @@ private:
         try {
             lane_.call_after(to.left, landed, &to);
         } catch (...) { // the sink's thread waits for the event instead
-            report_error({.kind = error_kind::platform_error, .pointer = to.memory});
+            report_caught({.kind     = error_kind::platform_error,
+                           .pointer  = to.memory,
+                           .resource = "unloader",
+                           .call     = "the callback after a copy"});
             to.in_flight = true;
             land(to);
         }
@@ -306,9 +311,33 @@ private:
         } catch (...) {
             {
                 auto const held = gate_.hold();
-                if (problem_ == nullptr) { problem_ = std::current_exception(); }
+                fail(std::current_exception(), "a copy", none);
             }
             gate_.notify();
+        }
+    }
+
+    /// With the gate held: `what`, of result `index` if it is of one, threw `why`. The first one
+    /// counts.
+    void fail(std::exception_ptr why, char const* what, std::size_t index) noexcept {
+        if (problem_ != nullptr) { return; }
+        problem_ = std::move(why);
+        failed_  = what;
+        at_      = index;
+    }
+    /// No call of the program's is left that could throw the problem.
+    void report_lost() noexcept {
+        char what[64];
+        if (at_ == none) {
+            std::snprintf(what, sizeof what, "%s", failed_);
+        } else {
+            std::snprintf(what, sizeof what, "%s of result %zu", failed_, at_);
+        }
+        try {
+            std::rethrow_exception(problem_);
+        } catch (...) {
+            report_caught(
+                {.kind = error_kind::lost_exception, .resource = "unloader", .call = what});
         }
     }
 
@@ -320,6 +349,7 @@ private:
         std::rethrow_exception(problem_);
     }
 
+    static constexpr std::size_t          none = static_cast<std::size_t>(-1);
     static constexpr std::chrono::seconds patience{1};
     static constexpr std::uint64_t        patience_ns = std::chrono::nanoseconds{patience}.count();
 
@@ -331,6 +361,8 @@ private:
     slot_queue<pinned>      marked_; ///< copies whose end the device says in memory, in order
     slot_order<pinned>      landed_; ///< waits for the sink, in order
     std::exception_ptr      problem_;
+    char const*             failed_    = "";   ///< what threw `problem_`
+    std::size_t             at_        = none; ///< at which result
     std::size_t             index_     = 0;
     std::size_t             held_      = 0; ///< slots that the program has
     std::size_t             in_flight_ = 0; ///< between a copy's beginning and the sink's end
