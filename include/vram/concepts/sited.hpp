@@ -4,6 +4,7 @@
 /// \file
 /// `sited` calls a resource with the line of the caller, if the resource takes one.
 
+#include <vram/base/align.hpp>        // default_alignment
 #include <vram/base/call_site.hpp>    // call_site
 #include <vram/concepts/resource.hpp> // resource, synchronous_resource
 
@@ -57,16 +58,16 @@ public:
     constexpr explicit sited(R& upstream, call_site at = {}) noexcept : r_{upstream}, at_{at} {}
 
     template <class Stream>
-    [[nodiscard, gnu::always_inline]] void* allocate(Stream s, std::size_t bytes,
-                                                     std::size_t alignment) const {
+    [[nodiscard, gnu::always_inline]] void*
+    allocate(Stream s, std::size_t bytes, std::size_t alignment = default_alignment) const {
         if constexpr (detail::allocates_at<R>) {
             return r_.allocate(s, bytes, alignment, at_);
         } else {
             return r_.allocate(s, bytes, alignment);
         }
     }
-    [[nodiscard, gnu::always_inline]] void* allocate_sync(std::size_t bytes,
-                                                          std::size_t alignment) const {
+    [[nodiscard, gnu::always_inline]] void*
+    allocate_sync(std::size_t bytes, std::size_t alignment = default_alignment) const {
         if constexpr (detail::allocates_sync_at<R>) {
             return r_.allocate_sync(bytes, alignment, at_);
         } else {
@@ -74,8 +75,9 @@ public:
         }
     }
     template <class Stream>
-    [[nodiscard, gnu::always_inline]] void* try_allocate(Stream s, std::size_t bytes,
-                                                         std::size_t alignment) const noexcept {
+    [[nodiscard, gnu::always_inline]] void*
+    try_allocate(Stream s, std::size_t bytes,
+                 std::size_t alignment = default_alignment) const noexcept {
         if constexpr (detail::tries_at<R>) {
             return r_.try_allocate(s, bytes, alignment, at_);
         } else {
@@ -83,7 +85,7 @@ public:
         }
     }
     [[nodiscard, gnu::always_inline]] void*
-    try_allocate_sync(std::size_t bytes, std::size_t alignment) const noexcept {
+    try_allocate_sync(std::size_t bytes, std::size_t alignment = default_alignment) const noexcept {
         if constexpr (detail::tries_sync_at<R>) {
             return r_.try_allocate_sync(bytes, alignment, at_);
         } else {
@@ -91,16 +93,18 @@ public:
         }
     }
     template <class Stream>
-    [[gnu::always_inline]] void deallocate(Stream s, void* p, std::size_t bytes,
-                                           std::size_t alignment) const noexcept {
+    [[gnu::always_inline]] void
+    deallocate(Stream s, void* p, std::size_t bytes,
+               std::size_t alignment = default_alignment) const noexcept {
         if constexpr (detail::deallocates_at<R>) {
             r_.deallocate(s, p, bytes, alignment, at_);
         } else {
             r_.deallocate(s, p, bytes, alignment);
         }
     }
-    [[gnu::always_inline]] void deallocate_sync(void* p, std::size_t bytes,
-                                                std::size_t alignment) const noexcept {
+    [[gnu::always_inline]] void
+    deallocate_sync(void* p, std::size_t bytes,
+                    std::size_t alignment = default_alignment) const noexcept {
         if constexpr (detail::deallocates_sync_at<R>) {
             r_.deallocate_sync(p, bytes, alignment, at_);
         } else {
