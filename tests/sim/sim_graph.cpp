@@ -7,7 +7,10 @@
 
 #include <doctest/doctest.h>
 
+#include <cstddef>
 #include <thread>
+#include <utility>
+#include <vector>
 
 using namespace vram;
 using doubles::traced;
@@ -207,7 +210,7 @@ TEST_CASE("sim_graph: accesses are checked when it is launched") {
     sim_graph const graph = sim_graph::end(s);
     graph.launch(s);
     CHECK(node.reports().empty());
-    graph.launch(t);
+    sim_launch(t, {.writes = {{p, 8}}});
     CHECK(node.reports().size() == 1);
     sim_device{}.synchronize();
     memory.deallocate_sync(p, 8);
@@ -225,4 +228,236 @@ TEST_CASE("sim_graph: a capture is its thread's however many nodes the thread tu
     CHECK(status_of([&] { sim_copy_sync(memory.far, memory.near, 8); }) ==
           sim_status::stream_capturing);
     CHECK(status_of([&] { static_cast<void>(sim_graph::end(s)); }) == sim_status::capture_invalid);
+}
+
+namespace {
+
+/// Captures `left` on a first stream and `right` on a second one, between a fork and a join.
+template <class Left, class Right>
+sim_graph two_branches(sim_stream const& s, sim_stream const& t, Left left, Right right) {
+    sim_event fork, join{t.view().device()};
+    sim_graph::begin(s);
+    fork.record(s);
+    fork.wait(t);
+    left(s);
+    right(t);
+    join.record(t);
+    join.wait(s);
+    return sim_graph::end(s);
+}
+
+/// Two streams, and device memory.
+struct graph_scene {
+    explicit graph_scene(sim_options o = {}) : node{collecting(std::move(o))} {}
+    ~graph_scene() {
+        for (int i = 0; i < node.options().devices; ++i) { sim_device{i}.synchronize(); }
+        memory.deallocate_sync(p, 4096);
+    }
+    static sim_options collecting(sim_options o) {
+        o.on_report = sim_on_report::collect;
+        return o;
+    }
+    void write(sim_stream const& on, std::size_t from, std::size_t bytes) const {
+        sim_launch(on, {.name     = "writer",
+                        .writes   = {{static_cast<std::byte*>(p) + from, bytes}},
+                        .duration = 1us});
+    }
+
+    sim_node         node;
+    sim_resource     memory;
+    void*            p = memory.allocate_sync(4096);
+    sim_stream const s, t;
+};
+
+} // namespace
+
+TEST_CASE("sim_graph: nodes without an edge are unordered, and run at the same time") {
+    graph_scene g{{.compute_slots = 2}};
+    SUBCASE("on different memory") {
+        auto const graph = two_branches(
+            g.s, g.t, [&](auto& on) { g.write(on, 0, 2048); },
+            [&](auto& on) { g.write(on, 2048, 2048); });
+        auto const before = g.node.now();
+        graph.launch(g.s);
+        g.s.synchronize();
+        CHECK(g.node.now() - before == 1us);
+        CHECK(g.node.reports().empty());
+        g.write(g.s, 0, 4096); // after both branches
+        CHECK(g.node.reports().empty());
+        g.write(g.t, 0, 4096); // not ordered after them
+        CHECK(g.node.take_reports().size() == 1);
+    }
+    SUBCASE("on one byte, which is a race") {
+        auto const graph = two_branches(
+            g.s, g.t, [&](auto& on) { g.write(on, 0, 2049); },
+            [&](auto& on) { g.write(on, 2048, 2048); });
+        graph.launch(g.s);
+        REQUIRE(g.node.reports().size() == 1);
+        CHECK(g.node.reports().front().kind == sim_mistake::race);
+        CHECK(g.node.take_reports().front().bytes == 1);
+    }
+}
+
+TEST_CASE("sim_graph: a node that waits for two branches is ordered after both") {
+    graph_scene g;
+    sim_event   fork, join;
+    sim_graph::begin(g.s);
+    g.write(g.s, 0, 4096);
+    fork.record(g.s);
+    fork.wait(g.t);
+    g.write(g.s, 0, 2048);
+    g.write(g.t, 2048, 2048);
+    join.record(g.t);
+    join.wait(g.s);
+    g.write(g.s, 0, 4096);
+    sim_graph const graph = sim_graph::end(g.s);
+    graph.launch(g.s);
+    graph.launch(g.t); // after the first launch
+    CHECK(g.node.reports().empty());
+}
+
+TEST_CASE("sim_graph: a launch is ordered after the previous launch of the same graph only") {
+    graph_scene g;
+    sim_graph::begin(g.s);
+    g.write(g.s, 0, 4096);
+    sim_graph const graph = sim_graph::end(g.s);
+    auto const      begin = g.node.now();
+    graph.launch(g.s);
+    graph.launch(g.t);
+    g.t.synchronize();
+    CHECK(g.node.now() - begin == 2us);
+    CHECK(g.node.reports().empty());
+    g.s.synchronize();
+    sim_graph::begin(g.s);
+    g.write(g.s, 0, 4096);
+    sim_graph const other = sim_graph::end(g.s);
+    graph.launch(g.s);
+    other.launch(g.t);
+    CHECK(g.node.take_reports().size() == 1);
+}
+
+TEST_CASE("sim_graph: a captured host function passes on what happened before its node") {
+    graph_scene         g;
+    sim_pinned_resource pinned;
+    void* const         h = pinned.allocate_sync(4096);
+    sim_gate            gate;
+    struct message {
+        sim_gate* gate;
+        bool      sent;
+    } m{&gate, false};
+    sim_graph::begin(g.s);
+    sim_copy(g.s, h, g.p, 4096);
+    sim_call_host(
+        g.s,
+        [](void* to) {
+            auto& one = *static_cast<message*>(to);
+            {
+                auto const held = one.gate->hold();
+                one.sent        = true;
+            }
+            one.gate->notify();
+        },
+        &m);
+    sim_copy(g.s, h, g.p, 8); // after the host function: not known to the thread that waits
+    sim_graph const graph = sim_graph::end(g.s);
+    graph.launch(g.s);
+    {
+        auto held = gate.hold();
+        gate.wait(held, [&] { return m.sent; });
+    }
+    sim_touch({static_cast<std::byte*>(h) + 8, 4088}, sim_access::read);
+    CHECK(g.node.reports().empty());
+    sim_touch({h, 8}, sim_access::read);
+    CHECK(g.node.take_reports().size() == 1);
+    sim_device{}.synchronize();
+    pinned.deallocate_sync(h, 4096);
+}
+
+TEST_CASE("sim_graph: memory that a capture allocates is live in each launch, and not outside") {
+    graph_scene        g;
+    sim_async_resource async;
+    sim_graph::begin(g.s);
+    void* const q = async.allocate(g.s, 4096);
+    sim_launch(g.s, {.name = "writer", .writes = {{q, 4096}}});
+    async.deallocate(g.s, q, 4096);
+    sim_graph const graph = sim_graph::end(g.s);
+    graph.launch(g.s);
+    graph.launch(g.t);
+    CHECK(g.node.reports().empty());
+    g.t.synchronize();
+    sim_launch(g.t, {.name = "late", .reads = {{q, 4096}}});
+    REQUIRE(g.node.reports().size() == 1);
+    CHECK(g.node.take_reports().front().kind == sim_mistake::use_after_free);
+    CHECK(async.usage().live == 0);
+}
+
+TEST_CASE("sim_graph: a captured free that an earlier use does not come before is reported") {
+    graph_scene        g;
+    sim_async_resource async;
+    sim_event          fork, join;
+    sim_graph::begin(g.s);
+    void* const q = async.allocate(g.s, 4096);
+    fork.record(g.s);
+    fork.wait(g.t);
+    sim_launch(g.t, {.name = "writer", .writes = {{q, 4096}}});
+    async.deallocate(g.s, q, 4096); // before the join
+    join.record(g.t);
+    join.wait(g.s);
+    sim_graph const graph = sim_graph::end(g.s);
+    graph.launch(g.s);
+    REQUIRE(g.node.reports().size() == 1);
+    CHECK(g.node.take_reports().front().kind == sim_mistake::free_before_last_use);
+}
+
+TEST_CASE("sim_graph: the addresses of captured memory can be used again once the graph is gone") {
+    sim_node           node{{.capacity = 1_MiB, .on_report = sim_on_report::collect}};
+    sim_async_resource async;
+    sim_stream const   s;
+    for (int i = 0; i < 50; ++i) {
+        sim_graph::begin(s);
+        async.deallocate(s, async.allocate(s, 512_KiB), 512_KiB);
+        sim_graph::end(s).launch(s);
+    }
+    s.synchronize();
+    CHECK(node.reports().empty());
+}
+
+TEST_CASE("sim_graph: each node runs on the device that it was captured on") {
+    graph_scene      g{{.devices = 2, .peer_access = false}};
+    sim_resource     there{sim_device{1}};
+    void* const      q = there.allocate_sync(4096);
+    sim_stream const other{sim_device{1}};
+    auto const       graph = two_branches(
+        g.s, other, [&](auto& on) { g.write(on, 0, 4096); },
+        [&](auto& on) { sim_launch(on, {.name = "there", .writes = {{q, 4096}}}); });
+    graph.launch(g.s);
+    CHECK(g.node.reports().empty());
+    sim_graph::begin(g.s);
+    sim_launch(g.s, {.name = "peer", .writes = {{q, 4096}}});
+    sim_graph const wrong = sim_graph::end(g.s);
+    g.s.synchronize();
+    wrong.launch(other); // the stream's device does not matter
+    REQUIRE(g.node.reports().size() == 1);
+    CHECK(g.node.take_reports().front().kind == sim_mistake::peer_access);
+    sim_device{1}.synchronize();
+    sim_device{0}.synchronize();
+    there.deallocate_sync(q, 4096);
+}
+
+TEST_CASE("sim_graph: a graph that is launched into a capture keeps its edges") {
+    graph_scene g;
+    auto const  inner = two_branches(
+        g.s, g.t, [&](auto& on) { g.write(on, 0, 1024); },
+        [&](auto& on) { g.write(on, 1024, 1024); });
+    sim_graph::begin(g.s);
+    g.write(g.s, 0, 4096);
+    inner.launch(g.s);
+    g.write(g.s, 0, 4096);
+    sim_graph const outer = sim_graph::end(g.s);
+    REQUIRE(outer.size() == 4);
+    CHECK(outer.after(1) == std::vector<std::size_t>{0});
+    CHECK(outer.after(2) == std::vector<std::size_t>{0});
+    CHECK(outer.after(3) == std::vector<std::size_t>{1, 2});
+    outer.launch(g.t);
+    CHECK(g.node.reports().empty());
 }

@@ -38,9 +38,9 @@ TEST_CASE("sim_heap: a pool's bytes are live, waiting or free in it, and nothing
     CHECK(pool->reserved == 3072);
     CHECK(heap.free(pool, s, a, 1000));
     CHECK(pool->live == 2048);
-    CHECK(pool->pending_bytes() == 1024);
+    CHECK(pool->pending_bytes == 1024);
     sim_wait{call}.synchronize(s);
-    CHECK(pool->pending_bytes() == 0);
+    CHECK(pool->pending_bytes == 0);
     CHECK(pool->reserved == 3072);
     void* const c = heap.allocate(*pool, s, 1024, 256); // what is free in the pool
     CHECK(pool->reserved == 3072);

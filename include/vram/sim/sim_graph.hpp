@@ -15,8 +15,11 @@
 
 namespace vram {
 
-/// The result of a capture; launching it does its work, in an order that the captured one allows
-/// (branches one after the other). Several launches may be under way at once.
+/// The result of a capture. A launch runs its nodes: each after the nodes that it depends on, on
+/// the device that it was captured on; branches run in parallel. A launch is ordered after the
+/// previous launch of the same graph, on whatever stream that was. Stream-ordered memory that is
+/// allocated in the capture is live in each launch, from the node of its allocation to that of its
+/// free.
 ///
 ///     sim_graph::begin(stream);
 ///     sim_launch(stream, ...);              // written down, not done
@@ -73,6 +76,7 @@ public:
         std::erase(s.machine->captures, graph.get());
         graph->ended = true;
         if (graph->broken) { throw sim_error{sim_status::capture_invalid, where}; }
+        find_branches(*graph);
         return sim_graph{graph};
     }
 
@@ -82,9 +86,7 @@ public:
         sim_stream_state& s = stream.state();
         sim_call          call{*s.machine, sim_call_kind::launch, s.device, where};
         call.admit();
-        for (sim_graph_state::node const& node : graph_->nodes) {
-            sim_queue{call}.enqueue(s, node.task);
-        }
+        sim_queue{call}.launch(graph_, s);
         call.tell();
     }
 
@@ -97,6 +99,26 @@ public:
 
 private:
     explicit sim_graph(std::shared_ptr<sim_graph_state> graph) : graph_{std::move(graph)} {}
+
+    /// Divides the nodes into branches: a node continues the branch of a node before it, if no
+    /// other node has continued that one.
+    static void find_branches(sim_graph_state& g) {
+        std::vector<bool> continued(g.nodes.size());
+        bool              started = false;
+        for (sim_graph_state::node& n : g.nodes) {
+            std::size_t from = g.nodes.size();
+            for (std::size_t const before : n.after) {
+                if (!continued[before]) { from = std::min(from, before); }
+            }
+            if (from != g.nodes.size()) {
+                continued[from] = true;
+                n.branch        = g.nodes[from].branch;
+            } else {
+                n.branch = started ? g.branches++ : 0;
+                started  = true;
+            }
+        }
+    }
 
     /// Which nodes come before the end of a stream whose last nodes are `last`, those included.
     static std::vector<bool> before(sim_graph_state const& g, std::vector<std::size_t> last) {

@@ -66,7 +66,8 @@ public:
         std::size_t const counted = round(bytes);
         if (m_.at(pool.device).lost) { call_.admit(); }
         if (refused()) { return refuse(pool.device, bytes); }
-        begin(s);
+        if (s.capture) { return allocate_captured(pool, s, bytes, alignment); }
+        sim_queue{call_}.begin_action(s);
         if (!make_room(pool, s, counted)) { return refuse(pool.device, bytes); }
         surplus const    back{m_, pool};
         sim_block* const block =
@@ -86,7 +87,15 @@ public:
     /// instead.
     bool free(std::shared_ptr<sim_pool> const& pool, sim_stream_state& s, void* p,
               std::size_t bytes) {
-        begin(s);
+        if (s.capture) {
+            if (sim_block* const block = captured_block(*s.capture, p)) {
+                free_captured(*pool, s, *block);
+                return true;
+            }
+            m_.follow(s, *call_.host, call_.where);
+        } else {
+            sim_queue{call_}.begin_action(s);
+        }
         sim_event_of const who = stream_step("free", s);
         sim_block* const   block =
             find(sim_kind::device_async, pool->device, p, bytes, who, pool.get());
@@ -190,15 +199,56 @@ private:
         f.peak_used    = std::max(f.peak_used, f.used);
     }
 
-    /// Orders an allocation or a free on `s`. If the stream is being captured, the operation
-    /// becomes part of the graph.
-    void begin(sim_stream_state& s) {
-        if (s.capture) {
-            m_.follow(s, *call_.host, call_.where);
-        } else {
-            sim_queue{call_}.begin_action(s);
+    /// An allocation node. The block has its addresses from now on, as long as the graph exists, and
+    /// is live only during launches. It counts as live in the pool until it is freed in the capture.
+    void* allocate_captured(sim_pool& pool, sim_stream_state& s, std::size_t bytes,
+                            std::size_t alignment) {
+        std::size_t const counted = round(bytes);
+        sim_device_state& d       = m_.at(pool.device);
+        if (counted > std::min(d.free(), pool.maximum - std::min(pool.maximum, pool.reserved))) {
+            return refuse(pool.device, bytes);
         }
+        sim_block* const block =
+            m_.memory.space(sim_kind::device_async, pool.device).insert(bytes, alignment);
+        if (block == nullptr) { return refuse(pool.device, bytes); }
+        block->kind                       = sim_kind::device_async;
+        block->device                     = pool.device;
+        block->pool                       = &pool;
+        block->graph                      = s.capture;
+        block->freed                      = true;
+        add_node(s, "allocate").allocates = block;
+        start(*block, counted);
+        pool.reserved += counted;
+        d.used += counted;
+        note_used(pool.device);
+        pool.live += counted;
+        pool.peak_live     = std::max(pool.peak_live, pool.live);
+        pool.peak_reserved = std::max(pool.peak_reserved, pool.reserved);
+        return reinterpret_cast<void*>(block->begin);
     }
+    /// The free node of a block that was allocated in the same capture.
+    void free_captured(sim_pool& pool, sim_stream_state& s, sim_block& block) {
+        add_node(s, "free").frees = &block;
+        ++m_.schedule.figures(block.device).frees;
+        pool.live -= block.counted;
+        shrink(m_, pool);
+    }
+    sim_graph_state::node& add_node(sim_stream_state& s, char const* name) {
+        sim_queue{call_}.enqueue(s, {.name = name, .device = s.device, .where = call_.where});
+        return s.capture->nodes.back();
+    }
+    /// Returns the block at `p` if this capture allocated it and has not freed it yet.
+    [[nodiscard]] static sim_block* captured_block(sim_graph_state const& g, void const* p) {
+        sim_block* found = nullptr;
+        for (sim_graph_state::node const& n : g.nodes) {
+            if (n.allocates != nullptr && reinterpret_cast<void const*>(n.allocates->begin) == p) {
+                found = n.allocates;
+            }
+            if (found != nullptr && n.frees == found) { found = nullptr; }
+        }
+        return found;
+    }
+
     sim_event_of stream_step(char const* name, sim_stream_state& s) {
         s.count = s.knows.advance(s.slot);
         return {.name   = name,

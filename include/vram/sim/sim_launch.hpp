@@ -81,19 +81,12 @@ inline void sim_call_host(sim_stream_view stream, void (*function)(void*), void*
     sim_stream_state& s = stream.state();
     sim_call          call{*s.machine, sim_call_kind::launch, s.device, where};
     call.admit();
-    sim_machine&   m  = *s.machine;
-    sim_operation* op = sim_queue{call}.enqueue(s, {.name   = "host call",
-                                                    .engine = sim_engine::host,
-                                                    .device = s.device,
-                                                    .effect = [=] { function(argument); },
-                                                    .where  = where});
-    if (op != nullptr && m.checker.on().races) { // what it tells others, it knew
-        op->task.effect = [=, knows = s.knows] {
-            detail::effect_knows = &knows;
-            function(argument);
-            detail::effect_knows = nullptr;
-        };
-    }
+    sim_queue{call}.enqueue(s, {.name          = "host call",
+                                .engine        = sim_engine::host,
+                                .device        = s.device,
+                                .host_function = true,
+                                .effect        = [=] { function(argument); },
+                                .where         = where});
     call.tell();
 }
 

@@ -91,6 +91,8 @@ public:
         leave_behind(s, d.orphans, d.orphans_know);
         if (s.blocking) { leave_behind(s, d.blocking_orphans, d.blocking_orphans_know); }
         checker.retire(s.slot, s.count);
+        for (std::size_t const slot : s.branch_slots) { checker.retire(slot, s.knows[slot]); }
+        s.branch_slots.clear();
         std::erase(d.streams, &s);
         s.id = 0;
         if (s.capture) {

@@ -32,11 +32,12 @@ struct sim_task {
     sim_engine            engine = sim_engine::none;
     int                   device = 0; ///< whose engine
     sim_time              duration{};
-    bool                  copy   = false; ///< one of the machine's own copies and fills
-    bool                  fails  = false; ///< by a planted fault: it has no effect
-    std::size_t           bytes  = 0;     ///< that a copy moves
-    std::vector<use>      uses   = {};
-    std::function<void()> effect = {}; ///< what it does; called without the machine's lock
+    bool                  copy          = false; ///< one of the machine's own copies and fills
+    bool                  fails         = false; ///< by a planted fault: it has no effect
+    bool                  host_function = false; ///< its effect may pass work to host threads
+    std::size_t           bytes         = 0;     ///< that a copy moves
+    std::vector<use>      uses          = {};
+    std::function<void()> effect        = {}; ///< what it does; called without the machine's lock
     std::function<void()> settle = {}; ///< what it changes in the books; called with the lock
     std::source_location  where  = {};
 };

@@ -61,10 +61,69 @@ public:
         depend(op, s);
         s.tail  = {&op, op.number};
         s.count = s.knows.advance(s.slot);
-        for (sim_task::use const& use : op.task.uses) { inspect(op, s, use); }
+        inspect(op, {s.device, s.slot, s.count}, s.knows);
         given.whole = true;
         m_.turns.progress.notify_all();
         return &op;
+    }
+
+    /// Starts all nodes of a graph in the order of stream `s`, after the previous launch of the
+    /// same graph. A node starts when the nodes before it are complete; nodes without an edge are
+    /// unordered. If `s` is being captured, the nodes become part of that graph.
+    void launch(std::shared_ptr<sim_graph_state> const& graph, sim_stream_state& s) {
+        sim_graph_state& g = *graph;
+        if (s.capture) { return append(g, s); }
+        begin_action(s);
+        wait_for(s, g.last);
+        if (m_.checker.on().races) { s.knows.join(g.last_knows); }
+        while (s.branch_slots.size() + 1 < g.branches) {
+            s.branch_slots.push_back(m_.checker.actor(s.knows));
+        }
+        std::vector<sim_moment>   places(g.nodes.size());
+        std::vector<vector_clock> knows(g.nodes.size());
+        std::vector<bool>         followed(g.nodes.size());
+        for (std::size_t i = 0; i < g.nodes.size(); ++i) {
+            sim_graph_state::node const& n = g.nodes[i];
+            std::size_t const slot         = n.branch == 0 ? s.slot : s.branch_slots[n.branch - 1];
+            sim_task          task         = n.task;
+            if (call_.fault) {
+                task.duration += call_.fault->slow;
+                task.fails = call_.fault->later;
+            }
+            sim_operation& op = m_.schedule.make(std::move(task), call_.host->clock, s.id.load());
+            if (op.task.fails) { fail_later(op, s.device, *call_.fault); }
+            submission given{m_.schedule, op};
+            if (n.after.empty()) {
+                knows[i] = s.knows;
+                m_.schedule.after(op, s.tail);
+                for (sim_moment const& m : s.waits) { m_.schedule.after(op, m); }
+            }
+            for (std::size_t const before : n.after) {
+                followed[before] = true;
+                knows[i].join(knows[before]);
+                m_.schedule.after(op, places[before]);
+            }
+            places[i]                 = {&op, op.number};
+            std::uint64_t const count = knows[i].advance(slot);
+            change_memory(n, op, {s.device, slot, count}, knows[i]);
+            inspect(op, {n.task.copy ? s.device : n.task.device, slot, count}, knows[i]);
+            given.whole = true;
+        }
+        // One operation, which takes no time, stands for the end of all nodes.
+        sim_operation& end =
+            m_.schedule.make({.name = "graph", .device = s.device}, call_.host->clock, s.id.load());
+        submission given{m_.schedule, end};
+        depend(end, s);
+        for (std::size_t i = 0; i < g.nodes.size(); ++i) {
+            s.knows.join(knows[i]);
+            if (!followed[i]) { m_.schedule.after(end, places[i]); }
+        }
+        s.tail       = {&end, end.number};
+        s.count      = s.knows.advance(s.slot);
+        g.last       = s.tail;
+        g.last_knows = s.knows;
+        given.whole  = true;
+        m_.turns.progress.notify_all();
     }
 
     void record(sim_event_state& e, sim_stream_state& s) {
@@ -177,21 +236,77 @@ private:
         s.waits.clear();
     }
 
-    void inspect(sim_operation const& op, sim_stream_state const& s, sim_task::use const& use) {
-        sim_event_of const who{.name   = op.task.name,
-                               .number = op.number,
-                               .actor  = op.stream,
-                               .device = s.device,
-                               .time   = op.enqueued,
-                               .where  = op.task.where,
-                               .slot   = s.slot,
-                               .count  = s.count};
-        bool               peers = true;
-        int                owner = s.device;
-        if (m_.memory.kind_of(use.range.begin(), owner) == sim_kind::device) {
-            peers = owner == s.device || m_.at(s.device).peers[static_cast<std::size_t>(owner)];
+    /// The device of an operation, and its place in the vector clocks.
+    struct place {
+        int           device;
+        std::size_t   slot;
+        std::uint64_t count;
+    };
+
+    [[nodiscard]] static sim_event_of event_of(sim_operation const& op, place const& at) noexcept {
+        return {.name   = op.task.name,
+                .number = op.number,
+                .actor  = op.stream,
+                .device = at.device,
+                .time   = op.enqueued,
+                .where  = op.task.where,
+                .slot   = at.slot,
+                .count  = at.count};
+    }
+
+    /// Passes the declared accesses of `op` to the checker. A host function keeps what happened
+    /// before it, for the threads to which it passes work.
+    void inspect(sim_operation& op, place const& at, vector_clock const& knows) {
+        for (sim_task::use const& use : op.task.uses) {
+            bool peers = true;
+            int  owner = at.device;
+            if (m_.memory.kind_of(use.range.begin(), owner) == sim_kind::device) {
+                peers =
+                    owner == at.device || m_.at(at.device).peers[static_cast<std::size_t>(owner)];
+            }
+            m_.checker.touch(event_of(op, at), knows, use.range, use.access, op.task.copy, peers);
         }
-        m_.checker.touch(who, s.knows, use.range, use.access, op.task.copy, peers);
+        if (op.task.host_function && m_.checker.on().races) {
+            op.task.effect = [effect = std::move(op.task.effect), knows] {
+                detail::effect_knows = &knows;
+                effect();
+                detail::effect_knows = nullptr;
+            };
+        }
+    }
+
+    /// The memory nodes of a graph: a captured allocation is live from its node to that of its
+    /// free.
+    void change_memory(sim_graph_state::node const& n, sim_operation const& op, place const& at,
+                       vector_clock const& knows) {
+        if (n.allocates != nullptr) {
+            n.allocates->freed = false;
+            m_.checker.allocated(*n.allocates, event_of(op, at));
+        }
+        if (n.frees != nullptr) {
+            m_.checker.released(*n.frees, event_of(op, at), knows);
+            n.frees->freed = true;
+        }
+    }
+
+    /// Adds the nodes of `g` to the graph that `s` is being captured into.
+    static void append(sim_graph_state const& g, sim_stream_state& s) {
+        std::vector<sim_graph_state::node>& nodes = s.capture->nodes;
+        std::size_t const                   first = nodes.size();
+        std::vector<bool>                   followed(g.nodes.size());
+        for (sim_graph_state::node n : g.nodes) {
+            for (std::size_t& before : n.after) {
+                followed[before] = true;
+                before += first;
+            }
+            if (n.after.empty()) { n.after = s.capture_deps; }
+            nodes.push_back(std::move(n));
+        }
+        if (g.nodes.empty()) { return; }
+        s.capture_deps.clear();
+        for (std::size_t i = 0; i < followed.size(); ++i) {
+            if (!followed[i]) { s.capture_deps.push_back(first + i); }
+        }
     }
 
     void fail_later(sim_operation& op, int device, sim_fault const& fault) {

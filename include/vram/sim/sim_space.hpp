@@ -20,9 +20,9 @@
 
 namespace vram {
 
-/// Addresses go round, so that one that was freed is not used again soon. With several zones, blocks
-/// of similar sizes go round in a zone of their own: small ones that live long do not cut up the
-/// addresses that large ones need. Only if its zone is full, a block lies elsewhere.
+/// Addresses go round, so that one that was freed is not used again soon. With several zones,
+/// blocks of similar sizes go round in a zone of their own: small ones that live long do not cut up
+/// the addresses that large ones need. Only if its zone is full, a block lies elsewhere.
 class sim_space {
 public:
     /// Reserves `bytes` of addresses; `accessible` ones are memory, the others fault.
@@ -88,9 +88,7 @@ public:
         if (retired_.size() > remembered) {
             auto const oldest = blocks_.find(retired_.front());
             retired_.pop_front();
-            if (oldest != blocks_.end() && oldest->second.freed && !oldest->second.busy) {
-                blocks_.erase(oldest);
-            }
+            if (oldest != blocks_.end() && oldest->second.reusable()) { blocks_.erase(oldest); }
         }
     }
 
@@ -122,7 +120,7 @@ private:
             auto           it = blocks_.upper_bound(at);
             if (it != blocks_.begin() && std::prev(it)->second.end() + gap > at) { --it; }
             while (at < in.end && bytes <= in.end - at) {
-                while (it != blocks_.end() && it->second.freed && !it->second.busy &&
+                while (it != blocks_.end() && it->second.reusable() &&
                        it->first < at + bytes + gap) {
                     it = blocks_.erase(it);
                 }

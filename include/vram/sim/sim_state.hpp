@@ -20,6 +20,7 @@ namespace vram {
 
 class sim_machine;
 struct sim_stream_state;
+struct sim_block; // sim/sim_block.hpp
 
 /// Who may not do what a capture does not bear: everybody, the capturing thread, nobody.
 enum class sim_capture_mode : unsigned char { global, thread_local_only, relaxed };
@@ -29,8 +30,14 @@ struct sim_graph_state {
     struct node {
         sim_task                 task;
         std::vector<std::size_t> after;
+        sim_block*               allocates = nullptr; ///< the block that becomes live here
+        sim_block*               frees     = nullptr; ///< the block that is freed here
+        std::size_t              branch    = 0; ///< nodes of one branch follow each other; 0: first
     };
     std::vector<node>       nodes;
+    std::size_t             branches = 1;
+    sim_moment              last;             ///< the end of the last launch
+    vector_clock            last_knows;       ///< what happened before it
     sim_stream_state const* origin = nullptr; ///< the stream that the capture began on
     std::thread::id         owner;            ///< the thread that began it
     sim_capture_mode        mode{};
@@ -57,6 +64,9 @@ struct sim_stream_state {
 
     std::shared_ptr<sim_graph_state> capture;      ///< being captured into
     std::vector<std::size_t>         capture_deps; ///< what its next node must wait for
+
+    /// Places in vector clocks for the parallel branches of the graphs that are launched here.
+    std::vector<std::size_t> branch_slots;
 };
 
 /// An event: a place in a stream's order, and what was known there.
