@@ -37,7 +37,7 @@ TEST_CASE("returned_blocks: what is left comes out once, as it was left, the fir
     CHECK_FALSE(mr.any());
     CHECK(bytes_left(mr).empty());
     int place = 0;
-    CHECK(mr.leave({&place, 4, 512, true, {}}));
+    CHECK(mr.leave({&place, 4, 512, {}, true, {}}));
     CHECK(mr.any());
     mr.collect([&](left_blocks::note const& n) {
         CHECK(n.p == &place);

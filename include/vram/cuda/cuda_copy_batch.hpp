@@ -34,8 +34,7 @@ inline bool cuda_copy_batch(cuda_stream_view stream, std::span<void* const> to,
                                     1, stream.get());
 #else // it only reads them, and did not say so yet
         std::size_t failed = 0;
-        return cudaMemcpyBatchAsync(const_cast<void**>(to.data()),
-                                    const_cast<void**>(reinterpret_cast<void* const*>(from.data())),
+        return cudaMemcpyBatchAsync(const_cast<void**>(to.data()), const_cast<void**>(from.data()),
                                     const_cast<std::size_t*>(bytes.data()), to.size(), &how, &first,
                                     1, &failed, stream.get());
 #endif

@@ -182,6 +182,11 @@ cudaError_t CUDARTAPI cudaPointerGetAttributes(cudaPointerAttributes* found, voi
     });
 }
 
+#if CUDART_VERSION < 13000 // the same functions under their former names
+#define cudaMemAdvise cudaMemAdvise_v2
+#define cudaMemPrefetchAsync cudaMemPrefetchAsync_v2
+#endif
+
 cudaError_t CUDARTAPI cudaMemAdvise(void const* p, std::size_t bytes, cudaMemoryAdvise,
                                     cudaMemLocation where) {
     return machine_call("cudaMemAdvise", [&](machine& m, auto&) {
