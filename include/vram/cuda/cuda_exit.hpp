@@ -15,8 +15,12 @@
 #include <unistd.h>      // getpid, syscall
 #endif
 
-#if CUDART_VERSION < 12080
-#error "vram/cuda/ needs the CUDA Toolkit 12.8 or later, where a stream knows its device"
+#if CUDART_VERSION < 12080 // before, a stream cannot be asked for its device
+#ifdef __NVCC__            // base/requirements.hpp explains the two ways to stop
+#error vram/cuda needs the CUDA Toolkit 12.8 or later
+#else
+#include "vram/cuda needs the CUDA Toolkit 12.8 or later"
+#endif
 #endif
 
 namespace vram {
