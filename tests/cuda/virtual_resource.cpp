@@ -12,8 +12,7 @@
 #include <vram/source/address_range.hpp>
 #include <vram/source/physical_page.hpp>
 
-#include <sys/wait.h> // waitpid
-#include <unistd.h>   // close, fork, _exit
+#include <unistd.h> // close
 
 #include <optional>
 
@@ -340,31 +339,5 @@ TEST_CASE("virtual_resource: what fails while memory goes back is told, and the 
     CHECK(mr.usage().reserved == 0);
     CHECK(doubles::cudart::out().pages == 0);
     CHECK(doubles::cudart::out().mappings == 0);
-}
-
-TEST_CASE("virtual_resource: once the process ends, no call is made and nothing is told") {
-    pid_t const child = fork(); // the end is seen in a process of its own
-    if (child == 0) {
-        doubles::cudart::reset();
-        doubles::mishaps const told;
-        int                    code = 0;
-        {
-            virtual_resource mr{small_handles()};
-            void* const      p = take_virtual(mr, 2);
-            void* const      q = take_virtual(mr, 2);
-            doubles::cudart::unload();
-            mr.deallocate_sync(p, 2 * mr.page_size()); // the first call meets the end
-            auto const calls = doubles::cudart::calls();
-            mr.deallocate_sync(q, 2 * mr.page_size());
-            code += mr.try_allocate_sync(100) != nullptr ? 1 : 0;
-            code += doubles::cudart::calls() != calls ? 2 : 0;
-        }
-        code += told.count() != 0 ? 4 : 0;
-        _exit(code);
-    }
-    int status = 0;
-    waitpid(child, &status, 0);
-    CHECK(WIFEXITED(status));
-    CHECK(WEXITSTATUS(status) == 0);
 }
 #endif

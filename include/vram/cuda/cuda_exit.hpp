@@ -2,17 +2,20 @@
 #pragma once
 
 /// \file
-/// `cuda_exit` knows when the process has begun to end: from then on no call to CUDA is made.
+/// `cuda_exit` knows when CUDA must not be called any more: the process ends, or it is a child of
+/// `fork`.
+
+#include <vram/base/process_exit.hpp> // process_exit
 
 #include <vram/base/requirements.hpp> // C++20
 
 #include <cuda_runtime_api.h> // cudaError_t
 
-#include <atomic>  // atomic
-#include <cstdlib> // atexit
-#if defined(__linux__)
-#include <sys/syscall.h> // SYS_gettid
-#include <unistd.h>      // getpid, syscall
+#include <atomic> // atomic
+
+#if __has_include(<pthread.h>) && __has_include(<unistd.h>)
+#include <pthread.h> // pthread_atfork
+#define VRAM_FORKS 1
 #endif
 
 #if CUDART_VERSION < 12080 // before, a stream cannot be asked for its device
@@ -25,65 +28,56 @@
 
 namespace vram {
 
-/// The end of the process, as vram's CUDA parts see it. The runtime and the driver are taken down
-/// at exit in an order that nobody controls, and a call made too late crashes or hangs; so a pool
-/// in static storage lets its memory go with the process instead of freeing it.
+/// The end of CUDA in this process, as vram's CUDA parts see it. The runtime and the driver are
+/// taken down at exit in an order that no program controls, and a call made too late crashes or
+/// hangs; so a pool in static storage lets its memory go with the process instead of freeing it.
+///
+/// A child of `fork` cannot use the CUDA of its parent. The objects that it inherits make no call
+/// there: they can be destroyed, and an allocation is refused with cudaErrorInitializationError, as
+/// CUDA itself refuses it. A process that forks before it has made an object of vram's has
+/// children that use CUDA as they like.
 ///
 /// Threads   any
-/// Cost      `began` is one relaxed load; `watch` two more once it is armed
+/// Cost      `began` is two relaxed loads; `watch` two stores
 class cuda_exit {
 public:
-    [[nodiscard]] static bool began() noexcept { return began_.load(std::memory_order_relaxed); }
+    [[nodiscard]] static bool began() noexcept { return process_exit::began() || forked(); }
 
-    /// Makes `call`, a CUDA call that gives back its status; once the end began, nothing: all is
-    /// done already.
+    /// Makes `call`, a CUDA call that returns its status; after the end has begun makes no call and
+    /// returns success: all is done already.
     template <class Call>
     [[nodiscard]] static cudaError_t or_done(Call call) noexcept {
         if (began()) { return cudaSuccess; }
         cudaError_t const status = call();
         if (status != cudaErrorCudartUnloading) [[likely]] { return status; }
-        note(); // the runtime knew before vram did
+        process_exit::note(); // the runtime knew before vram did
         return cudaSuccess;
     }
 
-    /// Makes `call`, which makes something new; once the end began, it is refused.
+    /// Makes `call`, which makes something new; after the end has begun, it is refused.
     template <class Call>
     [[nodiscard]] static cudaError_t or_refused(Call call) noexcept {
         watch();
-        return began() ? cudaErrorCudartUnloading : call();
+        if (began()) { return forked() ? cudaErrorInitializationError : cudaErrorCudartUnloading; }
+        return call();
     }
 
-    /// Takes care that the end is seen before the first object in static storage is destroyed.
-    /// Called by everything that makes something of CUDA's.
+    /// From here on the end is seen before the first object in static storage is destroyed. Called
+    /// by everything that makes something of CUDA's.
     static void watch() noexcept {
-        // Handlers run last in, first out: this one comes before whatever was constructed earlier,
-        [[maybe_unused]] static int const armed = std::atexit(note);
-        // and the main thread's own objects end before any static one, also one constructed later.
-        thread_local farewell last;
-        last.touch();
-    }
-
-private:
-    static void note() noexcept { began_.store(true, std::memory_order_relaxed); }
-
-    /// Ends with its thread. Leaving the main thread alone (`pthread_exit`) is not yet the end, so
-    /// all that it does is put the handler in front of every other.
-    struct farewell {
-        void touch() noexcept {} // a thread_local is made where it is first used
-        ~farewell() {
-            if (on_main_thread()) { std::atexit(note); }
-        }
-    };
-
-    static bool on_main_thread() noexcept {
-#if defined(__linux__)
-        return ::syscall(SYS_gettid) == ::getpid();
-#else
-        return false;
+        process_exit::watch();
+#ifdef VRAM_FORKS
+        [[maybe_unused]] static int const armed = ::pthread_atfork(
+            nullptr, nullptr, [] { forked_.store(true, std::memory_order_relaxed); });
 #endif
     }
 
-    static inline constinit std::atomic<bool> began_{false};
+private:
+    [[nodiscard]] static bool forked() noexcept { return forked_.load(std::memory_order_relaxed); }
+
+    static inline constinit std::atomic<bool> forked_{false}; ///< from a process that watched
 };
 
 } // namespace vram
+
+#undef VRAM_FORKS

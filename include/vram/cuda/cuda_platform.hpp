@@ -51,6 +51,9 @@ struct cuda_platform : cuda_ranges {
     using device_resource = cuda_resource;
     using pinned_resource = vram::pinned_resource;
 
+    /// Returns true if the process has begun to end, or is a child of `fork`: no call is made then.
+    [[nodiscard]] static bool ending() noexcept { return cuda_exit::began(); }
+
     // Devices.
     [[nodiscard]] static device      current_device() { return device::current(); }
     [[nodiscard]] static memory_info memory(device d) { return cuda_memory_info(d); }

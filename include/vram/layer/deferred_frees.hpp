@@ -12,6 +12,7 @@
 #include <vram/base/memory_usage.hpp>       // memory_usage
 #include <vram/base/report_caught.hpp>      // report_caught
 #include <vram/base/tally.hpp>              // tally
+#include <vram/concepts/is_ending.hpp>      // is_ending
 #include <vram/concepts/name_of_stream.hpp> // name_of_stream
 #include <vram/concepts/refused_free.hpp>   // refused_free
 #include <vram/layer/freed_blocks.hpp>      // freed_blocks
@@ -171,6 +172,7 @@ public:
     /// Waits for everything and gives it back, but what could not be waited for: the end.
     template <class Give>
     void settle(Give give) noexcept {
+        if (is_ending<Platform>()) { return; }
         freed_blocks all = waiting_.settle();
         all.splice(ready_);
         all.splice(captured_);

@@ -9,6 +9,7 @@
 #include <vram/base/error.hpp>                 // report_error
 #include <vram/concepts/is_default_stream.hpp> // is_default_stream
 #include <vram/concepts/is_destroyed.hpp>      // is_destroyed
+#include <vram/concepts/is_ending.hpp>         // is_ending
 #include <vram/concepts/platform.hpp>          // has_streams, has_events
 #include <vram/layer/freed_blocks.hpp>         // freed_blocks
 #include <vram/layer/sure_wait.hpp>            // sure_wait
@@ -273,6 +274,7 @@ private:
         meaning const now = meaning_of(queue);
         if (now == meaning::dead) {
             last->now = batch::stage::unrecordable;
+            if (is_ending<Platform>()) { return; }
             return report_error({.kind = error_kind::dead_stream, .bytes = last->blocks.bytes()});
         }
         if (now != meaning::the_same) { return; }

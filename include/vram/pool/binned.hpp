@@ -8,6 +8,7 @@
 #include <vram/base/call_site.hpp>        // call_site
 #include <vram/base/contract.hpp>         // expects
 #include <vram/base/error.hpp>            // report_error
+#include <vram/concepts/is_ending.hpp>    // is_ending
 #include <vram/concepts/refused_free.hpp> // refused_free
 #include <vram/concepts/sited.hpp>        // sited
 #include <vram/layer/with.hpp>            // with::word
@@ -226,7 +227,7 @@ private:
     }
     /// What is large and still out at the end: nobody knows who uses it.
     void give_large_back() noexcept {
-        if (large_.size() == 0) { return; }
+        if (is_ending<platform>() || large_.size() == 0) { return; }
         {
             auto held = this->lock_.hold();
             this->streams_.settle_all(true, held);

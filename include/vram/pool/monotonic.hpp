@@ -9,6 +9,7 @@
 #include <vram/base/contract.hpp>         // expects
 #include <vram/base/error.hpp>            // report_error
 #include <vram/concepts/growth.hpp>       // growth
+#include <vram/concepts/is_ending.hpp>    // is_ending
 #include <vram/concepts/refused_free.hpp> // refused_free
 #include <vram/concepts/sited.hpp>        // sited
 #include <vram/layer/with.hpp>            // with::word
@@ -308,7 +309,7 @@ private:
     }
 
     void give_everything_back() noexcept {
-        if (books_.chunks().size() == 0) { return; }
+        if (is_ending<platform>() || books_.chunks().size() == 0) { return; }
         auto held = this->lock_.hold();
         (void)books_.reset();
         books_.settle_all(held);

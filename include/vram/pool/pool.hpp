@@ -9,6 +9,7 @@
 #include <vram/base/error.hpp>            // report_error
 #include <vram/base/out_of_memory.hpp>    // out_of_memory
 #include <vram/concepts/is_destroyed.hpp> // is_destroyed
+#include <vram/concepts/is_ending.hpp>    // is_ending
 #include <vram/concepts/refused_free.hpp> // refused_free
 #include <vram/concepts/sited.hpp>        // sited
 #include <vram/layer/with.hpp>            // with::word
@@ -473,7 +474,7 @@ private:
     }
 
     void give_everything_back() noexcept {
-        if (heap_.blocks().empty()) { return; }
+        if (is_ending<platform>() || heap_.blocks().empty()) { return; }
         // Nobody else is here any more; the lock is for those who let it go while they wait.
         if (heap_.live_bytes() != 0) {
             error left    = heap_.leak();

@@ -6,6 +6,7 @@
 
 #include <vram/base/call_site.hpp>             // call_site
 #include <vram/concepts/is_default_stream.hpp> // is_default_stream
+#include <vram/concepts/is_ending.hpp>         // is_ending
 #include <vram/pool/event_policy.hpp>          // event_policy
 #include <vram/pool/pool_options.hpp>          // pool_options
 #include <vram/pool/returned_blocks.hpp>       // returned_blocks
@@ -45,7 +46,9 @@ public:
         if constexpr (Pool::is_private) { this->count_left(returned_.left()); }
     }
     private_pool(private_pool&&) = delete; ///< others know where it is
-    ~private_pool() { collect(); }
+    ~private_pool() {
+        if (!is_ending<platform>()) { collect(); }
+    }
 
     /// Gives a block back from afar, which `on` may still be using; null: nobody is. `from`: the
     /// private pool of who does, or null where there is none.

@@ -5,6 +5,7 @@
 /// `slab_base` is what `slab` and `binned` share: heaps of one size each, over one upstream.
 
 #include <vram/base/error.hpp>            // report_error
+#include <vram/concepts/is_ending.hpp>    // is_ending
 #include <vram/concepts/refused_free.hpp> // refused_free
 #include <vram/concepts/sited.hpp>        // sited
 #include <vram/pool/free_pieces.hpp>      // free_pieces
@@ -221,6 +222,7 @@ protected:
 
     /// Waits for the streams, reports what is still out, and gives every chunk back.
     void give_everything_back() noexcept {
+        if (is_ending<platform>()) { return; }
         std::size_t chunks = 0;
         for (slab_heap const& heap : heaps_) { chunks += heap.chunks().size(); }
         if (chunks == 0) { return; }

@@ -7,6 +7,7 @@
 #include <vram/base/error.hpp>            // report_error
 #include <vram/base/report_caught.hpp>    // report_caught
 #include <vram/concepts/is_destroyed.hpp> // is_destroyed
+#include <vram/concepts/is_ending.hpp>    // is_ending
 #include <vram/concepts/refused_free.hpp> // refused_free
 #include <vram/pool/bump_chunk.hpp>       // bump_chunk
 #include <vram/pool/bump_row.hpp>         // bump_row
@@ -395,7 +396,8 @@ private:
 
     /// The stream of a run has gone, or its name is another's. That of the default stream may be.
     static void dead(run const& r) noexcept {
-        if (!(r.user == stream{})) { report_error({.kind = error_kind::dead_stream}); }
+        if (r.user == stream{} || is_ending<Platform>()) { return; }
+        report_error({.kind = error_kind::dead_stream});
     }
 
     event_policy     events_;

@@ -7,6 +7,7 @@
 #include <vram/base/error.hpp>                 // report_error
 #include <vram/concepts/is_default_stream.hpp> // is_default_stream
 #include <vram/concepts/is_destroyed.hpp>      // is_destroyed
+#include <vram/concepts/is_ending.hpp>         // is_ending
 #include <vram/concepts/platform.hpp>          // queries_streams
 #include <vram/pool/heap_array.hpp>            // heap_array
 #include <vram/pool/tag.hpp>                   // tag
@@ -100,7 +101,9 @@ public:
                 keeps_ = true;
                 return false;
             }
-            if (died && !told_) { report_error({.kind = error_kind::dead_stream}); }
+            if (died && !told_ && !is_ending<Platform>()) {
+                report_error({.kind = error_kind::dead_stream});
+            }
             told_ = told_ || died; // should the wait be refused
             Platform::synchronize(device_);
             end_epoch();

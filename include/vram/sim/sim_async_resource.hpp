@@ -9,6 +9,7 @@
 #include <vram/base/error.hpp>            // report_error
 #include <vram/base/memory_usage.hpp>     // memory_usage
 #include <vram/base/out_of_memory.hpp>    // out_of_memory
+#include <vram/base/process_exit.hpp>     // process_exit
 #include <vram/concepts/powers.hpp>       // the concepts that the proofs check, property_set
 #include <vram/concepts/refused_free.hpp> // refused_free
 #include <vram/sim/sim_error.hpp>         // report_sim_error
@@ -45,6 +46,7 @@ public:
     explicit sim_async_resource(sim_device        device  = sim_device::current(),
                                 sim_async_options options = {})
         : device_{device}, owner_{std::make_shared<owner>(device.machine())} {
+        process_exit::watch();
         owner_->pool->device    = device.index();
         owner_->pool->threshold = options.release_threshold;
         owner_->pool->maximum   = options.maximum;
@@ -103,7 +105,7 @@ public:
 
     void deallocate(sim_stream_view stream, void* p, std::size_t bytes,
                     std::size_t alignment = default_alignment, at w = at::current()) noexcept {
-        if (p == nullptr) { return; }
+        if (p == nullptr || process_exit::began()) { return; }
         try {
             if (free(stream, p, bytes, w)) { return; }
             refused_free e{"sim_async_resource", p, bytes, alignment, w};
@@ -145,6 +147,7 @@ private:
         owner(owner const&)            = delete;
         owner& operator=(owner const&) = delete;
         ~owner() {
+            if (process_exit::began()) { return; }
             std::unique_lock const held{machine.mutex};
             sim_heap::retire(machine, *pool);
         }

@@ -5,6 +5,7 @@
 /// `sim_event` owns a place in a stream's order.
 
 #include <vram/base/error.hpp>          // report_error
+#include <vram/base/process_exit.hpp>   // process_exit
 #include <vram/sim/sim_stream_view.hpp> // sim_stream_view
 
 #include <source_location> // source_location
@@ -23,6 +24,7 @@ class sim_event {
 public:
     explicit sim_event(sim_device device = sim_device::current(), bool timed = false,
                        std::source_location where = std::source_location::current()) {
+        process_exit::watch();
         sim_call call{device.machine(), sim_call_kind::create_event, device.index(), where};
         call.admit();
         state_ = &device.machine().make_event(device.index(), timed);
@@ -33,7 +35,7 @@ public:
         return *this;
     }
     ~sim_event() {
-        if (state_ == nullptr) { return; }
+        if (state_ == nullptr || process_exit::began()) { return; }
         std::unique_lock const held{state_->machine->mutex};
         state_->machine->destroy_event(*state_);
     }

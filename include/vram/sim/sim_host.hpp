@@ -11,7 +11,7 @@
 #include <condition_variable> // condition_variable
 #include <cstddef>            // size_t
 #include <cstdint>            // uint64_t
-#include <utility>            // swap
+#include <utility>            // exchange, swap
 #include <vector>             // vector
 
 namespace vram {
@@ -57,9 +57,32 @@ struct sim_self {
         {}; ///< its default streams, where each thread has its own
 };
 
+/// This thread on its nodes. A pointer, because objects in static storage are destroyed after the
+/// thread-local objects of the thread that ends the process.
+inline constinit thread_local std::vector<sim_self>* selves = nullptr;
+
+/// Frees it if the thread ends, but not if the thread participates: then it ends the process, and
+/// its part in virtual time stays what it was.
+struct sim_self_owner {
+    sim_self_owner() { selves = new std::vector<sim_self>(1); }
+    sim_self_owner(sim_self_owner const&)            = delete;
+    sim_self_owner& operator=(sim_self_owner const&) = delete;
+    ~sim_self_owner() {
+        for (sim_self const& each : *selves) {
+            if (each.host != nullptr) { return; }
+        }
+        delete std::exchange(selves, nullptr);
+    }
+};
+
 /// This thread on node `node`. The common case, one node at a time, is one comparison.
 inline sim_self& self(std::uint64_t node) {
-    thread_local std::vector<sim_self> all(1);
+    if (selves == nullptr) [[unlikely]] {
+        thread_local sim_self_owner const owner;
+        // After the owner has ended, which is late in the end of a thread, nobody frees it.
+        if (selves == nullptr) { selves = new std::vector<sim_self>(1); }
+    }
+    std::vector<sim_self>& all = *selves;
     if (all.front().node == node) { return all.front(); }
     for (auto& each : all) {
         if (each.node == node) {

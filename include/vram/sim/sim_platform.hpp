@@ -4,6 +4,7 @@
 /// \file
 /// `sim_platform` is the simulated machine as everything above a platform sees it.
 
+#include <vram/base/process_exit.hpp>       // process_exit
 #include <vram/concepts/batched_copies.hpp> // batched_copies
 #include <vram/concepts/memory_kind.hpp>    // knows_memory
 #include <vram/concepts/platform.hpp>       // platform
@@ -55,6 +56,9 @@ struct sim_platform {
                             at w = at::current())
             : sim_stream{d, options, w} {}
     };
+
+    /// Returns true if the process has begun to end: memory ends with it.
+    [[nodiscard]] static bool ending() noexcept { return process_exit::began(); }
 
     [[nodiscard]] static device        current_device() { return sim_device::current(); }
     [[nodiscard]] static device        device_of(stream s) { return s.device(); }

@@ -9,6 +9,7 @@
 #include <vram/base/error.hpp>            // report_error
 #include <vram/base/memory_usage.hpp>     // memory_usage
 #include <vram/base/out_of_memory.hpp>    // out_of_memory
+#include <vram/base/process_exit.hpp>     // process_exit
 #include <vram/concepts/powers.hpp>       // the concepts that the proofs check, property_set
 #include <vram/concepts/refused_free.hpp> // refused_free
 #include <vram/sim/sim_capture_guard.hpp> // sim_capture_guard
@@ -69,7 +70,7 @@ public:
 
     void deallocate_sync(void* p, std::size_t bytes, std::size_t alignment = default_alignment,
                          at w = at::current()) noexcept {
-        if (p == nullptr) { return; }
+        if (p == nullptr || process_exit::began()) { return; }
         try {
             if (free(p, bytes, w)) { return; }
             report_error(refused_free{"sim resource", p, bytes, alignment, w}.what);
@@ -92,7 +93,7 @@ public:
     friend bool operator==(sim_resource_base const&, sim_resource_base const&) = default;
 
 protected:
-    explicit sim_resource_base(sim_device device) : device_{device} {}
+    explicit sim_resource_base(sim_device device) : device_{device} { process_exit::watch(); }
 
 private:
     /// False, with nothing done: there is no such block.

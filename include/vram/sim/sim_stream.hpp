@@ -5,6 +5,7 @@
 /// `sim_stream` owns a stream of the simulated machine.
 
 #include <vram/base/error.hpp>          // report_error
+#include <vram/base/process_exit.hpp>   // process_exit
 #include <vram/sim/sim_stream_view.hpp> // sim_stream_view
 
 #include <source_location> // source_location
@@ -27,6 +28,7 @@ class sim_stream {
 public:
     explicit sim_stream(sim_device device = sim_device::current(), sim_stream_options options = {},
                         std::source_location where = std::source_location::current()) {
+        process_exit::watch();
         sim_call call{device.machine(), sim_call_kind::create_stream, device.index(), where};
         call.admit();
         state_ = &device.machine().make_stream(*call.host, device.index(), options.blocking);
@@ -37,7 +39,7 @@ public:
         return *this;
     }
     ~sim_stream() {
-        if (state_ == nullptr) { return; }
+        if (state_ == nullptr || process_exit::began()) { return; }
         try {
             sim_call call{*state_->machine, sim_call_kind::other, state_->device,
                           std::source_location::current()};

@@ -32,7 +32,9 @@ public:
     using at       = std::source_location; ///< each call takes the place it is made from
     using handle   = std::uint64_t;
 
-    explicit sim_virtual_memory(sim_device device = sim_device::current()) : device_{device} {}
+    explicit sim_virtual_memory(sim_device device = sim_device::current()) : device_{device} {
+        process_exit::watch();
+    }
 
     [[nodiscard]] std::size_t granularity() const noexcept {
         return device_.machine().options.page;
@@ -74,6 +76,7 @@ public:
         sim_pages{call}.set_access(p, bytes);
     }
     void unmap(void* p, std::size_t bytes, at w = at::current()) const {
+        if (process_exit::began()) { return; }
         sim_call call{device_.machine(), sim_call_kind::unmap, device_.index(), w, bytes};
         sim_pages{call}.unmap(p, bytes);
     }
@@ -85,6 +88,7 @@ public:
 private:
     template <class Give>
     void free(void* p, std::size_t bytes, at w, Give give) const noexcept {
+        if (process_exit::began()) { return; }
         try {
             sim_call call{device_.machine(), sim_call_kind::free, device_.index(), w, bytes};
             give(call);

@@ -10,6 +10,7 @@
 #include <vram/base/memory_usage.hpp>      // memory_usage
 #include <vram/base/out_of_memory.hpp>     // out_of_memory
 #include <vram/concepts/expandable.hpp>    // the concepts that its users ask for
+#include <vram/concepts/is_ending.hpp>     // is_ending
 #include <vram/concepts/powers.hpp>        // property_set
 #include <vram/concepts/refused_free.hpp>  // refused_free
 #include <vram/source/span_blocks.hpp>     // span_blocks
@@ -55,6 +56,7 @@ public:
           keep_{other.keep_},
           figures_{std::exchange(other.figures_, {})} {}
     ~virtual_source() {
+        if (is_ending<platform>()) { return; }
         blocks_.for_each([&](block const& b) { // the span releases their memory
             report_error({.kind     = error_kind::leak,
                           .pointer  = pointer(b),

@@ -6,7 +6,11 @@
 
 #include <vram/base/requirements.hpp> // C++20
 
-#include <new> // bad_alloc
+#include <vram/base/gate.hpp>          // the gate of platforms where time is real
+#include <vram/concepts/is_ending.hpp> // is_ending
+
+#include <new>         // bad_alloc
+#include <type_traits> // is_same_v
 
 #if __has_include(<pthread.h>) && __has_include(<unistd.h>)
 #include <pthread.h> // pthread_atfork
@@ -43,6 +47,14 @@ private:
     unsigned        made_in_    = now();
     unsigned const* forks_here_ = &forks_; ///< the one that was asked
 };
+
+/// Returns true if the process ends and the threads of the platform are simulated. They run one at a
+/// time, and the thread that ends the process gives no turn to another: an object with such threads
+/// is not destroyed.
+template <class Platform>
+[[nodiscard]] bool threads_stand_still() noexcept {
+    return !std::is_same_v<typename Platform::gate, gate> && is_ending<Platform>();
+}
 
 /// A deleter: in a forked child there is nothing that could be ended, and the object stays.
 struct delete_at_home {

@@ -11,6 +11,7 @@
 #include <vram/concepts/resource.hpp>        // synchronous_resource
 #include <vram/concepts/sited.hpp>           // sited
 #include <vram/transfer/crew.hpp>            // crew
+#include <vram/transfer/home_process.hpp>    // home_process
 #include <vram/transfer/piece_plan.hpp>      // piece_plan
 #include <vram/transfer/staging_options.hpp> // staging_options
 
@@ -73,6 +74,10 @@ public:
     [[nodiscard]] std::size_t           chunk_bytes() const noexcept { return chunk_bytes_; }
     [[nodiscard]] std::size_t           pinned_bytes() const noexcept { return memory_.bytes; }
 
+    /// Returns false in a forked child, which has none of the threads.
+    [[nodiscard]] bool at_home() const noexcept {
+        return home_.here() && !threads_stand_still<Platform>();
+    }
     /// No wait vouches for the chunks any more: their memory stays out.
     void lose() noexcept { memory_.lost.store(true, std::memory_order_relaxed); }
 
@@ -103,6 +108,7 @@ private:
         std::atomic<bool> lost{false}; ///< any thread may find out
     };
 
+    home_process                  home_;
     device                        where_;
     [[no_unique_address]] Pinned  pinned_;
     std::size_t                   chunk_bytes_;

@@ -46,7 +46,9 @@ public:
     slot_supply(slot_supply const&)            = delete;
     slot_supply& operator=(slot_supply const&) = delete;
 
-    [[nodiscard]] bool at_home() const noexcept { return home_.here(); }
+    [[nodiscard]] bool at_home() const noexcept {
+        return home_.here() && !threads_stand_still<Platform>();
+    }
 
     /// Where every block is at this moment.
     [[nodiscard]] slot_states states() {

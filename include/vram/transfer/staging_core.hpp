@@ -7,6 +7,7 @@
 #include <vram/concepts/memory_kind.hpp>     // memory_kind, knows_memory, knows_page_tables
 #include <vram/concepts/resource.hpp>        // synchronous_resource
 #include <vram/transfer/direct_transfer.hpp> // direct_transfer
+#include <vram/transfer/home_process.hpp>    // delete_at_home
 #include <vram/transfer/ring_transfer.hpp>   // ring_transfer
 #include <vram/transfer/staging_error.hpp>   // staging_error
 #include <vram/transfer/staging_options.hpp> // staging_options
@@ -16,6 +17,7 @@
 #include <cstddef>   // size_t, byte
 #include <cstdint>   // uintptr_t
 #include <exception> // current_exception
+#include <memory>    // unique_ptr
 #include <utility>   // move
 
 namespace vram {
@@ -63,18 +65,18 @@ public:
     }
 
     [[nodiscard]] staging_options const& options() const noexcept { return options_; }
-    [[nodiscard]] device                 where() const noexcept { return ring_.where(); }
+    [[nodiscard]] device                 where() const noexcept { return ring_->where(); }
     /// Threads that copy, the caller's among them.
-    [[nodiscard]] unsigned threads() const noexcept { return ring_.threads().size(); }
+    [[nodiscard]] unsigned threads() const noexcept { return ring_->threads().size(); }
     /// Bytes that stay pinned as long as this lives.
-    [[nodiscard]] std::size_t pinned_bytes() const noexcept { return ring_.pinned_bytes(); }
+    [[nodiscard]] std::size_t pinned_bytes() const noexcept { return ring_->pinned_bytes(); }
 
 protected:
     staging_core(stream s, Pinned pinned, staging_options const& options)
         : options_{options},
           before_{Platform::device_of(s)},
           page_tables_{ask_page_tables(Platform::device_of(s))},
-          ring_{Platform::device_of(s), std::move(pinned), options} {}
+          ring_{new pinning(Platform::device_of(s), std::move(pinned), options)} {}
     ~staging_core() = default;
 
     using problem = staging_error::reason;
@@ -140,17 +142,17 @@ protected:
         turn const                            mine{*this};
         typename Platform::device_guard const on{where()};
         Platform::record(before_, s);
-        Platform::wait(ring_.copies(), before_);
-        std::size_t const largest = alone ? std::min(bytes / 4, ring_.chunk_bytes())
-                                          : piece_plan::fitting(bytes, ring_.chunk_bytes());
+        Platform::wait(ring_->copies(), before_);
+        std::size_t const largest = alone ? std::min(bytes / 4, ring_->chunk_bytes())
+                                          : piece_plan::fitting(bytes, ring_->chunk_bytes());
         std::size_t const first   = std::max(options_.first_bytes, bytes / 2048);
         piece_plan const  plan{bytes, largest, first};
-        ring_transfer<pinning, Platform, End const> all{ring_, plan,
+        ring_transfer<pinning, Platform, End const> all{*ring_, plan,
                                                         static_cast<std::byte*>(device_end), end};
         if (alone) {
             all.run(0);
         } else {
-            ring_.threads().run([&](unsigned thread) noexcept { all.run(thread); });
+            ring_->threads().run([&](unsigned thread) noexcept { all.run(thread); });
         }
         if (all.failed()) { throw staging_error{all.cause(), way, all.whole(), bytes}; }
         return {bytes, way, plan.pieces(), alone ? 1 : threads()};
@@ -162,7 +164,7 @@ protected:
         turn const mine{*this};
         Platform::synchronize(s);
         direct_transfer<Move const> all{bytes, storage_piece, move};
-        ring_.threads().run([&](unsigned) noexcept { all.run(); });
+        ring_->threads().run([&](unsigned) noexcept { all.run(); });
         if (all.failed()) {
             throw staging_error{all.cause(), transfer_path::gds, all.whole(), bytes};
         }
@@ -229,12 +231,12 @@ private:
         } catch (...) { return false; }
     }
 
-    staging_options          options_;
-    typename Platform::gate  gate_;
-    bool                     busy_ = false;
-    typename Platform::event before_; ///< what the caller's stream had got
-    bool                     page_tables_;
-    pinning                  ring_;
+    staging_options                          options_;
+    typename Platform::gate                  gate_;
+    bool                                     busy_ = false;
+    typename Platform::event                 before_; ///< what the caller's stream had got
+    bool                                     page_tables_;
+    std::unique_ptr<pinning, delete_at_home> ring_;
 };
 
 } // namespace vram

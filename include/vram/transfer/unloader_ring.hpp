@@ -8,6 +8,7 @@
 #include <vram/base/error_kind.hpp>           // error_kind
 #include <vram/base/gate.hpp>                 // the gate of platforms where time is real
 #include <vram/base/report_caught.hpp>        // report_caught
+#include <vram/concepts/is_ending.hpp>        // is_ending
 #include <vram/layer/sure_wait.hpp>           // sure_wait
 #include <vram/transfer/await_mark.hpp>       // await_mark
 #include <vram/transfer/copy_lane.hpp>        // copy_lane
@@ -53,7 +54,9 @@ public:
     unloader_ring(unloader_ring const&)            = delete;
     unloader_ring& operator=(unloader_ring const&) = delete;
 
-    [[nodiscard]] bool at_home() const noexcept { return home_.here(); }
+    [[nodiscard]] bool at_home() const noexcept {
+        return home_.here() && !threads_stand_still<Platform>();
+    }
 
     /// A slot to write the next result into; `s` waits for the copy of what was there. The host
     /// waits where every slot is full, until the sink has had one.
@@ -222,6 +225,11 @@ private:
         if (!at_home()) { throw loader_error{loader_error::reason::forked, index_}; }
     }
 
+    /// After the process has begun to end nothing is copied, and no copy says that it is over.
+    static void expect_platform(std::size_t index) {
+        if (is_ending<Platform>()) { throw loader_error{loader_error::reason::ended, index}; }
+    }
+
     /// Enqueues copies as long as there is a full slot and an empty block; on the program's thread,
     /// or the sink's, one at a time.
     void copy_all() noexcept {
@@ -258,6 +266,7 @@ private:
         try {
             to.size  = from.size;
             to.index = from.index;
+            expect_platform(to.index);
             from.await_users(on);
             if (from.size != 0) { Platform::copy(on, to.memory, from.memory, from.size); }
             started = true;
@@ -305,6 +314,7 @@ private:
     /// A device that failed calls nobody: where a call-back does not come, somebody asks.
     void look_after_copies() noexcept {
         try {
+            expect_platform(index_);
             for (pinned& p : pinned_) {
                 if (Platform::done(p.left)) { Platform::synchronize(p.left); }
             }

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `process_exit` knows when the process has begun to end.
+
+#include <vram/base/requirements.hpp> // C++20
+
+#include <atomic>  // atomic
+#include <cstdlib> // atexit
+#if defined(__linux__)
+#include <sys/syscall.h> // SYS_gettid
+#include <unistd.h>      // getpid, syscall
+#endif
+
+namespace vram {
+
+/// The end of the process: `exit` was called by some thread, or `main` has returned. From then on
+/// objects in static storage are destroyed, in an order that no program controls.
+///
+/// An object that owns memory or handles of a platform calls `watch` in its constructor. Its
+/// destructor then sees `began`, also if the object is constructed later than another that watches.
+/// `quick_exit`, `_exit` and `abort` destroy no object.
+///
+/// Threads   any
+/// Cost      `began` is one relaxed load; `watch` two stores; 32 bytes of the C library for each
+///           thread that called `watch` and ended
+class process_exit {
+public:
+    [[nodiscard]] static bool began() noexcept { return began_.load(std::memory_order_relaxed); }
+
+    /// The process ends: for a platform that learns it earlier.
+    static void note() noexcept { began_.store(true, std::memory_order_relaxed); }
+
+    /// From here on `began` is true before the first object in static storage is destroyed.
+    static void watch() noexcept {
+        // Handlers run last in, first out: this one runs before the destructor of each object that
+        // was constructed earlier.
+        [[maybe_unused]] static int const armed = std::atexit(note);
+        made_.store(true, std::memory_order_relaxed);
+        thread_local farewell last;
+        last.made = true;
+    }
+
+private:
+    /// `exit` first destroys the thread-local objects of the thread that calls it. This one then
+    /// registers the handler once more, so that it runs before the destructors of static objects
+    /// that were constructed after the first `watch`. A thread that only ends does the same, which
+    /// is harmless.
+    struct farewell {
+        ~farewell() {
+            bool const others = made_.exchange(false, std::memory_order_relaxed);
+            if (made || others || on_main_thread()) { std::atexit(note); }
+        }
+        bool made = false;
+    };
+
+    static bool on_main_thread() noexcept {
+#if defined(__linux__)
+        return ::syscall(SYS_gettid) == ::getpid();
+#else
+        return false;
+#endif
+    }
+
+    static inline constinit std::atomic<bool> began_{false};
+    static inline constinit std::atomic<bool> made_{false}; ///< since the last farewell
+};
+
+} // namespace vram

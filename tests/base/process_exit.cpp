@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/base/process_exit.hpp> // first: the header stands alone
+
+#include <doctest/doctest.h>
+
+#include <thread>
+
+using namespace vram;
+
+// The end of a process is tested by tests/exit, in processes of their own.
+
+TEST_CASE("process_exit: the process has not begun to end if a thread that watched has ended") {
+    process_exit::watch();
+    std::thread{[] { process_exit::watch(); }}.join();
+    CHECK_FALSE(process_exit::began());
+}

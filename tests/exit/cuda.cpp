@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every way to end a process with every kind of object, on CUDA: on its double or on a GPU.
+
+#include "kinds.hpp"
+
+#include <vram/cuda/cuda.hpp>
+
+#ifdef VRAM_CUDART_DOUBLE
+#include "../doubles/cudart/cudart.hpp"
+#endif
+
+using namespace vram;
+using namespace tests::exits;
+
+struct cuda_world {
+    using platform = cuda_platform;
+    using resource = cuda_resource;
+    using pinned   = pinned_resource;
+    using managed  = managed_resource;
+    using space    = virtual_resource;
+    using async    = cuda_async_resource;
+    using stream   = cuda_stream;
+};
+
+namespace {
+
+/// Uses everything once more in its destructor, after the process has begun to end.
+struct late_calls : thing {
+    stream_ordered<cuda_resource> ordered{cuda_resource{}};
+    cuda_async_resource           pooled{};
+    pinned_resource               pinned{};
+    cuda_stream                   stream{};
+    cuda_event                    event{};
+    void*                         p = ordered.allocate(stream, 100);
+    void*                         q = pooled.allocate(stream, 100, 4096);
+    void*                         r = pinned.allocate_sync(100);
+
+    ~late_calls() override {
+        ordered.deallocate(stream, p, 100);
+        pooled.deallocate(stream, q, 100, 4096);
+        pinned.deallocate_sync(r, 100);
+        event.record(stream);
+        event.make_wait(stream);
+        event.synchronize();
+        stream.synchronize();
+        if (!event.done() || !stream.view().done()) { leave(2); }
+        if (stream.view().capturing() || cuda_memory_info().total != 0) { leave(3); }
+        cuda_event const late; // is done
+        late.synchronize();
+        if (ordered.try_allocate(stream, 10) != nullptr) { leave(4); }
+        if (!refused([&] { (void)pinned.allocate_sync(10); })) { leave(5); }
+        if (!refused([] { cuda_stream const none; })) { leave(6); }
+    }
+    template <class Call>
+    static bool refused(Call call) {
+        try {
+            call();
+            return false;
+        } catch (cuda_error const& e) {
+            return e.status() == cudaErrorCudartUnloading ||
+                   e.status() == cudaErrorInitializationError;
+        }
+    }
+};
+
+} // namespace
+
+#ifdef VRAM_CUDART_DOUBLE
+namespace {
+
+std::uint64_t calls_before = ~std::uint64_t{0}; ///< the process has not begun to end
+
+/// No call after the process has begun to end, and none with a handle that CUDA destroyed.
+int no_dangerous_call() {
+    if (doubles::cudart::calls() > calls_before) { return 91; }
+    if (doubles::cudart::dangling() != 0) { return 92; }
+    return doubles::cudart::mistakes() != 0 ? 93 : 0;
+}
+
+/// The runtime is taken down before vram knows: the first call meets that.
+void runtime_taken_down_first(kind const& of) {
+    holder kept{of};
+    doubles::cudart::unload();
+    calls_before = doubles::cudart::calls() + 2; // the driver is asked, and then the runtime
+    kept.owned.reset();
+    leave(no_dangerous_call());
+}
+
+} // namespace
+#endif
+
+int main(int argc, char** argv) {
+    auto ways = common_ways();
+    auto all  = kinds<cuda_world>();
+    all.push_back({"registered", make<with_block<registered_resource>>, true});
+    all.push_back({"late_calls", make<late_calls>, true});
+    all.push_back({"freed_registered", make<freed_block<registered_resource>>});
+#ifdef VRAM_CUDART_DOUBLE
+    ways.push_back({"runtime_taken_down_first", runtime_taken_down_first, false});
+    doubles::cudart::reset();
+    check       = no_dangerous_call;
+    before_exit = [] { calls_before = doubles::cudart::calls(); };
+    for (char const* const threads : {"loader", "staging", "unloader", "unfinished_unloader"}) {
+        if (argc == 3 && argv[2] == std::string{threads}) { before_exit = nullptr; } // they call on
+    }
+#endif
+    return tests::exits::main(argc, argv, ways, all);
+}
