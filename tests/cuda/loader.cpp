@@ -115,7 +115,8 @@ TEST_CASE("loader on CUDA: the last copies are timed too, whatever says that the
     machine const     here;
     cuda_stream const stream;
     for (bool const marks : {true, false}) {
-        loader load{numbered_batches{1}, stream, batched({.marks = marks, .timing = true})};
+        loader load{numbered_batches{1}, stream,
+                    batched({.completion_flags = marks, .timing = true})};
         for (auto& b : load) { CHECK(b.index() == 0); }
         stream.synchronize();
         for (int i = 0; load.statistics().copy_ns == 0 && i < 1000; ++i) { // the call-back comes
@@ -152,7 +153,7 @@ TEST_CASE("loader on CUDA: the end of a copy is marked where it can be, and call
                 cuda_stream const stream;
                 {
                     loader load{numbered_batches{9}, stream,
-                                batched({.budget = budget, .marks = marks})};
+                                batched({.budget = budget, .completion_flags = marks})};
                     for (auto& b : load) { CHECK(b.size() == numbered_batches::bytes); }
                     bool const taken = marks && budget != all; // within the budget
                     CHECK(load.statistics().allocations == (taken ? 5U : 4U));

@@ -121,9 +121,10 @@ TEST_CASE(
                 cuda_stream const stream;
                 std::size_t       right = 0;
                 {
-                    unloader out{in_order{&right},
-                                 stream,
-                                 {.batch_bytes = result_bytes, .budget = budget, .marks = marks}};
+                    unloader out{
+                        in_order{&right},
+                        stream,
+                        {.batch_bytes = result_bytes, .budget = budget, .completion_flags = marks}};
                     send_all(out, stream, 9);
                 }
                 bool const taken  = marks && budget != all; // within the budget

@@ -57,7 +57,8 @@ public:
     void* allocate(::cuda::stream_ref, std::size_t bytes, std::size_t alignment) {
         return allocate_sync(bytes, alignment);
     }
-    void deallocate(::cuda::stream_ref, void* p, std::size_t n, std::size_t alignment) noexcept {
+    void deallocate(::cuda::stream_ref s, void* p, std::size_t n, std::size_t alignment) noexcept {
+        cudaStreamSynchronize(s.get()); // pinned memory is freed at once
         deallocate_sync(p, n, alignment);
     }
 #else
@@ -69,7 +70,8 @@ public:
         return allocate_sync(n, alignment);
     }
     void deallocate_async(void* p, std::size_t n, std::size_t alignment,
-                          ::cuda::stream_ref) noexcept {
+                          ::cuda::stream_ref s) noexcept {
+        cudaStreamSynchronize(s.get()); // pinned memory is freed at once
         deallocate_sync(p, n, alignment);
     }
 #endif

@@ -5,13 +5,30 @@
 
 using namespace vram;
 
-TEST_CASE("sim_pool: what waits for its free is the sum of what was freed in the program") {
+TEST_CASE("sim_pool: the pending bytes are the sum of the frees that are not complete") {
     sim_pool pool;
-    CHECK(pool.pending_bytes() == 0);
-    pool.pending.push_back({.place = {}, .knows = {}, .bytes = 512});
-    pool.pending.push_back({.place = {}, .knows = {}, .bytes = 1024});
-    CHECK(pool.pending_bytes() == 1536);
-    pool.pending.pop_front();
-    CHECK(pool.pending_bytes() == 1024);
+    CHECK(pool.pending_bytes == 0);
+    pool.add({.slot = 1, .bytes = 512, .ticket = 1});
+    pool.add({.slot = 2, .bytes = 1024, .ticket = 2});
+    pool.add({.slot = 1, .bytes = 256, .ticket = 3});
+    CHECK(pool.pending_bytes == 1792);
+    pool.remove(1);
+    pool.remove(1); // has no effect
+    CHECK(pool.pending_bytes == 1280);
     CHECK(pool.maximum == unsatisfiable);
+}
+
+TEST_CASE("sim_pool: the first free is the oldest one that meets the condition") {
+    sim_pool pool;
+    pool.add({.slot = 2, .bytes = 1, .ticket = 1});
+    pool.add({.slot = 1, .bytes = 1, .ticket = 2});
+    pool.add({.slot = 1, .bytes = 1, .ticket = 3});
+    auto const of_slot = [](std::size_t slot) {
+        return [slot](sim_pool::waiting const& w) { return slot == 0 || w.slot == slot; };
+    };
+    CHECK(pool.first(of_slot(0))->ticket == 1);
+    CHECK(pool.first(of_slot(1))->ticket == 2);
+    CHECK(pool.first(of_slot(3)) == nullptr);
+    pool.remove(2);
+    CHECK(pool.first(of_slot(1))->ticket == 3);
 }
