@@ -29,8 +29,8 @@ TEST_CASE_TEMPLATE(
     second.deallocate_sync(first.allocate_sync(100), 100);
 }
 
-TEST_CASE_TEMPLATE("cuda_direct: a refusal carries the device's figures", R, cuda_resource,
-                   pinned_resource) {
+TEST_CASE_TEMPLATE("cuda_direct: a refusal of device memory carries the device's figures", R,
+                   cuda_resource, pinned_resource, managed_resource) {
     machine const here;
     R             mr;
     try {
@@ -40,7 +40,8 @@ TEST_CASE_TEMPLATE("cuda_direct: a refusal carries the device's figures", R, cud
         CHECK(e.numbers().asked == std::size_t{1} << 50);
         CHECK(e.numbers().rounded == (std::size_t{1} << 50) + 768);
         CHECK(e.numbers().alignment == 1024);
-        CHECK(e.numbers().device_total == cuda_memory_info().total);
+        bool const of_device = !has_property<R, host_accessible>;
+        CHECK(e.numbers().device_total == (of_device ? cuda_memory_info().total : 0));
         CHECK(e.numbers().device_free <= e.numbers().device_total);
     }
     CHECK(mr.try_allocate_sync(std::size_t{1} << 50) == nullptr);

@@ -4,6 +4,8 @@
 #include "../doubles/minimal_resource.hpp"
 #include "../laws/resource.hpp"
 
+#include <vram/layer/limiting.hpp>
+
 using namespace vram;
 
 template class vram::aligned<doubles::archetype<>>;
@@ -47,4 +49,25 @@ TEST_CASE("aligned: sizes are rounded up on the way out and on the way back") {
     CHECK(book.out() == 0);
     CHECK(mr.allocate_sync(0) == nullptr);
     CHECK(*book.broken() == '\0');
+}
+
+TEST_CASE("aligned: a refusal states the size and the alignment that the caller requested") {
+    auto const states = [](auto& mr) {
+        for (std::size_t const bytes : {std::size_t{5001}, unsatisfiable - 1}) {
+            try {
+                (void)mr.allocate({}, bytes, 8);
+                FAIL("it does not fit");
+            } catch (out_of_memory const& e) {
+                CHECK(e.numbers().asked == bytes);
+                CHECK(e.numbers().rounded >= align(bytes, 4_KiB));
+                CHECK(e.numbers().alignment == 8);
+            }
+            CHECK_THROWS_AS((void)mr.allocate_sync(bytes, 8), out_of_memory);
+        }
+    };
+    aligned plain{doubles::archetype<>{100}, 4_KiB, aligned_size::rounded_up};
+    states(plain);
+    aligned limited{limiting{doubles::archetype<>{}, 100}, 4_KiB, aligned_size::rounded_up};
+    states(limited);
+    CHECK_THROWS_AS((void)limited.allocate_sync(200), over_limit); // as it was thrown
 }

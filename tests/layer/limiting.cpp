@@ -1,8 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <vram/layer/limiting.hpp> // first: the header stands alone
 
+#include "../doubles/everything.hpp"
 #include "../doubles/minimal_resource.hpp"
 #include "../laws/resource.hpp"
+
+#include <vram/layer/stream_ordered.hpp>
+#include <vram/pool/binned.hpp>
+#include <vram/pool/pool.hpp>
+#include <vram/sim/sim.hpp>
+
+#include <vector> // vector
 
 using namespace vram;
 
@@ -14,6 +22,63 @@ TEST_CASE("limiting keeps the laws of a resource") {
     laws::resource<doubles::minimal_resource<>>(
         [](auto up) { return limiting{std::move(up), 64_KiB}; });
     laws::resource_of_many_threads([](auto up) { return limiting{std::move(up), 64_KiB}; });
+}
+
+TEST_CASE("limiting: it counts the sizes that the upstream allocates") {
+    limiting    mr{doubles::everything{}, 256}; // in units of 64 bytes
+    void* const p = mr.allocate({}, 65, 8);
+    CHECK(mr.used() == 128);
+    void* const q = mr.allocate_sync(1, 8);
+    CHECK(mr.used() == 192);
+    try {
+        (void)mr.allocate_sync(65, 8);
+        FAIL("128 bytes do not fit");
+    } catch (over_limit const& e) {
+        CHECK(e.numbers().asked == 65);
+        CHECK(e.numbers().rounded == 128);
+        CHECK(e.room() == 64);
+    }
+    CHECK(mr.try_allocate({}, 65, 8) == nullptr);
+    CHECK(mr.try_allocate_sync(65, 8) == nullptr);
+    CHECK(mr.try_allocate_ready({}, 65, 8) == nullptr);
+    CHECK(mr.used() == 192);
+    void* const r = mr.try_allocate_ready({}, 64, 8);
+    CHECK(mr.used() == 256);
+    mr.deallocate({}, r, 64, 8);
+    mr.deallocate_sync(q, 1, 8);
+    mr.deallocate({}, p, 65, 8);
+    CHECK(mr.used() == 0);
+}
+
+TEST_CASE("limiting: no more of the device is taken than the limit, by blocks of whatever size") {
+    sim_node   node{{.capacity = 8_GiB, .backed = false}};
+    sim_stream s;
+    for (std::size_t const bytes : {1, 8, 513, 4000}) {
+        limiting           mr{sim_async_resource{}, 128_KiB};
+        std::vector<void*> all;
+        while (void* const p = mr.try_allocate(s, bytes)) { all.push_back(p); }
+        CHECK(node.figures().used <= 128_KiB);
+        CHECK(node.figures().used + align(bytes, 512) > 128_KiB);
+        for (void* p : all) { mr.deallocate(s, p, bytes); }
+        CHECK(mr.used() == 0);
+        s.synchronize();
+    }
+}
+
+TEST_CASE("limiting: over a pool it counts what the pool says is live") {
+    sim_node   node{{.capacity = 64_MiB, .backed = false}};
+    sim_stream s;
+    auto const agree = [&](auto memory) {
+        limiting mr{std::move(memory), 1_MiB};
+        for (std::size_t const bytes : {1, 255, 256, 257, 1000, 5000, 100'000}) {
+            void* const p = mr.allocate(s, bytes);
+            CHECK(mr.used() == mr.usage().live);
+            mr.deallocate(s, p, bytes);
+            CHECK(mr.used() == 0);
+        }
+    };
+    agree(pool<stream_ordered<sim_resource>>{});
+    agree(binned<stream_ordered<sim_resource>>{});
 }
 
 TEST_CASE("limiting: a failing upstream leaves the budget as it was") {

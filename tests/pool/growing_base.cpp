@@ -3,6 +3,9 @@
 
 #include <vram/base/bytes.hpp>
 #include <vram/layer/stream_ordered.hpp>
+#include <vram/pool/arena.hpp>
+#include <vram/pool/device_share_growth.hpp>
+#include <vram/pool/pool.hpp>
 #include <vram/sim/sim.hpp>
 #include <vram/source/host_resource.hpp>
 
@@ -196,4 +199,35 @@ TEST_CASE("growing_base: without host memory for it there is nothing at once, an
     void* const p = mr.chunk_of<true>(1000);
     CHECK(p != nullptr);
     mr.return_chunk(p, 1000);
+}
+
+TEST_CASE("growing_base: a refusal states the memory of the resource's device, or of none") {
+    sim_node node{{.devices = 2, .capacity = 16_MiB, .backed = false}};
+    node.take(1, 10_MiB); // another process has most of device 1
+    auto const numbers_of = [](auto mr) {
+        try {
+            (void)mr.allocate_sync(100_GiB);
+        } catch (out_of_memory const& e) { return e.numbers(); }
+        FAIL("it does not fit");
+        return shortage{};
+    };
+    auto const bounded = numbers_of(pool{sim_resource{sim_device{1}}, {.max_size = 1_MiB}});
+    CHECK(bounded.device_free == 6_MiB);
+    CHECK(bounded.device_total == 16_MiB);
+    CHECK(numbers_of(pool{stream_ordered{sim_resource{sim_device{1}}}}).device_free == 6_MiB);
+    CHECK(numbers_of(arena{stream_ordered{sim_resource{sim_device{1}}}}).device_free == 6_MiB);
+    CHECK(numbers_of(sim_resource{sim_device{1}}).device_free == 6_MiB);
+    CHECK(numbers_of(pool{sim_resource{}}).device_free == 16_MiB);
+    for (shortage const& n :
+         {numbers_of(pool{sim_pinned_resource{}}), numbers_of(sim_pinned_resource{}),
+          numbers_of(pool{sim_managed_resource{}}),
+          numbers_of(stream_ordered{sim_managed_resource{}})}) {
+        CHECK(n.asked == 100_GiB);
+        CHECK(n.device_free == 0);
+        CHECK(n.device_total == 0);
+    }
+    pool<sim_resource, device_share_growth> half{sim_resource{sim_device{1}}};
+    void* const                             p = half.allocate_sync(2_MiB);
+    CHECK(half.usage().reserved == 2_MiB); // half of 6 MiB, in units of 2 MiB
+    half.deallocate_sync(p, 2_MiB);
 }

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <vram/pressure/drain.hpp> // first: the header stands alone
 
+#include <vram/handle/any_resource.hpp>
+#include <vram/layer/limiting.hpp>
 #include <vram/layer/retrying.hpp>
+#include <vram/layer/stream_ordered.hpp>
 #include <vram/sim/sim.hpp>
 
 #include "../doubles/faults.hpp"
@@ -31,4 +34,25 @@ TEST_CASE("drain: what fails while it waits goes on") {
     retrying mr{sim_resource{}, drain{}};
     node.faults().at(sim_call_kind::synchronize, 1);
     CHECK_THROWS_AS((void)mr.allocate_sync(2_MiB), sim_error);
+}
+
+TEST_CASE("drain: the device of the resource is waited for, whichever is the current one") {
+    sim_node   node{{.devices = 2, .capacity = 1_MiB, .on_report = sim_on_report::collect}};
+    sim_stream here{sim_device{0}}, there{sim_device{1}};
+    sim_launch(here, {.duration = 90ms});
+    sim_launch(there, {.duration = 5ms});
+    auto const refused = [](auto mr) {
+        CHECK_THROWS_AS((void)mr.allocate_sync(2_MiB), out_of_memory);
+    };
+    refused(retrying{sim_resource{sim_device{1}}, drain{}});
+    CHECK(node.now() == 5ms);
+    sim_launch(there, {.duration = 5ms});
+    refused(retrying{limiting{stream_ordered{sim_resource{sim_device{1}}}, 4_MiB}, drain{}});
+    CHECK(node.now() == 10ms);
+    sim_launch(there, {.duration = 5ms});
+    refused(retrying{any_resource<sim_platform>{stream_ordered{sim_resource{sim_device{1}}}},
+                     drain{}}); // which knows it when it runs
+    CHECK(node.now() == 15ms);
+    refused(retrying{sim_resource{sim_device{0}}, drain{}});
+    CHECK(node.now() == 90ms);
 }

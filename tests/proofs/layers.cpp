@@ -12,7 +12,7 @@
 #include <vram/source/host_resource.hpp>
 #include <vram/source/region_resource.hpp>
 
-#include "../doubles/archetype.hpp"
+#include "../doubles/everything.hpp"
 #include "../doubles/minimal_resource.hpp"
 
 #include <doctest/doctest.h>
@@ -24,7 +24,7 @@ using namespace vram;
 namespace {
 
 using nothing = null_resource<>;
-using full    = doubles::archetype<>;
+using full    = doubles::everything;
 using least   = doubles::minimal_resource<>;
 
 struct polite { // a policy without a state

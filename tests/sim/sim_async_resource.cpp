@@ -241,6 +241,29 @@ TEST_CASE("sim_async_resource: a stream has what it freed first before what anot
     CHECK(memory.usage().pending == 0);
 }
 
+TEST_CASE("sim_async_resource: a trim waits for what was freed, as far as it is needed") {
+    sim_node           node{{.capacity = 4_MiB, .on_report = sim_on_report::collect}};
+    sim_async_resource memory;
+    sim_stream         s, t;
+    void* const        p = memory.allocate(s, 1_MiB);
+    void* const        q = memory.allocate(t, 2_MiB);
+    sim_launch(s, {.duration = 1ms});
+    sim_launch(t, {.duration = 5ms});
+    memory.deallocate(s, p, 1_MiB);
+    memory.deallocate(t, q, 2_MiB);
+    CHECK(memory.trim_no_wait() == 0);
+    CHECK(node.now() < 1ms);
+    memory.trim(2_MiB);
+    CHECK(memory.usage().reserved == 2_MiB);
+    CHECK(node.now() >= 1ms);
+    CHECK(node.now() < 5ms);
+    memory.trim();
+    CHECK(memory.usage().reserved == 0);
+    CHECK(node.now() >= 5ms);
+    CHECK(node.figures().used == 0);
+    CHECK(node.reports().empty());
+}
+
 TEST_CASE("sim_async_resource: frees that wait cost the logarithm of their number") {
     // If each free looked at all others that wait, this test would take several minutes.
     sim_node           node{{.capacity = 8_GiB, .backed = false}};

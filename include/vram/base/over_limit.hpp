@@ -14,8 +14,13 @@ public:
     /// \param asked  the requested bytes
     /// \param live   the live bytes
     /// \param limit  the limit
-    over_limit(std::size_t asked, std::size_t live, std::size_t limit) noexcept
-        : out_of_memory{{.asked = asked, .rounded = asked, .live = live, .limit = limit}} {}
+    /// \param rounded  the bytes that the request counts, if they are more
+    over_limit(std::size_t asked, std::size_t live, std::size_t limit,
+               std::size_t rounded = 0) noexcept
+        : out_of_memory{{.asked   = asked,
+                         .rounded = rounded > asked ? rounded : asked,
+                         .live    = live,
+                         .limit   = limit}} {}
 
     /// Returns the number of bytes that the limit still allowed.
     [[nodiscard]] std::size_t room() const noexcept { return numbers().limit - numbers().live; }

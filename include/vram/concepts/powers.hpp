@@ -71,6 +71,64 @@ concept reusing_resource =
         { r.try_allocate_ready(s, n, n) } -> std::same_as<void*>;
     };
 
+/// `rounded_size(bytes, alignment)`: the bytes that a request takes of what the resource holds, at
+/// least `bytes`. The same request always gives the same size; zero bytes give zero. `limiting`
+/// counts these sizes.
+template <class R>
+concept rounding_resource = requires(R const& r, std::size_t n) {
+    { r.rounded_size(n, n) } -> std::same_as<std::size_t>;
+    requires noexcept(r.rounded_size(n, n)) || !detail::sees_noexcept;
+};
+
+/// `device()`: the device that the memory belongs to, or to which it is next.
+template <class R>
+concept located_resource = requires(R const& r) {
+    { r.device() } -> std::same_as<typename R::platform::device>;
+};
+
+/// `trim_no_wait()`: gives idle chunks back that no stream uses; never waits. Returns the bytes.
+template <class R>
+concept promptly_trimmable_resource = requires(R& r) {
+    { r.trim_no_wait() } -> std::same_as<std::size_t>;
+};
+
+/// `free_memory()`: the free pieces, as `free_pieces`.
+template <class R>
+concept surveyed_resource = requires(R const& r) { r.free_memory().largest; };
+
+/// `reset_peaks()`: the peaks start again from what is out and held now; returns the figures from
+/// before. `raise_peaks(usage)`: takes the peaks of those in again.
+template <class R>
+concept peaking_resource = requires(R& r, memory_usage const& before) {
+    { r.reset_peaks() } -> std::same_as<memory_usage>;
+    r.raise_peaks(before);
+};
+
+namespace detail {
+/// The size that `r` takes for a request: `bytes` if it does not say.
+template <class R>
+[[nodiscard]] constexpr std::size_t rounded_size(R const& r, std::size_t bytes,
+                                                 std::size_t alignment) noexcept {
+    if constexpr (rounding_resource<R>) {
+        return r.rounded_size(bytes, alignment);
+    } else {
+        return bytes;
+    }
+}
+/// The device of `r`; the current one if `r` does not say.
+template <class R>
+[[nodiscard]] auto device_of_resource(R const& r) {
+    if constexpr (located_resource<R>) {
+        return r.device();
+    } else if constexpr (requires { r.device().has_value(); }) { // a handle of any resource
+        auto const known = r.device();
+        return known ? *known : R::platform::current_device();
+    } else {
+        return R::platform::current_device();
+    }
+}
+} // namespace detail
+
 /// Every power of `R` as a constant, for parts that choose by them and for tests that nothing was
 /// lost.
 template <class R>
@@ -81,6 +139,12 @@ struct powers {
     static constexpr bool trimmable      = trimmable_resource<R>;
     static constexpr bool measured       = measured_resource<R>;
     static constexpr bool retiring       = retiring_resource<R>;
+    static constexpr bool reusing        = reusing_resource<R>;
+    static constexpr bool rounding       = rounding_resource<R>;
+    static constexpr bool located        = located_resource<R>;
+    static constexpr bool prompt         = promptly_trimmable_resource<R>;
+    static constexpr bool surveyed       = surveyed_resource<R>;
+    static constexpr bool peaking        = peaking_resource<R>;
 
     /// Whether `R` can do all that `Upstream` can: a layer adds, it never takes away.
     template <class Upstream>
@@ -88,7 +152,10 @@ struct powers {
         stream_ordered >= powers<Upstream>::stream_ordered &&
         fallible >= powers<Upstream>::fallible && owning >= powers<Upstream>::owning &&
         trimmable >= powers<Upstream>::trimmable && measured >= powers<Upstream>::measured &&
-        retiring >= powers<Upstream>::retiring;
+        retiring >= powers<Upstream>::retiring && reusing >= powers<Upstream>::reusing &&
+        rounding >= powers<Upstream>::rounding && located >= powers<Upstream>::located &&
+        prompt >= powers<Upstream>::prompt && surveyed >= powers<Upstream>::surveyed &&
+        peaking >= powers<Upstream>::peaking;
 };
 
 } // namespace vram

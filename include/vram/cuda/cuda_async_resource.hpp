@@ -9,14 +9,16 @@
 #include <vram/base/contract.hpp>           // expects
 #include <vram/concepts/name_of_stream.hpp> // name_of_stream
 #include <vram/concepts/powers.hpp>         // the concepts that the proofs below check
+#include <vram/cuda/cuda_freed_streams.hpp> // cuda_freed_streams
 #include <vram/cuda/cuda_platform.hpp>      // cuda_platform
 #include <vram/cuda/cuda_pool.hpp>          // cuda_pool
 #include <vram/cuda/over_aligned.hpp>       // over_aligned
 
 #include <cuda_runtime_api.h> // cudaMallocFromPoolAsync, cudaFreeAsync
 
-#include <cstddef> // size_t
-#include <new>     // bad_alloc
+#include <algorithm> // min
+#include <cstddef>   // size_t
+#include <new>       // bad_alloc
 
 namespace vram {
 
@@ -29,7 +31,8 @@ namespace vram {
 /// Threads   any
 /// Streams   of any device that has access (`pool().allow_access`). On a stream that is being
 ///           captured, the memory is the graph's: it is given back on a stream of the same capture.
-///           The `_sync` pair runs on a stream of its own
+///           The `_sync` pair runs on a stream of its own. If `trim` is called, a raw stream on
+///           which memory was freed is retired before it is destroyed
 /// Cost      about 0.4 us a call from memory that the pool holds; the `_sync` pair waits for its
 ///           own stream
 class cuda_async_resource {
@@ -80,6 +83,7 @@ public:
         if (p == nullptr || cuda_exit::began()) { return; }
         void* const              block = over_aligned::take_back(p, bytes, alignment, at);
         cuda_capture_guard const relaxed;
+        freed_.note(s);
         cuda_error::report(give(block, s), {.kind      = error_kind::platform_error,
                                             .pointer   = p,
                                             .bytes     = bytes,
@@ -94,7 +98,26 @@ public:
         deallocate(own_.view(), p, bytes, alignment, at);
     }
 
-    std::size_t                trim(std::size_t keep = 0) { return pool_.trim(keep); }
+    /// The driver allocates in units of 512 bytes.
+    [[nodiscard]] static constexpr std::size_t rounded_size(std::size_t bytes,
+                                                            std::size_t alignment) noexcept {
+        return bytes == 0 ? 0 : align(over_aligned::size(bytes, alignment), unit);
+    }
+
+    /// Gives unused memory back to the device until at most `keep` bytes of it are held. If the pool
+    /// then holds more, the host waits for the streams on which memory was freed, and trims again.
+    /// Returns the bytes that went.
+    std::size_t trim(std::size_t keep = 0) {
+        std::size_t const  back = pool_.trim(keep);
+        memory_usage const now  = pool_.usage();
+        if (now.reserved - std::min(now.reserved, now.live) <= keep) { return back; }
+        freed_.synchronize(pool_.device());
+        return back + pool_.trim(keep);
+    }
+    /// The same without a wait: what is unused now.
+    std::size_t trim_no_wait(std::size_t keep = 0) { return pool_.trim(keep); }
+    /// The stream is about to be destroyed: `trim` does not wait for it.
+    void                       retire(stream s) noexcept { freed_.forget(s); }
     [[nodiscard]] memory_usage usage() const { return pool_.usage(); }
 
     [[nodiscard]] cuda_device      device() const noexcept { return pool_.device(); }
@@ -106,6 +129,8 @@ public:
     }
 
 private:
+    static constexpr std::size_t unit = 512;
+
     static cudaError_t give(void* block, stream s) noexcept {
         return cuda_exit::or_done([&] { return cudaFreeAsync(block, s.get()); });
     }
@@ -144,7 +169,7 @@ private:
         cuda_error::clear(status);
         if (status != cudaErrorMemoryAllocation) { throw cuda_error{status}; }
         shortage numbers{.asked     = bytes,
-                         .rounded   = over_aligned::size(bytes, alignment),
+                         .rounded   = rounded_size(bytes, alignment),
                          .alignment = alignment,
                          .limit     = pool_.limit()};
         try { // the request is refused either way; figures that cannot be had stay zero
@@ -159,8 +184,9 @@ private:
         throw out_of_memory{numbers};
     }
 
-    cuda_pool   pool_;
-    cuda_stream own_; ///< of the `_sync` pair
+    cuda_pool          pool_;
+    cuda_stream        own_; ///< of the `_sync` pair
+    cuda_freed_streams freed_;
 };
 
 static_assert(resource<cuda_async_resource> && fallible_resource<cuda_async_resource>);

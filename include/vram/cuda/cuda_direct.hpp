@@ -7,6 +7,7 @@
 #include <vram/base/align.hpp>              // align, default_alignment
 #include <vram/base/call_site.hpp>          // call_site
 #include <vram/base/contract.hpp>           // expects
+#include <vram/concepts/property.hpp>       // has_property, host_accessible
 #include <vram/cuda/cuda_capture_guard.hpp> // cuda_capture_guard
 #include <vram/cuda/cuda_platform.hpp>      // cuda_platform
 #include <vram/cuda/over_aligned.hpp>       // over_aligned
@@ -99,7 +100,11 @@ private:
     [[noreturn]] void refuse(cudaError_t status, std::size_t bytes, std::size_t alignment) const {
         cuda_error::clear(status);
         if (status != cudaErrorMemoryAllocation) { throw cuda_error{status}; }
-        memory_info const device = cuda_memory_info(device_, std::nothrow);
+        // Memory that the host can access does not come out of the device's, or not for long.
+        memory_info device{};
+        if constexpr (!has_property<Resource, host_accessible>) {
+            device = cuda_memory_info(device_, std::nothrow);
+        }
         throw out_of_memory{{.asked        = bytes,
                              .rounded      = over_aligned::size(bytes, alignment),
                              .alignment    = alignment,

@@ -71,6 +71,15 @@ public:
         if (block_ != nullptr) { block_->drop(); }
     }
 
+    /// No graph that was captured over the resource will run again, by whichever holder: what was kept
+    /// for graphs is free. The caller says so for all who hold the resource. Does nothing if the
+    /// resource keeps none.
+    void forget_captures() const {
+        if (this->calls_->forget_captures != nullptr) {
+            this->calls_->forget_captures(this->target_);
+        }
+    }
+
     /// How many hold the resource, `shared` handles among them; 0 where it is borrowed.
     [[nodiscard]] std::size_t holders() const noexcept {
         return block_ == nullptr ? 0 : block_->holders();

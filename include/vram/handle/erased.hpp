@@ -9,6 +9,7 @@
 #include <vram/base/call_site.hpp>        // call_site
 #include <vram/handle/older_calls.hpp>    // older_calls
 #include <vram/handle/resource_calls.hpp> // resource_calls
+#include <vram/pool/free_pieces.hpp>      // free_pieces
 
 #include <cstddef>  // size_t
 #include <optional> // optional
@@ -82,6 +83,41 @@ public:
         if (calls_->retire != nullptr) { calls_->retire(target_, s); }
     }
 
+    /// Null if the resource holds no memory of its own.
+    [[nodiscard]] void* try_allocate_ready(stream s, std::size_t bytes,
+                                           std::size_t alignment = default_alignment) const {
+        return calls_->try_allocate_ready == nullptr
+                   ? nullptr
+                   : calls_->try_allocate_ready(target_, s, bytes, alignment);
+    }
+    /// The size that a request takes; `bytes` if the resource does not say.
+    [[nodiscard]] std::size_t rounded_size(std::size_t bytes,
+                                           std::size_t alignment) const noexcept {
+        return calls_->rounded_size == nullptr ? bytes
+                                               : calls_->rounded_size(target_, bytes, alignment);
+    }
+    /// The device of the memory; nothing if the resource does not say.
+    [[nodiscard]] std::optional<typename Platform::device> device() const {
+        if (calls_->device_of == nullptr) { return {}; }
+        return calls_->device_of(target_);
+    }
+    /// Bytes that went back upstream, without a wait: 0 if the resource cannot.
+    std::size_t trim_no_wait() const {
+        return calls_->trim_no_wait == nullptr ? 0 : calls_->trim_no_wait(target_);
+    }
+    /// The free pieces; nothing if the resource does not know them.
+    [[nodiscard]] std::optional<free_pieces> free_memory() const {
+        if (calls_->free_memory == nullptr) { return {}; }
+        return calls_->free_memory(target_);
+    }
+    /// The figures from before the peaks started again; nothing if the resource has no peaks.
+    std::optional<memory_usage> reset_peaks() const {
+        if (calls_->reset_peaks == nullptr) { return {}; }
+        return calls_->reset_peaks(target_);
+    }
+    void raise_peaks(memory_usage const& before) const {
+        if (calls_->raise_peaks != nullptr) { calls_->raise_peaks(target_, before); }
+    }
     /// Returns false if the handle was moved from.
     [[nodiscard]] bool holds_resource() const noexcept { return target_ != nullptr; }
 

@@ -11,6 +11,7 @@
 #include <vram/base/report_caught.hpp> // report_caught
 #include <vram/concepts/powers.hpp>    // resource and its powers
 #include <vram/concepts/sited.hpp>     // sited
+#include <vram/pool/free_pieces.hpp>   // free_pieces
 
 #include <concepts> // same_as
 #include <cstddef>  // size_t
@@ -24,6 +25,7 @@ namespace vram {
 template <class Platform>
 struct resource_calls {
     using stream = typename Platform::stream;
+    using device = typename Platform::device;
     // clang-format off
     void* (*allocate)         (void* mr, stream, std::size_t bytes, std::size_t align, call_site);
     void* (*allocate_sync)    (void* mr, std::size_t bytes, std::size_t align, call_site);
@@ -39,6 +41,15 @@ struct resource_calls {
     memory_usage (*usage) (void const* mr);
     std::size_t  (*trim)  (void* mr, std::size_t keep);
     void         (*retire)(void* mr, stream);
+
+    void*        (*try_allocate_ready)(void* mr, stream, std::size_t bytes, std::size_t align);
+    std::size_t  (*rounded_size)(void const* mr, std::size_t bytes, std::size_t align) noexcept;
+    device       (*device_of)   (void const* mr);
+    std::size_t  (*trim_no_wait)(void* mr);
+    free_pieces  (*free_memory) (void const* mr);
+    memory_usage (*reset_peaks) (void* mr);
+    void         (*raise_peaks) (void* mr, memory_usage const& before);
+    void         (*forget_captures)(void* mr);
 
     bool (*equal)(void const* mr, void const* other);
     // clang-format on
@@ -110,26 +121,58 @@ struct calls_to {
     static std::size_t  trim(void* mr, std::size_t keep) { return at(mr).trim(keep); }
     static void         retire(void* mr, stream s) { at(mr).retire(s); }
 
+    static void* try_allocate_ready(void* mr, stream s, std::size_t bytes, std::size_t alignment) {
+        return at(mr).try_allocate_ready(s, bytes, alignment);
+    }
+    static std::size_t rounded_size(void const* mr, std::size_t bytes,
+                                    std::size_t alignment) noexcept {
+        return at(mr).rounded_size(bytes, alignment);
+    }
+    static typename platform::device device_of(void const* mr) { return at(mr).device(); }
+    static std::size_t               trim_no_wait(void* mr) { return at(mr).trim_no_wait(); }
+    static free_pieces               free_memory(void const* mr) { return at(mr).free_memory(); }
+    static memory_usage              reset_peaks(void* mr) { return at(mr).reset_peaks(); }
+    static void raise_peaks(void* mr, memory_usage const& before) { at(mr).raise_peaks(before); }
+    static void forget_captures(void* mr) { at(mr).forget_captures(); }
+
     static bool equal(void const* mr, void const* other) { return at(mr) == at(other); }
 
     // A member function of a class template exists only where it is named, so a power that is not
     // there is never compiled.
     static constexpr resource_calls<platform> table() noexcept {
-        resource_calls<platform> calls{.allocate          = allocate,
-                                       .allocate_sync     = allocate_sync,
-                                       .try_allocate      = try_allocate,
-                                       .try_allocate_sync = try_allocate_sync,
-                                       .deallocate        = deallocate,
-                                       .deallocate_sync   = deallocate_sync,
-                                       .owns              = nullptr,
-                                       .usage             = nullptr,
-                                       .trim              = nullptr,
-                                       .retire            = nullptr,
-                                       .equal             = equal};
+        resource_calls<platform> calls{.allocate           = allocate,
+                                       .allocate_sync      = allocate_sync,
+                                       .try_allocate       = try_allocate,
+                                       .try_allocate_sync  = try_allocate_sync,
+                                       .deallocate         = deallocate,
+                                       .deallocate_sync    = deallocate_sync,
+                                       .owns               = nullptr,
+                                       .usage              = nullptr,
+                                       .trim               = nullptr,
+                                       .retire             = nullptr,
+                                       .try_allocate_ready = nullptr,
+                                       .rounded_size       = nullptr,
+                                       .device_of          = nullptr,
+                                       .trim_no_wait       = nullptr,
+                                       .free_memory        = nullptr,
+                                       .reset_peaks        = nullptr,
+                                       .raise_peaks        = nullptr,
+                                       .forget_captures    = nullptr,
+                                       .equal              = equal};
         if constexpr (owning_resource<R>) { calls.owns = owns; }
         if constexpr (measured_resource<R>) { calls.usage = usage; }
         if constexpr (trimmable_resource<R>) { calls.trim = trim; }
         if constexpr (retiring_resource<R>) { calls.retire = retire; }
+        if constexpr (reusing_resource<R>) { calls.try_allocate_ready = try_allocate_ready; }
+        if constexpr (rounding_resource<R>) { calls.rounded_size = rounded_size; }
+        if constexpr (located_resource<R>) { calls.device_of = device_of; }
+        if constexpr (promptly_trimmable_resource<R>) { calls.trim_no_wait = trim_no_wait; }
+        if constexpr (surveyed_resource<R>) { calls.free_memory = free_memory; }
+        if constexpr (peaking_resource<R>) {
+            calls.reset_peaks = reset_peaks;
+            calls.raise_peaks = raise_peaks;
+        }
+        if constexpr (forgetting_resource<R>) { calls.forget_captures = forget_captures; }
         return calls;
     }
 };
@@ -154,15 +197,23 @@ struct calls_to_nothing {
             .try_allocate_sync = [](void*, std::size_t, std::size_t, call_site) noexcept -> void* {
                 refuse();
             },
-            .deallocate      = [](void*, stream, void*, std::size_t, std::size_t,
+            .deallocate         = [](void*, stream, void*, std::size_t, std::size_t,
                              call_site) noexcept { refuse(); },
-            .deallocate_sync = [](void*, void*, std::size_t, std::size_t,
+            .deallocate_sync    = [](void*, void*, std::size_t, std::size_t,
                                   call_site) noexcept { refuse(); },
-            .owns            = nullptr,
-            .usage           = nullptr,
-            .trim            = nullptr,
-            .retire          = nullptr,
-            .equal           = [](void const*, void const*) { return true; }};
+            .owns               = nullptr,
+            .usage              = nullptr,
+            .trim               = nullptr,
+            .retire             = nullptr,
+            .try_allocate_ready = nullptr,
+            .rounded_size       = nullptr,
+            .device_of          = nullptr,
+            .trim_no_wait       = nullptr,
+            .free_memory        = nullptr,
+            .reset_peaks        = nullptr,
+            .raise_peaks        = nullptr,
+            .forget_captures    = nullptr,
+            .equal              = [](void const*, void const*) { return true; }};
     }
 };
 

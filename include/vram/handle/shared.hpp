@@ -121,6 +121,42 @@ public:
     {
         get().retire(s);
     }
+    [[nodiscard]] void* try_allocate_ready(stream s, std::size_t bytes,
+                                           std::size_t alignment = default_alignment) const
+        requires reusing_resource<R>
+    {
+        return get().try_allocate_ready(s, bytes, alignment);
+    }
+    [[nodiscard]] std::size_t rounded_size(std::size_t bytes, std::size_t alignment) const noexcept
+        requires rounding_resource<R>
+    {
+        return get().rounded_size(bytes, alignment);
+    }
+    [[nodiscard]] auto device() const
+        requires located_resource<R>
+    {
+        return get().device();
+    }
+    std::size_t trim_no_wait() const
+        requires promptly_trimmable_resource<R>
+    {
+        return get().trim_no_wait();
+    }
+    [[nodiscard]] auto free_memory() const
+        requires surveyed_resource<R>
+    {
+        return get().free_memory();
+    }
+    memory_usage reset_peaks() const
+        requires peaking_resource<R>
+    {
+        return get().reset_peaks();
+    }
+    void raise_peaks(memory_usage const& before) const
+        requires peaking_resource<R>
+    {
+        get().raise_peaks(before);
+    }
 
     /// The resource itself, for what only its own type can do.
     [[nodiscard]] R& get() const noexcept { return block_->value; }

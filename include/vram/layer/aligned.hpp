@@ -7,6 +7,7 @@
 #include <vram/base/align.hpp>           // align, valid_alignment
 #include <vram/base/call_site.hpp>       // call_site
 #include <vram/base/contract.hpp>        // expects
+#include <vram/base/out_of_memory.hpp>   // out_of_memory
 #include <vram/concepts/sited.hpp>       // sited
 #include <vram/layer/layer_base.hpp>     // layer_base
 #include <vram/layer/with.hpp>           // with::layer
@@ -47,12 +48,17 @@ public:
                                  call_site   at        = call_site::current())
         requires resource<Upstream>
     {
-        return sited{this->upstream_, at}.allocate(s, size(bytes, alignment), at_least(alignment));
+        return as_asked(bytes, alignment, [&] {
+            return sited{this->upstream_, at}.allocate(s, size(bytes, alignment),
+                                                       at_least(alignment));
+        });
     }
     [[nodiscard]] void* allocate_sync(std::size_t bytes, std::size_t alignment = default_alignment,
                                       call_site at = call_site::current()) {
-        return sited{this->upstream_, at}.allocate_sync(size(bytes, alignment),
-                                                        at_least(alignment));
+        return as_asked(bytes, alignment, [&] {
+            return sited{this->upstream_, at}.allocate_sync(size(bytes, alignment),
+                                                            at_least(alignment));
+        });
     }
 
     [[nodiscard]] void* try_allocate(stream s, std::size_t bytes,
@@ -72,6 +78,13 @@ public:
                                                             at_least(alignment));
     }
 
+    [[nodiscard]] void* try_allocate_ready(stream s, std::size_t bytes,
+                                           std::size_t alignment = default_alignment)
+        requires reusing_resource<Upstream>
+    {
+        return this->upstream_.try_allocate_ready(s, size(bytes, alignment), at_least(alignment));
+    }
+
     void deallocate(stream s, void* p, std::size_t bytes, std::size_t alignment = default_alignment,
                     call_site at = call_site::current()) noexcept
         requires resource<Upstream>
@@ -86,7 +99,27 @@ public:
     [[nodiscard]] std::size_t  alignment() const noexcept { return least_; }
     [[nodiscard]] aligned_size rounding() const noexcept { return rounding_; }
 
+    /// The size that the upstream takes for a request.
+    [[nodiscard]] std::size_t rounded_size(std::size_t bytes, std::size_t alignment) const noexcept
+        requires rounding_resource<Upstream>
+    {
+        return this->upstream_.rounded_size(size(bytes, alignment), at_least(alignment));
+    }
+
 private:
+    /// What `ask()` returns. If it throws a refusal, that has the size and the alignment which the
+    /// caller requested.
+    template <class Ask>
+    static void* as_asked(std::size_t bytes, std::size_t alignment, Ask ask) {
+        try {
+            return ask();
+        } catch (out_of_memory& e) {
+            e.numbers().asked     = bytes;
+            e.numbers().alignment = alignment;
+            throw;
+        }
+    }
+
     [[nodiscard]] std::size_t at_least(std::size_t alignment) const noexcept {
         return std::max(alignment, least_);
     }

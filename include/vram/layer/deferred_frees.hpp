@@ -187,19 +187,45 @@ public:
 
     /// `waits` counts how often the host had to wait for a stream.
     [[nodiscard]] memory_usage usage() const {
+        auto const held = lock_.hold();
+        return figures_now();
+    }
+    /// Peaks start again from what is out and held now. Returns the figures from before.
+    memory_usage reset_peaks() noexcept {
+        auto const         held   = lock_.hold();
+        memory_usage       now    = figures_now();
+        memory_usage const before = now.restart_peaks();
+        take_peaks(now);
+        return before;
+    }
+    /// Takes in the peaks of figures from before.
+    void raise_peaks(memory_usage const& before) noexcept {
         auto const   held = lock_.hold();
-        memory_usage now  = figures_;
-        now.live          = live_.value;
-        now.requested     = live_.value;
-        now.peak_live     = live_.peak;
-        now.pending       = pending();
-        now.reserved      = now.live + now.pending;
-        now.events        = waiting_.events();
-        return now;
+        memory_usage now  = figures_now();
+        now.raise_peaks(before);
+        take_peaks(now);
     }
 
 private:
     using guard = lock::guard;
+
+    [[nodiscard]] memory_usage figures_now() const noexcept {
+        memory_usage now = figures_;
+        now.live         = live_.value;
+        now.requested    = live_.value;
+        now.peak_live    = live_.peak;
+        now.pending      = pending();
+        now.reserved     = now.live + now.pending;
+        now.events       = waiting_.events();
+        return now;
+    }
+
+    void take_peaks(memory_usage const& now) noexcept {
+        live_.peak             = now.peak_live;
+        figures_.peak_reserved = now.peak_reserved;
+        figures_.past_peak     = now.past_peak;
+        figures_.restarts      = now.restarts;
+    }
 
     /// How often a request is attempted again after other threads freed memory. Of two threads that
     /// have room for both, one may take what the other one made room for, but not that often.

@@ -13,8 +13,9 @@
 #include <vram/layer/with.hpp>           // with::layer_of
 #include <vram/source/null_resource.hpp> // the stand-in of the proofs below
 
-#include <cstddef> // size_t
-#include <utility> // move
+#include <algorithm> // max
+#include <cstddef>   // size_t
+#include <utility>   // move
 
 namespace vram {
 
@@ -99,6 +100,23 @@ public:
         });
     }
 
+    /// Of the primary, then of the secondary.
+    [[nodiscard]] void* try_allocate_ready(stream s, std::size_t bytes,
+                                           std::size_t alignment = default_alignment)
+        requires ordered && (reusing_resource<Primary> || reusing_resource<Secondary>)
+    {
+        if constexpr (reusing_resource<Primary>) {
+            if (void* const p = primary().try_allocate_ready(s, bytes, alignment)) { return p; }
+        }
+        if constexpr (reusing_resource<Secondary>) {
+            if (bytes == 0) { return nullptr; }
+            note second{*this};
+            return second.of(secondary().try_allocate_ready(s, bytes, alignment));
+        } else {
+            return nullptr;
+        }
+    }
+
     void deallocate(stream s, void* p, std::size_t bytes, std::size_t alignment = default_alignment,
                     call_site at = call_site::current()) noexcept
         requires ordered
@@ -110,6 +128,14 @@ public:
                          call_site at = call_site::current()) noexcept {
         if (was_second(p)) { return sited{secondary(), at}.deallocate_sync(p, bytes, alignment); }
         sited{primary(), at}.deallocate_sync(p, bytes, alignment);
+    }
+
+    /// The larger size: nobody knows which one will serve.
+    [[nodiscard]] std::size_t rounded_size(std::size_t bytes, std::size_t alignment) const noexcept
+        requires rounding_resource<Primary> || rounding_resource<Secondary>
+    {
+        return std::max(detail::rounded_size(primary(), bytes, alignment),
+                        detail::rounded_size(secondary(), bytes, alignment));
     }
 
     /// How many blocks of the secondary are out.

@@ -52,6 +52,36 @@ public:
     {
         upstream_.forget_captures();
     }
+    [[nodiscard]] std::size_t rounded_size(std::size_t bytes, std::size_t alignment) const noexcept
+        requires rounding_resource<Upstream>
+    {
+        return upstream_.rounded_size(bytes, alignment);
+    }
+    [[nodiscard]] auto device() const
+        requires located_resource<Upstream>
+    {
+        return upstream_.device();
+    }
+    std::size_t trim_no_wait()
+        requires promptly_trimmable_resource<Upstream>
+    {
+        return upstream_.trim_no_wait();
+    }
+    [[nodiscard]] auto free_memory() const
+        requires surveyed_resource<Upstream>
+    {
+        return upstream_.free_memory();
+    }
+    memory_usage reset_peaks()
+        requires peaking_resource<Upstream>
+    {
+        return upstream_.reset_peaks();
+    }
+    void raise_peaks(memory_usage const& before)
+        requires peaking_resource<Upstream>
+    {
+        upstream_.raise_peaks(before);
+    }
 
     [[nodiscard]] Upstream&       upstream() noexcept { return upstream_; }
     [[nodiscard]] Upstream const& upstream() const noexcept { return upstream_; }

@@ -21,8 +21,10 @@ namespace vram {
 ///
 ///     limiting mr{cuda_async_resource{}, 2_GiB};
 ///
-/// Bytes are counted as they are asked for. Put the layer *under* a pool to bound what the pool
-/// takes from the device, *over* a pool to bound what the clients take from the pool.
+/// A request counts the size that the upstream allocates for it (`rounded_size`), or, if the upstream
+/// does not say, the size that was requested. Put the layer *under* a pool to bound what the pool
+/// takes from the device, *over* a pool to bound what the clients take from the pool: the pool itself
+/// may then hold more of the device.
 ///
 /// Failure   `over_limit` before the upstream is asked; when the upstream fails, the budget is as
 ///           it was
@@ -43,12 +45,12 @@ public:
                                  call_site   at        = call_site::current())
         requires resource<Upstream>
     {
-        reservation held{*this, bytes};
+        reservation held{*this, bytes, alignment};
         return held.keep(sited{this->upstream_, at}.allocate(s, bytes, alignment));
     }
     [[nodiscard]] void* allocate_sync(std::size_t bytes, std::size_t alignment = default_alignment,
                                       call_site at = call_site::current()) {
-        reservation held{*this, bytes};
+        reservation held{*this, bytes, alignment};
         return held.keep(sited{this->upstream_, at}.allocate_sync(bytes, alignment));
     }
 
@@ -57,16 +59,29 @@ public:
                                      call_site   at        = call_site::current()) noexcept
         requires resource<Upstream> && fallible_resource<Upstream>
     {
-        if (!used_.try_add(bytes, limit_)) { return nullptr; }
-        return kept(sited{this->upstream_, at}.try_allocate(s, bytes, alignment), bytes);
+        std::size_t const size = size_of(bytes, alignment);
+        if (!used_.try_add(size, limit_)) { return nullptr; }
+        return kept(sited{this->upstream_, at}.try_allocate(s, bytes, alignment), size);
     }
     [[nodiscard]] void* try_allocate_sync(std::size_t bytes,
                                           std::size_t alignment = default_alignment,
                                           call_site   at        = call_site::current()) noexcept
         requires fallible_resource<Upstream>
     {
-        if (!used_.try_add(bytes, limit_)) { return nullptr; }
-        return kept(sited{this->upstream_, at}.try_allocate_sync(bytes, alignment), bytes);
+        std::size_t const size = size_of(bytes, alignment);
+        if (!used_.try_add(size, limit_)) { return nullptr; }
+        return kept(sited{this->upstream_, at}.try_allocate_sync(bytes, alignment), size);
+    }
+
+    [[nodiscard]] void* try_allocate_ready(stream s, std::size_t bytes,
+                                           std::size_t alignment = default_alignment)
+        requires reusing_resource<Upstream>
+    {
+        std::size_t const size = size_of(bytes, alignment);
+        if (!used_.try_add(size, limit_)) { return nullptr; }
+        reservation held{*this, size};
+        void* const p = this->upstream_.try_allocate_ready(s, bytes, alignment);
+        return p != nullptr ? held.keep(p) : nullptr;
     }
 
     // The budget opens only when the memory is back: nobody may be let in on bytes that are still
@@ -76,15 +91,15 @@ public:
         requires resource<Upstream>
     {
         sited{this->upstream_, at}.deallocate(s, p, bytes, alignment);
-        if (p != nullptr) { used_.sub(bytes); }
+        if (p != nullptr) { used_.sub(size_of(bytes, alignment)); }
     }
     void deallocate_sync(void* p, std::size_t bytes, std::size_t alignment = default_alignment,
                          call_site at = call_site::current()) noexcept {
         sited{this->upstream_, at}.deallocate_sync(p, bytes, alignment);
-        if (p != nullptr) { used_.sub(bytes); }
+        if (p != nullptr) { used_.sub(size_of(bytes, alignment)); }
     }
 
-    /// Bytes out now, as they were asked for.
+    /// Returns the bytes out now, as they are counted.
     [[nodiscard]] std::size_t used() const noexcept { return used_.used(); }
     [[nodiscard]] std::size_t limit() const noexcept { return limit_; }
 
@@ -92,11 +107,14 @@ private:
     /// Bytes taken from the budget, given back unless the upstream delivered.
     class reservation {
     public:
-        reservation(limiting& owner, std::size_t bytes) : owner_{owner}, bytes_{bytes} {
-            if (!owner.used_.try_add(bytes, owner.limit_)) {
-                throw over_limit{bytes, owner.used(), owner.limit_};
+        reservation(limiting& owner, std::size_t bytes, std::size_t alignment)
+            : owner_{owner}, bytes_{owner.size_of(bytes, alignment)} {
+            if (!owner.used_.try_add(bytes_, owner.limit_)) {
+                throw over_limit{bytes, owner.used(), owner.limit_, bytes_};
             }
         }
+        /// Of bytes that were taken already.
+        reservation(limiting& owner, std::size_t taken) noexcept : owner_{owner}, bytes_{taken} {}
         ~reservation() { owner_.used_.sub(bytes_); }
 
         void* keep(void* p) noexcept {
@@ -109,8 +127,12 @@ private:
         std::size_t bytes_;
     };
 
-    void* kept(void* p, std::size_t bytes) noexcept {
-        if (p == nullptr) { used_.sub(bytes); }
+    /// What a request counts.
+    [[nodiscard]] std::size_t size_of(std::size_t bytes, std::size_t alignment) const noexcept {
+        return detail::rounded_size(this->upstream_, bytes, alignment);
+    }
+    void* kept(void* p, std::size_t size) noexcept {
+        if (p == nullptr) { used_.sub(size); }
         return p;
     }
 

@@ -70,6 +70,14 @@ public:
         return sited{this->upstream_, at}.try_allocate_sync(bytes, alignment);
     }
 
+    [[nodiscard]] void* try_allocate_ready(stream s, std::size_t bytes,
+                                           std::size_t alignment = default_alignment)
+        requires reusing_resource<Upstream>
+    {
+        auto const held = lock_.hold();
+        return this->upstream_.try_allocate_ready(s, bytes, alignment);
+    }
+
     void deallocate(stream s, void* p, std::size_t bytes, std::size_t alignment = default_alignment,
                     call_site at = call_site::current()) noexcept
         requires resource<Upstream>
@@ -112,6 +120,30 @@ public:
     {
         auto const held = lock_.hold();
         base::forget_captures();
+    }
+    std::size_t trim_no_wait()
+        requires promptly_trimmable_resource<Upstream>
+    {
+        auto const held = lock_.hold();
+        return base::trim_no_wait();
+    }
+    [[nodiscard]] auto free_memory() const
+        requires surveyed_resource<Upstream>
+    {
+        auto const held = lock_.hold();
+        return base::free_memory();
+    }
+    memory_usage reset_peaks()
+        requires peaking_resource<Upstream>
+    {
+        auto const held = lock_.hold();
+        return base::reset_peaks();
+    }
+    void raise_peaks(memory_usage const& before)
+        requires peaking_resource<Upstream>
+    {
+        auto const held = lock_.hold();
+        base::raise_peaks(before);
     }
 
 private:

@@ -50,22 +50,7 @@ public:
     [[nodiscard]] memory_usage usage() const
         requires measured_resource<First> && measured_resource<Second>
     {
-        memory_usage       sum  = first_.usage();
-        memory_usage const more = second_.usage();
-        sum.past_peak = sum.highest_live() + more.highest_live(); // before the peaks are sums
-        sum.live += more.live;
-        sum.requested += more.requested;
-        sum.reserved += more.reserved;
-        sum.peak_live += more.peak_live;
-        sum.peak_reserved += more.peak_reserved;
-        sum.largest_free = std::max(sum.largest_free, more.largest_free);
-        sum.pending += more.pending;
-        sum.allocations += more.allocations;
-        sum.events += more.events;
-        sum.waits += more.waits;
-        sum.upstream += more.upstream;
-        sum.restarts += more.restarts;
-        return sum;
+        return sum(first_.usage(), second_.usage());
     }
 
     /// The first may keep `keep` bytes, the second what the first leaves of that (all, if the first
@@ -98,6 +83,48 @@ public:
         if constexpr (forgetting_resource<Second>) { second_.forget_captures(); }
     }
 
+    /// The device of the first one, or of the only one that has a device.
+    [[nodiscard]] auto device() const
+        requires located_resource<First> || located_resource<Second>
+    {
+        if constexpr (located_resource<First>) {
+            return first_.device();
+        } else {
+            return second_.device();
+        }
+    }
+    std::size_t trim_no_wait()
+        requires promptly_trimmable_resource<First> || promptly_trimmable_resource<Second>
+    {
+        std::size_t returned = 0;
+        if constexpr (promptly_trimmable_resource<First>) { returned += first_.trim_no_wait(); }
+        if constexpr (promptly_trimmable_resource<Second>) { returned += second_.trim_no_wait(); }
+        return returned;
+    }
+    [[nodiscard]] auto free_memory() const
+        requires surveyed_resource<First> && surveyed_resource<Second>
+    {
+        auto all = first_.free_memory();
+        all.add(second_.free_memory());
+        return all;
+    }
+    memory_usage reset_peaks()
+        requires peaking_resource<First> && peaking_resource<Second>
+    {
+        memory_usage const first = first_.reset_peaks();
+        return sum(first, second_.reset_peaks());
+    }
+    /// Raises the peaks of the first one until the sums are as high.
+    void raise_peaks(memory_usage const& before)
+        requires peaking_resource<First> && peaking_resource<Second> && measured_resource<Second>
+    {
+        memory_usage       part   = before;
+        memory_usage const second = second_.usage();
+        part.peak_live -= std::min(part.peak_live, second.peak_live);
+        part.peak_reserved -= std::min(part.peak_reserved, second.peak_reserved);
+        first_.raise_peaks(part);
+    }
+
     [[nodiscard]] First&        first() noexcept { return first_; }
     [[nodiscard]] First const&  first() const noexcept { return first_; }
     [[nodiscard]] Second&       second() noexcept { return second_; }
@@ -114,6 +141,23 @@ protected:
     pair_base(pair_base&&)            = default;
     pair_base& operator=(pair_base&&) = default;
     ~pair_base()                      = default;
+
+    [[nodiscard]] static memory_usage sum(memory_usage sum, memory_usage const& more) noexcept {
+        sum.past_peak = sum.highest_live() + more.highest_live(); // before the peaks are sums
+        sum.live += more.live;
+        sum.requested += more.requested;
+        sum.reserved += more.reserved;
+        sum.peak_live += more.peak_live;
+        sum.peak_reserved += more.peak_reserved;
+        sum.largest_free = std::max(sum.largest_free, more.largest_free);
+        sum.pending += more.pending;
+        sum.allocations += more.allocations;
+        sum.events += more.events;
+        sum.waits += more.waits;
+        sum.upstream += more.upstream;
+        sum.restarts += more.restarts;
+        return sum;
+    }
 
     [[no_unique_address]] First  first_;
     [[no_unique_address]] Second second_;

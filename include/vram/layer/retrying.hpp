@@ -100,6 +100,14 @@ public:
         });
     }
 
+    /// No policy is called: null is not a refusal.
+    [[nodiscard]] void* try_allocate_ready(stream s, std::size_t bytes,
+                                           std::size_t alignment = default_alignment)
+        requires reusing_resource<Upstream>
+    {
+        return this->upstream_.try_allocate_ready(s, bytes, alignment);
+    }
+
     void deallocate(stream s, void* p, std::size_t bytes, std::size_t alignment = default_alignment,
                     call_site at = call_site::current()) noexcept
         requires resource<Upstream>

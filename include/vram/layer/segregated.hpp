@@ -69,6 +69,19 @@ public:
                                : sited{above(), at}.try_allocate_sync(bytes, alignment);
     }
 
+    [[nodiscard]] void* try_allocate_ready(stream s, std::size_t bytes,
+                                           std::size_t alignment = default_alignment)
+        requires ordered && (reusing_resource<Small> || reusing_resource<Large>)
+    {
+        if constexpr (reusing_resource<Small>) {
+            if (is_small(bytes)) { return below().try_allocate_ready(s, bytes, alignment); }
+        }
+        if constexpr (reusing_resource<Large>) {
+            if (!is_small(bytes)) { return above().try_allocate_ready(s, bytes, alignment); }
+        }
+        return nullptr;
+    }
+
     void deallocate(stream s, void* p, std::size_t bytes, std::size_t alignment = default_alignment,
                     call_site at = call_site::current()) noexcept
         requires ordered
@@ -82,6 +95,13 @@ public:
                         : sited{above(), at}.deallocate_sync(p, bytes, alignment);
     }
 
+    /// As the one that serves.
+    [[nodiscard]] std::size_t rounded_size(std::size_t bytes, std::size_t alignment) const noexcept
+        requires rounding_resource<Small> || rounding_resource<Large>
+    {
+        return is_small(bytes) ? detail::rounded_size(below(), bytes, alignment)
+                               : detail::rounded_size(above(), bytes, alignment);
+    }
     [[nodiscard]] std::size_t threshold() const noexcept { return threshold_; }
 
     [[nodiscard]] Small&       below() noexcept { return this->first_; }

@@ -86,6 +86,17 @@ public:
         return made.got(sited{this->upstream_, at}.try_allocate_sync(bytes, alignment));
     }
 
+    /// Counted if there is a block; null is not a refusal.
+    [[nodiscard]] void* try_allocate_ready(stream s, std::size_t bytes,
+                                           std::size_t alignment = default_alignment)
+        requires reusing_resource<Upstream>
+    {
+        void* const p = this->upstream_.try_allocate_ready(s, bytes, alignment);
+        if (p == nullptr) { return p; }
+        attempt made{*this, bytes};
+        return made.got(p);
+    }
+
     // Struck off first: once the memory is back, another thread may be counted for the same bytes.
     void deallocate(stream s, void* p, std::size_t bytes, std::size_t alignment = default_alignment,
                     call_site at = call_site::current()) noexcept

@@ -109,6 +109,17 @@ public:
         });
     }
 
+    /// Out of what the upstream has for the stream at once.
+    [[nodiscard]] void* try_allocate_ready(stream s, std::size_t bytes,
+                                           std::size_t alignment = default_alignment)
+        requires reusing_resource<Upstream>
+    {
+        if (bytes == 0) { return nullptr; }
+        promise     held{books_, bytes};
+        void* const p = this->upstream_.try_allocate_ready(s, bytes, alignment);
+        return p != nullptr ? held.keep(p) : nullptr;
+    }
+
     /// Never waits, unless no event can be had.
     void deallocate(stream s, void* p, std::size_t bytes, std::size_t alignment = default_alignment,
                     call_site at = call_site::current()) noexcept {
@@ -159,6 +170,10 @@ public:
 
     /// This layer's own figures; `waits` counts how often the host had to wait for a stream.
     [[nodiscard]] memory_usage usage() const { return books_.usage(); }
+    /// Peaks start again from what is out and held now. Returns the figures from before.
+    memory_usage reset_peaks() noexcept { return books_.reset_peaks(); }
+    /// Takes in the peaks of figures from before.
+    void raise_peaks(memory_usage const& before) noexcept { books_.raise_peaks(before); }
 
 private:
     using books   = deferred_frees<platform>;

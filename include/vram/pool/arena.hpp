@@ -234,6 +234,11 @@ public:
         }
         return back;
     }
+    /// As a `pool`.
+    [[nodiscard]] static constexpr std::size_t rounded_size(std::size_t bytes,
+                                                            std::size_t alignment) noexcept {
+        return member::rounded_size(bytes, alignment);
+    }
     /// The stream is about to be destroyed. Does not wait for it.
     void retire(stream s) {
         for_each([&](member& each) { each.retire(s); });

@@ -128,6 +128,16 @@ public:
         return this->heaps_[this->heaps_.size() - 1].stride();
     }
 
+    /// The block of a size class, or, of a large request, what the upstream takes for it.
+    [[nodiscard]] std::size_t rounded_size(std::size_t bytes,
+                                           std::size_t alignment) const noexcept {
+        if (bytes == 0) { return 0; }
+        std::size_t const index = class_of(bytes, alignment);
+        return index != this->heaps_.size()
+                   ? this->heaps_[index].stride()
+                   : detail::rounded_size(this->upstream_, bytes, alignment);
+    }
+
 private:
     using typename base::request;
 

@@ -9,6 +9,8 @@
 #include <vram/base/memory_usage.hpp>    // memory_usage
 #include <vram/base/out_of_memory.hpp>   // out_of_memory
 #include <vram/concepts/memory_info.hpp> // memory_info
+#include <vram/concepts/powers.hpp>      // located_resource
+#include <vram/concepts/property.hpp>    // has_property
 #include <vram/concepts/sited.hpp>       // sited
 #include <vram/layer/layer_base.hpp>     // layer_base
 #include <vram/pool/ask_upstream.hpp>    // ask_upstream
@@ -35,6 +37,11 @@ public:
     using typename base::platform;
     using typename base::stream;
 
+    /// The bytes that a request takes of a chunk.
+    [[nodiscard]] static constexpr std::size_t rounded_size(std::size_t bytes,
+                                                            std::size_t /* alignment */) noexcept {
+        return bytes;
+    }
     /// Peaks start again from what is out and held now. Returns the figures from before.
     memory_usage reset_peaks() noexcept {
         auto const held = lock_.hold();
@@ -205,9 +212,15 @@ protected:
         return here;
     }
 
-    [[nodiscard]] static memory_info device_memory(stream const* on) {
-        return platform::memory(on != nullptr ? platform::device_of(*on)
-                                              : platform::current_device());
+    /// What the device of the memory has: that of the upstream, or, if the upstream does not say, that
+    /// of the stream or the current one.
+    [[nodiscard]] memory_info device_memory([[maybe_unused]] stream const* on) const {
+        if constexpr (located_resource<Upstream>) {
+            return platform::memory(this->upstream_.device());
+        } else {
+            return platform::memory(on != nullptr ? platform::device_of(*on)
+                                                  : detail::device_of_resource(this->upstream_));
+        }
     }
 
     lock         lock_;
@@ -264,6 +277,7 @@ private:
             n.live          = figures_.live;
             n.reserved      = figures_.reserved;
         }
+        if constexpr (has_property<Upstream, host_accessible>) { return; } // it is no device's
         try {
             memory_info const device = device_memory(r.on);
             fill(n.device_free, device.free);

@@ -281,6 +281,11 @@ public:
         while (this->give_chunk_back(heap_.remove_ready(), held, back)) {}
         return back;
     }
+    /// A size in whole granules of 256 bytes.
+    [[nodiscard]] static constexpr std::size_t rounded_size(std::size_t bytes,
+                                                            std::size_t /* alignment */) noexcept {
+        return align(bytes, bins::granule);
+    }
     /// The stream is about to be destroyed. Does not wait for it.
     void retire(stream s) {
         {

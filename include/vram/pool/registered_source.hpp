@@ -77,6 +77,12 @@ public:
         if (p != nullptr) { all_->give(p, bytes, alignment); }
     }
 
+    [[nodiscard]] auto device() const
+        requires located_resource<Upstream>
+    {
+        return all_->upstream().device();
+    }
+
     /// The registry has moved here.
     void rebind(registry& all) noexcept { all_ = &all; }
 

@@ -116,6 +116,11 @@ public:
 
     /// The size of every block.
     [[nodiscard]] std::size_t block_bytes() const noexcept { return this->heaps_[0].stride(); }
+    /// A whole block. A request that no block can hold has the size that was requested.
+    [[nodiscard]] std::size_t rounded_size(std::size_t bytes,
+                                           std::size_t /* alignment */) const noexcept {
+        return bytes == 0 || bytes > block_bytes() ? bytes : block_bytes();
+    }
 
 private:
     template <bool Throwing>

@@ -4,12 +4,14 @@
 /// \file
 /// `drain` waits for the work of the device after a refusal.
 
+#include <vram/concepts/powers.hpp>      // device_of_resource
 #include <vram/concepts/retry.hpp>       // retry, failed_attempt
 #include <vram/source/null_resource.hpp> // the stand-in of the proofs below
 
 namespace vram {
 
-/// Waits for all work of the current device, once for each request: what was freed in stream order
+/// Waits for all work of the device of the resource (of the current device, if the resource has
+/// none), once for each request: what was freed in stream order
 /// is free then.
 ///
 ///     retrying mr{cuda_async_resource{}, drain{}};
@@ -24,8 +26,8 @@ struct drain {
     static constexpr unsigned max_tries = 1;
 
     template <class R>
-    bool operator()(R&, failed_attempt const&) const {
-        R::platform::synchronize(R::platform::current_device());
+    bool operator()(R& resource, failed_attempt const&) const {
+        R::platform::synchronize(detail::device_of_resource(resource));
         return true;
     }
 };

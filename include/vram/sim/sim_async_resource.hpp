@@ -12,9 +12,11 @@
 #include <vram/base/process_exit.hpp>     // process_exit
 #include <vram/concepts/powers.hpp>       // the concepts that the proofs check, property_set
 #include <vram/concepts/refused_free.hpp> // refused_free
+#include <vram/sim/sim_capture_guard.hpp> // sim_capture_guard
 #include <vram/sim/sim_error.hpp>         // report_sim_error
 #include <vram/sim/sim_heap.hpp>          // sim_heap, sim_pool
 #include <vram/sim/sim_platform.hpp>      // sim_platform
+#include <vram/sim/sim_wait.hpp>          // sim_wait
 
 #include <cstddef>         // size_t
 #include <memory>          // shared_ptr
@@ -117,8 +119,30 @@ public:
         if (p != nullptr) { deallocate(sim_stream_view::legacy(device_), p, bytes, alignment, w); }
     }
 
-    /// Gives back to the device what the pool holds beyond `keep` bytes and nobody uses.
-    std::size_t trim(std::size_t keep = 0) {
+    /// The granularity of the node.
+    [[nodiscard]] std::size_t rounded_size(std::size_t bytes,
+                                           std::size_t /* alignment */) const noexcept {
+        return align(bytes, device_.machine().options.granularity);
+    }
+
+    /// Gives back to the device what the pool holds beyond `keep` bytes and nobody uses. The host
+    /// waits for what streams are yet to free, oldest first, as far as that is needed.
+    std::size_t trim(std::size_t keep = 0, at w = at::current()) {
+        std::shared_ptr<sim_pool> const pool = owner_->pool;
+        sim_machine&                    m    = device_.machine();
+        sim_capture_guard const         relaxed{m};
+        sim_call                        call{m, sim_call_kind::synchronize, device_.index(), w};
+        std::size_t                     back = sim_heap::trim(m, *pool, keep);
+        for (std::uint64_t const until = pool->tickets; !pool->pending.empty();) {
+            sim_pool::waiting const& oldest = pool->pending.begin()->second;
+            if (oldest.ticket > until || pool->reserved <= pool->live + keep) { break; }
+            sim_wait{call}.await(oldest.place);
+            back += sim_heap::trim(m, *pool, keep);
+        }
+        return back;
+    }
+    /// The same without a wait: what nobody uses now.
+    std::size_t trim_no_wait(std::size_t keep = 0) {
         sim_machine&           m = device_.machine();
         std::unique_lock const held{m.mutex};
         return sim_heap::trim(m, *owner_->pool, keep);

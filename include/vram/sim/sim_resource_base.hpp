@@ -46,14 +46,19 @@ public:
         void* const p = sim_heap{call}.allocate(Kind, device_.index(), bytes, alignment);
         if (p == nullptr) {
             call.tell();
-            sim_device_state const& d = m.at(device_.index());
-            throw out_of_memory{{.asked        = bytes,
-                                 .rounded      = align(bytes, m.options.granularity),
-                                 .alignment    = alignment,
-                                 .live         = d.used,
-                                 .reserved     = d.used,
-                                 .device_free  = d.free(),
-                                 .device_total = d.capacity}};
+            shortage numbers{.asked     = bytes,
+                             .rounded   = align(bytes, m.options.granularity),
+                             .alignment = alignment};
+            if constexpr (Kind == sim_kind::device) {
+                sim_device_state const& d = m.at(device_.index());
+                numbers.live = numbers.reserved = d.used;
+                numbers.device_free             = d.free();
+                numbers.device_total            = d.capacity;
+            } else { // memory of the host
+                numbers.live  = Kind == sim_kind::managed ? m.managed_used : m.pinned_used;
+                numbers.limit = m.options.pinned_capacity;
+            }
+            throw out_of_memory{numbers};
         }
         return p;
     }

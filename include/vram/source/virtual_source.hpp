@@ -110,6 +110,18 @@ public:
     // Blocks that change
 
     [[nodiscard]] std::size_t page_size() const noexcept { return span_.page(); }
+    /// Whole pages.
+    [[nodiscard]] std::size_t rounded_size(std::size_t bytes,
+                                           std::size_t /* alignment */) const noexcept {
+        std::size_t const page = span_.page();
+        return bytes > unsatisfiable - page ? unsatisfiable : (bytes + page - 1) / page * page;
+    }
+    /// The device of the memory.
+    [[nodiscard]] auto device() const
+        requires requires(Memory const& m) { m.device(); }
+    {
+        return span_.memory().device();
+    }
 
     [[nodiscard]] bool extend(void* p, std::size_t bytes, std::size_t more) noexcept {
         return resize(p, bytes, saturating_add(bytes, more),
@@ -327,9 +339,14 @@ private:
     [[noreturn]] void refuse(shortage found, std::size_t bytes, std::size_t alignment) const {
         std::size_t const page = span_.page();
         found.asked            = bytes;
-        found.rounded =
-            bytes > unsatisfiable - page ? unsatisfiable : (bytes + page - 1) / page * page;
-        found.alignment    = alignment;
+        found.rounded          = rounded_size(bytes, alignment);
+        found.alignment        = alignment;
+        if (found.device_total != 0) {
+            try { // pages of the attempt, which the device counted, are free again
+                memory_info const now = span_.memory().memory();
+                found.device_free     = now.free;
+            } catch (...) { found.device_free = found.device_total = 0; }
+        }
         found.live         = live();
         found.reserved     = span_.held() * page;
         found.largest_free = span_.spares() * page;

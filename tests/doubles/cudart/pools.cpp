@@ -114,7 +114,7 @@ cudaError_t CUDARTAPI cudaMemPoolGetAttribute(cudaMemPool_t pool, cudaMemPoolAtt
 cudaError_t CUDARTAPI cudaMemPoolTrimTo(cudaMemPool_t pool, std::size_t keep) {
     return pool_call("cudaMemPoolTrimTo", pool, [&](machine&, CUmemPoolHandle_st& p) {
         std::size_t const piece = 2097152; // what the driver rounds to, over the end and round
-        p.memory->trim(vram::align(keep, piece) == vram::unsatisfiable ? 0 : keep);
+        p.memory->trim_no_wait(vram::align(keep, piece) == vram::unsatisfiable ? 0 : keep);
         return cudaSuccess;
     });
 }

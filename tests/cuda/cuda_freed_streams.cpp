@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <vram/cuda/cuda_freed_streams.hpp> // first: the header stands alone
+
+#include "machine.hpp"
+
+#include <vram/cuda/cuda_fill.hpp>
+#include <vram/cuda/cuda_resource.hpp>
+
+#include <cstddef> // byte
+
+using namespace vram;
+using tests::machine;
+
+TEST_CASE("cuda_freed_streams: it waits once for each stream that was noted and not forgotten") {
+    machine const      here;
+    cuda_resource      mr;
+    cuda_stream const  s, t;
+    void* const        p = mr.allocate_sync(1 << 20);
+    cuda_freed_streams freed;
+    cuda_fill(s, p, std::byte{1}, 1 << 20);
+    freed.note(s);
+    freed.note(s);
+    freed.note(t);
+    freed.forget(t);
+    freed.forget(t);
+    cuda_freed_streams moved{std::move(freed)};
+    moved.synchronize(cuda_device{});
+    CHECK(s.view().done());
+    moved.synchronize(cuda_device{});
+    mr.deallocate_sync(p, 1 << 20);
+}
