@@ -2,23 +2,77 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks that a file does not compile, and that the compiler says what the file announces.
 
-    refuse.py COMPILER FILE    FILE holds a line "// refuse: REGEX"; the compiler's output must match it
+    refuse.py COMPILER FILE [INCLUDE...]    g++, clang++ or nvcc; INCLUDE: further folders, for "// needs: cuda"
+
+FILE holds lines
+
+    // refuse: REGEX          the output of the compiler matches REGEX
+    // refuse-first: REGEX    so does the first or second line of its first diagnostic
+    // refuse-first g++ clang++: REGEX    the same, of these compilers only
+    // needs: cuda            it is compiled only where the CUDA Toolkit's headers are
 """
 import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 
-compiler, file = sys.argv[1], pathlib.Path(sys.argv[2])
-include = pathlib.Path(__file__).resolve().parent.parent / "include"
-expected = re.findall(r"^// refuse: (.+)$", file.read_text(), re.MULTILINE)
-if not expected:
-    sys.exit(f'{file}: no line "// refuse: REGEX"')
+# Lines that lead to a diagnostic or show the source, and are no part of its text.
+CONTEXT = re.compile(r"^(In file included from|In module| +from |\s*$|.*: (In |required |  required|   recursively)"
+                     r"|.*:   (required|recursively)|\s*\d* *\||\s*[|^~])")
 
-result = subprocess.run([compiler, "-std=c++20", "-fsyntax-only", f"-I{include}", file],
-                        capture_output=True, text=True, errors="replace")
-if result.returncode == 0:
-    sys.exit(f"{file}: compiles, and must not")
-missing = [regex for regex in expected if not re.search(regex, result.stderr)]
-if missing:
-    sys.exit(f"{result.stderr}\n{file}: does not compile, but without the message: {missing[0]}")
+
+def first_lines(output):
+    """The first two lines of the first diagnostic, each on one line however the compiler breaks it."""
+    said = [line for line in output.splitlines() if not CONTEXT.match(line)]
+    starts = [i for i, line in enumerate(said) if re.search(r"\b(error|fatal)\b", line)]
+    return said[starts[0]:starts[0] + 2] if starts else []
+
+
+def self_test():
+    gcc = ("In file included from a.hpp:1,\n                 from b.cpp:2:\na.hpp: In instantiation of ‘f()’:\n"
+           "b.cpp:9:3:   required from here\na.hpp:5:1: error: static assertion failed: write this\n    5 | x\n"
+           "      | ^\na.hpp:5:1: note: second\na.hpp:6:1: error: third\n")
+    nvcc = 'b.cu(9): error: static assertion failed with "write this"\n  static_assert(x);\n  ^\n'
+    failed = [said for said, output in (("gcc", gcc), ("nvcc", nvcc)) if "write this" not in " ".join(first_lines(output))]
+    if "third" in " ".join(first_lines(gcc)):
+        failed.append("gcc: more than two lines")
+    print(f"tally: {3 - len(failed)} passed, {len(failed)} failed, 0 skipped")
+    sys.exit(1 if failed else 0)
+
+
+def main():
+    if sys.argv[1] == "--self-test":
+        self_test()
+    compiler, file, folders = sys.argv[1], pathlib.Path(sys.argv[2]), sys.argv[3:]
+    text = file.read_text()
+    include = pathlib.Path(__file__).resolve().parent.parent / "include"
+    expected = re.findall(r"^// refuse: (.+)$", text, re.MULTILINE)
+    name = pathlib.Path(compiler).name
+    nvcc = name.startswith("nvcc")
+    first = [regex for which, regex in re.findall(r"^// refuse-first((?: [^ :]+)*): (.+)$", text, re.MULTILINE)
+             if not which or any(name.startswith(one) for one in which.split())]
+    if not expected and not first:
+        sys.exit(f'{file}: no line "// refuse: REGEX" or "// refuse-first: REGEX"')
+    if re.search(r"^// needs: cuda$", text, re.MULTILINE) and not nvcc and not folders:
+        print("skipped: the CUDA Toolkit is not here")
+        return
+
+    with tempfile.TemporaryDirectory() as scratch:
+        command = [compiler, "-std=c++20", f"-I{include}"]
+        command += ["-x", "cu", "-c", "-o", f"{scratch}/out"] if nvcc else ["-fsyntax-only"]
+        command += [part for folder in folders for part in ("-isystem", folder)]
+        result = subprocess.run([*command, file], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
+    if result.returncode == 0:
+        sys.exit(f"{file}: compiles, and must not")
+    missing = [regex for regex in expected if not re.search(regex, result.stdout)]
+    if missing:
+        sys.exit(f"{result.stdout}\n{file}: does not compile, but without the message: {missing[0]}")
+    said = "\n".join(first_lines(result.stdout))
+    missing = [regex for regex in first if not re.search(regex, said)]
+    if missing:
+        sys.exit(f"{result.stdout}\n{file}: the first two lines do not say: {missing[0]}\nthey are\n{said}")
+
+
+if __name__ == "__main__":
+    main()

@@ -49,11 +49,6 @@ static_assert(is_a_pool<arena<all_powers>, all_powers>());
 static_assert(is_a_pool<arena<no_powers, exact_growth>, no_powers>());
 static_assert(is_a_pool<arena<slab<all_powers>>, slab<all_powers>>());
 
-// Large requests pass in stream order, so `binned` takes no upstream without.
-template <class Upstream>
-concept can_be_binned = requires { typename binned<Upstream>; };
-static_assert(can_be_binned<stream_ordered<no_powers>> && !can_be_binned<no_powers>);
-
 // What needs no word of its own to be made is made where its upstream is.
 static_assert(std::is_default_constructible_v<monotonic<all_powers>>);
 static_assert(std::is_default_constructible_v<arena<all_powers>>);

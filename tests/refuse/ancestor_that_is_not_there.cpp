@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// refuse: has_ancestor
+// refuse: (has_ancestor|no instance of)
 // Asking a stack for a layer that it does not have is found when it is compiled.
 #include <vram/layer/ancestor.hpp>
 #include <vram/layer/limiting.hpp>

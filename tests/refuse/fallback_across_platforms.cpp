@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// refuse: same_as
+// refuse-first: belong to one platform: write
 // Two resources that stand in for each other are of one platform.
 #include <vram/layer/fallback.hpp>
 #include <vram/sim/sim.hpp>

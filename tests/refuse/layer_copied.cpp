@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// refuse: (deleted|implicitly-deleted|non-copyable)
+// refuse: (deleted|implicitly-deleted|non-copyable|never copied)
 // A stack is moved or shared, never copied: two copies would keep two books of one memory.
 #include <vram/layer/limiting.hpp>
 #include <vram/source/host_resource.hpp>

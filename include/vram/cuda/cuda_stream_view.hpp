@@ -4,6 +4,7 @@
 /// \file
 /// `cuda_stream_view` is a CUDA stream without ownership.
 
+#include <vram/concepts/diagnosed.hpp>      // refuse_stream
 #include <vram/concepts/platform_of.hpp>    // find_platform
 #include <vram/cuda/cuda_capture_guard.hpp> // cuda_capture_guard
 #include <vram/cuda/cuda_device.hpp>        // cuda_device
@@ -38,6 +39,12 @@ public:
     constexpr cuda_stream_view() noexcept = default;
     constexpr cuda_stream_view(cudaStream_t stream) noexcept : stream_{stream} {}
 
+    /// A compile error that says what to write.
+    template <detail::stream_of_another_platform<cuda_platform> S>
+        requires(!std::derived_from<S, cuda_stream_view>)
+    cuda_stream_view(S const&) {
+        detail::refuse_stream<S>();
+    }
     template <class S>
         requires requires(S const& s) {
             { s.get() } -> std::same_as<cudaStream_t>;

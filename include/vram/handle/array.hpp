@@ -29,7 +29,7 @@ namespace vram {
 /// Streams   all on the array's stream, as for `buffer`
 /// Cost      that of a `buffer`; copies are queued, and only `get` and `set` wait
 template <class Element, class R>
-    requires resource<std::remove_reference_t<R>> && std::is_trivially_copyable_v<Element>
+    requires std::is_trivially_copyable_v<Element>
 class array {
     using bytes_type = buffer<R>;
 

@@ -35,8 +35,12 @@ namespace vram {
 /// Cost      that of one allocation and one deallocation; `resize` within the capacity costs
 ///           nothing
 template <class R>
-    requires resource<std::remove_reference_t<R>>
 class buffer {
+    static_assert(resource<std::remove_reference_t<R>>,
+                  "a buffer or array needs a stream-ordered resource: write "
+                  "stream_ordered<cuda_resource> or a pool, and pass it as buffer{memory, stream, "
+                  "bytes}, not by pointer");
+
 public:
     using resource_type = std::remove_reference_t<R>;
     using platform      = typename resource_type::platform;

@@ -8,12 +8,14 @@
 #include <vram/base/call_site.hpp>       // call_site
 #include <vram/base/contract.hpp>        // expects
 #include <vram/base/out_of_memory.hpp>   // out_of_memory
+#include <vram/concepts/diagnosed.hpp>   // refuse_copy, checked_upstream
 #include <vram/concepts/sited.hpp>       // sited
 #include <vram/layer/layer_base.hpp>     // layer_base
 #include <vram/layer/with.hpp>           // with::layer
 #include <vram/source/null_resource.hpp> // the stand-in of the proofs below
 
 #include <algorithm> // max
+#include <concepts>  // same_as
 #include <cstddef>   // size_t
 #include <utility>   // move
 
@@ -30,8 +32,8 @@ enum class aligned_size { as_asked, rounded_up };
 /// Failure   as the upstream; a size that cannot be rounded reaches it as `unsatisfiable`
 /// Threads   as the upstream
 /// Cost      two additions per call; rounding adds less than the alignment to each block
-template <synchronous_resource Upstream>
-class aligned : public layer_base<Upstream> {
+template <class Upstream>
+class aligned : public layer_base<detail::checked_upstream<Upstream>> {
     using base = layer_base<Upstream>;
 
 public:
@@ -42,6 +44,10 @@ public:
         : base{std::move(upstream)}, least_{least}, rounding_{rounding} {
         expects(valid_alignment(least), "aligned: the alignment is a power of two");
     }
+
+    /// A copy is a compile error that says what to write.
+    template <std::same_as<aligned> Same>
+    aligned(Same& other) : aligned{detail::refuse_copy(other)} {}
 
     [[nodiscard]] void* allocate(stream s, std::size_t bytes,
                                  std::size_t alignment = default_alignment,

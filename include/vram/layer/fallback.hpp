@@ -7,6 +7,7 @@
 #include <vram/base/call_site.hpp>       // call_site
 #include <vram/base/lock.hpp>            // lock
 #include <vram/base/out_of_memory.hpp>   // out_of_memory
+#include <vram/concepts/diagnosed.hpp>   // check_pair, refuse_copy
 #include <vram/concepts/sited.hpp>       // sited
 #include <vram/layer/address_set.hpp>    // address_set
 #include <vram/layer/pair_base.hpp>      // pair_base
@@ -14,6 +15,7 @@
 #include <vram/source/null_resource.hpp> // the stand-in of the proofs below
 
 #include <algorithm> // max
+#include <concepts>  // same_as
 #include <cstddef>   // size_t
 #include <utility>   // move
 
@@ -30,8 +32,11 @@ namespace vram {
 ///           as it is, where the primary cannot say no without throwing
 /// Threads   as the less safe of the two
 /// Cost      a lock per free; an exception per refusal where the primary has no `try_allocate`
-template <synchronous_resource Primary, synchronous_resource Secondary>
-class fallback : public pair_base<Primary, Secondary> {
+template <class Primary, class Secondary>
+class fallback
+    : public pair_base<typename detail::check_pair<detail::checked_upstream<Primary>,
+                                                   detail::checked_upstream<Secondary>>::type,
+                       Secondary> {
     using base = pair_base<Primary, Secondary>;
 
     static constexpr bool ordered  = resource<Primary> && resource<Secondary>;
@@ -42,6 +47,10 @@ public:
 
     fallback(Primary primary, Secondary secondary)
         : base{std::move(primary), std::move(secondary)} {}
+
+    /// A copy is a compile error that says what to write.
+    template <std::same_as<fallback> Same>
+    fallback(Same& other) : fallback{detail::refuse_copy(other)} {}
 
     [[nodiscard]] void* allocate(stream s, std::size_t bytes,
                                  std::size_t alignment = default_alignment,

@@ -7,13 +7,15 @@
 #include <vram/base/call_site.hpp>       // call_site
 #include <vram/base/gauge.hpp>           // gauge
 #include <vram/base/over_limit.hpp>      // over_limit
+#include <vram/concepts/diagnosed.hpp>   // refuse_copy, checked_upstream
 #include <vram/concepts/sited.hpp>       // sited
 #include <vram/layer/layer_base.hpp>     // layer_base
 #include <vram/layer/with.hpp>           // with::layer
 #include <vram/source/null_resource.hpp> // the stand-in of the proofs below
 
-#include <cstddef> // size_t
-#include <utility> // move, exchange
+#include <concepts> // same_as
+#include <cstddef>  // size_t
+#include <utility>  // move, exchange
 
 namespace vram {
 
@@ -31,14 +33,18 @@ namespace vram {
 /// Threads   as safe as the upstream; the budget itself never races, never overshoots, never
 ///           refuses what fits
 /// Cost      one atomic operation per call
-template <synchronous_resource Upstream>
-class limiting : public layer_base<Upstream> {
+template <class Upstream>
+class limiting : public layer_base<detail::checked_upstream<Upstream>> {
     using base = layer_base<Upstream>;
 
 public:
     using typename base::stream;
 
     limiting(Upstream upstream, std::size_t limit) : base{std::move(upstream)}, limit_{limit} {}
+
+    /// A copy is a compile error that says what to write.
+    template <std::same_as<limiting> Same>
+    limiting(Same& other) : limiting{detail::refuse_copy(other)} {}
 
     [[nodiscard]] void* allocate(stream s, std::size_t bytes,
                                  std::size_t alignment = default_alignment,

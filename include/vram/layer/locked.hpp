@@ -6,6 +6,7 @@
 
 #include <vram/base/call_site.hpp>       // call_site
 #include <vram/base/gate.hpp>            // host_platform's gate
+#include <vram/concepts/diagnosed.hpp>   // refuse_copy, checked_upstream
 #include <vram/concepts/sited.hpp>       // sited
 #include <vram/layer/layer_base.hpp>     // layer_base
 #include <vram/layer/with.hpp>           // with::word
@@ -27,8 +28,8 @@ namespace vram {
 /// Failure   as the upstream
 /// Threads   any; what is asked of `upstream()` directly is not covered
 /// Cost      one lock per call, and whatever the others wait for
-template <synchronous_resource Upstream>
-class locked : public layer_base<Upstream> {
+template <class Upstream>
+class locked : public layer_base<detail::checked_upstream<Upstream>> {
     using base = layer_base<Upstream>;
 
 public:
@@ -38,6 +39,10 @@ public:
         requires std::default_initializable<Upstream>
         : locked{Upstream{}} {}
     explicit locked(Upstream upstream) : base{std::move(upstream)} {}
+
+    /// A copy is a compile error that says what to write.
+    template <std::same_as<locked> Same>
+    locked(Same& other) : locked{detail::refuse_copy(other)} {}
 
     [[nodiscard]] void* allocate(stream s, std::size_t bytes,
                                  std::size_t alignment = default_alignment,

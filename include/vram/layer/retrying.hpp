@@ -6,15 +6,17 @@
 
 #include <vram/base/call_site.hpp>       // call_site
 #include <vram/base/out_of_memory.hpp>   // out_of_memory
+#include <vram/concepts/diagnosed.hpp>   // refuse_copy
 #include <vram/concepts/retry.hpp>       // retry, failed_attempt
 #include <vram/concepts/sited.hpp>       // sited
 #include <vram/layer/layer_base.hpp>     // layer_base
 #include <vram/layer/with.hpp>           // with::layer_of
 #include <vram/source/null_resource.hpp> // the stand-in of the proofs below
 
-#include <cstddef> // size_t
-#include <tuple>   // tuple, get
-#include <utility> // move, index_sequence
+#include <concepts> // same_as
+#include <cstddef>  // size_t
+#include <tuple>    // tuple, get
+#include <utility>  // move, index_sequence
 
 namespace vram {
 
@@ -66,6 +68,10 @@ public:
 
     explicit retrying(Upstream upstream, Policies... policies)
         : base{std::move(upstream)}, policies_{std::move(policies)...} {}
+
+    /// A copy is a compile error that says what to write.
+    template <std::same_as<retrying> Same>
+    retrying(Same& other) : retrying{detail::refuse_copy(other)} {}
 
     [[nodiscard]] void* allocate(stream s, std::size_t bytes,
                                  std::size_t alignment = default_alignment,

@@ -5,13 +5,15 @@
 /// `segregated` sends small requests one way and large ones another.
 
 #include <vram/base/call_site.hpp>       // call_site
+#include <vram/concepts/diagnosed.hpp>   // check_pair, refuse_copy
 #include <vram/concepts/sited.hpp>       // sited
 #include <vram/layer/pair_base.hpp>      // pair_base
 #include <vram/layer/with.hpp>           // with::layer_of
 #include <vram/source/null_resource.hpp> // the stand-in of the proofs below
 
-#include <cstddef> // size_t
-#include <utility> // move
+#include <concepts> // same_as
+#include <cstddef>  // size_t
+#include <utility>  // move
 
 namespace vram {
 
@@ -25,8 +27,11 @@ namespace vram {
 /// Failure   as the one that serves; the other one is not asked (`fallback` does that)
 /// Threads   as the less safe of the two
 /// Cost      one comparison per call
-template <synchronous_resource Small, synchronous_resource Large>
-class segregated : public pair_base<Small, Large> {
+template <class Small, class Large>
+class segregated
+    : public pair_base<typename detail::check_pair<detail::checked_upstream<Small>,
+                                                   detail::checked_upstream<Large>>::type,
+                       Large> {
     using base = pair_base<Small, Large>;
 
     static constexpr bool ordered  = resource<Small> && resource<Large>;
@@ -37,6 +42,10 @@ public:
 
     segregated(Small below, Large above, std::size_t threshold)
         : base{std::move(below), std::move(above)}, threshold_{threshold} {}
+
+    /// A copy is a compile error that says what to write.
+    template <std::same_as<segregated> Same>
+    segregated(Same& other) : segregated{detail::refuse_copy(other)} {}
 
     [[nodiscard]] void* allocate(stream s, std::size_t bytes,
                                  std::size_t alignment = default_alignment,

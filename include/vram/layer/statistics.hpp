@@ -8,6 +8,7 @@
 #include <vram/base/contract.hpp>        // expects
 #include <vram/base/counter.hpp>         // counter
 #include <vram/base/lock.hpp>            // lock
+#include <vram/concepts/diagnosed.hpp>   // refuse_copy, checked_upstream
 #include <vram/concepts/sited.hpp>       // sited
 #include <vram/layer/layer_base.hpp>     // layer_base
 #include <vram/layer/with.hpp>           // with::word
@@ -43,8 +44,8 @@ struct counters {
 /// Threads   as safe as the upstream (with `no_lock`: one); a question is about all of them
 /// Cost      one short lock per call, the same at any depth of questions; `push` may allocate, an
 ///           answer costs the questions within it
-template <synchronous_resource Upstream, class Lock = lock>
-class statistics : public layer_base<Upstream> {
+template <class Upstream, class Lock = lock>
+class statistics : public layer_base<detail::checked_upstream<Upstream>> {
     using base = layer_base<Upstream>;
 
 public:
@@ -54,6 +55,10 @@ public:
         requires std::default_initializable<Upstream>
         : statistics{Upstream{}} {}
     explicit statistics(Upstream upstream) : base{std::move(upstream)} {}
+
+    /// A copy is a compile error that says what to write.
+    template <std::same_as<statistics> Same>
+    statistics(Same& other) : statistics{detail::refuse_copy(other)} {}
 
     [[nodiscard]] void* allocate(stream s, std::size_t bytes,
                                  std::size_t alignment = default_alignment,

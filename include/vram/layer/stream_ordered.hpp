@@ -8,6 +8,7 @@
 #include <vram/base/error.hpp>           // report_error
 #include <vram/base/out_of_memory.hpp>   // out_of_memory
 #include <vram/base/report_caught.hpp>   // report_caught
+#include <vram/concepts/diagnosed.hpp>   // refuse_copy, checked_upstream
 #include <vram/concepts/sited.hpp>       // sited
 #include <vram/layer/deferred_frees.hpp> // deferred_frees
 #include <vram/layer/layer_base.hpp>     // layer_base
@@ -52,8 +53,8 @@ struct stream_ordered_options {
 /// Streams   an allocation is for any stream
 /// Cost      one event per free, one query per waiting stream on allocation, no host allocation
 ///           once warm
-template <synchronous_resource Upstream>
-class stream_ordered : public layer_base<Upstream> {
+template <class Upstream>
+class stream_ordered : public layer_base<detail::checked_upstream<Upstream>> {
     using base = layer_base<Upstream>;
 
 public:
@@ -65,6 +66,9 @@ public:
         : stream_ordered{Upstream{}} {}
     explicit stream_ordered(Upstream upstream, stream_ordered_options options = {})
         : base{std::move(upstream)}, books_{options.frees_per_event, options.give_back_bytes} {}
+    /// A copy is a compile error that says what to write.
+    template <std::same_as<stream_ordered> Same>
+    stream_ordered(Same& other) : stream_ordered{detail::refuse_copy(other)} {}
     stream_ordered(stream_ordered&&) = default; ///< while unshared; memory stays where it is
     stream_ordered& operator=(stream_ordered&& other) noexcept
         requires std::assignable_from<Upstream&, Upstream>

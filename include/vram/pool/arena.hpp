@@ -10,6 +10,7 @@
 #include <vram/base/memory_usage.hpp>      // memory_usage
 #include <vram/base/out_of_memory.hpp>     // out_of_memory
 #include <vram/base/thread_number.hpp>     // thread_number
+#include <vram/concepts/diagnosed.hpp>     // refuse_copy, checked_upstream
 #include <vram/concepts/refused_free.hpp>  // refused_free
 #include <vram/layer/layer_base.hpp>       // layer_base
 #include <vram/layer/with.hpp>             // with::word
@@ -57,8 +58,8 @@ namespace vram {
 ///           back what another private pool handed out: the lock of the caller's own, which is
 ///           looked at first, and once more for the stream, the logarithm of the number of chunks,
 ///           and a brief lock of that one's; for who has none of its own, the stream's id instead
-template <synchronous_resource Upstream, growth Growth = geometric_growth>
-class arena : public layer_base<Upstream> {
+template <class Upstream, growth Growth = geometric_growth>
+class arena : public layer_base<detail::checked_upstream<Upstream>> {
     static_assert(std::copy_constructible<Growth>, "arena: each private pool has the policy");
 
     using base   = layer_base<Upstream>;
@@ -84,6 +85,9 @@ public:
         options_.count = std::bit_ceil(options.count != 0 ? options.count : usual_count());
         if (options.key == arena_key::stream) { seats_ = stream_seats{options_.count}; }
     }
+    /// A copy is a compile error that says what to write.
+    template <std::same_as<arena> Same>
+    arena(Same& other) : arena{detail::refuse_copy(other)} {}
     /// While unshared; then the old one can only end or be assigned to.
     arena(arena&& other) noexcept
         : base{std::move(other)},

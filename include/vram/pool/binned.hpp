@@ -8,6 +8,7 @@
 #include <vram/base/call_site.hpp>        // call_site
 #include <vram/base/contract.hpp>         // expects
 #include <vram/base/error.hpp>            // report_error
+#include <vram/concepts/diagnosed.hpp>    // refuse_copy, checked_ordered_upstream
 #include <vram/concepts/is_ending.hpp>    // is_ending
 #include <vram/concepts/refused_free.hpp> // refused_free
 #include <vram/concepts/sited.hpp>        // sited
@@ -42,8 +43,8 @@ namespace vram {
 /// Streams   as `slab`; a large block is as the upstream's
 /// Cost      as `slab`, and finding the class from the size: a few instructions. Large: as the
 ///           upstream, and the lock
-template <resource Upstream>
-class binned : public slab_base<Upstream> {
+template <class Upstream>
+class binned : public slab_base<detail::checked_ordered_upstream<Upstream>> {
     using base = slab_base<Upstream>;
 
 public:
@@ -64,6 +65,9 @@ public:
         this->heaps_.reserve(count);
         for (std::size_t i = 0; i < count; ++i) { this->heaps_.push(size_classes::bytes(i)); }
     }
+    /// A copy is a compile error that says what to write.
+    template <std::same_as<binned> Same>
+    binned(Same& other) : binned{detail::refuse_copy(other)} {}
     binned(binned&&) = default; ///< while unshared; then the old one can only end or be assigned to
     binned& operator=(binned&& other) noexcept
         requires std::assignable_from<Upstream&, Upstream>

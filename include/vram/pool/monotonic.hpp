@@ -8,6 +8,7 @@
 #include <vram/base/call_site.hpp>        // call_site
 #include <vram/base/contract.hpp>         // expects
 #include <vram/base/error.hpp>            // report_error
+#include <vram/concepts/diagnosed.hpp>    // refuse_copy, checked_upstream
 #include <vram/concepts/growth.hpp>       // growth
 #include <vram/concepts/is_ending.hpp>    // is_ending
 #include <vram/concepts/refused_free.hpp> // refused_free
@@ -56,8 +57,8 @@ namespace vram {
 ///           (but for the id of a default stream, with `event_policy::eager`, or for `graphs`) or
 ///           host allocation while one stream follows itself; unwinding is linear in the number of
 ///           times that the stream changed
-template <synchronous_resource Upstream, growth Growth = geometric_growth>
-class monotonic : public growing_base<Upstream> {
+template <class Upstream, growth Growth = geometric_growth>
+class monotonic : public growing_base<detail::checked_upstream<Upstream>> {
     using base = growing_base<Upstream>;
 
 public:
@@ -82,6 +83,9 @@ public:
             return at;
         });
     }
+    /// A copy is a compile error that says what to write.
+    template <std::same_as<monotonic> Same>
+    monotonic(Same& other) : monotonic{detail::refuse_copy(other)} {}
     monotonic(monotonic&&) = default; ///< while unshared; memory that is out stays where it is
     monotonic& operator=(monotonic&& other) noexcept
         requires std::assignable_from<Upstream&, Upstream>

@@ -12,7 +12,7 @@
 
 namespace vram {
 
-template <synchronous_resource Upstream, growth Growth>
+template <class Upstream, growth Growth>
 class monotonic;
 
 /// What `monotonic::mark` returns and `unwind` takes. A plain value; the marks of all resources
@@ -22,7 +22,7 @@ public:
     friend bool operator==(monotonic_mark, monotonic_mark) = default;
 
 private:
-    template <synchronous_resource Upstream, growth Growth>
+    template <class Upstream, growth Growth>
     friend class monotonic;
 
     /// One that was never there before. Any thread may call it.

@@ -8,6 +8,7 @@
 #include <vram/base/contract.hpp>         // expects
 #include <vram/base/error.hpp>            // report_error
 #include <vram/base/out_of_memory.hpp>    // out_of_memory
+#include <vram/concepts/diagnosed.hpp>    // refuse_copy, checked_upstream
 #include <vram/concepts/is_destroyed.hpp> // is_destroyed
 #include <vram/concepts/is_ending.hpp>    // is_ending
 #include <vram/concepts/refused_free.hpp> // refused_free
@@ -68,8 +69,8 @@ using base_of_pool = typename pool_growth<Upstream, Growth>::type;
 ///           over all of them if some wait for streams or lie apart; a stream that reuses its own
 ///           memory makes, with `event_policy::lazy`, no call of the platform (but for the id of a
 ///           default stream), and no event and no host allocation
-template <synchronous_resource Upstream, growth Growth = default_growth<Upstream>>
-class pool : public detail::base_of_pool<Upstream, Growth> {
+template <class Upstream, growth Growth = default_growth<Upstream>>
+class pool : public detail::base_of_pool<detail::checked_upstream<Upstream>, Growth> {
     using base = detail::base_of_pool<Upstream, Growth>;
 
 public:
@@ -95,6 +96,9 @@ public:
                 {.asked = all.asked, .rounded = all.bytes, .limit = options.max_size}};
         }
     }
+    /// A copy is a compile error that says what to write.
+    template <std::same_as<pool> Same>
+    pool(Same& other) : pool{detail::refuse_copy(other)} {}
     pool(pool&&) = default; ///< while unshared; memory that is out stays where it is
     pool& operator=(pool&& other) noexcept
         requires std::assignable_from<Upstream&, Upstream>

@@ -9,6 +9,7 @@
 #include <vram/base/contract.hpp>         // expects
 #include <vram/base/error.hpp>            // report_error
 #include <vram/base/over_size.hpp>        // over_size
+#include <vram/concepts/diagnosed.hpp>    // refuse_copy, checked_upstream
 #include <vram/concepts/refused_free.hpp> // refused_free
 #include <vram/layer/with.hpp>            // with::layer
 #include <vram/pool/pool_options.hpp>     // pool_options
@@ -42,8 +43,8 @@ namespace vram {
 /// Cost      constant at any number of blocks; with `event_policy::lazy` a stream that reuses its
 ///           own memory makes no call of the platform (but for the id of a default stream, or for
 ///           `graphs`), no event, and no host allocation. About 50 bytes of host memory for a block
-template <synchronous_resource Upstream>
-class slab : public slab_base<Upstream> {
+template <class Upstream>
+class slab : public slab_base<detail::checked_upstream<Upstream>> {
     using base = slab_base<Upstream>;
 
 public:
@@ -66,6 +67,9 @@ public:
         this->heaps_.push(block_bytes);
         this->grow_ahead(this->heaps_[0], options.initial_size);
     }
+    /// A copy is a compile error that says what to write.
+    template <std::same_as<slab> Same>
+    slab(Same& other) : slab{detail::refuse_copy(other)} {}
     slab(slab&&) = default; ///< while unshared; then the old one can only end or be assigned to
     slab& operator=(slab&& other) noexcept
         requires std::assignable_from<Upstream&, Upstream>

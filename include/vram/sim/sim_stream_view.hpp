@@ -4,9 +4,11 @@
 /// \file
 /// `sim_stream_view` is a stream of the simulated machine, passed by value.
 
+#include <vram/concepts/diagnosed.hpp>    // refuse_stream
 #include <vram/sim/sim_capture_guard.hpp> // sim_capture_guard
 #include <vram/sim/sim_device.hpp>        // sim_device
 
+#include <concepts>        // derived_from
 #include <cstdint>         // uint64_t
 #include <source_location> // source_location
 
@@ -27,6 +29,12 @@ public:
 
     sim_stream_view() = default;
     explicit sim_stream_view(sim_stream_state* state) noexcept : state_{state} {}
+    /// A compile error that says what to write.
+    template <detail::stream_of_another_platform<sim_platform> S>
+        requires(!std::derived_from<S, sim_stream_view>)
+    sim_stream_view(S const&) {
+        detail::refuse_stream<S>();
+    }
     sim_stream_view(int)            = delete; // a null pointer is no stream
     sim_stream_view(std::nullptr_t) = delete;
 

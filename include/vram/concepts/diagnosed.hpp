@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `diagnosed` types make the first line of a compile error say what to write.
+
+#include <vram/concepts/platform_of.hpp> // platform_of
+#include <vram/concepts/resource.hpp>    // resource, synchronous_resource
+
+#include <concepts>    // same_as
+#include <type_traits> // is_pointer_v
+
+namespace vram::detail {
+
+template <class>
+inline constexpr bool never = false;
+
+/// The upstream of a layer or pool, which is checked before anything else is instantiated.
+template <class Upstream>
+struct check_upstream {
+    static_assert(!std::is_pointer_v<Upstream>,
+                  "a layer or pool takes its upstream by value, not by pointer: write "
+                  "limiting{std::move(memory), 1_GiB} to pass it on, or "
+                  "limiting{resource_ref{memory}, 1_GiB} to borrow it");
+    static_assert(std::is_pointer_v<Upstream> || synchronous_resource<Upstream>,
+                  "the upstream of a layer or pool is a resource: write "
+                  "pool<stream_ordered<cuda_resource>>; a resource of your own has the types "
+                  "platform and properties and the functions allocate_sync(bytes, alignment), "
+                  "deallocate_sync(p, bytes, alignment) noexcept and operator==");
+    using type = Upstream;
+};
+template <class Upstream>
+using checked_upstream = typename check_upstream<Upstream>::type;
+
+/// The same for one that must know streams.
+template <class Upstream>
+struct check_ordered_upstream : check_upstream<Upstream> {
+    static_assert(!synchronous_resource<Upstream> || resource<Upstream>,
+                  "this pool needs a stream-ordered upstream: write "
+                  "binned<stream_ordered<cuda_resource>>, with stream_ordered around the resource "
+                  "that has no allocate(stream, ...)");
+};
+template <class Upstream>
+using checked_ordered_upstream = typename check_ordered_upstream<Upstream>::type;
+
+/// Two resources that stand in for each other.
+template <class First, class Second>
+struct check_pair {
+    static_assert(std::same_as<typename First::platform, typename Second::platform>,
+                  "both resources of fallback and segregated belong to one platform: write "
+                  "cuda_resource and managed_resource, or sim_resource and sim_managed_resource");
+    using type = First;
+};
+
+/// Refuses the copy of a stack, with a sentence instead of "use of deleted function". The class has
+/// no copy constructor (`std::copy_constructible` is false); this one takes what is not const.
+template <class Stack>
+[[nodiscard]] constexpr Stack&& refuse_copy(Stack& stack) noexcept {
+    static_assert(never<Stack>,
+                  "a pool or layer is never copied: write std::move(memory) to pass it on, "
+                  "resource_ref{memory} to borrow it, or shared{std::move(memory)} to share it");
+    return static_cast<Stack&&>(stack);
+}
+
+/// A stream, or an owner of streams, of another platform than `Platform`.
+template <class Stream, class Platform>
+concept stream_of_another_platform =
+    requires { typename platform_of<Stream>; } && !std::same_as<platform_of<Stream>, Platform>;
+
+/// Refuses such a stream.
+template <class Stream>
+constexpr void refuse_stream() noexcept {
+    static_assert(never<Stream>,
+                  "the stream belongs to another platform than the memory: write sim_stream with "
+                  "sim_resource, and cuda_stream or cudaStream_t with cuda_resource");
+}
+
+} // namespace vram::detail
