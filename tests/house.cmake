@@ -92,3 +92,6 @@ add_test(NAME package/readme COMMAND ${CMAKE_COMMAND} -D SOURCE=${PROJECT_SOURCE
 set_tests_properties(package/readme PROPERTIES SKIP_REGULAR_EXPRESSION "(^|\n)skipped: " TIMEOUT 300)
 
 add_test(NAME reference COMMAND ${python} ${scripts}/reference.py --check ${PROJECT_SOURCE_DIR})
+
+add_test(NAME links COMMAND ${python} ${scripts}/links.py ${PROJECT_SOURCE_DIR})
+add_test(NAME links/planted COMMAND ${python} ${scripts}/links.py --self-test)
