@@ -17,6 +17,7 @@
 #include <array>     // array
 #include <cstddef>   // size_t
 #include <cstdint>   // uint8_t, uintptr_t
+#include <limits>    // numeric_limits
 #include <new>       // bad_alloc
 #include <optional>  // optional
 #include <span>      // span
@@ -287,7 +288,12 @@ inline void run_pool(std::span<std::uint8_t const> bytes) {
                                    .compute_slots = 4,
                                    .on_report     = vram::sim_on_report::collect}};
     auto const               go = [&](auto upstream) {
-        vram::pool mr{std::move(upstream), options};
+        vram::pool_options fitting = options;
+        if constexpr (!vram::remappable_resource<decltype(upstream)>) {
+            fitting.remap = false;
+            fitting.slack = std::numeric_limits<double>::infinity();
+        }
+        vram::pool mr{std::move(upstream), fitting};
         pool_program{mr, node, told}.run(input);
     };
     vram::virtual_options const pages{.handle_size = kind / 64 % 2 != 0 ? 192_KiB : 64_KiB};

@@ -240,6 +240,12 @@ TEST_CASE("virtual_source: what it keeps is for the next block, and is trimmed")
     CHECK(node.figures().used == 0);
 }
 
+TEST_CASE("virtual_source: less than a page to keep has no effect, and is a broken contract") {
+    sim_node                       node{doubles::small_pages(10)};
+    doubles::contracts_throw const guard;
+    CHECK_THROWS_AS(sixty_four_pages(one_page - 1), doubles::broken_contract);
+}
+
 TEST_CASE("virtual_source: a refusal has its numbers, the span's and the device's") {
     sim_node         node{doubles::small_pages(10)};
     sim_source       mr = sixty_four_pages();

@@ -61,6 +61,10 @@ template <class Upstream, growth Growth = geometric_growth>
 class monotonic : public growing_base<detail::checked_upstream<Upstream>> {
     using base = growing_base<Upstream>;
 
+    static_assert(!(Growth::asks_device && has_property<Upstream, host_accessible>),
+                  "the free memory of the device says nothing about host memory: write "
+                  "geometric_growth or fixed_growth in place of device_share_growth");
+
 public:
     using typename base::platform;
     using typename base::stream;
@@ -74,6 +78,9 @@ public:
         : base{std::move(upstream), options.max_size},
           growth_{std::move(growth)},
           books_{options.events, options.graphs} {
+        detail::expect_no_page_options(
+            options, "monotonic: `remap` and `slack` have no effect; leave them out, or use a pool "
+                     "over virtual memory");
         if (options.initial_size == 0) { return; }
         expects(options.initial_size <= options.max_size,
                 "monotonic: the initial size is within the maximum");

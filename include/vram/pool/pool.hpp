@@ -85,6 +85,11 @@ public:
     /// Takes `options.initial_size` bytes at once; throws what the upstream throws.
     explicit pool(Upstream upstream, pool_options options = {}, Growth growth = {})
         : base{std::move(upstream), options, std::move(growth)} {
+        if constexpr (!remappable_resource<Upstream>) {
+            detail::expect_no_page_options(
+                options, "pool: `remap` and `slack` have an effect over virtual memory only; write "
+                         "pool<virtual_resource>, or leave them out");
+        }
         if (options.initial_size == 0) { return; }
         expects(options.initial_size <= options.max_size,
                 "pool: the initial size is within the maximum");

@@ -29,6 +29,10 @@ template <synchronous_resource Upstream, growth Growth, bool InPlace = false>
 class pool_base : public growing_base<Upstream> {
     using base = growing_base<Upstream>;
 
+    static_assert(!(Growth::asks_device && has_property<Upstream, host_accessible>),
+                  "the free memory of the device says nothing about host memory: write "
+                  "geometric_growth or fixed_growth in place of device_share_growth");
+
 public:
     using typename base::platform;
     using typename base::stream;

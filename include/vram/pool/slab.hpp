@@ -62,6 +62,9 @@ public:
         : base{std::move(upstream), options.max_size, options.events, options.graphs} {
         expects(block_bytes != 0 && block_bytes <= slab_heap::largest,
                 "slab: a block is of some size, below 2^56");
+        detail::expect_no_page_options(
+            options, "slab: `remap` and `slack` have no effect; leave them out, or use a pool over "
+                     "virtual memory");
         expects(options.initial_size <= options.max_size,
                 "slab: the initial size is within the maximum");
         this->heaps_.push(block_bytes);

@@ -16,7 +16,7 @@ struct virtual_options {
     std::size_t reserve =
         0; ///< reserved addresses in bytes; 0: four times the memory of the device
     std::size_t handle_size = 2_MiB; ///< bytes of one piece, rounded up to the granularity
-    std::size_t keep        = 0;     ///< unused bytes that are kept for the next block
+    std::size_t keep = 0; ///< unused bytes that are kept for the next block: 0, or at least a piece
 };
 
 } // namespace vram

@@ -259,7 +259,10 @@ private:
     virtual_source(Memory const& memory, virtual_options const& options, std::size_t page)
         : span_{memory, span_for(memory, options, page), page},
           blocks_{span_.range().base(), page, span_.pages()},
-          keep_{options.keep / page} {}
+          keep_{options.keep / page} {
+        expects(options.keep == 0 || keep_ != 0,
+                "virtual_options: `keep` counts whole pages; write at least `handle_size`, or 0");
+    }
 
     static std::size_t page_for(Memory const& memory, virtual_options const& options) {
         std::size_t const unit = memory.granularity();
