@@ -2,12 +2,16 @@
 #include <vram/probe/explain.hpp> // first: the header must stand alone
 
 #include <vram/base/bytes.hpp>
+#include <vram/base/error.hpp>
+#include <vram/base/error_text.hpp>
 #include <vram/layer/limiting.hpp>
 #include <vram/layer/stream_ordered.hpp>
 #include <vram/pool/pool.hpp>
 #include <vram/source/host_resource.hpp>
 
 #include <doctest/doctest.h>
+
+#include <string>
 
 using namespace vram;
 
@@ -111,4 +115,10 @@ TEST_CASE("what no device of this size could hold is said") {
 TEST_CASE("a size that overflowed is printed and not wrapped") {
     CHECK(explain(shortage{.asked = unsatisfiable, .rounded = unsatisfiable}) ==
           "16.0 EiB could not be allocated.");
+}
+
+TEST_CASE("an error of the sink is explained by its message") {
+    error const e{.kind = error_kind::wrong_size, .bytes = 512, .block_bytes = 1024};
+    CHECK(explain(e) == error_text{e}.c_str());
+    CHECK(explain(e).find("allocated with 1024 bytes, freed with 512 bytes") != std::string::npos);
 }

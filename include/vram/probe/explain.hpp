@@ -6,6 +6,8 @@
 
 #include <vram/base/align.hpp>         // default_alignment
 #include <vram/base/bytes.hpp>         // bytes
+#include <vram/base/error.hpp>         // error
+#include <vram/base/error_text.hpp>    // error_text
 #include <vram/base/out_of_memory.hpp> // out_of_memory, shortage
 
 #include <cstddef> // size_t
@@ -80,5 +82,9 @@ private:
 
 /// The same for an exception that was caught.
 [[nodiscard]] inline std::string explain(out_of_memory const& e) { return explain(e.numbers()); }
+
+/// Returns the message of an error that was reported to the error sink: see `error_text`, which
+/// makes it without an allocation.
+[[nodiscard]] inline std::string explain(error const& e) { return error_text{e}.c_str(); }
 
 } // namespace vram
