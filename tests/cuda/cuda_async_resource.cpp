@@ -7,8 +7,10 @@
 
 #include <vram/cuda/cuda_resource.hpp>
 #include <vram/cuda/cuda_thread.hpp>
+#include <vram/handle/buffer.hpp>
 #include <vram/layer/limiting.hpp>
 
+#include <memory>   // make_unique
 #include <optional> // optional
 
 using namespace vram;
@@ -238,5 +240,47 @@ TEST_CASE("cuda_async_resource: a note that the host has no room for is an out_o
         mr.deallocate({}, p, 100, 4096);
         CHECK(mr.usage().live == 0);
     }
+}
+
+TEST_CASE("cuda_async_resource: a block that outlives its stream is freed") {
+    machine const       here;
+    mishaps const       told;
+    cuda_async_resource mr;
+    {
+        auto   stream = std::make_unique<cuda_stream>();
+        buffer data{mr, stream->view(), 1_MiB};
+        stream.reset();
+    }
+    CHECK(told.count() == 0); // vram knows when its own streams end
+    CHECK(doubles::cudart::out().pool_blocks == 0);
+    CHECK(doubles::cudart::dangling() == 0);
+
+    cudaStream_t raw = nullptr;
+    REQUIRE(cudaStreamCreate(&raw) == cudaSuccess);
+    void* const p = mr.allocate(raw, 1_MiB);
+    REQUIRE(cudaStreamDestroy(raw) == cudaSuccess);
+    mr.deallocate(raw, p, 1_MiB);
+    CHECK(told.count(error_kind::dead_stream) == 1);
+    CHECK(told.count() == 1);
+    CHECK(doubles::cudart::out().pool_blocks == 0);
+    CHECK(cudaGetLastError() == cudaSuccess);
+}
+
+TEST_CASE("cuda_async_resource: a block of a destroyed stream stays out if no wait succeeds") {
+    machine const          here;
+    mishaps const          told;
+    cuda_async_resource    mr;
+    auto                   stream = std::make_unique<cuda_stream>();
+    void* const            p      = mr.allocate(stream->view(), 1_MiB);
+    cuda_stream_view const ended  = stream->view();
+    stream.reset();
+    doubles::cudart::fail("cudaDeviceSynchronize", cudaErrorUnknown);
+    mr.deallocate(ended, p, 1_MiB);
+    CHECK(doubles::cudart::forgive());
+    CHECK(told.count(error_kind::platform_error) == 1);
+    CHECK(told.count(error_kind::leak) == 1);
+    CHECK(doubles::cudart::out().pool_blocks == 1);
+    REQUIRE(cudaDeviceSynchronize() == cudaSuccess);
+    mr.deallocate_sync(p, 1_MiB);
 }
 #endif

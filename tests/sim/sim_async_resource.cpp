@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <vram/sim/sim_async_resource.hpp> // first: the header must stand alone
 
+#include <vram/handle/buffer.hpp>
 #include <vram/sim/sim.hpp>
 
 #include <doctest/doctest.h>
 
 #include <cstddef> // byte, size_t
+#include <memory>  // make_unique
 #include <vector>  // vector
 
 using namespace vram;
@@ -275,4 +277,20 @@ TEST_CASE("sim_async_resource: frees that wait cost the logarithm of their numbe
     CHECK(memory.usage().pending == 100'000 * std::size_t{512});
     s.synchronize();
     CHECK(memory.usage().pending == 0);
+}
+
+TEST_CASE("sim_async_resource: a block that outlives its stream is freed once its work is done") {
+    sim_node           node{small()};
+    sim_async_resource memory;
+    {
+        auto   stream = std::make_unique<sim_stream>();
+        buffer data{memory, stream->view(), 1000};
+        sim_launch(*stream, {.writes = {{data.data(), 1000}}, .duration = 10us});
+        stream.reset();
+    }
+    CHECK(node.now() >= 10us);
+    CHECK(memory.usage().live == 0);
+    node.finish();
+    CHECK(node.figures().used == 0);
+    CHECK(node.reports().empty());
 }

@@ -31,8 +31,10 @@ namespace vram {
 /// Threads   any
 /// Streams   of any device that has access (`pool().allow_access`). On a stream that is being
 ///           captured, the memory is the graph's: it is given back on a stream of the same capture.
-///           The `_sync` pair runs on a stream of its own. If `trim` is called, a raw stream on
-///           which memory was freed is retired before it is destroyed
+///           The `_sync` pair runs on a stream of its own. A block whose stream was destroyed is
+///           freed after a wait for the device; for a raw `cudaStream_t` that is reported. If
+///           `trim` is called, a raw stream on which memory was freed is retired before it is
+///           destroyed
 /// Cost      about 0.4 us a call from memory that the pool holds; the `_sync` pair waits for its
 ///           own stream
 class cuda_async_resource {
@@ -83,15 +85,28 @@ public:
         if (p == nullptr || cuda_exit::began()) { return; }
         void* const              block = over_aligned::take_back(p, bytes, alignment, at);
         cuda_capture_guard const relaxed;
+        error                    e{.kind      = error_kind::platform_error,
+                                   .pointer   = p,
+                                   .bytes     = bytes,
+                                   .caller    = at,
+                                   .alignment = alignment,
+                                   .stream    = name_of_stream<platform>(s),
+                                   .resource  = "cuda_async_resource",
+                                   .call      = "cudaFreeAsync"};
+        if (s.ended()) { return give_after_device(block, e); }
         freed_.note(s);
-        cuda_error::report(give(block, s), {.kind      = error_kind::platform_error,
-                                            .pointer   = p,
-                                            .bytes     = bytes,
-                                            .caller    = at,
-                                            .alignment = alignment,
-                                            .stream    = name_of_stream<platform>(s),
-                                            .resource  = "cuda_async_resource",
-                                            .call      = "cudaFreeAsync"});
+        cudaError_t const status = give(block, s);
+        if (status != cudaErrorInvalidResourceHandle) [[likely]] {
+            cuda_error::report(status, e);
+            return;
+        }
+        cuda_error::clear(status); // a raw stream that was destroyed
+        retire(s);
+        error dead = e;
+        dead.kind  = error_kind::dead_stream;
+        dead.call  = nullptr;
+        report_error(dead);
+        give_after_device(block, e);
     }
     void deallocate_sync(void* p, std::size_t bytes, std::size_t alignment = default_alignment,
                          call_site at = call_site::current()) noexcept {
@@ -131,6 +146,25 @@ public:
 private:
     static constexpr std::size_t unit = 512;
 
+    /// The stream of a block has been destroyed, and its work may still run: the host waits for the
+    /// device, and the block is freed on the resource's own stream.
+    void give_after_device(void* block, error e) noexcept {
+        cuda_device_guard const on{device(), std::nothrow};
+        cudaError_t             status = on.status();
+        if (status == cudaSuccess) {
+            status = cuda_exit::or_done([] { return cudaDeviceSynchronize(); });
+        }
+        if (status == cudaSuccess) {
+            freed_.note(own_.view());
+            cuda_error::report(give(block, own_.view()), e);
+            return;
+        }
+        e.call = "cudaDeviceSynchronize";
+        cuda_error::report(status, e);
+        e.kind = error_kind::leak; // it may still be in use
+        e.call = nullptr;
+        report_error(e);
+    }
     static cudaError_t give(void* block, stream s) noexcept {
         return cuda_exit::or_done([&] { return cudaFreeAsync(block, s.get()); });
     }
@@ -139,6 +173,8 @@ private:
     cudaError_t attempt(void*& p, stream s, std::size_t bytes, std::size_t alignment) {
         expects(valid_alignment(alignment), "the alignment is a power of two");
         if (bytes == 0) { return cudaSuccess; }
+        // A stream that is used is not the one that ended: another has its handle.
+        if (s.ended()) [[unlikely]] { cuda_stream_ids::forget(s.get()); }
         cuda_capture_guard const relaxed;
         std::size_t const        size   = over_aligned::size(bytes, alignment);
         void*                    block  = nullptr;

@@ -37,7 +37,8 @@ struct sim_async_options {
 /// Failure   `out_of_memory` at the device's capacity or the pool's maximum;
 ///           `sim_error{device_lost}`
 /// Threads   any
-/// Streams   in order; the memory is there for other streams only after an event
+/// Streams   in order; the memory is there for other streams only after an event. A block whose
+///           stream was destroyed is freed after a wait for the device
 /// Cost      O(log blocks), an operation for each free
 class sim_async_resource {
 public:
@@ -109,6 +110,10 @@ public:
                     std::size_t alignment = default_alignment, at w = at::current()) noexcept {
         if (p == nullptr || process_exit::began()) { return; }
         try {
+            if (stream.state().id == 0) { // it was destroyed, and its work may still run
+                device_.synchronize(w);
+                stream = sim_stream_view::legacy(device_);
+            }
             if (free(stream, p, bytes, w)) { return; }
             refused_free e{"sim_async_resource", p, bytes, alignment, w};
             report_error(e.on<platform>(&stream).what);
