@@ -32,7 +32,7 @@ PUBLIC = {
     "cuda_memory_info cuda_copy cuda_platform",
     "sim": "sim sim_node sim_options sim_device sim_device_guard sim_stream sim_stream_view sim_event sim_launch "
     "sim_touch sim_copy sim_graph sim_resource sim_async_resource sim_virtual_resource sim_managed_resource "
-    "sim_pinned_resource sim_report sim_faults sim_figures sim_explore sim_thread sim_gate sim_lock sim_work "
+    "sim_pinned_resource sim_report sim_faults sim_interrupt sim_figures sim_explore sim_thread sim_gate sim_lock sim_work "
     "sim_platform",
     "interop": "mr thrust_allocator pmr cufile",
 }

@@ -30,6 +30,7 @@
 #include <vram/base/thread_number.hpp>
 #include <vram/base/worker.hpp>
 
+#include <vram/concepts/await_device.hpp>
 #include <vram/concepts/batched_copies.hpp>
 #include <vram/concepts/completion_flags.hpp>
 #include <vram/concepts/expandable.hpp>
@@ -50,6 +51,8 @@
 #include <vram/concepts/resource.hpp>
 #include <vram/concepts/retry.hpp>
 #include <vram/concepts/sited.hpp>
+#include <vram/concepts/stream_hold.hpp>
+#include <vram/concepts/stream_standing.hpp>
 #include <vram/concepts/virtual_memory.hpp>
 
 #include <vram/source/address_range.hpp>
@@ -75,6 +78,7 @@
 #include <vram/layer/limiting.hpp>
 #include <vram/layer/locked.hpp>
 #include <vram/layer/pair_base.hpp>
+#include <vram/layer/record_behind.hpp>
 #include <vram/layer/retrying.hpp>
 #include <vram/layer/segregated.hpp>
 #include <vram/layer/statistics.hpp>

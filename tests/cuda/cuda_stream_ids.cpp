@@ -4,10 +4,13 @@
 #include "../doubles/bombing.hpp"
 #include "machine.hpp"
 
+#include <vram/cuda/cuda_event.hpp>
 #include <vram/cuda/cuda_stream.hpp>
 
 #include <cstdint>
+#include <optional>
 #include <thread>
+#include <utility>
 
 using namespace vram;
 using tests::machine;
@@ -21,7 +24,8 @@ TEST_CASE("cuda_stream_ids: what the name of a default stream meant is known to 
         REQUIRE(cuda_stream_ids::recall(name));
         CHECK(cuda_stream_ids::recall(name)->id == id);
         CHECK(cuda_stream_ids::recall(name)->device == cuda_device::current());
-        std::thread{[&] { CHECK_FALSE(cuda_stream_ids::recall(name)); }}.join();
+        bool const everybodys = name != cudaStreamPerThread;
+        std::thread{[&] { CHECK(cuda_stream_ids::recall(name).has_value() == everybodys); }}.join();
         for (std::uint64_t other = 0; other < 40; ++other) { // after resets of the device
             cuda_stream_ids::note(name, id + other);
             CHECK(cuda_stream_ids::recall(name)->id == id + other);
@@ -55,7 +59,6 @@ TEST_CASE("cuda_stream_ids: a stream of vram's that has ended is known to, until
     }
     CHECK(cuda_stream_ids::ended(raw));
     CHECK(cuda_stream_view{raw}.ended());
-    CHECK_FALSE(cuda_stream_view{raw}.idle(1));
     CHECK_FALSE(cuda_stream_view{}.ended());
     cudaStream_t other = nullptr;
     cuda_check(cudaStreamCreate(&other));
@@ -109,18 +112,6 @@ TEST_CASE("cuda_stream_ids: what cannot be noted is noted the next time") {
     cuda_check(cudaStreamDestroy(raw));
 }
 
-TEST_CASE("cuda_stream_ids: a note that fails leaves what is known of the same stream") {
-    machine const     here;
-    cuda_stream const s;
-    std::thread{[&] { // which has not noted it yet
-        doubles::cudart::fail("cudaStreamGetDevice", cudaErrorUnknown);
-        CHECK(s.view().id() == s.id());
-        CHECK(doubles::cudart::forgive());
-    }}
-        .join();
-    CHECK(cuda_stream_ids::recall(s.get()));
-}
-
 TEST_CASE("cuda_stream_ids: a question that comes too late does not bring a stream back") {
     machine const here;
     cudaStream_t  raw = nullptr;
@@ -140,20 +131,6 @@ TEST_CASE("cuda_stream_ids: a question that comes too late does not bring a stre
         cuda_check(cudaStreamDestroy(other));
     }}.join();
     CHECK_FALSE(cuda_stream_ids::recall(raw));
-}
-
-TEST_CASE("cuda_stream_ids: a stream that was not noted is known to have ended") {
-    machine const here;
-    cudaStream_t  raw = nullptr;
-    {
-        doubles::cudart::fail("cudaStreamGetDevice", cudaErrorUnknown);
-        cuda_stream const s;
-        CHECK(doubles::cudart::forgive());
-        raw = s.get();
-        CHECK_FALSE(cuda_stream_ids::recall(raw));
-    }
-    CHECK(cuda_stream_ids::ended(raw));
-    cuda_stream_ids::forget(raw);
 }
 
 TEST_CASE("cuda_stream_ids: who has asked before sees the end of a stream, whoever ends it") {
@@ -205,27 +182,100 @@ TEST_CASE("cuda_stream_ids: whatever threads note, end and forget, ends are seen
 
 TEST_CASE("cuda_stream_ids: a stream that cannot be noted is not taken for the one before") {
     machine const here;
-    for (bool const memory : {false, true}) {
-        cudaStream_t raw = nullptr;
-        {
-            cuda_stream const s;
-            raw = s.get();
-        }
-        REQUIRE(cuda_stream_ids::ended(raw));
-        if (memory) {
-            cuda_stream_ids::forget(raw); // so that there is no room for it
-            doubles::bombing armed{1};
-            cuda_stream_ids::note(raw, 7);
-        } else {
-            doubles::cudart::fail("cudaStreamGetDevice", cudaErrorUnknown);
-            cuda_stream const s; // of that handle
-            CHECK(s.get() == raw);
-            CHECK(doubles::cudart::forgive());
-            CHECK_FALSE(s.view().ended());
-        }
-        CHECK(cuda_stream_ids::ended(raw) == !memory); // the later one of that handle
-        CHECK_FALSE(cuda_stream_ids::recall(raw));
+    cudaStream_t  raw = nullptr;
+    {
+        cuda_stream const s;
+        raw = s.get();
     }
+    REQUIRE(cuda_stream_ids::ended(raw));
+    cudaStream_t other = nullptr;
+    cuda_check(cudaStreamCreate(&other));
+    REQUIRE(other == raw);
+    doubles::cudart::fail("cudaStreamGetDevice", cudaErrorUnknown);
+    CHECK(cuda_stream_view{other}.id() != 0);
+    CHECK(doubles::cudart::forgive());
+    CHECK_FALSE(cuda_stream_ids::ended(other)); // the later one of that handle
+    CHECK_FALSE(cuda_stream_ids::recall(other));
+    cuda_check(cudaStreamDestroy(other));
     CHECK(cudaPeekAtLastError() == cudaSuccess);
+}
+
+TEST_CASE("cuda_stream_ids: a stream is destroyed when the last hold on it goes") {
+    machine const    here;
+    cuda_stream_hold held, copy;
+    cudaStream_t     raw = nullptr;
+    std::uint64_t    id  = 0;
+    {
+        cuda_stream const s;
+        raw  = s.get();
+        id   = s.id();
+        held = cuda_stream_ids::hold(raw);
+        CHECK(held);
+        CHECK_FALSE(held.ended());
+    }
+    CHECK(held.ended());
+    CHECK(cuda_stream_ids::ended(raw));
+    copy = held;
+    held = {};
+    CHECK(doubles::cudart::calls("cudaStreamDestroy") == 0);
+    CHECK(cuda_stream_ids::announced(raw) == id);
+    CHECK(cuda_stream_ids::standing_of(raw, id) == stream_standing::there);
+    REQUIRE(cuda_stream_ids::recall(raw));
+    CHECK(cuda_stream_ids::recall(raw)->id == id);
+    cuda_event place;
+    copy.record(place);
+    CHECK(place.done());
+    {
+        cuda_stream const other;
+        CHECK(other.get() != raw);
+    }
+    copy = {};
+    CHECK(doubles::cudart::calls("cudaStreamDestroy") == 2);
+    CHECK(cuda_stream_ids::announced(raw) == 0);
+    CHECK(cuda_stream_ids::standing_of(raw, id) == stream_standing::ended);
+    CHECK_FALSE(cuda_stream_ids::recall(raw));
+    CHECK(doubles::cudart::dangling() == 0);
+}
+
+TEST_CASE("cuda_stream_ids: there is no hold on a raw stream, nor on one that was released") {
+    machine const here;
+    cudaStream_t  raw = nullptr;
+    cuda_check(cudaStreamCreate(&raw));
+    CHECK_FALSE(cuda_stream_ids::hold(raw));
+    CHECK_FALSE(cuda_stream_ids::hold(nullptr));
+    CHECK_FALSE(cuda_stream_ids::hold(cudaStreamPerThread));
+    cuda_check(cudaStreamDestroy(raw));
+    cuda_stream            s;
+    cuda_stream_hold const held = cuda_stream_ids::hold(s.get());
+    CHECK(held);
+    raw = s.release();
+    CHECK_FALSE(held);
+    CHECK_FALSE(held.ended());
+    CHECK_FALSE(cuda_stream_ids::hold(raw));
+    cuda_check(cudaStreamDestroy(raw));
+}
+
+TEST_CASE("cuda_stream: one that ends while it is captured ends the capture") {
+    machine const              here;
+    std::optional<cuda_stream> s{std::in_place};
+    cuda_stream_hold const     held = cuda_stream_ids::hold(s->get());
+    cuda_check(cudaStreamBeginCapture(s->get(), cudaStreamCaptureModeThreadLocal));
+    s.reset();
+    CHECK_FALSE(cuda_stream_view{held.get()}.capturing());
+    cuda_event place;
+    held.record(place);
+    CHECK(place.done());
+}
+
+TEST_CASE("cuda_stream_ids: the last hold may go on any thread, and none is lost") {
+    machine const here;
+    for (int i = 0; i != 100; ++i) {
+        std::optional<cuda_stream> s{std::in_place};
+        auto const                 held = cuda_stream_ids::hold(s->get());
+        std::thread                other{[copy = held] { (void)copy.ended(); }};
+        s.reset();
+        other.join();
+    }
+    CHECK(doubles::cudart::out().streams == 0);
 }
 #endif

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The pools on CUDA's own streams: what the simulated device does not have, and what a call costs.
 #include <vram/cuda/cuda.hpp>
+#include <vram/handle/buffer.hpp>
 #include <vram/layer/stream_ordered.hpp>
 #include <vram/pool/arena.hpp>
 #include <vram/pool/binned.hpp>
@@ -237,34 +238,32 @@ TEST_CASE("arena on CUDA: the default streams are streams like others") {
 
 namespace {
 
-/// A stream of vram's ends without a word while a pool that `make()` makes waits for it: that is
-/// told (`times`), CUDA is not asked about it, and nothing is lost. `waits`: its memory is wanted
-/// then.
+/// A stream of vram's ends, with work under way and without a word, while a pool that `make()` makes
+/// remembers it: nothing is told, CUDA is not asked about a stream that is gone, and nothing is lost.
+/// `waits`: its memory is wanted then.
 template <class Make>
-void outlives_a_stream(Make make, std::size_t bytes, bool waits, std::size_t times) {
+void outlives_a_stream(Make make, std::size_t bytes, bool waits) {
     machine const here;
     mishaps const told;
     {
         auto                       memory = make();
         cuda_stream const          other;
         std::optional<cuda_stream> s{std::in_place};
-        memory.deallocate(*s, memory.allocate(*s, bytes), bytes);
+        auto const                 turn = [&](cuda_stream const& on) {
+            void* const p = memory.allocate(on, bytes);
+            cuda_check(cudaMemsetAsync(p, 1, bytes, on.get()));
+            memory.deallocate(on, p, bytes);
+        };
+        turn(*s);
         s.reset(); // without retire
         if (waits) {
-            for (int i = 0; i != 2; ++i) {
-                memory.deallocate(other, memory.allocate(other, bytes), bytes);
-            }
-            CHECK((told.count(error_kind::dead_stream) != 0) == (times != 0));
+            turn(other);
             s.emplace(); // which may have the handle
-            memory.deallocate(*s, memory.allocate(*s, bytes), bytes);
-            memory.deallocate(other, memory.allocate(other, bytes), bytes);
-            memory.retire(*s);
-            s.reset();
-            memory.retire(other);
+            turn(*s);
+            turn(other);
         }
-    }
-    CHECK(told.count(error_kind::dead_stream) == times);
-    CHECK(told.count() == times);
+    } // streams end before the pool
+    CHECK(told.count() == 0);
 #ifdef VRAM_CUDART_DOUBLE
     CHECK(doubles::cudart::dangling() == 0);
 #endif
@@ -272,24 +271,31 @@ void outlives_a_stream(Make make, std::size_t bytes, bool waits, std::size_t tim
 
 } // namespace
 
-TEST_CASE("every pool on CUDA outlives a stream of vram's that ended without a word, and tells") {
+TEST_CASE("every pool on CUDA outlives streams of vram's, and none has to be retired") {
     for (bool const waits : {false, true}) {
         CAPTURE(waits);
-        outlives_a_stream([] { return pool{ordered{}}; }, 20_MiB, waits, 1);
+        outlives_a_stream([] { return pool{ordered{}}; }, 20_MiB, waits);
         outlives_a_stream([] { return pool{ordered{}, {.events = event_policy::eager}}; }, 20_MiB,
-                          waits, 0);
-        outlives_a_stream(
-            [] { return arena{pool{ordered{}}, {.count = 1, .key = arena_key::stream}}; }, 20_MiB,
-            waits, 2); // the stream's own pool, and the one beneath
-        outlives_a_stream([] { return slab{ordered{}, 20_MiB}; }, 20_MiB, waits, 1);
-        outlives_a_stream([] { return binned{ordered{}, {.largest = 1_MiB}}; }, 1_MiB, waits, 1);
-        outlives_a_stream([] { return ordered{}; }, 20_MiB, waits, 0); // it has its event
+                          waits);
+        for (doubles::page_mode const mode : doubles::page_modes) {
+            outlives_a_stream([&] { return pool{virtual_resource{}, doubles::in_mode(mode)}; },
+                              20_MiB, waits);
+        }
+        for (arena_key const key : {arena_key::thread, arena_key::stream}) {
+            outlives_a_stream([&] { return arena{pool{ordered{}}, {.count = 1, .key = key}}; },
+                              20_MiB, waits);
+        }
+        outlives_a_stream([] { return slab{ordered{}, 20_MiB}; }, 20_MiB, waits);
+        outlives_a_stream([] { return binned{ordered{}, {.largest = 1_MiB}}; }, 1_MiB, waits);
+        outlives_a_stream([] { return monotonic{ordered{}}; }, 1_MiB, waits);
+        outlives_a_stream([] { return ordered{}; }, 20_MiB, waits);
         outlives_a_stream([] { return ordered{cuda_resource{}, {.frees_per_event = 4}}; }, 20_MiB,
-                          waits, 1);
+                          waits);
+        outlives_a_stream([] { return cuda_async_resource{}; }, 20_MiB, waits);
     }
 }
 
-TEST_CASE("monotonic on CUDA outlives a stream of vram's that ended without a word, and tells") {
+TEST_CASE("monotonic on CUDA: what a stream of vram's took that has ended is unwound") {
     for (auto const events : {event_policy::lazy, event_policy::eager}) {
         machine const     here;
         mishaps const     told;
@@ -298,18 +304,47 @@ TEST_CASE("monotonic on CUDA outlives a stream of vram's that ended without a wo
             monotonic                  memory{ordered{}, {.events = events}};
             std::optional<cuda_stream> s{std::in_place};
             void* const                p = memory.allocate(*s, 1_MiB);
-            s.reset(); // with a block out, without retire
+            cuda_check(cudaMemsetAsync(p, 1, 1_MiB, s->get()));
+            s.reset(); // with a block out
             memory.reset();
             CHECK(memory.allocate(other, 1_MiB) == p);
+            cuda_check(cudaMemsetAsync(p, 2, 1_MiB, other.get()));
             memory.reset();
-            memory.retire(other);
         }
-        CHECK(told.count(error_kind::dead_stream) == 1);
-        CHECK(told.count() == 1);
+        CHECK(told.count() == 0);
 #ifdef VRAM_CUDART_DOUBLE
         CHECK(doubles::cudart::dangling() == 0);
 #endif
     }
+}
+
+TEST_CASE("buffer on CUDA: its stream may end before it, and its memory goes back all the same") {
+    auto const outlives = [](auto make) {
+        machine const here;
+        mishaps const told;
+        {
+            auto                       memory = make();
+            std::optional<cuda_stream> s{std::in_place};
+            buffer                     first{memory, *s, 1_MiB};
+            cuda_check(cudaMemsetAsync(first.data(), 1, 1_MiB, s->get()));
+            cudaStream_t const gone = s->get();
+            s.reset();
+            cuda_stream const other;
+            CHECK(other.get() != gone); // so that it is not taken for the buffer's
+            first.destroy();
+            buffer second{memory, other, 1_MiB};
+            cuda_check(cudaMemsetAsync(second.data(), 2, 1_MiB, other.get()));
+        }
+        CHECK(told.count() == 0);
+#ifdef VRAM_CUDART_DOUBLE
+        CHECK(doubles::cudart::dangling() == 0);
+#endif
+    };
+    outlives([] { return pool{ordered{}}; });
+    outlives([] { return slab{ordered{}, 1_MiB}; });
+    outlives([] { return monotonic{ordered{}}; });
+    outlives([] { return ordered{}; });
+    outlives([] { return cuda_async_resource{}; });
 }
 
 #ifdef VRAM_CUDART_DOUBLE
@@ -376,10 +411,10 @@ TEST_CASE("monotonic on CUDA: a step after the other makes no call, however it i
 
 namespace {
 
-/// A stream of vram's ends without a word, and somebody else's gets its handle: that one is nobody's
-/// heir.
+/// A stream of vram's ends. Its handle is no other stream's while a pool that `make()` makes has no
+/// event behind it, and who has it later is nobody's heir.
 template <class Make>
-void meets_who_has_the_handle(Make make, std::size_t bytes) {
+void keeps_the_handle(Make make, std::size_t bytes) {
     machine const              here;
     mishaps const              told;
     auto                       memory = make();
@@ -388,20 +423,26 @@ void meets_who_has_the_handle(Make make, std::size_t bytes) {
     cudaStream_t const         first = s->get();
     memory.deallocate(*s, memory.allocate(*s, bytes), bytes);
     s.reset(); // without retire
-    cudaStream_t raw = nullptr;
-    cuda_check(cudaStreamCreateWithFlags(&raw, cudaStreamNonBlocking));
-    REQUIRE(raw == first); // the double does what CUDA may do
+    CHECK(doubles::cudart::calls("cudaStreamDestroy") == 0);
+    cudaStream_t raw[2];
+    cuda_check(cudaStreamCreateWithFlags(&raw[0], cudaStreamNonBlocking));
+    CHECK(raw[0] != first); // the double would give it the handle, as CUDA may
+    memory.deallocate(other, memory.allocate(other, bytes), bytes);
+    CHECK(doubles::cudart::calls("cudaStreamDestroy") == 1);
+    cuda_check(cudaStreamCreateWithFlags(&raw[1], cudaStreamNonBlocking));
+    CHECK(raw[1] == first);
     for (int i = 0; i != 5; ++i) {
-        memory.deallocate(raw, memory.allocate(raw, bytes), bytes);
+        for (cudaStream_t const each : raw) {
+            memory.deallocate(each, memory.allocate(each, bytes), bytes);
+        }
         memory.deallocate(other, memory.allocate(other, bytes), bytes);
-        CHECK(doubles::cudart::calls("cudaDeviceSynchronize") == 1);
     }
-    CHECK(told.count(error_kind::dead_stream) == 1);
-    CHECK(told.count() == 1);
+    CHECK(told.count() == 0);
     CHECK(doubles::cudart::dangling() == 0);
-    memory.retire(raw);
-    memory.retire(other);
-    cuda_check(cudaStreamDestroy(raw));
+    for (cudaStream_t const each : raw) {
+        memory.retire(each);
+        cuda_check(cudaStreamDestroy(each));
+    }
 }
 
 /// A stream ends without a word while a pool that `make()` makes waits for it, and another gets its
@@ -418,10 +459,10 @@ void notices_a_handle_that_came_back(Make make, std::size_t bytes) {
     memory.deallocate(raw, memory.allocate(raw, bytes), bytes);
     cuda_check(cudaStreamDestroy(raw)); // without retire
     cuda_check(cudaStreamCreate(&raw));
-    REQUIRE(raw == first); // the double does what CUDA may do
+    REQUIRE(raw == first);                  // the double does what CUDA may do
+    CHECK(cuda_stream_view{raw}.id() != 0); // whoever asks it
     void* const p = memory.allocate(other, bytes);
     CHECK(told.count(error_kind::dead_stream) == 1);
-    CHECK(doubles::cudart::calls("cudaDeviceSynchronize") == 1);
     memory.deallocate(other, p, bytes);
     void* const q = memory.allocate(raw, 1_MiB); // the new stream has the name from here on
     memory.deallocate(raw, q, 1_MiB);
@@ -435,100 +476,44 @@ void notices_a_handle_that_came_back(Make make, std::size_t bytes) {
 
 } // namespace
 
-TEST_CASE("every pool on CUDA: who has the handle of a stream of vram's that ended is met as a new "
-          "one") {
-    meets_who_has_the_handle([] { return pool{ordered{}}; }, 20_MiB);
-    meets_who_has_the_handle([] { return slab{ordered{}, 20_MiB}; }, 20_MiB);
-    meets_who_has_the_handle([] { return binned{ordered{}, {.largest = 1_MiB}}; }, 1_MiB);
-    meets_who_has_the_handle([] { return monotonic{ordered{}, {}, exact_growth{}}; }, 20_MiB);
+TEST_CASE(
+    "every pool on CUDA: the handle of a stream of vram's that ended is no other stream's while "
+    "the pool needs it") {
+    keeps_the_handle([] { return pool{ordered{}}; }, 20_MiB);
+    keeps_the_handle([] { return slab{ordered{}, 20_MiB}; }, 20_MiB);
+    keeps_the_handle([] { return binned{ordered{}, {.largest = 1_MiB}}; }, 1_MiB);
+    keeps_the_handle([] { return monotonic{ordered{}, {}, exact_growth{}}; }, 20_MiB);
 }
 
-namespace {
-
-/// An arena whose owner has not yet taken in two blocks that another thread gave back, on a stream
-/// of vram's that has ended since, without retire.
-struct left_blocks {
-    left_blocks() {
-        cuda_stream const s;
-        std::thread{[&] {
-            for (void* const p : blocks) { memory.deallocate(s, p, 1_MiB); }
-        }}.join();
-    }
-    left_blocks(left_blocks&&) = delete;
-    ~left_blocks() {
+TEST_CASE(
+    "arena on CUDA: a block that was left by a stream that ended waits for that stream alone") {
+    machine const here;
+    mishaps const told;
+    {
+        arena<pool<ordered>> memory;
+        cuda_stream const    other;
+        void* const blocks[2]{memory.allocate(other, 1_MiB), memory.allocate(other, 1_MiB)};
+        {
+            cuda_stream const s;
+            std::thread{[&] {
+                for (void* const p : blocks) {
+                    cuda_check(cudaMemsetAsync(p, 1, 1_MiB, s.get()));
+                    memory.deallocate(s, p, 1_MiB);
+                }
+            }}.join();
+        }
+        cuda_stream const late; // it has another handle
+        void* const       again = memory.allocate(other, 1_MiB);
+        cuda_check(cudaMemsetAsync(again, 2, 1_MiB, other.get()));
+        memory.deallocate(other, again, 1_MiB);
         CHECK(doubles::cudart::dangling() == 0);
         CHECK(memory.usage().live == 0);
-        memory.retire(other);
     }
-
-    machine              here;
-    mishaps              told;
-    arena<pool<ordered>> memory;
-    cuda_stream          other;
-    void* const          blocks[2]{memory.allocate(other, 1_MiB), memory.allocate(other, 1_MiB)};
-};
-
-} // namespace
-
-TEST_CASE("arena on CUDA: a block that was left by a stream that ended is waited for by device") {
-    left_blocks left;
-    auto const  waits = doubles::cudart::calls("cudaDeviceSynchronize");
-    void* const again = left.memory.allocate(left.other, 1_MiB);
-    CHECK((again == left.blocks[0] || again == left.blocks[1]));
-    CHECK(left.told.count(error_kind::dead_stream) == 1);
-    CHECK(left.told.count() == 1);
-    CHECK(doubles::cudart::calls("cudaDeviceSynchronize") > waits);
-    left.memory.deallocate(left.other, again, 1_MiB);
+    CHECK(told.count() == 0);
+    CHECK(doubles::cudart::calls("cudaDeviceSynchronize") == 0);
 }
 
-TEST_CASE("arena on CUDA: such a block stays out where devices cannot be waited for") {
-    left_blocks left;
-    doubles::cudart::fail("cudaDeviceSynchronize", cudaErrorUnknown, 1, 100);
-    CHECK(left.memory.usage().live == 2_MiB);
-    CHECK(doubles::cudart::forgive());
-    CHECK(left.told.count(error_kind::dead_stream) == 2);
-    CHECK(left.told.count(error_kind::leak) == 2);
-    for (void* const p : left.blocks) { // who took them can still give them back
-        left.memory.deallocate(left.other, p, 1_MiB);
-    }
-}
-
-TEST_CASE("monotonic on CUDA: who has the handle of a stream that ended is not told of") {
-    for (bool const asked : {false, true}) {
-        for (bool const retired : {false, true}) {
-            machine const              here;
-            mishaps const              told;
-            monotonic                  memory{ordered{}};
-            cuda_stream const          other;
-            std::optional<cuda_stream> s{std::in_place};
-            (void)memory.allocate(*s, 1_MiB);
-            s.reset();
-            memory.reset();
-            (void)memory.allocate(other, 1_MiB);
-            CHECK(told.count(error_kind::dead_stream) == 1);
-            memory.reset();
-            s.emplace();
-            (void)memory.allocate(*s, 1_MiB);
-            if (asked) {
-                memory.deallocate(*s, memory.allocate(*s, 1_MiB), 1_MiB);
-                (void)memory.allocate(other, 1_MiB);
-            }
-            auto const waits = doubles::cudart::calls("cudaDeviceSynchronize");
-            if (retired) {
-                memory.retire(*s);
-                s.reset();
-            }
-            memory.reset();
-            (void)memory.allocate(other, 2_MiB);
-            CHECK(told.count() == 1);
-            CHECK(doubles::cudart::calls("cudaDeviceSynchronize") == waits);
-            memory.retire(other);
-            if (s) { memory.retire(*s); }
-        }
-    }
-}
-
-TEST_CASE("monotonic on CUDA: a stream that ended is not asked where its clock is another's") {
+TEST_CASE("monotonic on CUDA: a stream that ended is known though many others came after it") {
     machine const              here;
     mishaps const              told;
     monotonic                  memory{ordered{}};
@@ -538,34 +523,8 @@ TEST_CASE("monotonic on CUDA: a stream that ended is not asked where its clock i
     for (cuda_stream const& each : others) { (void)memory.allocate(each, 1_KiB); }
     s.reset();
     memory.reset();
-    CHECK(told.count(error_kind::dead_stream) == 1);
-    CHECK(told.count() == 1);
+    CHECK(told.count() == 0);
     CHECK(doubles::cudart::dangling() == 0);
-    for (cuda_stream const& each : others) { memory.retire(each); }
-}
-
-TEST_CASE(
-    "monotonic on CUDA: a stream that was told of is not when what it took is unwound, though "
-    "another has its handle") {
-    machine const              here;
-    mishaps const              told;
-    monotonic                  memory{ordered{}};
-    cuda_stream const          other;
-    std::optional<cuda_stream> s{std::in_place};
-    cudaStream_t const         first = s->get();
-    (void)memory.allocate(*s, 1_MiB); // stays out
-    memory.deallocate(*s, memory.allocate(*s, 1_MiB), 1_MiB);
-    s.reset();
-    (void)memory.allocate(other, 1_MiB); // where that one was
-    CHECK(told.count(error_kind::dead_stream) == 1);
-    s.emplace();
-    CHECK(s->get() == first);
-    auto const waits = doubles::cudart::calls("cudaDeviceSynchronize");
-    memory.reset();
-    CHECK(told.count() == 1);
-    CHECK(doubles::cudart::calls("cudaDeviceSynchronize") == waits);
-    CHECK(doubles::cudart::dangling() == 0);
-    memory.retire(other);
 }
 
 TEST_CASE("every pool on CUDA: a handle that came back unannounced is noticed when it matters") {
@@ -591,9 +550,9 @@ TEST_CASE(
     cuda_check(cudaStreamDestroy(raw)); // with a block out, without retire
     cuda_check(cudaStreamCreate(&raw));
     REQUIRE(raw == first);
+    CHECK(cuda_stream_view{raw}.id() != 0); // whoever asks it
     memory.reset();
     CHECK(told.count(error_kind::dead_stream) == 1);
-    CHECK(doubles::cudart::calls("cudaDeviceSynchronize") >= 1);
     CHECK(memory.allocate(other, 1_MiB) == p);
     CHECK(memory.usage().waits == 0);
     memory.reset();
@@ -636,7 +595,6 @@ TEST_CASE(
             cuda_check(
                 cudaStreamBeginCapture(cudaStreamPerThread, cudaStreamCaptureModeThreadLocal));
             void* const q = memory.allocate(other, 1_MiB);
-            CHECK(q != p);
             CHECK(capture_ends_well(cudaStreamPerThread));
             memory.deallocate(other, q, 1_MiB);
         }}

@@ -17,4 +17,9 @@ inline void busy(vram::sim_stream_view s, void* memory, std::size_t bytes,
     vram::sim_launch(s, {.name = "busy", .writes = {{memory, bytes}}, .duration = how_long});
 }
 
+/// A stream whose end nobody is told of, as of a plain `cudaStream_t`.
+inline vram::sim_stream raw_stream(vram::sim_device device = vram::sim_device::current()) {
+    return vram::sim_stream{device, {.raw = true}};
+}
+
 } // namespace doubles

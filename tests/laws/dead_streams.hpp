@@ -34,7 +34,7 @@ void dead_streams(Make make, std::size_t bytes = std::size_t{1} << 20) {
             sim_node                  node{{.on_report = sim_on_report::collect}};
             auto                      mr = make(events);
             sim_stream                other;
-            std::optional<sim_stream> s{std::in_place};
+            std::optional<sim_stream> s{doubles::raw_stream()};
             sim_stream_view const     dead = s->view();
             sim_stream_view const     user = how == 2 ? other.view() : dead;
             void*                     p    = mr.allocate(user, bytes);

@@ -63,8 +63,8 @@ void is_as_made(Pool& mr, movable_options const& o, bool grows) {
     doubles::mishaps const told;
     for (bool const retire : {true, false}) {
         {
-            sim_stream  brief;
-            void* const p = mr.allocate(brief, 1_MiB);
+            sim_stream const brief = doubles::raw_stream();
+            void* const      p     = mr.allocate(brief, 1_MiB);
             doubles::busy(brief, p, 1_MiB);
             mr.deallocate(brief, p, 1_MiB);
             std::size_t const retired = mr.upstream().upstream().retired();

@@ -11,6 +11,7 @@
 #include "../doubles/at.hpp"
 #include "../doubles/bombing.hpp"
 #include "../doubles/mishaps.hpp"
+#include "../doubles/streams_at_work.hpp"
 
 #include <doctest/doctest.h>
 
@@ -233,7 +234,7 @@ TEST_CASE("deferred_frees: what other streams are done with goes back beside one
     hand_out(books, 512, 10);
     CHECK(books.take(first, at(256), 100, 256) == way::waits);
     CHECK(books.take(second, at(512), 10, 256) == way::waits);
-    node.faults().at(sim_call_kind::query, 1);
+    node.faults().at(sim_call_kind::query, 1, {}, 5); // it is recorded again, and asked again
     CHECK_THROWS_AS(books.collect(give), sim_error);
     CHECK(given == 10);
     CHECK(books.usage().pending == 100);
@@ -245,7 +246,7 @@ TEST_CASE("deferred_frees: who takes all waits for what no event covers, and for
     sim_node                     node{{.compute_slots = 2, .on_report = sim_on_report::collect}};
     doubles::mishaps             told;
     deferred_frees<sim_platform> books{4, 0};
-    std::optional<sim_stream>    gone{std::in_place};
+    std::optional<sim_stream>    gone{doubles::raw_stream()};
     sim_stream                   s, busy;
     std::size_t                  given = 0;
     auto const give = [&](void*, std::size_t bytes, std::size_t, call_site) { given += bytes; };
@@ -265,9 +266,13 @@ TEST_CASE("deferred_frees: who takes all waits for what no event covers, and for
     sim_launch(busy, {.duration = 100ms});
     CHECK(books.take(busy, at(768), 1, 256) == way::waits);
     node.faults().at(sim_call_kind::record, 1); // of the first, when all are asked
+    CHECK(books.collect_all(give) == 0);
+    CHECK(node.now() < 50ms);
+    CHECK(books.usage().waits == 1);
+    CHECK(books.usage().pending == 11);
+    s.synchronize();
     CHECK(books.collect_all(give) == 10);
     CHECK(node.now() < 50ms);
-    CHECK(books.usage().waits == 2);
     CHECK(books.usage().pending == 1);
     CHECK(told.count(error_kind::platform_error) == 1);
     CHECK(told.under_a_lock() == 0);

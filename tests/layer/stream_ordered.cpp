@@ -341,7 +341,7 @@ TEST_CASE("stream_ordered: what came back on a dead stream waits for the device,
         sim_node                  node{{.on_report = sim_on_report::collect}};
         doubles::mishaps          told;
         stream_ordered            mr{doubles::counting_resource{silent_memory{}, book}};
-        std::optional<sim_stream> s{std::in_place};
+        std::optional<sim_stream> s{doubles::raw_stream()};
         sim_stream_view const     dead = *s;
         void* const               p    = mr.allocate(dead, 1_MiB);
         doubles::busy(dead, p, 1_MiB, 5ms);
@@ -441,8 +441,8 @@ TEST_CASE("stream_ordered: trim waits where no event is to be had, and gives bac
     doubles::mishaps told;
     stream_ordered   mr{sim_resource{}, {.frees_per_event = 4}};
     {
-        sim_stream  s; // ends without a word
-        void* const p = mr.allocate(s, 1_MiB);
+        sim_stream const s = doubles::raw_stream(); // ends without a word
+        void* const      p = mr.allocate(s, 1_MiB);
         doubles::busy(s, p, 1_MiB, 5ms);
         mr.deallocate(s, p, 1_MiB);
     }
@@ -503,14 +503,14 @@ TEST_CASE("stream_ordered: an error while it waits goes on, and nothing is lost 
         void* const    p = mr.allocate(s, 2_MiB);
         doubles::busy(s, p, 2_MiB, 5ms);
         mr.deallocate(s, p, 2_MiB);
-        node.faults().at(sim_call_kind::query, 1);
+        node.faults().at(sim_call_kind::query, 1, {}, 5); // it is recorded, and asked, again
         CHECK_THROWS_AS((void)mr.allocate(s, 2_MiB), sim_error);
         node.faults().clear();
         node.faults().at(sim_call_kind::synchronize, 1);
         CHECK_THROWS_AS((void)mr.allocate(s, 2_MiB), sim_error);
         CHECK(mr.usage().pending == 2_MiB);
         node.faults().clear();
-        node.faults().at(sim_call_kind::query, 1);
+        node.faults().at(sim_call_kind::query, 1, {}, 5);
         CHECK(mr.try_allocate(s, 2_MiB) == nullptr); // cannot throw, so the sink is told
         CHECK(told.count(error_kind::platform_error) == 1);
         node.faults().clear();

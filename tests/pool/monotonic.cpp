@@ -319,7 +319,7 @@ TEST_CASE("monotonic: a stream that is retired may end, and one that ends withou
     }
     CHECK(told.count() == 0);
     {
-        sim_stream s;
+        sim_stream const s = doubles::raw_stream();
         busy(s, mr.allocate(s, 1_MiB), 1_MiB);
     }
     mr.reset();
@@ -338,8 +338,7 @@ TEST_CASE("monotonic: a stream that could not be retired lives on, and is waited
     void* const            a = mr.allocate(s, 1_MiB);
     (void)mr.allocate(other, 1_MiB);
     mr.deallocate(s, mr.allocate(s, 1_MiB), 1_MiB);
-    node.faults().at(sim_call_kind::create_event, 1);
-    node.faults().at(sim_call_kind::synchronize, 1);
+    node.faults().at(sim_call_kind::create_event, 1, {}, 2);
     CHECK_THROWS_AS(mr.retire(s), sim_error);
     node.faults().clear();
     (void)mr.allocate(other, 1_MiB);
@@ -495,7 +494,7 @@ TEST_CASE(
     auto       mr = exactly(sim_resource{}, one_event_each);
     for (int i = 0; i < 3; ++i) {
         {
-            sim_stream s;
+            sim_stream const s = doubles::raw_stream();
             for (std::size_t bytes = 4_KiB; bytes >= 1_KiB; bytes /= 2) { // where it was before
                 void* const p = mr.allocate(s, bytes);
                 busy(s, p, bytes);

@@ -550,7 +550,7 @@ TEST_CASE(
     doubles::mishaps const told;
     sim_node               node{doubles::small_pages(4096)};
     {
-        std::optional<sim_stream> s{std::in_place};
+        std::optional<sim_stream> s{doubles::raw_stream()};
         sim_stream                t;
         sharing_pool              mr = sharing_with({.events = event_policy::eager, .slack = 0});
         void*                     p[4];

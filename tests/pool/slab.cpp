@@ -309,8 +309,8 @@ TEST_CASE("slab: a stream that is retired may end, and one that ends without it 
     CHECK(mr.usage().reserved == 8_MiB);
     CHECK(told.count() == 0);
     {
-        sim_stream  s;
-        void* const p = mr.allocate(s, 8_MiB);
+        sim_stream const s = doubles::raw_stream();
+        void* const      p = mr.allocate(s, 8_MiB);
         busy(s, p, 8_MiB);
         mr.deallocate(s, p, 8_MiB);
     }

@@ -92,7 +92,6 @@ TEST_CASE(
         sim_graph::begin(s, mode);
         CHECK(status_of([&] { static_cast<void>(s.done()); }) == sim_status::stream_capturing);
         CHECK(status_of([&] { s.synchronize(); }) == sim_status::stream_capturing);
-        CHECK_FALSE(sim_platform::idle(s, s.id()));
         CHECK(sim_graph::end(s).size() == 0);
 
         sim_graph::begin(s, mode);

@@ -59,23 +59,6 @@ TEST_CASE("sim_platform: every call does what its name says") {
     memory.deallocate_sync(d, 16);
 }
 
-TEST_CASE("sim_platform: a stream is idle where it is the one meant, not captured, and done") {
-    using P = sim_platform;
-    sim_node      node;
-    P::own_stream s;
-    auto const    id = P::id(s.view());
-    CHECK(P::idle(s.view(), id));
-    CHECK_FALSE(P::idle(s.view(), id + 1));
-    sim_launch(s, {.name = "work", .duration = std::chrono::milliseconds{1}});
-    CHECK_FALSE(P::idle(s.view(), id));
-    s.synchronize();
-    CHECK(P::idle(s.view(), id));
-    sim_graph::begin(s);
-    CHECK_FALSE(P::idle(s.view(), id));
-    (void)sim_graph::end(s);
-    CHECK(P::idle(s.view(), id));
-}
-
 TEST_CASE("sim_platform: ordinary threads use it at one time with real locks") {
     sim_node         node{{.on_report = sim_on_report::collect}};
     std::atomic<int> wrong{0};

@@ -32,4 +32,12 @@ template <class Platform>
     return found;
 }
 
+/// The same of a stream that had this id; the handle may mean another by now.
+template <class Platform>
+[[nodiscard]] stream_name name_of_stream(typename Platform::stream s, std::uint64_t id) noexcept {
+    stream_name found = name_of_stream<Platform>(s);
+    if (found.handle == nullptr && !found.is_default) { found.id = id; }
+    return found;
+}
+
 } // namespace vram

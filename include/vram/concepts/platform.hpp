@@ -44,14 +44,6 @@ concept has_events =
         P::synchronize(c);
     };
 
-/// A platform whose streams can be queried directly, which costs less than an event. `P::idle(s,
-/// id)` returns true if `s` still denotes the stream with this id, the stream is not being
-/// captured, and all its work is complete.
-template <class P>
-concept queries_streams = requires(typename P::stream s, std::uint64_t id) {
-    { P::idle(s, id) } -> std::same_as<bool>;
-};
-
 /// Devices. A device is a value. Each host thread has a current device; `device_guard` changes it
 /// for a scope.
 template <class P>

@@ -50,7 +50,8 @@ concept measured_resource = requires(R const& r) {
 };
 
 /// `retire(stream)`: the stream is about to be destroyed; whatever still refers to it is settled
-/// now.
+/// now. Needed only for a stream whose end is not announced (see `announces_ends`): a raw
+/// `cudaStream_t`.
 template <class R>
 concept retiring_resource = requires(R& r, typename R::platform::stream s) { r.retire(s); };
 

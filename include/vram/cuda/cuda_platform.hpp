@@ -7,6 +7,8 @@
 #include <vram/concepts/batched_copies.hpp>   // the concepts that the proofs below check
 #include <vram/concepts/completion_flags.hpp> // completion_flags
 #include <vram/concepts/platform.hpp>         // platform
+#include <vram/concepts/stream_hold.hpp>      // announces_ends
+#include <vram/concepts/stream_standing.hpp>  // stream_standing
 #include <vram/cuda/cuda_copy.hpp>            // cuda_copy
 #include <vram/cuda/cuda_copy_batch.hpp>      // cuda_copy_batch
 #include <vram/cuda/cuda_event.hpp>           // cuda_event
@@ -70,6 +72,22 @@ struct cuda_platform : cuda_ranges {
         cuda_check(cuda_exit::or_done([] { return cudaDeviceSynchronize(); }));
     }
 
+    /// The same without an end to any capture, whoever goes on with one: by cudaFree, which waits
+    /// for the device, and in relaxed mode is legal at any moment. Where there is no memory for
+    /// that, by the call of CUDA's own.
+    static void await_all(device d) {
+        device_guard const       on{d};
+        cuda_capture_guard const relaxed;
+        void*                    some  = nullptr;
+        cudaError_t const        there = cuda_exit::or_done([&] { return cudaMalloc(&some, 1); });
+        if (there == cudaErrorMemoryAllocation) {
+            cuda_error::clear(there);
+            return synchronize(d);
+        }
+        cuda_check(there);
+        cuda_check(cuda_exit::or_done([&] { return cudaFree(some); }));
+    }
+
     // Streams.
     [[nodiscard]] static std::uint64_t id(stream s) { return s.id(); }
     /// The handle; 0 for the default streams, which mean another stream on another device or
@@ -83,8 +101,20 @@ struct cuda_platform : cuda_ranges {
     [[nodiscard]] static bool   capturing(stream s) { return s.capturing(); }
 
     [[nodiscard]] static bool ended(stream s) noexcept { return s.ended(); }
-    [[nodiscard]] static bool idle(stream s, std::uint64_t id) { return s.idle(id); }
     static void               synchronize(stream s) { s.synchronize(); }
+
+    // What is known of streams that another thread may be capturing; CUDA is not asked.
+    using stream_hold = cuda_stream_hold;
+    [[nodiscard]] static stream_hold   hold(stream s) noexcept { return cuda_stream_ids::hold(s); }
+    [[nodiscard]] static std::uint64_t ends() noexcept { return cuda_stream_ids::ends(); }
+    [[nodiscard]] static stream_standing standing_of(stream s, std::uint64_t id) noexcept {
+        return cuda_stream_ids::standing_of(s, id);
+    }
+    [[nodiscard]] static auto recall(stream s) { return cuda_stream_ids::recall(s); }
+    [[nodiscard]] static bool names_no_stream(error const& e) noexcept {
+        return e.status() == cudaErrorInvalidResourceHandle ||
+               e.status() == cudaErrorContextIsDestroyed;
+    }
 
     /// A non-blocking one; lower is more urgent.
     [[nodiscard]] static own_stream stream_of(device d, int priority) {
@@ -134,6 +164,6 @@ struct cuda_platform : cuda_ranges {
 static_assert(platform<cuda_platform> && batched_copies<cuda_platform> &&
               completion_flags<cuda_platform>);
 static_assert(knows_memory<cuda_platform> && knows_page_tables<cuda_platform> &&
-              queries_streams<cuda_platform>);
+              announces_ends<cuda_platform>);
 
 } // namespace vram

@@ -8,6 +8,7 @@
 #include <vram/base/call_site.hpp>       // call_site
 #include <vram/concepts/resource.hpp>    // resource
 #include <vram/concepts/sited.hpp>       // sited
+#include <vram/concepts/stream_hold.hpp> // stream_hold, hold_stream
 #include <vram/handle/held.hpp>          // held
 #include <vram/source/null_resource.hpp> // the stand-in of the proofs below
 
@@ -31,7 +32,8 @@ namespace vram {
 /// Threads   one at a time
 /// Streams   the memory is taken, copied and given back on the buffer's stream. Work on other
 ///           streams is for the user to order before that; `set_stream` and `destroy` only name the
-///           stream that follows it
+///           stream that follows it. A `cuda_stream` or `sim_stream` may be destroyed before the
+///           buffer
 /// Cost      that of one allocation and one deallocation; `resize` within the capacity costs
 ///           nothing
 template <class R>
@@ -49,7 +51,10 @@ public:
 
     explicit buffer(R mr, stream s = {}, std::size_t bytes = 0,
                     std::size_t alignment = default_alignment, call_site at = call_site::current())
-        : mr_{std::forward<R>(mr)}, stream_{s}, alignment_{alignment} {
+        : mr_{std::forward<R>(mr)},
+          stream_{s},
+          held_{hold_stream<platform>(s)},
+          alignment_{alignment} {
         data_     = sited{mr_.get(), at}.allocate(s, bytes, alignment);
         size_     = bytes;
         capacity_ = bytes;
@@ -57,6 +62,7 @@ public:
     buffer(buffer&& other) noexcept
         : mr_{std::move(other.mr_)},
           stream_{other.stream_},
+          held_{other.held_},
           alignment_{other.alignment_},
           data_{std::exchange(other.data_, nullptr)},
           size_{std::exchange(other.size_, 0)},
@@ -66,6 +72,7 @@ public:
         give_back();
         mr_        = std::move(other.mr_);
         stream_    = other.stream_;
+        held_      = other.held_;
         alignment_ = other.alignment_;
         data_      = std::exchange(other.data_, nullptr);
         size_      = std::exchange(other.size_, 0);
@@ -90,7 +97,10 @@ public:
     }
 
     /// From here on, everything happens on `s`, which the caller has ordered after the work so far.
-    void set_stream(stream s) noexcept { stream_ = s; }
+    void set_stream(stream s) noexcept {
+        stream_ = s;
+        held_   = hold_stream<platform>(s);
+    }
     /// Gives the memory back on `s`, which the caller has ordered after the work so far. The buffer
     /// is empty then.
     void destroy(stream s) noexcept {
@@ -141,12 +151,13 @@ private:
         size_ = 0;
     }
 
-    [[no_unique_address]] held<R> mr_;
-    stream                        stream_;
-    std::size_t                   alignment_;
-    void*                         data_     = nullptr;
-    std::size_t                   size_     = 0;
-    std::size_t                   capacity_ = 0;
+    [[no_unique_address]] held<R>               mr_;
+    stream                                      stream_;
+    [[no_unique_address]] stream_hold<platform> held_; ///< the stream may end before the buffer
+    std::size_t                                 alignment_;
+    void*                                       data_     = nullptr;
+    std::size_t                                 size_     = 0;
+    std::size_t                                 capacity_ = 0;
 };
 
 template <class R>

@@ -27,8 +27,8 @@ namespace vram {
 
 /// How `stream_ordered` keeps what waits.
 struct stream_ordered_options {
-    /// How many blocks of one stream share an event. From 2 on, a stream is `retire`d before it is
-    /// destroyed.
+    /// How many blocks of one stream share an event. From 2 on, a raw `cudaStream_t` is `retire`d
+    /// before it is destroyed.
     std::size_t frees_per_event = 1;
     /// Blocks go back when there are that many bytes of them, or when the upstream refuses.
     std::size_t give_back_bytes = 0;

@@ -4,8 +4,11 @@
 /// \file
 /// `sure_wait` is the wait before memory goes back where nothing may be thrown.
 
-#include <vram/base/report_caught.hpp> // report_caught
-#include <vram/concepts/platform.hpp>  // has_devices
+#include <vram/base/report_caught.hpp>    // report_caught
+#include <vram/concepts/await_device.hpp> // await_device
+#include <vram/concepts/platform.hpp>     // has_devices
+
+#include <concepts> // same_as
 
 namespace vram {
 
@@ -20,13 +23,17 @@ template <class Platform, class Place, class Where>
     requires has_devices<Platform>
 [[nodiscard]] bool sure_wait(Place const& place, Where where) noexcept {
     try {
-        Platform::synchronize(place);
+        if constexpr (std::same_as<Place, typename Platform::device>) {
+            await_device<Platform>(place);
+        } else {
+            Platform::synchronize(place);
+        }
         return true;
     } catch (...) {
         report_caught({.kind = error_kind::platform_error, .call = "the wait for a last use"});
     }
     try {
-        Platform::synchronize(where());
+        await_device<Platform>(where());
         return true;
     } catch (...) {
         report_caught({.kind = error_kind::platform_error, .call = "the wait for a device"});

@@ -5,14 +5,17 @@
 /// `waiting_frees` keeps blocks that came back until the streams that used them are past that
 /// place.
 
-#include <vram/base/call_site.hpp>             // call_site
-#include <vram/base/error.hpp>                 // report_error
-#include <vram/concepts/is_default_stream.hpp> // is_default_stream
-#include <vram/concepts/is_destroyed.hpp>      // is_destroyed
-#include <vram/concepts/is_ending.hpp>         // is_ending
-#include <vram/concepts/platform.hpp>          // has_streams, has_events
-#include <vram/layer/freed_blocks.hpp>         // freed_blocks
-#include <vram/layer/sure_wait.hpp>            // sure_wait
+#include <vram/base/call_site.hpp>          // call_site
+#include <vram/base/error.hpp>              // report_error
+#include <vram/base/report_caught.hpp>      // report_caught
+#include <vram/concepts/await_device.hpp>   // await_device
+#include <vram/concepts/is_ending.hpp>      // is_ending
+#include <vram/concepts/name_of_stream.hpp> // name_of_stream
+#include <vram/concepts/platform.hpp>       // has_streams, has_events
+#include <vram/concepts/stream_hold.hpp>    // stream_hold, hold_stream
+#include <vram/layer/freed_blocks.hpp>      // freed_blocks
+#include <vram/layer/record_behind.hpp>     // record_behind
+#include <vram/layer/sure_wait.hpp>         // sure_wait
 
 #include <cstddef>   // size_t
 #include <cstdint>   // uint64_t
@@ -27,6 +30,9 @@ namespace vram {
 /// be had there, nor for a default stream from another thread or device: such a batch stays open,
 /// and gets its event when there is one. One that never does is covered by the stream's next event,
 /// or by a wait of the host.
+///
+/// A stream may be another thread's, which may begin a capture at any moment: but for `add` and
+/// `close(s)`, streams are never asked or waited for, only events behind their work are.
 ///
 /// Failure   what the platform throws; nothing is lost by it. That an open batch is refused its
 ///           event is told to the error sink, and tried again unless the stream is dead
@@ -134,19 +140,17 @@ public:
     /// A batch that somebody waits for, and with it for those before it: it stays what it is until
     /// `unpin`.
     struct pin {
-        enum class by { event, stream, device };
+        enum class by { event, device };
 
         batch* at = nullptr; ///< null: there is nothing that could be waited for
         by     how{};
-        stream s{};
 
         explicit operator bool() const noexcept { return at != nullptr; }
         /// Makes the host wait. Without the owner's lock.
         void wait() const {
             switch (how) {
             case by::event: return Platform::synchronize(at->place);
-            case by::stream: return Platform::synchronize(s);
-            case by::device: return Platform::synchronize(at->where);
+            case by::device: return await_device<Platform>(at->where);
             }
         }
     };
@@ -177,8 +181,9 @@ public:
     [[nodiscard]] std::uint64_t next_age() const noexcept { return next_age_; }
     /// Something that came before `age`, and that nobody will find over without a wait of the host.
     [[nodiscard]] pin pin_uncovered(std::uint64_t age) noexcept {
-        for (line const& each : lines_) {
+        for (line& each : lines_) {
             if (each.last == nullptr || each.last->age >= age) { continue; }
+            close(each);
             pin const way = way_to_wait(each);
             if (way && way.how != pin::by::event) { return pinned(way); }
         }
@@ -194,15 +199,16 @@ public:
     }
 
     /// Waits for everything and hands it over: the end of the owner. What fails is told to the
-    /// error sink; what may still be in use then is told as a leak, and handed to nobody. So is
-    /// what has no event because its stream is being captured: a wait would end that.
+    /// error sink; what may still be in use then is told as a leak, and handed to nobody. What has
+    /// no event because its stream is being captured waits for the device.
     [[nodiscard]] freed_blocks settle() noexcept {
         freed_blocks free, lost;
         for (line& each : lines_) {
             close(each);
             while (each.first != nullptr) {
-                pin const way = way_to_wait(each);
-                take_up_to(way ? way.at : each.last, each, over(way) ? free : lost);
+                pin way = way_to_wait(each);
+                if (!way) { way = {each.last, pin::by::device}; }
+                take_up_to(way.at, each, over(way) ? free : lost);
             }
         }
         lost.drain([](void* p, std::size_t bytes, std::size_t, call_site at) {
@@ -231,10 +237,12 @@ public:
 
 private:
     struct line {
-        std::uint64_t id;
-        stream        s;
-        batch*        first = nullptr;
-        batch*        last  = nullptr;
+        std::uint64_t         id;
+        stream                s;
+        stream_hold<Platform> held{};
+        batch*                first = nullptr;
+        batch*                last  = nullptr;
+        recorded              how   = recorded::pending; ///< when the last one was to be closed
     };
 
     line& line_of(stream const& s) {
@@ -242,60 +250,54 @@ private:
         for (line& each : lines_) {
             if (each.id == id) { return each; }
         }
-        return lines_.emplace_back(line{id, s});
+        return lines_.emplace_back(line{.id = id, .s = s, .held = hold_stream<Platform>(s)});
     }
 
-    /// What the handle of a stream means now.
-    enum class meaning { the_same, captured, another_here, dead };
-
-    [[nodiscard]] static meaning meaning_of(line const& queue) noexcept {
-        if (is_destroyed<Platform>(queue.s)) { return meaning::dead; }
-        try {
-            if (Platform::capturing(queue.s)) { return meaning::captured; }
-            if (Platform::id(queue.s) == queue.id) { return meaning::the_same; }
-        } catch (...) {} // there is no such stream, or none of that name here
-        // A default stream's name means another one on another thread or device.
-        bool const alias = is_default_stream<Platform>(queue.s);
-        return alias ? meaning::another_here : meaning::dead;
-    }
-
-    /// Where somebody else has begun to capture `s` meanwhile the event says nothing: the batch
-    /// stays open.
+    /// On a stream that the calling thread uses. Where somebody else has begun to capture `s` all
+    /// the same the event says nothing: the batch stays open.
     void record(batch& into, stream const& s) {
         Platform::record(into.place, s);
         if (Platform::capturing(s)) { return; }
         into.now = batch::stage::recorded;
         ++events_;
     }
+    /// On whichever.
+    void record_behind(batch& into, line& queue) {
+        queue.how = vram::record_behind<Platform>(into.place, queue.s, queue.id, queue.held);
+        bool const covers = queue.how == recorded::pending || queue.how == recorded::done;
+        into.now          = covers ? batch::stage::recorded : batch::stage::open;
+        if (queue.how == recorded::done && into.pins == 0) { into.now = batch::stage::done; }
+        events_ += covers ? 1 : 0;
+    }
 
     void close(line& queue) noexcept {
         batch* const last = queue.last;
         if (last == nullptr || last->now != batch::stage::open) { return; }
-        meaning const now = meaning_of(queue);
-        if (now == meaning::dead) {
-            last->now = batch::stage::unrecordable;
-            if (is_ending<Platform>()) { return; }
-            return report_error({.kind = error_kind::dead_stream, .bytes = last->blocks.bytes()});
-        }
-        if (now != meaning::the_same) { return; }
         try {
-            record(*last, queue.s);
+            record_behind(*last, queue);
         } catch (...) {
-            report_error({.kind = error_kind::platform_error, .bytes = last->blocks.bytes()});
+            queue.how = recorded::pending; // or will be
+            report_caught({.kind  = error_kind::platform_error,
+                           .bytes = last->blocks.bytes(),
+                           .call  = "the event of a stream"});
         }
+        if (queue.how != recorded::lost) { return; }
+        last->now = batch::stage::unrecordable;
+        if (is_ending<Platform>()) { return; }
+        report_error({.kind   = error_kind::dead_stream,
+                      .bytes  = last->blocks.bytes(),
+                      .stream = name_of_stream<Platform>(queue.s, queue.id)});
     }
 
-    /// By the first event there is; where there is none by the stream, or by its device, but not
-    /// where the stream is known to be captured.
+    /// By the first event there is; where there is none by the device, but not where the stream is
+    /// known to be captured.
     [[nodiscard]] static pin way_to_wait(line const& queue) noexcept {
         for (batch* at = queue.first; at != nullptr; at = at->next) {
             if (at->has_event()) { return {at, pin::by::event}; }
         }
-        bool const    dead = queue.last->now == batch::stage::unrecordable;
-        meaning const now  = dead ? meaning::dead : meaning_of(queue);
-        if (now == meaning::captured) { return {}; }
-        bool const here = now == meaning::the_same;
-        return {queue.last, here ? pin::by::stream : pin::by::device, queue.s};
+        bool const open = queue.last->now == batch::stage::open;
+        if (open && queue.how == recorded::captured) { return {}; }
+        return {queue.last, pin::by::device};
     }
     [[nodiscard]] static pin pinned(pin const& one) noexcept {
         if (one) { ++one.at->pins; }
@@ -306,7 +308,7 @@ private:
         return b.now == batch::stage::done || Platform::done(b.place);
     }
     /// An event covers what is before it as well. One that cannot be asked may be a graph's, which
-    /// another thread captured and ended while it was recorded: the stream gives it another.
+    /// another thread captured and ended while it was recorded: it is recorded again.
     void take_done(line& queue, freed_blocks& free) {
         for (batch *at = queue.first, *next = nullptr; at != nullptr; at = next) {
             next = at->next;
@@ -314,9 +316,12 @@ private:
             try {
                 if (!done(*at)) { return; }
             } catch (...) {
-                bool const again = at->pins == 0 && meaning_of(queue) == meaning::the_same;
-                if (again) { at->now = batch::stage::open; }
-                throw;
+                if (at->pins != 0) { throw; }
+                record_behind(*at, queue);
+                if (queue.how == recorded::lost || queue.how == recorded::elsewhere) { throw; }
+                --events_;
+                if (queue.how == recorded::pending) { return; }
+                if (queue.how == recorded::captured) { continue; }
             }
             take_up_to(at, queue, free);
         }
@@ -324,11 +329,9 @@ private:
 
     /// Waits at the end, where that is refused for the device.
     [[nodiscard]] static bool over(pin const& way) noexcept {
-        if (!way) { return false; }
         auto const where = [&] { return way.at->where; };
         switch (way.how) {
         case pin::by::event: return sure_wait<Platform>(way.at->place, where);
-        case pin::by::stream: return sure_wait<Platform>(way.s, where);
         case pin::by::device: break;
         }
         return sure_wait<Platform>(way.at->where, where);

@@ -4,23 +4,29 @@
 /// \file
 /// `clocks` tell a pool which memory which stream may have, and make it wait where it must.
 
-#include <vram/base/error.hpp>        // report_error
-#include <vram/pool/address_map.hpp>  // address_map
-#include <vram/pool/hash_cells.hpp>   // scramble
-#include <vram/pool/stream_clock.hpp> // stream_clock
-#include <vram/pool/stream_key.hpp>   // stream_key
-#include <vram/pool/tags.hpp>         // tags
+#include <vram/base/report_caught.hpp>       // report_caught
+#include <vram/concepts/await_device.hpp>    // await_device
+#include <vram/concepts/stream_hold.hpp>     // announces_ends, hold_stream
+#include <vram/concepts/stream_standing.hpp> // identify, recall
+#include <vram/pool/address_map.hpp>         // address_map
+#include <vram/pool/hash_cells.hpp>          // scramble
+#include <vram/pool/stream_clock.hpp>        // stream_clock
+#include <vram/pool/stream_key.hpp>          // stream_key
+#include <vram/pool/tags.hpp>                // tags
 
-#include <cstddef> // size_t
-#include <cstdint> // uint64_t
-#include <utility> // exchange, move
+#include <concepts> // same_as
+#include <cstddef>  // size_t
+#include <cstdint>  // uint64_t
+#include <optional> // optional
+#include <utility>  // exchange, move
 
 namespace vram {
 
 /// One clock for every stream that a pool has met. Streams are told apart by the platform's ids,
-/// which are never used twice, or where `by_name` by their names, which are had for nothing, and
-/// which a new stream may have when the old one was destroyed: then streams are retired before.
-/// Slots are used again once nothing is waited for there.
+/// which are never used twice, or where `by_name` by their names, which are had for nothing. A new
+/// stream may have the name of one that was destroyed: a clock has a hold on a stream whose end is
+/// announced, so that its name stays its own; others are retired before they end. Slots are used
+/// again once nothing is waited for there.
 ///
 /// Failure   `std::bad_alloc` for a stream not met before; what the platform throws passes through;
 ///           either way nothing has changed
@@ -29,8 +35,9 @@ namespace vram {
 template <class Platform>
 class clocks {
 public:
-    using stream = typename Platform::stream;
-    using clock  = stream_clock<Platform>;
+    using stream   = typename Platform::stream;
+    using clock    = stream_clock<Platform>;
+    using identity = typename clock::identity;
 
     /// What a place costs the one who asks.
     enum price : unsigned { nothing = 0, a_wait = 1, not_to_be_had = 2 };
@@ -46,6 +53,7 @@ public:
         recent_     = other.recent_;
         crowd_      = std::exchange(other.crowd_, 16);
         closed_     = std::exchange(other.closed_, false);
+        ends_seen_  = other.ends_seen_;
         recent_key_ = std::exchange(other.recent_key_, 0);
         for (std::size_t i = 0; i < seats; ++i) { seats_[i] = std::exchange(other.seats_[i], {}); }
         return *this;
@@ -71,6 +79,17 @@ public:
 
     [[nodiscard]] bool settled(tag const& t) const noexcept {
         return slots_[t.slot]->done(t.epoch);
+    }
+
+    /// The clock of a stream that another thread may use, and capture, during the call; null if the
+    /// stream was not met before, and nobody has asked it who it is. `who`: the same.
+    [[nodiscard]] clock* of_another(stream s) {
+        std::optional<identity> const who = recall<Platform>(s);
+        if (!who) { return nullptr; }
+        std::uint64_t const key   = by_name_ ? stream_key<Platform>::named_of(s, who->id)
+                                             : stream_key<Platform>::lasting_of(who->id);
+        clock* const        found = by_key_.find(key);
+        return found != nullptr ? found : &meet(s, key, *who);
     }
 
     /// Whether an event covers that epoch.
@@ -122,8 +141,17 @@ public:
         closed_ = true;
     }
     void look_again() noexcept {
+        forget_ended([](clock&) {});
         if (!std::exchange(closed_, false)) { return; }
         for (clock* each : slots_) { each->open(); }
+    }
+    /// Streams whose end was announced are covered by an event and forgotten, as if they had been
+    /// retired; `visit(clock)` is called before. Cost: a comparison where none has ended.
+    template <class Visit>
+    void forget_ended(Visit const& visit) noexcept {
+        if constexpr (announces_ends<Platform>) {
+            if (ends_seen_ != Platform::ends()) { forget_ended_now(visit); }
+        }
     }
 
     /// Makes `asker` wait, on its stream, for all that `held` waits for and that is not done.
@@ -219,10 +247,7 @@ public:
     /// forgotten.
     void retire(stream s) {
         clock* const gone = by_key_.find(key_of(s));
-        if (gone == nullptr) { return; }
-        if (gone->keeps()) { (void)gone->mark(); } // see `after_captures`
-        if (gone->marked() && gone->cover(gone->last_epoch())) { gone->poll(); }
-        forget(*gone);
+        if (gone != nullptr) { retire(*gone); }
     }
 
     [[nodiscard]] std::uint64_t events() const noexcept {
@@ -249,15 +274,15 @@ public:
     }
 
     /// The end of a pool: waits for everything freed, for whole devices where a stream cannot be
-    /// waited for. What fails is reported, and so is a stream that is being captured, which a wait
-    /// would end.
+    /// waited for. What fails is reported.
     template <class Guard>
     void settle_all(Guard& guard) noexcept {
         bool all = false;
         try {
             all = finish_all(guard);
-            if (!all) { return report_error({.kind = error_kind::platform_error}); }
-        } catch (...) { report_error({.kind = error_kind::platform_error}); }
+        } catch (...) {
+            report_caught({.kind = error_kind::platform_error, .call = "the wait for a stream"});
+        }
         for (clock* each : slots_) { all = all && !each->keeps(); }
         if (!all) { settle_devices(); }
     }
@@ -296,11 +321,17 @@ public:
     /// Waits for a stream or a device where nothing may be thrown. Whether that went well.
     template <class What>
     static bool settle(What const& what) noexcept {
-        return quietly([&] { Platform::synchronize(what); });
+        return quietly([&] {
+            if constexpr (std::same_as<What, typename Platform::device>) {
+                await_device<Platform>(what);
+            } else {
+                Platform::synchronize(what);
+            }
+        });
     }
     /// The same for the calling thread's device.
     static bool settle_current() noexcept {
-        return quietly([] { Platform::synchronize(Platform::current_device()); });
+        return quietly([] { await_device<Platform>(Platform::current_device()); });
     }
 
 private:
@@ -310,11 +341,33 @@ private:
         try {
             call();
             return true;
-        } catch (...) { report_error({.kind = error_kind::platform_error}); }
+        } catch (...) {
+            report_caught({.kind = error_kind::platform_error, .call = "the wait for a stream"});
+        }
         return false;
     }
 
     static constexpr std::size_t seats = 8;
+
+    void retire(clock& gone) {
+        if (gone.keeps()) { (void)gone.mark(); } // see `after_captures`
+        if (gone.marked() && gone.cover(gone.last_epoch())) { gone.poll(); }
+        forget(gone);
+    }
+    template <class Visit>
+    [[gnu::noinline]] void forget_ended_now(Visit const& visit) noexcept {
+        ends_seen_ = Platform::ends(); // before: more may end meanwhile
+        for (clock* each : slots_) {
+            if (!each->alive() || !each->ended()) { continue; }
+            try {
+                visit(*each);
+                retire(*each);
+            } catch (...) { // it is covered when it matters
+                report_caught(
+                    {.kind = error_kind::platform_error, .call = "the event of a stream"});
+            }
+        }
+    }
 
     /// Has an event cover an epoch. A stream that turns out to have died is forgotten: who has its
     /// handle now is met as another.
@@ -380,21 +433,23 @@ private:
         return its.who;
     }
     /// A clock for a stream not met before: one that nobody needs any more, or a new one.
-    clock& meet(stream s, std::uint64_t key) {
+    clock& meet(stream s, std::uint64_t key) { return meet(s, key, identify<Platform>(s)); }
+    clock& meet(stream s, std::uint64_t key, identity const& who) {
         by_key_.reserve(1);
         if (slots_.size() >= crowd_) {
             for (clock* each : slots_) {
                 each->poll();
-                if (!each->settled() || each->device() != Platform::device_of(s)) { continue; }
+                bool const used = each->announced() && !each->ended(); // or it would have said so
+                if (used || !each->settled() || each->device() != who.where) { continue; }
                 if (each->alive()) { forget(*each); }
-                each->adopt(s, key);
+                each->adopt(s, key, who, hold_stream<Platform>(s));
                 by_key_.insert(key, each);
                 return *each;
             }
             crowd_ *= 2;
         }
         slots_.reserve(slots_.size() + 1);
-        auto* const fresh = new clock{s, key, slots_.size()};
+        auto* const fresh = new clock{s, key, slots_.size(), who, hold_stream<Platform>(s)};
         slots_.push(fresh);
         by_key_.insert(key, fresh);
         return *fresh;
@@ -416,7 +471,8 @@ private:
     clock*             recent_     = nullptr; ///< asked for last
     std::uint64_t      recent_key_ = 0;       ///< of its stream; 0, which is no key: of none
     seat               seats_[seats];         ///< of streams that take turns, mostly one each
-    bool               closed_ = false;       ///< some streams are passed over
+    bool               closed_    = false;    ///< some streams are passed over
+    std::uint64_t      ends_seen_ = 0;        ///< how many streams had ended that are forgotten
     std::size_t crowd_ = 16; ///< so many clocks, and a free one is looked for before one is made
 };
 

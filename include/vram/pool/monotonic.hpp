@@ -51,8 +51,9 @@ namespace vram {
 ///           everybody: as in use by nobody). Memory is then another stream's once the former one
 ///           is done or after an event. Blocks given back on another stream than took them are
 ///           waited for up to the last of that stream's in the chunk, and those given back in
-///           captures are kept from the first to the last of them. A stream is retired before it is
-///           destroyed, or with `event_policy::eager` outlives what it took
+///           captures are kept from the first to the last of them. A `cuda_stream` or `sim_stream`
+///           may be destroyed at any time; a raw `cudaStream_t` is retired before that, or with
+///           `event_policy::eager` outlives what it took
 /// Cost      taking is an addition and a comparison or two, without event, call of the platform
 ///           (but for the id of a default stream, with `event_policy::eager`, or for `graphs`) or
 ///           host allocation while one stream follows itself; unwinding is linear in the number of

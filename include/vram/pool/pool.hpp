@@ -63,8 +63,10 @@ using base_of_pool = typename pool_growth<Upstream, Growth>::type;
 /// Threads   any, at once; no lock is held over a call of the upstream, nor while waiting on the
 ///           host, but for a stream that can be given no event: it died, or the call failed
 /// Streams   a block freed on a stream is that stream's again at once, and any other's after an
-///           event; with `event_policy::lazy` a stream is retired before it is destroyed. Idle
-///           chunks go back only when every stream is done with them
+///           event. A `cuda_stream` or `sim_stream` may be destroyed at any time; with
+///           `event_policy::lazy` a raw `cudaStream_t` is retired before that. Any thread may
+///           capture its own stream meanwhile. Idle chunks go back only when every stream is done
+///           with them
 /// Cost      constant at any number of blocks where there is room; where there is none, a walk
 ///           over all of them if some wait for streams or lie apart; a stream that reuses its own
 ///           memory makes, with `event_policy::lazy`, no call of the platform (but for the id of a
@@ -382,28 +384,14 @@ private:
     /// See `take_back`. The lock is held; what is reported is told when it is let go.
     template <class Blocks>
     void take_all_in(Blocks& blocks) noexcept {
-        bool waited = false;
         blocks.collect([&](auto const& n) {
             block* const  b  = heap_.live(n.p, n.bytes);
             stream const* on = n.in_use ? &n.on : nullptr;
             if (b == nullptr || heap_.handed_out_since(*b, n.number)) {
                 return refuse_left(n, b != nullptr);
             }
-            if (on != nullptr && is_destroyed<platform>(n.on)) {
-                waited = heap_.wait_for_dead(waited); // which must not be asked
-                if (!waited) {
-                    return report_error({.kind     = error_kind::leak,
-                                         .pointer  = n.p,
-                                         .bytes    = n.bytes,
-                                         .caller   = n.at,
-                                         .resource = own_name,
-                                         .cause    = "the stream that used it was destroyed, and "
-                                                     "its device could not be waited for"});
-                }
-                on = nullptr;
-            }
             if (on != nullptr && heap_.give_quick(b, n.bytes, n.alignment, n.on)) { return; }
-            if (!put(b, n.bytes, n.alignment, on)) { refuse_left(n, false); }
+            if (!heap_.give(b, n.bytes, n.alignment, on, true)) { refuse_left(n, false); }
         });
     }
     /// The same as `refuse`, with the lock held. `again`: the block was freed before it was left,

@@ -4,15 +4,17 @@
 /// \file
 /// `returned_blocks` are what others have given back to a pool, until it takes them in.
 
-#include <vram/base/call_site.hpp>     // call_site
-#include <vram/pool/hash_cells.hpp>    // scramble
-#include <vram/pool/heap_array.hpp>    // heap_array
-#include <vram/pool/platform_lock.hpp> // platform_lock
+#include <vram/base/call_site.hpp>       // call_site
+#include <vram/concepts/stream_hold.hpp> // stream_hold, hold_stream
+#include <vram/pool/hash_cells.hpp>      // scramble
+#include <vram/pool/heap_array.hpp>      // heap_array
+#include <vram/pool/platform_lock.hpp>   // platform_lock
 
 #include <atomic>  // atomic
 #include <cstddef> // size_t
 #include <cstdint> // uint64_t, uintptr_t
 #include <new>     // bad_alloc
+#include <utility> // move
 
 namespace vram {
 
@@ -29,6 +31,7 @@ template <class Platform>
 class returned_blocks {
 public:
     using stream = typename Platform::stream;
+    using hold   = stream_hold<Platform>;
 
     static constexpr std::size_t most = 256;
 
@@ -43,12 +46,13 @@ public:
         std::uint64_t number = 0; ///< how many were left before
     };
 
-    /// Leaves a block here. False: there is no room.
+    /// Leaves a block here, of a stream that the calling thread uses. False: there is no room.
     [[nodiscard]] bool leave(note const& n) noexcept {
         auto const held = lock_.hold();
         if (count_ == most) { return false; }
         try {
             notes_.reserve(most);
+            if (n.in_use) { keep(n.on); }
         } catch (std::bad_alloc const&) { return false; }
         while (notes_.size() < most) { notes_.push(); }
         std::uint64_t const before = left_.load(std::memory_order_relaxed);
@@ -78,10 +82,11 @@ public:
     /// somebody else did once more is believed. Without the lock, and keeps none.
     template <class Take>
     void collect(Take const& take) noexcept {
-        note        some[batch];
-        std::size_t count = 0;
+        note             some[batch];
+        heap_array<hold> held; // until the last note is taken in
+        std::size_t      count = 0;
         do {
-            count = take_out(some);
+            count = take_out(some, held);
             for (std::size_t i = 0; i < count; ++i) { take(some[i]); }
         } while (count == batch);
     }
@@ -103,7 +108,18 @@ private:
     };
     static_assert(words * 64 == 256); // a mark for each of the keys
 
-    std::size_t take_out(note (&to)[batch]) noexcept {
+    /// The handle of a stream stays its own until what it left is taken in.
+    void keep(stream s) {
+        if constexpr (announces_ends<Platform>) {
+            if (holds_.size() != 0 && newest_ == s) { return; }
+            auto held = hold_stream<Platform>(s);
+            if (!held) { return; }
+            if (holds_.size() == most) { throw std::bad_alloc{}; }
+            holds_.push(std::move(held));
+            newest_ = s;
+        }
+    }
+    std::size_t take_out(note (&to)[batch], heap_array<hold>& kept) noexcept {
         auto const  held  = lock_.hold();
         std::size_t count = 0;
         for (; count != batch && count_ != 0; --count_) {
@@ -111,6 +127,7 @@ private:
             first_      = (first_ + 1) % most;
         }
         if (count_ == 0) {
+            if (holds_.size() != 0) { kept = std::move(holds_); }
             some_.store(false, std::memory_order_relaxed);
             for (auto& marks : marks_) { marks.store(0, std::memory_order_relaxed); }
         }
@@ -118,7 +135,9 @@ private:
     }
 
     platform_lock<Platform> lock_;
-    heap_array<note>        notes_; ///< a ring
+    heap_array<note>        notes_;    ///< a ring
+    heap_array<hold>        holds_;    ///< of the streams that left them
+    stream                  newest_{}; ///< of those, the last one's
     std::size_t             first_ = 0;
     std::size_t             count_ = 0;
 

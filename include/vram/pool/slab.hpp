@@ -38,8 +38,8 @@ namespace vram {
 /// Threads   any, at once; no lock is held over a call of the upstream, nor while waiting on the
 ///           host, but for a stream that can be given no event: it died, or the call failed
 /// Streams   a block freed on a stream is that stream's again at once, the newest first, and any
-///           other's, the oldest first, once it is done or after an event; with
-///           `event_policy::lazy` a stream is retired before it is destroyed
+///           other's, the oldest first, once it is done or after an event; streams end as for
+///           `pool`
 /// Cost      constant at any number of blocks; with `event_policy::lazy` a stream that reuses its
 ///           own memory makes no call of the platform (but for the id of a default stream, or for
 ///           `graphs`), no event, and no host allocation. About 50 bytes of host memory for a block

@@ -4,22 +4,23 @@
 /// \file
 /// `stream_bump` hands out chunks from the bottom up, to whichever stream asks, and unwinds them.
 
-#include <vram/base/error.hpp>            // report_error
-#include <vram/base/report_caught.hpp>    // report_caught
-#include <vram/concepts/is_destroyed.hpp> // is_destroyed
-#include <vram/concepts/is_ending.hpp>    // is_ending
-#include <vram/concepts/refused_free.hpp> // refused_free
-#include <vram/pool/bump_chunk.hpp>       // bump_chunk
-#include <vram/pool/bump_row.hpp>         // bump_row
-#include <vram/pool/clocks.hpp>           // clocks
-#include <vram/pool/event_policy.hpp>     // event_policy
-#include <vram/pool/free_pieces.hpp>      // free_pieces
-#include <vram/pool/heap_array.hpp>       // heap_array
-#include <vram/pool/platform_lock.hpp>    // platform_lock
+#include <vram/base/error.hpp>                 // report_error
+#include <vram/base/report_caught.hpp>         // report_caught
+#include <vram/concepts/is_default_stream.hpp> // is_default_stream
+#include <vram/concepts/is_ending.hpp>         // is_ending
+#include <vram/concepts/name_of_stream.hpp>    // name_of_stream
+#include <vram/concepts/refused_free.hpp>      // refused_free
+#include <vram/concepts/stream_standing.hpp>   // standing_of
+#include <vram/pool/bump_chunk.hpp>            // bump_chunk
+#include <vram/pool/bump_row.hpp>              // bump_row
+#include <vram/pool/clocks.hpp>                // clocks
+#include <vram/pool/event_policy.hpp>          // event_policy
+#include <vram/pool/free_pieces.hpp>           // free_pieces
+#include <vram/pool/heap_array.hpp>            // heap_array
+#include <vram/pool/platform_lock.hpp>         // platform_lock
 
 #include <cstddef> // size_t
 #include <cstdint> // uintptr_t, uint64_t
-#include <new>     // bad_alloc
 #include <utility> // move
 
 namespace vram {
@@ -59,6 +60,7 @@ public:
           clocks_{events == event_policy::lazy} {}
     /// A block out of what is held, or null.
     [[nodiscard]] void* take(wish const& r, guard& held) {
+        forget_ended();
         clock* const mine     = r.on != nullptr ? &clocks_.of(*r.on) : nullptr;
         bool         captured = mine != nullptr && graphs_ && Platform::capturing(*r.on);
         if (mine != nullptr && !captured && !row_.empty()) {
@@ -174,6 +176,7 @@ public:
     /// Takes a chunk of which nothing is out, and that nobody uses any more, out of the books; one
     /// without bytes if there is none. Waits on the host where it must.
     [[nodiscard]] piece remove_idle(guard& held) {
+        forget_ended();
         clocks_.look_again();
         for (;;) {
             tags              almost; // what one of them waits for that can be waited for
@@ -367,37 +370,57 @@ private:
                 out = r.last;
                 return true;
             }
-            clock&     met   = clocks_.met(r.id);
-            bool const ended = is_destroyed<Platform>(r.user); // then it must not be asked
-            if (met.id() == r.id && (ended || !met.alive())) { // told, or will be when it matters
-                out = {0, 0, met.mark(), met.slot()};
-                return true;
-            }
             try {
-                if (!ended && clocks_.of(r.user).id() == r.id) {
-                    out = used_by(r.user);
+                if (clock* const its = clock_of(r)) {
+                    out = used_by_another(*its, r.user);
                     return true;
                 }
                 dead(r);
-            } catch (std::bad_alloc const&) { // it may well live
+            } catch (...) { // it may well live
                 report_error({.kind = error_kind::platform_error});
-            } catch (...) {
-                if (clocks_.captures(r.user)) { // and was not known when that began
-                    report_error({.kind = error_kind::platform_error});
-                } else {
-                    dead(r);
-                }
             }
-            if ((ended || !clocks_.captures(r.user)) && clocks_.settle_devices()) { return false; }
-            out = tag{0, 0, met.mark_captured(), met.slot()};
+            bool const there = standing_of<Platform>(r.user, r.id) == stream_standing::there;
+            if ((!there || !clocks_.captures(r.user)) && clocks_.settle_devices()) { return false; }
+            clock& any = clocks_.met(r.id);
+            out        = tag{0, 0, any.mark_captured(), any.slot()};
             return true;
         };
+    }
+    /// The clock of the stream that took a run, which may be another thread's; null: the stream has
+    /// ended, or its name is another's here.
+    [[nodiscard]] clock* clock_of(run const& r) {
+        clock& met = clocks_.met(r.id);
+        if (met.id() == r.id) { // one that has ended was told of, or will be when it matters
+            return !met.alive() || met.is_there() ? &met : nullptr;
+        }
+        if (standing_of<Platform>(r.user, r.id) != stream_standing::there) { return nullptr; }
+        clock* const found = clocks_.of_another(r.user);
+        return found != nullptr && found->id() == r.id ? found : nullptr;
+    }
+    /// As `used_by` of a stream that may be another thread's.
+    [[nodiscard]] tag used_by_another(clock& c, stream s) {
+        bool const eager = events_ == event_policy::eager;
+        bool const looks = (eager || graphs_) && c.alive() && !c.ended();
+        if (looks && Platform::capturing(s)) { return {0, 0, c.mark_captured(), c.slot()}; }
+        tag const out{0, 0, c.mark(), c.slot()};
+        if (eager) { c.cover_quickly(); }
+        return out;
+    }
+    /// What streams took whose end was announced, they have used up to now.
+    void forget_ended() noexcept {
+        clocks_.forget_ended([this](clock& c) {
+            each_run_of(c.id(), [&](run& r) {
+                r.last  = {0, 0, c.mark(), c.slot()};
+                r.ended = true;
+            });
+        });
     }
 
     /// The stream of a run has gone, or its name is another's. That of the default stream may be.
     static void dead(run const& r) noexcept {
-        if (r.user == stream{} || is_ending<Platform>()) { return; }
-        report_error({.kind = error_kind::dead_stream});
+        if (is_default_stream<Platform>(r.user) || is_ending<Platform>()) { return; }
+        report_error(
+            {.kind = error_kind::dead_stream, .stream = name_of_stream<Platform>(r.user, r.id)});
     }
 
     event_policy     events_;

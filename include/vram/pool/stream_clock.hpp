@@ -4,16 +4,20 @@
 /// \file
 /// `stream_clock` knows how far one stream has come with what was freed on it.
 
-#include <vram/base/error.hpp>                 // report_error
-#include <vram/concepts/is_default_stream.hpp> // is_default_stream
-#include <vram/concepts/is_destroyed.hpp>      // is_destroyed
-#include <vram/concepts/is_ending.hpp>         // is_ending
-#include <vram/concepts/platform.hpp>          // queries_streams
-#include <vram/pool/heap_array.hpp>            // heap_array
-#include <vram/pool/tag.hpp>                   // tag
+#include <vram/base/error.hpp>               // report_error
+#include <vram/base/report_caught.hpp>       // report_caught
+#include <vram/concepts/await_device.hpp>    // await_device
+#include <vram/concepts/is_ending.hpp>       // is_ending
+#include <vram/concepts/name_of_stream.hpp>  // name_of_stream
+#include <vram/concepts/stream_hold.hpp>     // stream_hold, hold_stream
+#include <vram/concepts/stream_standing.hpp> // stream_identity
+#include <vram/layer/record_behind.hpp>      // record_behind
+#include <vram/pool/heap_array.hpp>          // heap_array
+#include <vram/pool/tag.hpp>                 // tag
 
 #include <cstddef> // size_t
 #include <cstdint> // uint64_t
+#include <utility> // move
 
 namespace vram {
 
@@ -21,8 +25,11 @@ namespace vram {
 /// in it, and before it, is free for everybody. Few events are kept; when there are more, the
 /// oldest gives way, and what it covered is covered by the next one: later, never too early.
 ///
-/// Failure   an event that cannot be recorded is made up for by waiting on the host, and reported;
-///           what the platform throws beyond that passes through, with nothing changed
+/// The stream may be another thread's, which may begin a capture at any moment: the stream itself
+/// is never asked or waited for, only events behind its work are (`record_behind`).
+///
+/// Failure   an event that cannot be recorded is reported and tried once more; what the platform
+///           throws beyond that passes through, with nothing changed
 /// Threads   one at a time; events that are pinned may be waited for meanwhile
 /// Cost      `mark` and `done` are a comparison; the others make calls of the platform
 template <class Platform>
@@ -30,6 +37,7 @@ class stream_clock {
 public:
     using stream                      = typename Platform::stream;
     using event                       = typename Platform::event;
+    using identity                    = stream_identity<Platform>;
     static constexpr std::size_t most = 8; ///< events kept
 
     /// An event and the last epoch that it covers.
@@ -41,23 +49,31 @@ public:
         bool                      listed = false;
     };
 
-    /// `key` is what the owner knows the stream by.
-    stream_clock(stream s, std::uint64_t key, std::size_t slot) : slot_{slot} {
+    /// `key` is what the owner knows the stream by. The calling thread uses the stream.
+    stream_clock(stream s, std::uint64_t key, std::size_t slot)
+        : stream_clock{s, key, slot, identify<Platform>(s), hold_stream<Platform>(s)} {}
+    /// The same for any thread, which knows the stream's identity.
+    stream_clock(stream s, std::uint64_t key, std::size_t slot, identity const& who,
+                 stream_hold<Platform> held)
+        : slot_{slot} {
         entries_.reserve(most); // events never move: threads wait for them without our lock
-        adopt(s, key);
+        adopt(s, key, who, std::move(held));
     }
 
     /// Takes over another stream. Epochs go on, so what the former stream left behind stays done.
-    void adopt(stream s, std::uint64_t key) {
-        auto const id     = Platform::id(s);
-        auto const device = Platform::device_of(s);
-        id_               = id; // both are known, or neither has changed
-        device_           = device;
-        stream_           = s;
-        key_              = key;
-        alive_            = true;
-        told_             = false;
+    void adopt(stream s, std::uint64_t key, identity const& who,
+               stream_hold<Platform> held) noexcept {
+        id_     = who.id;
+        device_ = who.where;
+        stream_ = s;
+        held_   = std::move(held);
+        key_    = key;
+        alive_  = true;
+        told_   = false;
         waited_.clear();
+    }
+    void adopt(stream s, std::uint64_t key) {
+        adopt(s, key, identify<Platform>(s), hold_stream<Platform>(s));
     }
 
     /// The epoch of what is freed now.
@@ -79,65 +95,73 @@ public:
         return !marked_ && !keeps_ && done_ + 1 == epoch_;
     }
 
-    /// Asks the events, oldest first, how far the stream has come.
+    /// Asks the events, oldest first, how far the stream has come. An event that cannot be asked
+    /// may be a graph's, which another thread captured and ended while it was recorded: it is
+    /// recorded again.
     void poll() {
         while (count_ != 0) {
             entry& oldest = entries_[order_[0]];
-            idle_         = oldest.epoch <= done_ || Platform::done(oldest.what);
-            if (!idle_) { return; }
+            if (oldest.epoch > done_) {
+                recorded const how = ask(oldest);
+                if (how == recorded::pending) { return; }
+                if (how != recorded::done) {
+                    give_up_oldest();
+                    continue;
+                }
+            }
             pass(oldest.epoch);
             unlist(0);
         }
     }
 
-    /// Makes sure that an event covers `epoch`, or that it is done: a stream that seems to have
-    /// nothing to do is asked first. False: the stream is being captured, and none can. Where the
-    /// stream has died, that is told, its device waited for, and the clock ends.
+    /// Makes sure that an event covers `epoch`, or that it is done. False: the stream is being
+    /// captured, and none can. Where the stream has died, that is told, its device waited for, and
+    /// the clock ends.
     [[nodiscard]] bool cover(std::uint64_t epoch) {
-        if (epoch < epoch_ || done(epoch) || end_if_idle()) { return true; }
-        if (!still_named()) {
-            bool const died = alive_ && !is_default_stream<Platform>(stream_);
-            if (alive_ && !died && Platform::capturing(stream_)) { // a wait would end that
-                keeps_ = true;
-                return false;
+        if (covered(epoch)) { return true; }
+        recorded how = recorded::lost;
+        if (alive_) {
+            how = try_twice();
+            if (how == recorded::captured) { keeps_ = true; }
+            if (how != recorded::lost && how != recorded::elsewhere) {
+                return how != recorded::captured;
             }
-            if (died && !told_ && !is_ending<Platform>()) {
-                report_error({.kind = error_kind::dead_stream});
-            }
-            told_ = told_ || died; // should the wait be refused
-            Platform::synchronize(device_);
-            end_epoch();
-            ++waits_;
-            if (died) { end(); }
-            return true;
         }
-        if (Platform::capturing(stream_) || !record()) {
-            keeps_ = true;
-            return false;
+        bool const died = alive_ && how == recorded::lost;
+        if (died && !told_ && !is_ending<Platform>()) {
+            report_error({.kind   = error_kind::dead_stream,
+                          .stream = name_of_stream<Platform>(stream_, id_)});
         }
+        told_ = told_ || died; // should the wait be refused
+        await_device<Platform>(device_);
+        end_epoch();
+        ++waits_;
+        if (died) { end(); }
         return true;
     }
 
     /// Whether the stream is being captured: then what was freed since the last event may be its
     /// graph's, and is noted to be.
     [[nodiscard]] bool captured() {
-        bool const found = still_named() && Platform::capturing(stream_);
+        bool const found = is_there() && !held_.ended() && Platform::capturing(stream_);
         keeps_           = keeps_ || found;
         return found;
     }
-    /// Whether an event covers `epoch`, or covered it.
-    [[nodiscard]] bool covered(std::uint64_t epoch) const noexcept { return epoch < running(); }
+    /// Whether an event covers `epoch`, or it is done.
+    [[nodiscard]] bool covered(std::uint64_t epoch) const noexcept {
+        return done(epoch) || (count_ != 0 && epoch <= entries_[order_[count_ - 1]].epoch);
+    }
     /// The epoch that is running: no event covers it yet.
     [[nodiscard]] std::uint64_t running() const noexcept { return epoch_; }
     /// Has an event cover all that was freed, but where that would take a wait, or more than an
     /// event: while a graph is captured, for a name that may be another stream's, for one that
-    /// died. There is no event where a stream that seems to have nothing to do says so itself.
+    /// died.
     void cover_quickly() noexcept {
         try {
-            if (!marked_ || !alive_ || end_if_idle()) { return; }
-            if (!still_named() || Platform::capturing(stream_)) { return; }
-            (void)record();
-        } catch (...) { report_error({.kind = error_kind::platform_error}); }
+            if (marked_ && alive_) { (void)record_now(false); }
+        } catch (...) {
+            report_caught({.kind = error_kind::platform_error, .call = "the event of a stream"});
+        }
     }
 
     /// Nothing that no event covers yet is to be had while the stream is being captured.
@@ -146,31 +170,25 @@ public:
     void               open() noexcept { closed_ = tag::captured; }
     [[nodiscard]] bool closed(std::uint64_t epoch) const noexcept { return epoch >= closed_; }
 
-    /// Ends the epoch with an event, or where there can be none by waiting for the stream. False: a
-    /// capture has begun there meanwhile, for the stream is another thread's.
+    /// Ends the epoch with an event, or where there can be none by a wait of the host. False: there
+    /// can be neither, for the stream is being captured, or the handle means no such stream.
     [[nodiscard]] bool record() {
-        try {
-            if (record_event()) {
-                if (!Platform::capturing(stream_)) { return true; }
-                take_back_event();
-                return false;
-            }
-        } catch (...) { report_error({.kind = error_kind::platform_error}); }
-        if (Platform::capturing(stream_)) { return false; }
-        wait_for_stream();
-        return true;
+        recorded const how = try_twice();
+        return how == recorded::pending || how == recorded::done;
     }
 
-    /// The same where nothing may be thrown, and nobody waits because all events are waited for:
-    /// the epoch simply goes on when that fails.
+    /// Ends the epoch with an event where nothing may be thrown, on a stream that the calling
+    /// thread uses: no other thread captures it during the call. Where there is none the epoch
+    /// simply goes on; a failure is reported.
     void try_record() noexcept {
         try {
-            if (record_event() && Platform::capturing(stream_)) { take_back_event(); }
-            return;
-        } catch (...) { report_error({.kind = error_kind::platform_error}); }
-        try {
-            wait_for_stream();
-        } catch (...) { report_error({.kind = error_kind::platform_error}); }
+            std::size_t const place = spare();
+            if (place == most) { return; } // each is being waited for
+            Platform::record(entries_[place].what, stream_);
+            if (!Platform::capturing(stream_)) { list(place); }
+        } catch (...) {
+            report_caught({.kind = error_kind::platform_error, .call = "the event of a stream"});
+        }
     }
 
     /// The earliest event that covers `epoch`, which is covered and not done.
@@ -207,13 +225,25 @@ public:
         ++waits_;
     }
 
-    /// The stream is gone, or about to be; what was freed on it is covered.
-    void end() noexcept { alive_ = false; }
+    /// The stream is gone, or about to be; what was freed on it is covered. Its handle may be
+    /// another stream's from here on.
+    void end() noexcept {
+        alive_ = false;
+        held_  = {};
+    }
 
     [[nodiscard]] std::size_t   slot() const noexcept { return slot_; }
     [[nodiscard]] std::uint64_t id() const noexcept { return id_; }
     [[nodiscard]] std::uint64_t key() const noexcept { return key_; }
     [[nodiscard]] bool          alive() const noexcept { return alive_; }
+    /// Whether the handle still means the stream that it was given for.
+    [[nodiscard]] bool is_there() const noexcept {
+        return alive_ && (held_ || standing_of<Platform>(stream_, id_) == stream_standing::there);
+    }
+    /// Whether the end of the stream will be announced, or was.
+    [[nodiscard]] bool announced() const noexcept { return static_cast<bool>(held_); }
+    /// Whether the owner of the stream has destroyed it, as was announced.
+    [[nodiscard]] bool          ended() const noexcept { return held_.ended(); }
     [[nodiscard]] bool          marked() const noexcept { return marked_; }
     [[nodiscard]] std::uint64_t last_epoch() const noexcept {
         return marked_ ? epoch_ : epoch_ - 1;
@@ -223,53 +253,65 @@ public:
     [[nodiscard]] std::uint64_t waits() const noexcept { return waits_; }
 
 private:
-    /// Whether the handle still means the stream that it was given for.
-    [[nodiscard]] bool still_named() const noexcept {
+    [[nodiscard]] recorded record_behind_all(event& e) {
+        return record_behind<Platform>(e, stream_, id_, held_);
+    }
+
+    /// `record_now`, which is reported and tried once more where it fails.
+    recorded try_twice() {
         try {
-            return alive_ && !is_destroyed<Platform>(stream_) && Platform::id(stream_) == id_;
-        } catch (...) { return false; }
-    }
-
-    /// Ends the epoch where the stream has nothing to do. It is asked itself if it had nothing to
-    /// do the last time, or its events are over by now; that takes less than an event and a query.
-    bool end_if_idle() noexcept {
-        if constexpr (queries_streams<Platform>) {
-            try {
-                if (!alive_) { return false; }
-                poll();
-                idle_ = idle_ && Platform::idle(stream_, id_);
-                if (idle_) { end_epoch(); }
-                return idle_;
-            } catch (...) { idle_ = false; } // an event covers it then, or that is told
+            return record_now(true);
+        } catch (...) {
+            report_caught({.kind = error_kind::platform_error, .call = "the event of a stream"});
         }
-        return false;
+        return record_now(true);
+    }
+    /// Ends the epoch with an event, if there is one. Where each is being waited for the host waits
+    /// (`may_wait`), or there is none.
+    recorded record_now(bool may_wait) {
+        std::size_t const place = spare();
+        if (place == most) { return may_wait ? wait_behind() : recorded::captured; }
+        recorded const how = record_behind_all(entries_[place].what);
+        if (how == recorded::pending) { list(place); }
+        if (how == recorded::done) {
+            ++events_;
+            end_epoch();
+        }
+        return how;
+    }
+    /// The host waits for all that the stream was given, behind an event of its own.
+    recorded wait_behind() {
+        event          e{device_};
+        recorded const how = record_behind_all(e);
+        if (how != recorded::pending && how != recorded::done) { return how; }
+        Platform::synchronize(e);
+        end_epoch();
+        ++waits_;
+        return recorded::done;
+    }
+    /// Whether an event has happened: `pending` or `done`, and else it covers nothing.
+    [[nodiscard]] recorded ask(entry& one) {
+        try {
+            return Platform::done(one.what) ? recorded::done : recorded::pending;
+        } catch (...) {
+            if (one.pins != 0 || !alive_) { throw; }
+        }
+        return record_behind_all(one.what);
+    }
+    /// The oldest event covers nothing any more; the next one covers that as well.
+    void give_up_oldest() noexcept {
+        unlist(0);
+        if (count_ == 0) { marked_ = true; }
     }
 
-    /// Ends the epoch with an event. False: each is being waited for.
-    bool record_event() {
-        std::size_t const place = spare();
-        if (place == most) { return false; }
-        Platform::record(entries_[place].what, stream_);
+    /// An event that was recorded ends the epoch.
+    void list(std::size_t place) noexcept {
         entries_[place].epoch  = epoch_++;
         entries_[place].listed = true;
         order_[count_++]       = place;
         marked_                = false;
         ++events_;
-        return true;
     }
-    /// The last one was recorded into a graph, and says nothing.
-    void take_back_event() noexcept {
-        unlist(count_ - 1);
-        --epoch_;
-        --events_;
-        marked_ = true;
-    }
-    void wait_for_stream() {
-        Platform::synchronize(stream_);
-        end_epoch();
-        ++waits_;
-    }
-
     /// The place of an event that nobody needs, or `most`.
     [[nodiscard]] std::size_t spare() {
         for (std::size_t i = 0; i < entries_.size(); ++i) {
@@ -298,19 +340,19 @@ private:
         for (--count_; i < count_; ++i) { order_[i] = order_[i + 1]; }
     }
 
-    std::size_t               slot_;
-    stream                    stream_{};
-    typename Platform::device device_{};
-    std::uint64_t             key_    = 0;
-    std::uint64_t             id_     = 0;
-    std::uint64_t             epoch_  = 1; ///< the one that is running
+    std::size_t                                 slot_;
+    stream                                      stream_{};
+    [[no_unique_address]] stream_hold<Platform> held_{};
+    typename Platform::device                   device_{};
+    std::uint64_t                               key_   = 0;
+    std::uint64_t                               id_    = 0;
+    std::uint64_t                               epoch_ = 1; ///< the one that is running
     std::uint64_t             done_   = 0; ///< the last one that is known to be over
     std::uint64_t             events_ = 0;
     std::uint64_t             waits_  = 0;
     bool                      marked_ = false; ///< something was freed in this epoch
     bool                      alive_  = true;
     bool                      told_   = false;         ///< that the stream has died
-    bool                      idle_   = false;         ///< so it was when somebody asked
     bool                      keeps_  = false;         ///< a captured graph uses memory freed here
     std::uint64_t             closed_ = tag::captured; ///< what is freed from then on, for now
     std::size_t               count_  = 0;

@@ -6,7 +6,6 @@
 
 #include <vram/base/error.hpp>            // report_error
 #include <vram/base/memory_usage.hpp>     // memory_usage
-#include <vram/concepts/is_ending.hpp>    // is_ending
 #include <vram/concepts/refused_free.hpp> // refused_free
 #include <vram/pool/block_heaps.hpp>      // block_heaps
 #include <vram/pool/block_request.hpp>    // block_request
@@ -161,10 +160,13 @@ public:
 
     /// Takes a block back, which `on` may still be using; null: nobody is. False, with nothing
     /// done, where there is no such block, or where it was taken with another size or alignment.
-    [[nodiscard]] bool give(block* b, std::size_t bytes, std::size_t alignment,
-                            stream const* on) noexcept {
+    /// `left`: another thread left it, which may be capturing its stream by now.
+    [[nodiscard]] bool give(block* b, std::size_t bytes, std::size_t alignment, stream const* on,
+                            bool left = false) noexcept {
         if (!handed_out_as(b, bytes, alignment)) { return false; }
-        freed const how = on != nullptr ? freed_on(*on, b) : freed::idle;
+        freed const how = on == nullptr ? freed::idle
+                          : left        ? freed_by_another(*on, b)
+                                        : freed_on(*on, b);
         if (how == freed::lost) { return true; } // it stays out
         // Who has a block again that rested has it with what was noted of it then.
         if (how == freed::idle && b->slot != block::several) { b->slot = block::nobody; }
@@ -297,14 +299,6 @@ public:
     void settle(guard& held) noexcept {
         if (live_ != 0) { clocks_.settle_everybody(); }
         clocks_.settle_all(held);
-    }
-    /// A stream that used memory has died, which is told; all devices are waited for, unless they
-    /// were (`waited`). False: that failed, and nobody knows whether the memory is in use.
-    [[nodiscard]] bool wait_for_dead(bool waited) noexcept {
-        if (waited) { return true; }
-        if (is_ending<Platform>()) { return true; }
-        report_error({.kind = error_kind::dead_stream});
-        return clocks_.settle_everybody();
     }
     /// The stream is known from now on, which it may not be for the first time in a capture.
     void meet(stream s) { (void)clocks_.of(s); }
@@ -652,6 +646,21 @@ protected:
             report_error({.kind = error_kind::platform_error, .pointer = b->pointer()});
         }
         if (clocks_.settle_user(s)) { return freed::idle; }
+        report_error({.kind = error_kind::leak, .pointer = b->pointer(), .bytes = b->bytes});
+        return freed::lost;
+    }
+
+    /// The same for a block that another thread left; of the stream nothing is asked.
+    freed freed_by_another(stream s, block* b) noexcept {
+        try {
+            if (clock* const c = clocks_.of_another(s)) {
+                hold(b, c->mark(), c->slot());
+                return freed::noted;
+            }
+        } catch (...) {
+            report_error({.kind = error_kind::platform_error, .pointer = b->pointer()});
+        }
+        if (clocks_.settle_everybody()) { return freed::idle; }
         report_error({.kind = error_kind::leak, .pointer = b->pointer(), .bytes = b->bytes});
         return freed::lost;
     }

@@ -31,6 +31,16 @@ struct stream_key {
         }
         return lasting(s);
     }
+
+    /// The same keys of a stream whose id is known; nothing is asked.
+    [[nodiscard]] static std::uint64_t lasting_of(std::uint64_t id) noexcept { return 2 * id + 1; }
+    [[nodiscard]] static std::uint64_t named_of([[maybe_unused]] stream s,
+                                                std::uint64_t           id) noexcept {
+        if constexpr (requires { Platform::name(s); }) {
+            if (std::uint64_t const name = Platform::name(s)) { return name; }
+        }
+        return lasting_of(id);
+    }
 };
 
 } // namespace vram

@@ -4,7 +4,8 @@
 /// \file
 /// `sim_call` is one call into the simulated machine by this thread.
 
-#include <vram/sim/sim_machine.hpp> // sim_machine
+#include <vram/sim/sim_interrupt.hpp> // sim_interrupt
+#include <vram/sim/sim_machine.hpp>   // sim_machine
 
 #include <cstddef>         // size_t
 #include <mutex>           // unique_lock, defer_lock
@@ -53,6 +54,7 @@ inline sim_call::sim_call(sim_machine& m, sim_call_kind kind, int device, std::s
                           std::size_t bytes)
     : machine{m}, held{m.mutex, std::defer_lock}, host{&m.turns.outside}, where{from} {
     if (detail::inside_effect) { throw sim_error{sim_status::not_permitted, where}; }
+    sim_interrupt::count();
     detail::sim_self const& self = detail::self(m.id);
     held.lock();
     if (self.host != nullptr) {

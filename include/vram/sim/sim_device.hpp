@@ -54,6 +54,13 @@ public:
         call.tell();
     }
 
+    /// The same without an end to any capture, as cudaFree waits.
+    void await_all(std::source_location where = std::source_location::current()) const {
+        sim_call call{*machine_, sim_call_kind::synchronize, index_, where};
+        sim_wait{call}.await_all(index_);
+        call.tell();
+    }
+
     /// Whether kernels of this device may use the memory of `other`.
     void set_peer_access(sim_device other, bool allowed) const {
         sim_call const call{*machine_, sim_call_kind::other, index_,

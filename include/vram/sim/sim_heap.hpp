@@ -107,10 +107,12 @@ public:
         try {
             pool->add({{}, s.knows, s.slot, s.count, block->counted, ticket});
             sim_operation* const op = sim_queue{call_}.enqueue(
-                s, {.name   = "free",
-                    .device = s.device,
-                    .settle = [m = &m_, pool, block, ticket] { settle(*m, *pool, *block, ticket); },
-                    .where  = call_.where});
+                s,
+                {.name   = "free",
+                 .device = s.device,
+                 .settle = [m = &m_, pool, block, ticket] { settle(*m, *pool, *block, ticket); },
+                 .where  = call_.where},
+                true);
             if (op == nullptr) { // under capture the books follow the program
                 settle(m_, *pool, *block, ticket);
             } else {

@@ -81,8 +81,25 @@ public:
         s.count       = s.knows.advance(s.slot);
         s.work        = 0;
         s.legacy_seen = 0;
+        s.announced   = false;
+        s.ended       = false;
+        s.shares      = 1;
         d.streams.push_back(&s);
         return s;
+    }
+
+    /// The owner of a stream lets go of it, which is announced where it should be.
+    void end_stream(sim_stream_state& s) {
+        break_capture(s);
+        if (s.announced) {
+            s.ended = true;
+            ends.fetch_add(1, std::memory_order_release);
+        }
+        release_stream(s);
+    }
+    /// A share in a stream goes.
+    void release_stream(sim_stream_state& s) {
+        if (s.shares.fetch_sub(1, std::memory_order_acq_rel) == 1) { destroy_stream(s); }
     }
 
     /// The stream's work still runs; its object may be a new stream's at once.
@@ -94,15 +111,9 @@ public:
         for (std::size_t const slot : s.branch_slots) { checker.retire(slot, s.knows[slot]); }
         s.branch_slots.clear();
         std::erase(d.streams, &s);
-        s.id = 0;
-        if (s.capture) {
-            s.capture->broken = true;
-            if (s.capture->origin == &s) {
-                std::erase(captures, s.capture.get());
-                s.capture->ended = true;
-            }
-            s.capture.reset();
-        }
+        s.id    = 0;
+        s.ended = false;
+        break_capture(s);
         spare_streams_.push_back(&s);
     }
 
@@ -169,6 +180,7 @@ public:
     }
 
     inline static std::atomic<std::uint64_t> next_id{1}; ///< streams and nodes, once in a process
+    inline static std::atomic<std::uint64_t> ends{0};    ///< streams whose end was announced
 
     std::uint64_t const           id = next_id.fetch_add(1);
     sim_options const             options;
@@ -185,6 +197,15 @@ public:
     std::size_t managed_used = 0;
 
 private:
+    void break_capture(sim_stream_state& s) noexcept {
+        if (!s.capture) { return; }
+        s.capture->broken = true;
+        if (s.capture->origin == &s) {
+            std::erase(captures, s.capture.get());
+            s.capture->ended = true;
+        }
+        s.capture.reset();
+    }
     static void leave_behind(sim_stream_state const& s, std::vector<sim_moment>& orphans,
                              vector_clock& know) {
         auto const over = [](sim_moment const& m) { return !m.pending(); };

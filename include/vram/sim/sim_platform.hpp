@@ -8,6 +8,7 @@
 #include <vram/concepts/batched_copies.hpp> // batched_copies
 #include <vram/concepts/memory_kind.hpp>    // knows_memory
 #include <vram/concepts/platform.hpp>       // platform
+#include <vram/concepts/stream_hold.hpp>    // announces_ends
 #include <vram/sim/sim_copy.hpp>            // sim_copy, sim_fill
 #include <vram/sim/sim_copy_batch.hpp>      // sim_copy_batch
 #include <vram/sim/sim_device.hpp>          // sim_device
@@ -19,10 +20,12 @@
 #include <vram/sim/sim_lock.hpp>            // sim_lock
 #include <vram/sim/sim_memory_kind.hpp>     // sim_memory_kind
 #include <vram/sim/sim_stream.hpp>          // sim_stream, sim_stream_view
+#include <vram/sim/sim_stream_hold.hpp>     // sim_stream_hold
 #include <vram/sim/sim_thread.hpp>          // sim_thread
 
 #include <cstddef>         // size_t, byte
 #include <cstdint>         // uint64_t
+#include <optional>        // optional, nullopt
 #include <source_location> // source_location
 #include <span>            // span
 
@@ -60,6 +63,26 @@ struct sim_platform {
     /// Returns true if the process has begun to end: memory ends with it.
     [[nodiscard]] static bool ending() noexcept { return process_exit::began(); }
 
+    // The ends of streams.
+    using stream_hold = sim_stream_hold;
+    [[nodiscard]] static stream_hold   hold(stream s) noexcept { return stream_hold{s}; }
+    [[nodiscard]] static std::uint64_t ends() noexcept {
+        return sim_machine::ends.load(std::memory_order_acquire);
+    }
+    /// Who a stream is or was, as long as there is a hold on it.
+    struct identity {
+        std::uint64_t id;
+        sim_device    device;
+    };
+    [[nodiscard]] static std::optional<identity> recall(stream s) {
+        std::uint64_t const id = s.state().id.load(std::memory_order_relaxed);
+        if (id == 0) { return std::nullopt; }
+        return identity{id, s.device()};
+    }
+    [[nodiscard]] static bool names_no_stream(error const& e) noexcept {
+        return e.status() == sim_status::invalid_handle;
+    }
+
     [[nodiscard]] static device        current_device() { return sim_device::current(); }
     [[nodiscard]] static device        device_of(stream s) { return s.device(); }
     [[nodiscard]] static std::uint64_t id(stream s) { return s.id(); }
@@ -79,9 +102,6 @@ struct sim_platform {
     static void               record(event& e, stream s, at w = at::current()) { e.record(s, w); }
     static void               wait(stream s, event const& e, at w = at::current()) { e.wait(s, w); }
     [[nodiscard]] static bool done(event const& e, at w = at::current()) { return e.done(w); }
-    [[nodiscard]] static bool idle(stream s, std::uint64_t id, at w = at::current()) {
-        return s.id() == id && !s.capturing() && s.done(w);
-    }
     /// An event that takes the device's time; the nanoseconds between two such that are done.
     [[nodiscard]] static event timed_event(device d, at w = at::current()) {
         return event{d, true, w};
@@ -92,6 +112,7 @@ struct sim_platform {
     static void synchronize(event const& e, at w = at::current()) { e.synchronize(w); }
     static void synchronize(stream s, at w = at::current()) { s.synchronize(w); }
     static void synchronize(device d, at w = at::current()) { d.synchronize(w); }
+    static void await_all(device d, at w = at::current()) { d.await_all(w); }
     static void call(stream s, void (*function)(void*), void* argument, at w = at::current()) {
         sim_call_host(s, function, argument, w);
     }
@@ -113,6 +134,7 @@ struct sim_platform {
 };
 
 static_assert(platform<sim_platform> && batched_copies<sim_platform>);
-static_assert(knows_memory<sim_platform> && knows_page_tables<sim_platform>);
+static_assert(knows_memory<sim_platform> && knows_page_tables<sim_platform> &&
+              announces_ends<sim_platform>);
 
 } // namespace vram

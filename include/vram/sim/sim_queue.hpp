@@ -44,7 +44,9 @@ public:
     }
 
     /// Puts `task` at the end of stream `s`. Null while the stream is captured: it is written down.
-    sim_operation* enqueue(sim_stream_state& s, sim_task task) {
+    /// A stream that has ended gets none, but for what is freed there (`also_ended`).
+    sim_operation* enqueue(sim_stream_state& s, sim_task task, bool also_ended = false) {
+        if (s.ended && !also_ended) { throw sim_error{sim_status::invalid_handle, call_.where}; }
         if (s.capture) {
             s.capture->nodes.push_back({std::move(task), s.capture_deps});
             s.capture_deps.assign(1, s.capture->nodes.size() - 1);
@@ -163,6 +165,7 @@ public:
     }
 
     void wait(sim_stream_state& s, sim_event_state const& e) {
+        if (s.ended) { throw sim_error{sim_status::invalid_handle, call_.where}; }
         if (!e.recorded) { return; } // a wait before any record is no wait
         if (e.capture && e.capture->ended) {
             throw sim_error{sim_status::captured_event, call_.where};

@@ -53,6 +53,10 @@ struct sim_stream_state {
     bool                       blocking = false; ///< is in order with the legacy default stream
     bool                       legacy   = false; ///< is the legacy default stream
 
+    bool                     announced = false; ///< its end will be, and those that know it hold it
+    std::atomic<bool>        ended{false};      ///< its owner has destroyed it
+    std::atomic<std::size_t> shares{0};         ///< the owner's and the holds'
+
     sim_moment              tail;          ///< its last operation
     std::vector<sim_moment> waits;         ///< what its next operation must wait for besides
     std::size_t             sweep_at = 16; ///< size of `waits` at which completed ones are removed

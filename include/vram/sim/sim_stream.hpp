@@ -16,10 +16,12 @@ namespace vram {
 /// What kind of stream: a blocking one is in order with the legacy default stream.
 struct sim_stream_options {
     bool blocking = false;
+    bool raw = false; ///< nobody is told of its end, as of a plain `cudaStream_t`: see `retire`
 };
 
-/// A stream that ends with its owner. Its work still runs; its handle may be a new stream's at
-/// once.
+/// A stream that ends with its owner. Its work still runs. Resources that remember it learn that it
+/// has ended, and may keep the handle until they have an event behind its work; that of a `raw` one
+/// may be a new stream's at once.
 ///
 /// Failure   `sim_error`
 /// Threads   any
@@ -32,6 +34,7 @@ public:
         sim_call call{device.machine(), sim_call_kind::create_stream, device.index(), where};
         call.admit();
         state_ = &device.machine().make_stream(*call.host, device.index(), options.blocking);
+        state_->announced = !options.raw;
     }
     sim_stream(sim_stream&& other) noexcept : state_{std::exchange(other.state_, nullptr)} {}
     sim_stream& operator=(sim_stream&& other) noexcept {
@@ -43,7 +46,7 @@ public:
         try {
             sim_call call{*state_->machine, sim_call_kind::other, state_->device,
                           std::source_location::current()};
-            state_->machine->destroy_stream(*state_);
+            state_->machine->end_stream(*state_);
         } catch (...) { report_error({.kind = error_kind::platform_error, .pointer = state_}); }
     }
 

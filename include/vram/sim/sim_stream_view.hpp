@@ -7,6 +7,7 @@
 #include <vram/concepts/diagnosed.hpp>    // refuse_stream
 #include <vram/sim/sim_capture_guard.hpp> // sim_capture_guard
 #include <vram/sim/sim_device.hpp>        // sim_device
+#include <vram/sim/sim_interrupt.hpp>     // sim_interrupt
 
 #include <concepts>        // derived_from
 #include <cstdint>         // uint64_t
@@ -56,10 +57,12 @@ public:
         return sim_stream_view{mine};
     }
 
-    /// Never that of another stream; one that was destroyed has none and throws.
+    /// Never that of another stream; one that was destroyed, and on which nobody has a hold, has
+    /// none and throws.
     [[nodiscard]] std::uint64_t
     id(std::source_location where = std::source_location::current()) const {
-        std::uint64_t const id = state().id.load(std::memory_order_relaxed);
+        sim_stream_state const& s  = state();
+        std::uint64_t const     id = s.id.load(std::memory_order_relaxed);
         if (id == 0) { throw sim_error{sim_status::invalid_handle, where}; }
         return id;
     }
@@ -69,6 +72,7 @@ public:
     }
     /// Whether a graph is being captured on it.
     [[nodiscard]] bool capturing() const {
+        sim_interrupt::count();
         sim_stream_state&      s = state();
         std::unique_lock const held{s.machine->mutex};
         return s.capture != nullptr;

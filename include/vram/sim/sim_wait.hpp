@@ -75,6 +75,16 @@ public:
         m_.hear(*call_.host, then);
         settle(device);
     }
+    /// The same without an end to any capture, as cudaFree waits.
+    void await_all(int device) {
+        call_.admit();
+        sim_device_state& d    = m_.at(device);
+        vector_clock      then = d.orphans_know;
+        for (sim_stream_state* const s : d.streams) { then.join(s->knows); }
+        wait_idle(device);
+        m_.hear(*call_.host, then);
+        settle(device);
+    }
     /// Waits for all work of `device` so far, and learns nothing from it. Allocates nothing.
     void wait_idle(int device) {
         waiting const       figure{m_, *call_.host, device};

@@ -5,6 +5,7 @@
 /// `copy_lane` is the stream that carries copies, and the way to hear that one is over.
 
 #include <vram/concepts/completion_flags.hpp> // completion_flags
+#include <vram/concepts/stream_hold.hpp>      // stream_hold, hold_stream
 #include <vram/layer/sure_wait.hpp>           // sure_wait
 #include <vram/transfer/pinned_slot.hpp>      // pinned_slot
 
@@ -43,6 +44,7 @@ public:
     explicit copy_lane(device where, std::optional<stream> given = std::nullopt, int priority = 0)
         : own_{given ? nullptr : &where, priority},
           given_{given.value_or(stream{})},
+          held_{given ? hold_stream<Platform>(*given) : stream_hold<Platform>{}},
           calls_{where} {}
 
     [[nodiscard]] stream view() const { return own_.made ? own_.made->view() : given_; }
@@ -86,9 +88,10 @@ private:
         std::optional<own_stream> made;
     };
 
-    made_or_not own_;
-    stream      given_;
-    own_stream  calls_;
+    made_or_not           own_;
+    stream                given_;
+    stream_hold<Platform> held_; ///< the one that was given may end before its user asks for it
+    own_stream            calls_;
 };
 
 } // namespace vram

@@ -6,6 +6,7 @@
 
 #include <vram/base/contract.hpp>           // expects
 #include <vram/concepts/powers.hpp>         // synchronous_resource
+#include <vram/concepts/stream_hold.hpp>    // stream_hold, hold_stream
 #include <vram/transfer/batch_source.hpp>   // batch_source
 #include <vram/transfer/copy_problem.hpp>   // source_problem
 #include <vram/transfer/index_order.hpp>    // index_order
@@ -118,6 +119,7 @@ private:
         : base{complete(asked, source), Platform::device_of(consumer), copies},
           source_{std::move(source)},
           where_{Platform::device_of(consumer)},
+          held_{hold_stream<Platform>(consumer)},
           memory_{std::move(on_device), std::move(on_host), this->slots_, this->pinned_,
                   this->lane_.view()},
           inline_{asked.depth == 0} {
@@ -381,6 +383,7 @@ private:
 
     batch_source<Source>            source_;
     device                          where_;
+    stream_hold<Platform>           held_; ///< the consumer's stream may end before its batches
     memory                          memory_;
     std::optional<std::stop_source> stop_; ///< of this epoch
     std::uint64_t                   epoch_ = 0;

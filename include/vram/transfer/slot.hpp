@@ -4,6 +4,7 @@
 /// \file
 /// `slot` is a place for one batch on the device: a block of memory, and the events around it.
 
+#include <vram/concepts/stream_hold.hpp> // stream_hold, hold_stream
 #include <vram/transfer/pinned_slot.hpp> // pinned_slot
 
 #include <cstddef> // size_t, byte
@@ -34,9 +35,10 @@ struct slot {
     std::size_t index  = 0; ///< of the batch, in the order
     std::size_t asked  = 0; ///< the index that the source was asked for
 
-    std::vector<stream> others;          ///< further streams that use the batch
-    std::vector<event>  others_released; ///< their events, kept for the next time
-    std::vector<device> others_on;       ///< of each event: it is recorded there alone
+    std::vector<stream>                others;      ///< further streams that use the batch
+    std::vector<stream_hold<Platform>> others_held; ///< which may end before the batch is released
+    std::vector<event>                 others_released; ///< their events, kept for the next time
+    std::vector<device>                others_on; ///< of each event: it is recorded there alone
 
     std::uint32_t* mark   = nullptr; ///< where the device says that the copy is over, if it does
     std::uint64_t  flight = 0;       ///< which copy it is there
@@ -58,9 +60,11 @@ struct slot {
             if (known == s) { return; }
         }
         others.reserve(others.size() + 1);
+        others_held.reserve(others.size() + 1);
         keep_event_on(Platform::device_of(s), others.size());
         await_copy(s);
         others.push_back(s);
+        others_held.push_back(hold_stream<Platform>(s));
     }
     /// Whatever uses the block now is over at these places.
     void record_users(stream on) {
@@ -88,6 +92,7 @@ struct slot {
     }
     void forget_users() noexcept {
         others.clear();
+        others_held.clear();
         in_use = false;
     }
 

@@ -7,6 +7,7 @@
 #include <vram/base/align.hpp>                // saturating_add, unsatisfiable
 #include <vram/base/error.hpp>                // report_error
 #include <vram/base/over_limit.hpp>           // over_limit
+#include <vram/concepts/await_device.hpp>     // await_device
 #include <vram/concepts/completion_flags.hpp> // completion_flags
 #include <vram/concepts/held_resource.hpp>    // expect_resource
 #include <vram/concepts/powers.hpp>           // resource, retiring_resource
@@ -163,7 +164,7 @@ private:
     }
     bool device_idle() noexcept {
         try {
-            Platform::synchronize(Platform::device_of(copies_));
+            await_device<Platform>(Platform::device_of(copies_));
             return true;
         } catch (...) {
             report_error({.kind = error_kind::platform_error});

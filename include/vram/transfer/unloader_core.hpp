@@ -7,6 +7,7 @@
 #include <vram/base/contract.hpp>             // expects
 #include <vram/base/worker.hpp>               // the thread of platforms where time is real
 #include <vram/concepts/powers.hpp>           // synchronous_resource
+#include <vram/concepts/stream_hold.hpp>      // stream_hold, hold_stream
 #include <vram/transfer/kept_for_good.hpp>    // kept_for_good
 #include <vram/transfer/numa_local.hpp>       // numa_local
 #include <vram/transfer/slot_memory.hpp>      // slot_memory
@@ -45,6 +46,7 @@ public:
         : ring{complete(options), Platform::device_of(producer)},
           sink_{std::move(sink)},
           where_{Platform::device_of(producer)},
+          held_{hold_stream<Platform>(producer)},
           memory_{std::move(on_device), std::move(on_host), this->slots_, this->pinned_,
                   this->lane_.view()} {
         {
@@ -95,6 +97,7 @@ private:
 
     Sink                      sink_;
     device                    where_;
+    stream_hold<Platform>     held_; ///< the producer's stream may end before its results
     memory                    memory_;
     std::size_t               pageable_ = 0;
     bool                      down_     = false;

@@ -10,6 +10,7 @@
 
 #include <cstddef>     // size_t
 #include <cstdint>     // uint64_t
+#include <functional>  // function
 #include <map>         // map
 #include <mutex>       // mutex, scoped_lock
 #include <string_view> // string_view
@@ -115,6 +116,21 @@ private:
     bool                                      unloaded_ = false;
 };
 
+/// Whom a thread lets in before one of its calls.
+struct interruption {
+    std::uint64_t         calls = 0; ///< until then; 0: nobody comes in
+    std::function<void()> what{};
+
+    void count() {
+        if (calls == 0 || --calls != 0) { return; }
+        std::exchange(what, nullptr)();
+    }
+};
+inline interruption& interrupts_this_thread() noexcept {
+    static thread_local interruption mine;
+    return mine;
+}
+
 /// What CUDA keeps for each host thread.
 struct thread_state {
     int                   device  = 0;
@@ -161,8 +177,9 @@ inline bool ends_something(std::string_view function) noexcept {
 template <class Body>
 cudaError_t call(char const* function, Body body) noexcept {
     bomb_shelter const inside;
-    auto&              book   = calls_book::here();
-    cudaError_t        status = book.enter(function, this_thread().device);
+    interrupts_this_thread().count();
+    auto&       book   = calls_book::here();
+    cudaError_t status = book.enter(function, this_thread().device);
     if (status == cudaSuccess) {
         status = body();
     } else if (book.broken() == cudaSuccess && ends_something(function)) {

@@ -5,7 +5,8 @@
 
 #include <vram/sim/sim_report.hpp> // sim_report
 
-#include <cstdio> // fprintf
+#include <cstdio>  // fprintf
+#include <utility> // move
 
 namespace doubles::cudart {
 
@@ -60,6 +61,15 @@ void fail(char const* function, cudaError_t status, std::uint64_t nth, std::uint
 }
 void fail_nth(std::uint64_t nth, cudaError_t status) { calls_book::here().plan("", status, nth); }
 bool forgive() { return calls_book::here().forgive(); }
+
+void before_call(std::uint64_t nth, std::function<void()> what) {
+    interrupts_this_thread() = {nth, std::move(what)};
+}
+bool nobody_comes_in() {
+    bool const never         = interrupts_this_thread().calls != 0;
+    interrupts_this_thread() = {};
+    return !never;
+}
 
 void break_context(cudaError_t status) { calls_book::here().break_context(status); }
 void unload() { calls_book::here().unload(); }

@@ -12,8 +12,9 @@
 
 #include <cuda_runtime_api.h> // cudaError_t
 
-#include <cstddef> // size_t
-#include <cstdint> // uint64_t
+#include <cstddef>    // size_t
+#include <cstdint>    // uint64_t
+#include <functional> // function
 
 namespace doubles::cudart {
 
@@ -76,6 +77,12 @@ void fail(char const* function, cudaError_t status, std::uint64_t nth = 1, std::
 void fail_nth(std::uint64_t nth, cudaError_t status);
 /// Takes a plan back. Returns whether it has struck.
 bool forgive();
+
+/// Another thread comes in: `what()` is called once, before this thread's `nth` call from here on.
+/// What it calls itself is not counted.
+void before_call(std::uint64_t nth, std::function<void()> what);
+/// Takes that back. Returns whether it has happened.
+bool nobody_comes_in();
 
 /// From here on every call fails with `status`, and clearing it does not help: a kernel broke the
 /// context.

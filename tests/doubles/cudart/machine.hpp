@@ -35,9 +35,10 @@ namespace doubles::cudart {
 
 /// A graph capture that goes on. Captured work does not run.
 struct capture {
-    cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
-    std::thread::id       thread; ///< that began it
-    bool                  intact = true;
+    cudaStreamCaptureMode  mode = cudaStreamCaptureModeGlobal;
+    std::thread::id        thread; ///< that began it
+    bool                   intact = true;
+    std::set<CUstream_st*> joined{}; ///< by an event, and not waited for by the first stream
 };
 
 } // namespace doubles::cudart
@@ -51,6 +52,7 @@ struct CUstream_st {
     unsigned                                  flags    = 0;
     int                                       priority = 0;
     std::shared_ptr<doubles::cudart::capture> captured{};
+    bool                                      origin = false; ///< the capture began here
 };
 
 struct CUevent_st {
@@ -60,6 +62,7 @@ struct CUevent_st {
     bool                                    recorded = false;
     bool                                    in_graph = false; ///< last recorded in a capture,
     std::weak_ptr<doubles::cudart::capture> graph{};          ///< in this one
+    CUstream_st*                            on = nullptr;     ///< on that stream
 };
 
 struct CUmemPoolHandle_st {

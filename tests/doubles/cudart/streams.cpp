@@ -20,8 +20,9 @@ cudaError_t create(machine& m, cudaStream_t* stream, unsigned flags, int priorit
     made->device   = this_thread().device;
     made->flags    = flags;
     made->priority = std::clamp(priority, -5, 0);
-    made->own.emplace(m.device(made->device),
-                      vram::sim_stream_options{.blocking = flags == cudaStreamDefault});
+    made->own.emplace(
+        m.device(made->device),
+        vram::sim_stream_options{.blocking = flags == cudaStreamDefault, .raw = true});
     made->view = made->own->view();
     *stream    = made.get();
     m.streams.emplace(*stream, std::move(made));
@@ -34,9 +35,13 @@ cudaError_t ask(machine& m, CUstream_st& s) {
     return unsafe(m);
 }
 
-/// What an event that was recorded in a capture answers to a question from outside.
+/// What an event that was recorded in a capture answers to a question from outside, which breaks a
+/// capture that goes on, in whatever mode.
 cudaError_t stale(CUevent_st const& event) {
-    return event.graph.expired() ? cudaErrorInvalidValue : cudaErrorCapturedEvent;
+    auto const graph = event.graph.lock();
+    if (graph == nullptr) { return cudaErrorInvalidValue; }
+    graph->intact = false;
+    return cudaErrorCapturedEvent;
 }
 
 /// Whether the legacy default stream of `device` would drag a captured stream along.
@@ -140,11 +145,22 @@ cudaError_t CUDARTAPI cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event
     return stream_call("cudaStreamWaitEvent", stream, [&](machine& m, auto&, CUstream_st& s) {
         if (!m.events.contains(event)) { return cudaErrorInvalidResourceHandle; }
         if (s.captured != nullptr) {
-            if (event->in_graph || !event->recorded) { return cudaSuccess; }
+            if (event->in_graph) {
+                if (s.origin) { s.captured->joined.erase(event->on); }
+                return cudaSuccess;
+            }
+            if (!event->recorded) { return cudaSuccess; }
             s.captured->intact = false; // the graph would depend on work outside it
             return cudaErrorStreamCaptureIsolation;
         }
-        if (event->in_graph) { return stale(*event); }
+        if (event->in_graph) {
+            auto const graph = event->graph.lock();
+            if (graph == nullptr) { return cudaErrorInvalidValue; }
+            s.captured = graph; // the stream joins the capture
+            s.origin   = false;
+            graph->joined.insert(&s);
+            return cudaSuccess;
+        }
         event->place.wait(s.view);
         return cudaSuccess;
     });
@@ -193,6 +209,7 @@ cudaError_t CUDARTAPI cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
         event->recorded = true;
         event->in_graph = s.captured != nullptr;
         event->graph    = s.captured;
+        event->on       = &s;
         if (!event->in_graph) { event->place.record(s.view); }
         return cudaSuccess;
     });
@@ -211,7 +228,7 @@ cudaError_t CUDARTAPI cudaEventSynchronize(cudaEvent_t event) {
     return machine_call("cudaEventSynchronize", [&](machine& m, auto& held) {
         if (!m.events.contains(event)) { return cudaErrorInvalidResourceHandle; }
         if (cudaError_t const refused = unsafe(m); refused != cudaSuccess) { return refused; }
-        if (event->in_graph) { return cudaErrorInvalidValue; }
+        if (event->in_graph) { return stale(*event); }
         vram::sim_event const& place = event->place;
         held.unlock();
         place.synchronize();
@@ -242,6 +259,7 @@ cudaError_t CUDARTAPI cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCapt
         bool const legacy = s.view == vram::sim_stream_view::legacy(m.device(s.device));
         if (legacy || s.captured != nullptr) { return cudaErrorStreamCaptureUnsupported; }
         s.captured = std::make_shared<capture>(capture{mode, std::this_thread::get_id()});
+        s.origin   = true;
         m.captures.emplace_back(s.captured);
         return cudaSuccess;
     });
@@ -251,8 +269,16 @@ cudaError_t CUDARTAPI cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* gra
     return stream_call("cudaStreamEndCapture", stream, [&](machine& m, auto&, CUstream_st& s) {
         *graph = nullptr;
         if (s.captured == nullptr) { return cudaErrorIllegalState; }
+        if (!s.origin) {
+            s.captured->intact = false;
+            return cudaErrorStreamCaptureUnmatched;
+        }
         auto const ended = std::exchange(s.captured, nullptr);
+        for (auto& [handle, other] : m.streams) {
+            if (other->captured == ended) { other->captured = nullptr; }
+        }
         if (!ended->intact) { return cudaErrorStreamCaptureInvalidated; }
+        if (!ended->joined.empty()) { return cudaErrorStreamCaptureUnjoined; }
         auto made = std::make_unique<CUgraph_st>();
         *graph    = made.get();
         m.graphs.insert(std::move(made));

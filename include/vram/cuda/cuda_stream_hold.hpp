@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `cuda_stream_hold` keeps the handle of a `cuda_stream` valid after its owner has destroyed it.
+
+#include <vram/cuda/cuda_capture_guard.hpp> // cuda_capture_guard
+#include <vram/cuda/cuda_device.hpp>        // cuda_device
+#include <vram/cuda/cuda_error.hpp>         // cuda_error
+
+#include <cuda_runtime_api.h> // cudaStreamDestroy
+
+#include <atomic>  // atomic
+#include <cstddef> // size_t
+#include <cstdint> // uint64_t
+#include <utility> // exchange, swap
+
+namespace vram {
+
+class cuda_stream_ids; // cuda/cuda_stream_ids.hpp
+
+/// A share in a stream of vram's. `cudaStreamDestroy` is called when the last one goes: as long as
+/// a resource has one, an event can be recorded behind the stream's work, and CUDA gives the handle
+/// to no other stream. Empty for a stream that vram did not make, and for one that was `release`d.
+///
+/// Failure   destroying the stream, the error sink
+/// Threads   any, as a `std::shared_ptr`
+/// Cost      a copy is an atomic addition
+class cuda_stream_hold {
+public:
+    cuda_stream_hold() = default;
+    cuda_stream_hold(cuda_stream_hold const& other) noexcept : its_{other.its_} {
+        if (its_ != nullptr) { its_->shares.fetch_add(1, std::memory_order_relaxed); }
+    }
+    cuda_stream_hold(cuda_stream_hold&& other) noexcept
+        : its_{std::exchange(other.its_, nullptr)} {}
+    cuda_stream_hold& operator=(cuda_stream_hold other) noexcept {
+        std::swap(its_, other.its_);
+        return *this;
+    }
+    ~cuda_stream_hold() { let_go(); }
+
+    /// Returns true if there is a stream whose end is announced.
+    explicit operator bool() const noexcept {
+        return its_ != nullptr && !its_->given_away.load(std::memory_order_relaxed);
+    }
+    /// Returns true if the owner of the stream has destroyed it.
+    [[nodiscard]] bool ended() const noexcept {
+        return its_ != nullptr && its_->ended.load(std::memory_order_acquire);
+    }
+    /// Records an event behind the work of the stream, also where it has ended.
+    template <class Event>
+    void record(Event& e) const {
+        e.record(its_->stream);
+    }
+
+    [[nodiscard]] cudaStream_t get() const noexcept {
+        return its_ != nullptr ? its_->stream : nullptr;
+    }
+    [[nodiscard]] std::uint64_t id() const noexcept { return its_ != nullptr ? its_->id : 0; }
+
+private:
+    friend class cuda_stream_ids;
+
+    /// What the shares have in common.
+    struct shared {
+        cudaStream_t             stream;
+        std::uint64_t            id;
+        cuda_device              device;
+        std::atomic<std::size_t> shares{1};
+        std::atomic<bool>        ended{false};
+        std::atomic<bool>        given_away{false}; ///< its user destroys it
+    };
+
+    explicit cuda_stream_hold(shared* its) noexcept : its_{its} {}
+
+    inline void let_go() noexcept; // cuda/cuda_stream_ids.hpp
+
+    shared* its_ = nullptr;
+};
+
+} // namespace vram

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `sim_stream_hold` keeps the handle of a `sim_stream` valid after its owner has destroyed it.
+
+#include <vram/base/process_exit.hpp>   // process_exit
+#include <vram/sim/sim_event.hpp>       // sim_event
+#include <vram/sim/sim_stream_view.hpp> // sim_stream_view
+
+#include <atomic>          // memory_order_relaxed
+#include <mutex>           // unique_lock
+#include <source_location> // source_location
+#include <utility>         // exchange, swap
+
+namespace vram {
+
+/// A share in a stream, as `cuda_stream_hold`. Empty for a default stream and for a raw one.
+///
+/// Failure   `record`: `sim_error`
+/// Threads   any, as a `std::shared_ptr`
+class sim_stream_hold {
+public:
+    sim_stream_hold() = default;
+    /// Of a stream that the calling thread uses, or that it has another share in.
+    explicit sim_stream_hold(sim_stream_view stream) noexcept {
+        if (stream.get() == nullptr || !stream.get()->announced) { return; }
+        std::unique_lock const held{stream.get()->machine->mutex};
+        if (stream.get()->id != 0) { add(stream.get()); }
+    }
+    sim_stream_hold(sim_stream_hold const& other) noexcept { add(other.state_); }
+    sim_stream_hold(sim_stream_hold&& other) noexcept
+        : state_{std::exchange(other.state_, nullptr)} {}
+    sim_stream_hold& operator=(sim_stream_hold other) noexcept {
+        std::swap(state_, other.state_);
+        return *this;
+    }
+    ~sim_stream_hold() {
+        if (state_ == nullptr || process_exit::began()) { return; }
+        std::unique_lock const held{state_->machine->mutex};
+        state_->machine->release_stream(*state_);
+    }
+
+    explicit operator bool() const noexcept { return state_ != nullptr; }
+    /// Returns true if the owner of the stream has destroyed it.
+    [[nodiscard]] bool ended() const noexcept { return state_ != nullptr && state_->ended; }
+    /// Records an event behind the work of the stream, also where it has ended.
+    void record(sim_event&           event,
+                std::source_location where = std::source_location::current()) const {
+        sim_call call{*state_->machine, sim_call_kind::record, state_->device, where};
+        call.admit();
+        sim_queue{call}.record(event.state(), *state_);
+    }
+
+private:
+    void add(sim_stream_state* state) noexcept {
+        state_ = state;
+        if (state_ != nullptr) { state_->shares.fetch_add(1, std::memory_order_relaxed); }
+    }
+
+    sim_stream_state* state_ = nullptr;
+};
+
+} // namespace vram
