@@ -9,6 +9,7 @@
 #include <vram/base/error.hpp>             // report_error
 #include <vram/base/memory_usage.hpp>      // memory_usage
 #include <vram/base/out_of_memory.hpp>     // out_of_memory
+#include <vram/base/report_caught.hpp>     // report_caught
 #include <vram/base/thread_number.hpp>     // thread_number
 #include <vram/concepts/diagnosed.hpp>     // refuse_copy, checked_upstream
 #include <vram/concepts/refused_free.hpp>  // refused_free
@@ -347,7 +348,13 @@ private:
         try {
             return get<false>(r);
         } catch (std::bad_alloc const&) {
-        } catch (...) { report_error({.kind = error_kind::platform_error, .bytes = r.bytes}); }
+        } catch (...) {
+            report_caught({.kind     = error_kind::platform_error,
+                           .bytes    = r.bytes,
+                           .resource = "arena",
+                           .call     = "try_allocate",
+                           .advice   = "try_allocate returned null; allocate throws the error."});
+        }
         return nullptr;
     }
 
@@ -387,7 +394,11 @@ private:
             if (captured(r)) { return; } // now is no time to ask how far streams are
             for_each([](member& each) { each.trim_no_wait(); });
             chunks_.set_crowd();
-        } catch (...) { report_error({.kind = error_kind::platform_error}); }
+        } catch (...) {
+            report_caught({.kind     = error_kind::platform_error,
+                           .resource = "arena",
+                           .call     = "returning idle chunks"});
+        }
     }
     [[nodiscard]] static bool captured(request const& r) {
         return r.on != nullptr && platform::capturing(*r.on);

@@ -8,6 +8,7 @@
 #include <vram/base/error.hpp>           // report_error
 #include <vram/base/memory_usage.hpp>    // memory_usage
 #include <vram/base/out_of_memory.hpp>   // out_of_memory
+#include <vram/base/report_caught.hpp>   // report_caught
 #include <vram/concepts/memory_info.hpp> // memory_info
 #include <vram/concepts/powers.hpp>      // located_resource
 #include <vram/concepts/property.hpp>    // has_property
@@ -188,7 +189,12 @@ protected:
         try {
             return attempt();
         } catch (std::bad_alloc const&) {
-        } catch (...) { report_error({.kind = error_kind::platform_error, .bytes = asked}); }
+        } catch (...) {
+            report_caught({.kind   = error_kind::platform_error,
+                           .bytes  = asked,
+                           .call   = "try_allocate of a pool",
+                           .advice = "try_allocate returned null; allocate throws the error."});
+        }
         return nullptr;
     }
 

@@ -4,11 +4,13 @@
 /// \file
 /// `stream_slabs` hands blocks of `slab_heap`s to whichever stream may have them.
 
-#include <vram/base/error.hpp>         // report_error
-#include <vram/pool/clocks.hpp>        // clocks
-#include <vram/pool/event_policy.hpp>  // event_policy
-#include <vram/pool/platform_lock.hpp> // platform_lock
-#include <vram/pool/slab_heap.hpp>     // slab_heap
+#include <vram/base/error.hpp>              // report_error
+#include <vram/base/report_caught.hpp>      // report_caught
+#include <vram/concepts/name_of_stream.hpp> // name_of_stream
+#include <vram/pool/clocks.hpp>             // clocks
+#include <vram/pool/event_policy.hpp>       // event_policy
+#include <vram/pool/platform_lock.hpp>      // platform_lock
+#include <vram/pool/slab_heap.hpp>          // slab_heap
 
 #include <cstddef> // size_t
 #include <cstdint> // uint64_t
@@ -83,9 +85,18 @@ public:
             }
             if (eager) { c.try_record(); }
             return true;
-        } catch (...) { report_error({.kind = error_kind::platform_error, .pointer = n->address}); }
+        } catch (...) {
+            report_caught({.kind    = error_kind::platform_error,
+                           .pointer = n->address,
+                           .stream  = name_of_stream<Platform>(*on),
+                           .call    = "asking the stream of a free how far it is"});
+        }
         if (clocks_.settle_user(*on)) { return give_unused(heap, n); }
-        report_error({.kind = error_kind::leak, .pointer = n->address, .bytes = heap.stride()});
+        report_error({.kind    = error_kind::leak,
+                      .pointer = n->address,
+                      .bytes   = heap.stride(),
+                      .stream  = name_of_stream<Platform>(*on),
+                      .cause   = "its stream could not be asked, or waited for"});
         return false;
     }
 

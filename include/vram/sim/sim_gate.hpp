@@ -4,8 +4,9 @@
 /// \file
 /// `sim_gate` lets a host thread wait for another, and passes on the later of their clocks.
 
-#include <vram/base/error.hpp>   // report_error
-#include <vram/sim/sim_node.hpp> // sim_node, sim_host
+#include <vram/base/error.hpp>         // report_error
+#include <vram/base/report_caught.hpp> // report_caught
+#include <vram/sim/sim_node.hpp>       // sim_node, sim_host
 
 #include <algorithm> // max
 #include <cstdint>   // uint64_t
@@ -154,7 +155,8 @@ private:
             std::unique_lock const held{machine_->mutex};
             let_go(me());
         } catch (...) { // no memory for what the next holder should hear
-            report_error({.kind = error_kind::platform_error, .pointer = this});
+            report_caught({.kind = error_kind::platform_error,
+                           .call = "releasing a lock of the simulated device"});
         }
     }
 

@@ -4,8 +4,9 @@
 /// \file
 /// `sim_lock` is a lock in virtual time.
 
-#include <vram/base/error.hpp>   // report_error, held_one
-#include <vram/sim/sim_node.hpp> // sim_node, sim_host
+#include <vram/base/error.hpp>         // report_error, held_one
+#include <vram/base/report_caught.hpp> // report_caught
+#include <vram/sim/sim_node.hpp>       // sim_node, sim_host
 
 #include <condition_variable> // condition_variable
 #include <mutex>              // unique_lock
@@ -117,7 +118,8 @@ private:
             knows_.join(books_of(self).knows);
             books_of(self).advance();
         } catch (...) { // no memory for what the next holder should hear
-            report_error({.kind = error_kind::platform_error, .pointer = this});
+            report_caught({.kind = error_kind::platform_error,
+                           .call = "releasing a lock of the simulated device"});
         }
     }
     void wake(sim_time when) const noexcept {

@@ -4,8 +4,9 @@
 /// \file
 /// `sim_register` page-locks host memory that is there already, as cudaHostRegister does.
 
-#include <vram/base/error.hpp>   // report_error
-#include <vram/sim/sim_node.hpp> // sim_node
+#include <vram/base/error.hpp>         // report_error
+#include <vram/base/report_caught.hpp> // report_caught
+#include <vram/sim/sim_node.hpp>       // sim_node
 
 #include <source_location> // source_location
 #include <utility>         // exchange
@@ -57,7 +58,9 @@ public:
             sim_wait{call}.wait_idle(0);
             machine_->memory.space(sim_kind::registered, 0).erase(*block_);
         } catch (...) {
-            report_error({.kind = error_kind::platform_error, .bytes = block_->bytes});
+            report_caught({.kind  = error_kind::platform_error,
+                           .bytes = block_->bytes,
+                           .call  = "unregistering host memory"});
         }
     }
 

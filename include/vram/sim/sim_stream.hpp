@@ -6,6 +6,7 @@
 
 #include <vram/base/error.hpp>          // report_error
 #include <vram/base/process_exit.hpp>   // process_exit
+#include <vram/base/report_caught.hpp>  // report_caught
 #include <vram/sim/sim_stream_view.hpp> // sim_stream_view
 
 #include <source_location> // source_location
@@ -47,7 +48,9 @@ public:
             sim_call call{*state_->machine, sim_call_kind::other, state_->device,
                           std::source_location::current()};
             state_->machine->end_stream(*state_);
-        } catch (...) { report_error({.kind = error_kind::platform_error, .pointer = state_}); }
+        } catch (...) {
+            report_caught({.kind = error_kind::platform_error, .call = "destroying a sim_stream"});
+        }
     }
 
     [[nodiscard]] sim_stream_view view() const noexcept { return sim_stream_view{state_}; }

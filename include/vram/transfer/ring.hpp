@@ -95,7 +95,10 @@ private:
         pinned_memory(pinned_memory&&) = delete;
         ~pinned_memory() {
             if (lost.load(std::memory_order_relaxed)) { // every thread has come back
-                report_error({.kind = error_kind::leak, .pointer = begin, .bytes = bytes});
+                report_error({.kind    = error_kind::leak,
+                              .pointer = begin,
+                              .bytes   = bytes,
+                              .cause   = "the copies that use it could not be waited for"});
             } else {
                 sited{owner.pinned_}.deallocate_sync(begin, bytes, piece_plan::unit);
             }

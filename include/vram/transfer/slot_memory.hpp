@@ -7,6 +7,7 @@
 #include <vram/base/align.hpp>                // saturating_add, unsatisfiable
 #include <vram/base/error.hpp>                // report_error
 #include <vram/base/over_limit.hpp>           // over_limit
+#include <vram/base/report_caught.hpp>        // report_caught
 #include <vram/concepts/await_device.hpp>     // await_device
 #include <vram/concepts/completion_flags.hpp> // completion_flags
 #include <vram/concepts/held_resource.hpp>    // expect_resource
@@ -92,7 +93,10 @@ public:
         if constexpr (retiring_resource<Device>) {
             try {
                 device_.retire(copies_);
-            } catch (...) { report_error({.kind = error_kind::platform_error}); }
+            } catch (...) {
+                report_caught(
+                    {.kind = error_kind::platform_error, .call = "retiring the copy stream"});
+            }
         }
     }
 
@@ -137,7 +141,9 @@ private:
             try {
                 s.await_users(copies_);
             } catch (...) {
-                report_error({.kind = error_kind::platform_error, .pointer = s.memory});
+                report_caught({.kind    = error_kind::platform_error,
+                               .pointer = s.memory,
+                               .call    = "waiting for the users of a batch"});
                 over = over && device_idle();
             }
         } else {
@@ -167,13 +173,16 @@ private:
             await_device<Platform>(Platform::device_of(copies_));
             return true;
         } catch (...) {
-            report_error({.kind = error_kind::platform_error});
+            report_caught({.kind = error_kind::platform_error, .call = "waiting for the device"});
             return false;
         }
     }
     /// Nobody knows whether it is still in use.
     void lost(std::byte* memory) noexcept {
-        report_error({.kind = error_kind::leak, .pointer = memory, .bytes = bytes_});
+        report_error({.kind    = error_kind::leak,
+                      .pointer = memory,
+                      .bytes   = bytes_,
+                      .cause   = "the copies that use it could not be waited for"});
     }
 
     [[no_unique_address]] Device device_;
