@@ -26,7 +26,7 @@ PUBLIC = {
     "tiles boundary tile_source pinned_tile_source tile_sink staging staging_options staging_result staging_error "
     "transfer_path copy_batch ring",
     "pressure": "split_on_oom trim_upstream calling wait_backoff drain",
-    "probe": "memory_delta leak_check device_delta report explain doctest",
+    "probe": "memory_delta leak_check error_count device_delta report explain doctest",
     "cuda": "cuda cuda_resource cuda_async_resource cuda_pool virtual_resource managed_resource pinned_resource "
     "registered_resource cuda_stream cuda_stream_view cuda_event cuda_device cuda_device_guard cuda_error "
     "cuda_memory_info cuda_copy cuda_platform",

@@ -246,6 +246,7 @@
 #include <vram/probe/checked_scope.hpp>
 #include <vram/probe/device_delta.hpp>
 #include <vram/probe/doctest.hpp>
+#include <vram/probe/error_count.hpp>
 #include <vram/probe/explain.hpp>
 #include <vram/probe/layer_name.hpp>
 #include <vram/probe/leak_check.hpp>

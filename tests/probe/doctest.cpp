@@ -2,7 +2,9 @@
 #include <vram/probe/doctest.hpp> // first: the header must stand alone
 
 #include "../doubles/archetype.hpp"
+#include "../doubles/mishaps.hpp"
 
+#include <vram/layer/statistics.hpp>
 #include <vram/pool/peak_scope.hpp>
 #include <vram/pool/pool.hpp>
 #include <vram/source/host_resource.hpp>
@@ -30,7 +32,7 @@ TEST_CASE("the growth of a block is checked to the byte") {
     doubles::archetype<> memory;
     void*                kept = nullptr;
     VRAM_CHECK_DELTA(memory, 4_KiB) { kept = memory.allocate_sync(4_KiB); }
-    VRAM_CHECK_DELTA(memory, 0) { memory.deallocate_sync(kept, 4_KiB); }
+    VRAM_CHECK_DELTA(memory, -4_KiB) { memory.deallocate_sync(kept, 4_KiB); }
 }
 
 TEST_CASE("a block that grows by more than it said fails its test" * doctest::should_fail()) {
@@ -38,6 +40,70 @@ TEST_CASE("a block that grows by more than it said fails its test" * doctest::sh
     void*                kept = nullptr;
     VRAM_CHECK_DELTA(memory, 4_KiB) { kept = memory.allocate_sync(5_KiB); }
     memory.deallocate_sync(kept, 5_KiB);
+}
+
+TEST_CASE("a block that frees memory has a negative delta") {
+    doubles::archetype<>             plain;
+    statistics<doubles::archetype<>> counted;
+    auto const                       frees = [](auto& memory) {
+        void* const kept = memory.allocate_sync(4_KiB);
+        void* const more = memory.allocate_sync(4_KiB);
+        VRAM_CHECK_DELTA(memory, -4096) { memory.deallocate_sync(kept, 4_KiB); }
+        VRAM_CHECK_DELTA(memory, -4_KiB) { memory.deallocate_sync(more, 4_KiB); }
+        VRAM_CHECK_DELTA(memory, 0) {}
+    };
+    frees(plain);
+    frees(counted);
+}
+
+TEST_CASE("a block that frees memory has no delta of 0" * doctest::should_fail()) {
+    doubles::archetype<> memory;
+    void* const          kept = memory.allocate_sync(4_KiB);
+    VRAM_CHECK_DELTA(memory, 0) { memory.deallocate_sync(kept, 4_KiB); }
+}
+
+TEST_CASE("counted, a block that frees memory has no delta of 0" * doctest::should_fail()) {
+    statistics<doubles::archetype<>> memory;
+    void* const                      kept = memory.allocate_sync(4_KiB);
+    VRAM_CHECK_DELTA(memory, 0) { memory.deallocate_sync(kept, 4_KiB); }
+}
+
+TEST_CASE("an else after an assertion belongs to the if before it") {
+    doubles::archetype<> memory;
+    int                  others = 0;
+    for (bool const checks : {true, false}) {
+        if (checks) VRAM_CHECK_NO_LEAK(memory) {
+            }
+        else ++others;
+        if (checks) VRAM_CHECK_DELTA(memory, 0) {
+            }
+        else ++others;
+        if (checks) VRAM_CHECK_PEAK_AT_MOST(memory, 0) {
+            }
+        else ++others;
+        if (checks) VRAM_CHECK_ALLOCATIONS(memory, 0) {
+            }
+        else ++others;
+        if (checks) VRAM_CHECK_NO_ERRORS {
+            }
+        else ++others;
+    }
+    CHECK(others == 5);
+}
+
+TEST_CASE("a block without errors passes, and break and return go through") {
+    for (;;) {
+        VRAM_CHECK_NO_ERRORS { break; }
+    }
+    VRAM_CHECK_NO_ERRORS return;
+}
+
+TEST_CASE("a block that reports an error fails its test" * doctest::should_fail()) {
+    doubles::mishaps const quiet;
+    pool<host_resource>    memory;
+    void* const            p = memory.allocate_sync(1_KiB);
+    memory.deallocate_sync(p, 1_KiB);
+    VRAM_CHECK_NO_ERRORS { memory.deallocate_sync(p, 1_KiB); }
 }
 
 TEST_CASE("the peak of a block may be as high as was said") {

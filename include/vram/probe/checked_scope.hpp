@@ -4,6 +4,7 @@
 /// \file
 /// `checked_scope` asks a question about the memory that a block of code took, when the block ends.
 
+#include <vram/probe/error_count.hpp>  // error_count
 #include <vram/probe/memory_delta.hpp> // memory_delta
 
 #include <exception> // uncaught_exceptions
@@ -32,6 +33,23 @@ private:
     memory_delta<Resource> probe_;
     Question               ask_;
     int                    exceptions_ = std::uncaught_exceptions();
+};
+
+/// The same for errors: shows an `error_count` to `ask` when the scope ends.
+template <class Question>
+class checked_errors {
+public:
+    explicit checked_errors(Question ask) : ask_{std::move(ask)} {}
+    checked_errors(checked_errors&&) = delete;
+
+    ~checked_errors() noexcept(false) {
+        if (std::uncaught_exceptions() == exceptions_) { ask_(errors_); }
+    }
+
+private:
+    error_count errors_;
+    Question    ask_;
+    int         exceptions_ = std::uncaught_exceptions();
 };
 
 } // namespace vram

@@ -8,14 +8,19 @@
 ///     VRAM_CHECK_DELTA(memory, 4_KiB) { cache.warm(); }
 ///     VRAM_CHECK_PEAK_AT_MOST(memory, 64_MiB) { sort(memory, keys); }
 ///     VRAM_CHECK_ALLOCATIONS(memory, 0) { steady_state(); }
+///     VRAM_CHECK_NO_ERRORS { serve(memory); }
 ///
-/// They nest, and stand wherever a block may. The question is asked when the block ends, by
+/// They nest, and stand wherever a block may; a following `else` belongs to the `if` before them.
+/// (As the only statement of an `if` without an `else`, they need braces around them, as compilers
+/// say with -Wdangling-else.) The question is asked when the block ends, by
 /// `return` and `break` too; when an exception leaves the block, the exception is the failure.
 /// `memory` is any resource with `usage()`: put `statistics` over one that has none. The header
 /// includes no doctest: the macros need it where they are used.
 
 #include <vram/base/bytes.hpp>          // bytes
-#include <vram/probe/checked_scope.hpp> // checked_scope
+#include <vram/probe/checked_scope.hpp> // checked_scope, checked_errors
+
+#include <cstddef> // size_t
 
 /// As much memory is out at the end of the block as at its start, or less.
 #define VRAM_CHECK_NO_LEAK(memory)                                                                 \
@@ -23,11 +28,12 @@
                       VRAM_DETAIL_QUESTION(vram_taken, vram_scope.bytes(), ==, vram_expected, 0,   \
                                            "the block leaks ", VRAM_DETAIL_SIZE(vram_taken)))
 
-/// Exactly `size` bytes more are out at the end of the block than at its start.
+/// Exactly `size` bytes more are live at the end of the block than at its start; a negative `size`
+/// means that the block frees as many.
 #define VRAM_CHECK_DELTA(memory, size)                                                             \
-    VRAM_DETAIL_SCOPE(memory, VRAM_DETAIL_QUESTION(vram_taken, vram_scope.bytes(), ==,             \
-                                                   vram_expected, size, "the block takes ",        \
-                                                   VRAM_DETAIL_SIZE(vram_taken)))
+    VRAM_DETAIL_SCOPE(memory, VRAM_DETAIL_QUESTION(vram_taken, vram_scope.difference(), ==,        \
+                                                   vram_expected, size, "the block ",              \
+                                                   VRAM_DETAIL_DIFFERENCE(vram_taken)))
 
 /// At no moment of the block were more than `size` bytes out beyond those at its start. Where the
 /// resource only knows a bound of the peak (see `memory_delta`), the bound is what is checked: the
@@ -45,6 +51,19 @@
                                                    vram_expected, count, "the block makes ",       \
                                                    vram_allocations, " allocations"))
 
+/// No error is reported to the error sink in the block, by any thread.
+#define VRAM_CHECK_NO_ERRORS                                                                       \
+    if (::vram::checked_errors const VRAM_DETAIL_JOIN(vram_errors_of_line_, __LINE__){             \
+            [&](::vram::error_count const& vram_errors) {                                          \
+                DOCTEST_CHECK_MESSAGE(vram_errors.count() == 0, "the first error of the block: ",  \
+                                      ::doctest::String(vram_errors.first()));                     \
+            }};                                                                                    \
+        false) {                                                                                   \
+    } else
+
+#define VRAM_DETAIL_DIFFERENCE(count)                                                              \
+    ::doctest::String((count) < 0 ? "frees " : "takes "),                                          \
+        VRAM_DETAIL_SIZE(static_cast<std::size_t>((count) < 0 ? -(count) : (count)))
 #define VRAM_DETAIL_SIZE(count) ::doctest::String(::vram::bytes{count}.text().c_str())
 #define VRAM_DETAIL_QUESTION(value, question, relation, bound, answer, ...)                        \
     auto const value = question;                                                                   \
@@ -55,4 +74,5 @@
 #define VRAM_DETAIL_SCOPE(memory, ...)                                                             \
     if (::vram::checked_scope const VRAM_DETAIL_JOIN(vram_scope_of_line_, __LINE__){               \
             memory, [&](auto const& vram_scope) { __VA_ARGS__; }};                                 \
-        true)
+        false) {                                                                                   \
+    } else

@@ -45,6 +45,11 @@ public:
     /// Bytes more out now than at the start; 0 where there are fewer.
     [[nodiscard]] std::size_t bytes() const { return risen(now().live, before_.live); }
 
+    /// Live bytes now minus those at the start: negative if memory was freed.
+    [[nodiscard]] std::ptrdiff_t difference() const {
+        return static_cast<std::ptrdiff_t>(now().live) - static_cast<std::ptrdiff_t>(before_.live);
+    }
+
     /// Bytes fewer out now than at the start; 0 where there are more.
     [[nodiscard]] std::size_t returned() const { return risen(before_.live, now().live); }
 
@@ -107,11 +112,12 @@ public:
     memory_delta(memory_delta&&) = delete;
     ~memory_delta() { memory_->pop(asked_); }
 
-    [[nodiscard]] std::size_t   bytes() const { return positive(counted().bytes.value); }
-    [[nodiscard]] std::size_t   returned() const { return positive(-counted().bytes.value); }
-    [[nodiscard]] std::size_t   peak() const { return positive(counted().bytes.peak); }
-    [[nodiscard]] bool          peak_is_exact() const noexcept { return true; }
-    [[nodiscard]] std::uint64_t allocations() const { return counted().blocks.total; }
+    [[nodiscard]] std::size_t    bytes() const { return positive(counted().bytes.value); }
+    [[nodiscard]] std::ptrdiff_t difference() const { return counted().bytes.value; }
+    [[nodiscard]] std::size_t    returned() const { return positive(-counted().bytes.value); }
+    [[nodiscard]] std::size_t    peak() const { return positive(counted().bytes.peak); }
+    [[nodiscard]] bool           peak_is_exact() const noexcept { return true; }
+    [[nodiscard]] std::uint64_t  allocations() const { return counted().blocks.total; }
 
     /// Bytes more held from the upstream or the device than at the start; 0 where there are fewer.
     [[nodiscard]] std::size_t reserved() const {

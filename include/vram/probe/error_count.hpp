@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `error_count` counts the errors that are reported to the error sink in a scope.
+
+#include <vram/base/error.hpp>      // error, set_error_sink
+#include <vram/base/error_text.hpp> // error_text
+
+#include <atomic>  // atomic
+#include <cstdint> // uint64_t
+#include <cstdio>  // snprintf
+#include <mutex>   // mutex, lock_guard
+
+namespace vram {
+
+/// Counts the errors of all threads from its construction to its end. The sink that was installed
+/// before gets each of them too.
+///
+///     error_count errors;
+///     train_step(memory);
+///     CHECK(errors.count() == 0);          // errors.first() is the text of the first one
+///
+/// Failure   never
+/// Threads   any; the scopes of several threads overlap in any way. A sink that is installed within
+///           a scope replaces the count
+/// Cost      a lock for each error
+class error_count {
+public:
+    error_count() noexcept {
+        std::lock_guard const held{lock};
+        if (newest == nullptr) {
+            error_sink const before = set_error_sink(&note);
+            if (before != &note) { forward.store(before); }
+        }
+        older_ = newest;
+        newest = this;
+    }
+    error_count(error_count&&) = delete;
+    ~error_count() {
+        std::lock_guard const held{lock};
+        error_count**         at = &newest;
+        while (*at != this) { at = &(*at)->older_; }
+        *at = older_;
+        if (newest != nullptr) { return; }
+        error_sink const installed = set_error_sink(forward.load());
+        if (installed != &note) { set_error_sink(installed); } // the program's own, of this scope
+    }
+
+    /// The errors so far.
+    [[nodiscard]] std::uint64_t count() const noexcept {
+        std::lock_guard const held{lock};
+        return count_;
+    }
+    /// The text of the first one; empty if there is none.
+    [[nodiscard]] char const* first() const noexcept {
+        std::lock_guard const held{lock};
+        return first_;
+    }
+
+private:
+    static void note(error const& e) noexcept {
+        {
+            std::lock_guard const held{lock};
+            for (error_count* each = newest; each != nullptr; each = each->older_) {
+                if (each->count_++ != 0) { continue; }
+                std::snprintf(each->first_, sizeof each->first_, "%s", error_text{e}.c_str());
+            }
+        }
+        forward.load()(e); // without the lock: it may report errors of its own
+    }
+
+    static inline std::mutex              lock;
+    static inline error_count*            newest = nullptr;
+    static inline std::atomic<error_sink> forward{print_error};
+
+    error_count*  older_      = nullptr;
+    std::uint64_t count_      = 0;
+    char          first_[512] = "";
+};
+
+} // namespace vram
