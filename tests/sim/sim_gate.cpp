@@ -8,6 +8,7 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
+#include <chrono>
 #include <deque>
 #include <thread>
 #include <vector>
@@ -352,4 +353,47 @@ TEST_CASE("sim_gate: a wait may end after a time, in virtual time" *
     CHECK(at_once);
     CHECK(when == sim_time{8000});
     CHECK(node.reports().empty());
+}
+
+TEST_CASE("sim_gate: a wait ends after real time if a thread really blocks" *
+          doctest::skip(!sim_ordered_threads) *
+          doctest::description("threads run freely under ThreadSanitizer")) {
+    sim_node          node{collecting()};
+    sim_gate          g;
+    std::atomic<bool> go{false}, blocked{false};
+    int               steps = 0;
+    sim_thread        stuck{sim_device{}, [&] {
+                         node.work(1us);
+                         blocked = true;
+                         while (!go) { std::this_thread::sleep_for(1ms); } // unseen by the machine
+                         {
+                             auto held = g.hold();
+                             ++steps;
+                         }
+                         g.notify();
+                         node.work(1us);
+                     }};
+    sim_thread        other{sim_device{}, [&] { // waits for its turn meanwhile
+                         auto held = g.hold();
+                         g.wait(held, [&] { return steps == 1; });
+                         ++steps;
+                         g.notify();
+                     }};
+    for (int round = 0; round < 2; ++round) {
+        auto const since = std::chrono::steady_clock::now();
+        auto       held  = g.hold();
+        CHECK_FALSE(g.wait_at_most(held, 1us, [&] { return steps != 0; }));
+        CHECK(std::chrono::steady_clock::now() - since >= 100ms);
+    }
+    CHECK(blocked);
+    go = true;
+    {
+        auto held = g.hold();
+        CHECK(g.wait_at_most(held, sim_time{std::chrono::hours{1}}, [&] { return steps == 2; }));
+    }
+    stuck.join();
+    other.join();
+    CHECK(node.reports().empty());
+    auto held = g.hold();
+    CHECK_FALSE(g.wait_at_most(held, 5us, [] { return false; })); // in virtual time as before
 }

@@ -542,6 +542,69 @@ TEST_CASE("loader: a batch that does not come in time is told with what everybod
 #endif
 }
 
+// 18
+TEST_CASE("loader: on the simulated device the timeout holds for a source that really blocks") {
+#if !defined VRAM_TESTS_TSAN
+    for (std::size_t const producers : {1U, 2U}) {
+        sim_node          node;
+        sim_stream        stream;
+        std::atomic<bool> go   = false;
+        auto const        fill = [&](std::span<std::byte> to, std::size_t index) -> std::size_t {
+            while (index == 1 && !go) { std::this_thread::sleep_for(1ms); }
+            node.work(1us);
+            return index < 4 ? to.size() : 0;
+        };
+        loader load{
+            fill, stream, {.batch_bytes = 64, .depth = 2, .producers = producers, .timeout = 50ms}};
+        std::size_t seen = 0, late = 0;
+        auto        at = load.begin();
+        for (bool more = true; more;) {
+            auto const since = std::chrono::steady_clock::now();
+            try {
+                more = at != load.end();
+                if (more) {
+                    CHECK(at->index() == seen++);
+                    feeding::use(stream, *at);
+                    ++at;
+                }
+            } catch (loader_error const& e) {
+                CHECK(e.why() == loader_error::reason::timed_out);
+                CHECK(e.index() <= 1); // of two producers the other one may stand behind it
+                CHECK(e.states().filling >= 1);
+                CHECK(std::chrono::steady_clock::now() - since >= 50ms);
+                stream.synchronize(); // the node works as before
+                if (++late == 2) { go = true; }
+            }
+        }
+        CHECK(late >= 2);
+        CHECK(seen == 4); // nothing was lost
+        stream.synchronize();
+        CHECK(node.reports().empty());
+    }
+#endif
+}
+
+TEST_CASE("loader: a source that really blocks until it is told to stop ends with the loader") {
+#if !defined VRAM_TESTS_TSAN
+    sim_node   node;
+    sim_stream stream;
+    auto const fill = [](std::span<std::byte> to, std::size_t index,
+                         std::stop_token const& stop) -> std::size_t {
+        while (index == 1 && !stop.stop_requested()) { std::this_thread::sleep_for(1ms); }
+        return to.size();
+    };
+    bool late = false;
+    try {
+        for (auto& b : loader{fill, stream, {.batch_bytes = 64, .timeout = 1ms}}) {
+            feeding::use(stream, b);
+        }
+    } catch (loader_error const& e) { late = e.why() == loader_error::reason::timed_out; }
+    CHECK(late);
+    stream.synchronize();
+    CHECK(node.reports().empty());
+#endif
+}
+
 TEST_CASE("loader: the timeout of a real machine is a real one") {
     std::atomic<bool> asked = false, go = false;
     auto const        fill = [&](std::span<std::byte> to, std::size_t index) -> std::size_t {

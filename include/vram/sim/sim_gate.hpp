@@ -9,9 +9,11 @@
 #include <vram/sim/sim_node.hpp>       // sim_node, sim_host
 
 #include <algorithm> // max
+#include <chrono>    // nanoseconds, milliseconds
 #include <cstdint>   // uint64_t
 #include <memory>    // shared_ptr, make_shared
 #include <mutex>     // unique_lock
+#include <optional>  // optional
 #include <utility>   // exchange, move, swap
 
 namespace vram {
@@ -72,6 +74,26 @@ public:
         return true;
     }
 
+    /// The same, also if a participating thread really waits, which virtual time does not see: then
+    /// no longer than `most` of real time in which no such thread calls the machine, at least
+    /// 200 ms.
+    template <class Ready>
+    bool wait_at_most(guard&, sim_time most, Ready ready) {
+        constexpr std::chrono::nanoseconds least = std::chrono::milliseconds{200};
+        bool                               away  = false;
+        std::optional<alarm>               until;
+        until.emplace(*this, most);
+        while (!ready()) {
+            if (until->rung()) {
+                bool const was = std::exchange(away, somebody_away());
+                if (!away && !was) { return false; }
+                if (!away) { until.emplace(*this, most); } // time did not stand still before
+            }
+            if (!await_notice(std::max<std::chrono::nanoseconds>(most, least))) { return ready(); }
+        }
+        return true;
+    }
+
     /// Lets every waiter look again.
     void notify() noexcept {
         std::unique_lock const held{machine_->mutex};
@@ -119,6 +141,11 @@ private:
     void ring() {
         ++notices_;
         machine_->turns.wake_waiters(&notices_, machine_->schedule.now());
+    }
+
+    bool somebody_away() {
+        std::unique_lock const held{machine_->mutex};
+        return machine_->turns.any_away();
     }
 
     /// The calling thread, where it participates. Code inside an operation is nobody's.
@@ -174,27 +201,30 @@ private:
         who.advance();
     }
 
-    /// Lets the gate go, waits until somebody notifies, and takes it again.
-    void await_notice() {
+    /// Lets the gate go, waits until a thread notifies, and takes it again. Returns false if no
+    /// participating thread calls the machine for `patience`.
+    bool await_notice(std::chrono::nanoseconds patience = sim_turns::forever) {
         sim_host* const     self = me();
         std::unique_lock    held{machine_->mutex};
         std::uint64_t const seen = notices_;
+        bool                came = true;
         try {
             let_go(self);
             if (self != nullptr) {
-                machine_->turns.block(held, *self, [&] {
+                came = machine_->turns.block_for(held, *self, patience, [&] {
                     self->gate           = &notices_;
                     self->may_be_outside = used_outside_;
                     return notices_ != seen;
                 });
             } else {
-                while (notices_ == seen) { machine_->outside_step(held); }
+                while (notices_ == seen && came) { came = machine_->outside_step(held, patience); }
             }
         } catch (...) {
             take(held, self); // the guard will let it go
             throw;
         }
         take(held, self);
+        return came;
     }
 
     sim_machine*  machine_;

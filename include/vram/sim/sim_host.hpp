@@ -21,7 +21,9 @@ struct sim_stream_state;
 /// A thread that participates, or (number 0) all the ordinary ones together: their real locks are
 /// not seen, so what they do counts as ordered.
 struct sim_host {
-    enum class state : unsigned char { runnable, blocked, ended };
+    /// `away`: it waits really, for something that the machine does not see, and the baton was
+    /// taken from it.
+    enum class state : unsigned char { runnable, blocked, away, ended };
 
     std::uint64_t number = 0;
     sim_time      clock{};

@@ -16,6 +16,7 @@
 
 #include <algorithm>       // copy_if, max
 #include <atomic>          // atomic
+#include <chrono>          // nanoseconds
 #include <cstddef>         // size_t
 #include <cstdint>         // uint64_t
 #include <deque>           // deque
@@ -170,13 +171,20 @@ public:
 
     /// Lets an ordinary thread wait for a moment's progress: moves time itself where nobody else
     /// does.
-    void outside_step(std::unique_lock<std::mutex>& held) {
+    /// Returns false if no participating thread calls the machine for `patience` of real time.
+    bool outside_step(std::unique_lock<std::mutex>& held,
+                      std::chrono::nanoseconds      patience = sim_turns::forever) {
         if (turns.outside_may_step() && schedule.next() != sim_time::max()) {
             schedule.step(held);
             turns.progress.notify_all();
-        } else {
+        } else if (patience == sim_turns::forever) {
             turns.progress.wait(held);
+        } else {
+            std::uint64_t const seen = turns.activity();
+            bool const late = turns.progress.wait_for(held, patience) == std::cv_status::timeout;
+            return !late || turns.activity() != seen;
         }
+        return true;
     }
 
     inline static std::atomic<std::uint64_t> next_id{1}; ///< streams and nodes, once in a process

@@ -10,9 +10,11 @@
 #include <vram/sim/sim_host.hpp>     // sim_host
 #include <vram/sim/sim_schedule.hpp> // sim_schedule
 
-#include <algorithm>          // max, count_if
+#include <algorithm>          // any_of, max
+#include <chrono>             // nanoseconds
 #include <condition_variable> // condition_variable
 #include <cstddef>            // size_t
+#include <cstdint>            // uint64_t
 #include <deque>              // deque
 #include <functional>         // function
 #include <mutex>              // unique_lock
@@ -57,7 +59,7 @@ public:
         h.advance();
         from.advance();
         hosts_.push_back(&h);
-        if (running_ == nullptr && !driving_) { running_ = &h; }
+        if (running_ == nullptr && driver_ == 0) { running_ = &h; }
         progress.notify_all();
         return h;
     }
@@ -78,15 +80,21 @@ public:
     /// Passes the baton on after `leave`. Where nobody can go on now, whoever is woken first takes
     /// it.
     void pass_on(lock& held) {
-        if (running_ != nullptr || driving_ || hosts_.empty()) { return; }
-        driving_             = true;
-        sim_host* const next = choose(held, nullptr, false);
-        driving_             = false;
+        if (running_ != nullptr || driver_ != 0 || hosts_.empty()) { return; }
+        std::uint64_t const mine = driver_ = ++drives_;
+        sim_host* const     next           = choose(held, nullptr, mine, false);
+        if (driver_ != mine) { return; }
+        driver_ = 0;
         if (next != nullptr) { hand_to(*next); }
     }
 
     /// A point where another thread may be let on, before each call of a participating thread.
     void point(lock& held, sim_host& self) {
+        ++activity_;
+        if (self.now == sim_host::state::away && detail::locks_held == 0) {
+            self.started = true;
+            come_back(held, self);
+        }
         if (!self.started) {
             self.started = true; // it was just chosen: choosing again would count twice
             return;
@@ -105,10 +113,22 @@ public:
     /// Waits until `done()`; the reason is in `self` already (operation, gate or thread).
     template <class Done>
     void block(lock& held, sim_host& self, Done done) {
+        (void)block_for(held, self, forever, done);
+    }
+    /// The same, but no longer than `patience` of real time in which no participating thread calls
+    /// the machine: the thread that has the baton then waits for something that the machine does
+    /// not see, and loses the baton until it calls again. Returns true if `done()`.
+    template <class Done>
+    bool block_for(lock& held, sim_host& self, std::chrono::nanoseconds patience, Done done) {
+        ++activity_;
+        if (self.now == sim_host::state::away) { come_back(held, self); }
         while (!done()) {
             self.now = sim_host::state::blocked;
-            dispatch(held);
-            await_turn(held, self);
+            if (!dispatch(held, patience) || !await_turn(held, self, patience)) {
+                take_over(self);
+                forget(self);
+                return done();
+            }
             if (self.giving_up) {
                 self.giving_up = false;
                 forget(self);
@@ -117,7 +137,18 @@ public:
         }
         forget(self);
         catch_up(self);
+        return true;
     }
+
+    static constexpr std::chrono::nanoseconds forever = std::chrono::nanoseconds::max();
+
+    /// Whether a participating thread waits really.
+    [[nodiscard]] bool any_away() const noexcept {
+        return std::any_of(hosts_.begin(), hosts_.end(),
+                           [](sim_host* h) { return h->now == sim_host::state::away; });
+    }
+    /// Calls of participating threads so far.
+    [[nodiscard]] std::uint64_t activity() const noexcept { return activity_; }
 
     /// `h` may go on, not before `when`.
     void wake(sim_host& h, sim_time when) {
@@ -126,7 +157,7 @@ public:
         h.operation = {};
         h.threads.clear();
         h.gate = nullptr;
-        if (running_ == nullptr && !driving_) { hand_to(h); }
+        if (running_ == nullptr && driver_ == 0) { hand_to(h); }
     }
     void wake_waiters(sim_operation const& ended) {
         for (sim_host* const h : hosts_) {
@@ -169,14 +200,47 @@ private:
     void await_turn(lock& held, sim_host& self) {
         self.turn.wait(held, [&] { return running_ == &self; });
     }
+    /// Returns false if no thread called the machine for so long.
+    bool await_turn(lock& held, sim_host& self, std::chrono::nanoseconds patience) {
+        auto const mine = [&] { return running_ == &self; };
+        if (patience == forever) {
+            await_turn(held, self);
+            return true;
+        }
+        for (;;) {
+            std::uint64_t const seen = activity_;
+            if (self.turn.wait_for(held, patience, mine)) { return true; }
+            if (activity_ == seen && !schedule_.executing()) { return false; }
+        }
+    }
+    /// The thread that has the baton waits really: `self` goes on instead.
+    void take_over(sim_host& self) {
+        if (running_ != nullptr && running_ != &self) { running_->now = sim_host::state::away; }
+        driver_  = 0;
+        running_ = &self;
+        self.now = sim_host::state::runnable;
+        progress.notify_all();
+    }
+    /// A thread from which the baton was taken waits for its turn.
+    void come_back(lock& held, sim_host& self) {
+        self.now   = sim_host::state::runnable;
+        self.clock = std::max(self.clock, schedule_.now());
+        progress.notify_all();
+        if (running_ == nullptr && driver_ == 0) { hand_to(self); }
+        await_turn(held, self);
+    }
 
     /// Gives the baton to whoever is due; waits for ordinary threads where only they can help.
-    void dispatch(lock& held) {
-        running_             = nullptr;
-        driving_             = true;
-        sim_host* const next = choose(held, nullptr);
-        driving_             = false;
+    /// Returns false if no thread called the machine for `patience`.
+    bool dispatch(lock& held, std::chrono::nanoseconds patience) {
+        running_                 = nullptr;
+        std::uint64_t const mine = driver_ = ++drives_;
+        sim_host* const     next           = choose(held, nullptr, mine, true, patience);
+        if (driver_ != mine) { return true; } // another thread took the baton
+        driver_ = 0;
+        if (next == nullptr) { return false; }
         hand_to(*next);
+        return true;
     }
 
     /// The earliest of the threads that can run; null where none can.
@@ -191,9 +255,12 @@ private:
         return first;
     }
 
-    /// Lets queued work happen as far as it may, and says who is next.
-    sim_host* choose(lock& held, sim_host* self, bool wait = true) {
+    /// Lets queued work happen as far as it may, and says who is next; null if the baton is taken
+    /// from the driver `mine`, or if nothing happens for `patience`.
+    sim_host* choose(lock& held, sim_host* self, std::uint64_t mine = 0, bool wait = true,
+                     std::chrono::nanoseconds patience = forever) {
         for (;;) {
+            if (mine != 0 && driver_ != mine) { return nullptr; }
             sim_host* const first = earliest();
             if (schedule_.executing()) {
                 progress.wait(held);
@@ -203,9 +270,14 @@ private:
                 progress.notify_all();
             } else if (first != nullptr) {
                 return order_ == sim_order::by_time ? first : pick(self);
-            } else if (any_waits_outside()) {
+            } else if (any_waits_outside() || any_away()) {
                 if (!wait) { return nullptr; }
-                progress.wait(held);
+                if (patience == forever) {
+                    progress.wait(held);
+                } else if (progress.wait_for(held, patience) == std::cv_status::timeout &&
+                           earliest() == nullptr) {
+                    return nullptr;
+                }
             } else {
                 give_up();
             }
@@ -263,9 +335,11 @@ private:
     std::deque<sim_host>   all_;
     std::vector<sim_host*> hosts_; ///< those that take part now, by number
     std::vector<sim_host*> candidates_;
-    sim_host*              running_   = nullptr;
-    bool                   driving_   = false; ///< a thread that waits is about to name the next
-    std::uint64_t          count_     = 0;
+    sim_host*              running_  = nullptr;
+    std::uint64_t          driver_   = 0; ///< number of the dispatch that is about to name the next
+    std::uint64_t          drives_   = 0; ///< dispatches so far
+    std::uint64_t          activity_ = 0; ///< calls of participating threads
+    std::uint64_t          count_    = 0;
     unsigned               preempted_ = 0;
     sim_order              order_;
     unsigned               preemptions_;

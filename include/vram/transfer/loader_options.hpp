@@ -51,7 +51,8 @@ struct loader_options {
     /// Pinned and device bytes that may be taken together; checked before anything is.
     std::size_t budget = unsatisfiable;
     /// How long to wait for a batch before `loader_error{timed_out}` says what every slot does. 0:
-    /// as long as it takes.
+    /// as long as it takes. On the simulated device it is virtual time; if a source really blocks,
+    /// it is real time, at least 200 ms.
     std::chrono::nanoseconds timeout{0};
     /// Whether pageable memory will do where no more can be pinned; the statistics count it.
     bool pageable_fallback = false;

@@ -12,6 +12,7 @@
 #include <vram/transfer/stage.hpp>        // stage
 #include <vram/transfer/use_times.hpp>    // use_times
 
+#include <chrono>    // nanoseconds
 #include <cstddef>   // size_t
 #include <cstdint>   // uint64_t
 #include <exception> // rethrow_exception
@@ -114,6 +115,10 @@ protected:
     use_times<Platform> times_;
 
 private:
+    static constexpr bool bounds_real_time =
+        requires(typename Platform::gate& g, guard& held, std::chrono::nanoseconds most,
+                 bool (*ready)()) { g.wait_at_most(held, most, ready); };
+
     slot* await_ready() {
         auto const since = clock::now();
         produce_inline();
@@ -177,8 +182,13 @@ private:
         if constexpr (supply::stays_awake) {
             if (this->gate_.wait_awake(held, supply::awake, ready)) { return true; }
         }
-        if (this->options_.timeout.count() != 0) {
-            return this->gate_.wait_for(held, this->options_.timeout, ready);
+        auto const most = this->options_.timeout;
+        if (most.count() != 0) {
+            if constexpr (bounds_real_time) { // of a gate whose time is virtual
+                return this->gate_.wait_at_most(held, most, ready);
+            } else {
+                return this->gate_.wait_for(held, most, ready);
+            }
         }
         this->gate_.wait(held, ready);
         return true;
