@@ -242,6 +242,7 @@ private:
             }
         }
         must(told_.count() == told + 1, "a mistake was not told, or told twice");
+        must(node_.take_reports().size() == 1, "the node has no report of it, or two");
     }
     void plant(unsigned high, unsigned low) {
         using enum vram::sim_call_kind;

@@ -555,7 +555,7 @@ TEST_CASE("stream_ordered: one that was moved from has nothing, and takes nothin
     second.deallocate(s, p, 1_MiB);
     CHECK(second.usage().pending == 1_MiB + 256);
     CHECK(told.count() == 2);
-    CHECK(node.reports().empty());
+    CHECK(node.reports().size() == 2); // the refused frees
 }
 
 TEST_CASE("stream_ordered: one that is assigned another gives back what waits, and is that other") {

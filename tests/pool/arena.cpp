@@ -775,7 +775,7 @@ TEST_CASE("arena: of two streams that give a block back from afar the first coun
     mr.deallocate(b, has_a_pool[0], 1000);
     mr.deallocate(c, has_a_pool[1], 1000);
     CHECK(mr.usage().live == 0);
-    CHECK(node.reports().empty());
+    CHECK(node.reports().size() == 1); // the refused free
     CHECK(told.count() == 1);
 }
 
@@ -806,7 +806,7 @@ TEST_CASE("arena: of a block left from afar and then given back by its owner the
         mr.deallocate(a, have_pools[0], 1000);
         mr.deallocate(b, have_pools[1], 1000);
         CHECK(mr.usage().live == 0);
-        CHECK(node.reports().empty());
+        CHECK(node.reports().size() == 1); // the refused free
         CHECK(told.count() == 1);
     }
 }

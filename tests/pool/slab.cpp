@@ -444,7 +444,7 @@ TEST_CASE("slab: a block that the host waits for is nobody's to give back") {
     CHECK(mr.usage().requested == 1_MiB);
     CHECK(mr.try_allocate_sync(1_MiB) == nullptr);
     mr.deallocate_sync(p, 1_MiB);
-    CHECK(node.reports().empty());
+    CHECK(node.reports().size() == 3); // the refused frees
 }
 
 TEST_CASE("slab: with eager events a free waits for nobody, though all events are waited for") {

@@ -42,6 +42,8 @@ public:
         return static_cast<unsigned>(where_.line());
     }
     [[nodiscard]] constexpr char const* function() const noexcept { return where_.function_name(); }
+    /// The line as a location; one of no line if it is unknown.
+    [[nodiscard]] constexpr std::source_location location() const noexcept { return where_; }
 
 private:
     std::source_location where_; // of no line: unknown
@@ -57,10 +59,11 @@ public:
 
     [[nodiscard]] static constexpr call_site current() noexcept { return {}; }
 
-    [[nodiscard]] static constexpr bool        known() noexcept { return false; }
-    [[nodiscard]] static constexpr char const* file() noexcept { return ""; }
-    [[nodiscard]] static constexpr unsigned    line() noexcept { return 0; }
-    [[nodiscard]] static constexpr char const* function() noexcept { return ""; }
+    [[nodiscard]] static constexpr bool                 known() noexcept { return false; }
+    [[nodiscard]] static constexpr char const*          file() noexcept { return ""; }
+    [[nodiscard]] static constexpr unsigned             line() noexcept { return 0; }
+    [[nodiscard]] static constexpr char const*          function() noexcept { return ""; }
+    [[nodiscard]] static constexpr std::source_location location() noexcept { return {}; }
 };
 } // namespace without_call_sites
 

@@ -12,6 +12,13 @@
 
 namespace vram {
 
+/// Whether a platform collects frees that a resource refused: `P::refused(error)`. The simulated one
+/// does, and adds them to the reports of its node.
+template <class P>
+concept collects_refusals = requires(error const& e) {
+    { P::refused(e) } noexcept;
+};
+
 /// What the caller of a free passed, as a foreign pointer. A resource that knows the block around
 /// the address says so with `found`, and reports `what`.
 ///
@@ -37,6 +44,13 @@ struct refused_free {
     refused_free& on(typename Platform::stream const* s) noexcept {
         if (s != nullptr) { what.stream = name_of_stream<Platform>(*s); }
         return *this;
+    }
+
+    /// Passes it to the error sink, and to the platform if that collects mistakes.
+    template <class Platform>
+    void report() const noexcept {
+        report_error(what);
+        if constexpr (collects_refusals<Platform>) { Platform::refused(what); }
     }
 
     /// The address lies in memory of the resource that is free.

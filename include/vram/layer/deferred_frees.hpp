@@ -253,7 +253,7 @@ private:
         refused_free e{"stream_ordered", p, bytes, alignment, at};
         e.template on<Platform>(s);
         if (waiting_.has(p) || ready_.has(p) || captured_.has(p)) { e.found_free(); }
-        report_error(e.what);
+        e.template report<Platform>();
     }
     [[nodiscard]] std::size_t pending() const noexcept {
         return waiting_.bytes() + ready_.bytes() + captured_.bytes();

@@ -420,7 +420,7 @@ private:
         member* const  its   = owner != chunk_map::nobody ? pools_.find(owner) : nullptr;
         if (its == nullptr) {
             refused_free e{"arena", p, r.bytes, r.alignment, at};
-            return report_error(e.template on<platform>(r.on).what);
+            return e.template on<platform>(r.on).template report<platform>();
         }
         if (its == tried) { return its->refuse(p, r.bytes, r.alignment, r.on, at); }
         return its->leave(r.on, p, r.bytes, r.alignment, tried, at);

@@ -232,7 +232,7 @@ private:
                 if (n != nullptr) { e.found_live(n->at, n->bytes, n->alignment); }
             }
         }
-        report_error(e.what);
+        e.template report<platform>();
     }
     [[gnu::cold, gnu::noinline]] void refuse_on(stream s, void* p, std::size_t bytes,
                                                 std::size_t alignment,

@@ -313,7 +313,7 @@ private:
             auto const held = this->lock_.hold();
             books_.explain_refusal(e);
         }
-        report_error(e.what);
+        e.template report<platform>();
     }
     [[gnu::cold, gnu::noinline]] void refuse_on(stream s, void* p, std::size_t bytes,
                                                 std::size_t alignment, call_site at) noexcept {

@@ -327,7 +327,7 @@ protected:
             auto const held = this->lock_.hold();
             heap_.explain_refusal(e);
         }
-        report_error(e.what);
+        e.template report<platform>();
     }
     [[gnu::cold, gnu::noinline]] void refuse_on(stream s, void* p, std::size_t bytes,
                                                 std::size_t alignment,
@@ -401,7 +401,7 @@ private:
         refused_free e{own_name, n.p, n.bytes, n.alignment, n.at};
         if (n.in_use && !is_destroyed<platform>(n.on)) { e.template on<platform>(&n.on); }
         again ? (void)e.found_free() : heap_.explain_refusal(e);
-        report_error(e.what);
+        e.template report<platform>();
     }
 
     /// A block of what is held. Before a stream waits for one, what the upstream has at once is a

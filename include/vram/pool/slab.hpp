@@ -161,7 +161,7 @@ private:
             auto const held = this->lock_.hold();
             (void)this->explain_refusal(e);
         }
-        report_error(e.what);
+        e.template report<platform>();
     }
     [[gnu::cold, gnu::noinline]] void refuse_on(stream s, void* p, std::size_t bytes,
                                                 std::size_t alignment,

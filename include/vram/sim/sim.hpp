@@ -10,6 +10,7 @@
 #include <vram/sim/sim_managed_resource.hpp> // sim_managed_resource
 #include <vram/sim/sim_pinned_resource.hpp>  // sim_pinned_resource
 #include <vram/sim/sim_platform.hpp>         // sim_platform and its parts
+#include <vram/sim/sim_refused.hpp>
 #include <vram/sim/sim_register.hpp>         // sim_register
 #include <vram/sim/sim_resource.hpp>         // sim_resource
 #include <vram/sim/sim_touch.hpp>            // sim_touch

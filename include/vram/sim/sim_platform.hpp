@@ -19,6 +19,7 @@
 #include <vram/sim/sim_launch.hpp>          // sim_call_host
 #include <vram/sim/sim_lock.hpp>            // sim_lock
 #include <vram/sim/sim_memory_kind.hpp>     // sim_memory_kind
+#include <vram/sim/sim_refused.hpp>         // sim_refused
 #include <vram/sim/sim_stream.hpp>          // sim_stream, sim_stream_view
 #include <vram/sim/sim_stream_hold.hpp>     // sim_stream_hold
 #include <vram/sim/sim_thread.hpp>          // sim_thread
@@ -98,6 +99,9 @@ struct sim_platform {
     static void host_copies(void* to, void const* from, std::size_t bytes, at w = at::current()) {
         sim_host_copies(to, from, bytes, w);
     }
+
+    /// A resource refused a free.
+    static void refused(vram::error const& e) noexcept { sim_refused(e); }
 
     static void               record(event& e, stream s, at w = at::current()) { e.record(s, w); }
     static void               wait(stream s, event const& e, at w = at::current()) { e.wait(s, w); }

@@ -302,7 +302,7 @@ private:
         } else if (from < span_.pages() * span_.page()) {
             e.found_free();
         }
-        report_error(e.what);
+        e.template report<platform>();
     }
 
     /// Changes the size of a block to `wanted` after `act(old, new)` succeeded.

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// \file
+/// `sim_refused` adds a free that a pool or a layer refused to the reports of the node.
+
+#include <vram/base/error_text.hpp> // error, error_text
+#include <vram/sim/sim_node.hpp>    // sim_node
+
+#include <cstdint> // uintptr_t
+#include <mutex>   // unique_lock
+
+namespace vram {
+
+/// The mistake of a refused free: a double free, another size, or memory of another resource.
+[[nodiscard]] constexpr sim_mistake sim_mistake_of(error_kind kind) noexcept {
+    switch (kind) {
+    case error_kind::double_free: return sim_mistake::double_free;
+    case error_kind::wrong_size:
+    case error_kind::wrong_alignment: return sim_mistake::wrong_size;
+    default: return sim_mistake::foreign_free;
+    }
+}
+
+/// The simulated device does not see such a free: the pool returns nothing to it.
+///
+/// Failure   none: without host memory there is no report, and the error sink has the error
+/// Threads   any
+inline void sim_refused(error const& e) noexcept {
+    try {
+        sim_machine&           m    = sim_node::current().machine();
+        sim_host* const        self = detail::self(m.id).host;
+        std::unique_lock const held{m.mutex};
+        sim_host const&        who = self != nullptr ? *self : m.turns.outside;
+        m.checker.tell({sim_mistake_of(e.kind),
+                        {.name   = "refused free",
+                         .what   = sim_event_of::kind::release,
+                         .host   = true,
+                         .number = m.schedule.next_number(),
+                         .actor  = who.number,
+                         .time   = who.clock,
+                         .where  = e.caller.known() ? e.caller.location() : e.where},
+                        {},
+                        reinterpret_cast<std::uintptr_t>(e.pointer),
+                        e.bytes,
+                        error_text{e}.c_str()});
+    } catch (...) {}
+}
+
+} // namespace vram
