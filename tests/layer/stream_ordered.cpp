@@ -42,6 +42,10 @@ struct silent_platform : sim_platform {
     using sim_platform::synchronize;
 };
 using silent_memory = doubles::archetype<silent_platform>;
+/// It says that it is memory of device 1.
+struct located_memory : silent_memory {
+    [[nodiscard]] static sim_device device() { return sim_device{1}; }
+};
 
 /// A stream is captured by somebody else just when an event is to be recorded there.
 struct racing_platform : sim_platform {
@@ -356,6 +360,21 @@ TEST_CASE("stream_ordered: what came back on a dead stream waits for the device,
         CHECK(mr.usage().reserved == 0);
         CHECK(node.reports().empty());
     }
+}
+
+TEST_CASE("stream_ordered: for a dead stream the device of the upstream is waited for") {
+    sim_node                  node{{.devices = 2, .on_report = sim_on_report::collect}};
+    doubles::mishaps          told;
+    stream_ordered            mr{located_memory{}};
+    std::optional<sim_stream> s{std::in_place, sim_device{1}};
+    sim_stream_view const     dead = *s;
+    void* const               p    = mr.allocate(dead, 1_MiB);
+    sim_launch(dead, {.duration = 5ms});
+    s.reset();
+    mr.deallocate(dead, p, 1_MiB); // device 0 is the current one
+    CHECK(node.now() >= 5ms);
+    CHECK(told.count(error_kind::platform_error) != 0);
+    CHECK(mr.usage().reserved == 0);
 }
 
 TEST_CASE("stream_ordered: no wait for want of an event ends a capture") {

@@ -116,12 +116,16 @@ template <class R>
         return bytes;
     }
 }
+/// A handle of any resource, which may know the device.
+template <class R>
+concept perhaps_located = requires(R const& r) { *r.device(); };
+
 /// The device of `r`; the current one if `r` does not say.
 template <class R>
 [[nodiscard]] auto device_of_resource(R const& r) {
     if constexpr (located_resource<R>) {
         return r.device();
-    } else if constexpr (requires { r.device().has_value(); }) { // a handle of any resource
+    } else if constexpr (perhaps_located<R>) {
         auto const known = r.device();
         return known ? *known : R::platform::current_device();
     } else {

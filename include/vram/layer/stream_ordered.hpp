@@ -46,7 +46,7 @@ struct stream_ordered_options {
 /// end of the layer.
 ///
 /// Failure   as the upstream. Where no event can be had the stream is waited for, where that fails
-///           its device, which for a stream that died is taken to be the current one, and the error
+///           its device, which for a stream that died is taken to be that of the upstream, and the error
 ///           sink is told each time. Memory that no wait would vouch for does not go back: it is
 ///           told as a leak
 /// Threads   any; no lock is held while the upstream is called or the host waits
@@ -215,14 +215,14 @@ private:
 
     /// Waits for who used what no event can be had for. False: nobody knows whether it still is in
     /// use, for the waits failed, or the stream is being captured, which a wait would end.
-    [[nodiscard]] static bool wait_for_user(stream s) noexcept {
+    [[nodiscard]] bool wait_for_user(stream s) const noexcept {
         try {
             if (platform::capturing(s)) { return false; }
         } catch (...) {} // the wait will say so
         return sure_wait<platform>(s, [&] {
             try {
                 return platform::device_of(s);
-            } catch (...) { return platform::current_device(); }
+            } catch (...) { return detail::device_of_resource(this->upstream_); }
         });
     }
 
