@@ -179,7 +179,10 @@ TEST_CASE("cuda_copy: every refusal of the runtime is thrown") {
     box.depth = 2;
     CHECK(tests::walk_failures([&] { cuda_copy(s, box); }, nothing) == 2);
     CHECK(tests::walk_failures(
-              [&] { cuda_copy(s, device.p, cuda_device{0}, device.p, cuda_device{0}, 8); },
+              [&] {
+                  auto* const to = static_cast<std::byte*>(device.p) + 8;
+                  cuda_copy(s, to, cuda_device{0}, device.p, cuda_device{0}, 8);
+              },
               nothing) == 2);
     s.synchronize();
 }

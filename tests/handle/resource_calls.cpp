@@ -2,6 +2,7 @@
 #include <vram/handle/resource_calls.hpp> // first: the header stands alone
 
 #include "../doubles/archetype.hpp"
+#include "../doubles/everything.hpp"
 #include "../doubles/failing_resource.hpp"
 #include "../doubles/minimal_resource.hpp"
 #include "../doubles/mishaps.hpp"
@@ -13,7 +14,7 @@
 using namespace vram;
 
 template struct vram::resource_calls<host_platform>;
-template struct vram::detail::calls_to<doubles::archetype<>>;
+template struct vram::detail::calls_to<doubles::everything>;
 
 namespace {
 
