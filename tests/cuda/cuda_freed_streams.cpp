@@ -6,7 +6,9 @@
 #include <vram/cuda/cuda_fill.hpp>
 #include <vram/cuda/cuda_resource.hpp>
 
-#include <cstddef> // byte
+#include <cstddef>  // byte
+#include <optional> // optional
+#include <utility>  // in_place
 
 using namespace vram;
 using tests::machine;
@@ -27,5 +29,28 @@ TEST_CASE("cuda_freed_streams: it waits once for each stream that was noted and 
     moved.synchronize(cuda_device{});
     CHECK(s.view().done());
     moved.synchronize(cuda_device{});
+    mr.deallocate_sync(p, 1 << 20);
+}
+
+TEST_CASE(
+    "cuda_freed_streams: a stream that has ended is waited for, and one that is captured is not") {
+    machine const              here;
+    cuda_resource              mr;
+    std::optional<cuda_stream> s{std::in_place};
+    cuda_stream const          captured;
+    void* const                p = mr.allocate_sync(1 << 20);
+    cuda_freed_streams         freed;
+    cuda_event                 after;
+    cuda_fill(*s, p, std::byte{1}, 1 << 20);
+    after.record(*s);
+    freed.note(*s);
+    freed.note(captured);
+    s.reset();
+    cuda_check(cudaStreamBeginCapture(captured, cudaStreamCaptureModeThreadLocal));
+    freed.synchronize(cuda_device{});
+    CHECK(after.done());
+    cudaGraph_t graph = nullptr;
+    CHECK(cudaStreamEndCapture(captured, &graph) == cudaSuccess);
+    cuda_check(cudaGraphDestroy(graph));
     mr.deallocate_sync(p, 1 << 20);
 }

@@ -4,13 +4,13 @@
 /// \file
 /// `cuda_freed_streams` remembers on which streams memory was freed, and waits for them.
 
-#include <vram/base/lock.hpp>             // lock
-#include <vram/concepts/is_destroyed.hpp> // is_destroyed
-#include <vram/cuda/cuda_event.hpp>       // cuda_event
-#include <vram/cuda/cuda_platform.hpp>    // cuda_platform
+#include <vram/base/lock.hpp>           // lock
+#include <vram/cuda/cuda_event.hpp>     // cuda_event
+#include <vram/cuda/cuda_platform.hpp>  // cuda_platform
+#include <vram/layer/record_behind.hpp> // record_behind
 
-#include <algorithm> // find
-#include <new>       // bad_alloc
+#include <algorithm> // find_if
+#include <cstdint>   // uint64_t
 #include <utility>   // exchange, move
 #include <vector>    // vector
 
@@ -33,48 +33,53 @@ public:
         return *this;
     }
 
+    /// The calling thread uses the stream.
     void note(cuda_stream_view s) noexcept {
         auto const held = lock_.hold();
-        if (std::find(streams_.begin(), streams_.end(), s) != streams_.end()) { return; }
+        if (find(s) != streams_.end()) { return; }
         try {
-            streams_.push_back(s);
-        } catch (std::bad_alloc const&) {}
+            streams_.push_back({s, s.id(), cuda_stream_ids::hold(s.get())});
+        } catch (...) {} // no host memory, or a raw stream that is first met in a capture
     }
     void forget(cuda_stream_view s) noexcept {
         auto const held = lock_.hold();
-        auto const at   = std::find(streams_.begin(), streams_.end(), s);
-        if (at == streams_.end()) { return; }
-        *at = streams_.back();
-        streams_.pop_back();
+        auto const at   = find(s);
+        if (at != streams_.end()) { streams_.erase(at); }
     }
     /// The host waits for the work that these streams have so far. A stream that is captured, that
-    /// belongs to another device than `d` or that was destroyed is left out: no call is made that
-    /// could break a capture.
+    /// belongs to another device than `d` or that was destroyed by its raw handle is left out: no
+    /// call is made that could break a capture (`record_behind`).
     void synchronize(cuda_device d) {
-        std::vector<cuda_stream_view> all;
+        std::vector<user> all;
         {
             auto const held = lock_.hold();
             all             = std::exchange(streams_, {});
         }
-        for (cuda_stream_view const s : all) {
-            if (is_destroyed<cuda_platform>(s)) { continue; }
-            cuda_event place{d}; // of its own: an event that was captured must not be asked
-            cuda_capture_guard const relaxed;
-            cudaError_t const        status = cuda_exit::or_done([&] {
-                return s.capturing() ? cudaErrorStreamCaptureUnsupported
-                                            : cudaEventRecord(place.get(), s.get());
-            });
-            if (status != cudaSuccess) {
-                cuda_error::clear(status);
-            } else if (!s.capturing()) { // else another thread may have captured the event
-                place.synchronize();
-            }
+        for (user const& each : all) {
+            cuda_event place{d};
+            try {
+                recorded const how =
+                    record_behind<cuda_platform>(place, each.stream, each.id, each.held);
+                if (how != recorded::pending) { continue; }
+            } catch (cuda_error const&) { continue; } // of another device
+            place.synchronize();
         }
     }
 
 private:
-    lock                          lock_;
-    std::vector<cuda_stream_view> streams_;
+    struct user {
+        cuda_stream_view stream;
+        std::uint64_t    id;
+        cuda_stream_hold held; ///< a `cuda_stream` may end before it is waited for
+    };
+
+    [[nodiscard]] std::vector<user>::iterator find(cuda_stream_view s) noexcept {
+        return std::find_if(streams_.begin(), streams_.end(),
+                            [s](user const& each) { return each.stream == s; });
+    }
+
+    lock              lock_;
+    std::vector<user> streams_;
 };
 
 } // namespace vram
