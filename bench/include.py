@@ -5,6 +5,10 @@
 Every public header of vram is measured; beside them RMM's and CCCL's from the wheels (./dev bench fetches those),
 where a CUDA Toolkit is there to compile them. Each round measures every subject once, so that a
 slow moment of the machine meets all of them; the medians of processor time over the rounds are compared.
+
+With --nvcc, instead, what nvcc -O2 takes for a whole .cu file: an empty one, one with five headers of the standard library,
+one that includes all of vram, and one that uses a pool. The least user time over the rounds is compared, in seconds and as
+a multiple of what the five headers add to the empty file, which depends less on the machine.
 """
 import argparse
 import json
@@ -23,6 +27,22 @@ GOALS = [("vram/pool/pool.hpp", "rmm/mr/pool_memory_resource.hpp", 0.30),
          ("vram/layer/limiting.hpp", "rmm/mr/limiting_resource_adaptor.hpp", 0.25)]
 
 
+NVCC_SUBJECTS = {  # name -> the file, and what it may take in seconds on a machine where the empty one takes 0.9
+    "empty": ("", None),
+    "five standard headers": ("".join(f"#include <{h}>\n" for h in ("vector", "string", "memory", "functional", "algorithm")), None),
+    "vram.hpp and cuda/cuda.hpp": ("#include <vram/vram.hpp>\n#include <vram/cuda/cuda.hpp>\n", 4.5),
+    "one pool": ("""#include <vram/cuda/cuda.hpp>
+#include <vram/layer/stream_ordered.hpp>
+#include <vram/pool/pool.hpp>
+int main() {
+    vram::pool<vram::stream_ordered<vram::cuda_resource>> memory;
+    vram::cuda_stream stream;
+    memory.deallocate(stream, memory.allocate(stream, 1000), 1000);
+}
+""", 5.0),
+}
+
+
 def find_toolkit():
     nvcc = shutil.which("nvcc")
     homes = [os.environ.get("CUDA_PATH"), nvcc and pathlib.Path(nvcc).resolve().parents[1], "/usr/local/cuda"]
@@ -39,6 +59,35 @@ def compiler_seconds():
     return used.children_user + used.children_system
 
 
+def measure_nvcc(args, toolkit):
+    nvcc = toolkit and next((p for p in (shutil.which("nvcc"), toolkit.parent / "bin/nvcc") if p and pathlib.Path(p).exists()), None)
+    if not nvcc:
+        sys.exit("bench include: no nvcc here")
+    times = {name: [] for name in NVCC_SUBJECTS}
+    with tempfile.TemporaryDirectory() as folder:
+        source = pathlib.Path(folder) / "unit.cu"
+        for _ in range(args.rounds):
+            for name, (text, _) in NVCC_SUBJECTS.items():
+                source.write_text(text)
+                start = os.times().children_user
+                subprocess.run([nvcc, "-std=c++20", "-O2", f"-I{TOP / 'include'}", "-c", str(source), "-o", "/dev/null"], check=True)
+                times[name].append(os.times().children_user - start)
+    least = {name: min(t) for name, t in times.items()}
+    unit = least["five standard headers"] - least["empty"]
+    rows, missed = [], 0
+    print(f"nvcc -O2, user time, the least of {args.rounds}; and above the empty file as a multiple of the five headers:")
+    for name, seconds in least.items():
+        goal = NVCC_SUBJECTS[name][1]
+        over = goal is not None and seconds > goal
+        missed += over
+        verdict = "" if goal is None else f"  {'SHORT' if over else 'ok'} (goal <= {goal:.1f} s)"
+        print(f"  {seconds:6.2f} s {(seconds - least['empty']) / unit:6.2f}  {name}{verdict}")
+        rows.append({"bench": "include", "case": "nvcc", "subject": name, "metric": "seconds", "value": seconds, "unit": "s"})
+    if args.json:
+        args.json.write_text(json.dumps(rows, indent=1) + "\n")
+    return missed > 0
+
+
 def main():
     parser = argparse.ArgumentParser(prog="./dev bench include", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -46,10 +95,13 @@ def main():
     parser.add_argument("--compiler", default="g++")
     parser.add_argument("--only", action="append", default=[], help="headers whose path contains this")
     parser.add_argument("--wheels", type=pathlib.Path, default=TOP / ".deps/wheels")
+    parser.add_argument("--nvcc", action="store_true", help="whole .cu files with nvcc -O2 instead")
     parser.add_argument("--json", metavar="FILE", type=pathlib.Path)
     args = parser.parse_args()
 
     toolkit = find_toolkit()
+    if args.nvcc:
+        return measure_nvcc(args, toolkit)
     wheel_includes = [args.wheels / d for d in ("nvidia/cu13/include/cccl", "librmm/include", "rapids_logger/include")]
     vram = [f"-I{TOP / 'include'}"]
     cuda = vram + (["-isystem", str(toolkit)] if toolkit else [])

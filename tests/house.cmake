@@ -9,6 +9,9 @@ add_test(NAME layering/planted COMMAND ${python} ${scripts}/layering.py --self-t
 add_test(NAME requires COMMAND ${python} ${scripts}/requires.py ${PROJECT_SOURCE_DIR}/include/vram)
 add_test(NAME requires/planted COMMAND ${python} ${scripts}/requires.py --self-test)
 
+add_test(NAME covered COMMAND ${python} ${scripts}/covered.py ${PROJECT_SOURCE_DIR})
+add_test(NAME covered/planted COMMAND ${python} ${scripts}/covered.py --self-test)
+
 add_test(NAME includes COMMAND ${python} ${scripts}/includes.py ${CMAKE_CURRENT_SOURCE_DIR})
 add_test(NAME includes/planted COMMAND ${python} ${scripts}/includes.py --self-test)
 
@@ -66,6 +69,46 @@ foreach(source IN LISTS refusals)
     set_tests_properties(refuse/${name}/${called} PROPERTIES SKIP_REGULAR_EXPRESSION "(^|\n)skipped: ")
   endforeach()
 endforeach()
+
+# Also if nothing else of this build is compiled with nvcc.
+set(nvcc ${CMAKE_CUDA_COMPILER})
+if(NOT nvcc AND TARGET vram::cuda AND EXISTS "${CUDAToolkit_NVCC_EXECUTABLE}")
+  set(nvcc ${CUDAToolkit_NVCC_EXECUTABLE})
+endif()
+
+# What a compiler says that is not set up for vram: this one, a clang and nvcc, as far as they are here.
+set(compilers ${CMAKE_CXX_COMPILER})
+find_program(clang NAMES clang++-21 clang++-20 clang++-19 clang++-18 clang++-17 clang++-16 NO_CACHE)
+if(clang AND NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+  list(APPEND compilers ${clang})
+endif()
+if(nvcc)
+  list(APPEND compilers ${nvcc})
+endif()
+set(options)
+if(TARGET vram::cuda)
+  set(options --toolkit ${toolkit_includes})
+endif()
+add_test(NAME requirements COMMAND ${python} ${scripts}/requirements.py ${options} ${compilers})
+
+# Programs of users, optimised and with warnings as errors: -Wmaybe-uninitialized sees nothing in the tests, which are not.
+set(warnings_options)
+if(TARGET vram::cuda)
+  set(warnings_options --toolkit ${toolkit_includes})
+endif()
+add_test(NAME warnings/planted COMMAND ${python} ${scripts}/warnings.py --compiler ${CMAKE_CXX_COMPILER} --self-test)
+foreach(program IN ITEMS feed_loop stream_results stage sharing)
+  add_test(NAME warnings/${program} COMMAND ${python} ${scripts}/warnings.py ${warnings_options}
+    --compiler ${CMAKE_CXX_COMPILER} ${PROJECT_SOURCE_DIR}/examples/${program}.cpp)
+endforeach()
+if(nvcc AND NOT VRAM_QUICK)
+  add_test(NAME warnings/nvcc COMMAND ${python} ${scripts}/warnings.py --compiler ${nvcc}
+    ${PROJECT_SOURCE_DIR}/examples/feed_loop.cpp)
+endif()
+if(clang AND NOT VRAM_QUICK AND NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+  add_test(NAME warnings/clang COMMAND ${python} ${scripts}/warnings.py ${warnings_options} --compiler ${clang}
+    ${PROJECT_SOURCE_DIR}/examples/feed_loop.cpp)
+endif()
 
 # A project of a user for each way to use vram. run.cmake says what each is.
 set(package_options)

@@ -135,14 +135,14 @@ private:
 
     /// Four times the capacity for each zone, for gaps and for addresses that rest; less if the
     /// process has no room for that.
-    static std::unique_ptr<sim_space> reserve(std::size_t capacity, bool plain, std::size_t zones,
-                                              std::size_t most) {
-        std::size_t const least = align(std::clamp(capacity, page, most), page);
-        std::size_t const wish  = least > most / (4 * zones) ? most : 4 * zones * least;
+    static std::unique_ptr<sim_space> reserve(std::size_t capacity, bool plain, std::size_t parts,
+                                              std::size_t limit) {
+        std::size_t const least = align(std::clamp(capacity, page, limit), page);
+        std::size_t const wish  = least > limit / (4 * parts) ? limit : 4 * parts * least;
         for (std::size_t room = wish;; room = align(room / 2, page)) {
             try {
-                bool const ample = room / zones >= 2 * least;
-                return std::make_unique<sim_space>(room, plain, ample ? zones : 1);
+                bool const ample = room / parts >= 2 * least;
+                return std::make_unique<sim_space>(room, plain, ample ? parts : 1);
             } catch (std::bad_alloc const&) {
                 if (room <= least) { throw; }
             }
