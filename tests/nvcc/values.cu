@@ -105,7 +105,11 @@ TEST_CASE("nvcc: errors say what happened") {
                staging{stream}.upload(stream, nullptr, std::vector<int>(100));
            }).empty());
     error_sink const before = set_error_sink(count);
-    report_error(error{.kind = error_kind::leak, .bytes = 1});
+    {
+        error_count const errors;
+        report_error(error{.kind = error_kind::leak, .bytes = 1});
+        CHECK(errors.count() == 1);
+    }
     set_error_sink(before);
     CHECK(told == 1);
 }
