@@ -93,7 +93,8 @@ public:
                                    .stream    = name_of_stream<platform>(s),
                                    .resource  = "cuda_async_resource",
                                    .call      = "cudaFreeAsync"};
-        if (s.ended()) { return give_after_device(block, e); }
+        bool const held = cuda_stream_ids::announced(s.get()) != 0; // then its handle is valid
+        if (s.ended() && !held) { return give_after_device(block, e); }
         freed_.note(s);
         cudaError_t const status = give(block, s);
         if (status != cudaErrorInvalidResourceHandle) [[likely]] {

@@ -111,7 +111,7 @@ public:
         if (p == nullptr || process_exit::began()) { return; }
         try {
             if (stream.state().id == 0) { // it was destroyed, and its work may still run
-                device_.synchronize(w);
+                device_.await_all(w);     // which breaks no capture
                 stream = sim_stream_view::legacy(device_);
             }
             if (free(stream, p, bytes, w)) { return; }
