@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <vram/transfer/batch_source.hpp> // first: the header stands alone
 
+#include <vram/source/host_platform.hpp>
+#include <vram/source/host_resource.hpp>
+#include <vram/transfer/loader.hpp>
+#include <vram/transfer/typed_source.hpp>
+
 #include <doctest/doctest.h>
 
 #include <array>
@@ -82,17 +87,39 @@ TEST_CASE("batch_source: a negative number is a failure of the source, with errn
     errno = 0;
 }
 
-TEST_CASE("batch_source: integers count bytes, bool and floating-point numbers do not") {
+TEST_CASE("batch_source: integers and bool are results, floating-point numbers are not") {
     static_assert(batch_count<std::size_t> && batch_count<int> && batch_count<long const&> &&
-                  batch_count<std::uint32_t>);
-    static_assert(!batch_count<bool> && !batch_count<double> && !batch_count<void> &&
-                  !batch_count<bool&> && !batch_count<std::byte> && !batch_count<void*>);
+                  batch_count<std::uint32_t> && batch_count<bool> && batch_count<bool&>);
+    static_assert(!batch_count<double> && !batch_count<void> && !batch_count<std::byte> &&
+                  !batch_count<void*>);
     using fills   = std::size_t (*)(std::span<std::byte>, std::size_t);
-    using answers = bool (*)(std::span<std::byte>, std::size_t);
+    using answers = double (*)(std::span<std::byte>, std::size_t);
     static_assert(filling_source<fills> && callable_source<fills>);
     static_assert(!filling_source<answers> && callable_source<answers>);
     struct enqueues {
         double enqueue(std::span<std::byte>, std::size_t, int) { return 1; }
     };
     static_assert(!enqueueing_source<enqueues, int> && callable_enqueueing_source<enqueues, int>);
+}
+
+TEST_CASE("batch_source: true is a batch that fills the whole range, false is the end") {
+    using any = batch_source<std::size_t (*)(std::span<std::byte>)>;
+    CHECK(any::checked(true, 64, 0) == 64);
+    CHECK(any::checked(false, 64, 0) == 0);
+    host_platform::stream const stream{};
+    int                         left    = 3;
+    std::size_t                 batches = 0;
+    auto const                  more    = [&](std::span<std::byte>) { return left-- > 0; };
+    for (auto& batch : loader{more, stream, {.batch_bytes = 64, .depth = 0}}) {
+        CHECK(batch.size() == 64);
+        ++batches;
+    }
+    CHECK(batches == 3);
+    left = 2;
+    for (auto& batch : loader{typed<float>([&](std::span<float>) { return left-- > 0; }),
+                              stream,
+                              {.batch_bytes = 64, .depth = 0}}) {
+        CHECK(batch.span<float>().size() == 16);
+    }
+    CHECK(left == -1);
 }

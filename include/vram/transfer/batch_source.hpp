@@ -21,11 +21,11 @@
 
 namespace vram {
 
-/// What a source returns: the number of bytes of the batch. A negative number means that the source
-/// failed, so that `read()` may be passed on. A `bool` or a floating-point number is no such number.
+/// The result of a source: the number of bytes of the batch, 0 at the end. A negative number means
+/// that the source failed, so the result of `read()` may be returned. If the source returns a `bool`,
+/// true means that it wrote the whole range, and false that there is no further batch.
 template <class T>
-concept batch_count =
-    std::integral<std::remove_cvref_t<T>> && !std::same_as<std::remove_cvref_t<T>, bool>;
+concept batch_count = std::integral<std::remove_cvref_t<T>>;
 
 /// Fills the batch that it is asked for: `fill(to, index, stop)` writes batch `index` into pinned
 /// memory, in place, and returns the number of bytes of the batch; 0 ends the loader. A callable,
@@ -151,6 +151,7 @@ public:
         if constexpr (std::is_signed_v<Count>) {
             if (count < 0) { throw loader_error::negative(count, errno).at(index, index); }
         }
+        if constexpr (std::same_as<Count, bool>) { return count ? room : 0; }
         auto const bytes = static_cast<std::size_t>(count);
         if (bytes > room) {
             loader_error e{loader_error::reason::too_large, index, bytes, room};

@@ -63,14 +63,19 @@ private:
     static constexpr auto bytes(Count count) noexcept {
         static_assert(
             batch_count<Count>,
-            "typed: the callable returns the number of elements that it wrote, an integer");
-        using result = std::conditional_t<std::is_signed_v<Count>, std::ptrdiff_t, std::size_t>;
-        if constexpr (std::is_signed_v<Count>) {
-            if (count < 0) { return static_cast<result>(count); }
+            "typed: the callable returns the number of elements that it wrote, an integer or bool");
+        if constexpr (std::is_same_v<Count, bool>) {
+            return count;
+        } // true: the whole range
+        else {
+            using result = std::conditional_t<std::is_signed_v<Count>, std::ptrdiff_t, std::size_t>;
+            if constexpr (std::is_signed_v<Count>) {
+                if (count < 0) { return static_cast<result>(count); }
+            }
+            constexpr auto most = static_cast<std::size_t>(std::numeric_limits<result>::max());
+            auto const     n    = static_cast<std::size_t>(count);
+            return static_cast<result>(n > most / sizeof(Element) ? most : n * sizeof(Element));
         }
-        constexpr auto most = static_cast<std::size_t>(std::numeric_limits<result>::max());
-        auto const     n    = static_cast<std::size_t>(count);
-        return static_cast<result>(n > most / sizeof(Element) ? most : n * sizeof(Element));
     }
 
     Fill fill_;
