@@ -15,6 +15,7 @@
 #include <functional>
 #include <optional>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -147,7 +148,7 @@ void goes_on_beside(Act act) {
                 });
                 try {
                     act();
-                } catch (std::exception const& e) { FAIL_CHECK(e.what()); }
+                } catch (std::exception const& e) { FAIL_CHECK(std::string{e.what()}); }
                 came = !cuda_world::never_came();
                 if (capturing) { end(); }
                 CHECK(well);

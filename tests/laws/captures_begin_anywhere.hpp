@@ -17,6 +17,7 @@
 #include <cstdint>   // uint64_t
 #include <exception> // exception
 #include <memory>    // unique_ptr, make_unique
+#include <string>    // string
 #include <thread>    // thread
 #include <utility>   // move
 #include <vector>    // vector
@@ -167,14 +168,14 @@ bool a_capture_begins_at(std::uint64_t nth, operation what, typename World::mode
     });
     try {
         do_operation<World>(what, memory, mine, theirs);
-    } catch (std::exception const& e) { FAIL_CHECK(e.what()); }
+    } catch (std::exception const& e) { FAIL_CHECK(std::string{e.what()}); }
     bool const came = !World::never_came();
     if (capturing && memory != nullptr && lasts == capture_lasts::on) {
         on_another_thread([&] { // which goes on within its capture
             try {
                 theirs.take(*memory, 1);
                 theirs.give(*memory, 1);
-            } catch (std::exception const& e) { FAIL_CHECK(e.what()); }
+            } catch (std::exception const& e) { FAIL_CHECK(std::string{e.what()}); }
         });
     }
     if (capturing) { end(); }
