@@ -100,7 +100,8 @@ private:
     /// resources may have a share, is free of it then.
     void end_capture() const noexcept {
         bool              captured = false;
-        cudaError_t const status   = cuda_stream_calls::here().capturing(get(), captured);
+        cudaError_t const status   = cuda_exit::or_done(
+            [&] { return cuda_stream_calls::here().capturing(get(), captured); });
         if (status != cudaSuccess) { return cuda_error::clear(status); }
         if (!captured) { return; }
         cudaGraph_t graph = nullptr;
