@@ -203,6 +203,17 @@ TEST_CASE("clocks: slots of streams that came and went are used again") {
     for (auto const& s : many) { CHECK(all.of(s->view()).id() == s->id()); }
 }
 
+TEST_CASE(
+    "clocks: slots of streams that have ended are used again, also if no event was recorded") {
+    sim_node   node;
+    sim_clocks all;
+    for (int i = 0; i != 100; ++i) {
+        sim_stream const s;
+        (void)freed(all, s);
+    }
+    CHECK(all.size() == 16);
+}
+
 TEST_CASE("clocks: when there is no host memory for a new stream nothing has changed") {
     sim_node   node;
     sim_clocks all;

@@ -438,6 +438,7 @@ private:
         by_key_.reserve(1);
         if (slots_.size() >= crowd_) {
             for (clock* each : slots_) {
+                if (each->ended()) { each->cover_quickly(); } // else the hold keeps its stream
                 each->poll();
                 bool const used = each->announced() && !each->ended(); // or it would have said so
                 if (used || !each->settled() || each->device() != who.where) { continue; }
