@@ -54,3 +54,33 @@ TEST_CASE(
     cuda_check(cudaGraphDestroy(graph));
     mr.deallocate_sync(p, 1 << 20);
 }
+
+TEST_CASE("cuda_freed_streams: a stream that was captured is waited for the next time") {
+    machine const      here;
+    cuda_resource      mr;
+    cuda_stream const  s;
+    void* const        p = mr.allocate_sync(1 << 20);
+    cuda_freed_streams freed;
+    cuda_fill(s, p, std::byte{1}, 1 << 20);
+    freed.note(s);
+    cuda_check(cudaStreamBeginCapture(s, cudaStreamCaptureModeThreadLocal));
+    freed.synchronize(cuda_device{});
+    cudaGraph_t graph = nullptr;
+    CHECK(cudaStreamEndCapture(s, &graph) == cudaSuccess);
+    cuda_check(cudaGraphDestroy(graph));
+    freed.synchronize(cuda_device{});
+    CHECK(s.view().done());
+    mr.deallocate_sync(p, 1 << 20);
+}
+
+#ifdef VRAM_CUDART_DOUBLE
+TEST_CASE("cuda_freed_streams: streams that have ended and are done are not kept") {
+    machine const      here;
+    cuda_freed_streams freed;
+    for (int i = 0; i != 100; ++i) {
+        cuda_stream const s;
+        freed.note(s);
+        CHECK(doubles::cudart::out().streams <= 17);
+    }
+}
+#endif
