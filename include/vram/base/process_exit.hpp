@@ -23,8 +23,8 @@ namespace vram {
 /// `quick_exit`, `_exit` and `abort` destroy no object.
 ///
 /// Threads   any
-/// Cost      `began` is one relaxed load; `watch` two stores; 32 bytes of the C library for each
-///           thread that called `watch` and ended
+/// Cost      `began` is one relaxed load; `watch` one more, and a store of the thread's own;
+///           32 bytes of the C library for each thread that called `watch` and ended
 class process_exit {
 public:
     [[nodiscard]] static bool began() noexcept { return began_.load(std::memory_order_relaxed); }
@@ -37,7 +37,10 @@ public:
         // Handlers run last in, first out: this one runs before the destructor of each object that
         // was constructed earlier.
         [[maybe_unused]] static int const armed = std::atexit(note);
-        made_.store(true, std::memory_order_relaxed);
+        // Each allocation of CUDA's comes here: threads that only read it do not slow each other.
+        if (!made_.load(std::memory_order_relaxed)) {
+            made_.store(true, std::memory_order_relaxed);
+        }
         thread_local farewell last;
         last.made = true;
     }

@@ -38,7 +38,7 @@ namespace vram {
 /// children that use CUDA as they like.
 ///
 /// Threads   any
-/// Cost      `began` is two relaxed loads; `watch` two stores
+/// Cost      `began` is two relaxed loads; `watch` one more, and a store of the thread's own
 class cuda_exit {
 public:
     [[nodiscard]] static bool began() noexcept { return process_exit::began() || forked(); }

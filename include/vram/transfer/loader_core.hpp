@@ -54,8 +54,8 @@ public:
             !(callable_source<source_itself<Source>> ||
               callable_enqueueing_source<source_itself<Source>, stream>),
         "a loader's source returns the number of bytes of the batch: std::size_t (0 is the "
-        "end), or a signed integer that is negative if the source failed; not bool, and "
-        "not a floating-point number");
+        "end), a signed integer that is negative if the source failed, or a bool (true is "
+        "a whole batch, false the end)");
     static_assert(batch_source<Source>::fills || enqueueing_source<source_itself<Source>, stream>,
                   "a loader's source fills (fill(span, index, stop)), enqueues "
                   "(enqueue(span, index, stream)), or is a range of spans or vectors");
