@@ -12,8 +12,8 @@
 
 namespace vram {
 
-/// Whether a platform collects frees that a resource refused: `P::refused(error)`. The simulated one
-/// does, and adds them to the reports of its node.
+/// Whether a platform collects frees that a resource refused: `P::refused(error)`. The simulated
+/// one does, and adds them to the reports of its node.
 template <class P>
 concept collects_refusals = requires(error const& e) {
     { P::refused(e) } noexcept;

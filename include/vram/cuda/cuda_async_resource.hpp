@@ -120,9 +120,9 @@ public:
         return bytes == 0 ? 0 : align(over_aligned::size(bytes, alignment), unit);
     }
 
-    /// Gives unused memory back to the device until at most `keep` bytes of it are held. If the pool
-    /// then holds more, the host waits for the streams on which memory was freed, and trims again.
-    /// Returns the bytes that went.
+    /// Gives unused memory back to the device until at most `keep` bytes of it are held. If the
+    /// pool then holds more, the host waits for the streams on which memory was freed, and trims
+    /// again. Returns the bytes that went.
     std::size_t trim(std::size_t keep = 0) {
         std::size_t const  back = pool_.trim(keep);
         memory_usage const now  = pool_.usage();

@@ -23,8 +23,9 @@ namespace vram {
 /// Threads   Any.
 /// Streams   A stream that the program destroys by its raw handle must be forgotten before. The end
 ///           of a `cuda_stream` is known.
-/// Cost      `note`: a short lock, and a look at each stream that is remembered. If their number has
-///           doubled, also a query of each stream that has ended; it is forgotten if it is done.
+/// Cost      `note`: a short lock, and a look at each stream that is remembered. If their number
+///           has doubled, also a query of each stream that has ended; it is forgotten if it is
+///           done.
 class cuda_freed_streams {
 public:
     cuda_freed_streams() = default;

@@ -152,8 +152,8 @@ public:
         its.ended.store(true, std::memory_order_release);
         if (found != book.known.end()) { book.end(found->second); }
     }
-    /// The id of a stream of vram's, also of one that has ended as long as there is a hold on it, or
-    /// 0. CUDA is asked nothing.
+    /// The id of a stream of vram's, also of one that has ended as long as there is a hold on it,
+    /// or 0. CUDA is asked nothing.
     [[nodiscard]] static std::uint64_t announced(cudaStream_t stream) noexcept {
         return is_proper(stream) ? announcement_of(stream).id : 0;
     }

@@ -71,9 +71,9 @@ public:
         if (block_ != nullptr) { block_->drop(); }
     }
 
-    /// No graph that was captured over the resource will run again, by whichever holder: what was kept
-    /// for graphs is free. The caller says so for all who hold the resource. Does nothing if the
-    /// resource keeps none.
+    /// No graph that was captured over the resource will run again, by whichever holder: what was
+    /// kept for graphs is free. The caller says so for all who hold the resource. Does nothing if
+    /// the resource keeps none.
     void forget_captures() const {
         if (this->calls_->forget_captures != nullptr) {
             this->calls_->forget_captures(this->target_);

@@ -28,8 +28,8 @@
 namespace vram {
 
 /// What is out, what waits for its stream, and what may go back. Whoever owns the memory passes
-/// `give`, which is called as `give(p, bytes, alignment, at)` for each block that goes back, with no
-/// lock held.
+/// `give`, which is called as `give(p, bytes, alignment, at)` for each block that goes back, with
+/// no lock held.
 ///
 /// Failure   what the platform throws while it asks or waits; nothing is lost by it
 /// Threads   any; no lock is held while `give` runs or the host waits

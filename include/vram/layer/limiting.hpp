@@ -23,10 +23,10 @@ namespace vram {
 ///
 ///     limiting mr{cuda_async_resource{}, 2_GiB};
 ///
-/// A request counts the size that the upstream allocates for it (`rounded_size`), or, if the upstream
-/// does not say, the size that was requested. Put the layer *under* a pool to bound what the pool
-/// takes from the device, *over* a pool to bound what the clients take from the pool: the pool itself
-/// may then hold more of the device.
+/// A request counts the size that the upstream allocates for it (`rounded_size`), or, if the
+/// upstream does not say, the size that was requested. Put the layer *under* a pool to bound what
+/// the pool takes from the device, *over* a pool to bound what the clients take from the pool: the
+/// pool itself may then hold more of the device.
 ///
 /// Failure   `over_limit` before the upstream is asked; when the upstream fails, the budget is as
 ///           it was

@@ -46,9 +46,9 @@ struct stream_ordered_options {
 /// end of the layer.
 ///
 /// Failure   as the upstream. Where no event can be had the stream is waited for, where that fails
-///           its device, which for a stream that died is taken to be that of the upstream, and the error
-///           sink is told each time. Memory that no wait would vouch for does not go back: it is
-///           told as a leak
+///           its device, which for a stream that died is taken to be that of the upstream, and the
+///           error sink is told each time. Memory that no wait would vouch for does not go back: it
+///           is told as a leak
 /// Threads   any; no lock is held while the upstream is called or the host waits
 /// Streams   an allocation is for any stream
 /// Cost      one event per free, one query per waiting stream on allocation, no host allocation

@@ -218,8 +218,8 @@ protected:
         return here;
     }
 
-    /// What the device of the memory has: that of the upstream, or, if the upstream does not say, that
-    /// of the stream or the current one.
+    /// What the device of the memory has: that of the upstream, or, if the upstream does not say,
+    /// that of the stream or the current one.
     [[nodiscard]] memory_info device_memory([[maybe_unused]] stream const* on) const {
         if constexpr (located_resource<Upstream>) {
             return platform::memory(this->upstream_.device());

@@ -376,8 +376,8 @@ private:
                                   guard /* until it returns */) noexcept {
         return put(b, bytes, alignment, &s);
     }
-    /// Takes back what is out at `p`, the block `b`. False, with nothing done: there is none (null),
-    /// or it was taken with another size or alignment.
+    /// Takes back what is out at `p`, the block `b`. False, with nothing done: there is none
+    /// (null), or it was taken with another size or alignment.
     bool put(block* b, std::size_t bytes, std::size_t alignment, stream const* on) noexcept {
         return b != nullptr && heap_.give(b, bytes, alignment, on);
     }

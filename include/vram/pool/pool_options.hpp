@@ -23,16 +23,17 @@ struct pool_options {
     /// captured, and what is freed during a capture is kept for that stream's captures until
     /// `forget_captures`.
     bool graphs = false;
-    /// Over virtual memory (elsewhere it is a broken contract): free pages are moved under a request before the device is asked for
-    /// more. The least is held. Pages that come back to where they were last cost next to nothing;
-    /// each other costs microseconds, and the host waits for what was freed.
+    /// Over virtual memory (elsewhere it is a broken contract): free pages are moved under a
+    /// request before the device is asked for more. The least is held. Pages that come back to
+    /// where they were last cost next to nothing; each other costs microseconds, and the host waits
+    /// for what was freed.
     bool remap = false;
-    /// Over virtual memory (elsewhere it is a broken contract), without `remap`, for programs that repeat themselves: how much more
-    /// than was ever out at once may be held, as a part of that, before new addresses are mapped to
-    /// memory of free pages in place of new memory (0.07: 7 %). That has two addresses then, used
-    /// in turns: nothing is unmapped before a `trim`, nobody waits, and what is done again finds
-    /// all mapped. Below 1/32 of the device and 2.25 GiB it is not worth it, unless this is 0.
-    /// Infinity: no memory has two addresses. Never negative.
+    /// Over virtual memory (elsewhere it is a broken contract), without `remap`, for programs that
+    /// repeat themselves: how much more than was ever out at once may be held, as a part of that,
+    /// before new addresses are mapped to memory of free pages in place of new memory (0.07: 7 %).
+    /// That has two addresses then, used in turns: nothing is unmapped before a `trim`, nobody
+    /// waits, and what is done again finds all mapped. Below 1/32 of the device and 2.25 GiB it is
+    /// not worth it, unless this is 0. Infinity: no memory has two addresses. Never negative.
     double slack = std::numeric_limits<double>::infinity();
 };
 

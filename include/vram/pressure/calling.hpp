@@ -21,8 +21,8 @@ namespace vram {
 ///
 /// Failure   what the function throws ends the request
 /// Threads   as the function; several threads may call it at once
-/// Cost      that of the function. The function may allocate through the layer. The layer does not call
-///           its policies for such requests, and holds no lock
+/// Cost      that of the function. The function may allocate through the layer. The layer does not
+///           call its policies for such requests, and holds no lock
 template <std::predicate<failed_attempt const&> Function, unsigned Tries = 4>
 class calling {
 public:

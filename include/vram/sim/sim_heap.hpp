@@ -201,8 +201,9 @@ private:
         f.peak_used    = std::max(f.peak_used, f.used);
     }
 
-    /// An allocation node. The block has its addresses from now on, as long as the graph exists, and
-    /// is live only during launches. It counts as live in the pool until it is freed in the capture.
+    /// An allocation node. The block has its addresses from now on, as long as the graph exists,
+    /// and is live only during launches. It counts as live in the pool until it is freed in the
+    /// capture.
     void* allocate_captured(sim_pool& pool, sim_stream_state& s, std::size_t bytes,
                             std::size_t alignment) {
         std::size_t const counted = round(bytes);

@@ -12,9 +12,9 @@
 
 namespace vram {
 
-/// Calls `what()` once, before the `nth` call of the simulated machine that the calling thread makes
-/// from here on (1: the next one), with no lock held: what another thread might do at that moment.
-/// Calls that `what` makes are not counted.
+/// Calls `what()` once, before the `nth` call of the simulated machine that the calling thread
+/// makes from here on (1: the next one), with no lock held: what another thread might do at that
+/// moment. Calls that `what` makes are not counted.
 ///
 ///     sim_interrupt::before(3, [&] { sim_graph::begin(theirs); });
 ///     memory.deallocate(mine, p, bytes);

@@ -28,7 +28,8 @@ namespace vram {
 ///           number
 ///           of `Element`
 /// Threads   one at a time; it may be released on any thread, also when the loader is gone
-/// Streams   `record_stream` names further streams whose work must be over before the slot is used again
+/// Streams   `record_stream` names further streams whose work must be over before the slot is used
+///           again
 /// Cost      the end records one event, and one for each further stream
 template <class Platform>
 class batch {

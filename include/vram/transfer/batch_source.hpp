@@ -2,8 +2,8 @@
 #pragma once
 
 /// \file
-/// `batch_source` is where batches come from: a source that fills, one that enqueues, or a range that
-/// is copied.
+/// `batch_source` is where batches come from: a source that fills, one that enqueues, or a range
+/// that is copied.
 
 #include <vram/transfer/loader_error.hpp> // loader_error
 
@@ -22,8 +22,8 @@
 namespace vram {
 
 /// The result of a source: the number of bytes of the batch, 0 at the end. A negative number means
-/// that the source failed, so the result of `read()` may be returned. If the source returns a `bool`,
-/// true means that it wrote the whole range, and false that there is no further batch.
+/// that the source failed, so the result of `read()` may be returned. If the source returns a
+/// `bool`, true means that it wrote the whole range, and false that there is no further batch.
 template <class T>
 concept batch_count = std::integral<std::remove_cvref_t<T>>;
 

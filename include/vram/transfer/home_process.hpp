@@ -48,9 +48,9 @@ private:
     unsigned const* forks_here_ = &forks_; ///< the one that was asked
 };
 
-/// Returns true if the process ends and the threads of the platform are simulated. They run one at a
-/// time, and the thread that ends the process gives no turn to another: an object with such threads
-/// is not destroyed.
+/// Returns true if the process ends and the threads of the platform are simulated. They run one at
+/// a time, and the thread that ends the process gives no turn to another: an object with such
+/// threads is not destroyed.
 template <class Platform>
 [[nodiscard]] bool threads_stand_still() noexcept {
     return !std::is_same_v<typename Platform::gate, gate> && is_ending<Platform>();

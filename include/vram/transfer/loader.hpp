@@ -36,8 +36,8 @@ namespace vram {
 /// Failure   a failure of the source or of a copy is thrown at its batch, after all before it; then
 ///           the range has ended. What the source throws is the `cause()` of a `loader_error` that
 ///           names the batch; an error of the platform stays one, and names the batch in its text.
-///           `loader_error` for mistakes of the loop itself. The constructor throws what the resources throw, or `over_limit` where the budget is
-///           too small, and keeps nothing
+///           `loader_error` for mistakes of the loop itself. The constructor throws what the
+///           resources throw, or `over_limit` where the budget is too small, and keeps nothing
 /// Threads   the source runs on the producers', the loop on one of the user's, batches may end on
 ///           any; it ends with a join
 /// Streams   the given stream waits for each copy, the copies for the last use of a slot; the

@@ -16,7 +16,7 @@ namespace vram {
 enum class last_batch {
     keep, ///< it has the size that the source said; sizes may vary
     drop, ///< it is left out, and the next one follows
-    pad, ///< every byte that the source did not write is `pad_with`; `batch::filled` is what it wrote
+    pad,  ///< bytes that the source did not write are `pad_with`; `batch::filled` is its size
 };
 
 /// Everything has a default that suits most loops.

@@ -17,8 +17,8 @@
 namespace vram {
 
 /// A source for a loader made of a callable that gets elements and returns how many it wrote: 0 is
-/// the end, and a negative number means that it failed. It receives the index and the stop token, or
-/// the index, or neither, as any source.
+/// the end, and a negative number means that it failed. It receives the index and the stop token,
+/// or the index, or neither, as any source.
 ///
 ///     loader batches{typed<float>([&](std::span<float> to, std::size_t index) {
 ///         return read_samples(index, to);
