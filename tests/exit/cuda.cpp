@@ -98,6 +98,7 @@ int main(int argc, char** argv) {
 #ifdef VRAM_CUDART_DOUBLE
     ways.push_back({"runtime_taken_down_first", runtime_taken_down_first, false});
     doubles::cudart::reset();
+    doubles::cudart::keep_across_fork();
     check       = no_dangerous_call;
     before_exit = [] { calls_before = doubles::cudart::calls(); };
     for (char const* const threads : {"loader", "staging", "unloader", "unfinished_unloader"}) {

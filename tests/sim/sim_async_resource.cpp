@@ -282,13 +282,23 @@ TEST_CASE("sim_async_resource: frees that wait cost the logarithm of their numbe
 TEST_CASE("sim_async_resource: a block that outlives its stream is freed once its work is done") {
     sim_node           node{small()};
     sim_async_resource memory;
+    bool               raw = false;
+    SUBCASE("the free is in the order of a stream whose end was announced") {}
+    SUBCASE("the host waits for a raw stream, which is reported") { raw = true; }
+    static int reported = 0;
+    reported            = 0;
+    auto const sink     = set_error_sink(
+        [](error const& e) noexcept { reported += e.kind == error_kind::dead_stream ? 1 : 1000; });
     {
-        auto   stream = std::make_unique<sim_stream>();
+        auto stream =
+            std::make_unique<sim_stream>(sim_device::current(), sim_stream_options{.raw = raw});
         buffer data{memory, stream->view(), 1000};
         sim_launch(*stream, {.writes = {{data.data(), 1000}}, .duration = 10us});
         stream.reset();
     }
-    CHECK(node.now() >= 10us);
+    set_error_sink(sink);
+    CHECK((node.now() >= 10us) == raw);
+    CHECK(reported == (raw ? 1 : 0));
     CHECK(memory.usage().live == 0);
     node.finish();
     CHECK(node.figures().used == 0);

@@ -110,8 +110,13 @@ public:
                     std::size_t alignment = default_alignment, at w = at::current()) noexcept {
         if (p == nullptr || process_exit::began()) { return; }
         try {
-            if (stream.state().id == 0) { // it was destroyed, and its work may still run
-                device_.await_all(w);     // which breaks no capture
+            if (stream.state().id == 0) { // a raw stream was destroyed, and its work may still run
+                report_error({.kind     = error_kind::dead_stream,
+                              .pointer  = p,
+                              .bytes    = bytes,
+                              .where    = w,
+                              .resource = "sim_async_resource"});
+                device_.await_all(w); // which breaks no capture
                 stream = sim_stream_view::legacy(device_);
             }
             if (free(stream, p, bytes, w)) { return; }

@@ -79,6 +79,9 @@ public:
         broken_             = cudaSuccess;
     }
 
+    void lock() { mutex_.lock(); }
+    void unlock() { mutex_.unlock(); }
+
     std::uint64_t count(char const* function) {
         std::scoped_lock const held{mutex_};
         auto const             found = book_.find(function);

@@ -5,6 +5,8 @@
 
 #include <vram/sim/sim_report.hpp> // sim_report
 
+#include <pthread.h> // pthread_atfork
+
 #include <cstdio>  // fprintf
 #include <utility> // move
 
@@ -50,6 +52,23 @@ std::size_t mistakes() {
     machine&               m = machine::here();
     std::scoped_lock const held{m.mutex};
     return m.node->reports().size();
+}
+
+void keep_across_fork() {
+    auto const unlock = [] {
+        calls_book::here().unlock();
+        machine& m = machine::here();
+        m.node->machine().mutex.unlock();
+        m.mutex.unlock();
+    };
+    ::pthread_atfork(
+        [] {
+            machine& m = machine::here();
+            m.mutex.lock();
+            m.node->machine().mutex.lock();
+            calls_book::here().lock();
+        },
+        unlock, unlock);
 }
 
 std::uint64_t calls(char const* function) { return calls_book::here().count(function); }

@@ -88,6 +88,10 @@ bool nobody_comes_in();
 /// context.
 void break_context(cudaError_t status);
 
+/// From here on `fork` waits until no other thread is inside the double, so that the child process
+/// can read the counters.
+void keep_across_fork();
+
 /// From here on every call returns cudaErrorCudartUnloading, as when the process is taken down.
 void unload();
 
