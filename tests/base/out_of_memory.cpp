@@ -14,7 +14,7 @@ TEST_CASE("out_of_memory is a bad_alloc that carries numbers and no text of its 
     try {
         throw out_of_memory{{.asked = 100, .rounded = 256, .alignment = 256, .stream = 7}};
     } catch (std::bad_alloc const& e) {
-        CHECK(std::string{e.what()} == "vram: out of memory");
+        CHECK(std::string{e.what()} == "vram: out of memory (vram::explain(e) has the numbers)");
         auto const& numbers = dynamic_cast<out_of_memory const&>(e).numbers();
         CHECK(numbers.asked == 100);
         CHECK(numbers.rounded == 256);

@@ -16,5 +16,5 @@ TEST_CASE("over_limit is an out_of_memory that says how much room there was") {
     CHECK(e.numbers().rounded == 50);
     CHECK(e.numbers().live == 60);
     CHECK(e.numbers().limit == 100);
-    CHECK(std::string{e.what()} == "vram: over the limit");
+    CHECK(std::string{e.what()} == "vram: over the limit (vram::explain(e) has the numbers)");
 }

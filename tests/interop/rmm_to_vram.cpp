@@ -136,13 +136,13 @@ TEST_CASE("rmm to vram: the rows of docs/from-rmm.md run") {
 
     // [vram-pool]
     cuda_stream stream;
-    pool        memory{stream_ordered{cuda_resource{}}, {.initial_size = 1_MiB, .max_size = 8_GiB}};
+    pool        memory{stream_ordered{cuda_resource{}}, {.initial_size = 1_GiB, .max_size = 8_GiB}};
     void* const p = memory.allocate(stream, 1000);
     memory.deallocate(stream, p, 1000);
     // [/vram-pool]
     {
         // [vram-async]
-        cuda_async_resource async{{.initial_size = 1_MiB}};
+        cuda_async_resource async{{.initial_size = 1_GiB}};
         // [/vram-async]
     }
     {
@@ -170,7 +170,9 @@ TEST_CASE("rmm to vram: the rows of docs/from-rmm.md run") {
         CHECK(values.size() == host.size());
         solve(stream, memory);
     }
-    shared pooled{pool{stream_ordered{cuda_resource{}}}};
+    // [vram-shared]
+    shared pooled{pool{stream_ordered{cuda_resource{}}}}; // a copyable handle of a pool
+    // [/vram-shared]
     {
         // [vram-limit]
         limiting limited{pooled, 2_GiB};                                 // what the callers hold

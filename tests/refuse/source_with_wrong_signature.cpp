@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// refuse-first: a loader's source .*\(span, index
+// refuse-first: a loader's source .*fill\(std::span<std::byte> to, std::size_t index\)
 // A source takes the memory of a batch and its index.
 #include <vram/sim/sim.hpp>
 #include <vram/transfer/loader.hpp>

@@ -39,7 +39,9 @@ public:
     [[nodiscard]] shortage const& numbers() const noexcept { return numbers_; }
     [[nodiscard]] shortage&       numbers() noexcept { return numbers_; }
 
-    [[nodiscard]] char const* what() const noexcept override { return "vram: out of memory"; }
+    [[nodiscard]] char const* what() const noexcept override {
+        return "vram: out of memory (vram::explain(e) has the numbers)";
+    }
 
 private:
     shortage numbers_;

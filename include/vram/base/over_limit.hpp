@@ -25,7 +25,9 @@ public:
     /// Returns the number of bytes that the limit still allowed.
     [[nodiscard]] std::size_t room() const noexcept { return numbers().limit - numbers().live; }
 
-    [[nodiscard]] char const* what() const noexcept override { return "vram: over the limit"; }
+    [[nodiscard]] char const* what() const noexcept override {
+        return "vram: over the limit (vram::explain(e) has the numbers)";
+    }
 };
 
 } // namespace vram

@@ -64,7 +64,7 @@ private:
             std::lock_guard const held{lock};
             for (error_count* each = newest; each != nullptr; each = each->older_) {
                 if (each->count_++ != 0) { continue; }
-                std::snprintf(each->first_, sizeof each->first_, "%s", error_text{e}.c_str());
+                std::snprintf(each->first_, sizeof each->first_, "%.511s", error_text{e}.c_str());
             }
         }
         forward.load()(e); // without the lock: it may report errors of its own

@@ -56,9 +56,12 @@ public:
         "a loader's source returns the number of bytes of the batch: std::size_t (0 is the "
         "end), a signed integer that is negative if the source failed, or a bool (true is "
         "a whole batch, false the end)");
-    static_assert(batch_source<Source>::fills || enqueueing_source<source_itself<Source>, stream>,
-                  "a loader's source fills (fill(span, index, stop)), enqueues "
-                  "(enqueue(span, index, stream)), or is a range of spans or vectors");
+    static_assert(
+        batch_source<Source>::fills || enqueueing_source<source_itself<Source>, stream>,
+        "a loader's source is a callable or a class with std::size_t "
+        "fill(std::span<std::byte> to, std::size_t index); write typed<float>(fill) if it "
+        "fills a std::span<float>. It may also have enqueue(span, index, stream), or be a "
+        "range of spans or vectors");
 
     loader_core(Source source, stream consumer, Device on_device, Pinned on_host,
                 loader_options options, std::optional<stream> copies = std::nullopt)
