@@ -46,9 +46,11 @@ int main() {
     std::printf("%zu bytes in %llu blocks are live\n", probe.bytes(),
                 static_cast<unsigned long long>(probe.counted().blocks.value));
     // [/scope]
+    error_count const errors; // errors that the sink receives from here on
     std::fputs(report(memory).c_str(), stdout);
 
     memory.deallocate(stream, answer, 2_MiB);
     memory.deallocate(stream, second, 2_MiB);
     expects(memory.usage().live == 0, "nothing is left");
+    expects(errors.count() == 0, errors.first());
 }

@@ -97,7 +97,7 @@ if(TARGET vram::cuda)
   set(warnings_options --toolkit ${toolkit_includes})
 endif()
 add_test(NAME warnings/planted COMMAND ${python} ${scripts}/warnings.py --compiler ${CMAKE_CXX_COMPILER} --self-test)
-foreach(program IN ITEMS feed_loop stream_results stage sharing)
+foreach(program IN ITEMS feed_loop stream_results stage sharing find_a_leak)
   add_test(NAME warnings/${program} COMMAND ${python} ${scripts}/warnings.py ${warnings_options}
     --compiler ${CMAKE_CXX_COMPILER} ${PROJECT_SOURCE_DIR}/examples/${program}.cpp)
 endforeach()
