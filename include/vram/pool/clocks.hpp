@@ -42,19 +42,23 @@ public:
     /// What a place costs the one who asks.
     enum price : unsigned { nothing = 0, a_wait = 1, not_to_be_had = 2 };
 
-    explicit clocks(bool by_name = false) noexcept : by_name_{by_name} {}
+    /// `visits_ends`: the owner calls `forget_ended`, which learns of each end before the clock is
+    /// another stream's.
+    explicit clocks(bool by_name = false, bool visits_ends = false) noexcept
+        : by_name_{by_name}, visits_ends_{visits_ends} {}
     clocks(clocks&& other) noexcept { *this = static_cast<clocks&&>(other); }
     clocks& operator=(clocks&& other) noexcept {
         if (this == &other) { return *this; }
         drop();
-        slots_      = std::move(other.slots_);
-        by_key_     = std::move(other.by_key_);
-        by_name_    = other.by_name_;
-        recent_     = other.recent_;
-        crowd_      = std::exchange(other.crowd_, 16);
-        closed_     = std::exchange(other.closed_, false);
-        ends_seen_  = other.ends_seen_;
-        recent_key_ = std::exchange(other.recent_key_, 0);
+        slots_       = std::move(other.slots_);
+        by_key_      = std::move(other.by_key_);
+        by_name_     = other.by_name_;
+        visits_ends_ = other.visits_ends_;
+        recent_      = other.recent_;
+        crowd_       = std::exchange(other.crowd_, 16);
+        closed_      = std::exchange(other.closed_, false);
+        ends_seen_   = other.ends_seen_;
+        recent_key_  = std::exchange(other.recent_key_, 0);
         for (std::size_t i = 0; i < seats; ++i) { seats_[i] = std::exchange(other.seats_[i], {}); }
         return *this;
     }
@@ -141,7 +145,9 @@ public:
         closed_ = true;
     }
     void look_again() noexcept {
-        forget_ended([](clock&) {});
+        if (!visits_ends_) {
+            forget_ended([](clock&) {});
+        }
         if (!std::exchange(closed_, false)) { return; }
         for (clock* each : slots_) { each->open(); }
     }
@@ -440,7 +446,8 @@ private:
             for (clock* each : slots_) {
                 if (each->ended()) { each->cover_quickly(); } // else the hold keeps its stream
                 each->poll();
-                bool const used = each->announced() && !each->ended(); // or it would have said so
+                bool const over = each->ended() && !visits_ends_; // else `end` takes the hold
+                bool const used = each->announced() && !over;
                 if (used || !each->settled() || each->device() != who.where) { continue; }
                 if (each->alive()) { forget(*each); }
                 each->adopt(s, key, who, hold_stream<Platform>(s));
@@ -469,6 +476,7 @@ private:
     heap_array<clock*> slots_;
     address_map<clock> by_key_;
     bool               by_name_;
+    bool               visits_ends_;
     clock*             recent_     = nullptr; ///< asked for last
     std::uint64_t      recent_key_ = 0;       ///< of its stream; 0, which is no key: of none
     seat               seats_[seats];         ///< of streams that take turns, mostly one each

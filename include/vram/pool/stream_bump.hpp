@@ -57,7 +57,7 @@ public:
         : events_{events},
           graphs_{graphs},
           plain_{events == event_policy::lazy && !graphs},
-          clocks_{events == event_policy::lazy} {}
+          clocks_{events == event_policy::lazy, true} {}
     /// A block out of what is held, or null.
     [[nodiscard]] void* take(wish const& r, guard& held) {
         forget_ended();
