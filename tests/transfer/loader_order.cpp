@@ -26,7 +26,7 @@ using feeding::numbered;
 namespace loader_order {
 
 template <class Loader>
-std::vector<std::size_t> indices(Loader& load, sim_stream_view stream) {
+std::vector<std::size_t> indices_of(Loader& load, sim_stream_view stream) {
     std::vector<std::size_t> seen;
     for (auto& b : load) {
         seen.push_back(b.index());
@@ -92,7 +92,7 @@ TEST_CASE("loader: on request batches come as they are filled, each of them once
         return to.size();
     };
     loader load{fill, stream, {.batch_bytes = 64, .producers = 4, .ordered = false}};
-    auto   seen = indices(load, stream);
+    auto   seen = indices_of(load, stream);
     CHECK(seen.size() == 12);
 #if !defined VRAM_TESTS_TSAN
     CHECK(seen != up_to(12));
@@ -115,7 +115,7 @@ TEST_CASE("loader: producers fill at the same time") {
         };
         loader load{fill, stream, {.batch_bytes = 1000, .producers = producers, .pinned_depth = 8}};
         sim_time const from = node.now();
-        CHECK(indices(load, stream) == up_to(20));
+        CHECK(indices_of(load, stream) == up_to(20));
         CHECK(node.now() - from == 20 / static_cast<int>(producers) * 40us);
         CHECK(load.statistics().fill_ns == 20 * 40'000);
         CHECK(load.statistics().producers == producers);
@@ -136,7 +136,7 @@ TEST_CASE("loader: the end is where the first batch is missing, whatever lies be
             return to.size();
         };
         loader load{fill, stream, {.batch_bytes = 64, .producers = producers}};
-        CHECK(indices(load, stream) == up_to(5));
+        CHECK(indices_of(load, stream) == up_to(5));
         CHECK(load.statistics().batches == 5);
     }
 }

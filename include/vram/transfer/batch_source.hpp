@@ -24,8 +24,8 @@ namespace vram {
 /// The result of a source: the number of bytes of the batch, 0 at the end. A negative number means
 /// that the source failed, so the result of `read()` may be returned. If the source returns a
 /// `bool`, true means that it wrote the whole range, and false that there is no further batch.
-template <class T>
-concept batch_count = std::integral<std::remove_cvref_t<T>>;
+template <class Number>
+concept batch_count = std::integral<std::remove_cvref_t<Number>>;
 
 /// Fills the batch that it is asked for: `fill(to, index, stop)` writes batch `index` into pinned
 /// memory, in place, and returns the number of bytes of the batch; 0 ends the loader. A callable,
