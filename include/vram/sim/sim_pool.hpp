@@ -19,8 +19,8 @@ namespace vram {
 /// free.
 struct sim_pool {
     struct waiting {
-        sim_moment    place;
-        vector_clock  knows;
+        sim_moment    place  = {};
+        vector_clock  knows  = {};
         std::size_t   slot   = 0;
         std::uint64_t count  = 0;
         std::size_t   bytes  = 0;
