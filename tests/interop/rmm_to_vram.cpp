@@ -39,13 +39,13 @@ struct cache {
     // [rmm-pool]
     rmm::cuda_stream              stream;
     rmm::mr::cuda_memory_resource cuda;
-    rmm::mr::pool_memory_resource pool{cuda, 1 << 30, std::size_t{8} << 30};
+    rmm::mr::pool_memory_resource pool{cuda, 256 << 20, std::size_t{8} << 30};
     void* const                   p = pool.allocate(stream, 1000, 256);
     pool.deallocate(stream, p, 1000, 256);
     // [/rmm-pool]
 
     // [rmm-async]
-    rmm::mr::cuda_async_memory_resource async{1 << 30};
+    rmm::mr::cuda_async_memory_resource async{256 << 20};
     // [/rmm-async]
 
     // [rmm-arena]
@@ -136,13 +136,13 @@ TEST_CASE("rmm to vram: the rows of docs/from-rmm.md run") {
 
     // [vram-pool]
     cuda_stream stream;
-    pool        memory{stream_ordered{cuda_resource{}}, {.initial_size = 1_GiB, .max_size = 8_GiB}};
+    pool memory{stream_ordered{cuda_resource{}}, {.initial_size = 256_MiB, .max_size = 8_GiB}};
     void* const p = memory.allocate(stream, 1000);
     memory.deallocate(stream, p, 1000);
     // [/vram-pool]
     {
         // [vram-async]
-        cuda_async_resource async{{.initial_size = 1_GiB}};
+        cuda_async_resource async{{.initial_size = 256_MiB}};
         // [/vram-async]
     }
     {

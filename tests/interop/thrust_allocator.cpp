@@ -26,7 +26,7 @@ static_assert(std::is_same_v<std::allocator_traits<thrust_allocator<int>>::rebin
 using on_stream = thrust_allocator<int>::system_type;
 
 /// As Thrust chooses the system of a copy from another vector.
-decltype(auto) system_of_a_copy(thrust::cuda::tag from, on_stream to) {
+[[maybe_unused]] decltype(auto) system_of_a_copy(thrust::cuda::tag from, on_stream to) {
     using thrust::system::detail::generic::select_system;
     return select_system(from, to);
 }

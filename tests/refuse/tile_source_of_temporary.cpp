@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// refuse: borrowed_range
+// refuse: (borrowed_range|no instance of constructor .*tile_source)
 // A source refers to its volume: one that is gone by the end of the line is refused.
 #include <vram/transfer/tile_source.hpp>
 

@@ -74,7 +74,7 @@ private:
 
     explicit cuda_stream_hold(shared* its) noexcept : its_{its} {}
 
-    inline void let_go() noexcept; // cuda/cuda_stream_ids.hpp
+    void let_go() noexcept; // cuda/cuda_stream_ids.hpp
 
     shared* its_ = nullptr;
 };
