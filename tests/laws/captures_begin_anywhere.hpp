@@ -6,6 +6,7 @@
 /// thread begins on its own stream between any two calls that the operation makes of the platform.
 
 #include "../doubles/mishaps.hpp" // mishaps
+#include "effort.hpp"             // order_stride
 
 #include <vram/base/bytes.hpp>      // literals
 #include <vram/concepts/powers.hpp> // fallible_resource, retiring_resource, ...
@@ -201,7 +202,8 @@ void captures_begin_anywhere(Make const& make) {
                 if (lasts == capture_lasts::a_call && mode != World::modes[0]) { continue; }
                 CAPTURE(static_cast<int>(mode));
                 CAPTURE(static_cast<int>(lasts));
-                for (std::uint64_t n = 1;; ++n) {
+                std::uint64_t const first = 1 + static_cast<unsigned>(i) % order_stride;
+                for (std::uint64_t n = first;; n += order_stride) {
                     CAPTURE(n);
                     REQUIRE(n < 1000);
                     if (!a_capture_begins_at<World>(n, what, mode, lasts, make)) { break; }
