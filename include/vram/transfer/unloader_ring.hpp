@@ -314,7 +314,7 @@ private:
     /// A device that failed calls nobody: where a call-back does not come, somebody asks.
     void look_after_copies() noexcept {
         try {
-            expect_platform(index_);
+            expect_platform(0); // `index_` is the consumer's
             for (pinned& p : pinned_) {
                 if (Platform::done(p.left)) { Platform::synchronize(p.left); }
             }
