@@ -133,12 +133,13 @@ private:
     static constexpr std::size_t zones = 32;
 #endif
 
-    /// Four times the capacity for each zone (two under a sanitizer), for gaps and for addresses
-    /// that rest; less if the process has no room for that.
+    /// Four times the capacity for each zone (two for a large one under a sanitizer), for gaps and
+    /// for addresses that rest; less if the process has no room for that.
     static std::unique_ptr<sim_space> reserve(std::size_t capacity, bool plain, std::size_t parts,
                                               std::size_t limit) {
         std::size_t const least = align(std::clamp(capacity, page, limit), page);
-        std::size_t const times = zones == 1 ? 2 : 4; // sanitizers leave few addresses
+        // Sanitizers leave few addresses.
+        std::size_t const times = zones == 1 && least > (std::size_t{64} << 30) ? 2 : 4;
         std::size_t const wish  = least > limit / (times * parts) ? limit : times * parts * least;
         for (std::size_t room = wish;; room = align(room / 2, page)) {
             try {
