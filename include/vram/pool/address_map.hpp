@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `address_map` finds what belongs to an address, or to any other number.
+/// `address_map` is a hash table from addresses, or other 64-bit keys, to pointers.
 
 #include <vram/pool/hash_cells.hpp> // hash_cells
 
@@ -12,13 +12,14 @@
 
 namespace vram {
 
-/// A hash table from numbers to pointers: open addressing with linear probes, and without
-/// tombstones, so that it does not age. A quarter full at most, where probes hardly ever meet;
-/// half full where it is so large that the cache counts more.
+/// A hash table from 64-bit keys to pointers: open addressing with linear probes, without
+/// tombstones, so that lookups do not slow down after many erasures. The table is at most a quarter
+/// full, so that keys rarely collide. A table of more than 32 768 cells is at most half full,
+/// because cache misses then cost more than collisions.
 ///
-/// Failure   `std::bad_alloc` from `reserve`, with nothing changed; nothing else fails
-/// Threads   one at a time
-/// Cost      one multiplication and about one cache line per call, at any size
+/// Failure   `reserve` throws `std::bad_alloc` and changes nothing. No other function fails.
+/// Threads   One thread at a time.
+/// Cost      A call costs one multiplication and about one cache line, at any size.
 template <class Value>
 class address_map {
 public:
@@ -32,7 +33,7 @@ public:
     }
     ~address_map() = default;
 
-    /// Makes room for `more` further entries.
+    /// Makes room for `more` further entries, so that as many calls of `insert` cannot fail.
     void reserve(std::size_t more) {
         std::size_t const count = cells_.enough(size_ + more, room);
         if (count == cells_.count()) { return; }
@@ -42,21 +43,23 @@ public:
         }
     }
 
-    /// Adds a key that is not there yet; room was made by `reserve`. `value` is not null.
+    /// Adds a key that is not in the table. `reserve` must have made room for it. `value` is not
+    /// null.
     void insert(std::uint64_t key, Value* value) noexcept {
         put(key, value);
         ++size_;
     }
 
-    /// What belongs to `key`, or null.
+    /// Returns the pointer stored for `key`, or null if the key is not in the table.
     [[nodiscard, gnu::always_inline]] Value* find(std::uint64_t key) const noexcept {
         std::size_t i = cells_.home(key);
-        // A free cell may still have its old key: there the answer is null as well.
+        // A free cell may still contain the key that was erased from it; its value is null.
         while (cells_[i].key != key && cells_[i].value != nullptr) { i = cells_.after(i); }
         return cells_[i].value;
     }
 
-    /// Takes out a key that is there, and moves up those that it had pushed on.
+    /// Removes `key`, which must be in the table. Moves the entries that collided with it towards
+    /// their own cells.
     void erase(std::uint64_t key) noexcept {
         std::size_t hole = cells_.home(key);
         while (cells_[hole].key != key || cells_[hole].value == nullptr) {
@@ -81,7 +84,7 @@ private:
         Value*        value = nullptr; ///< null: the cell is free
     };
 
-    /// How many entries so many cells are for.
+    /// Returns the number of entries for which `cells` cells are enough.
     [[nodiscard]] static constexpr std::size_t room(std::size_t cells) noexcept {
         return cells <= 32'768 ? cells / 4 : cells / 2;
     }

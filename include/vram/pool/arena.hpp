@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `arena` gives each thread, or each stream, a pool of its own, all over one upstream.
+/// `arena` gives each thread, or each stream, its own pool over one shared upstream.
 
 #include <vram/base/call_site.hpp>         // call_site
 #include <vram/base/contract.hpp>          // expects
@@ -35,30 +35,32 @@
 
 namespace vram {
 
-/// Private pools over a shared one: threads that allocate at once do not wait for each other. Where
-/// there are more of them than `arena_options::count`, some share one.
+/// One `pool` per thread or per stream (a *shard*) over a shared upstream, so that concurrent
+/// allocations do not contend for a lock. If there are more threads or streams than
+/// `arena_options::count`, some of them share a shard.
 ///
-///     arena<pool<stream_ordered<cuda_resource>>> memory; // a thread's chunks come from a pool
+///     arena<pool<stream_ordered<cuda_resource>>> memory; // chunks of shards come from a pool
 ///     auto mr = cuda_resource{} | with::stream_ordered | with::arena({.key = arena_key::stream});
 ///
-/// A block is given back to the private pool that it came from, by whichever thread and on
-/// whichever stream, and is there for all who are sent to that pool. From afar it is left for that
-/// pool to take in, which it does before it grows, before any question is answered, when 256 are
-/// left, and when a block comes back that may be among them. The upstream is used by many threads
-/// at once.
+/// A block returns to the shard that allocated it, whichever thread frees it on whichever stream. A
+/// *remote* free, of a block of another shard, is queued for the owning shard. The shard drains its
+/// queue before it grows, before it reports usage, if 256 frees are queued, and before it frees a
+/// block that may be in the queue.
 ///
-/// Failure   before it says no, a private pool does all that a `pool` does, then all give their
-///           idle chunks back, then each is asked for a block; `out_of_memory` has the numbers of
-///           all together. Mishaps are reported as by `pool`; those of blocks that are left for
-///           another private pool when it takes them in; whose block that is by then keeps it. Of
-///           two who give a block back one after the other the first is believed
-/// Threads   any, at once; what locks are held over is what `pool` holds its own over
-/// Streams   as `pool`; `retire` tells every private pool
-/// Cost      as `pool`, and finding the private one: a few loads. While others leave blocks for a
-///           private pool, each call there reads a line of the cache that they write to. Giving
-///           back what another private pool handed out: the lock of the caller's own, which is
-///           looked at first, and once more for the stream, the logarithm of the number of chunks,
-///           and a brief lock of that one's; for who has none of its own, the stream's id instead
+/// Failure   Before it refuses, the shard does what a `pool` does. Then all shards return their
+///           idle chunks. Then every other shard is asked for a block. `out_of_memory` contains the
+///           totals of all shards. Invalid frees are reported as by `pool`; invalid remote frees
+///           are reported when they are drained. If a queued free is older than the current
+///           allocation of its block, it is reported as a double free and the block stays
+///           allocated.
+/// Threads   Any number of threads may call concurrently. The upstream is called by several threads
+///           at once. A shard's lock is held during the same operations as the lock of a `pool`.
+/// Streams   The rules are those of `pool`. `retire` reaches every shard.
+/// Cost      A local call costs as much as with `pool`, plus a few loads to find the shard. While
+///           other threads queue frees for a shard, each of its calls reads a cache line that they
+///           write. A remote free takes the lock of the caller's own shard twice (to search it, and
+///           to register the stream), a binary search over all chunks, and a short lock of the
+///           owner's queue. If the caller has no shard yet, the stream is asked for its id instead.
 template <class Upstream, growth Growth = geometric_growth>
 class arena : public layer_base<detail::checked_upstream<Upstream>> {
     static_assert(std::copy_constructible<Growth>, "arena: each private pool has the policy");
@@ -71,12 +73,13 @@ public:
     using typename base::platform;
     using typename base::stream;
 
-    /// Over an upstream that needs nothing to be made.
+    /// Creates an arena over a default-constructed upstream.
     explicit arena(arena_options options = {})
         requires std::default_initializable<Upstream>
         : arena{Upstream{}, options} {}
 
-    /// Takes nothing yet.
+    /// Creates an arena over `upstream`. Allocates nothing; each shard is created when it is first
+    /// used.
     explicit arena(Upstream upstream, arena_options options = {}, Growth growth = {})
         : base{std::move(upstream)},
           chunks_{this->upstream_, options.max_size, options.trim_above},
@@ -86,10 +89,10 @@ public:
         options_.count = std::bit_ceil(options.count != 0 ? options.count : usual_count());
         if (options.key == arena_key::stream) { seats_ = stream_seats{options_.count}; }
     }
-    /// A copy is a compile error that says what to write.
+    /// Makes a copy a compile error whose message says what to write instead.
     template <std::same_as<arena> Same>
     arena(Same& other) : arena{detail::refuse_copy(other)} {}
-    /// While unshared; then the old one can only end or be assigned to.
+    /// Moves an arena that is not shared. The source can then only be destroyed or assigned to.
     arena(arena&& other) noexcept
         : base{std::move(other)},
           chunks_{std::move(other.chunks_)},
@@ -103,7 +106,7 @@ public:
         requires std::assignable_from<Upstream&, Upstream>
     {
         if (this == &other) { return *this; }
-        pools_.clear(); // while its upstream is there
+        pools_.clear(); // while their upstream still exists
         base::operator=(std::move(other));
         chunks_  = std::move(other.chunks_);
         pools_   = std::move(other.pools_);
@@ -113,7 +116,8 @@ public:
         settle_in();
         return *this;
     }
-    /// Waits for the streams, reports what is still out, and gives every chunk back.
+    /// Waits for the streams, reports live blocks as leaks, and returns every chunk to the
+    /// upstream.
     ~arena() = default;
 
     [[nodiscard]] void* allocate(stream s, std::size_t bytes,
@@ -125,7 +129,8 @@ public:
         }
         return get<true>({&s, bytes, alignment});
     }
-    /// Memory that anybody may use at once: where it is still in use, the host waits.
+    /// Allocates memory that any stream may use at once. If streams still use the memory, the host
+    /// waits for them.
     [[nodiscard]] void* allocate_sync(std::size_t bytes,
                                       std::size_t alignment = default_alignment) {
         return get<true>({nullptr, bytes, alignment});
@@ -152,7 +157,8 @@ public:
             put_elsewhere_on(s, p, bytes, alignment, at);
         }
     }
-    /// The memory is in use by nobody, and the stream that it was taken on has come so far.
+    /// Frees a block that no stream uses any more. The host has waited for the stream on which the
+    /// block was allocated.
     void deallocate_sync(void* p, std::size_t bytes, std::size_t alignment = default_alignment,
                          call_site at = call_site::current()) noexcept {
         member* const mine = pools_.find(own_place());
@@ -160,15 +166,15 @@ public:
         put_elsewhere(p, {nullptr, bytes, alignment}, mine, at);
     }
 
-    /// Whether `p` lies in a chunk of a private pool, handed out or not.
+    /// Returns true if `p` lies in a chunk of any shard, in a live block or not.
     [[nodiscard]] bool owns(void const* p) const {
         return chunks_.owner_of(p) != chunk_map::nobody;
     }
-    /// The sum over the private pools, without the upstream's own. `peak_reserved` is exact, and
-    /// `peak_live` an upper bound, never above it: each private pool counts what is out of it and
-    /// has its peak at a time of its own, and a common count would be written to by every thread in
-    /// every call. With one private pool it is exact, unless others leave blocks for it: those are
-    /// out until it takes them in. Cost: a walk over all blocks.
+    /// Returns the sum over all shards, without the usage of the upstream. Queued remote frees are
+    /// drained first. `peak_reserved` is exact. `peak_live` is an upper bound: each shard reaches
+    /// its own peak at its own time, and an exact common count would be written by every thread in
+    /// every call. With one shard `peak_live` is exact, unless other threads queue frees for the
+    /// shard; a queued block is live until the queue is drained. Cost: a walk over all blocks.
     [[nodiscard]] memory_usage usage() const {
         memory_usage all;
         for_each([&](member& each) {
@@ -188,15 +194,15 @@ public:
         chunks_.report_to(all);
         return bounded(all);
     }
-    /// What is free in the private pools, piece by piece. Cost: a walk over all blocks.
+    /// Returns the sizes of the free pieces of all shards. Cost: a walk over all blocks.
     [[nodiscard]] free_pieces free_memory() const {
         free_pieces all;
         for_each([&](member& each) { all.add(each.free_memory()); });
         return all;
     }
-    /// Peaks start again from what is out and held now. Returns those from before. What other
-    /// threads do meanwhile may count before and after: both are still upper bounds. Cost: the lock
-    /// of each private pool, three times.
+    /// Restarts the peaks from the bytes that are live and reserved now, and returns the peaks
+    /// until now. Allocations that other threads make during the call may count towards both
+    /// periods; both results are still upper bounds. Cost: the lock of each shard, three times.
     memory_usage reset_peaks() noexcept {
         std::size_t peaks[most]{};
         for (std::size_t i = 0; i < options_.count; ++i) {
@@ -206,7 +212,8 @@ public:
             }
         }
         memory_usage before = chunks_.reset_peaks();
-        // Those that started first may have risen before the last did: that was before as well.
+        // The live bytes of shards that restarted early may have risen before the last shard
+        // restarted.
         std::size_t sum = 0;
         for (std::size_t i = 0; i < options_.count; ++i) {
             if (member* const each = pools_.find(i)) {
@@ -218,50 +225,53 @@ public:
         if (sum > before.peak_live) { before.peak_live = sum; }
         return bounded(before);
     }
-    /// Takes in the peaks of figures from before.
+    /// Raises the peaks to at least those of `before`, a result of `reset_peaks`.
     void raise_peaks(memory_usage const& before) noexcept { chunks_.raise_peaks(before); }
 
-    /// Gives idle chunks back until the private pools hold at most `keep` free bytes, waiting on
-    /// the host for streams that may still use them, and trims the upstream. Returns the bytes that
-    /// went back to the upstream or, if that is more, that the upstream gave back.
+    /// Returns idle chunks to the upstream until all shards together reserve at most `keep` free
+    /// bytes, then trims the upstream. The host waits for streams that may still use the chunks.
+    /// Returns the number of bytes that were returned to the upstream, or that the upstream
+    /// returned, whichever is larger.
     std::size_t trim(std::size_t keep = 0) {
         std::size_t back = 0;
         for_each([&](member& each) {
             back += each.trim(keep);
-            if (keep == 0) { return; } // without the walk over all blocks
+            if (keep == 0) { return; } // saves the walk over all blocks
             memory_usage const now  = each.usage();
             std::size_t const  free = now.reserved - now.live;
             keep -= free < keep ? free : keep;
         });
-        if constexpr (trimmable_resource<Upstream>) { // what came from here may be in both
+        // Bytes of a chunk returned above may be in both numbers.
+        if constexpr (trimmable_resource<Upstream>) {
             std::size_t const beneath = this->upstream_.trim(0);
             back                      = beneath > back ? beneath : back;
         }
         return back;
     }
-    /// As a `pool`.
+    /// Returns `bytes` rounded up as a `pool` does.
     [[nodiscard]] static constexpr std::size_t rounded_size(std::size_t bytes,
                                                             std::size_t alignment) noexcept {
         return member::rounded_size(bytes, alignment);
     }
-    /// The stream is about to be destroyed. Does not wait for it.
+    /// Announces that the stream `s` is about to be destroyed. Does not wait for the stream.
     void retire(stream s) {
         for_each([&](member& each) { each.retire(s); });
         if (options_.key == arena_key::stream) { seats_.forget(stream_key<platform>::named(s)); }
         if constexpr (retiring_resource<Upstream>) { this->upstream_.retire(s); }
     }
-    /// No captured graph that used this arena will run again: what was kept for them is free, for
-    /// others once the stream that was captured has come to where it is now.
+    /// States that no captured graph that used this arena will run again. The graph-retained memory
+    /// becomes free. Another stream may use it after the current work of the stream that was
+    /// captured.
     void forget_captures() {
         for_each([](member& each) { each.forget_captures(); });
         if constexpr (forgetting_resource<Upstream>) { this->upstream_.forget_captures(); }
     }
-    /// As it was made, with the number of private pools that there may be.
+    /// Returns the options of the constructor, with the resolved number of shards in `count`.
     [[nodiscard]] arena_options const& options() const noexcept { return options_; }
 
 private:
     struct request {
-        stream const* on; ///< null: for use at once, by anybody
+        stream const* on; ///< null: the memory must be usable at once by any stream
         std::size_t   bytes;
         std::size_t   alignment;
     };
@@ -272,14 +282,15 @@ private:
         unsigned const together = std::thread::hardware_concurrency();
         return together < most ? together + 1 : most;
     }
-    /// What is out lies in what is held, also where others went on while it was counted.
+    /// Raises the reserved bytes and peaks where needed, so that live <= reserved <= peak even if
+    /// other threads allocated while the shards were summed.
     [[nodiscard]] static memory_usage bounded(memory_usage u) noexcept {
         if (u.live > u.reserved) { u.reserved = u.live; }
         if (u.reserved > u.peak_reserved) { u.peak_reserved = u.reserved; }
         if (u.peak_live > u.peak_reserved) { u.peak_live = u.peak_reserved; }
         return u;
     }
-    /// Visits every private pool, with all at home that others gave back to it.
+    /// Calls `visit(shard)` for every shard, after draining its queue of remote frees.
     template <class Visit>
     void for_each(Visit const& visit) const {
         pools_.for_each([&](member& each) {
@@ -287,13 +298,13 @@ private:
             visit(each);
         });
     }
-    /// Tells everybody beneath where they are now.
+    /// Updates the pointers of the registry and of all shards after the arena was moved.
     void settle_in() noexcept {
         chunks_.rebind(this->upstream_);
         pools_.for_each([&](member& each) { each.upstream().rebind(chunks_); });
     }
 
-    /// Which private pool is for the caller.
+    /// Returns the index of the shard for a call on stream `s`.
     [[nodiscard]] std::size_t place_of(stream s) noexcept {
         return options_.key == arena_key::stream ? seat_of(s) : own_place();
     }
@@ -303,7 +314,8 @@ private:
     [[nodiscard]] std::size_t seat_of(stream s) noexcept {
         try {
             return seats_.of(stream_key<platform>::named(s));
-        } catch (...) { return 0; } // a stream that cannot say who it is: any will do
+            // The stream has no id, for example during a capture: use any shard.
+        } catch (...) { return 0; }
     }
     [[nodiscard]] member& pool_for(stream const* on) {
         std::size_t const place = on != nullptr ? place_of(*on) : own_place();
@@ -315,10 +327,11 @@ private:
         return pools_.make(place, source{chunks_, static_cast<unsigned>(place)}, options, growth_);
     }
 
-    /// A block from one private pool. Null instead of a refusal.
+    /// Allocates a block from one shard. Returns null if the shard refuses. Rethrows errors of the
+    /// platform if `Throwing`.
     template <bool Throwing>
     [[nodiscard]] static void* ask(member& from, request const& r) {
-        if constexpr (Throwing) { // platform errors are thrown, and not reported
+        if constexpr (Throwing) { // try_allocate would report platform errors, not throw them
             try {
                 return insist(from, r);
             } catch (std::bad_alloc const&) { return nullptr; }
@@ -358,14 +371,14 @@ private:
         return nullptr;
     }
 
-    /// What is tried when `mine` cannot grow: idle chunks of all go back, and another may have a
-    /// block.
+    /// Slow path if the shard `mine` cannot grow: all shards return their idle chunks, then every
+    /// shard is asked for a block.
     template <bool Throwing>
     [[nodiscard]] [[gnu::noinline]] void* get_elsewhere(member& mine, request const& r) {
         if (r.bytes <= bins::largest && !captured(r)) {
             trim();
             void* p = ask<Throwing>(mine, r);
-            pools_.for_each([&](member& each) { // to which all came home for the trim
+            pools_.for_each([&](member& each) { // their remote frees were drained by the trim
                 if (p == nullptr && &each != &mine) { p = ask<Throwing>(each, r); }
             });
             if (p != nullptr) { return p; }
@@ -376,7 +389,7 @@ private:
             return nullptr;
         }
     }
-    /// The last attempt: throws what the upstream throws, with the numbers of all private pools.
+    /// The last attempt: throws what the upstream throws, with the totals of all shards.
     [[nodiscard]] void* must_get(member& mine, request const& r) {
         try {
             return insist(mine, r);
@@ -388,10 +401,11 @@ private:
             throw;
         }
     }
-    /// Idle chunks that nobody uses go back. That it fails is no reason to refuse anything.
+    /// Returns idle chunks of all shards that no stream uses any more. An error is reported and
+    /// does not refuse the allocation.
     [[gnu::noinline]] void tidy(request const& r) noexcept {
         try {
-            if (captured(r)) { return; } // now is no time to ask how far streams are
+            if (captured(r)) { return; } // a capture forbids querying streams
             for_each([](member& each) { each.trim_no_wait(); });
             chunks_.set_crowd();
         } catch (...) {
@@ -412,7 +426,8 @@ private:
                                             std::size_t alignment, call_site at) noexcept {
         put_elsewhere(p, {&s, bytes, alignment}, pools_.find(place_of(s)), at);
     }
-    /// Gives back what is none of the caller's own private pool, which was `tried`.
+    /// Slow path of a free: frees a block that the shard `tried` (the caller's, or null) does not
+    /// own.
     [[gnu::noinline]] void put_elsewhere(void* p, request const& r, member* tried,
                                          call_site at) noexcept {
         if (p == nullptr) { return; }
@@ -428,7 +443,7 @@ private:
 
     chunk_registry<Upstream>     chunks_;
     private_pools<member>        pools_;
-    stream_seats                 seats_; ///< where the key is the stream
+    stream_seats                 seats_; ///< used if the key is `arena_key::stream`
     arena_options                options_;
     [[no_unique_address]] Growth growth_;
 };

@@ -2,19 +2,20 @@
 #pragma once
 
 /// \file
-/// `arena_key` selects the private pool of an arena for a request: by thread or by stream.
+/// `arena_key` selects the shard of an arena for a request: by thread or by stream.
 
 #include <vram/base/requirements.hpp> // C++20
 
 namespace vram {
 
-/// Whose private pool a request goes to.
+/// Selects the shard of an `arena` that serves a request.
 enum class arena_key {
-    /// The calling thread's: threads do not wait for each other's locks. The choice where every
-    /// thread has streams of its own.
+    /// The shard of the calling thread, so that threads do not contend for locks. Suits programs in
+    /// which each thread has its own streams.
     thread,
-    /// The stream's: streams do not wait for each other's memory. The choice where one thread feeds
-    /// many streams, or any thread any stream. What names no stream goes by the thread.
+    /// The shard of the stream, so that streams do not wait for each other's memory. Suits programs
+    /// in which one thread feeds many streams, or any thread uses any stream. A request without a
+    /// stream goes to the shard of the thread.
     stream,
 };
 

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `arena_options` are the numbers that an arena is made with.
+/// `arena_options` are the options of an `arena`.
 
 #include <vram/base/align.hpp>        // unsatisfiable
 #include <vram/base/bytes.hpp>        // literals
@@ -13,18 +13,20 @@
 
 namespace vram {
 
-/// Every option has a default that suits a process with a device of its own.
+/// The options of an `arena`. The defaults suit a process that has a device to itself.
 struct arena_options {
-    std::size_t max_size = unsatisfiable; ///< bytes that all private pools hold at most
-    /// Private pools at most, rounded up to a power of two. 0: one for each thread that the machine
-    /// runs at once and one more, at most 64. Each is made when it is first needed.
+    /// Largest number of bytes that all shards together reserve.
+    std::size_t max_size = unsatisfiable;
+    /// The largest number of shards, rounded up to a power of two. 0 means one more than the number
+    /// of hardware threads, at most 64. Each shard is created when it is first used.
     unsigned     count  = 0;
     arena_key    key    = arena_key::thread;
     event_policy events = event_policy::lazy; ///< as in `pool_options`
     bool         graphs = false;              ///< as in `pool_options`
-    /// Above so many bytes held, and again when it is a quarter more than after the last time, all
-    /// private pools give back the idle chunks that nobody uses any more, for others to have. Over
-    /// a pool that is bookkeeping; over device memory it is the driver, which may wait.
+    /// If more bytes than this are reserved, all shards return their idle chunks that no stream
+    /// uses, so that other shards can use the memory. It is repeated whenever the reserved bytes
+    /// have grown by a quarter since. Over a pool this costs bookkeeping only. Over device memory
+    /// each returned chunk is a driver call, which may wait.
     std::size_t trim_above = 1_GiB;
 };
 

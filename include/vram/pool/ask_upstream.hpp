@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `ask_upstream` asks a resource of any kind for a chunk, and turns a refusal into a null pointer.
+/// `ask_upstream` allocates from a resource and turns a refusal into a null pointer.
 
 #include <vram/concepts/powers.hpp> // resource, fallible_resource
 
@@ -11,11 +11,13 @@
 
 namespace vram {
 
-/// `bytes` from `up`, in the order of the stream `on` where it is not null (then `up` is
-/// stream-ordered). Null where the resource says no, unless `Throwing`: then it throws as it does.
+/// Allocates `bytes` from `up`: on the stream `on`, or, if `on` is null, with `allocate_sync`. If
+/// `on` is not null, `up` is stream-ordered. If the resource refuses, returns null, or if
+/// `Throwing` throws its exception.
 ///
-/// Failure   what is no refusal (a broken device) is thrown either way
-/// Cost      that of the upstream; no exception where it can say no without one
+/// Failure   Errors other than a refusal, such as a failed device, are always thrown.
+/// Cost      The call of the upstream. No exception is thrown and caught if the upstream has
+///           `try_allocate`.
 template <bool Throwing, synchronous_resource Upstream>
 [[nodiscard]] void* ask_upstream(Upstream& up, typename Upstream::platform::stream const* on,
                                  std::size_t bytes, std::size_t alignment) {

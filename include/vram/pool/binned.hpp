@@ -2,7 +2,8 @@
 #pragma once
 
 /// \file
-/// `binned` hands out blocks of a few dozen sizes, and leaves the large ones to its upstream.
+/// `binned` allocates blocks of a few dozen size classes, and passes larger requests to its
+/// upstream.
 
 #include <vram/base/align.hpp>            // default_alignment
 #include <vram/base/call_site.hpp>        // call_site
@@ -25,24 +26,28 @@
 
 namespace vram {
 
-/// A slab for each size class, made when it is first needed, and the upstream for what is larger.
+/// A `slab` for each size class, created when it is first used. Requests above
+/// `binned_options::largest` are passed to the upstream.
 ///
 ///     binned<stream_ordered<cuda_resource>> memory;
 ///     auto mr = cuda_resource{} | with::stream_ordered | with::binned({.largest = 4_MiB});
 ///
-/// Classes are four to a power of two; nothing is reserved before the first request, and then at
-/// most as much again for a class as it has. Large requests pass, in stream order, so the upstream
-/// is a stream-ordered one. Nothing is written into the memory itself.
+/// There are four size classes for each power of two. Nothing is reserved before the first request;
+/// a size class then reserves at most twice as much as it has needed. A larger request is allocated
+/// by the upstream in stream order, so the upstream must be stream-ordered. Bookkeeping is never
+/// written into the managed memory.
 ///
-/// Failure   before the answer is no, smaller chunks are asked for, idle ones of every class go
-///           back, and what is pending is waited for; then `out_of_memory` with every number. A
-///           wrong free is reported as by `pool`; a double free of a large block, which is the
-///           upstream's again, as a foreign pointer
-/// Threads   any, at once; no lock is held over a call of the upstream, nor while waiting on the
-///           host, but for a stream that can be given no event: it died, or the call failed
-/// Streams   as `slab`; a large block is as the upstream's
-/// Cost      as `slab`, and finding the class from the size: a few instructions. Large: as the
-///           upstream, and the lock
+/// Failure   Before it refuses, `binned` asks the upstream for smaller chunks, returns the idle
+///           chunks of every size class, and waits for pending uses. Then it throws `out_of_memory`
+///           with every number. An invalid free is reported as by `pool`. A double free of a large
+///           block is reported as a foreign pointer, because the upstream owns that memory again.
+/// Threads   Any number of threads may call concurrently. The lock is not held during calls of the
+///           upstream or waits on the host, with one exception: a wait for a stream on which no
+///           event can be recorded, because it was destroyed or the call failed.
+/// Streams   The rules for small blocks are those of `slab`. The rules for large blocks are those
+///           of the upstream.
+/// Cost      A small request costs as much as with `slab`, plus a few instructions to find the size
+///           class. A large request costs a call of the upstream and the lock.
 template <class Upstream>
 class binned : public slab_base<detail::checked_ordered_upstream<Upstream>> {
     using base = slab_base<Upstream>;
@@ -51,12 +56,12 @@ public:
     using typename base::platform;
     using typename base::stream;
 
-    /// Over an upstream that needs nothing to be made.
+    /// Creates a `binned` over a default-constructed upstream.
     explicit binned(binned_options options = {})
         requires std::default_initializable<Upstream>
         : binned{Upstream{}, options} {}
 
-    /// Takes nothing yet.
+    /// Creates a `binned` over `upstream`. Allocates nothing yet.
     explicit binned(Upstream upstream, binned_options options = {})
         : base{std::move(upstream), options.max_size, options.events, options.graphs} {
         expects(options.largest != 0 && options.largest <= slab_heap::largest,
@@ -65,10 +70,11 @@ public:
         this->heaps_.reserve(count);
         for (std::size_t i = 0; i < count; ++i) { this->heaps_.push(size_classes::bytes(i)); }
     }
-    /// A copy is a compile error that says what to write.
+    /// Makes a copy a compile error whose message says what to write instead.
     template <std::same_as<binned> Same>
     binned(Same& other) : binned{detail::refuse_copy(other)} {}
-    binned(binned&&) = default; ///< while unshared; then the old one can only end or be assigned to
+    /// Only if not shared; the source can then only be destroyed or assigned to.
+    binned(binned&&) = default;
     binned& operator=(binned&& other) noexcept
         requires std::assignable_from<Upstream&, Upstream>
     {
@@ -79,14 +85,15 @@ public:
         large_ = std::move(other.large_);
         return *this;
     }
-    /// Waits for the streams, reports what is still out, and gives everything back.
+    /// Waits for the streams, reports live blocks as leaks, and returns all memory to the upstream.
     ~binned() { give_large_back(); }
 
     [[nodiscard]] void* allocate(stream s, std::size_t bytes,
                                  std::size_t alignment = default_alignment) {
         return get_any<true>({bytes, bytes, alignment, &s});
     }
-    /// Memory that anybody may use at once: where it is still in use, the host waits.
+    /// Allocates memory that any stream may use at once. If streams still use the memory, the host
+    /// waits for them.
     [[nodiscard]] void* allocate_sync(std::size_t bytes,
                                       std::size_t alignment = default_alignment) {
         return get_any<true>({bytes, bytes, alignment, nullptr});
@@ -112,7 +119,8 @@ public:
                                            call_site   at        = call_site::current()) noexcept {
         if (!put_on(s, p, bytes, alignment)) [[unlikely]] { refuse_on(s, p, bytes, alignment, at); }
     }
-    /// The memory is in use by nobody, and the stream that it was taken on has come so far.
+    /// Frees a block that no stream uses any more. The host has waited for the stream on which the
+    /// block was allocated.
     [[gnu::always_inline]] void deallocate_sync(void* p, std::size_t bytes,
                                                 std::size_t alignment = default_alignment,
                                                 call_site   at = call_site::current()) noexcept {
@@ -121,18 +129,19 @@ public:
         }
     }
 
-    /// Whether `p` lies in one of the chunks, handed out or not, or in a large block that is out.
-    /// Cost: a walk over the large blocks.
+    /// Returns true if `p` lies in a chunk, in a live block or not, or in a live large block. Cost:
+    /// a walk over the large blocks.
     [[nodiscard]] bool owns(void const* p) const {
         auto const held = this->lock_.hold();
         return this->chunk_has(p) || large_.owns(p);
     }
-    /// The largest size that is not left to the upstream.
+    /// Returns the largest size that is not passed to the upstream.
     [[nodiscard]] std::size_t largest() const noexcept {
         return this->heaps_[this->heaps_.size() - 1].stride();
     }
 
-    /// The block of a size class, or, of a large request, what the upstream takes for it.
+    /// Returns the block size of the size class of a request, or, for a large request, the size
+    /// that the upstream allocates.
     [[nodiscard]] std::size_t rounded_size(std::size_t bytes,
                                            std::size_t alignment) const noexcept {
         if (bytes == 0) { return 0; }
@@ -145,7 +154,8 @@ public:
 private:
     using typename base::request;
 
-    /// The class for a request, or the number of classes: it is large.
+    /// Returns the index of the size class for a request, or the number of classes if the upstream
+    /// must serve it.
     [[nodiscard]] std::size_t class_of(std::size_t bytes, std::size_t alignment) const noexcept {
         std::size_t const classes = this->heaps_.size();
         if (bytes - 1 >= largest() || !valid_alignment(alignment) || alignment > largest()) {
@@ -169,7 +179,8 @@ private:
     template <bool Throwing>
     void* get_large(request const& r) {
         if (void* const p = pass_on<false>(r)) { return p; }
-        bool const captured = r.on != nullptr && platform::capturing(*r.on); // it must not wait
+        // A captured stream must not wait.
+        bool const captured = r.on != nullptr && platform::capturing(*r.on);
         if (!captured && this->trim() != 0) {
             if (void* const p = pass_on<false>(r)) { return p; }
         }
@@ -182,7 +193,8 @@ private:
     }
     template <bool Throwing>
     void* pass_on(request const& r) {
-        if (r.on != nullptr) { // its device is waited for, should the block be out at the end
+        // Records the stream's device, which the destructor waits for if the block is still live.
+        if (r.on != nullptr) {
             auto const held = this->lock_.hold();
             this->streams_.meet(*r.on);
         }
@@ -194,7 +206,7 @@ private:
         });
     }
 
-    /// False, with nothing done: there is no such block.
+    /// Frees the block at `p`. Returns false and changes nothing if there is no such block.
     [[nodiscard]] bool put_any(void* p, std::size_t bytes, std::size_t alignment,
                                stream const* on) noexcept {
         if (p == nullptr) { return true; }
@@ -205,7 +217,8 @@ private:
         }
         auto const* const n = large_.find(p);
         if (n == nullptr || n->bytes != bytes || n->alignment != alignment) { return false; }
-        large_.erase(p); // before it goes back: another may get this address at once
+        // Before the upstream frees it: another thread may be given this address at once.
+        large_.erase(p);
         this->count_back(bytes, bytes);
         this->hand_back(bytes, held, [&] {
             if (on != nullptr) {
@@ -220,7 +233,7 @@ private:
                               std::size_t alignment) noexcept {
         return put_any(p, bytes, alignment, &s);
     }
-    /// Reports that nothing was freed, and why.
+    /// Reports a free that was rejected, and the reason.
     [[gnu::cold, gnu::noinline]] void refuse(void* p, std::size_t bytes, std::size_t alignment,
                                              stream const* on, call_site at) const noexcept {
         refused_free e{"binned", p, bytes, alignment, at};
@@ -239,7 +252,9 @@ private:
                                                 call_site   at) const noexcept {
         refuse(p, bytes, alignment, &s, at);
     }
-    /// What is large and still out at the end: nobody knows who uses it.
+    /// Returns the large blocks that are still live when the object ends to the upstream, and
+    /// reports them as leaks. All devices are waited for first, because the streams that use these
+    /// blocks are unknown.
     void give_large_back() noexcept {
         if (is_ending<platform>() || large_.size() == 0) { return; }
         {

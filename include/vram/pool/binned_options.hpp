@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `binned_options` are the numbers that a `binned` is made with.
+/// `binned_options` are the options of a `binned`.
 
 #include <vram/base/align.hpp>        // unsatisfiable
 #include <vram/base/bytes.hpp>        // literals
@@ -12,11 +12,13 @@
 
 namespace vram {
 
+/// The options of a `binned`.
 struct binned_options {
-    std::size_t  largest  = 1_MiB;         ///< larger requests go to the upstream
-    std::size_t  max_size = unsatisfiable; ///< bytes held at most, large blocks among them
+    std::size_t largest = 1_MiB; ///< larger requests are passed to the upstream
+    /// Largest number of reserved bytes, including large blocks.
+    std::size_t  max_size = unsatisfiable;
     event_policy events   = event_policy::lazy;
-    bool         graphs   = false; ///< streams may be captured into graphs: see `pool_options`
+    bool         graphs   = false; ///< allows stream capture, as `pool_options::graphs`
 };
 
 } // namespace vram

@@ -2,7 +2,8 @@
 #pragma once
 
 /// \file
-/// `bins` keep free blocks by size, so that one that fits is found without a search.
+/// `bins` are free lists by size class, with bitmaps that find a large enough block without a
+/// search.
 
 #include <vram/pool/block.hpp>      // block
 #include <vram/pool/block_list.hpp> // block_list
@@ -14,19 +15,24 @@
 
 namespace vram {
 
-/// Lists of free blocks, 32 for every power of two, and bitmaps of those that are not empty: the
-/// two-level scheme of TLSF (Masmano, Ripoll, Crespo, Real, 2004). A list holds sizes that differ
-/// by at most 1/32, below 16 KiB not at all. A block in a bin knows which.
+/// Free lists of blocks, 32 for each power of two, and bitmaps of the lists that are not empty: the
+/// two-level scheme of TLSF (Masmano, Ripoll, Crespo, Real, 2004). The sizes in one list differ by
+/// at most 1/32; below 16 KiB they are equal. A block in a list stores the index of the list in
+/// `block::bin`.
 ///
-/// Threads   one at a time
-/// Cost      constant; nothing is allocated
+/// Threads   One thread at a time.
+/// Cost      Every function takes constant time, except `largest_block`, which walks one list.
+///           Nothing is allocated.
 class bins {
 public:
-    static constexpr std::size_t granule   = 256; ///< every block is a multiple of it
-    static constexpr std::size_t per_level = 32;  ///< lists for a power of two
-    static constexpr std::size_t levels    = 48;  ///< below 2^56 bytes
-    static constexpr std::size_t count     = levels * per_level; ///< also: "no bin"
-    /// No block is larger.
+    /// The size of every block is a multiple of it.
+    static constexpr std::size_t granule   = 256;
+    static constexpr std::size_t per_level = 32; ///< lists for each power of two
+    /// Powers of two; block sizes are below 2^56 bytes.
+    static constexpr std::size_t levels = 48;
+    /// Number of lists; as an index it means "no list".
+    static constexpr std::size_t count = levels * per_level;
+    /// The largest block size.
     static constexpr std::size_t largest = (std::size_t{1} << 56) - granule;
 
     bins() noexcept { end(); }
@@ -40,19 +46,21 @@ public:
         return *this;
     }
 
-    /// The bin for blocks of `bytes`, a multiple of `granule` from one up to `largest`.
+    /// Returns the list index for blocks of `bytes`, a multiple of `granule` from `granule` to
+    /// `largest`.
     [[nodiscard]] static constexpr std::size_t of(std::size_t bytes) noexcept {
-        // What a double keeps of a number is just this: its power of two, and the bits after it.
-        // (The instruction that counts leading zeros waits, on x86-64, for whatever was in the
-        // register that it writes to; a pool that took 10 ns took 15.)
+        // The upper bits of a double are the exponent and the bits after the leading one, which is
+        // exactly the index. (On x86-64 the instruction that counts leading zeros depends on the
+        // previous value of its destination register; with it an allocation that takes 10 ns took
+        // 15 ns.)
         auto const n = static_cast<double>(static_cast<std::int64_t>(bytes / granule));
         return (std::bit_cast<std::uint64_t>(n) >> (52 - 5)) - first;
     }
 
-    // Which bins are empty follows no pattern, so nothing here depends on it: a wrong guess would
-    // cost more than all the rest.
+    // The pattern of empty lists is unpredictable, so the code has no branch on it: a mispredicted
+    // branch would cost more than the whole function.
     void insert(block* b) noexcept { insert(b, of(b->bytes)); }
-    /// The same, to be found after all others of its bin.
+    /// Adds a block behind all other blocks of its list, so that it is found last.
     void insert_last(block* b) noexcept {
         std::size_t const i = of(b->bytes);
         b->bin              = static_cast<std::uint16_t>(i);
@@ -60,7 +68,7 @@ public:
         set(i);
     }
     [[gnu::always_inline]] void remove(block* b) noexcept {
-        // The last of a ring has the ring's own links on both sides.
+        // The last block of a list has the list's own node on both sides.
         std::uint64_t const gone = b->next == b->previous;
         block_list::remove(b);
         std::size_t const i    = b->bin;
@@ -70,8 +78,8 @@ public:
         map_ &= ~(all_gone << (i / 64));
     }
 
-    /// The block, which is in a bin, has `bytes` now. Where that is the same bin it stays in its
-    /// place there.
+    /// Changes the size of a block that is in a list. If the new size belongs to the same list, the
+    /// block keeps its position there.
     [[gnu::always_inline]] void resize(block* b, std::size_t bytes) noexcept {
         std::size_t const i = of(bytes);
         b->bytes            = bytes;
@@ -80,7 +88,8 @@ public:
         insert(b, i);
     }
 
-    /// The first bin from `from` on that holds something, or `count`.
+    /// Returns the index of the first list from `from` on that is not empty, or `count` if there is
+    /// none.
     [[nodiscard, gnu::always_inline]] std::size_t next(std::size_t from) const noexcept {
         std::size_t const   here  = from / 64;
         std::size_t const   later = lowest(map_ & (~std::uint64_t{1} << here));
@@ -88,13 +97,14 @@ public:
         std::uint64_t const none  = std::uint64_t{0} - (mine == 0); // all bits, or no bit
         return (here + ((later - here) & none)) * 64 + lowest(mine | (maps_[later] & none));
     }
-    /// The block that was put into a bin last, or null; and the one before it, or null.
+    /// `front` returns the block that was added last to a list, or null. `after` returns the block
+    /// that was added before `b`, or null.
     [[nodiscard]] block* front(std::size_t bin) const noexcept { return lists_[bin].front(); }
     [[nodiscard]] block* after(std::size_t bin, block const* b) const noexcept {
         return lists_[bin].after(b);
     }
 
-    /// The bin of the largest blocks, or `count`.
+    /// Returns the index of the list of the largest blocks, or `count` if all lists are empty.
     [[nodiscard]] std::size_t last() const noexcept {
         for (std::size_t w = count / 64; w-- > 0;) {
             if (maps_[w] != 0) {
@@ -103,7 +113,7 @@ public:
         }
         return count;
     }
-    /// The size of the largest block, or 0.
+    /// Returns the size of the largest block, or 0 if there is none.
     [[nodiscard]] std::size_t largest_block() const noexcept {
         std::size_t const bin = last();
         if (bin == count) { return 0; }
@@ -115,15 +125,15 @@ public:
     }
 
 private:
-    /// After the words of the bins: one for `count`, whose bit is always set, and one whose bit in
-    /// `map_` is.
+    /// Two words more than the lists need: one for the index `count`, whose bit is always set, and
+    /// one that is always marked in `map_`. They end every search without a bounds check.
     static constexpr std::size_t words = count / 64 + 2;
     static_assert(count % 64 == 0 && words <= 64);
 
     static_assert(per_level == 1 << 5);
     static constexpr std::size_t first = std::bit_cast<std::uint64_t>(1.0) >> (52 - 5);
 
-    /// Of a word that is not zero.
+    /// Returns the index of the lowest set bit of a word that is not zero.
     [[nodiscard]] static std::size_t lowest(std::uint64_t bits) noexcept {
         if (bits == 0) { __builtin_unreachable(); }
         return static_cast<std::size_t>(std::countr_zero(bits));
@@ -132,7 +142,7 @@ private:
         maps_[i / 64] |= std::uint64_t{1} << (i % 64);
         map_ |= std::uint64_t{1} << (i / 64);
     }
-    /// Whoever looks for a word that is not zero finds one.
+    /// Sets the bits of the end markers, so that every search for a non-zero word succeeds.
     void end() noexcept {
         set(count);
         set(count + 64);
@@ -143,8 +153,8 @@ private:
         set(i);
     }
 
-    std::uint64_t map_ = 0;       ///< words that are not zero
-    std::uint64_t maps_[words]{}; ///< lists that hold something
+    std::uint64_t map_ = 0;       ///< a bit for each word of `maps_` that is not zero
+    std::uint64_t maps_[words]{}; ///< a bit for each list that is not empty
     block_list    lists_[count];
 };
 

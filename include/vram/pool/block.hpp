@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `block` is a pool's note about one piece of its memory.
+/// `block` is the descriptor of one piece of a pool's memory.
 
 #include <vram/pool/tags.hpp> // tags
 
@@ -11,57 +11,71 @@
 
 namespace vram {
 
-/// Tags for which a block has no room itself.
+/// A list of pending uses for a block that has more of them than fit into `block` itself.
 struct tag_note {
     tags      what;
-    tag_note* next = nullptr; ///< among the unused ones
+    tag_note* next = nullptr; ///< the next unused node
 };
 
-/// The neighbours in a list.
+/// The links of a block to its neighbours in a list.
 struct links {
     links* next = nullptr;
     union {
-        links*        previous = nullptr;
-        std::uint64_t left; ///< while it is out of a private pool: what had been left there before
+        links* previous = nullptr;
+        /// In a shard of an arena, while the block is live: the number of remote frees queued
+        /// until its allocation.
+        std::uint64_t left;
     };
 };
 
-/// A piece of a chunk. Notes live in host memory: the piece itself, which may be memory that no
-/// host may touch, is never written. A note is one line of the cache; nearly always one stream, or
-/// none, may still be using all of a free piece, and what is more than that is written elsewhere.
-struct block : links { // in its bin; while it is out, or rests, in the chains that find it
+/// The descriptor of a piece of a chunk. Descriptors lie in host memory, because the host may not
+/// be able to write the piece itself. A descriptor is one cache line. It has room for one pending
+/// use of the whole block, which nearly always suffices; further pending uses are in a `tag_note`.
+/// The links of the base class belong to a bin if the block is free, and to the table of live blocks
+/// if it is live or cached.
+struct block : links {
     enum class state : std::uint8_t {
-        live,    ///< handed out
-        coming,  ///< on its way to who asked for it, who waits: nobody may give it back yet
-        resting, ///< given back, kept as it is for the stream that gave it; or free, and set aside
-        free,    ///< in a bin, for anybody to take
+        live, ///< allocated
+        /// Reserved for a request that still waits: not counted as live, and a free of it is
+        /// rejected.
+        coming,
+        resting, ///< cached for reuse by the stream that freed it, or set aside for a remap
+        free,    ///< in a bin, available to every request
     };
-    static constexpr std::uint32_t nobody  = ~std::uint32_t{0};     ///< uses it: it is clean
-    static constexpr std::uint32_t several = ~std::uint32_t{0} - 1; ///< use parts of it: `note`
-    // While it is handed out only `several` says something: `note` is what graphs keep of it.
+    /// Value of `slot`: no stream uses the block.
+    static constexpr std::uint32_t nobody = ~std::uint32_t{0};
+    /// Value of `slot`: the pending uses are in `note`.
+    static constexpr std::uint32_t several = ~std::uint32_t{0} - 1;
+    // If the block is live, `slot` is `several` only if graphs retain part of it; `note` then lists
+    // the parts.
 
     std::uintptr_t address = 0;
     std::size_t    bytes   = 0;
-    block*         before  = nullptr; ///< the piece that ends where this one begins, same chunk
-    block*         after   = nullptr; ///< the piece that begins where this one ends, same chunk
+    /// The block that ends at the beginning of this one, in the same chunk.
+    block* before = nullptr;
+    /// The block that begins at the end of this one, in the same chunk.
+    block* after = nullptr;
     union {
-        std::uint64_t epoch = 0; ///< up to which `slot` may use it
+        /// The epoch up to which the stream in `slot` may use the block.
+        std::uint64_t epoch = 0;
         tag_note*     note;
     };
-    std::uint32_t slot = nobody; ///< while not handed out: who may still be using all of it
+    /// If not live: index of the timeline of the stream that may still use the whole block.
+    std::uint32_t slot = nobody;
     union {
-        std::uint16_t slack = 0; ///< while handed out: bytes that the client did not ask for
-        std::uint16_t bin;       ///< while free: where it is
+        std::uint16_t slack = 0; ///< if live: bytes beyond the requested size
+        std::uint16_t bin;       ///< if free: index of its list in `bins`
     };
-    std::uint8_t alignment : 6 = 0;     ///< that the client asked for: the power of two
-    bool         bare : 1      = false; ///< free, and parts of it may have no memory behind them
-    bool         apart : 1     = false; ///< it lies among blocks that are kept apart from others
-    state        now           = state::live;
+    std::uint8_t alignment : 6 = 0; ///< log2 of the requested alignment
+    /// Free, and some of its pages may have no physical memory.
+    bool  bare : 1  = false;
+    bool  apart : 1 = false; ///< belongs to the heap of small blocks
+    state now       = state::live;
 
     [[nodiscard]] std::uintptr_t end() const noexcept { return address + bytes; }
     [[nodiscard]] void* pointer() const noexcept { return reinterpret_cast<void*>(address); }
 
-    /// Who may still be using what.
+    /// Returns the pending uses of the block: the streams that may still use it, and which parts.
     [[nodiscard]] tags waits_for() const noexcept {
         if (slot == nobody) { return {}; }
         if (slot == several) { return note->what; }

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `block_chunks` are the chunks of a heap, each a row of blocks.
+/// `block_chunks` is the list of the chunks of a heap, each a row of blocks.
 
 #include <vram/pool/block.hpp>      // block
 #include <vram/pool/heap_array.hpp> // heap_array
@@ -13,25 +13,26 @@
 
 namespace vram {
 
-/// What was had from the upstream, and where its blocks begin.
+/// The list of chunks that a heap received from the upstream, each with its first block.
 ///
-/// Failure   `std::bad_alloc` from `reserve`; nothing else fails
-/// Threads   one at a time
-/// Cost      who asks for a chunk by its place looks through them
+/// Failure   `reserve` throws `std::bad_alloc`. No other function fails.
+/// Threads   One thread at a time.
+/// Cost      Finding a chunk by an address is a linear search through the chunks.
 class block_chunks {
 public:
-    /// What one chunk is: its first block stays its first for as long as the chunk is here.
+    /// A chunk. Its first block remains the same object as long as the chunk exists.
     struct chunk {
         block*      first     = nullptr;
         void*       base      = nullptr;
         std::size_t bytes     = 0;
-        std::size_t alignment = 0;     ///< what the upstream was asked for
-        bool        busy      = false; ///< its end is being moved: it stays as it is meanwhile
+        std::size_t alignment = 0; ///< the alignment of the allocation from the upstream
+        /// A thread is moving its end, so other threads must not change its size.
+        bool busy = false;
 
         [[nodiscard]] std::uintptr_t end() const noexcept {
             return reinterpret_cast<std::uintptr_t>(base) + bytes;
         }
-        /// Whether all of it is free, in one block.
+        /// Returns true if the whole chunk is one free block.
         [[nodiscard]] bool idle() const noexcept {
             return first->now == block::state::free && first->after == nullptr;
         }
@@ -46,7 +47,7 @@ public:
     }
     ~block_chunks() = default;
 
-    /// Makes room for one more, which `add` adds, and `take` takes out.
+    /// Makes room for one more chunk, so that the next `add` cannot fail.
     void reserve() { chunks_.reserve(chunks_.size() + 1); }
     void add(chunk const& c) noexcept {
         chunks_.push(c);
@@ -57,7 +58,8 @@ public:
         reserved_ -= gone.bytes;
         return gone;
     }
-    /// A chunk has `by` more bytes at its end, modulo 2^64.
+    /// Records that the chunk has `by` more bytes at its end. A negative change is passed modulo
+    /// 2^64.
     void extend(chunk& c, std::size_t by) noexcept {
         c.bytes += by;
         reserved_ += by;
@@ -67,7 +69,7 @@ public:
     [[nodiscard]] chunk const& operator[](std::size_t i) const noexcept { return chunks_[i]; }
     [[nodiscard]] auto         begin() const noexcept { return chunks_.begin(); }
     [[nodiscard]] auto         end() const noexcept { return chunks_.end(); }
-    /// Bytes of all of them.
+    /// Returns the bytes of all chunks.
     [[nodiscard]] std::size_t reserved() const noexcept { return reserved_; }
 
     /// Calls `visit(block)` for every block, chunk by chunk, in the order of addresses.
@@ -78,7 +80,7 @@ public:
         }
     }
 
-    /// Whether `p` lies in one of the chunks. Cost: the number of chunks.
+    /// Returns true if `p` lies in one of the chunks. Cost: linear in the number of chunks.
     [[nodiscard]] bool owns(void const* p) const noexcept {
         auto const address = reinterpret_cast<std::uintptr_t>(p);
         for (chunk const& c : chunks_) {
@@ -86,20 +88,20 @@ public:
         }
         return false;
     }
-    /// Whether a chunk begins at `base`.
+    /// Returns true if a chunk begins at `base`.
     [[nodiscard]] bool is_chunk(void const* base) const noexcept {
         for (chunk const& c : chunks_) {
             if (c.base == base) { return true; }
         }
         return false;
     }
-    /// The chunk that begins at `base`, which there is.
+    /// Returns the chunk that begins at `base`, which must exist.
     chunk& at(void const* base) noexcept {
         chunk* c = chunks_.begin();
         while (c->base != base) { ++c; }
         return *c;
     }
-    /// The chunk that ends with a block.
+    /// Returns the chunk whose last block is `tail`.
     chunk& around(block const* tail) noexcept {
         chunk* c = chunks_.begin();
         while (c->end() != tail->end()) { ++c; }

@@ -2,24 +2,26 @@
 #pragma once
 
 /// \file
-/// `block_list` is a list of blocks.
+/// `block_list` is a doubly linked list of blocks.
 
 #include <vram/pool/block.hpp> // block, links
 
 namespace vram {
 
-/// A ring of blocks, closed by the list itself. A block is in one list at most.
+/// A circular doubly linked list of blocks that contains its own end node. A block is in one list
+/// at most.
 ///
-/// Failure   never
-/// Threads   one at a time
-/// Cost      a few instructions, none of them a branch; nothing is allocated
+/// Failure   No function fails.
+/// Threads   One thread at a time.
+/// Cost      A few instructions per call, without a branch. Nothing is allocated.
 class block_list {
 public:
     block_list() noexcept { close(); }
     block_list(block_list&&) = delete;
 
     [[nodiscard]] bool empty() const noexcept { return ends_.next == &ends_; }
-    /// The block that was put in last, where there is one; and the one before it, or null.
+    /// `first` returns the block that was added last; the list must not be empty. `after` returns
+    /// the next older block, or null.
     [[nodiscard]] block* first() const noexcept { return static_cast<block*>(ends_.next); }
     [[nodiscard]] block* after(block const* b) const noexcept {
         return b->next == &ends_ ? nullptr : static_cast<block*>(b->next);
@@ -42,7 +44,7 @@ public:
         b->next->previous = b->previous;
         b->previous->next = b->next;
     }
-    /// What `other` holds, and nothing else.
+    /// Takes all blocks of `other`, which becomes empty. The previous contents are dropped.
     void take(block_list& other) noexcept {
         close();
         if (other.empty()) { return; }

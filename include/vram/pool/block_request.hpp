@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `block_request` is what somebody wants from a pool, and where it will be used first.
+/// `block_request` is a request to a pool: its size, its alignment and its stream.
 
 #include <vram/base/align.hpp> // align, default_alignment
 #include <vram/pool/bins.hpp>  // bins
@@ -11,17 +11,20 @@
 
 namespace vram {
 
-/// A request, rounded once. `on` is null where the memory is to be used at once, by anybody.
+/// An allocation request with its rounded size. If `on` is null, the memory must be usable at once
+/// by any stream.
 template <class Stream>
 struct block_request {
     std::size_t   asked     = 0;
     std::size_t   alignment = default_alignment;
     Stream const* on        = nullptr;
-    std::size_t   bytes     = align(asked, bins::granule); ///< what it takes up
+    /// The size of the block: `asked` rounded up to 256 bytes.
+    std::size_t bytes = align(asked, bins::granule);
 
-    /// Whether any pool could ever have such a block.
+    /// Returns true if a pool can represent a block of this size.
     [[nodiscard]] bool possible() const noexcept { return bytes <= bins::largest; }
-    /// What an upstream is asked for, so that the first byte of a chunk will do.
+    /// Returns the alignment of a chunk for this request, so that the block can begin at the first
+    /// byte of the chunk.
     [[nodiscard]] std::size_t chunk_alignment() const noexcept {
         return alignment > bins::granule ? alignment : bins::granule;
     }

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `block_table` finds the note of a block that was handed out, by where it lies.
+/// `block_table` is a hash table that finds a live block by its address.
 
 #include <vram/pool/block.hpp>      // block, links
 #include <vram/pool/hash_cells.hpp> // hash_cells
@@ -13,14 +13,15 @@
 
 namespace vram {
 
-/// A hash table of blocks whose chains are the blocks' own links: `next`, which nobody else needs
-/// while they are here. A quarter full at most, where chains are of one block nearly always; full
-/// where the table is so large that the cache counts more.
+/// A hash table of the live and cached blocks by address. Its chains use the links `next` of the
+/// blocks, which no other list uses as long as a block is in the table. At most a quarter of the
+/// chains are used, so nearly every chain has one block. A table of more than 65 536 chains has up
+/// to one block per chain, because cache misses then cost more than long chains.
 ///
-/// Failure   `std::bad_alloc` from `reserve`, with nothing changed; nothing else fails
-/// Threads   one at a time
-/// Cost      one multiplication and about one cache line per call beside the block's own, at any
-///           size; `insert` takes no branch
+/// Failure   `reserve` throws `std::bad_alloc` and changes nothing. No other function fails.
+/// Threads   One thread at a time.
+/// Cost      A call costs one multiplication and about one cache line beside the block's own, at
+///           any size. `insert` has no branch.
 class block_table {
 public:
     block_table() = default;
@@ -36,7 +37,7 @@ public:
     }
     ~block_table() = default;
 
-    /// Makes room for `more` further blocks.
+    /// Makes room for `more` further blocks, so that as many calls of `insert` cannot fail.
     void reserve(std::size_t more) {
         std::size_t const count = heads_.enough(size_ + more, room);
         if (count == heads_.count()) { return; }
@@ -50,23 +51,23 @@ public:
         }
     }
 
-    /// Whether there is room for one more.
+    /// Returns true if there is room for one more block.
     [[nodiscard]] bool has_room() const noexcept { return size_ < room_; }
 
-    /// Adds a block that is in no list; room was made by `reserve`.
+    /// Adds a block that is in no list. `reserve` must have made room for it.
     void insert(block* b) noexcept {
         put(b);
         ++size_;
     }
 
-    /// The block at `address`, or null.
+    /// Returns the block that begins at `address`, or null if there is none.
     [[nodiscard, gnu::always_inline]] block* find(std::uintptr_t address) const noexcept {
         auto* b = static_cast<block*>(heads_[heads_.home(address)]);
         while (b != nullptr && b->address != address) { b = static_cast<block*>(b->next); }
         return b;
     }
 
-    /// Takes out a block that is here.
+    /// Removes a block, which must be in the table.
     void erase(block* b) noexcept {
         links** at = &heads_[heads_.home(b->address)];
         while (*at != b) { at = &(*at)->next; }
@@ -77,7 +78,7 @@ public:
     [[nodiscard]] std::size_t size() const noexcept { return size_; }
 
 private:
-    /// How many blocks so many chains are for.
+    /// Returns the number of blocks for which `heads` chains are enough.
     [[nodiscard]] static constexpr std::size_t room(std::size_t heads) noexcept {
         return heads <= 65'536 ? heads / 4 : heads;
     }
@@ -88,7 +89,7 @@ private:
 
     hash_cells<links*> heads_;
     std::size_t        size_ = 0;
-    std::size_t        room_ = 0; ///< blocks that the table is for
+    std::size_t        room_ = 0; ///< number of blocks for which the chains are enough
 };
 
 } // namespace vram
