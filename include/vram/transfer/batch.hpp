@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `batch` is a slot on loan: device memory that is filled when its stream gets there.
+/// `batch` is one filled slot of a loader, lent to the loop: device memory for one stream.
 
 #include <vram/transfer/loader_error.hpp> // loader_error
 #include <vram/transfer/slot_ring.hpp>    // slot_ring
@@ -15,8 +15,9 @@
 
 namespace vram {
 
-/// One batch on the device. Work on the loader's stream may use it at once; when the object ends,
-/// or is released, the slot is free again after what that stream has got by then.
+/// One batch of a loader in device memory. Work enqueued on the loop's stream may use the memory at
+/// once. When the object is destroyed or released, the loader reuses the slot after the work that
+/// the stream has received so far.
 ///
 ///     for (auto& b : batches) {
 ///         auto const x = b.span<float>();
@@ -24,13 +25,13 @@ namespace vram {
 ///         if (b.index() == 2) { kept = std::move(b); } // the loader goes on with its other slots
 ///     }
 ///
-/// Failure   `span<Element>` throws `loader_error{wrong_alignment}` when the bytes are no whole
-///           number
-///           of `Element`
-/// Threads   one at a time; it may be released on any thread, also when the loader is gone
-/// Streams   `record_stream` names further streams whose work must be over before the slot is used
-///           again
-/// Cost      the end records one event, and one for each further stream
+/// Failure   `span<Element>` throws `loader_error{wrong_alignment}` if the bytes of the batch are
+///           not a multiple of the element's size.
+/// Threads   One thread at a time. A batch may be released on any thread, also after the loader is
+///           destroyed.
+/// Streams   `record_stream` adds a stream to the users of the batch. The slot is reused only after
+///           all users are done.
+/// Cost      A release records one event for the loop's stream and one for each further stream.
 template <class Platform>
 class batch {
 public:
@@ -51,25 +52,28 @@ public:
     }
     ~batch() { release(); }
 
-    /// Bytes of the batch; the last one may be shorter than the others.
+    /// Returns the bytes of the batch. The last batch may be shorter than the others.
     [[nodiscard]] std::size_t size() const noexcept { return slot_ != nullptr ? slot_->size : 0; }
-    /// Its place in the order, from 0.
+    /// Returns the place of the batch in the loader's order, from 0.
     [[nodiscard]] std::size_t index() const noexcept { return slot_ != nullptr ? slot_->index : 0; }
-    /// The index that the source was asked for: another one where the order is shuffled.
+    /// Returns the index that the source was asked for. It differs from `index()` if the order is
+    /// shuffled or divided into shards.
     [[nodiscard]] std::size_t source_index() const noexcept {
         return slot_ != nullptr ? slot_->asked : 0;
     }
-    /// Bytes that came from the source; the others, up to `size()`, are padding.
+    /// Returns the number of bytes that came from the source. The bytes after them, up to `size()`,
+    /// are padding.
     [[nodiscard]] std::size_t filled() const noexcept {
         return slot_ != nullptr ? slot_->filled : 0;
     }
-    /// Device memory, aligned to 256 bytes; null once released.
+    /// Returns the device memory of the batch, aligned to 256 bytes; null after a release.
     [[nodiscard]] std::byte* data() const noexcept {
         return slot_ != nullptr ? slot_->memory : nullptr;
     }
     [[nodiscard]] bool empty() const noexcept { return size() == 0; }
 
-    /// The device memory as elements.
+    /// Returns the device memory of the batch as elements. Throws `loader_error` if the bytes are
+    /// not a multiple of the element's size.
     template <class Element>
         requires std::is_trivially_copyable_v<Element>
     [[nodiscard]] std::span<Element> span() const {
@@ -80,12 +84,14 @@ public:
         return {reinterpret_cast<Element*>(data()), size() / sizeof(Element)};
     }
 
-    /// Work on `s` uses the batch too: `s` waits for it here, and the slot waits for `s`.
+    /// Adds the stream `s` to the users of the batch. Later work on `s` waits for the copy of the
+    /// batch, and the slot is not reused before the work on `s` is done.
     void record_stream(stream s) {
         if (slot_ != nullptr && s != stream_) { slot_->add_user(s); }
     }
 
-    /// Ends the loan now, after what the loader's stream has got so far, or after what `s` has.
+    /// Releases the batch now. The slot is reused after the work that the loop's stream (or `s`, if
+    /// given) has received so far.
     void release() noexcept { release(stream_); }
     void release(stream s) noexcept {
         if (slot_ == nullptr) { return; }

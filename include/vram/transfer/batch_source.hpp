@@ -2,8 +2,8 @@
 #pragma once
 
 /// \file
-/// `batch_source` is where batches come from: a source that fills, one that enqueues, or a range
-/// that is copied.
+/// `batch_source` is the interface from a loader to its source: one that fills, one that enqueues,
+/// or a range that is copied.
 
 #include <vram/transfer/loader_error.hpp> // loader_error
 
@@ -21,17 +21,17 @@
 
 namespace vram {
 
-/// The result of a source: the number of bytes of the batch, 0 at the end. A negative number means
-/// that the source failed, so the result of `read()` may be returned. If the source returns a
+/// Result type of a source: the number of bytes of the batch, or 0 at the end. A negative number
+/// means that the source failed, so the result of `read()` may be returned. If the source returns a
 /// `bool`, true means that it wrote the whole range, and false that there is no further batch.
 template <class Number>
 concept batch_count = std::integral<std::remove_cvref_t<Number>>;
 
-/// Fills the batch that it is asked for: `fill(to, index, stop)` writes batch `index` into pinned
-/// memory, in place, and returns the number of bytes of the batch; 0 ends the loader. A callable,
-/// or a class with a member `fill`. `stop` may be left out; it says that the batch is not needed
-/// any more, and a source that takes long tests it. With several producers it is called by several
-/// threads at once, each time with another index.
+/// A source that fills any batch by its index: `fill(to, index, stop)` writes batch `index` into
+/// pinned memory, in place, and returns the number of bytes of the batch; 0 ends the loader. It is
+/// a callable, or a class with a member `fill`. The parameter `stop` is optional: it requests a
+/// return because the batch is not needed any more, and a source that takes long tests it. With
+/// several producers, several threads call the source at once, each with another index.
 template <class F>
 concept indexed_source =
     requires(F& f, std::span<std::byte> to, std::size_t index, std::stop_token stop) {
@@ -44,23 +44,26 @@ concept indexed_source =
         { f(to, index) } -> batch_count;
     };
 
-/// The same, or one that does not receive the index: `fill(to)` writes the next batch. That one is
-/// called by one thread, however many producers there may be.
+/// A source that fills a batch in pinned memory: an `indexed_source`, or a callable `fill(to)` that
+/// writes the next batch. A callable without the index is called by one thread, even if there are
+/// several producers.
 template <class F>
 concept filling_source = indexed_source<F> || requires(F& fill, std::span<std::byte> to) {
     { fill(to) } -> batch_count;
 };
 
-/// Puts the copies of batch `index` on the copy stream itself: `enqueue(to, index, copies)` with
-/// the device memory of the batch, and returns its bytes; 0 ends the loader.
-/// No pinned memory is taken for it. It is called by one thread, in the order of the indices.
+/// A source that enqueues its own copies: `enqueue(to, index, copies)` receives the device memory
+/// of batch `index` and enqueues the copies on the stream `copies`. It returns the bytes of the
+/// batch; 0 ends the loader. The loader allocates no pinned memory for such a source. One thread
+/// calls it, in the order of the indices.
 template <class S, class Stream>
 concept enqueueing_source =
     requires(S& s, std::span<std::byte> to, std::size_t index, Stream copies) {
         { s.enqueue(to, index, copies) } -> batch_count;
     };
 
-/// A range of batches that lie elsewhere: spans, vectors, arrays of trivially copyable elements.
+/// A range of batches in host memory that the loader copies: spans, vectors or arrays of trivially
+/// copyable elements.
 template <class R>
 concept copied_source =
     std::ranges::input_range<R> &&
@@ -68,7 +71,8 @@ concept copied_source =
     std::ranges::sized_range<std::ranges::range_reference_t<R>> &&
     std::is_trivially_copyable_v<std::ranges::range_value_t<std::ranges::range_reference_t<R>>>;
 
-/// Can be called as a source, whatever it returns.
+/// A type that can be called with the arguments of a filling source, with any result. Used for
+/// error messages.
 template <class F>
 concept callable_source =
     requires(F& f, std::span<std::byte> to, std::size_t index, std::stop_token stop) {
@@ -79,73 +83,79 @@ concept callable_source =
     } || requires(F& f, std::span<std::byte> to, std::size_t index) { f(to, index); } ||
     requires(F& f, std::span<std::byte> to) { f(to); };
 
-/// The same for a source that enqueues.
+/// A type with a member `enqueue` that takes the arguments of an enqueueing source, with any
+/// result. Used for error messages.
 template <class S, class Stream>
 concept callable_enqueueing_source = requires(S& s, std::span<std::byte> to, std::size_t index,
                                               Stream copies) { s.enqueue(to, index, copies); };
 
-/// Says how many batches it has: none is asked for beyond them, all of them must come, and they can
-/// be shuffled. (The size of a range of spans or vectors is not used: empty ones are no batches.)
+/// A source with `size()`, its number of batches. The loader asks for no batch beyond them, expects
+/// all of them, and can shuffle them. The size of a range of spans or vectors is not used, because
+/// empty elements are no batches.
 template <class S>
 concept counted_source = !copied_source<S> && requires(S const& s) {
     { s.size() } -> std::convertible_to<std::size_t>;
 };
 
-/// Also says how many bytes each batch has, before it is asked for it: `batch_bytes(index)`. So the
-/// loader knows beforehand which batches are short.
+/// A source that also has `batch_bytes(index)`, the bytes of each batch before it is filled. The
+/// loader then knows in advance which batches are short.
 template <class S>
 concept measured_source = counted_source<S> && requires(S const& s, std::size_t index) {
     { s.batch_bytes(index) } -> std::convertible_to<std::size_t>;
 };
 
-/// What a `Source` is, or refers to: `std::ref(source)` is one that the loader does not keep.
+/// Type of the source behind `Source`. `std::ref(source)` is a source that the loader refers to and
+/// does not own.
 template <class Source>
 using source_itself = std::remove_reference_t<std::unwrap_reference_t<Source>>;
 
-/// Can be read again: `restart()` takes it to its beginning. Callables that receive the index, and
-/// ranges that can be read twice, need no such member.
+/// A source that can be read again: `restart()` takes it back to its beginning. Callables that
+/// receive the index, and ranges that can be iterated twice, need no such member.
 template <class S>
 concept restartable_source =
     !std::ranges::range<source_itself<S>> || std::ranges::forward_range<source_itself<S>>;
 
-/// Any kind, as a loader sees it.
+/// Uniform access of a loader to any kind of source.
 ///
-/// Failure   `fill` and `enqueue` throw what the source throws; `checked` throws `loader_error`
-/// Threads   as many at once as `concurrent` says
-/// Cost      a range costs one more copy on the host than a source that writes where it should
+/// Failure   `fill` and `enqueue` throw the exceptions of the source. `checked` throws
+///           `loader_error`.
+/// Threads   Several threads may call `fill` at once if `concurrent` is true; otherwise one thread.
+/// Cost      A range costs one more copy on the host than a source that writes into the pinned
+///           memory.
 template <class Source>
 class batch_source {
     using itself = source_itself<Source>;
 
 public:
-    /// Whether batches can be filled by several threads at once.
+    /// True if several threads may fill batches at once.
     static constexpr bool concurrent = indexed_source<itself> && !copied_source<itself>;
-    /// Whether it writes into pinned memory, or is copied there.
+    /// True if batches go through pinned memory. False if the source enqueues its own copies.
     static constexpr bool fills = filling_source<itself> || copied_source<itself>;
 
-    /// Whether it receives the index of the batch.
+    /// True if the source receives the index of the batch.
     static constexpr bool indexed = concurrent || !fills;
-    /// Whether it says the bytes of each batch.
+    /// True if the source has `batch_bytes(index)`.
     static constexpr bool measured = measured_source<itself>;
 
     explicit batch_source(Source from) : source_{std::move(from)} {}
 
-    /// Has batch `index` written into `to`; returns what the source returns.
+    /// Lets the source write batch `index` into `to`. Returns the result of the source.
     auto fill(std::span<std::byte> to, std::size_t index, std::stop_token const& stop)
         requires fills
     {
         return ask(to, index, stop);
     }
 
-    /// Has the copies of batch `index` put on `copies`; returns what the source returns.
+    /// Lets the source enqueue the copies of batch `index` on `copies`. Returns the result of the
+    /// source.
     template <class Stream>
         requires enqueueing_source<itself, Stream>
     auto enqueue(std::span<std::byte> to, std::size_t index, Stream copies) {
         return source().enqueue(to, index, copies);
     }
 
-    /// The bytes of batch `index`, of which the source returned `count`: 0 at the end. Throws
-    /// `loader_error` if they are more than `room`, or if the source failed.
+    /// Converts the result `count` of the source to the bytes of batch `index`; 0 is the end.
+    /// Throws `loader_error` if the bytes exceed `room`, or if the source failed.
     template <batch_count Count>
     static std::size_t checked(Count count, std::size_t room, std::size_t index) {
         if constexpr (std::is_signed_v<Count>) {
@@ -160,7 +170,7 @@ public:
         return bytes;
     }
 
-    /// How many batches there are; `unknown` where the source does not say.
+    /// Returns the number of batches, or `unknown` if the source has no `size()`.
     [[nodiscard]] std::size_t size() const {
         if constexpr (counted_source<itself>) {
             return source().size();
@@ -170,7 +180,8 @@ public:
     }
     static constexpr std::size_t unknown = static_cast<std::size_t>(-1);
 
-    /// Bytes that a batch has at most, where the source says so; else 0.
+    /// Returns the largest number of bytes of a batch if the source has `batch_bytes()`, otherwise
+    /// 0.
     [[nodiscard]] std::size_t batch_bytes() const {
         if constexpr (requires(itself const& s) {
                           { s.batch_bytes() } -> std::convertible_to<std::size_t>;
@@ -181,14 +192,14 @@ public:
         }
     }
 
-    /// The bytes of batch `index`, which there is.
+    /// Returns the bytes of batch `index`, which must be less than `size()`.
     [[nodiscard]] std::size_t bytes_of(std::size_t index) const
         requires measured
     {
         return source().batch_bytes(index);
     }
 
-    /// Back to the beginning.
+    /// Takes the source back to its first batch.
     void restart()
         requires restartable_source<Source>
     {
@@ -216,7 +227,8 @@ private:
         }
     }
 
-    /// Empty batches of a range are passed over: a size of 0 is the end.
+    /// Copies the next element of the range into `to` and returns its bytes. Skips empty elements,
+    /// because a size of 0 would mean the end. An element larger than `to` is not copied.
     std::size_t copy_next(std::span<std::byte> to)
         requires copied_source<itself>
     {

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `loader` brings the next batch while this one is used.
+/// `loader` fills batches of device memory in the background while the program uses earlier ones.
 
 #include <vram/concepts/platform_of.hpp>    // platform_of
 #include <vram/transfer/batch.hpp>          // batch
@@ -20,7 +20,8 @@
 
 namespace vram {
 
-/// A range of batches on the device, filled and copied ahead by a thread and a stream of its own.
+/// A range of batches in device memory. Background threads (*producers*) fill the batches, and a
+/// stream of the loader copies them to the device, ahead of the loop that uses them.
 ///
 ///     auto fill = [&](std::span<std::byte> to, std::size_t i) { return file.read(to, i); };
 ///     for (auto& batch : loader{fill, stream, {.batch_bytes = 64_MiB, .depth = 2}}) {
@@ -28,21 +29,24 @@ namespace vram {
 ///         train<<<grid, block, 0, stream>>>(x.data(), x.size());
 ///     }
 ///
-/// A source writes into pinned memory in place (`filling_source`), or is a range of spans or
-/// vectors that is copied there. Batches come in the source's order. All memory is taken when the
-/// loader is made, nothing afterwards. `++` gives the batch back and does not wait for the next
-/// one; asking for that does.
+/// A source either writes into pinned memory in place (`filling_source`), or is a range of spans or
+/// vectors that the loader copies there. Batches come in the source's order. The constructor
+/// allocates all memory; no step of the loop allocates. `++` releases the current batch and does
+/// not wait for the next one. The loop waits for a batch when it dereferences or compares the
+/// iterator.
 ///
-/// Failure   a failure of the source or of a copy is thrown at its batch, after all before it; then
-///           the range has ended. What the source throws is the `cause()` of a `loader_error` that
-///           names the batch; an error of the platform stays one, and names the batch in its text.
-///           `loader_error` for mistakes of the loop itself. The constructor throws what the
-///           resources throw, or `over_limit` where the budget is too small, and keeps nothing
-/// Threads   the source runs on the producers', the loop on one of the user's, batches may end on
-///           any; it ends with a join
-/// Streams   the given stream waits for each copy, the copies for the last use of a slot; the
-///           host waits for neither. Moving a loader leaves its iterators behind
-/// Cost      a step of the loop takes a lock twice, records an event and makes a stream wait
+/// Failure   If the source or a copy fails, the exception is thrown at the batch that failed, after
+///           all batches before it. The range has then ended. An exception of the source is the
+///           `cause()` of a `loader_error` that names the batch. An error of the platform keeps its
+///           type and names the batch in its text. Mistakes of the loop itself throw
+///           `loader_error`. The constructor throws an exception of the resources, or `over_limit`
+///           if the budget is too small, and then leaks nothing.
+/// Threads   The source runs on the threads of the producers. The loop runs on one thread of the
+///           caller. A batch may be released on any thread. The destructor joins the producers.
+/// Streams   The consumer's stream waits for the copy of each batch. The copy stream waits for the
+///           last use of a slot before it overwrites the slot. The host waits for neither. Moving a
+///           loader invalidates its iterators.
+/// Cost      A step of the loop takes a lock twice, records one event and makes one stream wait.
 template <class Source, class Platform, class Device = typename Platform::device_resource,
           class Pinned = typename Platform::pinned_resource>
 class loader {
@@ -53,13 +57,15 @@ public:
     using stream   = typename Platform::stream;
     using batch    = vram::batch<Platform>;
 
-    /// Memory from the platform's own resources, on the device of `consumer`.
+    /// Allocates the blocks from the platform's own resources, on the device of the stream
+    /// `consumer`.
     explicit loader(Source source, stream consumer, loader_options options = {})
         requires std::default_initializable<Device> && std::default_initializable<Pinned>
         : loader{std::move(source), consumer, make<Device>(consumer), make<Pinned>(consumer),
                  options} {}
 
-    /// Memory from resources of the user's: owned, or handles such as `shared` and `resource_ref`.
+    /// Allocates the blocks from the resources `device` and `pinned`. The loader owns them; to
+    /// share a resource, pass a handle such as `shared` or `resource_ref`.
     loader(Source source, stream consumer, Device device, Pinned pinned,
            loader_options options = {})
         : core_{new core(std::move(source), consumer, std::move(device), std::move(pinned),
@@ -67,8 +73,9 @@ public:
                 delete_at_home{}},
           consumer_{consumer} {}
 
-    /// The same with the copies on the stream `copies` of the user's, which does not block and
-    /// outlives the loader and its batches.
+    /// As the constructor from a source and a consumer's stream, but enqueues the copies on the
+    /// caller's stream `copies`. That stream must not block with the default stream, and must
+    /// outlive the loader and its batches.
     loader(Source source, stream consumer, stream copies, loader_options options = {})
         requires std::default_initializable<Device> && std::default_initializable<Pinned>
         : core_{new core(std::move(source), consumer, make<Device>(consumer),
@@ -91,7 +98,8 @@ public:
 
     class iterator;
 
-    /// The range is read once, until `restart`; a second `begin` is `loader_error{already_begun}`.
+    /// Begins to read the range. A loader can be read once until `restart`: a second call of
+    /// `begin` throws `loader_error{already_begun}`.
     [[nodiscard]] iterator begin() {
         if (std::exchange(begun_, true)) {
             throw loader_error{loader_error::reason::already_begun};
@@ -100,16 +108,17 @@ public:
     }
     [[nodiscard]] std::default_sentinel_t end() const noexcept { return {}; }
 
-    /// No more batches are produced; the range has ended. Batches in use stay what they are. On the
-    /// loop's thread.
+    /// Ends the range: no further batch is produced. Batches in use stay valid. Must be called on
+    /// the thread that runs the loop.
     void stop() noexcept {
         core_->request_stop();
         current_.release();
         state_ = state::ended;
     }
 
-    /// After the end, or a `stop`: the range is there once more, from the source's beginning. Where
-    /// batches are shuffled, in the order of the next epoch. `loader_error{not_ended}` elsewhere.
+    /// Makes the range readable again from the beginning of the source, after its end or after
+    /// `stop`. If batches are shuffled, they come in the order of the next epoch. Throws
+    /// `loader_error{not_ended}` if the range has not ended.
     void restart()
         requires restartable_source<Source>
     {
@@ -118,20 +127,22 @@ public:
         begun_ = false;
     }
 
-    /// The number of batches of the epoch, of this loader's shard. Nothing if it is only known at
-    /// the end: if the source has no `size()`, or if `last_batch::drop` leaves out batches of a
-    /// source without `batch_bytes(index)`.
+    /// Returns the number of batches of this epoch in this loader's shard. Returns nothing if the
+    /// number is known only at the end: if the source has no `size()`, or if `last_batch::drop`
+    /// leaves out batches of a source without `batch_bytes(index)`.
     [[nodiscard]] std::optional<std::size_t> batches() const noexcept { return core_->batches(); }
 
-    /// Where the time went so far.
+    /// Returns the counts and times of this loader so far: filling, copying, using, waiting.
     [[nodiscard]] loader_statistics statistics() const { return core_->statistics(); }
-    /// Where every block is at this moment.
+    /// Returns how many blocks of the loader are in each state at this moment.
     [[nodiscard]] slot_states states() const { return core_->states(); }
 
 private:
-    enum class state { asking, there, ended }; ///< of the batch that the iterator is at
+    /// State of the batch at the iterator: not yet taken, taken, or there is none because the range
+    /// has ended.
+    enum class state { asking, there, ended };
 
-    /// A resource on the device of a stream.
+    /// Creates a default-constructed resource on the device of the stream `consumer`.
     template <class Resource>
     static Resource make(stream consumer) {
         typename Platform::device_guard const on{Platform::device_of(consumer)};
@@ -160,7 +171,8 @@ private:
     bool                  begun_ = false;
 };
 
-/// At one batch; the next is asked for when it is looked at.
+/// Input iterator of a loader. It takes its batch from the loader when it is first dereferenced or
+/// compared.
 template <class Source, class Platform, class Device, class Pinned>
 class loader<Source, Platform, Device, Pinned>::iterator {
 public:
@@ -179,7 +191,8 @@ public:
     [[nodiscard]] batch* operator->() const { return &**this; }
 
     iterator& operator++() {
-        of_->fetch(); // a batch that nobody looked at is passed over, not the one before it
+        // Takes the batch first if the loop has not looked at it, so that `++` skips that batch.
+        of_->fetch();
         of_->advance();
         return *this;
     }
@@ -200,10 +213,11 @@ private:
 };
 
 namespace detail {
-/// A range is referred to, or moved in; a callable is copied or moved in.
+/// Type in which a loader stores its source. An lvalue range is stored as a reference to it, and an
+/// rvalue range is moved in. A callable is copied or moved in.
 template <class Source>
 struct kept_source {
-    using type = std::decay_t<Source>; // a function is a pointer
+    using type = std::decay_t<Source>; // a function becomes a pointer
 };
 template <class Source>
     requires copied_source<std::remove_cvref_t<Source>>

@@ -2,7 +2,8 @@
 #pragma once
 
 /// \file
-/// `loader_core` is a loader without its range: the producers, and all that must outlive them.
+/// `loader_core` is the state of a loader that outlives its range: the producers, the slots, and
+/// their memory.
 
 #include <vram/base/contract.hpp>           // expects
 #include <vram/concepts/powers.hpp>         // synchronous_resource
@@ -31,13 +32,16 @@
 
 namespace vram {
 
-/// Everything that must live until the last batch has ended.
+/// State of a loader that must exist until its last batch has been released: the source, the
+/// producers' threads, the slots and their memory.
 ///
-/// Failure   the constructor throws what the resources throw, `over_limit` where the budget is
-///           too small, with nothing taken; later failures of source and copy go to their place
-///           in the order
-/// Threads   producers, each on its thread; the rest on the consumer's
-/// Streams   a non-blocking stream of its own, or the one that is given, carries the copies
+/// Failure   The constructor throws an exception of the resources, or `over_limit` if the budget is
+///           too small. It then frees all that it allocated. Later failures of the source or of a
+///           copy are stored, and thrown at the batch that failed.
+/// Threads   `run` executes on the threads of the producers. All other functions are called on the
+///           consumer's thread.
+/// Streams   Copies are enqueued on a non-blocking stream of the loader, or on the caller's stream
+///           if one is given.
 template <class Platform, synchronous_resource Device, synchronous_resource Pinned, class Source>
 class loader_core final : public slot_copier<Platform> {
     using base = slot_copier<Platform>;
@@ -74,14 +78,16 @@ public:
 
     ~loader_core() { shut_down(); }
 
-    /// No further batch is filled.
+    /// Tells the producers to stop: no further batch is filled.
     void request_stop() noexcept {
         if (!this->at_home()) { return; }
-        this->stop(); // first: who hears of the end begins no other batch
+        // Stop the ring first: a producer whose source returns because of the stop token then
+        // begins no further batch.
+        this->stop();
         if (stop_) { stop_->request_stop(); }
     }
-    /// Ends the producers and waits for them, and for the copies under way. A source that takes
-    /// long is told by its stop token.
+    /// Stops the producers, joins their threads, and waits for the copies in progress. The stop
+    /// token of a source that takes long asks it to return.
     void shut_down() noexcept {
         if (!this->at_home()) { return; } // a forked child has none of these threads
         request_stop();
@@ -89,15 +95,16 @@ public:
         for (auto& t : threads_) { t.join(); }
         threads_.clear();
         this->await_copier();
-        // Where nothing says that no call-back or mark is to come, what it writes to must stay.
+        // If no wait proves that all callbacks and completion flags have arrived, the memory that
+        // they write to must stay allocated.
         bool const over = this->lane_.drain() && (!memory_.marks() || this->lane_.finish());
         if (!over) { kept_.keep(this->weak_from_this().lock()); }
     }
 
-    /// The batches of the epoch, if they are known before its end.
+    /// Returns the number of batches of this epoch, if it is known before the end of the epoch.
     [[nodiscard]] std::optional<std::size_t> batches() const noexcept { return batches_; }
 
-    /// From the beginning, in the order of the next epoch.
+    /// Starts the next epoch from the beginning of the source.
     void restart()
         requires restartable_source<Source>
     {
@@ -142,7 +149,9 @@ private:
         start();
     }
 
-    /// With every depth said. Nothing has been taken yet: the budget is checked here.
+    /// Returns the options with all defaults (`0`) replaced by numbers. Throws if the budget is too
+    /// small or if the source lacks a function that the options need. Called before anything is
+    /// allocated.
     static loader_options complete(loader_options o, batch_source<Source> const& source) {
         if (o.batch_bytes == 0) { o.batch_bytes = source.batch_bytes(); }
         if (o.batch_bytes == 0) { o.batch_bytes = usual_bytes; }
@@ -180,8 +189,8 @@ private:
         }
     }
 
-    /// Decides which batches this epoch has, and sets their order. Returns the number of this
-    /// loader's, or `none`.
+    /// Determines the batches of this epoch and their order. Returns the number of batches in this
+    /// loader's shard, or `none` if it is not known.
     std::size_t share() {
         loader_options const& o = this->options_;
         total_                  = source_.size();
@@ -205,12 +214,13 @@ private:
         if (!drop || exact()) { batches_ = mine; }
         return mine;
     }
-    /// Whether it is known before the epoch which batches `last_batch::drop` leaves out.
+    /// Returns true if the batches that `last_batch::drop` leaves out are known before the epoch
+    /// begins.
     [[nodiscard]] bool exact() const noexcept {
         return source_type::measured || this->options_.shards > 1;
     }
-    /// Leaves out the short batches that are known. Returns the number of the others, and lists
-    /// them in `order_` if they are not the first ones.
+    /// Counts the batches that are not known to be short, and returns their number. If they are not
+    /// the first batches of the source, lists their indices in `order_`.
     std::size_t choose_full() {
         if constexpr (source_type::measured) {
             std::vector<std::size_t> full;
@@ -224,8 +234,9 @@ private:
             return total_ - (this->options_.shards > 1 && total_ != 0 && last_is_short());
         }
     }
-    /// Asks a source that says no sizes for its last batch: all shards must leave out the same
-    /// batches. Nothing is being filled or copied.
+    /// Returns true if the last batch is short. Asks a source without `batch_bytes(index)` to
+    /// produce its last batch for this, because all shards must leave out the same batches. Must be
+    /// called while no batch is being filled or copied.
     bool last_is_short() {
         if (asked_of_ == total_) { return last_short_; }
         std::size_t const last = total_ - 1;
@@ -262,18 +273,20 @@ private:
     }
     void produce_inline() override {
         if (!inline_) { return; }
-        if constexpr (batch_source<Source>::fills) { // until there is one that is not left out
+        if constexpr (batch_source<Source>::fills) { // repeats until a batch is not left out
             while (pinned* const p = this->pinned_now()) { produce(*p); }
         } else {
             while (slot* const s = this->slot_now()) { produce(*s); }
         }
     }
 
-    /// Fills `p` with its batch; the copy follows when its turn and a place have come.
+    /// Fills the pinned slot `p` with its batch. The batch is copied later, when its turn has come
+    /// and a device slot is free.
     void produce(pinned& p) noexcept
         requires(batch_source<Source>::fills)
     {
-        std::exception_ptr why; // handed on by its last owner here: others end it
+        // Moved to the ring below, so that this thread keeps no reference to the exception.
+        std::exception_ptr why;
         try {
             this->clear(p);
             std::size_t const   room  = this->options_.batch_bytes;
@@ -301,7 +314,7 @@ private:
         } catch (...) { why = std::current_exception(); }
         this->ended(p, std::move(why));
     }
-    /// The same for a source that enqueues the copies itself.
+    /// Lets a source that enqueues its own copies fill the device slot `s`.
     void produce(slot& s) noexcept
         requires(!batch_source<Source>::fills)
     {
@@ -312,7 +325,8 @@ private:
             std::size_t const   room  = this->options_.batch_bytes;
             std::uint64_t const since = clock::now();
             s.await_users(on);
-            enqueued = true; // some of its copies, whatever it throws
+            // If the source throws, some of its copies may already be enqueued.
+            enqueued = true;
             stage<Platform> const shown{"vram copy"};
             if (pads(s.asked)) { Platform::fill(on, s.memory, this->options_.pad_with, room); }
             s.filled = answer(s.index, s.asked,
@@ -337,8 +351,8 @@ private:
         this->ended(s, std::move(why));
     }
 
-    /// The bytes that the source, which `call` calls, returns for a batch. If it throws, the
-    /// exception names the batch.
+    /// Calls the source by `call` and returns the bytes of the batch. If the source throws, the
+    /// exception is stored in a `loader_error` that names the batch.
     template <class Call>
     std::size_t answer(std::size_t index, std::size_t asked, Call const& call) {
         auto const count = [&] {
@@ -351,7 +365,9 @@ private:
 
     enum class verdict { batch, left_out, end };
 
-    /// What becomes of a batch of so many bytes.
+    /// Decides if a batch of `bytes` bytes is delivered, is left out, or is the end of the range.
+    /// Throws `loader_error` if the source ends early, or if the batch is too short and cannot be
+    /// left out.
     [[nodiscard]] verdict judge(std::size_t bytes) const {
         loader_options const& o = this->options_;
         if (bytes == 0) {
@@ -367,8 +383,8 @@ private:
         return loader_error{loader_error::reason::ends_early, 0, 0, total_};
     }
 
-    /// Whether a block is padded before the source writes into it: a short batch of several fields
-    /// has room after each of them.
+    /// Returns true if a block is filled with `pad_with` before the source writes into it. A short
+    /// batch of several fields has unused room after each field.
     [[nodiscard]] bool pads(std::size_t asked) const {
         if (this->options_.last != last_batch::pad) { return false; }
         if constexpr (source_type::measured) {
@@ -384,18 +400,23 @@ private:
         return o.last == last_batch::pad ? o.batch_bytes : bytes;
     }
 
-    batch_source<Source>            source_;
-    device                          where_;
-    stream_hold<Platform>           held_; ///< the consumer's stream may end before its batches
+    batch_source<Source> source_;
+    device               where_;
+    /// Keeps the consumer's stream valid, which may be destroyed before its batches are released.
+    stream_hold<Platform>           held_;
     memory                          memory_;
-    std::optional<std::stop_source> stop_; ///< of this epoch
+    std::optional<std::stop_source> stop_; ///< asks the sources of this epoch to return
     std::uint64_t                   epoch_ = 0;
-    index_order                     order_;           ///< of the epoch, until it begins
-    std::size_t                     total_ = unknown; ///< batches that the source says it has
-    std::size_t                     full_  = 0;       ///< bytes of a batch that is not short
-    std::size_t                asked_of_   = unknown; ///< `last_short_` is that of so many batches
-    bool                       last_short_ = false;
-    std::optional<std::size_t> batches_; ///< of the epoch, if known before its end
+    /// Order of the epoch's indices, until the epoch begins.
+    index_order order_;
+    /// Number of batches by the source's `size()`.
+    std::size_t total_ = unknown;
+    std::size_t full_  = 0; ///< bytes of a batch that is not short
+    /// Value of `total_` for which `last_short_` was found.
+    std::size_t asked_of_   = unknown;
+    bool        last_short_ = false;
+    /// Number of batches of the epoch, if known before its end.
+    std::optional<std::size_t> batches_;
     bool                       inline_;
     bool                       down_ = true;
     kept_for_good              kept_;

@@ -15,33 +15,35 @@
 
 namespace vram {
 
-/// The reason and the numbers of the batch that was asked for. `what()` contains them.
+/// Error of a loader or unloader, with its reason and the numbers of the batch. `what()` contains
+/// them.
 ///
-/// After `all_held`, `capturing` and `timed_out` the batch is still to come: the loop may remove
-/// the cause and ask again.
+/// After `all_held`, `capturing` and `timed_out` the batch is not lost: the loop may remove the
+/// cause and ask again.
 ///
 ///     catch (loader_error const& e) {
-///         e.index(), e.source_index();    // which batch, and which index of the source
+///         e.index(), e.source_index();    // number of the batch, and index given to the source
 ///         e.rethrow_cause();              // the exception that the source threw
 ///     }
 class loader_error : public std::exception {
 public:
     enum class reason {
-        too_large,     ///< the source returned more than a slot holds: `bytes`, of at most `limit`
-        all_held,      ///< every slot is held by a batch that was kept: another one can never come
-        capturing,     ///< the consumer's stream is being captured into a graph
-        already_begun, ///< a loader is read once, from one `begin()`, until `restart()`
-        wrong_alignment, ///< `span<T>` of no whole number of `T`: `bytes` against `limit`
-        not_ended,       ///< `restart()` before the end, and without a `stop()`
-        timed_out,       ///< no batch within `loader_options::timeout`: `states` has the reason
-        no_size,         ///< a shuffle of a source that does not say how many batches it has
-        no_index,        ///< a shard of a source that does not receive the index
-        ended,           ///< a result is sent, and the unloader has ended
-        forked,          ///< this process is the child of the one that made the loader
+        too_large,       ///< the source returned `bytes` bytes, more than the `limit` of a slot
+        all_held,        ///< no batch can come, because the program holds a batch in every slot
+        capturing,       ///< the consumer's stream is being captured into a graph
+        already_begun,   ///< second call of `begin()` without a `restart()`
+        wrong_alignment, ///< `span<T>`: `bytes` is not a multiple of `limit`, the size of `T`
+        not_ended,       ///< `restart()` before the end of the range, and without a `stop()`
+        timed_out,       ///< no batch came within `loader_options::timeout`; see `states()`
+        no_size,         ///< `shuffle` needs a source with `size()`
+        no_index,        ///< shards need a source that receives the index
+        ended,           ///< a result was sent after the unloader had ended
+        forked,          ///< this process is a forked child of the process that made the loader
         source_failed,   ///< the source threw `cause`, or returned the negative number `returned`
-        ends_early,      ///< the source has `limit` batches and returned 0 bytes for an earlier one
-        short_batch, ///< `bytes` instead of `limit`, and the batch cannot be left out: there are
-                     ///< shards, or the source says another size
+        ends_early,      ///< the source returned 0 bytes for one of its `limit` batches
+        /// A batch has `bytes` bytes instead of `limit` and cannot be left out, because there are
+        /// several shards or because the source's `batch_bytes(index)` differs.
+        short_batch,
     };
 
     static constexpr std::size_t unknown = static_cast<std::size_t>(-1);
@@ -51,12 +53,14 @@ public:
         : why_{why}, index_{index}, bytes_{bytes}, limit_{limit}, states_{states} {
         write();
     }
-    /// `source_failed`: the source threw `cause`.
+    /// Makes an error with the reason `source_failed` from an exception `cause` that the source
+    /// threw.
     explicit loader_error(std::exception_ptr cause) noexcept
         : why_{reason::source_failed}, cause_{std::move(cause)} {
         write();
     }
-    /// `source_failed`: the source returned a negative number, when `errno` was `code`.
+    /// Makes an error with the reason `source_failed` from a negative number that the source
+    /// returned. `code` is the value of `errno` at that time.
     [[nodiscard]] static loader_error negative(long long returned, int code) noexcept {
         loader_error e{reason::source_failed};
         e.returned_ = returned;
@@ -65,7 +69,8 @@ public:
         return e;
     }
 
-    /// The same error of the batch `index`, for which the source was asked for `source_index`.
+    /// Sets the numbers of the batch: `index` is its place in the order, `source_index` the index
+    /// given to the source. Returns this error.
     loader_error& at(std::size_t index, std::size_t source_index) noexcept {
         index_        = index;
         source_index_ = source_index;
@@ -74,19 +79,20 @@ public:
     }
 
     [[nodiscard]] reason why() const noexcept { return why_; }
-    /// The place of the batch in the order, from 0.
+    /// Returns the place of the batch in the loader's order, from 0.
     [[nodiscard]] std::size_t index() const noexcept { return index_; }
-    /// The index that the source was asked for; `unknown` if the error has no such index.
+    /// Returns the index that the source was asked for, or `unknown` if the error has no such
+    /// index.
     [[nodiscard]] std::size_t source_index() const noexcept { return source_index_; }
     [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
     [[nodiscard]] std::size_t limit() const noexcept { return limit_; }
-    /// The negative number that the source returned; else 0.
+    /// Returns the negative number that the source returned, or 0.
     [[nodiscard]] long long          returned() const noexcept { return returned_; }
     [[nodiscard]] slot_states const& states() const noexcept { return states_; }
 
-    /// The exception that the source threw; else null.
+    /// Returns the exception that the source threw, or null.
     [[nodiscard]] std::exception_ptr const& cause() const noexcept { return cause_; }
-    /// Throws the cause; if there is none, this error.
+    /// Throws the exception of the source, or this error if there is none.
     [[noreturn]] void rethrow_cause() const {
         if (cause_ != nullptr) { std::rethrow_exception(cause_); }
         throw loader_error{*this};

@@ -12,65 +12,76 @@
 
 namespace vram {
 
-/// What becomes of a batch that is shorter than `batch_bytes`.
+/// Treatment of a batch that is shorter than `batch_bytes`.
 enum class last_batch {
-    keep, ///< it has the size that the source said; sizes may vary
-    drop, ///< it is left out, and the next one follows
-    pad,  ///< bytes that the source did not write are `pad_with`; `batch::filled` is its size
+    keep, ///< it is delivered with the size that the source returned; sizes may vary
+    drop, ///< it is left out, and the loop gets the next batch
+    /// It is filled up to `batch_bytes` with `pad_with`; `batch::filled` is the number of bytes
+    /// from the source.
+    pad,
 };
 
-/// Everything has a default that suits most loops.
+/// Options of a loader. Each has a default that suits most loops.
 struct loader_options {
-    /// Bytes that a batch has at most. 0: what the source says by `batch_bytes()`, else 4 MiB.
+    /// Largest number of bytes of a batch. 0 means the source's `batch_bytes()`, or 4 MiB if the
+    /// source has no such function.
     std::size_t batch_bytes = 0;
-    /// Batches on their way: 2 overlap producing, copying and using; more only even out what
-    /// varies; 1 overlaps nothing but producing and using; 0 produces in the consumer's thread, to
-    /// be debugged.
+    /// Number of batches in progress at once. 2 overlap filling, copying and using. More than 2
+    /// only even out varying times. 1 overlaps only filling and using. 0 fills each batch on the
+    /// consumer's thread, which helps to debug a source.
     std::size_t depth = 2;
-    /// Threads that fill, each another batch. More than one need a source that is told the index;
-    /// any other is filled by one.
+    /// Number of threads that fill batches, each a different batch. More than one need a source
+    /// that receives the index of the batch; any other source is filled by one thread.
     std::size_t producers = 1;
-    /// Pinned blocks, free again once their copy is over. 0: `depth`, and one more for each further
-    /// producer.
+    /// Number of pinned blocks. A pinned block is free again once its copy to the device is
+    /// complete. 0 means `depth`, plus one for each producer after the first.
     std::size_t pinned_depth = 0;
-    /// Device blocks, free again once their users are done. 0: `depth`.
+    /// Number of device blocks. A device block is free again once the streams that use its batch
+    /// are done. 0 means `depth`.
     std::size_t device_depth = 0;
-    /// Whether batches come in the order of their indices, or as they are filled.
+    /// If true, batches come in the order of their indices. If false, batches come in the order in
+    /// which they are filled.
     bool       ordered  = true;
     last_batch last     = last_batch::keep;
     std::byte  pad_with = {};
-    /// Whether indices are asked for in an order drawn from `seed` and the epoch, for sources that
-    /// say how many there are: the same on every machine and with every standard library.
+    /// If true, the source is asked for its indices in a random order drawn from `seed` and the
+    /// number of the epoch. The source must have `size()`. The order does not depend on the machine
+    /// or the standard library.
     bool          shuffle = false;
     std::uint64_t seed    = 0;
-    /// This loader's of `shards` parts of the source, for one on each device, or in each process:
-    /// of the order that `seed` draws, or that of the indices, the batches `shard`, `shard +
-    /// shards`, ... With `last_batch::drop` all shards of a source with a size have equally many.
+    /// Index of this loader among `shards` loaders that share one source, for example one loader
+    /// per device or process. A shard gets the batches `shard`, `shard + shards`, ... of the order
+    /// (the shuffled one, if `shuffle` is set). With `last_batch::drop` and a source with `size()`,
+    /// all shards have equally many batches.
     std::size_t shard  = 0;
     std::size_t shards = 1;
-    /// Pinned and device bytes that may be taken together; checked before anything is.
+    /// Largest number of pinned and device bytes together. The loader checks it before it
+    /// allocates.
     std::size_t budget = unsatisfiable;
-    /// How long to wait for a batch before `loader_error{timed_out}` says what every slot does. 0:
-    /// as long as it takes. On the simulated device it is virtual time; if a source really blocks,
-    /// it is real time, at least 200 ms.
+    /// Longest time to wait for a batch. After it, the loop gets `loader_error{timed_out}` with the
+    /// state of every slot. 0 means no limit. On the simulated device the time is virtual; if a
+    /// source really blocks, it is real time of at least 200 ms.
     std::chrono::nanoseconds timeout{0};
-    /// Whether pageable memory will do where no more can be pinned; the statistics count it.
+    /// If true, pageable memory is used for a block if no more memory can be pinned.
+    /// `loader_statistics::pageable` counts such blocks.
     bool pageable_fallback = false;
-    /// Whether pinned memory is taken, and filled, near the device, where the platform knows how.
+    /// If true, pinned memory is allocated and filled on the NUMA node of the device, if the
+    /// platform supports it.
     bool numa_local = false;
-    /// Of the stream that carries the copies, where it is the loader's own and the platform has
-    /// priorities: lower is more urgent.
+    /// Priority of the loader's own copy stream, if the platform has priorities. Lower is more
+    /// urgent. Ignored if the caller supplied the copy stream.
     int priority = 0;
-    /// Whether the end of a copy calls back, so that no thread waits for it; else the producer
-    /// waits for the copy's event.
+    /// If true, the end of a copy calls a host function, so that no thread waits for the copy. If
+    /// false, the producer that fills the pinned block next waits for the copy's event.
     bool call_back = true;
-    /// Where it calls back: whether it rather leaves a mark in pinned memory, if the device can. A
-    /// producer that has nothing else to do looks there. Small batches are twice as fast so.
+    /// If true, and `call_back` is true, a copy sets a completion flag in pinned memory instead of
+    /// calling a host function, if the device supports it. A producer that has nothing else to do
+    /// polls the flag. Small batches are twice as fast this way.
     bool completion_flags = true;
-    /// Whether pinned blocks are overwritten after their copy, and device blocks after their
-    /// release, so that who uses them too late sees it.
+    /// If true, pinned blocks are overwritten after their copy, and device blocks after their
+    /// release, so that a use that comes too late reads garbage instead of plausible data.
     bool checker = false;
-    /// Whether copying and using are timed on the device, for `loader_statistics`.
+    /// If true, the device measures the times of copies and uses for `loader_statistics`.
     bool timing = false;
 };
 

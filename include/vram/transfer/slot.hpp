@@ -14,10 +14,12 @@
 
 namespace vram {
 
-/// Two edges keep it safe: who reads the block waits for `copied`; before the block is overwritten
-/// the copy stream waits, on the device, for `released` and for all further streams that used it.
+/// Device block for one batch, with the events that protect it. A stream that reads the block waits
+/// for `copied`. Before the block is overwritten, the copy stream waits on the device for
+/// `released` and for the events of all further streams that used the batch.
 ///
-/// Threads   belongs to one side at a time: who copies into it, or the batch that holds it
+/// Threads   A slot belongs to one side at a time: to the thread that copies into it, or to the
+///           batch that holds it.
 template <class Platform>
 struct slot {
     using event  = typename Platform::event;
@@ -26,35 +28,42 @@ struct slot {
 
     explicit slot(device where) : copied{where}, released{where} {}
 
-    event copied;   ///< the copy into the block, or out of it, is over
-    event released; ///< who used the block is done with it
+    event copied;   ///< the copy into the block, or out of it, is complete
+    event released; ///< the loop's stream is done with the block
 
     std::byte*  memory = nullptr;
     std::size_t size   = 0; ///< bytes of the batch
-    std::size_t filled = 0; ///< bytes of it that are the source's; the rest is padding
-    std::size_t index  = 0; ///< of the batch, in the order
-    std::size_t asked  = 0; ///< the index that the source was asked for
+    std::size_t filled = 0; ///< bytes of the batch from the source; the rest is padding
+    std::size_t index  = 0; ///< place of the batch in the loader's order
+    std::size_t asked  = 0; ///< index that the source was asked for
 
-    std::vector<stream>                others;      ///< further streams that use the batch
-    std::vector<stream_hold<Platform>> others_held; ///< which may end before the batch is released
-    std::vector<event>                 others_released; ///< their events, kept for the next time
-    std::vector<device>                others_on; ///< of each event: it is recorded there alone
+    std::vector<stream> others; ///< further streams that use the batch
+    /// Holds on the streams in `others`, which may be destroyed before the batch is released.
+    std::vector<stream_hold<Platform>> others_held;
+    /// One event per stream in `others`; kept for reuse.
+    std::vector<event> others_released;
+    /// Device of each event in `others_released`; an event can be recorded only on its own device.
+    std::vector<device> others_on;
 
-    std::uint32_t* mark   = nullptr; ///< where the device says that the copy is over, if it does
-    std::uint64_t  flight = 0;       ///< which copy it is there
+    std::uint32_t* mark   = nullptr; ///< completion flag of the copy into this block, or null
+    std::uint64_t  flight = 0;       ///< number of that copy, which the flag reaches at its end
 
-    slot*         next   = nullptr;
-    std::size_t   use    = 0;     ///< where the time of its use is taken
-    std::uint64_t range  = 0;     ///< its use, in a profiler
-    bool          in_use = false; ///< `released` was recorded and nobody has waited for it
-    bool          unsure = false; ///< no event and no wait says when its last use is over
+    slot*         next  = nullptr;
+    std::size_t   use   = 0; ///< index of its pair of events in `use_times`
+    std::uint64_t range = 0; ///< profiler range of the batch's use
+    /// `released` is recorded and no stream or thread has waited for it.
+    bool in_use = false;
+    /// Neither an event nor a wait proves that its last use is complete.
+    bool unsure = false;
 
-    /// `s` goes on when the copy into the block is over; where it is, no event is asked for it.
+    /// Makes the stream `s` wait for the copy into the block. If the completion flag shows that the
+    /// copy is complete, `s` does not wait for the event.
     void await_copy(stream s) const {
         bool const over = mark != nullptr && pinned_slot<Platform>::is_marked(mark, flight);
         if (!over) { Platform::wait(s, copied); }
     }
-    /// Work on `s` uses the block too: it waits for the copy, and will be waited for.
+    /// Adds the stream `s` to the users of the block. `s` waits for the copy now, and the block is
+    /// not overwritten before the work on `s` is done.
     void add_user(stream s) {
         for (stream const& known : others) {
             if (known == s) { return; }
@@ -66,7 +75,8 @@ struct slot {
         others.push_back(s);
         others_held.push_back(hold_stream<Platform>(s));
     }
-    /// Whatever uses the block now is over at these places.
+    /// Records the events of all users of the block: `released` on the stream `on`, and one event
+    /// on each further stream.
     void record_users(stream on) {
         Platform::record(released, on);
         in_use = true;
@@ -74,14 +84,14 @@ struct slot {
             Platform::record(others_released[i], others[i]);
         }
     }
-    /// `on` goes on when all users are done.
+    /// Makes the stream `on` wait until all users of the block are done.
     void await_users(stream on) {
         if (!in_use) { return; }
         Platform::wait(on, released);
         for (std::size_t i = 0; i < others.size(); ++i) { Platform::wait(on, others_released[i]); }
         forget_users();
     }
-    /// The host goes on when all users are done.
+    /// Blocks the host until all users of the block are done.
     void synchronize_users() {
         if (!in_use) { return; }
         Platform::synchronize(released);
@@ -97,7 +107,8 @@ struct slot {
     }
 
 private:
-    /// Event `n` is one of `where`, kept from before where there is one.
+    /// Makes event `n` of `others_released` an event of the device `where`. Reuses an existing
+    /// event of that device if there is one.
     void keep_event_on(device where, std::size_t n) {
         std::size_t at = n;
         while (at < others_on.size() && !(others_on[at] == where)) { ++at; }

@@ -2,7 +2,8 @@
 #pragma once
 
 /// \file
-/// `slot_books` says which block is whose, and which batch comes next: the ring's rules.
+/// `slot_books` is the slot table of a loader: the state of each slot, and the batch that comes
+/// next.
 
 #include <vram/transfer/index_order.hpp> // index_order
 #include <vram/transfer/slot_order.hpp>  // slot_order
@@ -17,13 +18,13 @@
 
 namespace vram {
 
-/// The slots of a ring, in queues by what they wait for, and the end of the range as far as it is
-/// known. Pinned slots go round: empty, filling, filled, copying, empty; slots on the device: free,
-/// ready, held, free. There may be no pinned slots: then those on the device are filled themselves.
+/// Slots of a loader in queues by state, and the end of the range as far as it is known. Pinned
+/// slots cycle through empty, filling, filled, copying, empty. Device slots cycle through free,
+/// ready, held, free. If there are no pinned slots, the device slots are filled directly.
 ///
-/// Failure   an allocation, in the constructor alone
-/// Threads   one at a time
-/// Cost      constant; near the end a look at every pinned slot
+/// Failure   Only the constructor and `add` allocate, and can throw.
+/// Threads   One thread at a time; the caller holds the loader's lock.
+/// Cost      Constant time. Near the end of the range, each query looks at every pinned slot.
 template <class Slot, class Pinned>
 class slot_books {
 public:
@@ -34,15 +35,15 @@ public:
         pinned_.reserve(pinned);
     }
 
-    /// The slots, once, before anything else.
+    /// Adds a slot. All slots must be added before any other function is called.
     void add(Slot& s) noexcept { free_.push(s); }
     void add(Pinned& p) {
         pinned_.push_back(&p);
         empty_.push(p);
     }
 
-    /// A new epoch of `batches` batches (`none`: not known) that are asked for in `order`; nothing
-    /// is being filled or copied.
+    /// Begins an epoch of `batches` batches (`none` if the number is unknown), which the source is
+    /// asked for in `order`. No slot may be being filled or copied.
     void begin(std::size_t batches, index_order order) noexcept {
         order_ = std::move(order);
         error_ = nullptr;
@@ -61,7 +62,8 @@ public:
     [[nodiscard]] bool no_more() const noexcept { return index_ >= end_; }
     [[nodiscard]] bool begun() const noexcept { return index_ != 0; }
 
-    /// The next batch, for an empty slot that there is; null where there is no more.
+    /// Assigns the next batch to an empty pinned slot, which must exist. Returns null if there is
+    /// no further batch.
     Pinned* fill() noexcept {
         if (no_more()) { return nullptr; }
         Pinned& p = *empty_.pop();
@@ -74,7 +76,8 @@ public:
         if (wanted) { filled_.push(p); }
         pass_over();
     }
-    /// The batch of `p` is left out: no copy, and the next one has its turn.
+    /// Leaves out the batch of the pinned slot `p`: it is not copied, and its turn in the order is
+    /// skipped.
     void left_out(Pinned& p) noexcept {
         p.left_out = true;
         filled(p);
@@ -83,14 +86,16 @@ public:
         copying_ = false;
         free_.push(s);
     }
-    /// Returns true once if a slot that held a batch that is left out has become empty.
+    /// Returns true once after a pinned slot whose batch was left out has become empty.
     [[nodiscard]] bool take_passed() noexcept { return std::exchange(passed_, false); }
-    /// There is no batch for `p`: the range ends there, with `why`, if it is an error.
+    /// Ends the range at the batch of `p`, because the source has no batch for it. `why` is the
+    /// error, or null.
     void ended(Pinned& p, std::exception_ptr why) noexcept {
         p.now = Pinned::state::empty;
         end_at(p.index, std::move(why));
     }
-    /// The next batch, for a free slot that there is, to be filled on the device by this thread.
+    /// Assigns the next batch to a free device slot, which must exist. The calling thread then
+    /// fills it. Returns null if there is no further batch.
     Slot* fill_slot() noexcept {
         if (no_more()) { return nullptr; }
         copying_ = true;
@@ -101,7 +106,8 @@ public:
     [[nodiscard]] bool can_copy() const noexcept {
         return !copying_ && !free_.empty() && filled_.front() != nullptr;
     }
-    /// The next batch and a place for it, for this thread.
+    /// Takes the next filled slot `from` and a free device slot `to`. The calling thread then
+    /// copies between them. `can_copy()` must be true.
     void copy(Pinned*& from, Slot*& to) noexcept {
         from = filled_.pop();
         to   = free_.pop();
@@ -114,24 +120,25 @@ public:
         copying_   = true;
         ++in_flight_;
     }
-    /// Whether a thread is at a copy.
+    /// Returns true if a thread is enqueueing a copy.
     [[nodiscard]] bool copying() const noexcept { return copying_; }
-    /// Copies that have begun, and of whose end nobody has told.
+    /// Returns the number of copies that have begun and are not known to be complete.
     [[nodiscard]] std::size_t in_flight() const noexcept { return in_flight_; }
-    /// The copy into `s` is enqueued, or failed.
+    /// Ends the enqueueing of the copy into `s`. If `problem` is not null, the copy failed and the
+    /// range ends at that batch.
     void copied(Slot& s, std::exception_ptr problem) noexcept {
         copying_ = false;
         if (problem == nullptr) { return ready_.push(s); }
         free_.push(s);
         end_at(s.index, std::move(problem));
     }
-    /// There is no batch for `s`, which was to be filled on the device.
+    /// Ends the range at the batch of the device slot `s`, because the source has no batch for it.
     void ended(Slot& s, std::exception_ptr why) noexcept {
         copying_ = false;
         free_.push(s);
         end_at(s.index, std::move(why));
     }
-    /// The copy out of `p` is over.
+    /// Makes the pinned slot `p` empty again, because its copy is complete.
     void land(Pinned& p) noexcept {
         if (p.now == Pinned::state::copying) { --in_flight_; }
         p.now      = Pinned::state::empty;
@@ -153,11 +160,13 @@ public:
         --held_;
         free_.push(s);
     }
-    /// The consumer holds every slot, and there is a batch that needs one.
+    /// Returns true if the consumer holds every device slot and a batch needs one, so that no batch
+    /// can come.
     [[nodiscard]] bool all_held() const noexcept {
         return held_ == slots_ && (pinned_.empty() || waiting());
     }
-    /// Every batch before the end was taken, or is ready.
+    /// Returns true if every batch before the end of the range is ready or was taken by the
+    /// consumer.
     [[nodiscard]] bool exhausted() const noexcept {
         if (end_ == none || copying_ || index_ < end_) { return false; }
         for (Pinned const* const p : pinned_) {
@@ -167,9 +176,9 @@ public:
         }
         return true;
     }
-    /// No batch is begun any more: `why` is thrown after those that were.
+    /// Ends the range after the batches that have begun. `why` is thrown after them.
     void fail(std::exception_ptr why) noexcept { end_at(index_, std::move(why)); }
-    /// What ended the range, once.
+    /// Returns the exception that ended the range on the first call, and null afterwards.
     std::exception_ptr error() noexcept { return std::exchange(error_, nullptr); }
 
     [[nodiscard]] slot_states states() const noexcept {
@@ -193,14 +202,15 @@ private:
         s.asked = order_[s.index];
         return s;
     }
-    /// A batch that is left out, and whose turn it is, leaves its slot.
+    /// Empties the pinned slots at the front of the order whose batches are left out.
     void pass_over() noexcept {
         for (Pinned* p = filled_.front(); p != nullptr && p->left_out; p = filled_.front()) {
             land(*filled_.pop());
             passed_ = true;
         }
     }
-    /// The range ends before batch `index`. What lies beyond an earlier end does not matter.
+    /// Ends the range before batch `index`, unless it already ends earlier. `why` is thrown there,
+    /// if it is not null.
     void end_at(std::size_t index, std::exception_ptr why) noexcept {
         if (index >= end_) { return; }
         end_   = index;
@@ -214,15 +224,15 @@ private:
     slot_order<Pinned>   filled_;
     slot_queue<Slot>     free_;
     slot_queue<Slot>     ready_;
-    std::exception_ptr   error_;            ///< thrown at the end
-    std::size_t          end_       = none; ///< index of the first batch that there is not
-    std::size_t          index_     = 0;    ///< of the batch that is filled next
+    std::exception_ptr   error_;            ///< exception to throw at the end of the range
+    std::size_t          end_       = none; ///< first index after the range
+    std::size_t          index_     = 0;    ///< index of the batch that is filled next
     std::size_t          in_flight_ = 0;
-    std::uint64_t        turns_     = 0;     ///< copies so far
-    std::size_t          held_      = 0;     ///< slots that batches hold
-    std::size_t          slots_     = 0;     ///< on the device
-    bool                 copying_   = false; ///< a thread is at it
-    bool                 passed_    = false; ///< see `take_passed`
+    std::uint64_t        turns_     = 0;     ///< number of copies begun
+    std::size_t          held_      = 0;     ///< slots held by batches of the consumer
+    std::size_t          slots_     = 0;     ///< number of device slots
+    bool                 copying_   = false; ///< a thread is enqueueing a copy
+    bool                 passed_    = false; ///< result of the next `take_passed`
 };
 
 } // namespace vram

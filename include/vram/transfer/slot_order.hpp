@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `slot_order` puts slots that get full in any order back into theirs.
+/// `slot_order` puts slots that are filled in any order back into the order of their indices.
 
 #include <vram/transfer/slot_queue.hpp> // slot_queue
 
@@ -11,11 +11,11 @@
 
 namespace vram {
 
-/// Slots by their `index`, from 0 without a gap, of which no more than `window` are on their way at
-/// a time; or, where order does not matter, as they come.
+/// Reorders slots by `index`, from 0 without gaps. At most `window` slots may be in progress at
+/// once. If `ordered` is false, it is a plain queue.
 ///
-/// Threads   one at a time
-/// Cost      constant, but for `drop_from`; no allocation once it is made
+/// Threads   One thread at a time.
+/// Cost      Constant time, except `drop_from`. It allocates only in the constructor.
 template <class Slot>
 class slot_order {
 public:
@@ -28,7 +28,7 @@ public:
             places_[s.index % places_.size()] = &s;
         }
     }
-    /// The one whose turn it is; null where it has not come.
+    /// Returns the slot with the next index, or null if that slot has not been pushed.
     [[nodiscard]] Slot* front() const noexcept {
         return places_.empty() ? queue_.front() : places_[next_ % places_.size()];
     }
@@ -38,7 +38,7 @@ public:
         if (s != nullptr) { places_[next_++ % places_.size()] = nullptr; }
         return s;
     }
-    /// Forgets those from `index` on.
+    /// Removes the slots with an index of at least `index`.
     void drop_from(std::size_t index) noexcept {
         for (Slot*& s : places_) {
             if (s != nullptr && s->index >= index) { s = nullptr; }
@@ -49,7 +49,7 @@ public:
             if (s->index < index) { queue_.push(*s); }
         }
     }
-    /// Forgets what is there; indices begin at 0 again.
+    /// Removes all slots. The next index is 0 again.
     void clear() noexcept {
         for (Slot*& s : places_) { s = nullptr; }
         queue_ = {};
@@ -57,7 +57,7 @@ public:
     }
 
 private:
-    std::vector<Slot*> places_; ///< by index, where that matters
+    std::vector<Slot*> places_; ///< slots by index modulo the window; empty if unordered
     slot_queue<Slot>   queue_;
     std::size_t        next_ = 0;
 };

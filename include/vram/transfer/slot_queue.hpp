@@ -11,10 +11,10 @@
 
 namespace vram {
 
-/// First in, first out, linked through `Slot::next`.
+/// First-in, first-out queue of slots, linked through `Slot::next`.
 ///
-/// Threads   one at a time
-/// Cost      constant, but for `size`
+/// Threads   One thread at a time.
+/// Cost      Constant time, except `size`, which walks the queue.
 template <class Slot>
 class slot_queue {
 public:
@@ -23,7 +23,7 @@ public:
         (last_ ? last_->next : first_) = &s;
         last_                          = &s;
     }
-    /// The slot that waits longest; null where there is none.
+    /// Returns the slot that was pushed first, or null if the queue is empty.
     [[nodiscard]] Slot* front() const noexcept { return first_; }
     Slot*               pop() noexcept {
         Slot* const s = first_;
