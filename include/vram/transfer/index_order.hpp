@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `index_order` is an order of indices drawn from a seed.
+/// `index_order` is a permutation of indices drawn from a seed.
 
 #include <vram/base/requirements.hpp> // C++20
 
@@ -13,34 +13,34 @@
 
 namespace vram {
 
-/// A permutation of 0 to n - 1. The same seed gives the same one on every machine and with every
-/// standard library: the numbers are splitmix64's (Steele, Lea and Flood 2014), drawn without bias,
-/// and the shuffle is that of Fisher and Yates.
+/// A permutation of 0 to n - 1. A seed gives one order, on every machine and with every standard
+/// library: the numbers are splitmix64's (Steele, Lea and Flood 2014), drawn without bias, and the
+/// shuffle is that of Fisher and Yates.
 ///
 ///     index_order const order{source.size(), seed};
 ///     source.fill(to, order[i], stop);
 ///
-/// Threads   reading, any
-/// Cost      8 bytes for each index; made in time n
+/// Threads   Any number of threads may read.
+/// Cost      8 bytes for each index. The constructor takes time in proportion to n.
 class index_order {
 public:
-    /// The order as it is: nothing is kept for it.
+    /// The identity order, for any number of indices. It needs no memory.
     index_order() = default;
     index_order(std::size_t n, std::uint64_t seed) : places_(n) {
         for (std::size_t i = 0; i < n; ++i) { places_[i] = i; }
         shuffle(seed);
     }
-    /// These, in this order.
+    /// Makes an order that lists the given indices.
     explicit index_order(std::vector<std::size_t> places) noexcept : places_{std::move(places)} {}
 
-    /// The same ones in the order that `seed` draws.
+    /// Shuffles the indices in the order that `seed` determines.
     void shuffle(std::uint64_t seed) noexcept {
         for (std::size_t i = places_.size(); i > 1; --i) {
             std::swap(places_[i - 1], places_[below(i, seed)]);
         }
     }
 
-    /// Of several parts that take turns, this one.
+    /// Restricts the order to part `which` of `parts`: the indices at `which`, `which + parts`, ...
     index_order& part(std::size_t which, std::size_t parts) noexcept {
         first_ = which;
         step_  = parts;
@@ -60,8 +60,8 @@ private:
         z               = (z ^ (z >> 27U)) * 0x94d049bb133111eb;
         return z ^ (z >> 31U);
     }
-    /// A number below `n`, each as likely as the others: what is drawn beyond the last whole
-    /// multiple of `n` is drawn again.
+    /// Returns a number below `n`, each equally likely: a number beyond the last whole multiple of
+    /// `n` is drawn again.
     static std::size_t below(std::size_t n, std::uint64_t& state) noexcept {
         std::uint64_t const over = (UINT64_MAX % n + 1) % n;
         for (;;) {

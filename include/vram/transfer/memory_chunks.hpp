@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `memory_chunks` is memory as a source, a piece in each batch: a mapped file, or a vector.
+/// `memory_chunks` is a loader's source in host memory, such as a mapped file or a vector.
 
 #include <vram/transfer/chunking.hpp> // chunking
 
@@ -13,16 +13,17 @@
 
 namespace vram {
 
-/// A batch is a piece of `from`, copied into pinned memory. `from` stays its owner's.
+/// A source whose batches are pieces of the host memory `from`, copied into pinned memory. The
+/// source does not own `from`.
 ///
 ///     mapped_file const map{"log.bin"};
 ///     loader{memory_chunks{map.bytes(), 64_MiB}, stream};
 ///
-/// Memory that is pinned already needs no such copy: `pinned_chunks`.
+/// For memory that is pinned already, `pinned_chunks` avoids this copy.
 ///
-/// Failure   `layout_error` where it cannot be cut so
-/// Threads   any number may fill
-/// Cost      a memcpy for each batch: 5 to 12 GB/s for a thread
+/// Failure   The constructor throws `layout_error` if the memory cannot be divided as requested.
+/// Threads   Several threads may call `fill` at once.
+/// Cost      One memcpy for each batch, 5 to 12 GB/s per thread.
 class memory_chunks {
 public:
     memory_chunks(std::span<std::byte const> from, std::size_t chunk, chunking_options options = {})
@@ -30,17 +31,17 @@ public:
 
     [[nodiscard]] std::size_t size() const noexcept { return cut_.size(); }
     [[nodiscard]] std::size_t batch_bytes() const noexcept { return cut_.batch_bytes(); }
-    /// Bytes of batch `index`, which there is.
+    /// Returns the bytes of batch `index`, which must be less than `size()`.
     [[nodiscard]] std::size_t batch_bytes(std::size_t index) const { return cut_[index].bytes; }
 
-    /// Batch `index`, where it lies.
+    /// Returns the memory of batch `index`, in place.
     [[nodiscard]] std::span<std::byte const> operator[](std::size_t index) const {
         auto const [offset, bytes] = cut_[index];
         return from_.subspan(offset, bytes);
     }
 
-    /// Copies batch `index`. Its bytes; 0 after the last. Where they are more than `to` has room
-    /// for, nothing is copied.
+    /// Copies batch `index` into `to`. Returns the bytes of the batch, or 0 after the last batch.
+    /// If the batch does not fit in `to`, nothing is copied.
     std::size_t fill(std::span<std::byte> to, std::size_t index,
                      std::stop_token const& = {}) const {
         if (index >= size()) { return 0; }

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `pinned_chunks` is pinned memory as a source: it goes to the device with nothing in between.
+/// `pinned_chunks` is a loader's source in pinned memory, which is copied to the device directly.
 
 #include <vram/concepts/platform_of.hpp>   // platform_of
 #include <vram/transfer/memory_chunks.hpp> // memory_chunks
@@ -12,17 +12,18 @@
 
 namespace vram {
 
-/// A batch is a piece of `from`, which is pinned or was registered, and stays as it is until the
-/// last copy is over.
+/// A source whose batches are pieces of `from`. The memory must be pinned or registered, and
+/// unchanged until the last copy is complete.
 ///
 ///     pinned_chunks source{std::as_bytes(std::span{samples}), 64_MiB};
-///     source.enqueue({device, 64_MiB}, 3, stream);              // what a loader does
+///     source.enqueue({device, 64_MiB}, 3, stream);              // called by a loader
 ///
-/// Failure   `layout_error` where it cannot be cut so; what the platform says of a copy
-/// Threads   any number may enqueue, each on a stream of its own
-/// Streams   the copies are on `copies` when it returns. Memory that is not pinned works as well,
-///           slowly: CUDA copies it to and fro while the caller waits
-/// Cost      one copy for each batch
+/// Failure   The constructor throws `layout_error` if the memory cannot be divided as requested.
+///           `enqueue` throws an error of the platform if the copy fails.
+/// Threads   Several threads may call `enqueue`, each with its own stream.
+/// Streams   `enqueue` returns when the copy is enqueued on the stream `copies`. Pageable memory
+///           works as well but slowly, because CUDA stages the copy while the caller waits.
+/// Cost      One copy for each batch.
 class pinned_chunks {
 public:
     pinned_chunks(std::span<std::byte const> from, std::size_t chunk, chunking_options options = {})
@@ -30,18 +31,19 @@ public:
 
     [[nodiscard]] std::size_t size() const noexcept { return chunks_.size(); }
     [[nodiscard]] std::size_t batch_bytes() const noexcept { return chunks_.batch_bytes(); }
-    /// Bytes of batch `index`, which there is.
+    /// Returns the bytes of batch `index`, which must be less than `size()`.
     [[nodiscard]] std::size_t batch_bytes(std::size_t index) const {
         return chunks_.batch_bytes(index);
     }
 
-    /// Batch `index`, where it lies.
+    /// Returns the memory of batch `index`, in place.
     [[nodiscard]] std::span<std::byte const> operator[](std::size_t index) const {
         return chunks_[index];
     }
 
-    /// Puts the copy of batch `index` to `device` on `copies`. Its bytes; 0 after the last. Where
-    /// they are more than `device` has room for, nothing is copied.
+    /// Enqueues the copy of batch `index` to `device` on the stream `copies`. Returns the bytes of
+    /// the batch, or 0 after the last batch. If the batch does not fit in `device`, nothing is
+    /// copied.
     template <class Stream>
     std::size_t enqueue(std::span<std::byte> device, std::size_t index,
                         Stream const& copies) const {

@@ -2,7 +2,8 @@
 #pragma once
 
 /// \file
-/// `pinned_slot` is a place for one batch on the host: a block of pinned memory, and whose it is.
+/// `pinned_slot` is a place for one batch on the host: a block of pinned memory, its state and its
+/// events.
 
 #include <vram/base/requirements.hpp> // C++20
 
@@ -13,18 +14,18 @@
 
 namespace vram {
 
-/// Whether the device's time can be taken: `P::timed_event(device)` makes an event that takes it,
-/// `P::elapsed(from, to)` are the nanoseconds between two that are done.
+/// A platform that can measure time on the device: `P::timed_event(device)` makes an event with a
+/// time stamp, and `P::elapsed(from, to)` returns the nanoseconds between two complete events.
 template <class P>
 concept has_timing = requires(typename P::device d, typename P::event const& e) {
     { P::timed_event(d) } -> std::same_as<typename P::event>;
     { P::elapsed(e, e) } -> std::convertible_to<std::uint64_t>;
 };
 
-/// It is free again when the copy that reads or writes it is over, which is earlier than its slot
-/// on the device is.
+/// Pinned block for one batch. It is free again when the copy that reads or writes it is complete,
+/// which is earlier than the end of the batch's use on the device.
 ///
-/// Threads   belongs to one side at a time
+/// Threads   A slot belongs to one side at a time, according to its state.
 template <class Platform>
 struct pinned_slot {
     using event  = typename Platform::event;
@@ -35,35 +36,41 @@ struct pinned_slot {
     pinned_slot(device where, bool timing)
         : begun{make(where, timing)}, left{make(where, timing)}, timed{timing} {}
 
-    event begun; ///< its copy begins; recorded where copies are timed
-    event left;  ///< its copy is over; not recorded where a mark says so, unless it is timed
+    event begun; ///< start of the copy; recorded only if copies are timed
+    event left;  ///< end of the copy; not recorded if a completion flag suffices
 
     std::byte*  memory = nullptr;
     std::size_t size   = 0;
     std::size_t filled = 0; ///< bytes that are the source's; the rest is padding
     std::size_t index  = 0;
-    std::size_t asked  = 0;
+    /// Index that the source was asked for.
+    std::size_t asked = 0;
 
-    std::uint64_t  flight = 0; ///< counts its copies
-    std::uint64_t  turn   = 0; ///< of its copy among all
+    std::uint64_t  flight = 0; ///< number of copies so far; numbers its copy
+    std::uint64_t  turn   = 0; ///< number of its copy among the copies of all slots
     std::uint32_t* mark =
-        nullptr;            ///< pinned memory where the device writes the flight that is over
-    std::size_t landed = 0; ///< copies that were seen to be over before they called back
+        /// Completion flag in pinned memory: at the end of a copy, the device writes `flight`
+        /// there.
+        nullptr;
+    std::size_t landed = 0; ///< copies found complete by polling before their callbacks
 
-    event const* over       = nullptr; ///< happens when its copy is over, or a later one is
-    pinned_slot* next       = nullptr;
-    void*        owner      = nullptr; ///< the ring, for who only gets the slot
-    state        now        = state::empty;
-    bool         timed      = false;
-    bool         pageable   = false; ///< there was no more to be pinned
-    bool         in_flight  = false; ///< `left` must be waited for before it is filled again
-    bool         enqueued   = false; ///< its copy is, and so `left` can be asked
-    bool         marked     = false; ///< the end of its copy will be
-    bool         unsure     = false; ///< no event and no wait says when its copy is over
-    bool         left_out   = false; ///< its batch is not copied
-    bool         unmeasured = false; ///< between `begun` and `left` is a copy's time
+    /// Event that completes when its copy, or a later one, is complete.
+    event const* over      = nullptr;
+    pinned_slot* next      = nullptr;
+    void*        owner     = nullptr; ///< the ring, for a callback that receives only the slot
+    state        now       = state::empty;
+    bool         timed     = false;
+    bool         pageable  = false; ///< its block could not be pinned
+    bool         in_flight = false; ///< `left` must be waited for before it is filled again
+    bool         enqueued  = false; ///< its copy is enqueued, so its event may be queried
+    bool         marked    = false; ///< a completion flag reports the end of its copy
+    /// Neither an event nor a wait proves that its copy is complete.
+    bool unsure   = false;
+    bool left_out = false; ///< its batch is not copied
+    /// `begun` and `left` enclose a copy whose time is not read yet.
+    bool unmeasured = false;
 
-    /// Whether the device has said that flight `which` is over, or a later one.
+    /// Returns true if the completion flag shows that copy `which`, or a later one, is complete.
     [[nodiscard]] static bool is_marked(std::uint32_t* mark, std::uint64_t which) noexcept {
         std::uint32_t const seen = std::atomic_ref{*mark}.load(std::memory_order_acquire);
         return static_cast<std::int32_t>(seen - static_cast<std::uint32_t>(which)) >= 0;

@@ -2,8 +2,8 @@
 #pragma once
 
 /// \file
-/// `slot_copier` is the ring's copies: from pinned memory to the device, in order, on a stream of
-/// their own.
+/// `slot_copier` enqueues a loader's copies from pinned memory to the device, in order, on a
+/// separate stream.
 
 #include <vram/base/report_caught.hpp>    // report_caught
 #include <vram/transfer/copy_lane.hpp>    // copy_lane
@@ -19,15 +19,17 @@
 
 namespace vram {
 
-/// A ring whose copies are enqueued by the loop that waits for a batch, or else by whoever brings a
-/// filled slot and a free one together: a producer that has filled, or a batch that ends. The copy
-/// stream waits for the slot's last users, on the device; the end of a copy calls back, so that its
-/// pinned slot is empty again and nobody has waited for it.
+/// A loader's ring with its copies. A copy is enqueued by the consumer if it waits for a batch.
+/// Otherwise the thread that completes a pair of a filled slot and a free one enqueues it: a
+/// producer that filled, or a thread that released a batch. The copy stream waits on the device for
+/// the last users of the slot. At the end of a copy, a callback or a completion flag makes the
+/// pinned slot empty, and no host thread waits.
 ///
-/// Failure   of a copy: thrown at its batch. Where no call-back can be had, whoever fills the slot
-///           next waits for the copy's event instead
-/// Streams   a lane for the copies, and one for the call-backs
-/// Cost      a copy: a wait, an event, and the call-back's wait and call; nothing is allocated
+/// Failure   The exception of a copy is thrown at its batch. If a callback cannot be enqueued, the
+///           thread that fills the pinned slot next waits for the event of the copy instead.
+/// Streams   One stream carries the copies, and another one the callbacks.
+/// Cost      A copy costs one stream wait, one event, and the wait and the call of the callback.
+///           Nothing is allocated.
 template <class Platform>
 class slot_copier : public slot_ring<Platform> {
     using ring = slot_ring<Platform>;
@@ -39,7 +41,7 @@ public:
     using typename ring::slot;
     using typename ring::stream;
 
-    /// Where the time went so far. On the consumer's thread.
+    /// Returns the counts and times so far. Must be called on the consumer's thread.
     [[nodiscard]] loader_statistics statistics() {
         this->expect_home();
         if (this->options_.timing) { measure_empties(); }
@@ -50,7 +52,8 @@ public:
     }
 
 protected:
-    /// What blocks are overwritten with in checker mode: as a float no number, and no small one.
+    /// Byte with which `checker` overwrites blocks. Read as a `float` it is NaN, and read as an
+    /// unsigned integer the largest number.
     static constexpr unsigned char poison = 0xFF;
 
     slot_copier(loader_options const& options, device where, std::optional<stream> copies)
@@ -59,7 +62,8 @@ protected:
     }
     ~slot_copier() = default;
 
-    /// Nobody reads `p` any more after this, and nobody needs what is in it.
+    /// Prepares the pinned slot `p` to be filled. Waits for its copy if no callback or flag reports
+    /// the copy's end, reads its time, and overwrites the block if `checker` is set.
     void clear(pinned& p) {
         if (p.in_flight) {
             std::uint64_t const since = clock::now();
@@ -85,8 +89,9 @@ private:
         }
     }
 
-    /// From here on `to` has the batch; `from` is empty once the copy is over, which may be before
-    /// this returns.
+    /// Enqueues the copy of a batch from the pinned slot `from` to the device slot `to`. Returns
+    /// null, or the exception if it failed. `from` becomes empty when the copy is complete,
+    /// possibly before this function returns.
     std::exception_ptr copy(pinned& from, slot& to) noexcept {
         stage<Platform> const shown{"vram copy"};
         stream const          on      = lane_.view();
@@ -102,7 +107,7 @@ private:
             from.marked = false;
             if (from.timed) { Platform::record(from.left, on); }
             if (this->options_.call_back) { lane_.mark(from); }
-            bool const unseen = !from.timed && !from.marked; // the mark is seen without an event
+            bool const unseen = !from.timed && !from.marked; // a completion flag needs no event
             if (unseen) { Platform::record(from.left, on); }
             Platform::record(to.copied, on);
             from.over = from.marked ? &to.copied : &from.left;
@@ -116,8 +121,8 @@ private:
             return problem;
         }
     }
-    /// Says who will know that the copy out of `from` is over: who looks at its mark, a call, or
-    /// who fills it next.
+    /// Arranges the report that the copy out of `from` is complete: by its completion flag, by a
+    /// callback, or by a wait of the thread that fills the slot next.
     void depart(pinned& from, slot& to) noexcept {
         from.unmeasured = from.timed;
         if (from.marked) { return; }
@@ -179,7 +184,7 @@ private:
             try {
                 auto const flight = this->flight_of(p);
                 if (flight.which == 0 || !Platform::done(*flight.over)) { continue; }
-                Platform::synchronize(*flight.over); // where it ended in an error, this throws it
+                Platform::synchronize(*flight.over); // throws if the copy ended in an error
                 this->land_early(p, flight.which);
             } catch (...) { return this->fail(std::current_exception()); }
         }

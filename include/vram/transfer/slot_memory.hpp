@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `slot_memory` owns the blocks of a ring's slots, pinned and on the device.
+/// `slot_memory` owns the pinned and device blocks of a loader's or unloader's slots.
 
 #include <vram/base/align.hpp>                // saturating_add, unsatisfiable
 #include <vram/base/error.hpp>                // report_error
@@ -27,12 +27,14 @@
 
 namespace vram {
 
-/// Takes a block for every slot, and gives them back when it ends: a pinned block when its copy is
-/// over, a device block when its users are, in the order of the copy stream where it can be.
+/// Allocates a block for every slot, and frees the blocks when it is destroyed. A pinned block is
+/// freed when its copy is complete, and a device block when its users are done. If the device
+/// resource is stream-ordered, device blocks are freed on the copy stream.
 ///
-/// Failure   `take` throws what the resources throw; what was taken goes back with the object.
-///           A block of which no wait says that its last use is over is told as a leak, and stays
-/// Threads   one at a time
+/// Failure   `take` throws the exceptions of the resources; the destructor frees the blocks
+///           allocated so far. If no wait proves that the last use of a block is complete, the
+///           block is reported as a leak and not freed.
+/// Threads   One thread at a time.
 template <class Platform, synchronous_resource Device, synchronous_resource Pinned>
 class slot_memory {
 public:
@@ -40,7 +42,7 @@ public:
     using pinned = std::vector<pinned_slot<Platform>>;
     using stream = typename Platform::stream;
 
-    /// Throws `over_limit` where `blocks` blocks of `bytes` bytes are more than `budget`.
+    /// Throws `over_limit` if `blocks` blocks of `bytes` bytes each exceed `budget`.
     static void expect_within(std::size_t blocks, std::size_t bytes, std::size_t budget) {
         bool const        many = blocks != 0 && bytes > unsatisfiable / blocks;
         std::size_t const all  = many ? unsatisfiable : bytes * blocks;
@@ -58,8 +60,9 @@ public:
     }
     slot_memory(slot_memory&&) = delete;
 
-    /// Memory for all slots, `bytes` each; how many pinned ones are not pinned, where `pageable`
-    /// memory will do. Marks are taken as well where the `budget` has room for them.
+    /// Allocates `bytes` bytes for each slot. If `pageable` is true, a block that cannot be pinned
+    /// is pageable; returns the number of such blocks. Also allocates completion flags if all
+    /// blocks and flags fit in `budget`.
     std::size_t take(std::size_t bytes, bool pageable, std::size_t budget = 0) {
         bytes_ = bytes;
         std::size_t const marked =
@@ -100,24 +103,26 @@ public:
         }
     }
 
-    /// Whether the device may say in memory what is over.
+    /// Returns true if the slots have completion flags.
     [[nodiscard]] bool marks() const noexcept { return marks_ != nullptr; }
 
 private:
-    static constexpr std::size_t apart = 64; ///< bytes: each mark has a line of the cache
+    /// Bytes between completion flags: each has its own cache line.
+    static constexpr std::size_t apart = 64;
 
     void take_marks() {
         if constexpr (completion_flags<Platform>) {
             if (on_host_.empty()) { return; }
             try {
                 marks_ = static_cast<std::byte*>(host_.allocate_sync(apart * on_host_.size()));
-            } catch (...) { return; } // there was room for the blocks: it goes without
+            } catch (...) { return; } // the blocks were allocated, so go on without flags
             for (std::size_t i = 0; i < on_host_.size(); ++i) {
                 on_host_[i].mark = ::new (marks_ + apart * i) std::uint32_t{0};
             }
         }
     }
-    /// A mark is written after its copy.
+    /// Frees the completion flags once the copy stream is done, because the device writes a flag
+    /// after its copy.
     void give_marks_back() noexcept {
         if (marks_ == nullptr) { return; }
         if (!wait(copies_)) { return lost(marks_); }
@@ -177,7 +182,7 @@ private:
             return false;
         }
     }
-    /// Nobody knows whether it is still in use.
+    /// Reports a block as a leak, because it is not known if the device still uses it.
     void lost(std::byte* memory) noexcept {
         report_error({.kind    = error_kind::leak,
                       .pointer = memory,

@@ -2,8 +2,8 @@
 #pragma once
 
 /// \file
-/// `slot_ring` is the consumer's side of a ring: where filled slots become batches, and slots
-/// again.
+/// `slot_ring` is the consumer's side of a loader's ring: it hands out filled slots as batches and
+/// takes released ones back.
 
 #include <vram/base/report_caught.hpp>    // report_caught
 #include <vram/layer/sure_wait.hpp>       // sure_wait
@@ -21,11 +21,13 @@
 
 namespace vram {
 
-/// The state that a loader, its producers and the batches in use share.
+/// State that a loader, its producers and the batches in use share.
 ///
-/// Failure   an exception of a producer or of a copy is thrown at its place in the order
-/// Threads   any number that hold batches, one that asks for the next
-/// Cost      a step of the consumer takes the gate twice; nothing is allocated
+/// Failure   An exception of a producer or of a copy is stored, and thrown at the batch that
+///           failed.
+/// Threads   Any number of threads may release batches. One thread, the consumer, asks for the next
+///           batch.
+/// Cost      A step of the consumer takes the lock `gate_` twice. Nothing is allocated.
 template <class Platform>
 class slot_ring : public slot_supply<Platform>,
                   public std::enable_shared_from_this<slot_ring<Platform>> {
@@ -37,8 +39,8 @@ public:
     using typename supply::slot;
     using typename supply::stream;
 
-    /// The next batch in order, which `s` waits for; null at the end. The host waits for producers
-    /// only.
+    /// Returns the next batch in order, after making the stream `s` wait for its copy. Returns null
+    /// at the end of the range. The host waits only for producers, not for the device.
     slot* take(stream s) {
         this->expect_home(taken_);
         if (ended_) { return nullptr; }
@@ -48,7 +50,7 @@ public:
         try {
             got->await_copy(s);
             times_.begin(*got, s);
-        } catch (...) { // the copy's own failure, seen late: it ends the range here
+        } catch (...) { // a failed copy may be noticed only here: the range ends
             ended_ = true;
             give(*got);
             throw;
@@ -58,20 +60,21 @@ public:
         return got;
     }
 
-    /// The batch in `s` is done with once `on` and the others that used it are past this place.
+    /// Releases the batch in slot `s`. The slot is reused after the work that the stream `on` and
+    /// the batch's further streams have received so far.
     void release(slot& s, stream on) noexcept {
-        if (!this->at_home()) { return; } // the parent has it
+        if (!this->at_home()) { return; } // in a forked child, the slot belongs to the parent
         stage<Platform>::end(s.range);
         try {
             times_.end(s, on);
             s.record_users(on);
-        } catch (...) { // no event to wait for: wait now
+        } catch (...) { // there is no event to wait for later, so wait now
             report_caught({.kind     = error_kind::platform_error,
                            .pointer  = s.memory,
                            .bytes    = s.size,
                            .resource = "loader",
                            .call     = "the record of a released batch"});
-            if (!settle(s, on)) { return; } // nobody gets it any more
+            if (!settle(s, on)) { return; } // the slot is never used again
         }
         released(s);
         give(s);
@@ -85,18 +88,16 @@ protected:
           times_{where, options.timing ? options.pinned_depth + 2 * options.device_depth + 2 : 0} {}
     ~slot_ring() = default;
 
-    /// Fills a slot at once, in the consumer's thread, where there are no producers.
+    /// Fills a slot on the consumer's thread. Does nothing if the loader has producer threads.
     virtual void produce_inline() = 0;
-    /// The users of `s` are named by its events.
+    /// Called when the events of all users of `s` have been recorded, before `s` is reused.
     virtual void released(slot& s) noexcept = 0;
 
-    /// The beginning of an epoch; no producer is there and no copy is under way, but batches of an
-    /// earlier epoch may end meanwhile.
+    /// Starts an epoch. No producer is running and no copy is in progress. Batches of an earlier
+    /// epoch may be released concurrently.
     void begin(std::size_t batches, index_order order) noexcept {
         auto const held = this->gate_.hold();
-        for (auto& p : this->pinned_) {
-            p.landed = 0;
-        } // every call-back was made, or never will be
+        for (auto& p : this->pinned_) { p.landed = 0; } // each callback has come or never will
         this->books_.begin(batches, std::move(order));
         taken_          = 0;
         passed_ns_      = this->figures_.wall_ns;
@@ -149,16 +150,19 @@ private:
         }
         return nullptr;
     }
-    /// Waits for a batch, or until there can be none. Who waits for a batch also enqueues its copy:
-    /// the producer has the next one to fill. Where a batch is there, a producer that is awake
-    /// does. False: it took too long. `spare` grows by the time of copies when a batch was there.
+    /// Waits until a batch is ready, or until none can come. If a filled pinned slot and a free
+    /// device slot exist, the consumer enqueues the copy itself, because the producer has the next
+    /// batch to fill. If a batch is ready already, a producer that is awake enqueues the copy.
+    /// Returns false after `timeout`. Adds to `spare` the time of copies that were made while a
+    /// batch was ready.
     bool copy_or_wait(guard& held, std::uint64_t& spare) {
         for (;;) {
-            bool const came  = wait(held, [&] {
+            bool const came = wait(held, [&] {
                 return this->books_.ready() || this->can_copy() || can_fill_here() ||
                        this->stopping_ || this->books_.exhausted() || this->books_.all_held();
             });
-            bool const there = this->books_.ready(); // then it is not waited for
+            // If so, the consumer does not depend on the copy.
+            bool const there = this->books_.ready();
             bool const fills = can_fill_here();
             bool const mine  = this->can_copy() && !(there && this->awake_ != 0);
             if (!fills && !mine) { return came; }
@@ -171,7 +175,8 @@ private:
             if (there) { spare += clock::now() - since; }
         }
     }
-    /// Whether a slot on the device that nobody else fills was given back since there was none.
+    /// Returns true if the consumer must fill a free device slot itself: there are no producer
+    /// threads and no pinned slots, and no batch is ready.
     [[nodiscard]] bool can_fill_here() const noexcept {
         auto const& b = this->books_;
         return this->options_.depth == 0 && this->pinned_.empty() && b.can_fill_slot() &&
@@ -184,7 +189,7 @@ private:
         }
         auto const most = this->options_.timeout;
         if (most.count() != 0) {
-            if constexpr (bounds_real_time) { // of a gate whose time is virtual
+            if constexpr (bounds_real_time) { // virtual time, but a limit in real time
                 return this->gate_.wait_at_most(held, most, ready);
             } else {
                 return this->gate_.wait_for(held, most, ready);
@@ -199,15 +204,17 @@ private:
         {
             auto const held = this->gate_.hold();
             this->books_.give(s);
-            fills  = this->idle_ != 0 && this->pinned_.empty();
-            theirs = this->awake_ != 0 && this->can_copy(); // to wake one up takes longer
+            fills = this->idle_ != 0 && this->pinned_.empty();
+            // A sleeping producer would take longer to wake up.
+            theirs = this->awake_ != 0 && this->can_copy();
             mine   = !theirs && this->can_copy();
         }
         if (fills) { this->gate_.notify(); }
         if (theirs) { this->notify_awake(); }
         if (mine) { this->copy_all(); }
     }
-    /// Whether all users of `s` are done now.
+    /// Blocks the host until all users of `s` are done: the stream `on` and the further streams.
+    /// Returns false if a wait failed, so that the slot must not be reused.
     static bool settle(slot& s, stream on) noexcept {
         auto const device_of = [](stream of) { return [of] { return Platform::device_of(of); }; };
         s.unsure             = !sure_wait<Platform>(on, device_of(on));
@@ -218,8 +225,8 @@ private:
         return !s.unsure;
     }
 
-    std::size_t   taken_     = 0; ///< batches that the consumer got
-    std::uint64_t passed_ns_ = 0; ///< in earlier epochs
+    std::size_t   taken_     = 0; ///< batches that the consumer took
+    std::uint64_t passed_ns_ = 0; ///< `wall_ns` of earlier epochs
     bool          ended_     = false;
 };
 

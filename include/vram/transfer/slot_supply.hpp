@@ -2,8 +2,8 @@
 #pragma once
 
 /// \file
-/// `slot_supply` is the producers' side of a ring: the books, the gate before them, and who waits
-/// there.
+/// `slot_supply` is the producers' side of a loader's ring: the slot table, its lock, and the rules
+/// for waiting and copying.
 
 #include <vram/base/gate.hpp>                  // the gate of platforms where time is real
 #include <vram/base/worker.hpp>                // their thread
@@ -28,12 +28,13 @@
 
 namespace vram {
 
-/// What producers and copies do to a ring. Where a filled slot and a free one meet, whoever made it
-/// so copies (`copy_all`); the consumer does, where it waits for a batch.
+/// Operations of producers and copies on a loader's slots. When a filled pinned slot and a free
+/// device slot exist, the thread that completed the pair enqueues the copy (`copy_all`). If the
+/// consumer is waiting for a batch, the consumer enqueues the copy instead.
 ///
-/// Threads   any number of producers; nothing of the platform is called while the gate is held: a
-///           call-back may need it
-/// Cost      each step takes the gate once, and wakes nobody who cannot go on
+/// Threads   Any number of producers. No function of the platform is called while the lock `gate_`
+///           is held, because a callback may need the lock.
+/// Cost      Each step takes the lock once. It wakes only threads that can proceed.
 template <class Platform>
 class slot_supply {
 public:
@@ -50,7 +51,7 @@ public:
         return home_.here() && !threads_stand_still<Platform>();
     }
 
-    /// Where every block is at this moment.
+    /// Returns how many blocks of the loader are in each state at this moment.
     [[nodiscard]] slot_states states() {
         expect_home();
         auto const held = gate_.hold();
@@ -63,7 +64,7 @@ protected:
 
     using guard = decltype(std::declval<typename Platform::gate&>().hold());
 
-    /// `options` with every depth said.
+    /// `options` must be complete: no depth is 0 by default any more.
     slot_supply(loader_options const& options, device where)
         : options_{options}, books_{options.pinned_depth, options.device_depth, options.ordered} {
         slots_.reserve(options.device_depth);
@@ -77,18 +78,19 @@ protected:
     }
     ~slot_supply() = default;
 
-    /// A forked child may not even take the gate, which may be locked for ever there.
+    /// Throws `loader_error{forked}` in a forked child. A child must not even take the lock, which
+    /// another thread of the parent may have held at the fork.
     void expect_home(std::size_t index = 0) const {
         if (!at_home()) { throw loader_error{loader_error::reason::forked, index}; }
     }
 
-    /// Copies as long as there is something to copy, and somewhere to copy it to (`claim`).
+    /// Enqueues copies as long as a filled pinned slot and a free device slot exist (`claim`).
     virtual void copy_all() noexcept = 0;
-    /// Asks the device about the copies whose call-back has not come.
+    /// Asks the device if copies are complete whose callback has not come.
     virtual void look_after_copies() noexcept = 0;
 
-    /// A slot to be filled with the batch that it names; null when there is no more to be filled.
-    /// The caller copies what can be copied meanwhile.
+    /// Waits for an empty pinned slot and assigns the next batch to it. Returns null if there is no
+    /// further batch. The caller enqueues possible copies while it waits.
     pinned* await_pinned() {
         for (;;) {
             {
@@ -99,40 +101,47 @@ protected:
             copy_all();
         }
     }
-    /// The same where nobody else fills; it waits for a copy at most.
+    /// Assigns the next batch to a pinned slot, for a loader without producer threads. Returns null
+    /// if a batch is filled or ready, or if there is no further batch. Waits at most for a copy
+    /// that empties a slot.
     pinned* pinned_now() {
         auto held = gate_.hold();
         if (books_.waiting() || books_.ready()) { return nullptr; }
         idle(held, [&] { return books_.no_more() || books_.can_fill(); });
         return fill();
     }
-    /// A slot to be filled on the device, and then `posted`; null when there is no more to be
-    /// filled.
+    /// Waits for a free device slot and assigns the next batch to it. The caller enqueues the
+    /// copies and then calls `posted`. Returns null if there is no further batch.
     slot* await_slot() {
         auto held = gate_.hold();
         idle(held, [&] { return books_.no_more() || books_.can_fill_slot(); });
         return fill_slot();
     }
-    /// The same where nobody else fills; null also where none is free, or a batch is there.
+    /// Assigns the next batch to a free device slot, for a loader without producer threads. Does
+    /// not wait. Returns null if no slot is free, if a batch is ready, or if there is no further
+    /// batch.
     slot* slot_now() {
         auto const held = gate_.hold();
         return books_.ready() || !books_.can_fill_slot() ? nullptr : fill_slot();
     }
 
-    /// `p` has its batch, which took `fill_ns`.
+    /// Marks the pinned slot `p` as filled, which took `fill_ns` nanoseconds. Enqueues its copy, or
+    /// wakes the consumer to do so.
     void filled(pinned& p, std::uint64_t fill_ns) noexcept {
         bool told = false, passed = false;
         {
             auto const held = gate_.hold();
             figures_.fill_ns += fill_ns;
             books_.filled(p);
-            told   = asking_; // it copies, or this was the last before the end, or one too many
+            // Wake the waiting consumer: it copies this slot, or it finds the end of the range.
+            told   = asking_;
             passed = books_.take_passed() && idle_ != 0;
         }
         if (told || passed) { gate_.notify(); }
         if (!told) { copy_all(); }
     }
-    /// `s`, pinned or on the device, has a batch that is left out: the next one follows.
+    /// Makes the slot `s` (pinned or device) empty again, because its batch is left out. The next
+    /// batch follows.
     template <class Either>
     void left_out(Either& s, std::uint64_t fill_ns) noexcept {
         {
@@ -144,7 +153,8 @@ protected:
         }
         gate_.notify();
     }
-    /// There is no batch for `s`, pinned or on the device; `why`, if it is an error.
+    /// Ends the range at the batch of the slot `s` (pinned or device), because the source has no
+    /// batch for it. `why` is the error, or null.
     template <class Either>
     void ended(Either& s, std::exception_ptr why) noexcept {
         {
@@ -153,7 +163,7 @@ protected:
         }
         gate_.notify();
     }
-    /// `s`, whose copies are enqueued, goes to the consumer.
+    /// Makes the device slot `s` ready for the consumer, because its copies are enqueued.
     void posted(slot& s, std::uint64_t fill_ns) noexcept {
         bool told = false;
         {
@@ -165,8 +175,9 @@ protected:
         if (told) { gate_.notify(); }
     }
 
-    /// A filled slot and where its batch is to go, for one thread at a time. Each is followed by
-    /// `copied`, which claims the next.
+    /// Claims a filled pinned slot `from` and a free device slot `to` for a copy by this thread.
+    /// Returns false if there is no such pair, or if another thread is copying. A claim ends with a
+    /// call of `copied`, which claims the next pair.
     bool claim(pinned*& from, slot*& to) noexcept {
         auto const held = gate_.hold();
         return claim_next(from, to);
@@ -176,11 +187,13 @@ protected:
         {
             auto const held = gate_.hold();
             if (problem == nullptr && from->now == pinned::state::copying) {
-                from->enqueued = true; // else it has landed, and may be another batch's
+                // Otherwise the copy is already complete, and the slot may hold another batch.
+                from->enqueued = true;
             }
-            bool const flies  = from->now == pinned::state::copying && idle_ != 0;
-            bool const alone  = awake_ == 0 && books_.in_flight() == 1;
-            bool const unseen = flies && (from->marked ? !watched_ : alone); // one looks after it
+            bool const flies = from->now == pinned::state::copying && idle_ != 0;
+            bool const alone = awake_ == 0 && books_.in_flight() == 1;
+            // No thread watches this copy.
+            bool const unseen = flies && (from->marked ? !watched_ : alone);
             bool const wanted = asking_ && !helping_;
             told              = wanted || unseen || stopping_ || problem != nullptr;
             books_.copied(*to, std::move(problem));
@@ -189,18 +202,18 @@ protected:
         if (told) { gate_.notify(); }
         return more;
     }
-    /// After a stop: waits until nobody copies. A batch may end, and then copies, on a thread that
-    /// nobody joins.
+    /// Waits until no thread enqueues a copy; called after `stop`. A thread that releases a batch
+    /// may also copy, and nothing joins that thread.
     void await_copier() {
         auto held = gate_.hold();
         gate_.wait(held, [&] { return !books_.copying(); });
     }
-    /// The copy out of `p` is over, says its call-back; it may be filled again.
+    /// Makes the pinned slot `p` empty again; called by the callback after its copy.
     void land(pinned& p) noexcept {
         bool told = false;
         {
             auto const held = gate_.hold();
-            if (p.landed != 0) { // somebody saw it before the call-back came
+            if (p.landed != 0) { // polling found the end of the copy before its callback came
                 --p.landed;
                 return;
             }
@@ -209,7 +222,8 @@ protected:
         }
         if (told) { gate_.notify(); }
     }
-    /// The same, seen by asking. `flight` tells this copy from later ones.
+    /// Makes the pinned slot `p` empty again, because polling found its copy complete. `flight` is
+    /// the number of that copy; a later copy of `p` is not affected.
     void land_early(pinned& p, std::uint64_t flight) noexcept {
         {
             auto const held = gate_.hold();
@@ -219,7 +233,7 @@ protected:
         }
         gate_.notify();
     }
-    /// A slot that is empty is looked at, and given back.
+    /// Adds `p` to the empty pinned slots again and wakes threads that wait for one.
     void put_back(pinned& p) noexcept {
         {
             auto const held = gate_.hold();
@@ -227,8 +241,8 @@ protected:
         }
         gate_.notify();
     }
-    /// Which copy out of `p` is enqueued and has not landed, and what happens no earlier than its
-    /// end; 0: none.
+    /// An enqueued copy that is not known to be complete. `which` is its number in its pinned slot,
+    /// or 0 if there is no such copy. `over` is an event that completes no earlier than the copy.
     struct flying {
         std::uint64_t                   which = 0;
         typename Platform::event const* over  = nullptr;
@@ -238,7 +252,8 @@ protected:
         if (p.now != pinned::state::copying || !p.enqueued) { return {}; }
         return {p.flight, p.over};
     }
-    /// The device has failed: nothing that is not filled yet will come.
+    /// Ends the range with the error `why`, because the device has failed. Batches that are not
+    /// filled yet never come.
     void fail(std::exception_ptr why) noexcept {
         {
             auto const held = gate_.hold();
@@ -247,25 +262,26 @@ protected:
         gate_.notify();
     }
 
-    /// All that are empty at this moment, to be looked at and landed again.
+    /// Removes all empty pinned slots from the table and returns them, so that their times can be
+    /// read. `put_back` adds each again.
     slot_queue<pinned> take_empties() noexcept {
         auto const held = gate_.hold();
-        land_marked(); // at the end no producer looks at the marks any more
+        land_marked(); // at the end no producer polls the completion flags any more
         return books_.take_empties();
     }
 
-    /// How long who waits stays awake: what small batches take.
+    /// Time that a waiting thread stays awake before it sleeps. Small batches take about as long.
     static constexpr std::chrono::microseconds awake{100};
     static constexpr bool                      stays_awake =
         requires(typename Platform::gate& g, guard& held, bool (*ready)()) {
             g.wait_awake(held, awake, ready);
         };
-    /// Lets producers look again that are awake.
+    /// Lets the waiting producers that are awake test their conditions again.
     void notify_awake() noexcept {
         if constexpr (stays_awake) { gate_.notify_awake(); }
     }
 
-    /// Adds to the figures, or reads them.
+    /// Calls `note` with the statistics while the lock is held, to change or read them.
     template <class Note>
     auto note(Note note) {
         auto const held = gate_.hold();
@@ -273,7 +289,8 @@ protected:
     }
 
     [[nodiscard]] bool can_copy() const noexcept { return !stopping_ && books_.can_copy(); }
-    /// The same, and the consumer does not.
+    /// Returns true if a producer must enqueue a copy: a copy is possible, and the consumer is not
+    /// waiting for a batch.
     [[nodiscard]] bool        must_copy() const noexcept { return can_copy() && !asking_; }
     [[nodiscard]] slot_states count_states() const noexcept {
         slot_states n = books_.states();
@@ -288,13 +305,13 @@ protected:
     books                   books_;
     loader_statistics       figures_;
     std::size_t             idle_     = 0;     ///< producers that wait
-    std::size_t             awake_    = 0;     ///< those of them that do not sleep
-    std::uint64_t           begun_    = 0;     ///< when the first fill of the epoch began
-    bool                    asking_   = false; ///< the consumer waits
-    bool                    helping_  = false; ///< it copies meanwhile
+    std::size_t             awake_    = 0;     ///< waiting producers that do not sleep
+    std::uint64_t           begun_    = 0;     ///< time of the first fill of the epoch
+    bool                    asking_   = false; ///< the consumer waits for a batch
+    bool                    helping_  = false; ///< the waiting consumer copies or fills
     bool                    stopping_ = false;
-    bool                    watched_  = false; ///< a producer looks at the marks
-    bool                    dozing_   = false; ///< a producer looks for batches that end
+    bool                    watched_  = false; ///< a producer polls the completion flags
+    bool                    dozing_   = false; ///< a producer polls for released batches
 
 private:
     bool claim_next(pinned*& from, slot*& to) noexcept {
@@ -315,8 +332,8 @@ private:
         if (!books_.begun()) { begun_ = clock::now(); }
     }
 
-    /// A producer waits until something is `there`, or the loader stops. Where a call-back should
-    /// come and does not, it looks whether the device still works: one that failed calls nobody.
+    /// Waits as a producer until `there()` is true or the loader stops. If the callback of a copy
+    /// is overdue, asks the device about it, because a device that has failed calls no callback.
     template <class There>
     void idle(guard& held, There there) {
         auto const ready = [&] { return stopping_ || there(); };
@@ -325,7 +342,7 @@ private:
         if (ready()) { return; }
         auto const    since  = clock::now();
         std::uint64_t looked = since;
-        std::uint64_t turn   = 0; // of the copy that it stayed awake for
+        std::uint64_t turn   = 0; // turn of the copy for which this thread last stayed awake
         ++idle_;
         while (!ready()) {
             if (watches()) {
@@ -347,7 +364,7 @@ private:
         figures_.slot_ns += clock::now() - since;
     }
 
-    /// Whether it was ready before it was time to go to sleep.
+    /// Waits for `ready` without sleeping, for the time `awake`. Returns true if it became true.
     template <class Ready>
     bool wait_awake(guard& held, Ready const& ready) {
         if constexpr (stays_awake) {
@@ -359,9 +376,9 @@ private:
             return false;
         }
     }
-    /// Whether this producer looks, from time to time, whether a batch has ended whose place a
-    /// filled slot waits for, and copies: then the loop need not, nor wake anybody. Where a batch
-    /// is used for so long that this is nothing, it sleeps.
+    /// Returns true if this producer should poll, with growing pauses, for the release of a device
+    /// slot that a filled slot needs. It then enqueues the copy, so that the consumer neither
+    /// copies nor wakes another thread. After one second it blocks instead.
     [[nodiscard]] bool dozes(std::uint64_t since) {
         if constexpr (stays_awake) {
             return !dozing_ && books_.waiting() && clock::now() - since < patience_ns;
@@ -379,7 +396,8 @@ private:
         --awake_;
         dozing_ = false;
     }
-    /// Whether this producer looks at the marks of copies: there are some, and nobody else does.
+    /// Returns true if this producer should poll the completion flags: a copy with a flag is in
+    /// progress, and no other producer polls.
     [[nodiscard]] bool watches() {
         if constexpr (completion_flags<Platform>) {
             return !watched_ && oldest_marked() != nullptr;
@@ -387,7 +405,7 @@ private:
             return false;
         }
     }
-    /// The marked copy that is over first, and not seen to be.
+    /// Returns the pinned slot of the oldest copy in progress that has a completion flag, or null.
     [[nodiscard]] pinned* oldest_marked() noexcept {
         pinned* first = nullptr;
         for (pinned& p : pinned_) {
@@ -396,7 +414,7 @@ private:
         }
         return first;
     }
-    /// Lands the copies that their marks say are over.
+    /// Makes all pinned slots empty whose completion flags show that their copies are complete.
     void land_marked() noexcept {
         if constexpr (completion_flags<Platform>) {
             for (;;) {
@@ -406,8 +424,8 @@ private:
             }
         }
     }
-    /// Looks for the next mark, and lands its copy. The others wait meanwhile, and one of them is
-    /// the next to look.
+    /// Polls the completion flag of the oldest copy, and makes its pinned slot empty when the copy
+    /// is complete. One producer polls at a time. The others wait, and one of them polls next.
     template <class Ready>
     void watch(guard& held, Ready const& ready, std::uint64_t& looked, std::uint64_t& turn) {
         pinned&             p      = *oldest_marked();
@@ -426,10 +444,10 @@ private:
             look_after_copies();
             held = gate_.hold();
         }
-        if (idle_ > 1 && (over || ready())) { gate_.notify(); } // else it goes on looking
+        if (idle_ > 1 && (over || ready())) { gate_.notify(); } // another producer polls next
     }
 
-    /// How long a copy may take before somebody asks the device: far longer than it takes.
+    /// Time after which the device is asked if a copy is complete. A copy takes far less.
     static constexpr std::chrono::seconds patience{1};
     static constexpr std::uint64_t        patience_ns = std::chrono::nanoseconds{patience}.count();
 

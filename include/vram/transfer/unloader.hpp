@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `unloader` takes results off the device while the next are computed.
+/// `unloader` copies results from the device to the host while the next results are computed.
 
 #include <vram/concepts/platform_of.hpp>      // platform_of
 #include <vram/transfer/home_process.hpp>     // delete_at_home
@@ -18,32 +18,34 @@
 
 namespace vram {
 
-/// Writes a result: `sink(bytes, index)`. The bytes are pinned memory, and the sink's until it
-/// returns. It returns nothing, and throws if it fails.
+/// A function that receives results: `sink(bytes, index)`. `bytes` is pinned memory that is valid
+/// until the sink returns, and `index` the number of the result. The sink returns nothing. It
+/// throws if it fails.
 template <class F>
 concept result_sink = std::invocable<F&, std::span<std::byte const>, std::size_t>;
 
-/// A loader the other way round: results are copied to the host by a stream of their own, and given
-/// to `sink` in their order, on a thread of their own.
+/// The reverse of a loader: copies results from the device to the host on a separate stream, and
+/// passes them in order to `sink` on a separate thread.
 ///
 ///     unloader out{[&](std::span<std::byte const> r, std::size_t) { file.write(r); }, stream};
 ///     for (auto& batch : loader) {
-///         auto result = out.next();                      // device memory, at once
+///         auto result = out.next();                      // device memory, usable at once
 ///         auto const from = batch.span<float>(), to = result.span<float>();
 ///         infer<<<grid, block, 0, stream>>>(from.data(), to.data(), to.size());
-///         result.send();                                 // goes once the stream got here
+///         result.send();                                 // copied after the kernel above
 ///     }
-///     out.finish();                                      // everything is written
+///     out.finish();                                      // the sink has received all results
 ///
-/// Failure   what the sink or a copy throws is thrown by every later `next`, `push` and `finish`;
-///           nothing is written after it. `loader_error` for what the program itself does wrong.
-///           The destructor waits for all results that were sent. If no call was left that could
-///           throw, it reports the exception to the error sink, with the index of the result
-/// Threads   one; the sink runs on the unloader's. `next` waits in the host where the sink is so
-///           far behind that every slot is full
-/// Streams   the given stream waits for the copy of what a slot held before, the copies for the
-///           results; the host waits for neither
-/// Cost      everything is taken when it is made; a result is two events and two stream waits
+/// Failure   An exception of the sink or of a copy is thrown by every later `next`, `push` and
+///           `finish`, and the sink receives no further result. Mistakes of the program throw
+///           `loader_error`. The destructor waits for all results that were sent. If no call has
+///           thrown the exception, the destructor reports it to the error sink with the index of
+///           the result.
+/// Threads   One thread of the caller. The sink runs on the unloader's thread. `next` blocks the
+///           host if the sink is so far behind that every slot is full.
+/// Streams   The producer's stream waits for the copy of the slot's previous result. The copy
+///           stream waits for the work that writes the results. The host waits for neither.
+/// Cost      The constructor allocates all memory. A result costs two events and two stream waits.
 template <class Sink, class Platform, class Device = typename Platform::device_resource,
           class Pinned = typename Platform::pinned_resource>
     requires result_sink<Sink>
@@ -60,13 +62,15 @@ public:
 
     class result;
 
-    /// Memory from the platform's own resources, on the device of `producer`.
+    /// Allocates the blocks from the platform's own resources, on the device of the stream
+    /// `producer`.
     explicit unloader(Sink sink, stream producer, unloader_options options = {})
         requires std::default_initializable<Device> && std::default_initializable<Pinned>
         : unloader{std::move(sink), producer, make<Device>(producer), make<Pinned>(producer),
                    options} {}
 
-    /// Memory from resources of the user's: owned, or handles such as `shared` and `resource_ref`.
+    /// Allocates the blocks from the resources `device` and `pinned`. The unloader owns them; to
+    /// share a resource, pass a handle such as `shared` or `resource_ref`.
     unloader(Sink sink, stream producer, Device device, Pinned pinned,
              unloader_options options = {})
         : core_{new core(std::move(sink), producer, std::move(device), std::move(pinned), options),
@@ -83,11 +87,12 @@ public:
     }
     ~unloader() { shut_down(); }
 
-    /// Device memory for the next result.
+    /// Returns device memory for the next result. Blocks the host while every slot is full.
     [[nodiscard]] result next() { return result{core_, core_->take(producer_), producer_}; }
 
-    /// Copies what `from`, memory of the device, holds once the stream got here; it may be used
-    /// again after that in the stream. An empty `from` is a result of 0 bytes.
+    /// Sends a copy of the device memory `from`, taken after the current work of the producer's
+    /// stream. Later work on that stream may overwrite `from`. An empty `from` is a result of 0
+    /// bytes.
     void push(std::span<std::byte const> from) {
         if (from.size() > core_->batch_bytes()) {
             throw loader_error{loader_error::reason::too_large, core_->sent(), from.size(),
@@ -98,16 +103,16 @@ public:
         r.send(from.size());
     }
 
-    /// The host waits until the sink has had everything that was sent.
+    /// Blocks the host until the sink has received all results that were sent.
     void finish() { core_->finish(); }
 
-    /// Results so far.
+    /// Returns the number of results sent so far.
     [[nodiscard]] std::size_t sent() const noexcept { return core_->sent(); }
-    /// Blocks that should be pinned and are not.
+    /// Returns the number of blocks of pageable memory that should have been pinned.
     [[nodiscard]] std::size_t pageable() const noexcept { return core_->pageable(); }
 
 private:
-    /// A resource on the device of a stream.
+    /// Creates a default-constructed resource on the device of the stream `producer`.
     template <class Resource>
     static Resource make(stream producer) {
         typename Platform::device_guard const on{Platform::device_of(producer)};
@@ -121,8 +126,9 @@ private:
     stream                producer_;
 };
 
-/// A slot on loan, to be written by the device. One that ends without `send` is no result: it goes
-/// back when the work that may write there is over, for which the host waits.
+/// Device memory for one result, lent to the program. Work on the device writes it, and `send`
+/// queues it for the sink. If the object is destroyed without `send`, there is no result: the host
+/// waits for the work that may write the memory, and then the slot is free again.
 template <class Sink, class Platform, class Device, class Pinned>
     requires result_sink<Sink>
 class unloader<Sink, Platform, Device, Pinned>::result {
@@ -141,27 +147,29 @@ public:
     }
     ~result() { drop(); }
 
-    /// Device memory, aligned to 256 bytes; null once sent.
+    /// Returns device memory, aligned to 256 bytes; null after `send`.
     [[nodiscard]] std::byte* data() const noexcept {
         return slot_ != nullptr ? slot_->memory : nullptr;
     }
-    /// Bytes that there is room for.
+    /// Returns the largest number of bytes of a result; 0 after `send`.
     [[nodiscard]] std::size_t size() const noexcept {
         return slot_ != nullptr ? core_->batch_bytes() : 0;
     }
-    /// The room as elements, as many as fit.
+    /// Returns the memory as elements, as many as fit.
     template <class Element>
         requires std::is_trivially_copyable_v<Element>
     [[nodiscard]] std::span<Element> span() const noexcept {
         return {reinterpret_cast<Element*>(data()), size() / sizeof(Element)};
     }
 
-    /// Work on `s` writes the result too: `s` waits for the slot here, and the copy for `s`.
+    /// Adds the stream `s` to those that write the result. Later work on `s` waits until the slot
+    /// is free, and the copy of the result waits for the work on `s`.
     void record_stream(stream s) {
         if (slot_ != nullptr && s != stream_) { slot_->add_user(s); }
     }
-    /// The first `bytes` bytes are the result, once the stream and those named got here. A result
-    /// of 0 bytes has an index too: the sink gets an empty span.
+    /// Sends the first `bytes` bytes as the result. The copy waits for the work that the producer's
+    /// stream and the recorded streams have received so far. A result of 0 bytes also has an index:
+    /// the sink receives an empty span.
     void send(std::size_t bytes) {
         if (slot_ == nullptr) { return; }
         core_->send(slot_, bytes, stream_);

@@ -2,7 +2,8 @@
 #pragma once
 
 /// \file
-/// `unloader_core` is an unloader without its leases: the sink, its thread, and the memory.
+/// `unloader_core` is the state of an unloader that its results share: the sink, its thread, and
+/// the memory.
 
 #include <vram/base/contract.hpp>             // expects
 #include <vram/base/worker.hpp>               // the thread of platforms where time is real
@@ -24,10 +25,11 @@
 
 namespace vram {
 
-/// Everything that must live until the last result has ended.
+/// State of an unloader that must exist until its last result has been sent or destroyed.
 ///
-/// Failure   the constructor throws what the resources throw, and keeps nothing
-/// Threads   the sink on a thread of its own, everything else on the program's
+/// Failure   The constructor throws the exceptions of the resources, and then leaks nothing.
+/// Threads   The sink runs on a thread of the unloader. All other functions are called on the
+///           thread of the program.
 template <class Platform, synchronous_resource Device, synchronous_resource Pinned, class Sink>
 class unloader_core final
     : public unloader_ring<Platform>,
@@ -58,13 +60,14 @@ public:
     }
     ~unloader_core() { shut_down(); }
 
-    /// Waits until the sink has had everything, and ends its thread.
+    /// Waits until the sink has received all results or has failed, and ends the sink's thread.
     void shut_down() noexcept {
-        if (!this->at_home()) { return; } // a forked child has no such thread
+        if (!this->at_home()) { return; } // a forked child does not have that thread
         if (std::exchange(down_, true)) { return; }
         this->stop();
         thread_.join();
-        // Where nothing says that no call-back or mark is to come, what it writes to must stay.
+        // If no wait proves that all callbacks and completion flags have arrived, the memory that
+        // they write to must stay allocated.
         bool const over = this->lane_.drain() && (!memory_.marks() || this->lane_.finish());
         if (!over) { kept_.keep(this->weak_from_this().lock()); }
     }
@@ -95,9 +98,10 @@ private:
         }
     }
 
-    Sink                      sink_;
-    device                    where_;
-    stream_hold<Platform>     held_; ///< the producer's stream may end before its results
+    Sink   sink_;
+    device where_;
+    /// Keeps the producer's stream valid, which may be destroyed before its results are sent.
+    stream_hold<Platform>     held_;
     memory                    memory_;
     std::size_t               pageable_ = 0;
     bool                      down_     = false;

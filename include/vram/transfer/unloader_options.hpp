@@ -10,28 +10,32 @@
 
 namespace vram {
 
-/// Everything has a default that suits most programs.
+/// Options of an unloader. Each has a default that suits most programs.
 struct unloader_options {
-    /// Bytes that a result has at most.
+    /// Largest number of bytes of a result.
     std::size_t batch_bytes = std::size_t{4} << 20;
-    /// Results on their way: 2 overlap computing, copying and writing away; more only even out what
-    /// varies.
+    /// Number of results in progress at once. 2 overlap computing, copying and the sink. More than
+    /// 2 only even out varying times.
     std::size_t depth = 2;
-    /// Pinned blocks, free again when the sink has had them. 0: `depth`.
+    /// Number of pinned blocks. A pinned block is free again when the sink has returned. 0 means
+    /// `depth`.
     std::size_t pinned_depth = 0;
-    /// Device blocks, free again once their copy is over. 0: `depth`.
+    /// Number of device blocks. A device block is free again once its copy to the host is complete.
+    /// 0 means `depth`.
     std::size_t device_depth = 0;
-    /// Pinned and device bytes that may be taken together; checked before anything is.
+    /// Largest number of pinned and device bytes together. The unloader checks it before it
+    /// allocates.
     std::size_t budget = unsatisfiable;
-    /// Whether pageable memory will do where no more can be pinned; `pageable()` counts it.
+    /// If true, pageable memory is used for a block if no more memory can be pinned.
+    /// `unloader::pageable()` returns the number of such blocks.
     bool pageable_fallback = false;
-    /// Whether pinned memory is taken, and read by the sink, near the device.
+    /// If true, pinned memory is allocated, and read by the sink, on the NUMA node of the device.
     bool numa_local = false;
-    /// Of the stream that carries the copies, where the platform has priorities: lower is more
-    /// urgent.
+    /// Priority of the copy stream, if the platform has priorities. Lower is more urgent.
     int priority = 0;
-    /// Whether the end of a copy leaves a mark in pinned memory, if the device can, which the
-    /// sink's thread looks for; else it calls back, which takes many times as long.
+    /// If true, a copy sets a completion flag in pinned memory at its end, if the device supports
+    /// it, and the sink's thread polls the flag. If false, the end of a copy calls a host function,
+    /// which takes many times as long.
     bool completion_flags = true;
 };
 

@@ -2,8 +2,8 @@
 #pragma once
 
 /// \file
-/// `unloader_ring` is a loader's ring the other way round: full slots on the device become pinned
-/// blocks that a sink reads.
+/// `unloader_ring` is the slot table of an unloader: full device slots are copied to pinned blocks
+/// that a sink reads.
 
 #include <vram/base/error_kind.hpp>           // error_kind
 #include <vram/base/gate.hpp>                 // the gate of platforms where time is real
@@ -34,14 +34,16 @@
 
 namespace vram {
 
-/// Slots on the device go round: free, held by the program, full, free once their copy is over; the
-/// device waits for that, not the host. Pinned slots: empty, copying, landed, empty when the sink
-/// has had them. Whoever brings a full slot and an empty one together enqueues the copy.
+/// Slots of an unloader and the copies between them. Device slots cycle through free, held by the
+/// program, full, and free again; the next user waits on the device for the copy, and the host does
+/// not. Pinned slots cycle through empty, copying, landed (copied), and empty again when the sink
+/// has returned. The thread that completes a pair of a full slot and an empty one enqueues the
+/// copy.
 ///
-/// Failure   of the sink or of a copy: thrown by each later call of the program's
-/// Threads   one of the program's, one of the sink's; nothing of the platform is called while the
-///           gate is held: a call-back may need it
-/// Cost      a result takes the gate a few times; nothing is allocated
+/// Failure   An exception of the sink or of a copy is thrown by each later call of the program.
+/// Threads   One thread of the program and one of the sink. No function of the platform is called
+///           while the lock `gate_` is held, because a callback may need the lock.
+/// Cost      A result takes the lock a few times. Nothing is allocated.
 template <class Platform>
 class unloader_ring {
 public:
@@ -58,8 +60,8 @@ public:
         return home_.here() && !threads_stand_still<Platform>();
     }
 
-    /// A slot to write the next result into; `s` waits for the copy of what was there. The host
-    /// waits where every slot is full, until the sink has had one.
+    /// Returns a slot for the next result, after making the stream `s` wait for the copy of the
+    /// slot's previous result. Blocks the host while every slot is full.
     slot& take(stream s) {
         expect_home();
         if (Platform::capturing(s)) { throw loader_error{loader_error::reason::capturing, index_}; }
@@ -84,8 +86,9 @@ public:
         return *got;
     }
 
-    /// `bytes` of `s` are the next result, once `on` and whoever else writes there got here. Where
-    /// this throws, the slot is still the caller's.
+    /// Queues the first `bytes` bytes of the slot `from` as the next result. The copy waits for the
+    /// work that the stream `on` and the slot's further streams have received so far. Sets `from`
+    /// to null. If this function throws, the slot still belongs to the caller.
     void send(slot*& from, std::size_t bytes, stream on) {
         expect_home();
         if (bytes > options_.batch_bytes) {
@@ -95,7 +98,7 @@ public:
         if (stopping_) { throw loader_error{loader_error::reason::ended, index_}; }
         slot& s = *from;
         s.record_users(on);
-        from    = nullptr; // from here on it is the ring's
+        from    = nullptr; // from here on the slot belongs to the ring
         s.size  = bytes;
         s.index = index_++;
         {
@@ -105,7 +108,7 @@ public:
         }
         copy_all();
     }
-    /// `s` is given back with nothing in it.
+    /// Returns the slot `s` without a result. No work may still be writing to it.
     void give_back(slot& s) noexcept {
         {
             auto const held = gate_.hold();
@@ -114,9 +117,10 @@ public:
         }
         gate_.notify();
     }
-    /// The same, where work that writes there may be under way.
+    /// Returns the slot `s` without a result, after the host has waited for the work on the stream
+    /// `on` and the slot's further streams. If a wait fails, the slot is never used again.
     void drop(slot& s, stream on) noexcept {
-        if (!at_home()) { return; } // the parent has it
+        if (!at_home()) { return; } // in a forked child, the slot belongs to the parent
         s.unsure = !sure_wait<Platform>(on, [on] { return Platform::device_of(on); });
         for (stream const& other : s.others) {
             bool const over =
@@ -127,7 +131,7 @@ public:
         if (!s.unsure) { give_back(s); }
     }
 
-    /// The host waits until the sink has had everything.
+    /// Blocks the host until the sink has received all results that were sent.
     void finish() {
         expect_home();
         auto held = gate_.hold();
@@ -138,7 +142,7 @@ public:
     [[nodiscard]] std::size_t batch_bytes() const noexcept { return options_.batch_bytes; }
 
 protected:
-    /// `options` with every depth said.
+    /// `options` must be complete: no depth is 0 by default any more.
     unloader_ring(unloader_options const& options, device where)
         : options_{options},
           lane_{where, std::nullopt, options.priority},
@@ -156,7 +160,8 @@ protected:
     }
     ~unloader_ring() = default;
 
-    /// Waits until the sink has had everything, or has failed, and then lets its thread go.
+    /// Waits until the sink has received all results or has failed, and then ends the wait of its
+    /// thread.
     void stop() noexcept {
         bool lost = false;
         {
@@ -169,12 +174,13 @@ protected:
         if (lost) { report_lost(); }
     }
 
-    /// The next result for the sink; null when it is let go.
+    /// Waits on the sink's thread for the next result in order. Returns null after `stop`.
     pinned* await_landed() {
-        auto        held   = gate_.hold();
-        auto        looked = clock::now();
-        std::size_t seen   = static_cast<std::size_t>(-1); // that it stayed awake for
-        auto const  ready  = [&] {
+        auto held   = gate_.hold();
+        auto looked = clock::now();
+        // Result for which this thread stayed awake.
+        std::size_t seen  = static_cast<std::size_t>(-1);
+        auto const  ready = [&] {
             return stopping_ || (problem_ == nullptr && landed_.front() != nullptr);
         };
         for (;;) {
@@ -183,7 +189,7 @@ protected:
                 gate_.wait(held, [&] { return ready() || in_flight_ != 0; });
             }
             if (ready()) { break; }
-            if (problem_ != nullptr) { // nothing more is written
+            if (problem_ != nullptr) { // after a failure the sink receives nothing more
                 gate_.wait(held, [&] { return stopping_; });
                 break;
             }
@@ -202,7 +208,8 @@ protected:
         }
         return stopping_ ? nullptr : landed_.pop();
     }
-    /// The sink has had `p`, or failed over it.
+    /// Makes the pinned slot `p` empty again, because the sink has returned. `problem` is the
+    /// sink's exception, or null.
     void written(pinned& p, std::exception_ptr problem) noexcept {
         {
             auto const held = gate_.hold();
@@ -220,18 +227,20 @@ protected:
     std::vector<pinned> pinned_;
 
 private:
-    /// A forked child may not even take the gate, which may be locked for ever there.
+    /// Throws `loader_error{forked}` in a forked child. A child must not even take the lock, which
+    /// another thread of the parent may have held at the fork.
     void expect_home() const {
         if (!at_home()) { throw loader_error{loader_error::reason::forked, index_}; }
     }
 
-    /// After the process has begun to end nothing is copied, and no copy says that it is over.
+    /// Throws `loader_error{ended}` if the process is ending: no copy is enqueued then, and no copy
+    /// would report its end.
     static void expect_platform(std::size_t index) {
         if (is_ending<Platform>()) { throw loader_error{loader_error::reason::ended, index}; }
     }
 
-    /// Enqueues copies as long as there is a full slot and an empty block; on the program's thread,
-    /// or the sink's, one at a time.
+    /// Enqueues copies as long as a full device slot and an empty pinned block exist. Runs on the
+    /// thread of the program or of the sink. One thread copies at a time.
     void copy_all() noexcept {
         for (;;) {
             slot*   from = nullptr;
@@ -292,7 +301,7 @@ private:
         }
         return nullptr;
     }
-    /// What the device says is over, with the gate held.
+    /// Moves the pinned slots whose completion flags are set to `landed_`. The lock must be held.
     void land_marked() noexcept {
         while (pinned* const p = marked_.front()) {
             if (!pinned::is_marked(p->mark, p->flight)) { return; }
@@ -311,10 +320,11 @@ private:
         gate_.notify();
     }
 
-    /// A device that failed calls nobody: where a call-back does not come, somebody asks.
+    /// Asks the device if copies are complete whose callback is overdue, because a device that has
+    /// failed calls no callback. Stores the error if there is one.
     void look_after_copies() noexcept {
         try {
-            expect_platform(0); // `index_` is the consumer's
+            expect_platform(0); // `index_` belongs to the program's thread
             for (pinned& p : pinned_) {
                 if (Platform::done(p.left)) { Platform::synchronize(p.left); }
             }
@@ -327,15 +337,16 @@ private:
         }
     }
 
-    /// With the gate held: `what`, of result `index` if it is of one, threw `why`. The first one
-    /// counts.
+    /// Stores the first failure: `what` (the sink or a copy) threw `why` at the result `index`, or
+    /// at an unknown one (`none`). Later failures are ignored. The lock must be held.
     void fail(std::exception_ptr why, char const* what, std::size_t index) noexcept {
         if (problem_ != nullptr) { return; }
         problem_ = std::move(why);
         failed_  = what;
         at_      = index;
     }
-    /// No call of the program's is left that could throw the problem.
+    /// Reports the stored exception to the error sink, because no later call of the program can
+    /// throw it.
     void report_lost() noexcept {
         char what[64];
         if (at_ == none) {
@@ -352,7 +363,8 @@ private:
     }
 
     [[nodiscard]] bool idle() const noexcept { return full_.empty() && in_flight_ == 0; }
-    /// With the gate held: what went wrong on another thread, now and from now on.
+    /// Throws the stored exception of the sink or of a copy, if there is one. The lock must be
+    /// held.
     void rethrow() {
         if (problem_ == nullptr) { return; }
         told_ = true;
@@ -366,19 +378,20 @@ private:
     home_process            home_;
     typename Platform::gate gate_;
     slot_queue<slot>        free_;
-    slot_queue<slot>        full_; ///< waits for a pinned block
+    slot_queue<slot>        full_; ///< device slots that wait for a pinned block
     slot_queue<pinned>      empty_;
-    slot_queue<pinned>      marked_; ///< copies whose end the device says in memory, in order
-    slot_order<pinned>      landed_; ///< waits for the sink, in order
+    slot_queue<pinned>      marked_; ///< copies with a completion flag, in order
+    slot_order<pinned>      landed_; ///< pinned slots that wait for the sink, in order
     std::exception_ptr      problem_;
-    char const*             failed_    = "";   ///< what threw `problem_`
-    std::size_t             at_        = none; ///< at which result
-    std::size_t             index_     = 0;
-    std::size_t             held_      = 0; ///< slots that the program has
-    std::size_t             in_flight_ = 0; ///< between a copy's beginning and the sink's end
-    bool                    copying_   = false;
-    bool                    stopping_  = false;
-    bool                    told_      = false;
+    char const*             failed_ = "";   ///< the sink or the copy, which threw `problem_`
+    std::size_t             at_     = none; ///< index of the result that failed
+    std::size_t             index_  = 0;
+    std::size_t             held_   = 0; ///< slots that the program holds
+    /// Results between the start of the copy and the sink's return.
+    std::size_t in_flight_ = 0;
+    bool        copying_   = false;
+    bool        stopping_  = false;
+    bool        told_      = false;
 };
 
 } // namespace vram

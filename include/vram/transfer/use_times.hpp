@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `use_times` adds up how long batches are used on the device.
+/// `use_times` measures how long batches are used on the device.
 
 #include <vram/transfer/pinned_slot.hpp> // has_timing
 #include <vram/transfer/slot.hpp>        // slot
@@ -14,12 +14,14 @@
 
 namespace vram {
 
-/// Timed events around the uses of batches, of which more are kept than there are batches on their
-/// way: each pair is read when it comes round again, and its use is over then. Where it is not, the
-/// new use is not timed.
+/// Pairs of timed events around the uses of batches. There are more pairs than batches in progress.
+/// A pair is read when its turn comes again; its previous use is complete then, as a rule. If it is
+/// not, the new use is not timed.
 ///
-/// Threads   `begin` and `sum` on one; `end` on any, for a slot that was begun
-/// Cost      two events for each batch; nothing where there are no pairs, or no times
+/// Threads   One thread calls `begin` and `sum`. Any thread may call `end` for a slot for which
+///           `begin` was called.
+/// Cost      Two events for each batch. Nothing if there are no pairs, or if the platform has no
+///           timed events.
 template <class Platform>
 class use_times {
 public:
@@ -56,7 +58,7 @@ public:
         }
     }
 
-    /// Nanoseconds of all uses that are over.
+    /// Returns the sum of all complete uses in nanoseconds.
     [[nodiscard]] std::uint64_t sum() {
         for (pair& p : pairs_) { read(p); }
         return sum_;
@@ -82,7 +84,8 @@ private:
         }
     };
 
-    /// A batch that is kept for long has its pair; the others go on with theirs.
+    /// Skips event pairs of batches that are still in use, so that one long-lived batch does not
+    /// stop the timing of the others.
     void pass_over_held() noexcept {
         for (std::size_t i = 0; i < pairs_.size(); ++i, ++next_) {
             pair const& p = pairs_[next_ % pairs_.size()];
@@ -98,7 +101,7 @@ private:
         }
     }
 
-    std::deque<pair> pairs_; ///< they do not move
+    std::deque<pair> pairs_; ///< a deque does not move its elements
     std::size_t      next_ = 0;
     std::uint64_t    sum_  = 0;
 };
