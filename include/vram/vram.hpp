@@ -92,6 +92,7 @@
 #include <vram/pool/arena_key.hpp>
 #include <vram/pool/arena_options.hpp>
 #include <vram/pool/ask_upstream.hpp>
+#include <vram/pool/availability.hpp>
 #include <vram/pool/binned.hpp>
 #include <vram/pool/binned_options.hpp>
 #include <vram/pool/bins.hpp>

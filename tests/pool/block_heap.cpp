@@ -21,8 +21,10 @@ namespace {
 constexpr auto never  = [](tag const&) { return false; };
 constexpr auto always = [](tag const&) { return true; };
 struct {
-    unsigned operator()(tags const& t) const { return t.empty() ? 0U : 1U; }
-    unsigned operator()(std::size_t, std::uint64_t) const { return 1; }
+    availability operator()(tags const& t) const {
+        return t.empty() ? availability::ready : availability::needs_wait;
+    }
+    availability operator()(std::size_t, std::uint64_t) const { return availability::needs_wait; }
 } constexpr clean{};
 
 block* take(block_heap& heap, std::size_t bytes, std::size_t alignment = 256) {
@@ -135,10 +137,10 @@ TEST_CASE("block_heap: the tightest hole is taken, and the part of a block that 
     CHECK(take(heap, 2048)->address == hole);
     give(heap, b, tags{{b->address, b->end(), 1, 0}}, never); // joins with a's place, at its end
     auto const place = heap.find(4096, 256, clean, false);
-    CHECK(place.cost == 0);
+    CHECK(place.cost == availability::ready);
     CHECK(place.start == 0x100000);
     auto const large = heap.find(4096 + 256, 256, clean, false); // not without waiting: elsewhere
-    CHECK(large.cost == 0);
+    CHECK(large.cost == availability::ready);
     CHECK(large.start > hole);
 }
 
@@ -235,14 +237,14 @@ TEST_CASE("block_heap: what is kept for a capture is not joined away") {
     CHECK(heap.chunks()[0].first->waits_for().kept().empty());
     heap.keep_for_capture(2, 3);
     struct {
-        unsigned operator()(tags const& t) const {
+        availability operator()(tags const& t) const {
             for (tag const& each : t) {
-                if (each.epoch == tag::captured) { return block_heap::unusable; }
+                if (each.epoch == tag::captured) { return availability::unavailable; }
             }
-            return 0;
+            return availability::ready;
         }
-        unsigned operator()(std::size_t, std::uint64_t epoch) const {
-            return epoch == tag::captured ? block_heap::unusable : 0;
+        availability operator()(std::size_t, std::uint64_t epoch) const {
+            return epoch == tag::captured ? availability::unavailable : availability::ready;
         }
     } const price;
     CHECK(heap.find(1 << 16, 256, price, true).where == nullptr);
@@ -374,11 +376,11 @@ TEST_CASE("block_heap: where a chunk's end is waited for, what grows there is no
     CHECK(waits.within(0x102000, 0x103000).empty());
     auto const part = heap.find(4096, 256, clean, false);
     CHECK(part.start == 0x102000); // behind what waits
-    CHECK(part.cost == 0);
-    CHECK(heap.find(8192, 256, clean, false).cost == 1);
+    CHECK(part.cost == availability::ready);
+    CHECK(heap.find(8192, 256, clean, false).cost == availability::needs_wait);
     auto const back = heap.begin_shrinking(256, 8192, clean); // not while somebody waits
     CHECK(back.base == nullptr);
-    auto const done = [](auto const&...) { return 0U; };
+    auto const done = [](auto const&...) { return availability::ready; };
     CHECK(heap.begin_shrinking(256, 8192, done).by == 8192);
     CHECK(heap.chunks().reserved() == 4096);
     CHECK(end_of_chunk(heap)->bytes == 0);
@@ -390,8 +392,12 @@ TEST_CASE("block_heap: where a chunk's end is waited for, what grows there is no
 
 TEST_CASE("block_heap: what a captured graph uses at a chunk's end is grown past") {
     struct {
-        unsigned operator()(tags const& t) const { return t.empty() ? 0 : block_heap::unusable; }
-        unsigned operator()(std::size_t, std::uint64_t) const { return block_heap::unusable; }
+        availability operator()(tags const& t) const {
+            return t.empty() ? availability::ready : availability::unavailable;
+        }
+        availability operator()(std::size_t, std::uint64_t) const {
+            return availability::unavailable;
+        }
     } const kept;
     block_heap heap{true};
     heap.add(at(0x100000), 4096, 256, tags{{0x100000, 0x101000, tag::captured, 0}});
@@ -624,8 +630,7 @@ TEST_CASE("block_heap: a part is taken from the middle of a block, though all no
     block* const five = heap.chunks()[0].first;
     REQUIRE(five->bytes == 5 * 256);
     heap.reserve();
-    block* const middle =
-        heap.take({five, five->address + 2 * 256, 0}, 256); // two tags either side
+    block* const middle = heap.take({five, five->address + 2 * 256}, 256); // two tags either side
     CHECK(sound(heap));
     auto const who = [](block const* b) {
         std::vector<std::size_t> slots;
@@ -644,7 +649,7 @@ TEST_CASE("block_heap: chunks that come and go use the same notes again") {
         if (i == 10) { before = doubles::host_allocations(); }
         block* const b = heap.add(at(0x100000), 512, 256, tags{{0x100000, 0x100100, 1, 0}});
         CHECK(b->slot == block::several); // a part of it
-        heap.remove(heap.idle_chunk([](auto const&...) { return 0U; }));
+        heap.remove(heap.idle_chunk([](auto const&...) { return availability::ready; }));
     }
     CHECK(doubles::host_allocations() == before);
 }
@@ -666,9 +671,9 @@ TEST_CASE(
             std::uint64_t       now = 1, done = 0, made = 0;
             auto const          over = [&](tag const& t) { return t.epoch <= done; };
             auto const cost = [&](std::size_t asker, std::size_t slot, std::uint64_t epoch) {
-                if (slot == block::nobody || epoch <= done) { return 0U; }
-                if (epoch == tag::captured) { return block_heap::unusable; }
-                return slot == asker ? 0U : 1U;
+                if (slot == block::nobody || epoch <= done) { return availability::ready; }
+                if (epoch == tag::captured) { return availability::unavailable; }
+                return slot == asker ? availability::ready : availability::needs_wait;
             };
             auto const held_by   = [&](block const& b) { return &model[(b.address - base) / 256]; };
             auto const make_room = [&] {
@@ -683,11 +688,11 @@ TEST_CASE(
                     std::size_t    asker;
                     decltype(cost) of;
 
-                    unsigned operator()(std::size_t slot, std::uint64_t epoch) const {
+                    availability operator()(std::size_t slot, std::uint64_t epoch) const {
                         return of(asker, slot, epoch);
                     }
-                    unsigned operator()(tags const& held) const {
-                        unsigned worst = 0;
+                    availability operator()(tags const& held) const {
+                        auto worst = availability::ready;
                         for (tag const& t : held) {
                             worst = std::max(worst, of(asker, t.slot, t.epoch));
                         }
@@ -697,7 +702,7 @@ TEST_CASE(
                 auto const dice = random() % 64;
                 if (dice < 32) {
                     std::size_t const bytes = 256 * (1 + random() % (random() % 4 == 0 ? 8 : 3));
-                    unsigned          waits = 0;
+                    auto              waits = availability::ready;
                     block*            b     = nullptr;
                     if (dice < 20) {
                         doubles::bombing armed{1};
@@ -796,7 +801,7 @@ TEST_CASE(
 
 TEST_CASE(
     "block_heap: what is left of a block whose front is taken waits for what it did, no more") {
-    constexpr auto costs_nothing = [](auto const&...) { return 0U; };
+    constexpr auto costs_nothing = [](auto const&...) { return availability::ready; };
     block_heap     heap;
     heap.add(at(0x100000), 16 * 256, 256, {});
     take(heap, 256);

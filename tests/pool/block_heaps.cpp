@@ -20,8 +20,10 @@ namespace {
 
 constexpr auto all_settled = [](tag const&) { return true; };
 struct {
-    unsigned operator()(tags const& held) const { return held.empty() ? 0U : 1U; }
-    unsigned operator()(std::size_t, std::uint64_t) const { return 1; }
+    availability operator()(tags const& held) const {
+        return held.empty() ? availability::ready : availability::needs_wait;
+    }
+    availability operator()(std::size_t, std::uint64_t) const { return availability::needs_wait; }
 } constexpr waiting_costs{};
 
 template <bool InPlace>
@@ -93,7 +95,7 @@ TEST_CASE("block_heaps: the idle chunk that is easiest to have is found, then th
     heaps.of(512).add(at(0x10000000), 2_MiB, 256, tags{{0x10000000, 0x10000100, 1, 0}});
     auto found = heaps.idle_chunk(waiting_costs);
     CHECK(found.heap == &heaps.of(512));
-    CHECK(found.cost == 1);
+    CHECK(found.cost == availability::needs_wait);
     heaps.of(2_MiB).add(at(0x20000000), 1_MiB, 256, {});
     found = heaps.idle_chunk(waiting_costs); // smaller, but nobody waits
     CHECK(found.heap == &heaps.of(2_MiB));
@@ -198,6 +200,6 @@ TEST_CASE("block_heaps: an idle chunk that is ready goes before a larger one tha
     heaps.of(512).add(at(0x10000000), 1_MiB, 256, {});
     heaps.of(2_MiB).add(at(0x20000000), 4_MiB, 256, tags{{0x20000000, 0x20000100, 1, 0}});
     auto const found = heaps.idle_chunk(waiting_costs);
-    CHECK(found.cost == 0);
+    CHECK(found.cost == availability::ready);
     CHECK(found.what().base == at(0x10000000));
 }

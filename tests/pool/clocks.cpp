@@ -41,17 +41,17 @@ TEST_CASE(
     sim_stream a, b, c;
     work(a);
     tags const held = freed(all, a);
-    CHECK(all.of(held, &all.of(a), false) == sim_clocks::nothing);
-    CHECK(all.of(held, &all.of(b), false) == sim_clocks::a_wait);
-    CHECK(all.of(held, nullptr, false) == sim_clocks::a_wait);
+    CHECK(all.of(held, &all.of(a), false) == availability::ready);
+    CHECK(all.of(held, &all.of(b), false) == availability::needs_wait);
+    CHECK(all.of(held, nullptr, false) == availability::needs_wait);
     CHECK(all.order(all.of(b), held) == nullptr);
-    CHECK(all.of(held, &all.of(b), false) == sim_clocks::nothing);
-    CHECK(all.of(held, &all.of(c), false) == sim_clocks::a_wait);
+    CHECK(all.of(held, &all.of(b), false) == availability::ready);
+    CHECK(all.of(held, &all.of(c), false) == availability::needs_wait);
     CHECK(all.order(all.of(b), held) == nullptr);
     CHECK(all.waits() == 1);
     a.synchronize();
     all.poll();
-    CHECK(all.of(held, &all.of(c), false) == sim_clocks::nothing);
+    CHECK(all.of(held, &all.of(c), false) == availability::ready);
     CHECK(all.events() == 1);
 }
 
@@ -174,12 +174,12 @@ TEST_CASE("clocks: a captured stream has what its capture freed and what nobody 
     auto&      c      = all.of(a);
     tags const before = freed(all, a);
     tags const within{{0, 256, c.mark_captured(), c.slot()}};
-    CHECK(all.of(within, &c, true) == sim_clocks::nothing);
-    CHECK(all.of(within, &c, false) == sim_clocks::not_to_be_had);
-    CHECK(all.of(within, &all.of(b), true) == sim_clocks::not_to_be_had);
-    CHECK(all.of(within, nullptr, false) == sim_clocks::not_to_be_had);
-    CHECK(all.of(before, &c, true) == sim_clocks::not_to_be_had);
-    CHECK(all.of({}, &c, true) == sim_clocks::nothing);
+    CHECK(all.of(within, &c, true) == availability::ready);
+    CHECK(all.of(within, &c, false) == availability::unavailable);
+    CHECK(all.of(within, &all.of(b), true) == availability::unavailable);
+    CHECK(all.of(within, nullptr, false) == availability::unavailable);
+    CHECK(all.of(before, &c, true) == availability::unavailable);
+    CHECK(all.of({}, &c, true) == availability::ready);
     all.forget_captures();
 }
 
@@ -257,10 +257,10 @@ TEST_CASE("clocks: what is covered is found done when somebody asks, and nobody 
     all.cover(first); // again: it is
     CHECK(all.events() == 1);
     all.poll();
-    CHECK(all.of(first, nullptr, false) == sim_clocks::a_wait);
+    CHECK(all.of(first, nullptr, false) == availability::needs_wait);
     a.synchronize();
     all.poll();
-    CHECK(all.of(first, nullptr, false) == sim_clocks::nothing);
+    CHECK(all.of(first, nullptr, false) == availability::ready);
     all.cover(first);
     CHECK(all.events() == 1);
     CHECK(all.waits() == 0);
@@ -328,11 +328,12 @@ TEST_CASE("clocks: a stream that is passed over has nothing to be had until some
     all.cover(covered);
     auto const held = freed(all, a);
     all.pass_over(all.of(a).slot());
-    CHECK(all.of(held, &all.of(b), false) == sim_clocks::not_to_be_had);
-    CHECK(all.of(held, &all.of(a), false) == sim_clocks::nothing);   // its own
-    CHECK(all.of(covered, &all.of(b), false) == sim_clocks::a_wait); // there is an event for that
+    CHECK(all.of(held, &all.of(b), false) == availability::unavailable);
+    CHECK(all.of(held, &all.of(a), false) == availability::ready); // its own
+    CHECK(all.of(covered, &all.of(b), false) ==
+          availability::needs_wait); // there is an event for that
     all.look_again();
-    CHECK(all.of(held, &all.of(b), false) == sim_clocks::a_wait);
+    CHECK(all.of(held, &all.of(b), false) == availability::needs_wait);
 }
 
 TEST_CASE("clocks: streams that take turns are known, each by its own clock, until they retire") {

@@ -16,16 +16,16 @@ namespace {
 constexpr std::size_t used_by_graph = 9; ///< the slot whose memory cannot be had
 /// One wait for whatever a stream holds.
 struct {
-    unsigned operator()(tags const& held) const {
-        unsigned worst = 0;
+    availability operator()(tags const& held) const {
+        auto worst = availability::ready;
         for (tag const& t : held) {
-            unsigned const one = (*this)(t.slot, t.epoch);
-            worst              = one > worst ? one : worst;
+            availability const one = (*this)(t.slot, t.epoch);
+            worst                  = one > worst ? one : worst;
         }
         return worst;
     }
-    unsigned operator()(std::size_t slot, std::uint64_t) const {
-        return slot == used_by_graph ? free_blocks::unusable : 1;
+    availability operator()(std::size_t slot, std::uint64_t) const {
+        return slot == used_by_graph ? availability::unavailable : availability::needs_wait;
     }
 } constexpr one_wait{};
 
@@ -58,7 +58,7 @@ TEST_CASE("free_blocks: the tightest block is taken, whichever of a chunk it is"
     auto const place = all.find(4096, 256, one_wait, false);
     CHECK(place.where == &tight);
     CHECK(place.start == 0x200000);
-    CHECK(place.cost == 0);
+    CHECK(place.cost == availability::ready);
     all.remove(&tight);
     CHECK(all.find(4096, 256, one_wait, false).where == &large);
     CHECK(all.find(8192 + 256, 256, one_wait, false).where == nullptr);
@@ -94,7 +94,7 @@ TEST_CASE(
     all.remove(&end);
     auto const place = all.find(4096, 256, one_wait, false);
     CHECK(place.where == &hole);
-    CHECK(place.cost == 1);
+    CHECK(place.cost == availability::needs_wait);
     hole.slot = used_by_graph;
     CHECK(all.find(4096, 256, one_wait, true).where == nullptr);
 }
@@ -154,13 +154,13 @@ TEST_CASE(
     free_blocks all;
     all.insert(&b);
     auto const back = all.find(1024, 256, one_wait, false);
-    CHECK(back.cost == 0);
+    CHECK(back.cost == availability::ready);
     CHECK(back.start == 0x100c00);
     note.what        = tags{{0x100800, 0x101000, 1, 0}};
     auto const front = all.find(1024, 256, one_wait, false);
-    CHECK(front.cost == 0);
+    CHECK(front.cost == availability::ready);
     CHECK(front.start == 0x100000);
-    CHECK(all.find(4096, 256, one_wait, false).cost == 1);
+    CHECK(all.find(4096, 256, one_wait, false).cost == availability::needs_wait);
 }
 
 TEST_CASE("free_blocks: in the end of a chunk the lowest part that waits for nobody is taken") {
@@ -170,12 +170,13 @@ TEST_CASE("free_blocks: in the end of a chunk the lowest part that waits for nob
     free_blocks all{true};
     all.insert(&end);
     auto const clean = all.find(1024, 256, one_wait, false);
-    CHECK(clean.cost == 0);
+    CHECK(clean.cost == availability::ready);
     CHECK(clean.start == 0x100800);
     auto const aligned = all.find(1024, 4096, one_wait, false);
-    CHECK(aligned.cost == 0);
+    CHECK(aligned.cost == availability::ready);
     CHECK(aligned.start == 0x101000);
-    CHECK(all.find(8192, 256, one_wait, false).cost == 1); // all of it, with the parts that wait
+    CHECK(all.find(8192, 256, one_wait, false).cost ==
+          availability::needs_wait); // all of it, with the parts that wait
 }
 
 TEST_CASE("free_blocks: what a captured graph uses at the end of a chunk does not bar the rest") {
@@ -189,7 +190,7 @@ TEST_CASE("free_blocks: what a captured graph uses at the end of a chunk does no
     auto const place = all.find(3072, 256, one_wait, false);
     CHECK(place.where == &end);
     CHECK(place.start == 0x100400);
-    CHECK(place.cost == 0);
+    CHECK(place.cost == availability::ready);
     CHECK(all.find(4096, 256, one_wait, true).where == nullptr);
 }
 
@@ -205,9 +206,9 @@ TEST_CASE(
         dear[i].slot = 1;
         all.insert(&dear[i]);
     }
-    CHECK(all.find(4096, 256, one_wait, false).cost == 1);
+    CHECK(all.find(4096, 256, one_wait, false).cost == availability::needs_wait);
     auto const place = all.find(4096, 256, one_wait, true);
-    CHECK(place.cost == 0);
+    CHECK(place.cost == availability::ready);
     CHECK(place.where == &clean);
 }
 
@@ -330,13 +331,15 @@ TEST_CASE("free_blocks: rather than wait, the largest block is asked for a part 
     all.insert(&ample);
     auto const place = all.find(4096, 256, one_wait, false);
     CHECK(place.where == &ample);
-    CHECK(place.cost == 0);
+    CHECK(place.cost == availability::ready);
 }
 
 TEST_CASE("free_blocks: without a search the front of a block will do, whatever waits behind it") {
     struct {
-        unsigned operator()(tags const&) const { return 1; }
-        unsigned operator()(std::size_t slot, std::uint64_t) const { return slot == 4 ? 0 : 1; }
+        availability operator()(tags const&) const { return availability::needs_wait; }
+        availability operator()(std::size_t slot, std::uint64_t) const {
+            return slot == 4 ? availability::ready : availability::needs_wait;
+        }
     } const own; // of the stream in slot 4
     block    next;
     block    b = free_piece(0x100000, 4096, &next);

@@ -30,10 +30,9 @@ class block_heap {
 public:
     static constexpr std::size_t granule = bins::granule;
 
-    using fit                          = free_blocks::fit;
-    using judged                       = free_blocks::judged;
-    using chunk                        = block_chunks::chunk;
-    static constexpr unsigned unusable = free_blocks::unusable;
+    using fit    = free_blocks::fit;
+    using judged = free_blocks::judged;
+    using chunk  = block_chunks::chunk;
 
     /// `in_place`: chunks grow at their ends, in which there is always a free block, of no bytes if
     /// need be.
@@ -100,7 +99,7 @@ public:
         block* const b = free_.quick(bytes, slot, price);
         if (b == nullptr) { return nullptr; }
         if (b->bytes != bytes && b->before != nullptr) { return take_front(b, bytes); }
-        return take({b, b->address, 0}, bytes);
+        return take({b, b->address}, bytes);
     }
 
     /// The block handed out at `p`, or null.
@@ -182,12 +181,12 @@ public:
     template <class Price>
     [[nodiscard]] std::size_t idle_chunk(Price const& price) const {
         std::size_t found = chunks_.size();
-        unsigned    least = unusable;
+        auto        least = availability::unavailable;
         for (std::size_t i = 0; i < chunks_.size(); ++i) {
             if (chunks_[i].busy || !chunks_[i].idle()) { continue; }
-            unsigned const cost = free_blocks::priced(*chunks_[i].first, price);
-            if (cost < least ||
-                (cost == least && cost != unusable && chunks_[i].bytes > chunks_[found].bytes)) {
+            availability const cost = free_blocks::priced(*chunks_[i].first, price);
+            if (cost < least || (cost == least && cost != availability::unavailable &&
+                                 chunks_[i].bytes > chunks_[found].bytes)) {
                 found = i;
                 least = cost;
             }
@@ -289,7 +288,9 @@ public:
             std::size_t const there = tail->bytes / page;
             std::size_t const by    = (there < pages ? there : pages) * page;
             if (c.busy || found.base != nullptr || by == 0 || by == c.bytes) { return; }
-            if (free_blocks::priced(*tail, price) == 0) { found = {c.base, c.bytes, by}; }
+            if (free_blocks::priced(*tail, price) == availability::ready) {
+                found = {c.base, c.bytes, by};
+            }
         });
         if (found.base != nullptr) { move_end(found.base, std::size_t{0} - found.by, true, false); }
         return found;

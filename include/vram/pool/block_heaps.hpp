@@ -59,9 +59,9 @@ public:
 
     /// An idle chunk; `heap` is null where there is none that can be had.
     struct idle {
-        block_heap* heap  = nullptr;
-        std::size_t index = 0;
-        unsigned    cost  = block_heap::unusable;
+        block_heap*  heap  = nullptr;
+        std::size_t  index = 0;
+        availability cost  = availability::unavailable;
 
         [[nodiscard]] chunk const& what() const noexcept { return heap->chunks()[index]; }
     };
@@ -72,7 +72,7 @@ public:
         for (block_heap& heap : *this) {
             std::size_t const i = heap.idle_chunk(price);
             if (i == heap.chunks().size()) { continue; }
-            unsigned const cost = free_blocks::priced(*heap.chunks()[i].first, price);
+            availability const cost = free_blocks::priced(*heap.chunks()[i].first, price);
             bool const larger = best.heap == nullptr || heap.chunks()[i].bytes > best.what().bytes;
             if (cost < best.cost || (cost == best.cost && larger)) { best = {&heap, i, cost}; }
         }

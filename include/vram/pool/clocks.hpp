@@ -9,6 +9,7 @@
 #include <vram/concepts/stream_hold.hpp>     // announces_ends, hold_stream
 #include <vram/concepts/stream_standing.hpp> // identify, recall
 #include <vram/pool/address_map.hpp>         // address_map
+#include <vram/pool/availability.hpp>        // availability
 #include <vram/pool/hash_cells.hpp>          // scramble
 #include <vram/pool/stream_clock.hpp>        // stream_clock
 #include <vram/pool/stream_key.hpp>          // stream_key
@@ -38,9 +39,6 @@ public:
     using stream   = typename Platform::stream;
     using clock    = stream_clock<Platform>;
     using identity = typename clock::identity;
-
-    /// What a place costs the one who asks.
-    enum price : unsigned { nothing = 0, a_wait = 1, not_to_be_had = 2 };
 
     /// `visits_ends`: the owner calls `forget_ended`, which learns of each end before the clock is
     /// another stream's.
@@ -104,20 +102,22 @@ public:
     /// What memory that `slot` may use up to `epoch` costs `asker` (null: the host, at once). A
     /// stream that is being `captured` may have what its own capture freed, and what nobody waits
     /// for.
-    [[nodiscard]] price of(std::size_t slot, std::uint64_t epoch, clock const* asker,
-                           bool captured) const noexcept {
+    [[nodiscard]] availability of(std::size_t slot, std::uint64_t epoch, clock const* asker,
+                                  bool captured) const noexcept {
         bool const own  = asker != nullptr && slot == asker->slot();
         bool const kept = epoch == tag::captured;
-        if (own && captured == kept) { return nothing; }
-        if (slots_[slot]->done(epoch)) { return nothing; }
-        if (captured || kept || slots_[slot]->closed(epoch)) { return not_to_be_had; }
-        return asker != nullptr && asker->waited(slot) >= epoch ? nothing : a_wait;
+        if (own && captured == kept) { return availability::ready; }
+        if (slots_[slot]->done(epoch)) { return availability::ready; }
+        if (captured || kept || slots_[slot]->closed(epoch)) { return availability::unavailable; }
+        return asker != nullptr && asker->waited(slot) >= epoch ? availability::ready
+                                                                : availability::needs_wait;
     }
-    [[nodiscard]] price of(tags const& held, clock const* asker, bool captured) const noexcept {
-        price worst = nothing;
+    [[nodiscard]] availability of(tags const& held, clock const* asker,
+                                  bool captured) const noexcept {
+        auto worst = availability::ready;
         for (tag const& t : held) {
-            price const one = of(t.slot, t.epoch, asker, captured);
-            worst           = one > worst ? one : worst;
+            availability const one = of(t.slot, t.epoch, asker, captured);
+            worst                  = one > worst ? one : worst;
         }
         return worst;
     }
@@ -127,10 +127,11 @@ public:
         clock const*  asker;
         bool          captured;
 
-        [[nodiscard]] price operator()(std::size_t slot, std::uint64_t epoch) const noexcept {
+        [[nodiscard]] availability operator()(std::size_t   slot,
+                                              std::uint64_t epoch) const noexcept {
             return all.of(slot, epoch, asker, captured);
         }
-        [[nodiscard]] price operator()(tags const& held) const noexcept {
+        [[nodiscard]] availability operator()(tags const& held) const noexcept {
             return all.of(held, asker, captured);
         }
     };

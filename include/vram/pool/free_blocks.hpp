@@ -4,11 +4,12 @@
 /// \file
 /// `free_blocks` finds the free block that a request should have.
 
-#include <vram/base/align.hpp>      // align, align_down
-#include <vram/pool/bins.hpp>       // bins
-#include <vram/pool/block.hpp>      // block
-#include <vram/pool/block_list.hpp> // block_list
-#include <vram/pool/page_book.hpp>  // page_book
+#include <vram/base/align.hpp>        // align, align_down
+#include <vram/pool/availability.hpp> // availability
+#include <vram/pool/bins.hpp>         // bins
+#include <vram/pool/block.hpp>        // block
+#include <vram/pool/block_list.hpp>   // block_list
+#include <vram/pool/page_book.hpp>    // page_book
 
 #include <cstddef> // size_t
 #include <cstdint> // uintptr_t, uint16_t
@@ -25,16 +26,15 @@ namespace vram {
 /// Cost      `insert` and `remove` constant; `find` looks at a bounded number of candidates
 class free_blocks {
 public:
-    /// A place for a request. `cost` is what `price` said: 0 is nothing, the larger the worse.
+    /// A place for a request. `cost` is what `price` returned for it.
     struct fit {
         block*         where   = nullptr;
         std::uintptr_t start   = 0;
-        unsigned       cost    = 0;
+        availability   cost    = availability::ready;
         block*         tighter = nullptr; ///< a better one but for a wait, which this does not cost
     };
     /// Above so many bytes a tighter block is worth an event and a question.
     static constexpr std::size_t worth_asking = std::size_t{1} << 20;
-    static constexpr unsigned    unusable     = 2; ///< the price of a place that cannot be had
 
     /// `in_place`: chunks grow at their ends.
     explicit free_blocks(bool in_place = false) noexcept : in_place_{in_place} {}
@@ -84,11 +84,13 @@ public:
     [[nodiscard]] fit find(std::size_t bytes, std::size_t alignment, Price const& price,
                            bool all) const {
         fit best = find_in_bins(bytes, alignment, price, all);
-        if (!in_place_ || (best.where != nullptr && best.cost == 0)) { return best; }
+        if (!in_place_ || (best.where != nullptr && best.cost == availability::ready)) {
+            return best;
+        }
         for (block* b = tails_.front(); b != nullptr; b = tails_.after(b)) {
             fit place = in_tail(b, bytes, alignment, price);
             if (place.cost >= best.cost) { continue; }
-            if (place.cost == 0) { place.tighter = best.where; }
+            if (place.cost == availability::ready) { place.tighter = best.where; }
             best = place;
         }
         return best;
@@ -125,14 +127,14 @@ public:
     [[nodiscard]] fit least(std::size_t bytes, Judge const& judge) const {
         std::size_t least = judged::none;
         std::size_t left  = 64;
-        fit         best{.cost = unusable};
+        fit         best{.cost = availability::unavailable};
         auto const  look = [&](block* b) {
             if (b->bytes < bytes) { return; }
             --left;
             judged const found = judge(*b);
             if (found.cost >= least) { return; }
             least = found.cost;
-            best  = {b, found.start, 0};
+            best  = {b, found.start};
         };
         for (auto i = bins_.next(bins::of(bytes)); i != bins::count && left != 0 && least != 0;
              i      = bins_.next(i + 1)) {
@@ -177,30 +179,32 @@ public:
     /// From where on `b` can be had, after a wait if need be.
     template <class Price>
     static std::uintptr_t usable_from(block const& b, Price const& price) {
-        if (b.slot != block::several) { return priced(b, price) == unusable ? b.end() : b.address; }
+        if (b.slot != block::several) {
+            return priced(b, price) == availability::unavailable ? b.end() : b.address;
+        }
         std::uintptr_t from = b.address;
         for (tag const& t : b.note->what) {
-            if (t.end > from && price(tags{t}) == unusable) { from = t.end; }
+            if (t.end > from && price(tags{t}) == availability::unavailable) { from = t.end; }
         }
         return from;
     }
     /// What it costs to have all of `b`.
     template <class Price>
-    static unsigned priced(block const& b, Price const& price) {
-        if (b.slot == block::nobody) { return 0; }
+    static availability priced(block const& b, Price const& price) {
+        if (b.slot == block::nobody) { return availability::ready; }
         return b.slot == block::several ? price(b.note->what) : price(b.slot, b.epoch);
     }
 
 private:
     /// What it costs to have [from, to) of what `held` is noted of.
     template <class Price>
-    static unsigned priced(tags const& held, std::uintptr_t from, std::uintptr_t to,
-                           Price const& price) {
-        unsigned worst = 0;
+    static availability priced(tags const& held, std::uintptr_t from, std::uintptr_t to,
+                               Price const& price) {
+        auto worst = availability::ready;
         for (tag const& t : held) {
             if (!t.overlaps(from, to)) { continue; }
-            unsigned const one = price(t.slot, t.epoch);
-            worst              = one > worst ? one : worst;
+            availability const one = price(t.slot, t.epoch);
+            worst                  = one > worst ? one : worst;
         }
         return worst;
     }
@@ -244,8 +248,8 @@ private:
     [[nodiscard, gnu::noinline]] bool costs_nothing(block const& b, std::size_t bytes,
                                                     Price const& price) const noexcept {
         if (lacks_memory(b, b.address, bytes)) { return false; }
-        if (b.slot != block::several) { return priced(b, price) == 0; }
-        return priced(b.note->what, b.address, b.address + bytes, price) == 0;
+        if (b.slot != block::several) { return priced(b, price) == availability::ready; }
+        return priced(b.note->what, b.address, b.address + bytes, price) == availability::ready;
     }
     /// Whether some of the `bytes` at `from` in a block have no memory, for all that is known.
     [[nodiscard]] bool lacks_memory(block const& b, std::uintptr_t from,
@@ -258,16 +262,16 @@ private:
                                    bool all) const {
         std::size_t const each = all ? ~std::size_t{0} : 4;  // candidates in one bin
         std::size_t       left = all ? ~std::size_t{0} : 48; // candidates once there is something
-        fit               dear{.cost = unusable};
+        fit               dear{.cost = availability::unavailable};
         std::size_t const own = bins::of(bytes); // some of these are too small; later ones all do
         for (auto i = bins_.next(own); i != bins::count; i = bins_.next(i + 1)) {
-            fit         best{.cost = unusable};
+            fit         best{.cost = availability::unavailable};
             std::size_t seen = 0;
             for (block* b = bins_.front(i); b != nullptr && seen < each;
                  b        = bins_.after(i, b), ++seen) {
                 if (best.where != nullptr && b->bytes >= best.where->bytes) { continue; }
                 fit const place = placed(b, bytes, alignment, price);
-                if (place.cost == 0) {
+                if (place.cost == availability::ready) {
                     if (i != own) { return beside(place, dear); } // as tight as the bin
                     if (b->bytes == bytes) { return place; }
                     best = place;
@@ -283,13 +287,13 @@ private:
         // The largest is most likely to have a part that nobody waits for.
         fit const ample =
             placed(bins_.front(bins_.last()), bytes, alignment, price); // there is one
-        return ample.cost == 0 ? ample : dear;
+        return ample.cost == availability::ready ? ample : dear;
     }
 
     /// What was found, and what would be tighter for a wait.
     static fit beside(fit found, fit const& dear) noexcept {
         bool const tighter = dear.where != nullptr && dear.where->bytes < found.where->bytes;
-        found.tighter      = tighter && dear.cost < unusable ? dear.where : nullptr;
+        found.tighter = tighter && dear.cost < availability::unavailable ? dear.where : nullptr;
         return found;
     }
     template <class Price>
@@ -302,7 +306,7 @@ private:
                Price const& price) const {
         std::uintptr_t const start = align(from, alignment);
         if (start > b->end() || b->end() - start < bytes || lacks_memory(*b, start, bytes)) {
-            return {.cost = unusable};
+            return {.cost = availability::unavailable};
         }
         if (b->slot != block::several) { return {b, start, priced(*b, price)}; }
         return {b, start, priced(b->note->what, start, start + bytes, price)};
@@ -312,11 +316,13 @@ private:
     template <class Price>
     fit in_tail(block* b, std::size_t bytes, std::size_t alignment, Price const& price) const {
         fit best = at_front(b, bytes, alignment, price);
-        if (best.cost == 0 || b->slot != block::several) { return best; }
+        if (best.cost == availability::ready || b->slot != block::several) { return best; }
         for (tag const& t : b->note->what) {
             fit const  place = behind(b, t.end, bytes, alignment, price);
             bool const lower = place.cost == best.cost && place.start < best.start;
-            if (place.cost < best.cost || (lower && place.cost != unusable)) { best = place; }
+            if (place.cost < best.cost || (lower && place.cost != availability::unavailable)) {
+                best = place;
+            }
         }
         return best;
     }
@@ -324,14 +330,16 @@ private:
     template <class Price>
     fit placed(block* b, std::size_t bytes, std::size_t alignment, Price const& price) const {
         fit const front = at_front(b, bytes, alignment, price);
-        if (front.cost == 0 || front.where == nullptr || b->slot != block::several) {
+        if (front.cost == availability::ready || front.where == nullptr ||
+            b->slot != block::several) {
             return front;
         }
         tags const&          held = b->note->what;
         std::uintptr_t const last = align_down(b->end() - bytes, alignment);
         fit const            back{b, last, priced(held, last, last + bytes, price)};
         if (back.cost < front.cost && !lacks_memory(*b, last, bytes)) { return back; }
-        return front.cost < unusable ? front : fit{.cost = unusable};
+        return front.cost < availability::unavailable ? front
+                                                      : fit{.cost = availability::unavailable};
     }
 
     bins             bins_;

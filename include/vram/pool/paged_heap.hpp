@@ -4,6 +4,7 @@
 /// \file
 /// `paged_heap` is a `stream_heap` of addresses, of which parts may have no memory.
 
+#include <vram/pool/availability.hpp>  // availability
 #include <vram/pool/block_request.hpp> // block_request
 #include <vram/pool/page_book.hpp>     // page_book
 #include <vram/pool/stream_heap.hpp>   // stream_heap
@@ -51,7 +52,7 @@ public:
         auto const part  = [&](block const& b, auto start) {
             return b.waits_for().within(start, start + r.bytes);
         };
-        for (unsigned most : {0U, 1U}) {
+        for (auto const most : {availability::ready, availability::needs_wait}) {
             auto place = heap.least(r.bytes, [&](block const& b) {
                 judged const found = judge(b);
                 bool const   none  = found.cost == judged::none;
@@ -60,7 +61,7 @@ public:
             if (place.where == nullptr && !captured) { continue; }
             if (place.where == nullptr) { break; } // which must not wait
             tags const   before = part(*place.where, place.start);
-            bool const   ready  = price(before) == 0;
+            bool const   ready  = price(before) == availability::ready;
             block* const b      = ready ? this->hand_out_uncounted(r, place)
                                         : this->ordered_uncounted(r, place, mine, held);
             if (b == nullptr) { return nullptr; }
@@ -131,7 +132,7 @@ public:
                         Visit const& visit) {
         this->cool();
         this->heaps_.of(bytes).for_each_free(least, [&](block* b) {
-            if (free_blocks::priced(*b, price) == 0) { visit(b); }
+            if (free_blocks::priced(*b, price) == availability::ready) { visit(b); }
         });
     }
     /// Nobody else gets a free block until `give_again`.
@@ -143,7 +144,9 @@ public:
                    Taken const& taken) {
         this->cool();
         this->heaps_.of(bytes).set_aside(
-            [&](block const& b) { return !wanted(b) || free_blocks::priced(b, price) != 0; },
+            [&](block const& b) {
+                return !wanted(b) || free_blocks::priced(b, price) != availability::ready;
+            },
             taken);
     }
     /// One of those is free again; `bare`: with less memory than it has addresses.

@@ -11,6 +11,7 @@
 #include <vram/concepts/name_of_stream.hpp>    // name_of_stream
 #include <vram/concepts/refused_free.hpp>      // refused_free
 #include <vram/concepts/stream_standing.hpp>   // standing_of
+#include <vram/pool/availability.hpp>          // availability
 #include <vram/pool/bump_chunk.hpp>            // bump_chunk
 #include <vram/pool/bump_row.hpp>              // bump_row
 #include <vram/pool/clocks.hpp>                // clocks
@@ -74,7 +75,7 @@ public:
         while (!row_.empty()) {
             chunk&               c     = row_.current();
             std::uintptr_t const start = c.place(r.bytes, r.alignment);
-            auto                 price = clocks<Platform>::nothing;
+            auto                 price = availability::ready;
             tags                 dear;
             if (start != 0) {
                 c.for_each_wait(start + r.bytes, [&](tag const& t) {
@@ -84,13 +85,13 @@ public:
                         dear  = tags{t};
                     }
                 });
-                if (price == clocks<Platform>::nothing) {
+                if (price == availability::ready) {
                     c.reserve();
                     if (captured) { c.reserve_other(); }
                     return hand_out(c, start, r, mine);
                 }
             }
-            if (start == 0 || price == clocks<Platform>::not_to_be_had) {
+            if (start == 0 || price == availability::unavailable) {
                 if (!row_.go_on(r.bytes, r.alignment)) { return nullptr; }
                 continue;
             }
@@ -256,9 +257,7 @@ private:
     /// Whether a graph keeps some of a chunk, or a stream that is being captured may have it.
     [[nodiscard]] bool held_up(chunk const& c) const noexcept {
         for (tag const& t : c.waits()) {
-            if (clocks_.of(tags{t}, nullptr, false) == clocks<Platform>::not_to_be_had) {
-                return true;
-            }
+            if (clocks_.of(tags{t}, nullptr, false) == availability::unavailable) { return true; }
         }
         return false;
     }

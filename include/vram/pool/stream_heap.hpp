@@ -7,6 +7,7 @@
 #include <vram/base/error.hpp>            // report_error
 #include <vram/base/memory_usage.hpp>     // memory_usage
 #include <vram/concepts/refused_free.hpp> // refused_free
+#include <vram/pool/availability.hpp>     // availability
 #include <vram/pool/block_heaps.hpp>      // block_heaps
 #include <vram/pool/block_request.hpp>    // block_request
 #include <vram/pool/clocks.hpp>           // clocks
@@ -151,7 +152,8 @@ public:
         clock* const mine  = r.on != nullptr ? &clocks_.of(*r.on) : nullptr;
         auto const   price = clocks_.for_asker(mine, false);
         auto const   place = heap.find(r.bytes, r.alignment, price, true);
-        if (place.where == nullptr || place.cost != 0 || place.where->bytes > largest_hole) {
+        if (place.where == nullptr || place.cost != availability::ready ||
+            place.where->bytes > largest_hole) {
             return nullptr;
         }
         ++holes_;
@@ -211,7 +213,7 @@ public:
         block* const b = heap.add(at, bytes, alignment, held);
         // For who takes the rest: should the stream be gone by then.
         if (mine != nullptr && events_ == event_policy::eager) { mine->try_record(); }
-        return r != nullptr ? hand_out(*r, {b, first, 0})->pointer() : nullptr;
+        return r != nullptr ? hand_out(*r, {b, first})->pointer() : nullptr;
     }
     /// Takes an idle chunk that nobody uses any more out of the books; one without bytes if there
     /// is none. Waits on the host for the one that is easiest to have.
@@ -223,7 +225,7 @@ public:
             auto const found = heaps_.idle_chunk(price);
             if (found.heap == nullptr) { return {}; }
             tags const pending = found.what().first->waits_for();
-            if (price(pending) == 0) { return found.heap->remove(found.index); }
+            if (price(pending) == availability::ready) { return found.heap->remove(found.index); }
             clock const* const held_up = clocks_.finish(pending, held);
             if (held_up == nullptr) { continue; }
             if (plain_) {
@@ -258,7 +260,10 @@ public:
         auto const price = clocks_.for_asker(nullptr, false);
         cool();
         auto const found = heaps_.idle_chunk(price);
-        if (found.heap == nullptr || price(found.what().first->waits_for()) != 0) { return {}; }
+        if (found.heap == nullptr ||
+            price(found.what().first->waits_for()) != availability::ready) {
+            return {};
+        }
         return found.heap->remove(found.index);
     }
     /// Whether some chunk is idle, ready or not.
@@ -399,7 +404,7 @@ protected:
                 asked = true; // a larger block is cut only where the tighter one is in use
                 if (ask_about(*place.tighter, *r.on)) { continue; }
             }
-            if (place.where != nullptr && place.cost == 0) {
+            if (place.where != nullptr && place.cost == availability::ready) {
                 return (captured ? hand_out_kept(r, place) : hand_out(r, place))->pointer();
             }
             if (cool_for(r)) {  // what rests may do, alone or joined to something
@@ -475,7 +480,7 @@ protected:
                     tags const now = b->waits_for();
                     held_up        = clocks_.finish(now, held);
                 } while (held_up == nullptr &&
-                         clocks_.for_asker(nullptr, false)(b->waits_for()) != 0);
+                         clocks_.for_asker(nullptr, false)(b->waits_for()) != availability::ready);
             } catch (...) {
                 b->bare = bare;
                 join(b);

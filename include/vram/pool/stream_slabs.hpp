@@ -7,6 +7,7 @@
 #include <vram/base/error.hpp>              // report_error
 #include <vram/base/report_caught.hpp>      // report_caught
 #include <vram/concepts/name_of_stream.hpp> // name_of_stream
+#include <vram/pool/availability.hpp>       // availability
 #include <vram/pool/clocks.hpp>             // clocks
 #include <vram/pool/event_policy.hpp>       // event_policy
 #include <vram/pool/platform_lock.hpp>      // platform_lock
@@ -186,7 +187,7 @@ private:
 
     /// Whether a block's stream is passed over, for it is being captured.
     [[nodiscard]] bool held_up(note const& n) const noexcept {
-        return clocks_.of(tag_of(n), nullptr, false) == clocks<Platform>::not_to_be_had;
+        return clocks_.of(tag_of(n), nullptr, false) == availability::unavailable;
     }
 
     /// Takes a block back that no stream uses; perhaps a graph still does.
@@ -207,8 +208,8 @@ private:
                 note* const n = heap.oldest(slot);
                 if (n == nullptr) { continue; }
                 auto const price = clocks_.of(tag_of(*n), mine, captured);
-                if (price == clocks<Platform>::nothing) { return heap.take(n); }
-                if (price == clocks<Platform>::a_wait && dear == nullptr && slot >= held_up) {
+                if (price == availability::ready) { return heap.take(n); }
+                if (price == availability::needs_wait && dear == nullptr && slot >= held_up) {
                     dear = n;
                 }
             }
