@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `interval_map` gives every position of a line a value, and keeps equal neighbours as one.
+/// `interval_map` assigns a value to each position of a range, stored as intervals of equal values.
 
 #include <vram/base/requirements.hpp> // C++20
 
@@ -13,11 +13,12 @@
 
 namespace vram {
 
-/// Values over [0, size): one piece at first, split only where somebody treats a part differently.
+/// A map from the positions [0, size) to values, stored as disjoint intervals. It begins as one
+/// interval, which is split only if a part of it gets another value.
 ///
-/// Failure   `std::bad_alloc` while a piece is split; the values are as before
-/// Threads   one at a time
-/// Cost      O(log pieces) to find, one node for each split
+/// Failure   A split throws `std::bad_alloc` and leaves the values unchanged.
+/// Threads   One thread at a time.
+/// Cost      A lookup is O(log intervals). A split allocates one node.
 template <class Value>
 class interval_map {
 public:
@@ -26,7 +27,8 @@ public:
         if (size != 0) { pieces_.emplace(0, std::move(whole)); }
     }
 
-    /// Calls `change(begin, end, value)` for every piece of [first, last), split at both ends.
+    /// Splits the intervals at `first` and `last`, and calls `change(begin, end, value)` for each
+    /// interval between them. `change` may modify `value`.
     template <class Change>
     void change(std::size_t first, std::size_t last, Change change) {
         if (first >= last || last > size_) { return; }
@@ -38,7 +40,7 @@ public:
         }
     }
 
-    /// Makes [first, last) one piece with `value`.
+    /// Makes [first, last) one interval with `value`.
     void assign(std::size_t first, std::size_t last, Value value) {
         if (first >= last || last > size_) { return; }
         auto const at = split(first);
@@ -57,7 +59,8 @@ public:
 private:
     using iterator = typename std::map<std::size_t, Value>::iterator;
 
-    /// The piece that starts at `position`, cut off the one around it where there was none.
+    /// Returns the interval that starts at `position`; splits the one that contains `position` if
+    /// necessary.
     iterator split(std::size_t position) {
         auto const after  = pieces_.upper_bound(position);
         auto const around = std::prev(after);
@@ -65,8 +68,9 @@ private:
         return pieces_.emplace_hint(after, position, around->second);
     }
 
-    std::size_t                  size_ = 0;
-    std::map<std::size_t, Value> pieces_; ///< by where they start; each ends where the next begins
+    std::size_t size_ = 0;
+    /// Intervals by their start; each ends at the start of the next.
+    std::map<std::size_t, Value> pieces_;
 };
 
 } // namespace vram

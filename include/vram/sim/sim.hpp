@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `sim` is everything of the simulated platform.
+/// `sim` includes all public headers of the simulated platform.
 
 #include <vram/sim/sim_async_resource.hpp>   // sim_async_resource
 #include <vram/sim/sim_explore.hpp>          // sim_explore

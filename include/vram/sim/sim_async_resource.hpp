@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `sim_async_resource` is device memory in stream order, as cudaMallocAsync gives it.
+/// `sim_async_resource` allocates device memory in stream order, as cudaMallocAsync does.
 
 #include <vram/base/align.hpp>            // default_alignment, valid_alignment
 #include <vram/base/contract.hpp>         // expects
@@ -24,26 +24,27 @@
 
 namespace vram {
 
-/// What a pool of its own keeps and may hold, in bytes.
+/// The limits of a stream-ordered pool, in bytes.
 struct sim_async_options {
-    std::size_t release_threshold = 0; ///< kept when nothing needs it
+    std::size_t release_threshold = 0; ///< unused memory that the pool may keep
     std::size_t maximum           = unsatisfiable;
 };
 
-/// Memory from a pool on one device. What a stream freed is its own again at once; another stream
-/// gets it when it is ordered after the free, when the free is done, or (where nothing else is
-/// left) by being made to wait.
+/// Stream-ordered memory from a pool on one device. Memory that a stream freed can be reused by
+/// that stream at once. Another stream can reuse it if it is ordered after the free, or if the free
+/// is complete. If no other memory is left, the other stream is made to wait for the free.
 ///
-/// Failure   `out_of_memory` at the device's capacity or the pool's maximum;
-///           `sim_error{device_lost}`
-/// Threads   any
-/// Streams   in order; the memory is there for other streams only after an event. A block whose
-///           stream was destroyed is freed after a wait for the device
-/// Cost      O(log blocks), an operation for each free
+/// Failure   `allocate` throws `out_of_memory` if the device or the pool is at its limit, or
+///           `sim_error{device_lost}`.
+/// Threads   Any thread may use the resource.
+/// Streams   Allocation and free are stream-ordered. Another stream may use a block only after an
+///           event. If the stream of a free was destroyed, the free waits for the device and is
+///           reported.
+/// Cost      O(log blocks). Each free is an operation of the simulation.
 class sim_async_resource {
 public:
     using platform   = sim_platform;
-    using at         = std::source_location; ///< each call takes the place it is made from
+    using at         = std::source_location; ///< type of the source location in reports
     using properties = property_set<device_accessible>;
 
     explicit sim_async_resource(sim_device        device  = sim_device::current(),
@@ -62,7 +63,8 @@ public:
         sim_machine&      m = device_.machine();
         sim_stream_state& s = stream.state();
         sim_call          call{m, sim_call_kind::allocate, device_.index(), w, bytes};
-        call.tell(); // of earlier calls, before there is anything to lose
+        // Throws reports of earlier calls before anything is allocated.
+        call.tell();
         void* const p = sim_heap{call}.allocate(*owner_->pool, s, bytes, alignment);
         if (p == nullptr) {
             call.tell();
@@ -84,7 +86,8 @@ public:
         void* const           p      = allocate(stream, bytes, alignment, w);
         try {
             if (p != nullptr) { stream.synchronize(); }
-        } catch (...) { // what earlier work left to be told
+        } catch (...) {
+            // An error of earlier work, reported by the synchronisation.
             deallocate(stream, p, bytes, alignment, w);
             throw;
         }
@@ -110,13 +113,14 @@ public:
                     std::size_t alignment = default_alignment, at w = at::current()) noexcept {
         if (p == nullptr || process_exit::began()) { return; }
         try {
-            if (stream.state().id == 0) { // a raw stream was destroyed, and its work may still run
+            // A raw stream was destroyed, and its work may still run.
+            if (stream.state().id == 0) {
                 report_error({.kind     = error_kind::dead_stream,
                               .pointer  = p,
                               .bytes    = bytes,
                               .where    = w,
                               .resource = "sim_async_resource"});
-                device_.await_all(w); // which breaks no capture
+                device_.await_all(w); // breaks no capture
                 stream = sim_stream_view::legacy(device_);
             }
             if (free(stream, p, bytes, w)) { return; }
@@ -129,14 +133,14 @@ public:
         if (p != nullptr) { deallocate(sim_stream_view::legacy(device_), p, bytes, alignment, w); }
     }
 
-    /// The granularity of the node.
+    /// Returns `bytes` rounded up to the granularity of the node.
     [[nodiscard]] std::size_t rounded_size(std::size_t bytes,
                                            std::size_t /* alignment */) const noexcept {
         return align(bytes, device_.machine().options.granularity);
     }
 
-    /// Gives back to the device what the pool holds beyond `keep` bytes and nobody uses. The host
-    /// waits for what streams are yet to free, oldest first, as far as that is needed.
+    /// Returns unused memory to the device until the pool holds at most `keep` bytes. If necessary,
+    /// the host waits for queued frees, oldest first. Returns the number of bytes returned.
     std::size_t trim(std::size_t keep = 0, at w = at::current()) {
         std::shared_ptr<sim_pool> const pool = owner_->pool;
         sim_machine&                    m    = device_.machine();
@@ -151,7 +155,8 @@ public:
         }
         return back;
     }
-    /// The same without a wait: what nobody uses now.
+    /// Returns unused memory to the device without waiting for queued frees. Returns the number of
+    /// bytes.
     std::size_t trim_no_wait(std::size_t keep = 0) {
         sim_machine&           m = device_.machine();
         std::unique_lock const held{m.mutex};
@@ -170,12 +175,12 @@ public:
 
     [[nodiscard]] sim_device device() const noexcept { return device_; }
 
-    /// Equal where the pool is one.
+    /// Resources are equal if they share one pool.
     friend bool operator==(sim_async_resource const&, sim_async_resource const&) = default;
 
 private:
-    /// The pool, until the last resource that allocates from it is gone. Frees may still be under
-    /// way then.
+    /// Owns the pool together with all copies of the resource. Frees may still be queued at its
+    /// end.
     struct owner {
         explicit owner(sim_machine& m) : machine{m}, pool{std::make_shared<sim_pool>()} {}
         owner(owner const&)            = delete;
@@ -189,7 +194,7 @@ private:
         std::shared_ptr<sim_pool> pool;
     };
 
-    /// False, with nothing done: there is no such block.
+    /// Frees a block. Returns false, and does nothing, if `p` is not a live block of the pool.
     [[nodiscard]] bool free(sim_stream_view stream, void* p, std::size_t bytes, at w) {
         sim_stream_state& s = stream.state();
         sim_call          call{device_.machine(), sim_call_kind::free, device_.index(), w, bytes};

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `sim_call` is one call into the simulated machine by this thread.
+/// `sim_call` is the scope of one call of the simulated device by a host thread.
 
 #include <vram/sim/sim_interrupt.hpp> // sim_interrupt
 #include <vram/sim/sim_machine.hpp>   // sim_machine
@@ -16,30 +16,30 @@
 
 namespace vram {
 
-/// Takes the thread's turn and the lock, pays for the call, and meets the faults planted for it.
+/// The scope of one call. Its constructor takes the calling thread's turn in the scheduler and the
+/// machine's lock, adds the cost of the call to the thread's clock, and looks up injected faults.
 ///
-/// Failure   `sim_error{not_permitted}` inside a kernel or a host callback;
-///           `sim_error{device_lost}`
-/// Cost      one lock; a few comparisons
+/// Failure   The constructor throws `sim_error{not_permitted}` inside a kernel or a host function.
+/// Cost      One lock and a few comparisons.
 class sim_call {
 public:
-    /// A call of `kind` about `device`, made at `where`, of `bytes` bytes where that means
-    /// something.
+    /// Begins a call of `kind` on `device`. `bytes` is the size of an allocation or copy, for
+    /// predicates of injected faults. The source location is used in reports.
     sim_call(sim_machine& machine, sim_call_kind kind, int device, std::source_location where,
              std::size_t bytes = 0);
 
-    /// Throws what a planted fault or a lost device says about this call.
+    /// Throws `sim_error` if a fault is injected into this call, or the device is lost.
     void admit() const {
         if (refusal != sim_status::ok) { throw sim_error{refusal, where}; }
     }
-    /// Who is asking, for the books of the checker. A new step of the host.
+    /// Begins a new step of the calling thread and returns its description for the checker.
     [[nodiscard]] sim_event_of host_step(char const* name);
-    /// Throws a report where the options say so.
+    /// Throws a pending report as `sim_race`, if `sim_options::on_report` is `throw_it`.
     void tell();
 
-    /// What a graph capture does not bear, of this thread or (captures in the global mode) of any:
-    /// the captures are broken and the call is refused. Who holds a `sim_capture_guard` is
-    /// refused nothing.
+    /// Checks a call that is illegal during a graph capture of this thread, or of any thread if the
+    /// mode of the capture is global. If there is such a capture, breaks it and throws
+    /// `sim_error{stream_capturing}`. Does nothing if the calling thread has a `sim_capture_guard`.
     void unsafe();
 
     sim_machine&                 machine;

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `sim_capture_guard` lets this thread ask and allocate while a graph is being captured.
+/// `sim_capture_guard` permits the calling thread to query and allocate during a graph capture.
 
 #include <vram/sim/sim_machine.hpp> // sim_machine
 
@@ -11,12 +11,13 @@
 
 namespace vram {
 
-/// The simulated `cuda_capture_guard`: for a scope no capture forbids this thread anything. Where
-/// vram guards a call of CUDA, and the simulated one could break a capture, that is guarded too.
+/// The simulated `cuda_capture_guard`: within its scope, calls of this thread break no capture.
+/// Calls that vram guards with `cuda_capture_guard` are also guarded here if the simulated call
+/// could break a capture.
 ///
-/// Failure   never
-/// Threads   of this thread alone
-/// Cost      none
+/// Failure   None.
+/// Threads   The guard applies to the thread that constructs it.
+/// Cost      None.
 class sim_capture_guard {
 public:
     explicit sim_capture_guard(sim_machine const& machine)

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `sim_checker` sees two accesses that only luck kept apart.
+/// `sim_checker` detects races and other wrong accesses to simulated memory.
 
 #include <vram/sim/sim_memory.hpp>   // sim_memory, sim_block
 #include <vram/sim/sim_range.hpp>    // sim_range, sim_access
@@ -21,13 +21,15 @@
 
 namespace vram {
 
-/// Happens-before over ranges: every operation comes with what its actor knew (a vector clock), and
-/// is held against the last write and the reads since of every byte it touches. Edges come from
-/// what the program asked for, never from how the times fell. (The shadow is that of FastTrack,
-/// Flanagan and Freund 2009, kept by range.)
+/// The happens-before checker. Each declared access carries the vector clock of its stream or host
+/// thread. It is compared with the last write, and the reads since then, of every byte that it
+/// covers. Edges come from the calls of the program (streams, events, host waits), never from the
+/// times at which operations happened to run. (The shadow state is that of FastTrack, Flanagan and
+/// Freund 2009, stored per range.)
 ///
-/// Threads   one at a time: the machine's lock
-/// Cost      O(log pieces) for each declared range; nothing for work that declares none
+/// Threads   The caller holds the machine's lock.
+/// Cost      O(log intervals) for each declared range. Operations without declared ranges cost
+///           nothing.
 class sim_checker {
 public:
     sim_checker(sim_memory& memory, sim_options const& options)
@@ -45,8 +47,8 @@ public:
     [[nodiscard]] sim_checks const& on() const noexcept { return on_; }
     void                            set(sim_checks const& checks) noexcept { on_ = checks; }
 
-    /// A fresh actor of the vector clocks. One that is over, and that `creator` knows all of, is
-    /// used again.
+    /// Returns an index in vector clocks for a new stream or host thread. An index whose owner has
+    /// ended is reused if everything the owner did happens before `creator`.
     std::size_t actor(vector_clock& creator) {
         for (auto it = over_.begin(); it != over_.end(); ++it) {
             if (!creator.knows(it->slot, it->count)) { continue; }
@@ -54,14 +56,17 @@ public:
             over_.erase(it);
             return slot;
         }
-        over_.reserve(actors_ + 1); // so that `retire` cannot fail
+        // Makes `retire` unable to fail.
+        over_.reserve(actors_ + 1);
         return actors_++;
     }
-    /// Nothing more will be done by `slot`, which came to `count`.
+    /// Marks the vector-clock index `slot` as ended; `count` is its last counter value. It may be
+    /// reused.
     void retire(std::size_t slot, std::uint64_t count) noexcept { over_.push_back({slot, count}); }
 
-    /// `who` (knowing `clock`) touches `range`. `copy` marks the machine's own copies, which may
-    /// use pageable memory and any device.
+    /// Checks and records one access to `range`. `clock` is the vector clock of the operation.
+    /// `copy` is true for the device's own copies, which may access pageable memory and the memory
+    /// of any device. `peers` is true if a kernel may access the memory of other devices.
     void touch(sim_event_of who, vector_clock const& clock, sim_range range, sim_access access,
                bool copy, bool peers) {
         if (range.bytes == 0 || !(on_.races || on_.bounds || on_.residency)) { return; }
@@ -77,19 +82,20 @@ public:
         if (block != nullptr) { touch(*block, who, clock, range, access); }
     }
 
-    /// A block comes to life by `who`.
+    /// Records `who` as the allocation of `block`.
     void allocated(sim_block& block, sim_event_of who) {
         who.what        = sim_event_of::kind::allocation;
         block.allocated = who;
         if (on_.races || on_.uninitialised) { block.history = {block.bytes, {who, {}}}; }
     }
 
-    /// Physical memory, which nobody has touched.
+    /// Starts the access history of new physical memory, which no operation has accessed.
     void made(sim_physical& memory) {
         if (on_.races) { memory.history = {memory.bytes, {}}; }
     }
 
-    /// A block ends by `who`, who should know of every access.
+    /// Records `who` as the free of `block`, and reports an earlier access that does not happen
+    /// before it.
     void released(sim_block& block, sim_event_of who, vector_clock const& clock) {
         who.what       = sim_event_of::kind::release;
         block.released = who;
@@ -100,7 +106,8 @@ public:
         });
     }
 
-    /// Takes note of a mistake, and does what the options say about it.
+    /// Stores a report. Depending on `sim_options::on_report`, it is also printed, thrown later by
+    /// the call, or followed by an abort.
     void tell(sim_report report) {
         if (mode_ == sim_on_report::print || mode_ == sim_on_report::abort_here) {
             std::fprintf(stderr, "%s\n", report.text().c_str());
@@ -109,19 +116,22 @@ public:
         reports_.push_back(std::move(report));
         if (mode_ == sim_on_report::throw_it && !thrown_) { thrown_ = reports_.back(); }
     }
-    /// The first report that is still to be thrown, taken out.
+    /// Returns the first report that must still be thrown as `sim_race`, and removes it.
     [[nodiscard]] std::optional<sim_report> take_thrown() { return std::exchange(thrown_, {}); }
 
     [[nodiscard]] std::vector<sim_report>&       reports() noexcept { return reports_; }
     [[nodiscard]] std::vector<sim_report> const& reports() const noexcept { return reports_; }
 
 private:
-    /// Touches a part of one block, up to its end. Says whether all was well.
+    /// Checks and records an access to the part of `range` within `block`. Returns true if no
+    /// mistake was reported.
     bool touch(sim_block& block, sim_event_of const& who, vector_clock const& clock,
                sim_range range, sim_access access) {
         return touch(block, block.history, who, clock, range, access);
     }
-    /// `history` is that of the block, or of the memory that is mapped there.
+    /// Checks and records an access to a part of `block`. `history` is the access history of the
+    /// block, or of the physical memory that is mapped there. Returns true if no mistake was
+    /// reported.
     bool touch(sim_block const& block, interval_map<sim_history>& history, sim_event_of const& who,
                vector_clock const& clock, sim_range range, sim_access access) {
         if (history.size() == 0) { return true; }
@@ -142,7 +152,7 @@ private:
         return !told;
     }
 
-    /// Touches reserved addresses: what is mapped there, piece by piece.
+    /// Checks and records an access to reserved addresses, one mapping at a time.
     void touch(sim_reservation& pages, sim_event_of const& who, vector_clock const& clock,
                sim_range range, sim_access access, bool copy) {
         bool well = true;
@@ -161,12 +171,14 @@ private:
             well = reaches(who, *page, range, copy, false) &&
                    touch(*page, who, clock, rest, access) &&
                    touch(*page, memory_.physical.at(page->physical).history, who, clock, rest,
-                         access); // it may be mapped elsewhere as well
+                         // The physical memory may also be mapped at other addresses.
+                         access);
             at = page->end();
         }
     }
 
-    /// The block of an access; null, and told, where there is none or it may not be used so.
+    /// Returns the live block that contains `range`. If there is none, or `who` may not access it,
+    /// reports the mistake and returns null.
     sim_block* place(sim_event_of const& who, sim_range range, bool copy, bool peers) {
         sim_space* const space = memory_.space_of(range.begin());
         if (space == nullptr) {
@@ -194,7 +206,8 @@ private:
         return reaches(who, *block, range, copy, peers) ? block : nullptr;
     }
 
-    /// Whether who asks gets to where the block is; told, where not.
+    /// Returns true if the stream or host thread `who` is able to access memory of this kind and
+    /// device. Otherwise reports the mistake and returns false.
     bool reaches(sim_event_of const& who, sim_block const& block, sim_range range, bool copy,
                  bool peers) {
         bool const on_device =
@@ -214,7 +227,8 @@ private:
         return true;
     }
 
-    /// Whether `who` conflicts with what is in `h`, which is told.
+    /// Reports a conflict of the access `who` with the last write, or with a read since then, in
+    /// `h`. Returns true if there is one.
     bool conflict(sim_event_of const& who, vector_clock const& clock, sim_block const& block,
                   std::size_t from, std::size_t to, sim_history const& h) {
         if (unordered(h.write, clock)) {
@@ -245,7 +259,7 @@ private:
         return true;
     }
 
-    /// The edge that would have ordered the two.
+    /// Returns the advice for a report: the wait that would have ordered the two operations.
     static std::string missing(sim_event_of const& second, sim_event_of const& first) {
         std::string const after =
             "after `" + std::string{first.name} + "` #" + std::to_string(first.number);
@@ -268,7 +282,7 @@ private:
                stream + " " + after;
     }
 
-    /// Keeps the last read of each actor.
+    /// Adds a read to `h`; it replaces the previous read of its stream or thread.
     static void note_read(sim_history& h, sim_event_of const& who) {
         auto const same = std::find_if(h.reads.begin(), h.reads.end(),
                                        [&](sim_event_of const& r) { return r.slot == who.slot; });

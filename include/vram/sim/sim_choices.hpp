@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `sim_choices` decides who goes on where several could, and remembers it.
+/// `sim_choices` selects the thread that runs next, and records the selections.
 
 #include <vram/sim/sim_options.hpp> // sim_order
 
@@ -12,7 +12,8 @@
 
 namespace vram {
 
-/// splitmix64 (Steele, Lea, Flood 2014): small, and the same numbers on every machine.
+/// A random number generator, splitmix64 (Steele, Lea, Flood 2014). Its numbers are equal on all
+/// machines.
 class sim_random {
 public:
     explicit sim_random(std::uint64_t seed) noexcept : state_{seed} {}
@@ -23,17 +24,18 @@ public:
         z               = (z ^ (z >> 27U)) * 0x94d049bb133111ebU;
         return z ^ (z >> 31U);
     }
-    /// A number below `n` (> 0).
+    /// Returns a random number less than `n`, which must not be 0.
     std::uint64_t below(std::uint64_t n) noexcept { return (*this)() % n; }
 
 private:
     std::uint64_t state_;
 };
 
-/// The choices of one run: first those of a script, then the first of each (or a random one).
+/// The scheduling decisions of one run. The first decisions come from a script; later ones are
+/// random (`by_seed`) or take the first candidate.
 class sim_choices {
 public:
-    /// One choice: which of how many.
+    /// One decision: the index of the selected thread, and the number of candidates.
     struct choice {
         unsigned taken;
         unsigned among;
@@ -42,7 +44,8 @@ public:
     sim_choices(sim_order order, std::uint64_t seed, std::vector<unsigned> script)
         : random_{seed}, script_{static_cast<std::vector<unsigned>&&>(script)}, order_{order} {}
 
-    /// Chooses one of `among` (> 0). A choice of one is none, and is not remembered.
+    /// Selects one of `among` candidates (at least 1) and returns its index. A decision with one
+    /// candidate is not recorded.
     unsigned choose(unsigned among) {
         if (among < 2) { return 0; }
         unsigned taken = 0;

@@ -2,8 +2,7 @@
 #pragma once
 
 /// \file
-/// `sim_copy` moves bytes between any two places, in stream order and with CUDA's rules for the
-/// host.
+/// `sim_copy` copies bytes in stream order, with CUDA's rules for waits of the host.
 
 #include <vram/concepts/pitched_copy.hpp> // pitched_copy
 #include <vram/sim/sim_stream_view.hpp>   // sim_stream_view
@@ -21,7 +20,7 @@ namespace vram {
 
 namespace detail {
 
-/// What kind of copy it is, read off the two addresses.
+/// The engine, speed and latency of a copy, derived from the kinds of memory at its two addresses.
 struct sim_route {
     sim_route(sim_machine& m, std::uintptr_t to, std::uintptr_t from, int stream_device)
         : to_kind{m.memory.kind_of(to, to_device)}, from_kind{m.memory.kind_of(from, from_device)} {
@@ -52,7 +51,8 @@ struct sim_route {
         return kind == sim_kind::device || kind == sim_kind::managed;
     }
 
-    int         to_device = 0, from_device = 0; ///< first: the kinds below set them
+    /// Declared first, because the initializers of the kinds set them.
+    int         to_device = 0, from_device = 0;
     sim_kind    to_kind, from_kind;
     int         device = 0;
     sim_engine  engine{};
@@ -79,7 +79,7 @@ inline std::uintptr_t address(void const* p) noexcept {
     return reinterpret_cast<std::uintptr_t>(p);
 }
 
-/// Books the bytes of a copy.
+/// Adds the bytes of a copy to the figures of its engine.
 inline void count(sim_figures& f, sim_engine engine, std::size_t bytes) {
     switch (engine) {
     case sim_engine::to_device: f.bytes_to_device += bytes; break;
@@ -108,8 +108,8 @@ inline sim_range first_overlap(std::vector<sim_task::use> uses) {
     return {};
 }
 
-/// Reports a range that is written by one use and accessed by another, where the uses have no
-/// order.
+/// Reports a mistake if one use writes a range that another use accesses. The uses have no order
+/// among themselves.
 inline void expect_disjoint(sim_call& call, sim_stream_state const& s,
                             std::vector<sim_task::use> const& uses, sim_mistake kind,
                             char const* advice) {
@@ -117,7 +117,8 @@ inline void expect_disjoint(sim_call& call, sim_stream_state const& s,
     auto const apart = [](sim_range const& a, sim_range const& b) {
         return a.end() <= b.begin() || b.end() <= a.begin();
     };
-    if (uses.size() == 2 && apart(uses[0].range, uses[1].range)) { return; } // the usual copy
+    // An ordinary copy without overlap.
+    if (uses.size() == 2 && apart(uses[0].range, uses[1].range)) { return; }
     sim_range const both = first_overlap(uses);
     if (both.bytes == 0) { return; }
     call.machine.checker.tell({kind,
@@ -136,7 +137,7 @@ inline void expect_disjoint(sim_call& call, sim_stream_state const& s,
                                advice});
 }
 
-/// A copy of rows: `to`, `from` and the two places in the machine's views where the bytes are.
+/// Queues a copy of rows on stream `s`, and waits on the host if the kinds of memory require it.
 inline void enqueue_copy(sim_call& call, sim_stream_state& s, pitched_copy const& c) {
     sim_machine&      m     = call.machine;
     std::size_t const rows  = c.height * c.depth;
@@ -151,7 +152,7 @@ inline void enqueue_copy(sim_call& call, sim_stream_state& s, pitched_copy const
                   .copy     = true,
                   .bytes    = bytes,
                   .where    = call.where};
-    for (std::size_t z = 0; z < c.depth; ++z) { // rows that touch are one range
+    for (std::size_t z = 0; z < c.depth; ++z) { // adjacent rows are one range
         bool const solid = c.to_pitch == c.width && c.from_pitch == c.width;
         for (std::size_t y = 0; y < (solid ? 1 : c.height); ++y) {
             std::size_t const n = solid ? c.width * c.height : c.width;
@@ -172,8 +173,8 @@ inline void enqueue_copy(sim_call& call, sim_stream_state& s, pitched_copy const
     std::shared_ptr<std::byte[]> staged;
     pitched_copy                 moved = c;
     if (host_read && !s.capture && to != 0) {
-        // The host has been read when the call returns: at once where it is little, else after
-        // earlier work.
+        // A pageable source has been read when the call returns: immediately if it is small,
+        // otherwise after earlier work of the stream.
         if (bytes > 65536) {
             std::vector<sim_moment> before = s.waits;
             before.push_back(s.tail);
@@ -209,11 +210,12 @@ inline void enqueue_copy(sim_call& call, sim_stream_state& s, pitched_copy const
     sim_stream_state* const others[] = {m.at(route.to_device).legacy,
                                         m.at(route.from_device).legacy};
     bool const              serial   = s.legacy && route.engine == sim_engine::peer && !s.capture;
-    for (sim_stream_state* const other : others) { // a copy in the NULL stream between two devices
+    // A copy between two devices in the NULL stream.
+    for (sim_stream_state* const other : others) {
         if (serial && other != &s) { sim_queue{call}.join(s, *other); }
     }
     sim_operation* const op = sim_queue{call}.enqueue(s, std::move(task));
-    if (op == nullptr) { return; } // captured
+    if (op == nullptr) { return; } // the stream is being captured
     for (sim_stream_state* const other : others) {
         if (serial && other != &s) { sim_queue{call}.join(*other, s); }
     }
@@ -221,20 +223,21 @@ inline void enqueue_copy(sim_call& call, sim_stream_state& s, pitched_copy const
     if (host_end || (host_read && bytes > 65536)) {
         vector_clock const then = s.knows;
         sim_wait{call}.await(s.tail);
-        if (host_end) {
-            m.hear(*call.host, then);
-        } // the device end of a pageable source may still be on its way
+        if (host_end) { m.hear(*call.host, then); }
+        // Otherwise the copy to the device may still be under way.
     }
 }
 
 } // namespace detail
 
-/// Copies `bytes` bytes in the order of `stream`; the direction is read off the addresses. The host
-/// goes on, except: from pageable memory it goes on when the source has been read (which is at once
-/// up to 64 KiB), to pageable memory and between host memory when all is done.
+/// Copies `bytes` bytes in the order of `stream`; the addresses determine the direction. The call
+/// does not wait for the copy, with these exceptions. A pageable source has been read when the call
+/// returns; up to 64 KiB are read at once. A copy to pageable memory, or between host memory, is
+/// complete when the call returns.
 ///
-/// Failure   `sim_error`
-/// Streams   in order; the source must stay as it is until the copy is done, and the checker looks
+/// Failure   Throws `sim_error`.
+/// Streams   The copy is stream-ordered. The source must not change until the copy is complete; the
+///           checker reports a declared write before that.
 inline void sim_copy(sim_stream_view stream, void* to, void const* from, std::size_t bytes,
                      std::source_location where = std::source_location::current()) {
     sim_stream_state& s = stream.state();
@@ -253,7 +256,8 @@ inline void sim_copy(sim_stream_view stream, void* to, void const* from, std::si
     call.tell();
 }
 
-/// The same for a box of bytes between two layouts.
+/// Copies a box of bytes between two pitched layouts, in the order of `stream`. The host waits as
+/// for a copy of a contiguous range.
 inline void sim_copy(sim_stream_view stream, pitched_copy const& box,
                      std::source_location where = std::source_location::current()) {
     sim_stream_state& s = stream.state();

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `sim_copy_batch` begins many copies with one call.
+/// `sim_copy_batch` queues many copies with one call.
 
 #include <vram/sim/sim_copy.hpp> // enqueue_copy
 
@@ -13,11 +13,11 @@
 
 namespace vram {
 
-/// Begins the copies `from[i]` to `to[i]` of `bytes[i]` bytes in the order of `stream`, for the
-/// host's time of one call. False, and nothing is begun: not on the default streams, and not in a
-/// capture, as CUDA.
+/// Queues copies of `bytes[i]` bytes from `from[i]` to `to[i]` in the order of `stream`, at the
+/// host cost of one call. Returns false, and queues nothing, on a default stream or during a
+/// capture, as CUDA does.
 ///
-/// Failure   `sim_error`, before the first of them
+/// Failure   Throws `sim_error` before any copy is queued.
 inline bool sim_copy_batch(sim_stream_view stream, std::span<void* const> to,
                            std::span<void const* const> from, std::span<std::size_t const> bytes,
                            std::source_location where = std::source_location::current()) {

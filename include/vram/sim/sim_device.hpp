@@ -11,10 +11,12 @@
 
 namespace vram {
 
-/// A plain value: the node and a number. `sim_device{}` is device 0 of the current node.
+/// One device of a simulated node. It is a plain value: a node and an index. `sim_device{}` is the
+/// device with index 0 of the current node.
 ///
-/// Failure   `sim_error{invalid_device}` where the node has no such device
-/// Threads   any; each host thread has a current device, 0 at first
+/// Failure   The constructors throw `sim_error{invalid_device}` if the node has no device with that
+///           index.
+/// Threads   Any thread. Each host thread has a current device, which is device 0 at first.
 class sim_device {
 public:
     sim_device() : sim_device{0} {}
@@ -28,17 +30,18 @@ public:
         }
     }
 
-    /// The calling thread's device on the current node.
+    /// Returns the calling thread's current device on the current node.
     [[nodiscard]] static sim_device current() {
         sim_machine& machine = sim_node::current().machine();
         return {machine, detail::self(machine.id).device};
     }
-    /// Makes this the calling thread's device.
+    /// Makes this device the calling thread's current device.
     void make_current() const { detail::self(machine_->id).device = index_; }
 
     [[nodiscard]] int index() const noexcept { return index_; }
 
-    /// Free and total bytes, as cudaMemGetInfo tells them: what others took is not free.
+    /// Returns the free and total bytes of the device, as cudaMemGetInfo does. Memory that
+    /// `sim_node::take` allocated for another process is not free.
     [[nodiscard]] memory_info
     memory(std::source_location where = std::source_location::current()) const {
         sim_call call{*machine_, sim_call_kind::other, index_, where};
@@ -47,21 +50,24 @@ public:
         return {d.free(), d.capacity};
     }
 
-    /// The calling thread waits for all work of the device.
+    /// Blocks the calling thread in virtual time until all work queued on the device is complete.
+    /// Throws `sim_error{stream_capturing}` if a stream of the device is being captured, and breaks
+    /// that capture.
     void synchronize(std::source_location where = std::source_location::current()) const {
         sim_call call{*machine_, sim_call_kind::synchronize, index_, where};
         sim_wait{call}.synchronize(index_);
         call.tell();
     }
 
-    /// The same without an end to any capture, as cudaFree waits.
+    /// Blocks the calling thread in virtual time until all work queued on the device is complete,
+    /// as cudaFree does. Unlike `synchronize`, it breaks no capture.
     void await_all(std::source_location where = std::source_location::current()) const {
         sim_call call{*machine_, sim_call_kind::synchronize, index_, where};
         sim_wait{call}.await_all(index_);
         call.tell();
     }
 
-    /// Whether kernels of this device may use the memory of `other`.
+    /// Permits or forbids kernels of this device to access the memory of `other`.
     void set_peer_access(sim_device other, bool allowed) const {
         sim_call const call{*machine_, sim_call_kind::other, index_,
                             std::source_location::current()};

@@ -8,10 +8,11 @@
 
 namespace vram {
 
-/// The calling thread's device is `device` until the guard ends, then the one before it.
+/// Makes `device` the calling thread's current device until the guard is destroyed, then restores
+/// the previous one.
 ///
-/// Failure   never
-/// Cost      none
+/// Failure   None.
+/// Cost      None.
 class sim_device_guard {
 public:
     explicit sim_device_guard(sim_device device)

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `sim_error` is the simulated machine saying no.
+/// `sim_error` is the exception of a failed call of the simulated device.
 
 #include <vram/base/error.hpp>         // report_error
 #include <vram/base/report_caught.hpp> // report_caught
@@ -14,29 +14,29 @@
 
 namespace vram {
 
-/// What the simulated machine answers when it refuses; the counterparts of CUDA's error codes.
+/// The error codes of the simulated device, the counterparts of CUDA's.
 enum class sim_status {
     ok,
-    invalid_value,      ///< an argument that no call takes
-    invalid_device,     ///< no such device
-    invalid_handle,     ///< a stream or event of another device, or none at all
-    out_of_memory,      ///< memory of any kind; resources throw `out_of_memory` instead
-    not_permitted,      ///< a call from inside a host callback or a kernel
-    stream_capturing,   ///< asked or waited for a stream that is being captured
-    capture_invalid,    ///< the capture was broken by an illegal call, or ends on the wrong stream
+    invalid_value,      ///< an argument that the call does not accept
+    invalid_device,     ///< the node has no device with this index
+    invalid_handle,     ///< a destroyed stream, or a stream or event of another device
+    out_of_memory,      ///< no memory; resources throw `out_of_memory` instead
+    not_permitted,      ///< a call inside a host function or a kernel
+    stream_capturing,   ///< a query of or wait for a stream that is being captured
+    capture_invalid,    ///< the capture was broken, or is ended on another stream
     capture_isolation,  ///< a captured stream would depend on work outside its graph
-    capture_implicit,   ///< work on the legacy stream while a blocking stream is being captured
-    captured_event,     ///< the event was last recorded in a capture that has ended
-    peer_not_reachable, ///< the devices have no link
-    copy_failed,        ///< a copy that went wrong
-    launch_failed,      ///< a kernel that went wrong
+    capture_implicit,   ///< work on the legacy stream while a blocking stream is captured
+    captured_event,     ///< an event that was last recorded in a capture that has ended
+    peer_not_reachable, ///< a copy between devices without a link
+    copy_failed,        ///< a copy failed
+    launch_failed,      ///< a kernel failed
     refused,            ///< no more events, streams or pinned pages
-    device_lost,        ///< the device is gone: every call fails from now on
-    deadlock,           ///< every participating thread waits for another
-    unbacked,           ///< memory without contents was to be looked at
+    device_lost,        ///< the device is lost; every later call fails
+    deadlock,           ///< all participating threads wait for each other
+    unbacked,           ///< access to contents on a node that keeps none
 };
 
-/// The name of a status, as it is printed.
+/// Returns the text of an error code.
 [[nodiscard]] constexpr char const* name(sim_status status) noexcept {
     switch (status) {
     case sim_status::ok: return "ok";
@@ -62,7 +62,7 @@ enum class sim_status {
     return "unknown";
 }
 
-/// The category of `sim_status` among the standard library's error codes.
+/// The `std::error_category` of `sim_status`.
 [[nodiscard]] inline std::error_category const& sim_category() noexcept {
     class category : public std::error_category {
         [[nodiscard]] char const* name() const noexcept override { return "vram.sim"; }
@@ -74,14 +74,14 @@ enum class sim_status {
     return one;
 }
 
-/// A refused call, with its status and the place in the source that asked.
+/// The exception of a failed call, with its error code and the source location of the call.
 class sim_error : public std::system_error {
 public:
     explicit sim_error(sim_status           status,
                        std::source_location where = std::source_location::current())
         : std::system_error{static_cast<int>(status), sim_category(), "vram::sim"}, where_{where} {}
 
-    /// The same, with what it was that failed before its text.
+    /// Returns a copy of the error with `what` (the failed action) at the start of its text.
     [[nodiscard]] sim_error in(std::string const& what) const { return {status(), what, where_}; }
 
     [[nodiscard]] sim_status status() const noexcept {
@@ -97,8 +97,8 @@ private:
     std::source_location where_;
 };
 
-/// Tells the error sink of the exception that is being handled, where memory at `p` comes back and
-/// nothing may be thrown; with its status where the machine said no. `where` is whose call it was.
+/// Reports the exception that is being handled to the error sink, from a free that must not throw.
+/// `p` and `bytes` are the block; the source location is that of the call.
 inline void report_sim_error(void const* p, std::size_t bytes,
                              std::source_location where) noexcept {
     report_caught({.kind    = error_kind::platform_error,

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `sim_event` owns a place in a stream's order.
+/// `sim_event` owns an event of the simulated device.
 
 #include <vram/base/error.hpp>          // report_error
 #include <vram/base/process_exit.hpp>   // process_exit
@@ -13,13 +13,14 @@
 
 namespace vram {
 
-/// An event. Recorded, it is the moment when all work that the stream has so far is done; recorded
-/// again, it is another moment, and the waits made before keep the old one.
+/// An event. After `record`, it is complete when all work that the stream had at that time is
+/// complete. A second `record` replaces the first; waits that were queued in between still wait for
+/// the first.
 ///
-/// Failure   `sim_error{refused}` where no event can be made (a planted fault);
-///           `sim_error{invalid_handle}` when it is recorded on a stream of another device
-/// Threads   any
-/// Cost      recording copies one vector clock; a timed event is also an operation of its own
+/// Failure   The constructor throws `sim_error{refused}` if an injected fault says so. `record`
+///           throws `sim_error{invalid_handle}` if the stream belongs to another device.
+/// Threads   Any thread may use the event.
+/// Cost      `record` copies one vector clock. A timed event is also an operation of the device.
 class sim_event {
 public:
     explicit sim_event(sim_device device = sim_device::current(), bool timed = false,
@@ -40,7 +41,7 @@ public:
         state_->machine->destroy_event(*state_);
     }
 
-    /// Takes the place after everything that `stream` was given so far.
+    /// Records the event behind all work that `stream` has so far.
     void record(sim_stream_view      stream = {},
                 std::source_location where  = std::source_location::current()) {
         sim_stream_state& s = stream.state();
@@ -48,7 +49,8 @@ public:
         call.admit();
         sim_queue{call}.record(*state_, s);
     }
-    /// Makes `stream` wait for the place; the host goes on. Never recorded: no wait.
+    /// Makes later work of `stream` wait for the event. The host does not wait. If the event was
+    /// never recorded, the call does nothing.
     void wait(sim_stream_view      stream,
               std::source_location where = std::source_location::current()) const {
         sim_stream_state& s = stream.state();
@@ -56,21 +58,22 @@ public:
         call.admit();
         sim_queue{call}.wait(s, *state_);
     }
-    /// Whether it has happened, at the calling thread's moment. Never recorded: yes.
+    /// Returns true if the event is complete at the calling thread's virtual time, or was never
+    /// recorded.
     [[nodiscard]] bool done(std::source_location where = std::source_location::current()) const {
         sim_capture_guard const relaxed{*state_->machine};
         sim_call                call{*state_->machine, sim_call_kind::query, state_->device, where};
         call.admit();
         return sim_wait{call}.done(*state_);
     }
-    /// The calling thread waits for it.
+    /// Blocks the calling thread in virtual time until the event is complete.
     void synchronize(std::source_location where = std::source_location::current()) const {
         sim_capture_guard const relaxed{*state_->machine};
         sim_call call{*state_->machine, sim_call_kind::synchronize, state_->device, where};
         sim_wait{call}.synchronize(*state_);
         call.tell();
     }
-    /// When a timed event happened; waits for it.
+    /// Waits for a timed event and returns the virtual time at which it was complete.
     [[nodiscard]] sim_time
     time(std::source_location where = std::source_location::current()) const {
         synchronize(where);

@@ -2,8 +2,7 @@
 #pragma once
 
 /// \file
-/// `sim_explore` runs a small program in every order that its threads could take, or in many drawn
-/// ones.
+/// `sim_explore` runs a small program in every order of its threads, or in many random ones.
 
 #include <vram/sim/sim_node.hpp> // sim_node
 
@@ -16,28 +15,34 @@
 
 namespace vram {
 
-/// How to explore.
+/// The parameters of `sim_explore`.
 struct sim_exploring {
-    sim_order     order    = sim_order::by_choice; ///< all, or `by_seed`: `seeds` of them
+    /// `by_choice` runs all orders, `by_seed` runs `seeds` random ones.
+    sim_order     order    = sim_order::by_choice;
     std::uint64_t seeds    = 1000;
-    std::uint64_t max_runs = 100000; ///< by_choice: at most so many
-    std::string   replay   = {};     ///< one run again: what a failing run printed
-    bool          print    = true;   ///< say on stderr what fails and what replays it
-    sim_options   node     = {}; ///< `preemptions` bounds by_choice; `seed` is the first of by_seed
+    std::uint64_t max_runs = 100000; ///< with `by_choice`: the largest number of runs
+    /// If not empty, repeats one run: the text that a failing run printed after "replay with".
+    std::string replay = {};
+    /// If true, the first failing run and the text that repeats it are printed to stderr.
+    bool print = true;
+    /// The options of each run's node. `preemptions` bounds `by_choice`; `seed` is the first seed
+    /// of `by_seed`.
+    sim_options node = {};
 };
 
-/// What came of it.
+/// The result of `sim_explore`.
 struct sim_explored {
     std::uint64_t runs     = 0;
     std::uint64_t failures = 0;
-    bool          complete = false; ///< by_choice: every order within the bound was run
-    std::string   first    = {};    ///< what the first failing run said
-    std::string   replay   = {};    ///< what runs it again
+    /// True if `by_choice` ran every order within the bound on preemptions.
+    bool        complete = false;
+    std::string first    = {}; ///< reports or exception of the first failing run
+    std::string replay   = {}; ///< text that repeats the first failing run
 };
 
 namespace detail {
 
-/// "seed 7" or "choices 0,1,1".
+/// Returns the text that identifies a run: "seed 7" or "choices 0,1,1".
 inline std::string sim_replay(sim_order order, std::uint64_t seed, sim_choices const& choices) {
     if (order == sim_order::by_seed) { return "seed " + std::to_string(seed); }
     std::string text = "choices ";
@@ -47,7 +52,7 @@ inline std::string sim_replay(sim_order order, std::uint64_t seed, sim_choices c
     return text;
 }
 
-/// Sets a run up so that it repeats what `text` names.
+/// Sets `options` so that the next run repeats the one that `text` identifies (see `sim_replay`).
 inline void sim_repeat(std::string const& text, sim_options& options) {
     if (text.starts_with("seed ")) {
         options.threads = sim_order::by_seed;
@@ -64,18 +69,18 @@ inline void sim_repeat(std::string const& text, sim_options& options) {
 
 } // namespace detail
 
-/// Runs `program(node)` again and again, each time on a fresh node and in another order of its
-/// participating threads. By choice: depth first over every point where another thread could go on
-/// (a thread stops before each of its calls), with at most `node.preemptions` stops of a thread
-/// that could have gone on (Musuvathi and Qadeer 2007). A run fails when the node reports anything
-/// or the program throws.
+/// Runs `program(node)` many times, each time on a new node and in another order of its
+/// participating threads (`sim_thread`). With `by_choice`, the search is depth first over all
+/// points at which another thread could continue (a thread can be stopped before each of its
+/// calls), with at most `node.preemptions` stops of a thread that could have continued (Musuvathi
+/// and Qadeer 2007). A run fails if the node reports a mistake or the program throws.
 ///
 ///     auto const found = sim_explore({.node = {.preemptions = 1}}, [](sim_node& node) { ... });
 ///     CHECK(found.complete);
 ///     CHECK(found.failures == 0);
 ///
-/// Threads   one exploration at a time. Under ThreadSanitizer threads run freely: `seeds` runs,
-///           none twice the same
+/// Threads   Only one exploration may run at a time. Under ThreadSanitizer the threads are not
+///           serialised: each of the `seeds` runs has an arbitrary order.
 template <class Program>
 [[nodiscard]] sim_explored sim_explore(sim_exploring how, Program program) {
     sim_explored found;

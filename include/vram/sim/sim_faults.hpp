@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `sim_faults` plants failures of the simulated machine at chosen calls.
+/// `sim_faults` makes chosen calls of the simulated device fail.
 
 #include <vram/sim/sim_choices.hpp> // sim_random
 #include <vram/sim/sim_error.hpp>   // sim_status
@@ -19,60 +19,71 @@
 
 namespace vram {
 
-/// The calls that can be made to fail.
+/// The kinds of calls of the simulated device, for which faults can be injected.
 enum class sim_call_kind : unsigned char {
-    allocate,      ///< device memory, synchronously (cudaMalloc) or in stream order
-    allocate_host, ///< pinned and managed memory
-    pin,           ///< pinning what is there already
-    free,          ///< of any kind; a failing free frees nothing
-    reserve,       ///< addresses without memory
-    create,        ///< physical memory without an address
-    map,           ///< one to the other
+    allocate,      ///< device memory, synchronous (cudaMalloc) or stream-ordered
+    allocate_host, ///< pinned or managed memory
+    pin,           ///< pinning of existing host memory (`sim_register`)
+    free,          ///< free of any kind of memory; a call that fails frees nothing
+    reserve,       ///< reserving addresses without memory
+    create,        ///< creating physical memory without an address
+    map,           ///< mapping physical memory to reserved addresses
     set_access,
     unmap,
     copy,   ///< copies and fills
-    launch, ///< kernels and host callbacks
+    launch, ///< kernels, host functions and graph launches
     create_stream,
     create_event,
     record,
-    wait,        ///< a stream waits
-    query,       ///< done or not?
-    synchronize, ///< the host waits
+    wait,        ///< making a stream wait for an event
+    query,       ///< asking if a stream or event is complete
+    synchronize, ///< waiting on the host for a stream, event or device
     other,
 };
 
-/// What a call looks like to a predicate.
+/// The properties of one call of the simulated device, for the predicate of an injected fault.
 struct sim_call_info {
     sim_call_kind kind   = sim_call_kind::other;
     int           device = 0;
-    std::size_t   bytes  = 0; ///< of an allocation or a copy
-    std::uint64_t number = 0; ///< which call of its kind, counted from 1
+    std::size_t   bytes  = 0; ///< size of the allocation or copy; 0 for other calls
+    std::uint64_t number = 0; ///< index of the call among those of its kind, from 1
 };
 
-/// What a fault does.
+/// The effect of an injected fault on the call that it matches.
 struct sim_fault {
-    sim_status status = sim_status::refused; ///< what the call answers
-    bool       later  = false; ///< copy, launch: the call is fine, the next synchronise fails
-    bool       sticky = false; ///< `later`: every synchronise from then on fails
-    bool       lost   = false; ///< the device is lost: every later call on it fails
-    sim_time   slow{};         ///< nothing fails; the copy or kernel takes so much longer
-    sim_time   stall{};        ///< nothing fails; the calling thread is so much later
+    sim_status status = sim_status::refused; ///< the error code of the call
+    /// If true, a copy or launch succeeds but has no effect, and the next synchronisation of its
+    /// device throws `status`.
+    bool later = false;
+    /// If true, a fault with `later` makes every following synchronisation throw, not only the
+    /// next.
+    bool sticky = false;
+    /// If true, the device is lost: this and every later call on it throws `device_lost`.
+    bool lost = false;
+    /// Extra duration of the copy or kernel. If it is not zero, the call does not fail.
+    sim_time slow{};
+    /// Extra virtual time of the calling thread. If it is not zero, the call does not fail.
+    sim_time stall{};
 };
 
-/// The list of planted faults of a node.
+/// The injected faults of a simulated node. Each call of the simulated device is compared with
+/// them.
 ///
 ///     node.faults().at(sim_call_kind::allocate, 3);                        // the third allocation
 ///     node.faults().randomly(sim_call_kind::copy, 0.01, 42, {.slow = 5ms}); // from a seed
 ///     node.faults().when([](sim_call_info const& c) { return c.bytes > 1_GiB; });
 ///
-/// Calls are counted from the moment the list was made or cleared.
-/// Threads   any; a predicate is called with the machine's lock held and may call nothing of it
-/// Cost      one comparison per call while nothing is planted
+/// Calls are counted per kind, from the construction of the node or the last `clear`.
+///
+/// Threads   Any thread may call the members. A predicate runs with the machine's lock held, so it
+///           must not call the simulated device.
+/// Cost      One comparison for each call of the device, if no fault is injected.
 class sim_faults {
 public:
     using predicate = std::function<bool(sim_call_info const&)>;
 
-    /// The `nth` call of a kind from now on (1: the next one), and `times - 1` after it.
+    /// Injects `fault` into the `nth` call of `kind` from now on (1 is the next call), and into the
+    /// `times - 1` calls after that.
     void at(sim_call_kind kind, std::uint64_t nth, sim_fault fault = {}, std::uint64_t times = 1) {
         std::lock_guard const held{mutex_};
         std::uint64_t const   first = calls(kind) + nth;
@@ -83,7 +94,8 @@ public:
             fault);
     }
 
-    /// Each call of a kind with the given probability.
+    /// Injects `fault` into each call of `kind` with the given probability. Equal seeds choose
+    /// equal calls.
     void randomly(sim_call_kind kind, double probability, std::uint64_t seed,
                   sim_fault fault = {}) {
         std::lock_guard const held{mutex_};
@@ -95,13 +107,13 @@ public:
             fault);
     }
 
-    /// Each call for which `chosen` says yes.
+    /// Injects `fault` into each call for which `chosen` returns true.
     void when(predicate chosen, sim_fault fault = {}) {
         std::lock_guard const held{mutex_};
         add(std::move(chosen), fault);
     }
 
-    /// Nothing is planted any more; counting starts anew.
+    /// Removes all injected faults and sets the counts of calls to zero.
     void clear() {
         std::lock_guard const held{mutex_};
         plan_.clear();
@@ -109,12 +121,13 @@ public:
         for (auto& count : calls_) { count = 0; }
     }
 
-    /// How many calls of a kind were made.
+    /// Returns the number of calls of `kind` since the construction of the node or the last
+    /// `clear`.
     [[nodiscard]] std::uint64_t calls(sim_call_kind kind) const {
         return calls_[static_cast<std::size_t>(kind)].load(std::memory_order_relaxed);
     }
 
-    /// Counts a call and says what is to happen to it.
+    /// Counts one call and returns the fault that is injected into it, or nothing.
     [[nodiscard]] std::optional<sim_fault> next(sim_call_kind kind, int device, std::size_t bytes) {
         std::uint64_t const number =
             calls_[static_cast<std::size_t>(kind)].fetch_add(1, std::memory_order_relaxed) + 1;

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `sim_figures` are the exact busy times, counts and bytes of a simulated device.
+/// `sim_figures` holds the exact busy times, counts and bytes of a simulated device.
 
 #include <vram/sim/sim_operation.hpp> // sim_engine
 #include <vram/sim/sim_time.hpp>      // sim_time
@@ -13,44 +13,46 @@
 
 namespace vram {
 
-/// A set of engines, for asking how long they were busy together.
+/// A set of engines, one bit each, for questions about the time during which they were busy
+/// together.
 using sim_engine_set = unsigned;
 
-/// The set of the engines named: `sim_set(sim_engine::to_device, sim_engine::to_host)`.
+/// Returns the set of the given engines: `sim_set(sim_engine::to_device, sim_engine::to_host)`.
 template <class... Engines>
 [[nodiscard]] constexpr sim_engine_set sim_set(Engines... engines) noexcept {
     return ((1U << static_cast<unsigned>(engines)) | ... | 0U);
 }
 
-/// Every engine that copies.
+/// The set of all copy engines.
 inline constexpr sim_engine_set sim_copy_engines =
     sim_set(sim_engine::to_device, sim_engine::to_host, sim_engine::peer);
 
-/// Counts and times of one device since the node was made, or since they were reset.
+/// The counters and busy times of one device, since the node was created or `reset_figures` was
+/// called.
 struct sim_figures {
-    /// How long exactly this set of engines was busy, by set.
+    /// For each set of engines, the time during which exactly these engines were busy.
     std::array<sim_time, std::size_t{1} << sim_engines> together{};
-    /// How much work was done by each engine: the durations added up.
+    /// For each engine, the sum of the durations of its operations.
     std::array<sim_time, sim_engines> work{};
-    /// Operations finished by each engine.
+    /// For each engine, the number of completed operations.
     std::array<std::uint64_t, sim_engines> operations{};
 
     std::uint64_t bytes_to_device = 0;
     std::uint64_t bytes_to_host   = 0;
     std::uint64_t bytes_peer      = 0;
-    std::uint64_t bytes_within    = 0; ///< device to the same device
+    std::uint64_t bytes_within    = 0; ///< bytes copied within the device
     std::uint64_t events_recorded = 0;
-    std::uint64_t stream_waits    = 0; ///< times a stream was made to wait for an event
-    std::uint64_t queries         = 0; ///< times the host asked whether work was done
-    std::uint64_t host_waits = 0;  ///< times the host waited for an event, a stream or the device
-    sim_time      host_waiting{};  ///< how long it did
-    std::uint64_t allocations = 0; ///< of device memory, of all kinds
+    std::uint64_t stream_waits    = 0; ///< waits of a stream for an event (cudaStreamWaitEvent)
+    std::uint64_t queries         = 0; ///< calls that asked if a stream or event is complete
+    std::uint64_t host_waits      = 0; ///< host waits for an event, a stream or the device
+    sim_time      host_waiting{};      ///< total virtual time of the host waits
+    std::uint64_t allocations = 0;     ///< allocations of device memory, with and without a stream
     std::uint64_t frees       = 0;
-    std::uint64_t refused     = 0; ///< allocations for which there was no memory
-    std::size_t   used        = 0; ///< bytes of the device taken now, rounded
+    std::uint64_t refused     = 0; ///< allocations refused for lack of memory
+    std::size_t   used        = 0; ///< allocated bytes of the device, rounded up to the granularity
     std::size_t   peak_used   = 0;
 
-    /// How long any engine of the set was busy.
+    /// Returns the time during which at least one engine of the set `any` was busy.
     [[nodiscard]] sim_time busy(sim_engine_set any) const noexcept {
         sim_time sum{};
         for (std::size_t set = 0; set < together.size(); ++set) {
@@ -60,7 +62,8 @@ struct sim_figures {
     }
     [[nodiscard]] sim_time busy(sim_engine engine) const noexcept { return busy(sim_set(engine)); }
 
-    /// How long an engine of `a` and one of `b` were busy at the same time.
+    /// Returns the time during which at least one engine of `a` and one of `b` were busy
+    /// simultaneously.
     [[nodiscard]] sim_time overlap(sim_engine_set a = sim_set(sim_engine::compute),
                                    sim_engine_set b = sim_copy_engines) const noexcept {
         sim_time sum{};

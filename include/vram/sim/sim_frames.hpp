@@ -2,8 +2,7 @@
 #pragma once
 
 /// \file
-/// `sim_frames` is what lies in the physical memory of the simulated machine, wherever that is
-/// mapped.
+/// `sim_frames` stores the contents of the simulated physical memory.
 
 #include <vram/base/requirements.hpp> // C++20
 
@@ -18,15 +17,17 @@
 
 namespace vram {
 
-/// A file that nobody else sees: pages of it are shown at addresses, and what was written there is
-/// seen again wherever they are shown next. Its places are used once and never again.
+/// The contents of simulated physical memory, in an anonymous file (memfd). A range of the file can
+/// be mapped at any address, and its contents remain if it is mapped elsewhere later. Ranges of the
+/// file are never reused.
 ///
-/// Failure   `std::bad_alloc` where the system has no file or no mapping for it
-/// Threads   one at a time: the machine's lock
-/// Cost      one call of the system each; contents are committed when they are written
+/// Failure   Members throw `std::bad_alloc` if the system cannot create the file or a mapping.
+/// Threads   The caller holds the machine's lock.
+/// Cost      One system call per member function. Physical memory is committed as contents are
+///           written.
 class sim_frames {
 public:
-    static constexpr std::size_t page = 4096; ///< what everything here is a multiple of
+    static constexpr std::size_t page = 4096; ///< all offsets and sizes are multiples of this
 
     sim_frames()                             = default;
     sim_frames(sim_frames const&)            = delete;
@@ -35,7 +36,7 @@ public:
         if (file_ >= 0) { ::close(file_); }
     }
 
-    /// A place for `bytes` bytes that nobody wrote.
+    /// Allocates `bytes` unwritten bytes of the file and returns their offset.
     [[nodiscard]] std::uint64_t take(std::size_t bytes) {
         if (file_ < 0) { open(); }
         if (bytes > most - used_) { throw std::bad_alloc{}; }
@@ -43,19 +44,21 @@ public:
         used_ += bytes;
         return place;
     }
-    /// Nobody will look at it again.
+    /// Frees `bytes` bytes of the file at the offset `place`. They must not be used again.
     void give(std::uint64_t place, std::size_t bytes) noexcept {
-        // Where the file cannot have holes, the contents go with the machine.
+        // If the file system cannot punch holes, the contents are freed with the `sim_frames`
+        // object.
         static_cast<void>(::fallocate(file_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
                                       static_cast<off_t>(place), static_cast<off_t>(bytes)));
     }
 
-    /// Makes `place` visible at `at`, instead of what was there.
+    /// Maps the file range at the offset `place` to the address `at`, and replaces the mapping
+    /// there.
     void show(std::uintptr_t at, std::uint64_t place, std::size_t bytes) {
         map(at, bytes, MAP_SHARED, file_, static_cast<off_t>(place));
     }
-    /// Makes nothing visible at `at`: work that comes too late writes into the void, as reports
-    /// say, instead of ending the program.
+    /// Replaces the mapping at `at` by private memory. A kernel or copy that still writes there
+    /// does no harm instead of ending the program; the checker reports it.
     static void hide(std::uintptr_t at, std::size_t bytes) {
         map(at, bytes, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     }

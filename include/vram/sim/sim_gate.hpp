@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `sim_gate` lets a host thread wait for another, and passes on the later of their clocks.
+/// `sim_gate` is a monitor in virtual time, for host threads that wait for each other.
 
 #include <vram/base/error.hpp>         // report_error
 #include <vram/base/report_caught.hpp> // report_caught
@@ -18,18 +18,20 @@
 
 namespace vram {
 
-/// A monitor, as `vram::gate`: what was done before it was let go happened before what is done by
-/// the next who holds it. It belongs to the node that was current when it was made. A host call in
-/// a stream may hold it too, and hands on what came before it in the stream; so a thread that holds
-/// it makes no other call of the machine meanwhile.
+/// A monitor (mutex and condition) for participating threads (`sim_thread`), with the interface of
+/// `vram::gate`. Work done before a release of the gate happens before work done after the next
+/// acquisition. A gate belongs to the node that is current at its construction. A host function in
+/// a stream (`sim_call_host`) may also hold the gate, and then releases the work that precedes it
+/// in the stream. Therefore a thread that holds the gate must make no other call of the simulated
+/// device.
 ///
-/// Threads   any; participating threads wait in virtual time, ordinary ones really. An ordinary
-///           thread that is to notify participating ones takes the gate (or notifies) once before
-///           they wait: the gate then knows that it may, and theirs is no deadlock
-/// Failure   `sim_error{deadlock}` out of `wait` where every participating thread waits for another
+/// Failure   `wait` throws `sim_error{deadlock}` if all participating threads wait for each other.
+/// Threads   Any thread may use a gate. A participating thread waits in virtual time, an ordinary
+///           one in real time. An ordinary thread that will notify participating ones must hold or
+///           notify the gate once before they wait; otherwise their wait is taken for a deadlock.
 class sim_gate {
 public:
-    /// Holds the gate until it ends.
+    /// Holds the gate until its destruction or `unlock`.
     class guard {
     public:
         guard() = default;
@@ -56,14 +58,15 @@ public:
 
     [[nodiscard]] guard hold() { return guard{*this}; }
 
-    /// Waits, letting the gate go meanwhile, until `ready()` is true; `ready` is called with the
-    /// gate held.
+    /// Blocks until `ready()` returns true. The gate is released during the wait, and held while
+    /// `ready` runs.
     template <class Ready>
     void wait(guard&, Ready ready) {
         while (!ready()) { await_notice(); }
     }
 
-    /// The same, but no longer than `most` of virtual time; whether `ready()` was true.
+    /// Blocks until `ready()` returns true, or for at most `most` of virtual time. Returns true if
+    /// `ready()` did.
     template <class Ready>
     bool wait_for(guard&, sim_time most, Ready ready) {
         alarm const until{*this, most};
@@ -74,9 +77,10 @@ public:
         return true;
     }
 
-    /// The same, also if a participating thread really waits, which virtual time does not see: then
-    /// no longer than `most` of real time in which no such thread calls the machine, at least
-    /// 200 ms.
+    /// Blocks until `ready()` returns true, or for at most `most` of virtual time, and returns true
+    /// if `ready()` did. A participating thread that blocks in real time stops virtual time. In
+    /// that case the wait ends after `most` of real time, but at least 200 ms, without a call of
+    /// the device by such a thread.
     template <class Ready>
     bool wait_at_most(guard&, sim_time most, Ready ready) {
         constexpr std::chrono::nanoseconds least = std::chrono::milliseconds{200};
@@ -87,14 +91,15 @@ public:
             if (until->rung()) {
                 bool const was = std::exchange(away, somebody_away());
                 if (!away && !was) { return false; }
-                if (!away) { until.emplace(*this, most); } // time did not stand still before
+                // Virtual time advanced: measure `most` again.
+                if (!away) { until.emplace(*this, most); }
             }
             if (!await_notice(std::max<std::chrono::nanoseconds>(most, least))) { return ready(); }
         }
         return true;
     }
 
-    /// Lets every waiter look again.
+    /// Wakes all threads that wait at the gate; each evaluates its condition again.
     void notify() noexcept {
         std::unique_lock const held{machine_->mutex};
         ++notices_;
@@ -105,8 +110,8 @@ public:
     }
 
 private:
-    /// Lets everybody at the gate look again at a moment to come. Where nobody waits any more, the
-    /// moment passes without anything.
+    /// Wakes all threads that wait at the gate at a later virtual time. If none waits then, nothing
+    /// happens.
     class alarm {
     public:
         alarm(sim_gate& gate, sim_time in) : gate_{std::make_shared<sim_gate*>(&gate)} {
@@ -137,7 +142,7 @@ private:
         std::shared_ptr<bool>      rung_ = std::make_shared<bool>(false);
     };
 
-    /// With the machine's lock held.
+    /// Wakes the waiting threads. The caller holds the machine's lock.
     void ring() {
         ++notices_;
         machine_->turns.wake_waiters(&notices_, machine_->schedule.now());
@@ -148,7 +153,8 @@ private:
         return machine_->turns.any_away();
     }
 
-    /// The calling thread, where it participates. Code inside an operation is nobody's.
+    /// Returns the calling thread if it participates in virtual time, or null. Also null inside the
+    /// effect of an operation, which runs on an arbitrary thread.
     sim_host* me() const {
         return detail::inside_effect ? nullptr : detail::self(machine_->id).host;
     }
@@ -181,18 +187,22 @@ private:
         try {
             std::unique_lock const held{machine_->mutex};
             let_go(me());
-        } catch (...) { // no memory for what the next holder should hear
+        } catch (...) {
+            // No host memory to join the vector clocks: the next holder loses this happens-before
+            // edge.
             report_caught({.kind = error_kind::platform_error,
                            .call = "releasing a lock of the simulated device"});
         }
     }
 
-    /// What may fail comes last: the gate is let go in any case.
+    /// Releases the gate and adds the holder's vector clock to it. Operations that can throw come
+    /// last, so the gate is released in any case.
     void let_go(sim_host* self) {
         held_   = false;
         let_go_ = self != nullptr ? self->clock : std::max(let_go_, machine_->schedule.now());
         machine_->turns.wake_waiters(this, let_go_);
-        if (detail::inside_effect) { // a host call of a stream: whatever came before it there
+        // A host function of a stream releases the clock of the work before it in the stream.
+        if (detail::inside_effect) {
             if (detail::effect_knows != nullptr) { knows_.join(*detail::effect_knows); }
             return;
         }
@@ -201,8 +211,8 @@ private:
         who.advance();
     }
 
-    /// Lets the gate go, waits until a thread notifies, and takes it again. Returns false if no
-    /// participating thread calls the machine for `patience`.
+    /// Releases the gate, waits for a `notify`, and acquires the gate again. Returns false if no
+    /// participating thread calls the device for `patience` of real time.
     bool await_notice(std::chrono::nanoseconds patience = sim_turns::forever) {
         sim_host* const     self = me();
         std::unique_lock    held{machine_->mutex};
@@ -220,7 +230,7 @@ private:
                 while (notices_ == seen && came) { came = machine_->outside_step(held, patience); }
             }
         } catch (...) {
-            take(held, self); // the guard will let it go
+            take(held, self); // the caller's `guard` releases it
             throw;
         }
         take(held, self);
@@ -229,7 +239,7 @@ private:
 
     sim_machine*  machine_;
     bool          held_         = false;
-    bool          used_outside_ = false; ///< an ordinary thread may notify
+    bool          used_outside_ = false; ///< an ordinary thread may call `notify`
     std::uint64_t notices_      = 0;
     sim_time      let_go_{};
     vector_clock  knows_;

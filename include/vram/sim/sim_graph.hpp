@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `sim_graph` is work that was captured from a stream instead of being done.
+/// `sim_graph` is a graph that was captured from a simulated stream.
 
 #include <vram/sim/sim_stream_view.hpp> // sim_stream_view
 
@@ -15,30 +15,31 @@
 
 namespace vram {
 
-/// The result of a capture. A launch runs its nodes: each after the nodes that it depends on, on
-/// the device that it was captured on; branches run in parallel. A launch is ordered after the
-/// previous launch of the same graph, on whatever stream that was. Stream-ordered memory that is
-/// allocated in the capture is live in each launch, from the node of its allocation to that of its
-/// free.
+/// A graph captured from a stream. A launch runs its nodes in the order of their edges, each on the
+/// device that it was captured on; branches run in parallel. A launch is ordered after the previous
+/// launch of the same graph, on any stream. Memory that is allocated during the capture is live in
+/// each launch, from its allocation node to its free node.
 ///
 ///     sim_graph::begin(stream);
-///     sim_launch(stream, ...);              // written down, not done
+///     sim_launch(stream, ...);              // recorded as a node, not run
 ///     sim_graph graph = sim_graph::end(stream);
 ///     graph.launch(stream);
 ///
-/// While a stream is captured, asking it or waiting for it is `sim_error{stream_capturing}`. So is
-/// waiting for its device, which breaks the capture, as does `sim_copy_sync` of a thread that the
-/// capture's mode forbids it. Memory is had, and events and other streams are asked and waited for,
-/// in any mode, as with vram's types for CUDA. Events recorded on it order only the graph, and a
-/// stream that waits for one joins the capture.
+/// A query of a stream that is being captured, or a wait for it, throws
+/// `sim_error{stream_capturing}`. A wait for its device also throws that error, and breaks the
+/// capture. So does `sim_copy_sync` of a thread that the capture's mode forbids to make unsafe
+/// calls. Allocations, and queries of and waits for events and other streams, are permitted in
+/// every mode, as with vram's types for CUDA. An event that is recorded on a captured stream orders
+/// only nodes of the graph. A stream that waits for such an event joins the capture.
 ///
-/// Failure   `sim_error{capture_invalid}` from `end` of a broken capture, of one that began
-///           elsewhere, or while a stream that joined has work that the first stream does not wait
-///           for
-/// Threads   any
+/// Failure   `end` throws `sim_error{capture_invalid}` if the capture is broken, if it began on
+///           another stream, or if a stream that joined has work for which the first stream does
+///           not wait.
+/// Threads   Any thread may call the members.
 class sim_graph {
 public:
-    /// What is put on `stream` from now on is written down.
+    /// Begins a capture: later calls on `stream` add nodes to a graph instead of running. Throws
+    /// `sim_error{stream_capturing}` if `stream` is being captured or is the legacy default stream.
     static void begin(sim_stream_view stream, sim_capture_mode mode = sim_capture_mode::global,
                       std::source_location where = std::source_location::current()) {
         sim_stream_state& s = stream.state();
@@ -53,7 +54,8 @@ public:
         s.capture = std::move(graph);
     }
 
-    /// Ends the capture that began on `stream`.
+    /// Ends the capture that began on `stream` and returns the graph. Throws
+    /// `sim_error{capture_invalid}` if the capture is broken or began on another stream.
     [[nodiscard]] static sim_graph
     end(sim_stream_view stream, std::source_location where = std::source_location::current()) {
         sim_stream_state& s = stream.state();
@@ -80,7 +82,7 @@ public:
         return sim_graph{graph};
     }
 
-    /// Does the work in the order of `stream`.
+    /// Runs the graph once in the order of `stream`.
     void launch(sim_stream_view      stream,
                 std::source_location where = std::source_location::current()) const {
         sim_stream_state& s = stream.state();
@@ -90,9 +92,9 @@ public:
         call.tell();
     }
 
-    /// How many pieces of work it has.
+    /// Returns the number of nodes.
     [[nodiscard]] std::size_t size() const noexcept { return graph_->nodes.size(); }
-    /// What the piece `index` waits for, by index.
+    /// Returns the indices of the nodes that must be complete before the node `index` starts.
     [[nodiscard]] std::vector<std::size_t> const& after(std::size_t index) const {
         return graph_->nodes.at(index).after;
     }
@@ -120,7 +122,8 @@ private:
         }
     }
 
-    /// Which nodes come before the end of a stream whose last nodes are `last`, those included.
+    /// Returns, for each node of `g`, true if it is in `last` or is ordered before a node in
+    /// `last`.
     static std::vector<bool> before(sim_graph_state const& g, std::vector<std::size_t> last) {
         std::vector<bool> heard(g.nodes.size());
         while (!last.empty()) {

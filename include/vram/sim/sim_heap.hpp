@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `sim_heap` gives and takes the memory of the simulated machine.
+/// `sim_heap` allocates and frees simulated memory.
 
 #include <vram/base/align.hpp>    // saturating_add, unsatisfiable
 #include <vram/sim/sim_pool.hpp>  // sim_pool
@@ -18,15 +18,17 @@
 
 namespace vram {
 
-/// Allocation and free, with the books and the checks of both. What is refused is a null pointer.
+/// The allocations and frees of one call, with their checks and statistics. A refused allocation
+/// returns null.
 ///
-/// Failure   as said; `sim_error` where the device is lost
-/// Threads   through `sim_call`
+/// Failure   Members throw `sim_error` if the device is lost or a call is illegal during a capture.
+/// Threads   The calling thread holds the machine's lock.
 class sim_heap {
 public:
     explicit sim_heap(sim_call& call) : call_{call}, m_{call.machine} {}
 
-    /// Memory that may be used at once by everybody whom the calling thread lets know.
+    /// Allocates memory without stream order. Any stream or thread that is ordered after this call
+    /// may use it.
     void* allocate(sim_kind kind, int device, std::size_t bytes, std::size_t alignment) {
         call_.unsafe();
         std::size_t const counted = round(bytes);
@@ -46,8 +48,9 @@ public:
         return reinterpret_cast<void*>(block->begin);
     }
 
-    /// Gives back, as cudaFree does: the whole device is waited for, which nothing should rely on.
-    /// Says whether `p` was one of its blocks.
+    /// Frees a block, as cudaFree does: waits for all work of the device. That wait adds no
+    /// happens-before edge, so a program that relies on it is reported. Returns false if `p` is not
+    /// a live block.
     bool free(sim_kind kind, int device, void* p, std::size_t bytes) {
         sim_event_of const who   = call_.host_step("free");
         sim_block* const   block = find(kind, device, p, bytes, who);
@@ -57,11 +60,11 @@ public:
         sim_wait{call_}.wait_idle(device);
         m_.at(device).used -= block->counted;
         if (kind != sim_kind::device) { host_used(kind) -= round(block->bytes); }
-        end(*block); // which may forget it
+        end(*block); // may erase the block
         return true;
     }
 
-    /// Memory in the order of stream `s`, from `pool`.
+    /// Allocates memory from `pool` in the order of stream `s`.
     void* allocate(sim_pool& pool, sim_stream_state& s, std::size_t bytes, std::size_t alignment) {
         std::size_t const counted = round(bytes);
         if (m_.at(pool.device).lost) { call_.admit(); }
@@ -83,8 +86,8 @@ public:
         return reinterpret_cast<void*>(block->begin);
     }
 
-    /// Gives back in the order of stream `s`. Where there is no memory for that, the host waits
-    /// instead.
+    /// Frees a block in the order of stream `s`. If there is no host memory to queue the free,
+    /// waits for the stream instead. Returns false if `p` is not a live block of `pool`.
     bool free(std::shared_ptr<sim_pool> const& pool, sim_stream_state& s, void* p,
               std::size_t bytes) {
         if (s.capture) {
@@ -113,7 +116,8 @@ public:
                  .settle = [m = &m_, pool, block, ticket] { settle(*m, *pool, *block, ticket); },
                  .where  = call_.where},
                 true);
-            if (op == nullptr) { // under capture the books follow the program
+            // During a capture the free takes effect at once.
+            if (op == nullptr) {
                 settle(m_, *pool, *block, ticket);
             } else {
                 pool->pending.find(ticket)->second.place = {op, op->number};
@@ -125,8 +129,8 @@ public:
         return true;
     }
 
-    /// Gives back what the pool holds beyond `keep` and nobody uses. Returns the bytes that went
-    /// back.
+    /// Returns unused memory of the pool to the device until the pool holds `keep` bytes. Returns
+    /// the number of bytes returned.
     static std::size_t trim(sim_machine& m, sim_pool& pool, std::size_t keep) {
         std::size_t const needed = std::max(keep, pool.live + pool.pending_bytes);
         std::size_t const gone   = pool.reserved > needed ? pool.reserved - needed : 0;
@@ -135,14 +139,16 @@ public:
         return gone;
     }
 
-    /// Nobody allocates from the pool any more: what is free in it, now or later, is the device's.
+    /// Prepares the end of a pool: its unused memory, and each block that is freed later, is
+    /// returned to the device.
     static void retire(sim_machine& m, sim_pool& pool) {
         pool.threshold = 0;
         trim(m, pool, 0);
     }
 
 private:
-    /// What the pool took for an allocation that then could not be made goes back.
+    /// At the end of a scope, returns memory that the pool reserved for an allocation that then
+    /// failed.
     struct surplus {
         ~surplus() { shrink(m, pool); }
         sim_machine& m;
@@ -155,7 +161,7 @@ private:
         std::size_t const unit = m_.options.granularity;
         return bytes > unsatisfiable - unit ? unsatisfiable : (bytes + unit - 1) / unit * unit;
     }
-    /// What is out of a kind of host memory, rounded.
+    /// Returns the live bytes of one kind of host memory, rounded up to the granularity.
     [[nodiscard]] std::size_t& host_used(sim_kind kind) const noexcept {
         return kind == sim_kind::managed ? m_.managed_used : m_.pinned_used;
     }
@@ -176,7 +182,7 @@ private:
         return nullptr;
     }
 
-    /// Puts the block's beginning into the checker's books, or takes the block back.
+    /// Records the allocation in the checker. If that fails, erases the block.
     void remember(sim_block& block, sim_event_of const& who) {
         try {
             m_.checker.allocated(block, who);
@@ -201,9 +207,9 @@ private:
         f.peak_used    = std::max(f.peak_used, f.used);
     }
 
-    /// An allocation node. The block has its addresses from now on, as long as the graph exists,
-    /// and is live only during launches. It counts as live in the pool until it is freed in the
-    /// capture.
+    /// Adds an allocation node to the graph that `s` is being captured into. The block has its
+    /// addresses from now until the graph is destroyed, and is live only during launches. In the
+    /// statistics of the pool it is live until it is freed in the same capture.
     void* allocate_captured(sim_pool& pool, sim_stream_state& s, std::size_t bytes,
                             std::size_t alignment) {
         std::size_t const counted = round(bytes);
@@ -229,7 +235,7 @@ private:
         pool.peak_reserved = std::max(pool.peak_reserved, pool.reserved);
         return reinterpret_cast<void*>(block->begin);
     }
-    /// The free node of a block that was allocated in the same capture.
+    /// Adds the free node of a block that was allocated in the same capture.
     void free_captured(sim_pool& pool, sim_stream_state& s, sim_block& block) {
         add_node(s, "free").frees = &block;
         ++m_.schedule.figures(block.device).frees;
@@ -264,7 +270,8 @@ private:
                 .count  = s.count};
     }
 
-    /// The live block that starts at `p`; null, and told, where there is none.
+    /// Returns the live block that starts at `p`. If there is none, or it has another kind or pool,
+    /// reports the mistake and returns null. Reports a wrong size but returns the block.
     sim_block* find(sim_kind kind, int device, void* p, std::size_t bytes, sim_event_of who,
                     sim_pool const* pool = nullptr) {
         auto const       at    = reinterpret_cast<std::uintptr_t>(p);
@@ -303,9 +310,10 @@ private:
         return block;
     }
 
-    /// Room for `bytes` in the pool, for stream `s`: what is free in it, then what is freed earlier
-    /// in the order of `s`, then the device, then what other streams are about to free, which `s`
-    /// then waits for. What cannot fit even so is refused before anything is ordered.
+    /// Reserves `bytes` bytes of the pool for stream `s`. Uses, in this order: memory that is free;
+    /// memory whose free `s` is ordered after; memory of the device; memory whose free is queued on
+    /// other streams, for which `s` must then wait. Returns false if even that is too little, and
+    /// then changes no order.
     bool make_room(sim_pool& pool, sim_stream_state& s, std::size_t bytes) {
         auto const ordered = [&](sim_pool::waiting const& w) {
             return w.slot == s.slot || s.knows.knows(w.slot, w.count);
@@ -341,10 +349,10 @@ private:
         pool.remove(w.ticket);
     }
 
-    /// The free has happened in time.
+    /// Completes a queued free, when its stream reaches it in virtual time.
     static void settle(sim_machine& m, sim_pool& pool, sim_block& block, std::uint64_t ticket) {
         ++m.schedule.figures(block.device).frees;
-        m.memory.space(block.kind, block.device).retire(block); // which may forget it
+        m.memory.space(block.kind, block.device).retire(block); // may erase the block
         pool.remove(ticket);
         shrink(m, pool);
     }

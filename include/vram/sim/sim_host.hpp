@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `sim_host` is a host thread as the simulated machine knows it.
+/// `sim_host` is the simulated machine's state of one host thread.
 
 #include <vram/sim/sim_operation.hpp> // sim_moment
 #include <vram/sim/sim_time.hpp>      // sim_time
@@ -18,53 +18,64 @@ namespace vram {
 
 struct sim_stream_state;
 
-/// A thread that participates, or (number 0) all the ordinary ones together: their real locks are
-/// not seen, so what they do counts as ordered.
+/// A host thread that participates in virtual time. Number 0 stands for all ordinary threads
+/// together. Their real locks are invisible to the simulation, so everything that they do counts as
+/// ordered.
 struct sim_host {
-    /// `away`: it waits really, for something that the machine does not see, and the baton was
-    /// taken from it.
+    /// The state `away` means: the thread blocks in real time, for something that the simulation
+    /// cannot see, and the scheduler lets other threads run instead.
     enum class state : unsigned char { runnable, blocked, away, ended };
 
     std::uint64_t number = 0;
     sim_time      clock{};
-    vector_clock  knows;    ///< what happened before its next step
-    std::size_t   slot = 0; ///< its own place in vector clocks
+    /// Vector clock: the operations that happen before the next step of this thread.
+    vector_clock knows;
+    std::size_t  slot = 0; ///< index of this thread in vector clocks
 
-    state       now            = state::runnable;
-    bool        started        = false; ///< it has made its first call
-    bool        giving_up      = false; ///< blocked for good: its wait throws
-    bool        may_be_outside = false; ///< what it waits for may come from an ordinary thread
-    sim_moment  operation{};            ///< what it waits for, one of the three
-    void const* gate       = nullptr;
-    bool        locked_out = false;                  ///< the gate is a lock
-    std::vector<sim_host const*> threads;            ///< all of them
-    sim_host*                    maker    = nullptr; ///< the thread that started it
-    int                          children = 0;       ///< threads it started that are not joined
-    std::condition_variable      turn;
+    state now     = state::runnable;
+    bool  started = false; ///< true after the first call of the simulated device
+    /// True if the thread is in a deadlock: its wait throws.
+    bool giving_up = false;
+    /// True if an ordinary thread may end the wait, so that it is no deadlock.
+    bool may_be_outside = false;
+    /// The operation that this thread waits for, if any. It waits for an operation, a gate, or
+    /// threads.
+    sim_moment                   operation{};
+    void const*                  gate       = nullptr;
+    bool                         locked_out = false; ///< true if `gate` is a `sim_lock`
+    std::vector<sim_host const*> threads;            ///< all threads that this thread joins
+    sim_host*                    maker = nullptr;    ///< thread that started this one
+    /// Number of threads started and not yet joined.
+    int                     children = 0;
+    std::condition_variable turn;
 
-    /// Starts a new step: what follows is not known to those who joined so far.
+    /// Begins a new step: later actions of this thread are not ordered before earlier joins with
+    /// its clock.
     void advance() { knows.advance(slot); }
 };
 
 namespace detail {
 
-/// What a real thread is on a node: its device, and its part in virtual time.
+/// The state of a real thread on one node: its current device, and its participation in virtual
+/// time.
 struct sim_self {
     std::uint64_t                  node    = 0;
     int                            device  = 0;
-    sim_host*                      host    = nullptr; ///< null: ordinary
-    bool                           relaxed = false;   ///< no capture forbids it anything
-    bool                           child   = false;   ///< started as a participating thread
+    sim_host*                      host    = nullptr; ///< null for an ordinary thread
+    bool                           relaxed = false;   ///< no capture forbids it any call
+    bool                           child   = false;   ///< started by `sim_thread`
     std::vector<sim_stream_state*> streams =
-        {}; ///< its default streams, where each thread has its own
+        /// Per-thread default streams, by device.
+        {};
 };
 
-/// This thread on its nodes. A pointer, because objects in static storage are destroyed after the
-/// thread-local objects of the thread that ends the process.
+/// The calling thread's state on each node that it has used. It is a pointer because objects in
+/// static storage, which may use it, are destroyed after the thread-local objects of the main
+/// thread.
 inline constinit thread_local std::vector<sim_self>* selves = nullptr;
 
-/// Frees it if the thread ends, but not if the thread participates: then it ends the process, and
-/// its part in virtual time stays what it was.
+/// Frees `selves` when the thread ends. A participating thread that ends the process keeps it,
+/// because destructors of static objects may still make calls in its virtual time.
 struct sim_self_owner {
     sim_self_owner() { selves = new std::vector<sim_self>(1); }
     sim_self_owner(sim_self_owner const&)            = delete;
@@ -77,11 +88,12 @@ struct sim_self_owner {
     }
 };
 
-/// This thread on node `node`. The common case, one node at a time, is one comparison.
+/// Returns the calling thread's state on the node with the id `node`. If the thread uses only one
+/// node, the lookup is one comparison.
 inline sim_self& self(std::uint64_t node) {
     if (selves == nullptr) [[unlikely]] {
         thread_local sim_self_owner const owner;
-        // After the owner has ended, which is late in the end of a thread, nobody frees it.
+        // A thread that calls this after its `owner` was destroyed leaks the new vector.
         if (selves == nullptr) { selves = new std::vector<sim_self>(1); }
     }
     std::vector<sim_self>& all = *selves;

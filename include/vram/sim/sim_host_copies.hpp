@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `sim_host_copies` says that the host copies memory here, which takes its time.
+/// `sim_host_copies` declares a copy by the host, which takes virtual time.
 
 #include <vram/sim/sim_touch.hpp> // sim_touch
 #include <vram/sim/sim_work.hpp>  // sim_work
@@ -12,11 +12,12 @@
 
 namespace vram {
 
-/// Declares that the calling thread reads `bytes` bytes at `from` and writes them to `to`; either
-/// is null where it is not memory. Then it is busy, as `sim_options::host_copy_bandwidth` says.
+/// Declares that the calling thread copies `bytes` bytes from `from` to `to`, and advances its
+/// virtual clock according to `sim_options::host_copy_bandwidth`. Pass null for a source or
+/// destination that is not memory, such as a file.
 ///
-/// Threads   any
-/// Cost      as two declared ranges of an operation
+/// Threads   Any thread may call it.
+/// Cost      The cost of two declared ranges of an operation.
 inline void sim_host_copies(void* to, void const* from, std::size_t bytes,
                             std::source_location where = std::source_location::current()) {
     if (from != nullptr) { sim_touch({from, bytes}, sim_access::read, where); }

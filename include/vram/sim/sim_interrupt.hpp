@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `sim_interrupt` calls a function of a test between any two calls of a thread.
+/// `sim_interrupt` runs a function of a test before a chosen call of the simulated device.
 
 #include <vram/base/requirements.hpp> // C++20
 
@@ -12,29 +12,29 @@
 
 namespace vram {
 
-/// Calls `what()` once, before the `nth` call of the simulated machine that the calling thread
-/// makes from here on (1: the next one), with no lock held: what another thread might do at that
-/// moment. Calls that `what` makes are not counted.
+/// Runs a function once, before the `nth` call of the simulated device that the calling thread
+/// makes from now on (1 is the next one). No lock is held, so the function can do anything that
+/// another thread could do at that time. Calls made by the function are not counted.
 ///
 ///     sim_interrupt::before(3, [&] { sim_graph::begin(theirs); });
 ///     memory.deallocate(mine, p, bytes);
-///     CHECK(sim_interrupt::end());         // it came to that call
+///     CHECK(sim_interrupt::end());         // the third call was reached
 ///
-/// Failure   what `what` throws, from the call
-/// Threads   of this thread alone
-/// Cost      a comparison per call
+/// Failure   An exception of the function leaves the interrupted call.
+/// Threads   Each thread has its own interrupt.
+/// Cost      One comparison per call of the device.
 class sim_interrupt {
 public:
     static void before(std::uint64_t nth, std::function<void()> what) {
         self() = {nth, std::move(what)};
     }
-    /// Takes it back. Returns true if it has happened.
+    /// Cancels the interrupt. Returns true if the function has run.
     static bool end() noexcept {
         bool const happened = self().calls_ == 0;
         self()              = {};
         return happened;
     }
-    /// Counts a call.
+    /// Counts one call of the simulated device, and runs the function if its call is reached.
     static void count() {
         sim_interrupt& mine = self();
         if (mine.calls_ != 0 && --mine.calls_ == 0) { std::exchange(mine.what_, nullptr)(); }
@@ -50,7 +50,7 @@ private:
         return mine;
     }
 
-    std::uint64_t         calls_ = 0; ///< until then; 0: never
+    std::uint64_t         calls_ = 0; ///< calls until the function runs; 0: none is planned
     std::function<void()> what_{};
 };
 

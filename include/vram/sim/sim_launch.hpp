@@ -18,7 +18,8 @@
 
 namespace vram {
 
-/// What is declared of a kernel. `name` lives as long as the program.
+/// The declaration of a simulated kernel: the memory that it reads and writes, and its duration in
+/// virtual time. `name` must be a string that lives as long as the program.
 struct sim_kernel {
     char const*            name     = "kernel";
     std::vector<sim_range> reads    = {};
@@ -26,10 +27,10 @@ struct sim_kernel {
     sim_time               duration = sim_time{1000};
 };
 
-/// Where the host finds what lies at the device address `p`: inside a kernel, or in a test that
-/// looks at device memory. Device addresses themselves fault on the host (unless
-/// `options.dereferenceable`); those of host memory are what they are. Throws `sim_error{unbacked}`
-/// where the node keeps no contents.
+/// Returns the host address of the contents of the device address `p`. A kernel body, or a test
+/// that reads device memory, dereferences the result; the device address itself faults on the host
+/// unless `sim_options::dereferenceable` is set. For host memory, the result is `p`. Throws
+/// `sim_error{unbacked}` if the node keeps no contents.
 template <class Type>
 [[nodiscard]] Type* sim_view(Type* p) {
     std::uintptr_t const at = sim_node::current().machine().memory.view(detail::address(p));
@@ -41,15 +42,18 @@ template <class Type, std::size_t Extent>
     return std::span<Type, Extent>{sim_view(s.data()), s.size()};
 }
 
-/// Enqueues `body()` on `stream`. It runs when the kernel ends in virtual time, on whatever thread
-/// lets time go on, and sees device memory through `sim_view`. It may call nothing of the machine.
+/// Queues a kernel on `stream`. `body()` runs when the kernel ends in virtual time, on the host
+/// thread that happens to advance virtual time. It accesses device memory through `sim_view`, and
+/// must not call the simulated device (`sim_error{not_permitted}`).
 ///
 ///     sim_launch(stream, {.name = "add", .reads = {all}, .writes = {all}, .duration = 10us}, [=] {
 ///         for (auto& x : sim_view(all)) { x += 1; } // `all` is a std::span of device memory
 ///     });
 ///
-/// Failure   `sim_error`; what `body` throws is thrown by the next call that waits for the device
-/// Streams   in order; reads and writes are checked when it is enqueued
+/// Failure   The call throws `sim_error`. An exception of `body` is thrown by the next call that
+///           waits for the device.
+/// Streams   The kernel runs in stream order. Its declared reads and writes are checked by this
+///           call.
 template <class Body>
 void sim_launch(sim_stream_view stream, sim_kernel const& kernel, Body&& body,
                 std::source_location where = std::source_location::current()) {
@@ -73,9 +77,10 @@ inline void sim_launch(sim_stream_view stream, sim_kernel const& kernel,
     sim_launch(stream, kernel, std::function<void()>{}, where);
 }
 
-/// Runs `function(argument)` on the host in the order of `stream` (cudaLaunchHostFunc), taking no
-/// virtual time. It may call nothing of the machine; that is `sim_error{not_permitted}`. Only a
-/// `sim_gate` it may take and notify: who goes on by that knows all that came before in the stream.
+/// Runs `function(argument)` on the host in the order of `stream`, as cudaLaunchHostFunc does. It
+/// takes no virtual time. The function must not call the simulated device
+/// (`sim_error{not_permitted}`), but it may hold and notify a `sim_gate`: work of a thread that
+/// acquires the gate afterwards happens after the earlier work of the stream.
 inline void sim_call_host(sim_stream_view stream, void (*function)(void*), void* argument,
                           std::source_location where = std::source_location::current()) {
     sim_stream_state& s = stream.state();

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `sim_lock` is a lock in virtual time.
+/// `sim_lock` is a mutex in virtual time.
 
 #include <vram/base/error.hpp>         // report_error, held_one
 #include <vram/base/report_caught.hpp> // report_caught
@@ -14,18 +14,19 @@
 
 namespace vram {
 
-/// As `vram::lock`, and what was done before it was let go happened before what is done by the next
-/// who holds it. It belongs to the node that was current when it was made.
+/// A mutex with the interface of `vram::lock` for simulated programs. Work done before a release
+/// happens before work done after the next acquisition. A lock belongs to the node that is current
+/// at its construction.
 ///
-/// Failure   `sim_error{deadlock}` where every participating thread waits for another, and none of
-///           them at a gate
-/// Threads   any; participating threads wait in virtual time, so that whoever holds it may wait for
-///           a stream meanwhile; ordinary ones wait really. Who holds it is not stopped to let
-///           another go on
-/// Cost      a lock of the node to take it, and one to give it back
+/// Failure   An acquisition throws `sim_error{deadlock}` if all participating threads wait for each
+///           other and none of them waits at a `sim_gate`.
+/// Threads   Any thread may use a lock. A participating thread (`sim_thread`) waits in virtual
+///           time, so the holder may wait for a stream. An ordinary thread waits in real time. The
+///           scheduler does not preempt a thread that holds the lock.
+/// Cost      One lock of the node's mutex per acquisition, and one per release.
 class sim_lock {
 public:
-    /// Holds the lock until it ends.
+    /// Holds the lock until its destruction or `unlock`.
     class [[nodiscard]] guard {
     public:
         explicit guard(sim_lock const& owner) : owner_{&owner} { lock(); }
@@ -55,7 +56,7 @@ public:
     };
 
     sim_lock() : machine_{&sim_node::current().machine()} {}
-    sim_lock(sim_lock&& other) noexcept : machine_{other.machine_} {} // the new place is fresh
+    sim_lock(sim_lock&& other) noexcept : machine_{other.machine_} {} // the new object is unlocked
     sim_lock& operator=(sim_lock&&) noexcept { return *this; }
 
     [[nodiscard]] guard hold() const { return guard{*this}; }
@@ -63,7 +64,7 @@ public:
 private:
     using node_lock = std::unique_lock<std::mutex>;
 
-    /// Counts one more who waits.
+    /// Counts one waiting thread for the duration of a scope.
     struct waiter {
         explicit waiter(unsigned& n) : count{++n} {}
         waiter(waiter const&)            = delete;
@@ -73,11 +74,13 @@ private:
         unsigned& count;
     };
 
-    /// The calling thread, where it participates. Code inside an operation is nobody's.
+    /// Returns the calling thread if it participates in virtual time, or null. Also null inside the
+    /// effect of an operation, which runs on an arbitrary thread.
     [[nodiscard]] sim_host* me() const {
         return detail::inside_effect ? nullptr : detail::self(machine_->id).host;
     }
-    /// All the ordinary threads are one.
+    /// Returns the state of the participating thread `self`. All ordinary threads (null) share one
+    /// state.
     [[nodiscard]] sim_host& books_of(sim_host* self) const noexcept {
         return self != nullptr ? *self : machine_->turns.outside;
     }
@@ -88,7 +91,9 @@ private:
         if (taken_) { await(held, self); }
         try {
             if (!detail::inside_effect) { machine_->hear(books_of(self), knows_); }
-        } catch (...) { // no memory for what it hears: the next one has the lock instead
+        } catch (...) {
+            // No host memory to join the vector clocks: another waiting thread gets the lock
+            // instead.
             wake(machine_->schedule.now());
             throw;
         }
@@ -108,7 +113,8 @@ private:
         });
     }
 
-    /// What may fail comes last: the lock is let go in any case.
+    /// Releases the lock and adds the holder's vector clock to it. Operations that can throw come
+    /// last, so the lock is released in any case.
     void let_go() const noexcept {
         try {
             node_lock const held{machine_->mutex};
@@ -117,7 +123,9 @@ private:
             wake(self != nullptr ? self->clock : machine_->schedule.now());
             knows_.join(books_of(self).knows);
             books_of(self).advance();
-        } catch (...) { // no memory for what the next holder should hear
+        } catch (...) {
+            // No host memory to join the vector clocks: the next holder loses this happens-before
+            // edge.
             report_caught({.kind = error_kind::platform_error,
                            .call = "releasing a lock of the simulated device"});
         }
@@ -130,9 +138,9 @@ private:
 
     sim_machine*                    machine_;
     mutable bool                    taken_   = false;
-    mutable bool                    outside_ = false; ///< by an ordinary thread
+    mutable bool                    outside_ = false; ///< an ordinary thread holds it
     mutable unsigned                waiting_ = 0;
-    mutable std::condition_variable free_; ///< for ordinary threads
+    mutable std::condition_variable free_; ///< wakes ordinary threads
     mutable vector_clock            knows_;
 };
 

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `sim_machine` is the inside of a simulated node: its parts, and the one lock around them.
+/// `sim_machine` is the internal state of a simulated node, protected by one lock.
 
 #include <vram/sim/sim_checker.hpp>  // sim_checker
 #include <vram/sim/sim_error.hpp>    // sim_error
@@ -29,12 +29,12 @@
 
 namespace vram {
 
-/// The parts, the streams and events, and what everybody knows of everybody. Other headers act on
-/// it with a `sim_call`: `sim_queue` gives streams work, `sim_wait` lets the host wait, `sim_heap`
-/// gives memory.
+/// The parts of a simulated node, and its streams and events. Other headers change it during a
+/// `sim_call`: `sim_queue` queues work on streams, `sim_wait` lets the host wait, `sim_heap`
+/// allocates memory.
 ///
-/// Failure   `std::bad_alloc` before anything has changed
-/// Threads   under `mutex`
+/// Failure   Members throw `std::bad_alloc` before anything has changed.
+/// Threads   The caller holds `mutex`.
 class sim_machine {
 public:
     explicit sim_machine(sim_options given)
@@ -66,7 +66,8 @@ public:
         d.streams.reserve(d.streams.size() + 1);
         if (spare_streams_.empty()) {
             spare_streams_.push_back(&streams_.emplace_back());
-            spare_streams_.reserve(streams_.size()); // giving it back cannot fail
+            // Makes the `push_back` of `destroy_stream` unable to fail.
+            spare_streams_.reserve(streams_.size());
         }
         sim_stream_state& s = *spare_streams_.back();
         spare_streams_.pop_back();
@@ -89,7 +90,7 @@ public:
         return s;
     }
 
-    /// The owner of a stream lets go of it, which is announced where it should be.
+    /// Ends the ownership of a stream. Resources are notified of the end, unless the stream is raw.
     void end_stream(sim_stream_state& s) {
         break_capture(s);
         if (s.announced) {
@@ -98,12 +99,13 @@ public:
         }
         release_stream(s);
     }
-    /// A share in a stream goes.
+    /// Gives up one share of a stream. The last one destroys it.
     void release_stream(sim_stream_state& s) {
         if (s.shares.fetch_sub(1, std::memory_order_acq_rel) == 1) { destroy_stream(s); }
     }
 
-    /// The stream's work still runs; its object may be a new stream's at once.
+    /// Destroys a stream. Its queued work still runs, and its state may be reused by a new stream
+    /// at once.
     void destroy_stream(sim_stream_state& s) {
         sim_device_state& d = at(s.device);
         leave_behind(s, d.orphans, d.orphans_know);
@@ -138,15 +140,17 @@ public:
         spare_events_.push_back(&e);
     }
 
-    // Happens-before
+    // Edges of the happens-before relation.
 
-    /// The host knows from now on what `then` knew.
+    /// Host thread `h` acquires the vector clock `then`: work behind `then` happens before its next
+    /// step.
     void hear(sim_host& h, vector_clock const& then) {
         if (!checker.on().races) { return; }
         h.knows.join(then);
         h.advance();
     }
-    /// The stream's next work comes after what the host knows now. Throws where it was destroyed.
+    /// Stream `s` acquires the vector clock of host thread `h`: everything that `h` did happens
+    /// before the next work of `s`. Throws `sim_error{invalid_handle}` if the stream was destroyed.
     void follow(sim_stream_state& s, sim_host const& h,
                 std::source_location where = std::source_location::current()) {
         if (s.id == 0) { throw sim_error{sim_status::invalid_handle, where}; }
@@ -155,7 +159,7 @@ public:
         s.count = s.knows.advance(s.slot);
     }
 
-    /// The calling thread, `me` so far, takes part no more; the ordinary threads know what it knew.
+    /// Makes a participating thread ordinary. The ordinary threads acquire its vector clock.
     void make_ordinary(std::unique_lock<std::mutex>& held, sim_host& me) {
         turns.outside.clock = std::max(turns.outside.clock, me.clock);
         hear(turns.outside, me.knows);
@@ -169,9 +173,9 @@ public:
         return devices[static_cast<std::size_t>(device)];
     }
 
-    /// Lets an ordinary thread wait for a moment's progress: moves time itself where nobody else
-    /// does.
-    /// Returns false if no participating thread calls the machine for `patience` of real time.
+    /// One step of an ordinary thread's wait: advances virtual time if no participating thread
+    /// does, otherwise waits for progress. Returns false if no participating thread calls the
+    /// device for `patience` of real time.
     bool outside_step(std::unique_lock<std::mutex>& held,
                       std::chrono::nanoseconds      patience = sim_turns::forever) {
         if (turns.outside_may_step() && schedule.next() != sim_time::max()) {
@@ -187,8 +191,10 @@ public:
         return true;
     }
 
-    inline static std::atomic<std::uint64_t> next_id{1}; ///< streams and nodes, once in a process
-    inline static std::atomic<std::uint64_t> ends{0};    ///< streams whose end was announced
+    /// Ids of streams and nodes, unique in the process.
+    inline static std::atomic<std::uint64_t> next_id{1};
+    /// Number of ends of streams that resources were notified of.
+    inline static std::atomic<std::uint64_t> ends{0};
 
     std::uint64_t const           id = next_id.fetch_add(1);
     sim_options const             options;
@@ -199,9 +205,9 @@ public:
     sim_turns                     turns;
     sim_faults                    faults;
     std::vector<sim_device_state> devices;
-    std::vector<sim_graph_state*> captures; ///< under way
+    std::vector<sim_graph_state*> captures; ///< captures that have begun and not ended
 
-    std::size_t pinned_used  = 0; ///< bytes of host memory out, rounded
+    std::size_t pinned_used  = 0; ///< live bytes of pinned host memory, rounded up
     std::size_t managed_used = 0;
 
 private:

@@ -2,20 +2,20 @@
 #pragma once
 
 /// \file
-/// `sim_managed_resource` is memory that host and devices share, as cudaMallocManaged gives it.
+/// `sim_managed_resource` allocates memory that host and devices share, as cudaMallocManaged does.
 
 #include <vram/sim/sim_platform.hpp>      // sim_platform
 #include <vram/sim/sim_resource_base.hpp> // sim_resource_base
 
 namespace vram {
 
-/// Memory of both sides. It takes nothing of a device's capacity: pages that do not fit stay on the
+/// Managed memory. It occupies none of a device's capacity: pages that do not fit remain on the
 /// host.
 ///
-/// Failure   `out_of_memory`
-/// Threads   any
-/// Streams   none: giving back waits for the whole device
-/// Cost      O(log blocks)
+/// Failure   Throws `out_of_memory` at the limit `sim_options::pinned_capacity`.
+/// Threads   Any thread may use the resource.
+/// Streams   Not stream-ordered. A free waits for all work of the device.
+/// Cost      O(log blocks).
 class sim_managed_resource
     : public sim_resource_base<sim_kind::managed, sim_call_kind::allocate_host,
                                property_set<device_accessible, host_accessible>> {

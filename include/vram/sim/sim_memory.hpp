@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `sim_memory` is every address that the simulated machine knows, and what lies there.
+/// `sim_memory` holds all simulated memory: address ranges, blocks and contents.
 
 #include <vram/base/align.hpp>          // align
 #include <vram/sim/sim_frames.hpp>      // sim_frames
@@ -22,11 +22,12 @@
 
 namespace vram {
 
-/// All spaces: one for each device, the pinned, the managed, what was registered by hand, and the
-/// addresses that were reserved, with the physical memory to be mapped there.
+/// The address ranges of a node: one for each device, one for pinned and one for managed memory,
+/// the registered host memory, and the reserved virtual addresses with the physical memory mapped
+/// there.
 ///
-/// Threads   one at a time: the machine's lock
-/// Cost      a lookup is O(log blocks)
+/// Threads   The caller holds the machine's lock.
+/// Cost      A lookup is O(log blocks).
 class sim_memory {
 public:
     explicit sim_memory(sim_options const& options) {
@@ -51,7 +52,7 @@ public:
         return *spaces_[static_cast<std::size_t>(index)];
     }
 
-    /// The space that `p` lies in; null where `p` is pageable memory.
+    /// Returns the range that contains `p`, or null if `p` is pageable host memory.
     [[nodiscard]] sim_space* space_of(std::uintptr_t p) {
         for (auto& space : spaces_) {
             if (space->holds(p)) { return space.get(); }
@@ -61,7 +62,7 @@ public:
         return block != nullptr && !block->freed && p < block->end() ? registered_.get() : nullptr;
     }
 
-    /// What kind of memory `p` is, and whose.
+    /// Returns the kind of the memory at `p`. If it belongs to a device, sets `device`.
     [[nodiscard]] sim_kind kind_of(std::uintptr_t p, int& device) const {
         for (std::size_t i = 0; i < spaces_.size(); ++i) {
             if (!spaces_[i]->holds(p)) { continue; }
@@ -80,7 +81,8 @@ public:
         return known ? sim_kind::registered : sim_kind::pageable;
     }
 
-    /// Where the contents of `p` are: `p` itself for host memory; 0 where there are none.
+    /// Returns the host address of the contents at `p`: `p` itself for host memory, 0 if there are
+    /// no contents.
     [[nodiscard]] std::uintptr_t view(std::uintptr_t p) const noexcept {
         for (auto const& space : spaces_) {
             if (space->holds(p)) { return space->backed() ? space->view(p) : 0; }
@@ -91,7 +93,7 @@ public:
         return p;
     }
 
-    /// The reserved range that `p` lies in; null where there is none.
+    /// Returns the reserved range that contains `p`, or null if there is none.
     [[nodiscard]] sim_reservation* reservation_of(std::uintptr_t p) {
         auto const after = reservations.upper_bound(p);
         if (after == reservations.begin()) { return nullptr; }
@@ -102,9 +104,12 @@ public:
         return const_cast<sim_memory*>(this)->reservation_of(p);
     }
 
-    std::map<std::uintptr_t, std::unique_ptr<sim_reservation>> reservations; ///< by their begin
-    std::map<std::uint64_t, sim_physical>                      physical;     ///< by their handles
-    sim_frames                                                 frames;       ///< what lies in it
+    /// Reserved ranges by their start.
+    std::map<std::uintptr_t, std::unique_ptr<sim_reservation>> reservations;
+    /// Physical memory by its handle.
+    std::map<std::uint64_t, sim_physical> physical;
+    /// Contents of the physical memory.
+    sim_frames frames;
 
     template <class Visit>
     void for_each(Visit visit) {
@@ -117,12 +122,15 @@ public:
 private:
     static constexpr std::size_t page = 4096;
 
-    static constexpr std::size_t most          = std::size_t{1} << 44;
-    static constexpr std::size_t all_addresses = 2 * most; ///< of the devices of a node
-    /// Devices have 32 zones, for sizes up to 1 TiB. In a zone of three times the capacity there is
-    /// always a gap: its blocks differ by a factor of two.
+    static constexpr std::size_t most = std::size_t{1} << 44;
+    /// Limit for all devices of a node together.
+    static constexpr std::size_t all_addresses = 2 * most;
+    /// A device has 32 zones, for block sizes up to 1 TiB. A zone has three times the capacity of
+    /// the device; sizes in a zone differ by at most a factor of two. Therefore a zone always has a
+    /// gap.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    static constexpr std::size_t zones = 1; // which keep books of all addresses
+    // Because sanitizers have shadow memory for all addresses.
+    static constexpr std::size_t zones = 1;
 #elif defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
     static constexpr std::size_t zones = 1;
@@ -133,8 +141,9 @@ private:
     static constexpr std::size_t zones = 32;
 #endif
 
-    /// Four times the capacity for each zone (two for a large one under a sanitizer), for gaps and
-    /// for addresses that rest; less if the process has no room for that.
+    /// Reserves four times the capacity for each zone (twice a large capacity under a sanitizer),
+    /// so that there are gaps and freed addresses rest before reuse. Reserves less if the process
+    /// lacks the addresses.
     static std::unique_ptr<sim_space> reserve(std::size_t capacity, bool plain, std::size_t parts,
                                               std::size_t limit) {
         std::size_t const least = align(std::clamp(capacity, page, limit), page);

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `sim_memory_kind` says what an address is to the simulated devices.
+/// `sim_memory_kind` returns the kind of memory at an address.
 
 #include <vram/concepts/memory_kind.hpp> // memory_kind
 #include <vram/sim/sim_node.hpp>         // sim_node
@@ -12,10 +12,11 @@
 
 namespace vram {
 
-/// The kind of memory at `p` on the current node; pageable where the node has never heard of it.
+/// Returns the kind of the memory at `p` on the current node: device, pinned or managed if the node
+/// allocated it, otherwise pageable.
 ///
-/// Threads   any
-/// Cost      O(log blocks)
+/// Threads   Any thread may call it.
+/// Cost      O(log blocks).
 [[nodiscard]] inline memory_kind sim_memory_kind(void const* p) {
     sim_machine&           m = sim_node::current().machine();
     std::unique_lock const held{m.mutex};

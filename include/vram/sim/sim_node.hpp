@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `sim_node` is a simulated machine with devices, inside this process.
+/// `sim_node` is a simulated machine with GPUs, inside this process.
 
 #include <vram/sim/sim_call.hpp>  // sim_call, sim_machine
 #include <vram/sim/sim_queue.hpp> // sim_queue
@@ -17,20 +17,21 @@
 
 namespace vram {
 
-/// A simulated node: devices, links, memory, time, and the checks. The node that was made last and
-/// still lives is the current one, for every thread; before any is made there is one with the
-/// default options.
+/// A simulated machine: its devices, links, memory, virtual time and checks. The current node, for
+/// all threads, is the newest `sim_node` that still exists. If a program constructs none, a node
+/// with default options is created at first use.
 ///
 ///     sim_node node{{.devices = 2, .capacity = 1_GiB}};
 ///     sim_resource memory;                         // of device 0 of that node
 ///     CHECK(node.reports().empty());
 ///
-/// Whatever refers to a node (streams, events, resources, memory) ends before it does.
+/// Streams, events, resources and memory of a node must be destroyed before the node.
 ///
-/// Failure   `std::bad_alloc` where the addresses cannot be reserved
-/// Threads   any; making and ending one while other threads use the current node is the caller's to
-///           order
-/// Cost      a few mmap calls; contents are committed when they are written
+/// Failure   The constructor throws `std::bad_alloc` if the address ranges cannot be reserved.
+/// Threads   Any thread may call the members. The caller must not construct or destroy a node while
+///           another thread uses the current node.
+/// Cost      The constructor makes a few mmap calls. Physical memory is committed as contents are
+///           written.
 class sim_node {
 public:
     explicit sim_node(sim_options options = {}) : machine_{std::move(options)} {
@@ -40,7 +41,7 @@ public:
     sim_node(sim_node const&)            = delete;
     sim_node& operator=(sim_node const&) = delete;
 
-    /// Lets all queued work happen, looks for leaks, and makes the node before it the current one.
+    /// Runs all queued work, reports leaks, and makes the previous node the current one again.
     ~sim_node() {
         finish();
         std::lock_guard const held{list()};
@@ -53,10 +54,12 @@ public:
         }
     }
 
-    /// The node that was made last.
+    /// Returns the newest node that still exists. Creates one with default options if there is
+    /// none.
     [[nodiscard]] static sim_node& current() {
         if (sim_node* const made = newest().load(std::memory_order_acquire)) { return *made; }
-        static sim_node* const first = new sim_node; // never ended: static objects may still use it
+        // Never destroyed, because static objects may still use it.
+        static sim_node* const first = new sim_node;
         static_cast<void>(first);
         return *newest().load(std::memory_order_acquire);
     }
@@ -64,7 +67,8 @@ public:
     [[nodiscard]] int                devices() const noexcept { return machine_.options.devices; }
     [[nodiscard]] sim_options const& options() const noexcept { return machine_.options; }
 
-    /// The calling host thread's moment. Ordinary threads share one.
+    /// Returns the calling host thread's virtual time. All ordinary threads (not `sim_thread`)
+    /// share one clock.
     [[nodiscard]] sim_time now() {
         detail::sim_self const& self = detail::self(machine_.id);
         std::unique_lock const  held{machine_.mutex};
@@ -73,23 +77,24 @@ public:
                    : std::max(machine_.turns.outside.clock, machine_.schedule.now());
     }
 
-    /// The calling host thread works for `duration`.
+    /// Advances the calling host thread's virtual clock by `duration`.
     void work(sim_time duration, std::source_location where = std::source_location::current()) {
         sim_call call{machine_, sim_call_kind::other, 0, where};
         call.host->clock += duration;
     }
 
-    /// What was seen so far, in the order of the calls.
+    /// Returns the mistakes reported so far, in the order in which they were detected.
     [[nodiscard]] std::vector<sim_report> reports() const {
         std::lock_guard const held{machine_.mutex};
         return machine_.checker.reports();
     }
-    /// The same, which are then forgotten.
+    /// Returns the mistakes reported so far and removes them from the node.
     [[nodiscard]] std::vector<sim_report> take_reports() {
         std::lock_guard const held{machine_.mutex};
         return std::exchange(machine_.checker.reports(), {});
     }
-    /// Changes what is looked for from now on. `races` may be switched off, not on again.
+    /// Changes which mistakes the node looks for in later calls. The check `races` can be switched
+    /// off but not on again.
     void set_checks(sim_checks const& checks) {
         std::lock_guard const held{machine_.mutex};
         machine_.checker.set(checks);
@@ -97,8 +102,8 @@ public:
 
     [[nodiscard]] sim_faults& faults() noexcept { return machine_.faults; }
 
-    /// Another process takes `bytes` of a device, or gives them back: less than nothing is never
-    /// taken.
+    /// Simulates another process that allocates `bytes` bytes of the memory of `device`.
+    /// `give_back` frees them; it never frees more than `take` allocated.
     void take(int device, std::size_t bytes) {
         std::lock_guard const held{machine_.mutex};
         machine_.at(device).taken += bytes;
@@ -109,7 +114,8 @@ public:
         taken -= std::min(taken, bytes);
     }
 
-    /// What a device did so far.
+    /// Returns the counters and busy times of one device since the node was created or
+    /// `reset_figures` was called.
     [[nodiscard]] sim_figures figures(int device = 0) {
         std::lock_guard const held{machine_.mutex};
         sim_figures           f = machine_.schedule.figures(device);
@@ -123,14 +129,16 @@ public:
         machine_.schedule.figures(device).peak_used = used;
     }
 
-    /// Every finished operation in the order of their ends, where `options.trace` is set.
+    /// Returns all completed operations in the order of their end, or nothing unless
+    /// `sim_options::trace` is set.
     [[nodiscard]] std::vector<sim_trace> trace() const {
         std::lock_guard const held{machine_.mutex};
         return machine_.schedule.trace();
     }
 
-    /// Runs everything that is queued and looks for leaks, once. The destructor does it too. The
-    /// calling thread takes no part in virtual time afterwards.
+    /// Runs all queued work and reports leaks. A second call does nothing, and the destructor also
+    /// calls it. Afterwards the calling thread is an ordinary thread, without a virtual clock of
+    /// its own.
     void finish() {
         if (std::exchange(finished_, true)) { return; }
         std::unique_lock held{machine_.mutex};
@@ -151,7 +159,8 @@ public:
                                    "it was never given back"});
         });
         for (auto const& [handle, memory] : machine_.memory.physical) {
-            if (!memory.handle) { continue; } // then its mapping is what was forgotten
+            // This memory is still mapped, and the mapping was reported as a leak above.
+            if (!memory.handle) { continue; }
             machine_.checker.tell({sim_mistake::leak,
                                    {},
                                    memory.created,
@@ -169,7 +178,7 @@ public:
         }
     }
 
-    /// The inside, for the parts of `sim/`.
+    /// Returns the internal state of the node. Only the headers of `sim/` use it.
     [[nodiscard]] sim_machine& machine() noexcept { return machine_; }
 
 private:

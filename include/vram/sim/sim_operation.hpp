@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `sim_operation` is one piece of work that an engine of the simulated machine does.
+/// `sim_operation` is one operation of a simulated engine, such as a copy or a kernel.
 
 #include <vram/sim/sim_range.hpp> // sim_range, sim_access
 #include <vram/sim/sim_time.hpp>  // sim_time
@@ -15,47 +15,55 @@
 
 namespace vram {
 
-/// What does the work. `none` is for what takes no time: the place of an event.
+/// The part of a machine that runs an operation. `none` is for operations without duration, such as
+/// events.
 enum class sim_engine : unsigned char { compute, to_device, to_host, peer, host, none };
 
-/// The engines that can be busy.
+/// The number of engines that can be busy (all except `none`).
 inline constexpr std::size_t sim_engines = 5;
 
-/// What is to be done, whenever that may be.
+/// The description of an operation: its engine, duration, memory accesses and effect.
 struct sim_task {
     struct use {
         sim_range  range;
         sim_access access;
     };
 
-    char const*           name   = "";
-    sim_engine            engine = sim_engine::none;
-    int                   device = 0; ///< whose engine
-    sim_time              duration{};
-    bool                  copy          = false; ///< one of the machine's own copies and fills
-    bool                  fails         = false; ///< by a planted fault: it has no effect
-    bool                  host_function = false; ///< its effect may pass work to host threads
-    std::size_t           bytes         = 0;     ///< that a copy moves
-    std::vector<use>      uses          = {};
-    std::function<void()> effect        = {}; ///< what it does; called without the machine's lock
-    std::function<void()> settle = {}; ///< what it changes in the books; called with the lock
+    char const* name   = "";
+    sim_engine  engine = sim_engine::none;
+    int         device = 0; ///< device whose engine runs it
+    sim_time    duration{};
+    bool        copy = false; ///< a copy or fill of the simulated device itself
+    /// A fault is injected: the operation has no effect.
+    bool fails = false;
+    /// A host function, which may hand work to host threads.
+    bool             host_function = false;
+    std::size_t      bytes         = 0; ///< bytes of a copy
+    std::vector<use> uses          = {};
+    /// The effect of the operation, at its end in virtual time. Runs without the machine's lock.
+    std::function<void()> effect = {};
+    /// A change of the simulator's own state at the end of the operation. Runs with the machine's
+    /// lock.
+    std::function<void()> settle = {};
     std::source_location  where  = {};
 };
 
-/// A task on its way. Objects are used again; `number` tells one use from the next.
+/// An operation that was queued. Objects are reused; `number` identifies one use.
 struct sim_operation {
-    sim_task                    task;
-    std::uint64_t               number = 0; ///< in the order of the calls; 0 when not in use
-    std::uint64_t               stream = 0; ///< its id
+    sim_task task;
+    /// Index in the order of calls; 0 if the object is unused.
+    std::uint64_t               number = 0;
+    std::uint64_t               stream = 0; ///< id of its stream
     sim_time                    enqueued{};
     sim_time                    ready{};
     sim_time                    start{};
     sim_time                    end{};
-    unsigned                    blockers = 0; ///< operations that must end before it
-    std::vector<sim_operation*> followers;    ///< operations that wait for it
+    unsigned                    blockers = 0; ///< number of unfinished operations that it waits for
+    std::vector<sim_operation*> followers;    ///< operations that wait for this one
 };
 
-/// A place in a stream's order: an operation that may have ended meanwhile.
+/// A reference to an operation, as a position in a stream. It is pending until the operation has
+/// ended; the object may then be reused for another operation, with another number.
 struct sim_moment {
     sim_operation* operation = nullptr;
     std::uint64_t  number    = 0;
@@ -65,7 +73,7 @@ struct sim_moment {
     }
 };
 
-/// A finished operation, as `sim_node::trace` tells it.
+/// A completed operation, as an entry of `sim_node::trace`.
 struct sim_trace {
     char const*   name;
     std::uint64_t number;

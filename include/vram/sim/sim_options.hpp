@@ -2,8 +2,7 @@
 #pragma once
 
 /// \file
-/// `sim_options` are the numbers and kinds of devices of a simulated node, their capacities and
-/// checks.
+/// `sim_options` describes a simulated node: its devices, capacities, speeds and checks.
 
 #include <vram/base/bytes.hpp>   // size literals
 #include <vram/sim/sim_time.hpp> // sim_time
@@ -14,7 +13,7 @@
 
 namespace vram {
 
-/// A one-way connection between two devices.
+/// A one-way connection between two devices of a node, for peer copies.
 struct sim_link {
     int         from      = 0;
     int         to        = 0;
@@ -22,77 +21,97 @@ struct sim_link {
     sim_time    latency{1000};
 };
 
-/// The kinds of mistakes that are looked for. Each costs only while it is on.
+/// The mistakes that a node looks for. A check costs time only while it is on.
 struct sim_checks {
-    bool races         = true;  ///< accesses to one byte that nothing orders
-    bool bounds        = true;  ///< outside any live allocation, or after its free
-    bool uninitialised = false; ///< reads of what was never written
-    bool residency     = true; ///< device on pageable memory, host on device memory, no peer access
-    bool frees         = true; ///< double, foreign, or not after the last use
-    bool leaks         = true; ///< memory that is out when the node ends
-    bool capacity      = false; ///< also report requests that were refused for want of memory
+    bool races         = true;  ///< two accesses to one byte without an order, one a write
+    bool bounds        = true;  ///< accesses outside live allocations, or after the free
+    bool uninitialised = false; ///< reads of memory that was never written
+    /// Device accesses to pageable memory, host accesses to device memory, accesses without peer
+    /// access.
+    bool residency = true;
+    bool frees     = true;  ///< double and foreign frees, and frees before the last use
+    bool leaks     = true;  ///< memory that is live when the node ends
+    bool capacity  = false; ///< allocations that were refused because memory was short
 };
 
-/// What happens to a report besides being collected.
+/// The reaction of a node to a mistake, beyond storing the report.
 enum class sim_on_report : unsigned char {
-    collect,    ///< nothing
-    print,      ///< it is printed to stderr at once
-    throw_it,   ///< `sim_race` is thrown where it was noticed (never out of a `noexcept` call)
-    abort_here, ///< it is printed and the program aborts, for a debugger to see where
+    collect, ///< nothing more: `sim_node::reports` returns them
+    print,   ///< the report is printed to stderr at once
+    /// `sim_race` is thrown by the call that made the mistake, except if it is `noexcept`.
+    throw_it,
+    /// The report is printed and the program aborts, so that a debugger stops there.
+    abort_here,
 };
 
-/// In which order participating threads (`sim_thread`) run.
+/// The order in which participating threads (`sim_thread`) run.
 enum class sim_order : unsigned char {
-    by_time,   ///< the one with the earliest clock, ties by number: exact and repeatable
-    by_seed,   ///< any that can, drawn from `seed`: repeatable
-    by_choice, ///< as `choices` says: how `sim_explore` goes through all of them
-    freely,    ///< as ordinary threads: real concurrency, no virtual figures
+    /// The thread with the earliest virtual clock runs, the lower number on a tie: exact and
+    /// repeatable.
+    by_time,
+    /// A random runnable thread runs, drawn from `sim_options::seed`: repeatable.
+    by_seed,
+    /// The thread that `sim_options::choices` names runs. `sim_explore` goes through all choices.
+    by_choice,
+    /// All threads run concurrently, as ordinary threads. Virtual times are not exact.
+    freely,
 };
 
-/// Whose order the default stream of a device takes part in.
+/// The meaning of a default stream view: the legacy default stream, or one default stream per
+/// thread.
 enum class sim_default_stream : unsigned char { legacy, per_thread };
 
-/// A node. The defaults are one device with round figures and every check on that every program
-/// passes.
+/// The description of a simulated node. The defaults are one device with round numbers, and all
+/// checks that a correct program always passes.
 struct sim_options {
-    int         devices         = 1;
-    std::size_t capacity        = 16_GiB; ///< of each device
-    std::size_t pinned_capacity = 64_GiB; ///< what may be page-locked; managed memory has as much
-    std::size_t granularity     = 512;    ///< what an allocation is counted in
-    std::size_t page            = 2_MiB;  ///< what addresses are mapped in: a power of two
-    bool        backed          = true;   ///< device memory has contents; else copies move nothing
-    bool dereferenceable = false; ///< the host may use device addresses (no fault where it does)
+    int         devices  = 1;
+    std::size_t capacity = 16_GiB; ///< bytes of memory of each device
+    /// Bytes that may be pinned; managed memory has the same limit.
+    std::size_t pinned_capacity = 64_GiB;
+    std::size_t granularity     = 512;   ///< allocations are rounded up to this many bytes
+    std::size_t page            = 2_MiB; ///< unit of virtual memory mappings; a power of two
+    /// If true, device memory has contents. If false, kernels and copies transfer no data.
+    bool backed = true;
+    /// If true, the host may dereference device addresses. If false, they fault.
+    bool dereferenceable = false;
 
-    std::size_t host_bandwidth = 25_GB;    ///< pinned memory and device, each way; bytes per second
-    std::size_t pageable_bandwidth = 5_GB; ///< pageable memory and device
+    /// Speed of copies between pinned memory and a device, for each direction, in bytes per second.
+    std::size_t host_bandwidth = 25_GB;
+    /// Bytes per second between pageable memory and a device.
+    std::size_t pageable_bandwidth = 5_GB;
     std::size_t device_bandwidth   = 1000_GB;
-    /// What one thread of the host copies, in bytes per second, where it says that it does
-    /// (`sim_host_copies`); 0: in no time.
+    /// Speed at which one host thread copies memory, in bytes per second, for copies that are
+    /// declared with `sim_host_copies`. With 0 they take no virtual time.
     std::size_t host_copy_bandwidth = 0;
-    /// Whether devices read pageable memory through the host's page tables, as they say of
-    /// themselves; how fast, `pageable_bandwidth` says.
-    bool                  host_page_tables = false;
-    sim_time              copy_latency{1000};
-    std::vector<sim_link> links = {};   ///< empty: every pair, with the defaults of `sim_link`
-    bool peer_access            = true; ///< whether kernels may use other devices' memory at first
+    /// True if devices access pageable memory through the host's page tables (as devices with full
+    /// unified memory report). Such accesses have the speed `pageable_bandwidth`.
+    bool     host_page_tables = false;
+    sim_time copy_latency{1000};
+    /// The links between devices. If empty, every pair has a link with the defaults of `sim_link`.
+    std::vector<sim_link> links = {};
+    /// The initial setting of peer access: true lets kernels access the memory of all devices.
+    bool peer_access = true;
 
-    int compute_slots   = 1; ///< kernels that run at one time on a device
-    int to_device_slots = 1; ///< copy engines of each kind
+    int compute_slots   = 1; ///< number of kernels that a device runs at the same time
+    int to_device_slots = 1; ///< number of host-to-device copy engines of a device
     int to_host_slots   = 1;
     int peer_slots      = 1;
 
-    sim_time call_cost{0};    ///< host time of any call
-    sim_time query_cost{200}; ///< of asking and hearing "not yet", so that a loop that asks gets on
+    sim_time call_cost{0}; ///< virtual time that any call costs the host thread
+    /// Virtual time that a query costs if its answer is "not complete", so that a polling loop
+    /// makes progress.
+    sim_time query_cost{200};
 
     sim_default_stream default_stream = sim_default_stream::legacy;
     sim_checks         checks         = {};
     sim_on_report      on_report      = sim_on_report::print;
-    bool               trace = false; ///< keep every finished operation (`sim_node::trace`)
+    bool               trace = false; ///< keep every completed operation for `sim_node::trace`
 
     sim_order             threads = sim_order::by_time;
     std::uint64_t         seed    = 1;
     std::vector<unsigned> choices = {};
-    unsigned preemptions = 2; ///< by_choice: how often a thread that could go on is stopped
+    /// With `by_choice`: how many times a thread that could continue may be stopped in one run.
+    unsigned preemptions = 2;
 };
 
 } // namespace vram

@@ -2,7 +2,8 @@
 #pragma once
 
 /// \file
-/// `sim_pages` reserves addresses, makes physical memory, and maps one to the other.
+/// `sim_pages` implements the virtual memory of simulated devices: addresses, physical memory,
+/// mappings.
 
 #include <vram/base/align.hpp>    // valid_alignment
 #include <vram/base/contract.hpp> // expects
@@ -16,17 +17,18 @@
 
 namespace vram {
 
-/// The simulated counterparts of cuMemAddressReserve, cuMemCreate, cuMemMap, cuMemSetAccess and of
-/// what undoes them, with the driver's rules: all sizes in whole pages, a mapping is a whole piece
-/// of physical memory, it is of no use before access was granted, only whole mappings are unmapped,
-/// and nothing waits for the work that still uses them. Contents stay with the physical memory.
+/// Simulates cuMemAddressReserve, cuMemCreate, cuMemMap, cuMemSetAccess and their inverses, with
+/// the rules of the driver. All sizes are multiples of the page size. A mapping covers a whole
+/// piece of physical memory. A device needs `set_access` before it uses a mapping. Only whole
+/// mappings are unmapped. No call waits for work that still uses the memory. Contents belong to the
+/// physical memory, not to addresses.
 ///
-/// Memory may be mapped at several addresses: accesses through any two of them are held against
-/// each other, while what is read must have been written through the address that it is read by.
+/// Memory may be mapped at several addresses. Races are detected between accesses through different
+/// addresses. The check of uninitialised reads considers each address separately.
 ///
-/// Failure   `sim_error{invalid_value}` for what breaks a rule; `std::bad_alloc`; nothing has
-///           changed
-/// Threads   through `sim_call`
+/// Failure   Members throw `sim_error{invalid_value}` if a rule is broken, or `std::bad_alloc`.
+///           Nothing has changed then.
+/// Threads   The calling thread holds the machine's lock.
 class sim_pages {
 public:
     explicit sim_pages(sim_call& call) : call_{call}, m_{call.machine} {
@@ -34,7 +36,7 @@ public:
                 "sim_options: a page is a power of two, of 4 KiB or more");
     }
 
-    /// Addresses with nothing behind them.
+    /// Reserves a range of addresses without memory.
     [[nodiscard]] void* reserve(int device, std::size_t bytes, std::size_t alignment) {
         call_.admit();
         demand(whole(bytes) && bytes != 0 && valid_alignment(alignment));
@@ -46,7 +48,7 @@ public:
             m_.memory.reservations.emplace(made->begin, std::move(made)).first->first);
     }
 
-    /// Gives back what `reserve` gave, all of it, with nothing mapped there any more.
+    /// Frees a reserved range. It must be exactly one that `reserve` returned, without mappings.
     void release(void* p, std::size_t bytes) {
         call_.admit();
         auto const found = m_.memory.reservations.find(address(p));
@@ -55,7 +57,8 @@ public:
         m_.memory.reservations.erase(found);
     }
 
-    /// The handle of `bytes` bytes of a device's memory; 0 where it has none.
+    /// Allocates `bytes` bytes of physical memory of `device` and returns their handle, or 0 if the
+    /// device has too little.
     [[nodiscard]] std::uint64_t create(int device, std::size_t bytes) {
         sim_device_state& d = m_.at(device);
         if (d.lost) { call_.admit(); }
@@ -83,7 +86,7 @@ public:
         return handle;
     }
 
-    /// The memory is the device's again as soon as it is mapped nowhere.
+    /// Destroys a handle. The physical memory is freed once it has no mapping.
     void destroy(std::uint64_t handle) {
         call_.admit();
         sim_physical& memory = physical(handle);
@@ -91,7 +94,8 @@ public:
         drop_unused(handle, memory);
     }
 
-    /// Puts the memory at `p`, where nothing may be. Nobody has access yet.
+    /// Maps the physical memory to the address `p`, which must be reserved and unmapped. No device
+    /// may access it yet.
     void map(void* p, std::uint64_t handle, std::size_t bytes) {
         call_.admit();
         sim_physical&    memory = physical(handle);
@@ -114,7 +118,7 @@ public:
         ++memory.mappings;
     }
 
-    /// Lets the device use all that is mapped in the range, which has no holes.
+    /// Permits the device to access all mappings in the range, which must be mapped without holes.
     void set_access(void* p, std::size_t bytes) {
         call_.admit();
         sim_reservation& r = mapped(p, bytes);
@@ -125,7 +129,7 @@ public:
         });
     }
 
-    /// Takes whole mappings away, at once: work that still uses them is a mistake, and told.
+    /// Removes whole mappings at once. If queued work still uses them, the checker reports it.
     void unmap(void* p, std::size_t bytes) {
         call_.admit();
         sim_reservation& r = mapped(p, bytes);
@@ -159,7 +163,8 @@ private:
         demand(found != m_.memory.physical.end() && found->second.handle);
         return found->second;
     }
-    /// The reservation that all of the range lies in.
+    /// Returns the reservation that contains the whole range. Throws `sim_error{invalid_value}` if
+    /// there is none.
     sim_reservation& reservation(void* p, std::size_t bytes) {
         sim_reservation* const r = m_.memory.reservation_of(address(p));
         demand(r != nullptr && whole(bytes) && bytes != 0 && whole(address(p) - r->begin) &&
@@ -170,7 +175,8 @@ private:
         sim_block const* const before = r.space.before(at + bytes - 1);
         return before == nullptr || before->end() <= at;
     }
-    /// The same, where whole mappings cover the range.
+    /// Returns the reservation that contains the range. Throws `sim_error{invalid_value}` unless
+    /// whole mappings cover the range.
     sim_reservation& mapped(void* p, std::size_t bytes) {
         sim_reservation& r  = reservation(p, bytes);
         std::uintptr_t   at = address(p);
@@ -187,7 +193,7 @@ private:
         for (std::uintptr_t at = address(p); at < address(p) + bytes;) {
             sim_block& block = *r.mapping(at);
             at               = block.end();
-            visit(block); // which may forget it
+            visit(block); // may erase the block
         }
     }
 

@@ -2,19 +2,19 @@
 #pragma once
 
 /// \file
-/// `sim_pinned_resource` is page-locked host memory, as cudaHostAlloc gives it.
+/// `sim_pinned_resource` allocates page-locked host memory, as cudaHostAlloc does.
 
 #include <vram/sim/sim_platform.hpp>      // sim_platform
 #include <vram/sim/sim_resource_base.hpp> // sim_resource_base
 
 namespace vram {
 
-/// Host memory that the devices reach too; copies from and to it leave the host free.
+/// Pinned host memory. Devices can access it, and copies from and to it do not block the host.
 ///
-/// Failure   `out_of_memory` where pinning is refused
-/// Threads   any
-/// Streams   none: giving back waits for the whole device
-/// Cost      O(log blocks); contents are committed when they are written
+/// Failure   Throws `out_of_memory` at the limit `sim_options::pinned_capacity`.
+/// Threads   Any thread may use the resource.
+/// Streams   Not stream-ordered. A free waits for all work of the device.
+/// Cost      O(log blocks). Physical memory is committed as contents are written.
 class sim_pinned_resource
     : public sim_resource_base<sim_kind::pinned, sim_call_kind::allocate_host,
                                property_set<device_accessible, host_accessible>> {

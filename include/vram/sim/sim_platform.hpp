@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `sim_platform` is the simulated machine as everything above a platform sees it.
+/// `sim_platform` is the platform of the simulated device, the counterpart of `cuda_platform`.
 
 #include <vram/base/process_exit.hpp>       // process_exit
 #include <vram/concepts/batched_copies.hpp> // batched_copies
@@ -32,14 +32,16 @@
 
 namespace vram {
 
-class sim_resource;        // sim/sim_resource.hpp
-class sim_pinned_resource; // sim/sim_pinned_resource.hpp
+// Defined in sim/sim_resource.hpp.
+class sim_resource;
+// Defined in sim/sim_pinned_resource.hpp.
+class sim_pinned_resource;
 
-/// The current node's devices, streams and threads behind the calls of a platform. Each call also
-/// takes the place it is made from, for the reports.
+/// The streams, events, copies, threads and locks of the current node, as the functions of a
+/// platform. Each function also takes the source location of its call, for reports.
 ///
-/// Failure   `sim_error`
-/// Threads   any
+/// Failure   Functions throw `sim_error`.
+/// Threads   Any thread may call them.
 struct sim_platform {
     using at = std::source_location;
 
@@ -55,22 +57,23 @@ struct sim_platform {
     using pinned_resource = sim_pinned_resource;
 
     /// A non-blocking stream, as `cuda_stream` is.
-    struct own_stream : sim_stream { // its constructor inherited, nvcc 13.0 crashes
+    // With an inherited constructor, nvcc 13.0 crashes.
+    struct own_stream : sim_stream {
         explicit own_stream(device d = device::current(), sim_stream_options options = {},
                             at w = at::current())
             : sim_stream{d, options, w} {}
     };
 
-    /// Returns true if the process has begun to end: memory ends with it.
+    /// Returns true if the process has begun to end. Memory is not freed after that.
     [[nodiscard]] static bool ending() noexcept { return process_exit::began(); }
 
-    // The ends of streams.
+    // Notification of the end of streams.
     using stream_hold = sim_stream_hold;
     [[nodiscard]] static stream_hold   hold(stream s) noexcept { return stream_hold{s}; }
     [[nodiscard]] static std::uint64_t ends() noexcept {
         return sim_machine::ends.load(std::memory_order_acquire);
     }
-    /// Who a stream is or was, as long as there is a hold on it.
+    /// The id and device of a stream, valid as long as a hold on the stream exists.
     struct identity {
         std::uint64_t id;
         sim_device    device;
@@ -95,18 +98,19 @@ struct sim_platform {
     [[nodiscard]] static bool        uses_host_page_tables(device d) {
         return d.machine().options.host_page_tables;
     }
-    /// The calling thread is about to copy memory; either end may be null.
+    /// Declares a copy that the calling thread is about to make. `to` or `from` may be null.
     static void host_copies(void* to, void const* from, std::size_t bytes, at w = at::current()) {
         sim_host_copies(to, from, bytes, w);
     }
 
-    /// A resource refused a free.
+    /// Adds a free that a resource refused to the reports of the node.
     static void refused(vram::error const& e) noexcept { sim_refused(e); }
 
     static void               record(event& e, stream s, at w = at::current()) { e.record(s, w); }
     static void               wait(stream s, event const& e, at w = at::current()) { e.wait(s, w); }
     [[nodiscard]] static bool done(event const& e, at w = at::current()) { return e.done(w); }
-    /// An event that takes the device's time; the nanoseconds between two such that are done.
+    /// Returns an event that measures virtual time. `elapsed` returns the nanoseconds between two
+    /// such events.
     [[nodiscard]] static event timed_event(device d, at w = at::current()) {
         return event{d, true, w};
     }

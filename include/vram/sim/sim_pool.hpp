@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `sim_pool` is the books of a stream-ordered pool of the simulated machine.
+/// `sim_pool` is the state of a stream-ordered pool of a simulated device.
 
 #include <vram/base/align.hpp>        // unsatisfiable
 #include <vram/sim/sim_operation.hpp> // sim_moment
@@ -15,8 +15,8 @@
 
 namespace vram {
 
-/// A pool as cudaMallocAsync has them: what it holds of the device, and what streams are yet to
-/// free.
+/// A pool as of cudaMallocAsync: the memory that it holds, and the frees that are queued on
+/// streams.
 struct sim_pool {
     struct waiting {
         sim_moment    place  = {};
@@ -28,20 +28,21 @@ struct sim_pool {
     };
 
     int           device    = 0;
-    std::size_t   threshold = 0; ///< bytes it may keep when nothing needs them
+    std::size_t   threshold = 0; ///< unused bytes that the pool may keep
     std::size_t   maximum   = unsatisfiable;
     std::size_t   reserved  = 0;
     std::size_t   live      = 0;
     std::size_t   peak_live = 0, peak_reserved = 0;
     std::uint64_t tickets = 0;
-    /// Freed in the program, not yet in time, in the order of their tickets.
+    /// Frees that the program has made and their streams have not reached, by ticket (order of
+    /// calls).
     std::map<std::uint64_t, waiting> pending = {};
-    /// Their tickets for each slot. Of the frees of one slot, a stream is ordered after the first
-    /// ones.
+    /// The tickets of queued frees for each vector-clock index of a stream. A stream that is
+    /// ordered after one free of another stream is ordered after all earlier frees of that stream.
     std::map<std::size_t, std::set<std::uint64_t>> by_slot       = {};
     std::size_t                                    pending_bytes = 0;
 
-    /// Adds a free. Cost: O(log pending).
+    /// Adds a queued free. Cost: O(log pending).
     waiting& add(waiting const& w) {
         try {
             by_slot[w.slot].insert(w.ticket);
@@ -53,7 +54,7 @@ struct sim_pool {
             throw;
         }
     }
-    /// Ends the wait for a free. Cost: O(log pending).
+    /// Removes a queued free that is complete or claimed. Cost: O(log pending).
     void remove(std::uint64_t ticket) noexcept {
         auto const at = pending.find(ticket);
         if (at == pending.end()) { return; }
@@ -61,7 +62,7 @@ struct sim_pool {
         forget(at->second.slot, ticket);
         pending.erase(at);
     }
-    /// The first free that `ordered` is true for, or null. Cost: O(slots).
+    /// Returns the oldest queued free for which `ordered` returns true, or null. Cost: O(streams).
     template <class Ordered>
     [[nodiscard]] waiting* first(Ordered const& ordered) {
         waiting* found = nullptr;

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `sim_queue` puts work on streams, and orders streams by events.
+/// `sim_queue` adds operations to streams, and orders streams by events.
 
 #include <vram/sim/sim_call.hpp> // sim_call, sim_machine
 
@@ -12,11 +12,13 @@
 
 namespace vram {
 
-/// What streams can be given, under one call.
+/// The operations that one call adds to streams: kernels, copies, event records, waits and graph
+/// launches.
 ///
-/// Failure   `sim_error`; `std::bad_alloc`
-/// Threads   the call's
-/// Cost      `enqueue` and timed events: one operation; `record`: a copy of what the stream knows
+/// Failure   Members throw `sim_error` or `std::bad_alloc`.
+/// Threads   The calling thread holds the machine's lock.
+/// Cost      `enqueue` and a timed event create one operation. `record` copies the stream's vector
+///           clock.
 class sim_queue {
 public:
     explicit sim_queue(sim_call& call) : call_{call}, m_{call.machine} {}
@@ -35,7 +37,7 @@ public:
         ++s.work;
     }
 
-    /// Orders `s` after all work of `other`, as an event recorded there would.
+    /// Orders later work of `s` after all work of `other`, as an event recorded on `other` would.
     void join(sim_stream_state& s, sim_stream_state& other) {
         begin_action(other);
         begin_action(s);
@@ -43,8 +45,9 @@ public:
         s.count = s.knows.advance(s.slot);
     }
 
-    /// Puts `task` at the end of stream `s`. Null while the stream is captured: it is written down.
-    /// A stream that has ended gets none, but for what is freed there (`also_ended`).
+    /// Adds `task` to the end of stream `s`. If the stream is being captured, adds a node to its
+    /// graph instead and returns null. Throws `sim_error{invalid_handle}` if the owner of the
+    /// stream has destroyed it, unless `also_ended` is true (for frees on it).
     sim_operation* enqueue(sim_stream_state& s, sim_task task, bool also_ended = false) {
         if (s.ended && !also_ended) { throw sim_error{sim_status::invalid_handle, call_.where}; }
         if (s.capture) {
@@ -111,7 +114,7 @@ public:
             inspect(op, {n.task.copy ? s.device : n.task.device, slot, count}, knows[i]);
             given.whole = true;
         }
-        // One operation, which takes no time, stands for the end of all nodes.
+        // One operation without duration stands for the end of all nodes.
         sim_operation& end =
             m_.schedule.make({.name = "graph", .device = s.device}, call_.host->clock, s.id.load());
         submission given{m_.schedule, end};
@@ -166,7 +169,8 @@ public:
 
     void wait(sim_stream_state& s, sim_event_state const& e) {
         if (s.ended) { throw sim_error{sim_status::invalid_handle, call_.where}; }
-        if (!e.recorded) { return; } // a wait before any record is no wait
+        // A wait for an event that was never recorded has no effect.
+        if (!e.recorded) { return; }
         if (e.capture && e.capture->ended) {
             throw sim_error{sim_status::captured_event, call_.where};
         }
@@ -181,8 +185,8 @@ public:
     }
 
 private:
-    /// Submits an operation at the end of the scope; one that could not be put together (no memory)
-    /// has no effect, but those that wait for it go on.
+    /// Submits the operation at the end of the scope. If preparing it failed for lack of host
+    /// memory, it has no effect, but operations that wait for it still run.
     struct submission {
         ~submission() {
             if (!whole) { op.task = {.device = op.task.device}; }
@@ -232,14 +236,15 @@ private:
         }
     }
 
-    /// Makes `op`, the next operation of `s`, wait for everything before it.
+    /// Makes `op`, the next operation of `s`, start after all earlier work of `s` and the events it
+    /// waits for.
     void depend(sim_operation& op, sim_stream_state& s) {
         m_.schedule.after(op, s.tail);
         for (sim_moment const& m : s.waits) { m_.schedule.after(op, m); }
         s.waits.clear();
     }
 
-    /// The device of an operation, and its place in the vector clocks.
+    /// The device of an operation, and its index and count in vector clocks.
     struct place {
         int           device;
         std::size_t   slot;
@@ -257,8 +262,8 @@ private:
                 .count  = at.count};
     }
 
-    /// Passes the declared accesses of `op` to the checker. A host function keeps what happened
-    /// before it, for the threads to which it passes work.
+    /// Passes the declared accesses of `op` to the checker. A host function keeps a copy of its
+    /// vector clock, for the threads to which it hands work through a `sim_gate`.
     void inspect(sim_operation& op, place const& at, vector_clock const& knows) {
         for (sim_task::use const& use : op.task.uses) {
             bool peers = true;
@@ -278,8 +283,8 @@ private:
         }
     }
 
-    /// The memory nodes of a graph: a captured allocation is live from its node to that of its
-    /// free.
+    /// Updates the blocks that a graph node allocates or frees: a captured allocation is live from
+    /// the launch of its node to that of its free node.
     void change_memory(sim_graph_state::node const& n, sim_operation const& op, place const& at,
                        vector_clock const& knows) {
         if (n.allocates != nullptr) {

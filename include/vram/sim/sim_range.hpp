@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `sim_range` is a piece of memory that somebody says they touch.
+/// `sim_range` is a range of memory in the declaration of an access.
 
 #include <vram/base/requirements.hpp> // C++20
 
@@ -12,10 +12,10 @@
 
 namespace vram {
 
-/// What is done to a range. Two accesses to one byte, one of them a write, must be ordered.
+/// The kind of an access. Two accesses to one byte must be ordered if one of them is a write.
 enum class sim_access : unsigned char { read, write };
 
-/// `bytes` bytes at `data`; made from a pointer and a size, or from any `std::span`.
+/// A range of `bytes` bytes at `data`. Converts from any `std::span`.
 struct sim_range {
     void const* data  = nullptr;
     std::size_t bytes = 0;

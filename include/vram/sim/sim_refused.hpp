@@ -12,7 +12,8 @@
 
 namespace vram {
 
-/// The mistake of a refused free: a double free, another size, or memory of another resource.
+/// Returns the kind of report for a refused free: a double free, a wrong size, or a foreign
+/// pointer.
 [[nodiscard]] constexpr sim_mistake sim_mistake_of(error_kind kind) noexcept {
     switch (kind) {
     case error_kind::double_free: return sim_mistake::double_free;
@@ -22,10 +23,12 @@ namespace vram {
     }
 }
 
-/// The simulated device does not see such a free: the pool returns nothing to it.
+/// Reports a free that a pool or a layer refused. The simulated device itself does not see such a
+/// free, because the pool does not pass it on.
 ///
-/// Failure   none: without host memory there is no report, and the error sink has the error
-/// Threads   any
+/// Failure   None. Without host memory there is no report, but the error sink has received the
+///           error.
+/// Threads   Any thread may call it.
 inline void sim_refused(error const& e) noexcept {
     try {
         sim_machine&           m    = sim_node::current().machine();

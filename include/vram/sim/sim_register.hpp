@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `sim_register` page-locks host memory that is there already, as cudaHostRegister does.
+/// `sim_register` page-locks existing host memory, as cudaHostRegister does.
 
 #include <vram/base/error.hpp>         // report_error
 #include <vram/base/report_caught.hpp> // report_caught
@@ -13,14 +13,14 @@
 
 namespace vram {
 
-/// From here to the end of the object, `range` is pinned: devices reach it, copies leave the host
-/// free, and the checker follows it.
+/// Pins `range` for the lifetime of the object. Devices can then access the range, copies from and
+/// to it do not block the host, and the checker checks accesses to it.
 ///
-/// Failure   `sim_error{refused}` where pinning is refused (a planted fault);
-///           `sim_error{invalid_value}` where the range is empty, the machine's own, or overlaps
-///           one that is registered
-/// Threads   any
-/// Streams   the end waits for the device
+/// Failure   The constructor throws `sim_error{refused}` if an injected fault says so. It throws
+///           `sim_error{invalid_value}` if the range is empty, is simulated memory, or overlaps a
+///           registered range.
+/// Threads   Any thread may use it.
+/// Streams   The destructor waits for all work of the device.
 class sim_register {
 public:
     explicit sim_register(sim_range            range,

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `sim_report` is a mistake that the simulated machine saw, told so that it can be mended.
+/// `sim_report` describes one mistake that the simulated device detected.
 
 #include <vram/sim/sim_time.hpp> // sim_time
 
@@ -15,29 +15,31 @@
 
 namespace vram {
 
-/// The kinds of mistakes.
+/// The kinds of mistakes that the simulated device reports.
 enum class sim_mistake : unsigned char {
-    race,                 ///< two accesses that nothing orders
-    overlapping_copy,     ///< a copy whose source and destination share bytes
-    use_before_ready,     ///< an access that its allocation does not come before
-    use_after_free,       ///< an access to memory that was given back
+    /// Two accesses to the same bytes, at least one a write, without an order.
+    race,
+    overlapping_copy,     ///< a copy with a source and destination that overlap
+    use_before_ready,     ///< an access that is not ordered after the allocation
+    use_after_free,       ///< an access to memory that was freed
     out_of_bounds,        ///< an access outside any live allocation
-    unmapped_access,      ///< an access to reserved addresses that nothing is mapped to
-    uninitialised_read,   ///< a read of what nobody wrote
-    pageable_access,      ///< a device on host memory that is not pinned
-    host_access,          ///< the host on device memory
-    peer_access,          ///< a device on another's memory without peer access
-    free_before_last_use, ///< a free that an earlier use does not come before
-    double_free,          ///< given back twice
-    foreign_free, ///< given back to a kind of memory that it is not from, or not a block at all
-    wrong_size,   ///< given back with another size than it was asked with
-    capacity_exceeded, ///< a request that the device had no memory for
-    leak,              ///< still out at the end
-    deadlock,          ///< threads that wait for each other
-    thread_failed,     ///< an exception left a thread's callable
+    unmapped_access,      ///< an access to reserved addresses without mapped memory
+    uninitialised_read,   ///< a read of memory that was never written
+    pageable_access,      ///< a device access to host memory that is not pinned
+    host_access,          ///< a host access to device memory
+    peer_access,          ///< a kernel's access to another device without peer access
+    free_before_last_use, ///< a free that is not ordered after an earlier use
+    double_free,          ///< a free of a block that is not live
+    /// A free of an address that is not a block of this memory.
+    foreign_free,
+    wrong_size,        ///< a free with a size that differs from the allocation's
+    capacity_exceeded, ///< an allocation that the device had no memory for
+    leak,              ///< memory that is live when the node ends
+    deadlock,          ///< threads that all wait for each other
+    thread_failed,     ///< an exception that a `sim_thread`'s callable did not catch
 };
 
-/// The name of a mistake, as it is printed.
+/// Returns the text of a kind of mistake, as reports print it.
 [[nodiscard]] constexpr char const* name(sim_mistake kind) noexcept {
     switch (kind) {
     case sim_mistake::race: return "race";
@@ -62,22 +64,23 @@ enum class sim_mistake : unsigned char {
     return "unknown";
 }
 
-/// Who did what to memory, when, and from where in the source. `name` lives as long as the program.
+/// One operation of a report: the stream or host thread that accessed memory, the operation's name,
+/// its virtual time, and the source location of the call. `name` must live as long as the program.
 struct sim_event_of {
     enum class kind : unsigned char { none, read, write, allocation, release };
 
-    char const*          name   = ""; ///< "copy", "fill", a kernel's name, "host", ...
+    char const*          name   = ""; ///< "copy", "fill", "host", or the name of a kernel
     kind                 what   = kind::none;
-    bool                 host   = false; ///< by a host thread; `actor` is its number
-    std::uint64_t        number = 0;     ///< of the operation, in the order of the calls
-    std::uint64_t        actor  = 0;     ///< the stream's id, or the host thread's number
+    bool                 host   = false; ///< true if a host thread did it
+    std::uint64_t        number = 0;     ///< index of the operation, in the order of calls
+    std::uint64_t        actor  = 0;     ///< id of the stream, or number of the host thread
     int                  device = 0;
-    sim_time             time{}; ///< when it was asked for
+    sim_time             time{}; ///< virtual time of the call
     std::source_location where = {};
-    std::size_t          slot  = 0; ///< of the vector clocks
+    std::size_t          slot  = 0; ///< index of the actor in vector clocks
     std::uint64_t        count = 0;
 
-    /// "`copy` #12 on stream 3": how reports name it.
+    /// Returns the operation as reports name it, for example "`copy` #12 on stream 3 of device 0".
     [[nodiscard]] std::string title() const {
         std::string text = "`" + std::string{name} + "` #" + std::to_string(number);
         if (host) { return text + " by host thread " + std::to_string(actor); }
@@ -86,20 +89,22 @@ struct sim_event_of {
     }
 };
 
-/// One mistake with both operations. `first` is empty where only one took part.
+/// One detected mistake, with the two operations that conflict. If only one operation is involved,
+/// `first` is empty.
 struct sim_report {
     sim_mistake    kind{};
-    sim_event_of   second{};    ///< what was being asked for when it was noticed
-    sim_event_of   first{};     ///< what it is in conflict with
-    std::uintptr_t address = 0; ///< the range that both touch
+    sim_event_of   second{};    ///< operation during which the mistake was detected
+    sim_event_of   first{};     ///< earlier operation with which it conflicts
+    std::uintptr_t address = 0; ///< start of the range that both operations access
     std::size_t    bytes   = 0;
-    std::string    missing = {}; ///< the edge that would have ordered them, in words
+    std::string    missing = {}; ///< explanation: the missing wait or order, in words
 
-    /// The report as text of a few lines.
+    /// Returns the report as a text of a few lines.
     [[nodiscard]] std::string text() const;
 };
 
-/// A report, thrown where the node was told to.
+/// An exception with a report. A node with `sim_on_report::throw_it` throws it from the call that
+/// made the mistake.
 class sim_race : public std::exception {
 public:
     explicit sim_race(sim_report report) : report_{std::move(report)}, text_{report_.text()} {}

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `sim_reservation` is a range of addresses that memory can be mapped to.
+/// `sim_reservation` is a reserved range of addresses for mappings.
 
 #include <vram/base/align.hpp>     // align
 #include <vram/sim/sim_report.hpp> // sim_event_of
@@ -13,13 +13,14 @@
 
 namespace vram {
 
-/// Its blocks are what is mapped in it.
+/// A range of virtual addresses. The blocks of its `space` are the mappings in it.
 ///
-/// Failure   `std::bad_alloc` where the process has no such range
-/// Threads   one at a time: the machine's lock
+/// Failure   The constructor throws `std::bad_alloc` if the process lacks the addresses.
+/// Threads   The caller holds the machine's lock.
 struct sim_reservation {
-    /// `alignment` is a power of two. Where `plain`, the host may use the addresses; else contents,
-    /// if there are any (`backed`), are at others.
+    /// `alignment` must be a power of two. If `backed`, the range has contents. If also `plain`,
+    /// the contents are at the addresses themselves and the host may use them; if not, they are at
+    /// other addresses.
     sim_reservation(std::size_t size, std::size_t alignment, int owner, bool backed, bool plain)
         : space{saturating_add(size, alignment), backed && plain},
           begin{align(space.begin(), alignment)},
@@ -30,7 +31,7 @@ struct sim_reservation {
 
     [[nodiscard]] std::uintptr_t end() const noexcept { return begin + bytes; }
 
-    /// The mapping that `p` lies in; null where there is none.
+    /// Returns the mapping that contains `p`, or null if there is none.
     [[nodiscard]] sim_block* mapping(std::uintptr_t p) {
         sim_block* const block = space.before(p);
         return block != nullptr && p < block->end() ? block : nullptr;

@@ -2,22 +2,22 @@
 #pragma once
 
 /// \file
-/// `sim_resource` is the memory of a simulated device, as cudaMalloc gives it.
+/// `sim_resource` allocates memory of a simulated device, as cudaMalloc does.
 
 #include <vram/sim/sim_platform.hpp>      // sim_platform
 #include <vram/sim/sim_resource_base.hpp> // sim_resource_base
 
 namespace vram {
 
-/// Device memory. The host may not dereference it (see `sim_view`).
+/// Device memory. The host must not dereference it; `sim_view` returns an address that it may use.
 ///
 ///     pool<stream_ordered<sim_resource>> memory;
 ///
-/// Failure   `out_of_memory` at the device's capacity; `sim_error{device_lost}`
-/// Threads   any
-/// Streams   none: giving back waits for the whole device, and what used the memory must have been
-///           waited for
-/// Cost      O(log blocks)
+/// Failure   Throws `out_of_memory` at the capacity of the device, or `sim_error{device_lost}`.
+/// Threads   Any thread may use the resource.
+/// Streams   Not stream-ordered. A free waits for all work of the device, but the caller must also
+///           wait for the work that used the memory; otherwise the free is reported.
+/// Cost      O(log blocks).
 class sim_resource : public sim_resource_base<sim_kind::device, sim_call_kind::allocate,
                                               property_set<device_accessible>> {
 public:

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `sim_resource_base` is what the synchronous resources of the simulated machine have in common.
+/// `sim_resource_base` is the base of the simulated resources that are not stream-ordered.
 
 #include <vram/base/align.hpp>            // default_alignment, valid_alignment
 #include <vram/base/contract.hpp>         // expects
@@ -22,17 +22,18 @@
 
 namespace vram {
 
-struct sim_platform; // sim/sim_platform.hpp
+// Defined in sim/sim_platform.hpp.
+struct sim_platform;
 
-/// Memory of one kind, for everybody at once; giving it back waits for the device.
+/// Allocates memory of one kind without stream order. A free waits for all work of the device.
 ///
-/// Failure   `out_of_memory`; `sim_error{device_lost}`
-/// Threads   any
+/// Failure   Throws `out_of_memory` or `sim_error{device_lost}`.
+/// Threads   Any thread may use the resource.
 template <sim_kind Kind, sim_call_kind Call, class Properties>
 class sim_resource_base {
 public:
     using platform   = sim_platform;
-    using at         = std::source_location; ///< each call takes the place it is made from
+    using at         = std::source_location; ///< type of the source location in reports
     using properties = Properties;
 
     [[nodiscard]] void* allocate_sync(std::size_t bytes, std::size_t alignment = default_alignment,
@@ -42,7 +43,8 @@ public:
         sim_machine&            m = device_.machine();
         sim_capture_guard const relaxed{m};
         sim_call                call{m, Call, device_.index(), w, bytes};
-        call.tell(); // of earlier calls, before there is anything to lose
+        // Throws reports of earlier calls before anything is allocated.
+        call.tell();
         void* const p = sim_heap{call}.allocate(Kind, device_.index(), bytes, alignment);
         if (p == nullptr) {
             call.tell();
@@ -54,7 +56,7 @@ public:
                 numbers.live = numbers.reserved = d.used;
                 numbers.device_free             = d.free();
                 numbers.device_total            = d.capacity;
-            } else { // memory of the host
+            } else { // host memory
                 numbers.live  = Kind == sim_kind::managed ? m.managed_used : m.pinned_used;
                 numbers.limit = m.options.pinned_capacity;
             }
@@ -82,7 +84,8 @@ public:
         } catch (...) { report_sim_error(p, bytes, w); }
     }
 
-    /// Whether `p` lies in a live block of this kind of memory, whoever asked for it.
+    /// Returns true if `p` is in a live block of this kind of memory, allocated by this or any
+    /// other resource.
     [[nodiscard]] bool owns(void const* p) const {
         sim_machine&           m = device_.machine();
         std::unique_lock const held{m.mutex};
@@ -94,14 +97,14 @@ public:
 
     [[nodiscard]] sim_device device() const noexcept { return device_; }
 
-    /// Equal on one device: each can take back what the other gave.
+    /// Resources are equal if they have the same device; each can free blocks of the other.
     friend bool operator==(sim_resource_base const&, sim_resource_base const&) = default;
 
 protected:
     explicit sim_resource_base(sim_device device) : device_{device} { process_exit::watch(); }
 
 private:
-    /// False, with nothing done: there is no such block.
+    /// Frees a block. Returns false, and does nothing, if `p` is not a live block of this memory.
     [[nodiscard]] bool free(void* p, std::size_t bytes, at w) {
         sim_call call{device_.machine(), sim_call_kind::free, device_.index(), w, bytes};
         call.admit();

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `sim_schedule` lets queued work happen, each piece at its moment.
+/// `sim_schedule` runs queued operations in the order of virtual time.
 
 #include <vram/sim/sim_figures.hpp>   // sim_figures
 #include <vram/sim/sim_operation.hpp> // sim_operation, sim_task, sim_moment
@@ -25,21 +25,23 @@
 namespace vram {
 
 namespace detail {
-/// Whether this thread runs the effect of an operation: such code may call nothing of the machine.
+/// True while this thread runs the effect of an operation, which must not call the simulated
+/// device.
 inline thread_local bool inside_effect = false;
-/// What happened before the host call that this thread runs.
+/// Vector clock of the host function (`sim_call_host`) that this thread runs; null if there is
+/// none.
 inline thread_local vector_clock const* effect_knows = nullptr;
 } // namespace detail
 
-/// The event-driven core. An operation is ready when it was asked for and everything before it has
-/// ended; it starts when its engine has a free slot, the earliest ready first; its effect happens
-/// when it ends. Nothing here knows threads: how far time may go is the caller's to say.
+/// The discrete-event simulator. An operation is *ready* if it was submitted and all operations
+/// before it have ended. It starts when its engine has a free slot, the earliest ready operation
+/// first. Its effect runs when it ends. The caller limits how far virtual time may advance.
 ///
-/// Threads   one at a time: the machine's lock, which `step` lets go while a callable runs
-/// Cost      two heap operations per operation; no allocation once the pool is warm
+/// Threads   The caller holds the machine's lock, which `step` releases while it runs an effect.
+/// Cost      Two heap operations per operation. No allocation after a warm-up.
 class sim_schedule {
 public:
-    /// Called with each operation that ended, before those that follow it get ready.
+    /// Called with each operation that ends, before the operations that wait for it become ready.
     std::function<void(sim_operation&)> on_end;
 
     explicit sim_schedule(sim_options const& options)
@@ -56,8 +58,8 @@ public:
         }
     }
 
-    /// An operation for `task`, asked for at `when`. It is to be given its blockers, then
-    /// submitted.
+    /// Creates an operation for `task`, queued at the virtual time `when`. The caller adds the
+    /// operations that it waits for with `after`, and then calls `submit`.
     sim_operation& make(sim_task task, sim_time when, std::uint64_t stream) {
         sim_operation* op = nullptr;
         if (spare_.empty()) {
@@ -75,28 +77,29 @@ public:
         return *op;
     }
 
-    /// Makes `op` wait for `before`, if that has not ended.
+    /// Makes `op` wait for `before`, unless `before` has ended.
     void after(sim_operation& op, sim_moment before) {
         if (!before.pending() || before.operation == &op) { return; }
         before.operation->followers.push_back(&op);
         ++op.blockers;
     }
 
-    /// Lets `op` happen from now on.
+    /// Permits `op` to run as soon as the operations that it waits for have ended.
     void submit(sim_operation& op) {
         if (op.blockers == 0) { push(op, op.ready, false); }
     }
 
-    /// The time of the next thing to happen; the end of time where nothing is queued.
+    /// Returns the virtual time of the next event of the simulation, or the largest time if nothing
+    /// is queued.
     [[nodiscard]] sim_time next() const noexcept {
         return agenda_.empty() ? sim_time::max() : agenda_.top().time;
     }
-    /// The time of the last thing that happened.
+    /// Returns the virtual time of the last event of the simulation.
     [[nodiscard]] sim_time now() const noexcept { return now_; }
-    /// Whether a callable runs at this moment (with the lock let go): nothing else may happen then.
+    /// Returns true while an effect runs, with the lock released. No other step may run then.
     [[nodiscard]] bool executing() const noexcept { return executing_; }
 
-    /// Lets the next thing happen; there must be one, and nothing executing.
+    /// Runs the next event of the simulation. There must be one, and no effect may be running.
     void step(std::unique_lock<std::mutex>& lock) {
         item const next = agenda_.top();
         agenda_.pop();
@@ -111,7 +114,7 @@ public:
         }
     }
 
-    /// What a callable of a device's work threw first, once.
+    /// Returns the first exception that an effect on `device` threw, and removes it.
     [[nodiscard]] std::exception_ptr take_failure(int device) noexcept {
         return std::exchange(failures_[static_cast<std::size_t>(device)], {});
     }
@@ -131,7 +134,7 @@ private:
         std::uint64_t  number;
         sim_operation* operation;
 
-        /// What ends at a moment ends before anything starts at it.
+        /// At equal times, operations end before others start.
         friend bool operator>(item const& a, item const& b) noexcept {
             bool const a_starts = !a.ends, b_starts = !b.ends;
             return std::tie(a.time, a_starts, a.number) > std::tie(b.time, b_starts, b.number);
@@ -144,16 +147,15 @@ private:
     struct lane {
         int    slots = 1;
         int    busy  = 0;
-        agenda queue = {}; ///< ready, but no slot: the earliest ready first
+        agenda queue = {}; ///< ready operations without a free slot, the earliest first
     };
     struct engines {
         lane     lanes[sim_engines];
-        unsigned set = 0; ///< the engines that are busy
+        unsigned set = 0; ///< bit set of the engines that are busy
         sim_time since{};
     };
 
-    /// Room for twice as many operations everywhere, so that nothing fails once they are on their
-    /// way.
+    /// Reserves memory for twice as many operations, so that running them allocates nothing.
     void make_room() {
         if (operations_.size() < room_) { return; }
         std::size_t const more = room_ == 0 ? 64 : 2 * room_;
@@ -235,7 +237,8 @@ private:
         return thrown;
     }
 
-    /// Books the time since the set of busy engines last changed, and changes it.
+    /// Adds the time since the set of busy engines last changed to the figures, and updates the
+    /// set.
     void account(sim_operation const& op, bool begins, lane& l) {
         engines&     e = engines_[static_cast<std::size_t>(op.task.device)];
         sim_figures& f = figures_[static_cast<std::size_t>(op.task.device)];

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `sim_space` is a reserved range of addresses and the blocks in it.
+/// `sim_space` is a reserved range of addresses with the blocks allocated in it.
 
 #include <vram/base/align.hpp>    // align, align_down
 #include <vram/sim/sim_block.hpp> // sim_block
@@ -20,12 +20,14 @@
 
 namespace vram {
 
-/// Addresses go round, so that one that was freed is not used again soon. With several zones,
-/// blocks of similar sizes go round in a zone of their own: small ones that live long do not cut up
-/// the addresses that large ones need. Only if its zone is full, a block lies elsewhere.
+/// An address range that allocates blocks in circular order, so that a freed address is not reused
+/// soon. With several zones, blocks of similar sizes share a zone, so that small long-lived blocks
+/// do not fragment the addresses of large ones. A block is placed outside its zone only if the zone
+/// is full.
 class sim_space {
 public:
-    /// Reserves `bytes` of addresses; `accessible` ones are memory, the others fault.
+    /// Reserves `bytes` of addresses. If `accessible`, they are backed by memory; if not, an access
+    /// faults.
     sim_space(std::size_t bytes, bool accessible, std::size_t zones = 1)
         : size_{bytes}, next_(zones) {
         begin_ = map(bytes, accessible ? PROT_READ | PROT_WRITE : PROT_NONE);
@@ -39,7 +41,7 @@ public:
         if (view_ != 0 && view_ != begin_) { ::munmap(reinterpret_cast<void*>(view_), size_); }
     }
 
-    /// Gives the range contents at other addresses (`offset` away from its own).
+    /// Allocates memory for the contents of the range, at other addresses (see `view`).
     void                         back() { view_ = map(size_, PROT_READ | PROT_WRITE); }
     [[nodiscard]] std::uintptr_t view(std::uintptr_t p) const noexcept {
         return view_ + (p - begin_);
@@ -50,7 +52,7 @@ public:
 
     [[nodiscard]] bool holds(std::uintptr_t p) const noexcept { return p - begin_ < size_; }
 
-    /// A new block, or null where no gap is large enough.
+    /// Allocates a block. Returns null if no gap between blocks is large enough.
     sim_block* insert(std::size_t bytes, std::size_t alignment) {
         // Sizes up to 512 bytes are in the first zone, up to 1024 in the second, and so on.
         std::size_t const large = bytes > alignment ? bytes : alignment;
@@ -62,7 +64,7 @@ public:
         return insert({begin_, begin_ + size_}, anywhere, bytes, alignment);
     }
 
-    /// Puts a block of somebody else's memory into the books.
+    /// Adds a block at a given address, for memory that was allocated elsewhere.
     sim_block* insert_at(std::uintptr_t at, std::size_t bytes) {
         sim_block& block = blocks_[at];
         block            = {};
@@ -71,10 +73,11 @@ public:
         return &block;
     }
 
-    /// Forgets a block at once.
+    /// Erases a block without remembering it as freed.
     void erase(sim_block& block) { blocks_.erase(block.begin); }
 
-    /// Marks a block as freed; the oldest marks are dropped.
+    /// Marks a block as freed, so that later accesses are reported as use after free. Only the
+    /// newest 4096 freed blocks are remembered.
     void retire(sim_block& block) {
         block.freed   = true;
         block.busy    = false;
@@ -82,7 +85,8 @@ public:
         release_pages(block);
         try {
             retired_.push_back(block.begin);
-        } catch (std::bad_alloc const&) { // then it is not remembered
+        } catch (std::bad_alloc const&) {
+            // No host memory to remember the block: erase it.
             blocks_.erase(block.begin);
         }
         if (retired_.size() > remembered) {
@@ -92,7 +96,8 @@ public:
         }
     }
 
-    /// The block that `p` lies in, or the one before it; null where there is neither.
+    /// Returns the block with the largest start address that is not greater than `p`, or null if
+    /// there is none.
     [[nodiscard]] sim_block* before(std::uintptr_t p) {
         auto const after = blocks_.upper_bound(p);
         return after == blocks_.begin() ? nullptr : &std::prev(after)->second;
@@ -101,8 +106,9 @@ public:
     [[nodiscard]] std::map<std::uintptr_t, sim_block>& blocks() noexcept { return blocks_; }
 
 private:
-    static constexpr std::size_t gap        = 256;  ///< so that one past the end is nobody's
-    static constexpr std::size_t remembered = 4096; ///< freed blocks
+    /// Distance between blocks, so that an access past the end hits no other block.
+    static constexpr std::size_t gap        = 256;
+    static constexpr std::size_t remembered = 4096; ///< number of freed blocks that are remembered
     static constexpr std::size_t page       = 4096;
 
     struct part {
@@ -113,7 +119,8 @@ private:
         if (index + 1 == next_.size()) { return {begin_ + index * each, begin_ + size_}; }
         return {begin_ + index * each, begin_ + (index + 1) * each};
     }
-    /// A new block in a part of the addresses, from `next` on if that is possible.
+    /// Allocates a block in a part of the addresses, at or after `next` if possible, otherwise from
+    /// the start.
     sim_block* insert(part in, std::uintptr_t& next, std::size_t bytes, std::size_t alignment) {
         for (int round = 0; round < 2; ++round) {
             std::uintptr_t at = align(round == 0 ? next : in.begin, alignment);
@@ -146,7 +153,7 @@ private:
         return reinterpret_cast<std::uintptr_t>(p);
     }
 
-    /// Gives the contents of a freed block back to the system, where that is whole pages.
+    /// Returns the contents of a freed block to the operating system, if they contain whole pages.
     void release_pages(sim_block const& block) noexcept {
         if (view_ == 0 || block.bytes < 16 * page) { return; }
         std::uintptr_t const first = align(view(block.begin), page);
@@ -155,7 +162,7 @@ private:
     }
 
     std::size_t                         size_;
-    std::vector<std::uintptr_t>         next_; ///< of each zone
+    std::vector<std::uintptr_t>         next_; ///< for each zone, the address of the next search
     std::uintptr_t                      begin_ = 0;
     std::uintptr_t                      view_  = 0;
     std::map<std::uintptr_t, sim_block> blocks_;

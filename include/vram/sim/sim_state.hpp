@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `sim_state` is what the simulated machine remembers of its streams, events and devices.
+/// `sim_state` holds the state of simulated streams, events, graphs and devices.
 
 #include <vram/sim/sim_error.hpp>     // sim_status
 #include <vram/sim/sim_operation.hpp> // sim_moment, sim_task
@@ -20,60 +20,68 @@ namespace vram {
 
 class sim_machine;
 struct sim_stream_state;
-struct sim_block; // sim/sim_block.hpp
+// Defined in sim/sim_block.hpp.
+struct sim_block;
 
-/// Who may not do what a capture does not bear: everybody, the capturing thread, nobody.
+/// The threads that must not make unsafe calls during a capture: all, the capturing one, or none.
 enum class sim_capture_mode : unsigned char { global, thread_local_only, relaxed };
 
-/// What was captured: tasks and what each must wait for, by index.
+/// The nodes of a captured graph, with their dependencies as indices.
 struct sim_graph_state {
     struct node {
         sim_task                 task;
         std::vector<std::size_t> after;
-        sim_block*               allocates = nullptr; ///< the block that becomes live here
-        sim_block*               frees     = nullptr; ///< the block that is freed here
-        std::size_t              branch    = 0; ///< nodes of one branch follow each other; 0: first
+        sim_block*               allocates = nullptr; ///< block that becomes live at this node
+        sim_block*               frees     = nullptr; ///< block that is freed at this node
+        /// Nodes of one branch are ordered one after the other. The first branch is 0.
+        std::size_t branch = 0;
     };
     std::vector<node>       nodes;
     std::size_t             branches = 1;
-    sim_moment              last;             ///< the end of the last launch
-    vector_clock            last_knows;       ///< what happened before it
-    sim_stream_state const* origin = nullptr; ///< the stream that the capture began on
-    std::thread::id         owner;            ///< the thread that began it
+    sim_moment              last;             ///< end of the graph's last launch
+    vector_clock            last_knows;       ///< vector clock at the end of the last launch
+    sim_stream_state const* origin = nullptr; ///< stream on which the capture began
+    std::thread::id         owner;            ///< thread that began the capture
     sim_capture_mode        mode{};
-    bool                    broken = false; ///< by an illegal call
-    bool                    ended  = false; ///< no stream is captured into it any more
+    bool                    broken = false; ///< an illegal call has broken the capture
+    bool                    ended  = false; ///< the capture has ended
 };
 
-/// A stream. The object is used again for a new stream at once; the id never is.
+/// The state of a stream. A new stream reuses the object of a destroyed one, but never its id.
 struct sim_stream_state {
     sim_machine*               machine = nullptr;
-    std::atomic<std::uint64_t> id{0}; ///< 0: destroyed
+    std::atomic<std::uint64_t> id{0}; ///< unique in the process; 0: the stream was destroyed
     int                        device   = 0;
-    bool                       blocking = false; ///< is in order with the legacy default stream
-    bool                       legacy   = false; ///< is the legacy default stream
+    bool                       blocking = false; ///< ordered with the legacy default stream
+    /// This is the legacy default stream of its device.
+    bool legacy = false;
 
-    bool                     announced = false; ///< its end will be, and those that know it hold it
-    std::atomic<bool>        ended{false};      ///< its owner has destroyed it
-    std::atomic<std::size_t> shares{0};         ///< the owner's and the holds'
+    /// If true, resources that use the stream share it, and are notified when its owner destroys
+    /// it.
+    bool                     announced = false;
+    std::atomic<bool>        ended{false}; ///< the owner has destroyed the stream
+    std::atomic<std::size_t> shares{0};    ///< shares: the owner and each `sim_stream_hold`
 
-    sim_moment              tail;          ///< its last operation
-    std::vector<sim_moment> waits;         ///< what its next operation must wait for besides
+    sim_moment tail; ///< last operation queued on the stream
+    /// Operations of other streams that the next one waits for.
+    std::vector<sim_moment> waits;
     std::size_t             sweep_at = 16; ///< size of `waits` at which completed ones are removed
-    vector_clock            knows;         ///< what happened before its next operation
-    std::size_t             slot        = 0; ///< its own place in vector clocks
-    std::uint64_t           count       = 0; ///< its own count
-    std::uint64_t           work        = 0; ///< operations it was ever given
-    std::uint64_t           legacy_seen = 0; ///< the device's legacy work that it is ordered after
+    vector_clock            knows;         ///< vector clock of the next operation
+    std::size_t             slot  = 0;     ///< index of the stream in vector clocks
+    std::uint64_t           count = 0;     ///< counter of the stream in vector clocks
+    std::uint64_t           work  = 0;     ///< number of actions on the stream so far
+    /// Number of actions on the legacy default stream that this stream is ordered after.
+    std::uint64_t legacy_seen = 0;
 
-    std::shared_ptr<sim_graph_state> capture;      ///< being captured into
-    std::vector<std::size_t>         capture_deps; ///< what its next node must wait for
+    std::shared_ptr<sim_graph_state> capture; ///< graph that the stream is being captured into
+    /// Indices of the nodes that precede the next node.
+    std::vector<std::size_t> capture_deps;
 
-    /// Places in vector clocks for the parallel branches of the graphs that are launched here.
+    /// Vector-clock indices for the parallel branches of graphs that are launched on this stream.
     std::vector<std::size_t> branch_slots;
 };
 
-/// An event: a place in a stream's order, and what was known there.
+/// The state of an event: the operation it was recorded behind, and the vector clock there.
 struct sim_event_state {
     sim_machine*  machine  = nullptr;
     int           device   = 0;
@@ -81,31 +89,36 @@ struct sim_event_state {
     bool          recorded = false;
     sim_moment    place;
     vector_clock  knows;
-    std::size_t   slot  = 0; ///< of the stream it was recorded on, with its count then
+    std::size_t   slot  = 0; ///< vector-clock index and count of its stream at the record
     std::uint64_t count = 0;
-    sim_time      when{}; ///< when it happened, where it is timed
+    sim_time      when{}; ///< completion time in virtual time, if the event is timed
 
-    std::shared_ptr<sim_graph_state> capture; ///< recorded in a capture: it orders only the graph
+    /// Set if the event was recorded during a capture; then it orders only nodes of that graph.
+    std::shared_ptr<sim_graph_state> capture;
     std::vector<std::size_t>         nodes;
 };
 
-/// A device, beside its engines.
+/// The state of a device, except for its engines.
 struct sim_device_state {
-    std::size_t                    capacity = 0;
-    std::size_t                    used     = 0; ///< live allocations, rounded, and what pools hold
-    std::size_t                    taken    = 0; ///< by another process
-    bool                           lost     = false;
-    sim_status                     pending  = sim_status::ok; ///< told at the next synchronise
-    bool                           sticky   = false;
-    sim_stream_state*              legacy   = nullptr;
-    std::vector<bool>              peers;   ///< whose memory its kernels may use
-    std::vector<sim_stream_state*> streams; ///< those that are alive
-    std::vector<sim_moment>        orphans; ///< the last work of streams that were destroyed
+    std::size_t capacity = 0;
+    /// Allocated bytes, rounded up, including all memory that stream-ordered pools hold.
+    std::size_t used  = 0;
+    std::size_t taken = 0; ///< bytes allocated by a simulated other process
+    bool        lost  = false;
+    /// Error that the next synchronisation throws.
+    sim_status        pending = sim_status::ok;
+    bool              sticky  = false;
+    sim_stream_state* legacy  = nullptr;
+    /// Devices with memory that kernels of this device may access.
+    std::vector<bool>              peers;
+    std::vector<sim_stream_state*> streams; ///< streams that exist
+    std::vector<sim_moment>        orphans; ///< last operations of streams that were destroyed
     vector_clock                   orphans_know;
-    std::vector<sim_moment>        blocking_orphans; ///< those that the legacy stream comes after
-    vector_clock                   blocking_orphans_know;
+    /// Last operations of destroyed blocking streams, which the legacy default stream waits for.
+    std::vector<sim_moment> blocking_orphans;
+    vector_clock            blocking_orphans_know;
 
-    /// Free for its own process.
+    /// Returns the free bytes of the device.
     [[nodiscard]] std::size_t free() const noexcept {
         return capacity > used + taken ? capacity - used - taken : 0;
     }

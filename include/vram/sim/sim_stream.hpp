@@ -14,19 +14,24 @@
 
 namespace vram {
 
-/// What kind of stream: a blocking one is in order with the legacy default stream.
+/// The kind of a new stream. A blocking stream is ordered with the legacy default stream of its
+/// device.
 struct sim_stream_options {
     bool blocking = false;
-    bool raw = false; ///< nobody is told of its end, as of a plain `cudaStream_t`: see `retire`
+    /// If true, the stream behaves as a plain `cudaStream_t`: resources are not notified when it is
+    /// destroyed, so the caller must call `retire`.
+    bool raw = false;
 };
 
-/// A stream that ends with its owner. Its work still runs. Resources that remember it learn that it
-/// has ended, and may keep the handle until they have an event behind its work; that of a `raw` one
-/// may be a new stream's at once.
+/// Owns a stream of the simulated device. Work that is queued when the owner is destroyed still
+/// runs. Resources that used the stream are notified of its end, and may keep its handle valid
+/// until they have recorded an event behind its work. The handle of a `raw` stream may name a new
+/// stream at once.
 ///
-/// Failure   `sim_error`
-/// Threads   any
-/// Cost      no allocation once as many were there before
+/// Failure   The constructor throws `sim_error`.
+/// Threads   Any thread may use the stream.
+/// Cost      A new stream reuses the state of a destroyed one. Memory is allocated only if there is
+///           none.
 class sim_stream {
 public:
     explicit sim_stream(sim_device device = sim_device::current(), sim_stream_options options = {},
@@ -54,7 +59,8 @@ public:
     }
 
     [[nodiscard]] sim_stream_view view() const noexcept { return sim_stream_view{state_}; }
-    operator sim_stream_view() const noexcept { return view(); } // NOLINT: a stream is its view
+    // NOLINT: implicit, because a stream converts to its view.
+    operator sim_stream_view() const noexcept { return view(); }
 
     void synchronize(std::source_location where = std::source_location::current()) const {
         view().synchronize(where);

@@ -15,14 +15,14 @@
 
 namespace vram {
 
-/// A share in a stream, as `cuda_stream_hold`. Empty for a default stream and for a raw one.
+/// A share in a stream, the simulated `cuda_stream_hold`. It is empty for a default or raw stream.
 ///
-/// Failure   `record`: `sim_error`
-/// Threads   any, as a `std::shared_ptr`
+/// Failure   `record` throws `sim_error`.
+/// Threads   Any thread may use it, as a `std::shared_ptr`.
 class sim_stream_hold {
 public:
     sim_stream_hold() = default;
-    /// Of a stream that the calling thread uses, or that it has another share in.
+    /// Takes a share in `stream`. The caller must be using the stream, or have another share in it.
     explicit sim_stream_hold(sim_stream_view stream) noexcept {
         if (stream.get() == nullptr || !stream.get()->announced) { return; }
         std::unique_lock const held{stream.get()->machine->mutex};
@@ -44,7 +44,7 @@ public:
     explicit operator bool() const noexcept { return state_ != nullptr; }
     /// Returns true if the owner of the stream has destroyed it.
     [[nodiscard]] bool ended() const noexcept { return state_ != nullptr && state_->ended; }
-    /// Records an event behind the work of the stream, also where it has ended.
+    /// Records `event` behind all work of the stream, even if its owner has destroyed the stream.
     void record(sim_event&           event,
                 std::source_location where = std::source_location::current()) const {
         sim_call call{*state_->machine, sim_call_kind::record, state_->device, where};

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `sim_stream_view` is a stream of the simulated machine, passed by value.
+/// `sim_stream_view` refers to a simulated stream. It is passed by value.
 
 #include <vram/concepts/diagnosed.hpp>    // refuse_stream
 #include <vram/sim/sim_capture_guard.hpp> // sim_capture_guard
@@ -15,35 +15,39 @@
 
 namespace vram {
 
-struct sim_platform; // sim/sim_platform.hpp
+// Defined in sim/sim_platform.hpp.
+struct sim_platform;
 
-/// One pointer. The default one is the default stream of the calling thread's current device,
-/// whichever that is when it is used. A view of a destroyed stream may name a new stream, as in
-/// CUDA; ids never do.
+/// A reference to a stream, the size of one pointer. A default-constructed view means the default
+/// stream of the calling thread's current device at the time of each use. A view of a destroyed
+/// stream may refer to a new stream, as a `cudaStream_t` may; ids of streams are never reused.
 ///
-/// Failure   `sim_error`; what a captured stream must not be asked is refused, and its capture goes
-///           on
-/// Threads   any
+/// Failure   Members throw `sim_error`. A query of or wait for a captured stream is refused, and
+///           the capture continues.
+/// Threads   Any thread may use it.
 class sim_stream_view {
 public:
     using platform = sim_platform;
 
     sim_stream_view() = default;
     explicit sim_stream_view(sim_stream_state* state) noexcept : state_{state} {}
-    /// A compile error that says what to write.
+    /// Refuses the stream of another platform, with a compile error that names the remedy.
     template <detail::stream_of_another_platform<sim_platform> S>
         requires(!std::derived_from<S, sim_stream_view>)
     sim_stream_view(S const&) {
         detail::refuse_stream<S>();
     }
-    sim_stream_view(int)            = delete; // a null pointer is no stream
+    // A null pointer is not a stream.
+    sim_stream_view(int)            = delete;
     sim_stream_view(std::nullptr_t) = delete;
 
-    /// The legacy default stream of a device: it waits for every blocking stream, and they for it.
+    /// Returns the legacy default stream of a device. It waits for every blocking stream, and they
+    /// wait for it.
     [[nodiscard]] static sim_stream_view legacy(sim_device device) {
         return sim_stream_view{device.machine().at(device.index()).legacy};
     }
-    /// The calling thread's own default stream of a device: an ordinary blocking stream.
+    /// Returns the calling thread's per-thread default stream of a device, which is a blocking
+    /// stream.
     [[nodiscard]] static sim_stream_view per_thread(sim_device device) {
         sim_machine&      machine = device.machine();
         detail::sim_self& self    = detail::self(machine.id);
@@ -57,8 +61,8 @@ public:
         return sim_stream_view{mine};
     }
 
-    /// Never that of another stream; one that was destroyed, and on which nobody has a hold, has
-    /// none and throws.
+    /// Returns the id of the stream, which no other stream has. Throws `sim_error{invalid_handle}`
+    /// if the stream was destroyed and there is no `sim_stream_hold` of it.
     [[nodiscard]] std::uint64_t
     id(std::source_location where = std::source_location::current()) const {
         sim_stream_state const& s  = state();
@@ -70,7 +74,7 @@ public:
         sim_stream_state& s = state();
         return {*s.machine, s.device};
     }
-    /// Whether a graph is being captured on it.
+    /// Returns true if the stream is being captured.
     [[nodiscard]] bool capturing() const {
         sim_interrupt::count();
         sim_stream_state&      s = state();
@@ -78,7 +82,7 @@ public:
         return s.capture != nullptr;
     }
 
-    /// Whether all its work is done, at the calling thread's moment.
+    /// Returns true if all work of the stream is complete at the calling thread's virtual time.
     [[nodiscard]] bool done(std::source_location where = std::source_location::current()) const {
         sim_stream_state&       s = state();
         sim_capture_guard const relaxed{*s.machine};
@@ -87,7 +91,7 @@ public:
         call.admit();
         return sim_wait{call}.done(s);
     }
-    /// The calling thread waits for all its work.
+    /// Blocks the calling thread in virtual time until all work of the stream is complete.
     void synchronize(std::source_location where = std::source_location::current()) const {
         sim_stream_state&       s = state();
         sim_capture_guard const relaxed{*s.machine};
@@ -97,7 +101,8 @@ public:
         call.tell();
     }
 
-    /// The stream itself: what a default view means now.
+    /// Returns the state of the stream. A default view is resolved to the default stream that it
+    /// means now.
     [[nodiscard]] sim_stream_state& state() const {
         if (state_ != nullptr) { return *state_; }
         sim_device const device = sim_device::current();
@@ -105,13 +110,14 @@ public:
             device.machine().options.default_stream == sim_default_stream::per_thread;
         return *(private_ ? per_thread(device) : legacy(device)).state_;
     }
-    /// The handle: null for the default stream.
+    /// Returns the handle, or null for a default-constructed view.
     [[nodiscard]] sim_stream_state* get() const noexcept { return state_; }
 
     friend bool operator==(sim_stream_view, sim_stream_view) = default;
 
 private:
-    /// Asked or waited for, a captured stream would end its capture: so it is not.
+    /// Throws if the stream is being captured. CUDA would break the capture; vram refuses the call
+    /// before that.
     static void expect_no_capture(sim_stream_state const& s, std::source_location where) {
         if (s.capture) { throw sim_error{sim_status::stream_capturing, where}; }
     }

@@ -13,8 +13,8 @@
 
 namespace vram {
 
-/// Whether participating threads run in an order of the machine's choosing. Under ThreadSanitizer
-/// they run freely, so that it sees what real threads would do; virtual times then mean little.
+/// True if the simulation serialises participating threads. Under ThreadSanitizer they run
+/// concurrently, so that it sees real interleavings; virtual times are not exact then.
 #if defined(__SANITIZE_THREAD__)
 inline constexpr bool sim_ordered_threads = false;
 #elif defined(__has_feature)
@@ -27,10 +27,10 @@ inline constexpr bool sim_ordered_threads = true;
 inline constexpr bool sim_ordered_threads = true;
 #endif
 
-/// A thread that participates from where its maker is in time, and makes its maker participate
-/// until the last such thread is joined. Such threads run one at a time and wait for each other
-/// through `sim_gate` and `join` alone: a wait that the machine does not see stops them all. It
-/// joins when it is destroyed.
+/// A host thread that participates in virtual time. Its clock starts as that of the thread that
+/// constructs it, which also participates until its last `sim_thread` is joined. Participating
+/// threads run one at a time, and may wait for each other only through `sim_gate`, `sim_lock` and
+/// `join`. Any other blocking wait stops all of them. The destructor joins.
 ///
 ///     sim_thread t{device, [&] {
 ///         sim_work(30us);
@@ -38,12 +38,12 @@ inline constexpr bool sim_ordered_threads = true;
 ///         g.notify();
 ///     }};
 ///
-/// An exception that leaves the callable is a report (`thread_failed`) of the node.
+/// Failure   An exception of the callable becomes a report (`thread_failed`) of the node.
 class sim_thread {
 public:
     sim_thread() = default;
 
-    /// Starts `body()` on a new thread whose current device is `device`.
+    /// Starts `body()` on a new thread, with `device` as its current device.
     template <class Body>
     sim_thread(sim_device device, Body&& body) : machine_{&device.machine()} {
         if (ordered()) { start_participating(); }
@@ -66,14 +66,15 @@ public:
     }
     ~sim_thread() { join(); }
 
-    /// Waits until the thread has ended. A second call does nothing.
+    /// Blocks until the thread has ended. A second call does nothing.
     void join() noexcept {
         if (!thread_.joinable()) { return; }
         sim_thread* const self = this;
         join_all(&self, 1);
     }
 
-    /// Waits until all of `threads` have ended, in one step: nobody needs a turn in between.
+    /// Blocks until all of `threads` have ended, in one step: the calling thread needs no turn in
+    /// between.
     template <class... Threads>
     static void join_together(Threads&... threads) noexcept {
         sim_thread* all[] = {&threads...};
@@ -107,7 +108,7 @@ private:
         ++self.host->children;
     }
 
-    /// The thread could not be started.
+    /// Undoes `start_participating` if the real thread could not be started.
     void abandon() noexcept {
         std::unique_lock held{machine_->mutex};
         machine_->turns.leave(*host_);
@@ -142,7 +143,8 @@ private:
         if (failed != nullptr) {
             m.checker.tell({.kind = sim_mistake::thread_failed, .missing = failed});
         }
-        if (detail::self(m.id).host != nullptr) { // else it ended the node's work itself
+        // Otherwise the thread called `sim_node::finish`, which has already removed it.
+        if (detail::self(m.id).host != nullptr) {
             m.checker.retire(host->slot, host->knows[host->slot]);
             m.turns.leave(*host);
             detail::self(m.id).host = nullptr;
@@ -150,7 +152,7 @@ private:
         }
     }
 
-    /// All of one node. `join` of an empty one does nothing.
+    /// Joins `count` threads of one node. An empty `sim_thread` is skipped.
     static void join_all(sim_thread* const* all, std::size_t count) noexcept {
         for (std::size_t i = 0; i < count; ++i) {
             if (all[i]->host_ != nullptr) {
@@ -184,7 +186,8 @@ private:
             }
             return ended;
         };
-        if (me == nullptr) { // an ordinary thread joins what another started
+        // An ordinary thread joins a thread that another thread started.
+        if (me == nullptr) {
             while (!gone()) { m.outside_step(held); }
         } else {
             m.turns.block(held, *me, gone);
@@ -202,8 +205,8 @@ private:
         }
     }
 
-    /// The caller takes no part any more where it takes part only because of threads it started,
-    /// and all of those are joined.
+    /// Makes the calling thread ordinary again, if it participates only because of threads that it
+    /// started, and all of them are joined.
     void leave_where_last(std::unique_lock<std::mutex>& held) noexcept {
         detail::sim_self const& self = detail::self(machine_->id);
         if (self.host == nullptr || self.child || self.host->children > 0) { return; }
@@ -211,7 +214,7 @@ private:
     }
 
     sim_machine* machine_ = nullptr;
-    sim_host*    host_    = nullptr; ///< null where threads run freely
+    sim_host*    host_    = nullptr; ///< null if threads are not serialised
     std::thread  thread_;
 };
 

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `sim_time` is time on the simulated machine: it moves as queued work says, and never by itself.
+/// `sim_time` is virtual time: it advances as queued work and calls demand, not by itself.
 
 #include <vram/base/requirements.hpp> // C++20
 
@@ -12,13 +12,14 @@
 
 namespace vram {
 
-/// A moment (since the node was made) or a duration, in whole nanoseconds: sums are exact.
+/// A time since the node was created, or a duration, in whole nanoseconds. Sums are exact.
 using sim_time = std::chrono::nanoseconds;
 
-/// How long `bytes` take at `bytes_per_second` (> 0), rounded up to a nanosecond.
+/// Returns the duration of a transfer of `bytes` at `bytes_per_second` (not 0), rounded up to a
+/// nanosecond.
 [[nodiscard]] constexpr sim_time sim_transfer_time(std::size_t bytes,
                                                    std::size_t bytes_per_second) noexcept {
-    __extension__ using wide = unsigned __int128; // bytes * 1e9 leaves 64 bits at 18 GB
+    __extension__ using wide = unsigned __int128; // bytes * 1e9 overflows 64 bits at 18 GB
     wide const product       = static_cast<wide>(bytes) * 1000000000U;
     return sim_time{static_cast<std::int64_t>((product + bytes_per_second - 1) / bytes_per_second)};
 }

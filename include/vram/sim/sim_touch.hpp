@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `sim_touch` declares that the host reads or writes memory here.
+/// `sim_touch` declares a memory access of the calling host thread to the checker.
 
 #include <vram/sim/sim_node.hpp>  // sim_node
 #include <vram/sim/sim_range.hpp> // sim_range, sim_access
@@ -11,14 +11,15 @@
 
 namespace vram {
 
-/// Declares a host access to pinned or managed memory: a copy that still reads or writes it, a
-/// kernel that nobody waited for, device memory and freed memory are reported.
+/// Declares that the calling host thread reads or writes `range` now. The node reports the access
+/// if a copy or kernel that is not ordered before it uses the same memory, if the memory is device
+/// memory, or if it was freed.
 ///
 ///     sim_touch({staging, n}, sim_access::write);
 ///     std::memcpy(staging, source, n);
 ///
-/// Threads   any
-/// Cost      as one declared range of an operation
+/// Threads   Any thread may call it.
+/// Cost      The cost of one declared range of an operation.
 inline void sim_touch(sim_range range, sim_access access,
                       std::source_location where = std::source_location::current()) {
     sim_machine&       m = sim_node::current().machine();

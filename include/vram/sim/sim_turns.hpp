@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `sim_turns` lets participating host threads run one at a time, in an order that can be repeated.
+/// `sim_turns` is a deterministic scheduler of participating host threads.
 
 #include <vram/base/error.hpp>       // locks_held
 #include <vram/sim/sim_choices.hpp>  // sim_choices
@@ -23,18 +23,20 @@
 
 namespace vram {
 
-/// The baton of the participating threads, and how far virtual time may go while each of them could
-/// still ask for something. A thread passes the baton before each of its calls, where somebody else
-/// is due, and whenever it must wait. Ordinary threads need no baton: they wait on the real
-/// condition.
+/// The scheduler of the participating threads (`sim_thread`). One of them runs at a time: the one
+/// that holds the baton. It hands the baton over before a call of the device if another thread is
+/// due, and whenever it must wait. The scheduler also limits how far virtual time may advance while
+/// a thread could still queue earlier work. Ordinary threads need no baton: they wait on a
+/// condition variable.
 ///
-/// Threads   under the machine's lock, which waiting lets go
-/// Cost      a call of the only participating thread costs two comparisons
+/// Threads   The caller holds the machine's lock, which is released during waits.
+/// Cost      Two comparisons per call if there is one participating thread.
 class sim_turns {
 public:
     using lock = std::unique_lock<std::mutex>;
 
-    /// Called when every participating thread waits for another, with who waits where.
+    /// Called if every participating thread waits for another. The argument lists the threads and
+    /// their waits.
     std::function<void(std::string)> on_deadlock;
 
     sim_turns(sim_schedule& schedule, sim_options const& options)
@@ -43,13 +45,14 @@ public:
           order_{options.threads},
           preemptions_{options.preemptions} {}
 
-    sim_host    outside; ///< all ordinary threads
+    sim_host    outside; ///< the state shared by all ordinary threads
     sim_choices choices;
 
     [[nodiscard]] sim_order   order() const noexcept { return order_; }
     [[nodiscard]] std::size_t participants() const noexcept { return hosts_.size(); }
 
-    /// A new participating thread that starts where `from` is. The first one has the baton.
+    /// Adds a participating thread; its clocks start as those of `from`. If none holds the baton,
+    /// the new one gets it.
     sim_host& enter(sim_host& from, std::size_t slot) {
         sim_host& h = all_.emplace_back();
         h.number    = ++count_;
@@ -64,10 +67,10 @@ public:
         return h;
     }
 
-    /// Waits for the first turn of a new thread.
+    /// Blocks a new thread until it gets the baton for the first time.
     void begin(lock& held, sim_host& self) { await_turn(held, self); }
 
-    /// The thread takes no part any more; what it knew goes to whoever waits for it.
+    /// Removes a thread that has ended, and wakes threads that join it.
     void leave(sim_host& self) {
         self.now = sim_host::state::ended;
         std::erase(hosts_, &self);
@@ -77,7 +80,7 @@ public:
         if (running_ == &self) { running_ = nullptr; }
         progress.notify_all();
     }
-    /// Passes the baton on after `leave`. Where nobody can go on now, whoever is woken first takes
+    /// Hands the baton on after `leave`. If no thread can run now, the first one that is woken gets
     /// it.
     void pass_on(lock& held) {
         if (running_ != nullptr || driver_ != 0 || hosts_.empty()) { return; }
@@ -88,7 +91,8 @@ public:
         if (next != nullptr) { hand_to(*next); }
     }
 
-    /// A point where another thread may be let on, before each call of a participating thread.
+    /// A preemption point, before each call of a participating thread: another thread may get the
+    /// baton here.
     void point(lock& held, sim_host& self) {
         ++activity_;
         if (self.now == sim_host::state::away && detail::locks_held == 0) {
@@ -96,12 +100,12 @@ public:
             come_back(held, self);
         }
         if (!self.started) {
-            self.started = true; // it was just chosen: choosing again would count twice
+            self.started = true; // it was just selected; a second selection would count twice
             return;
         }
         if (detail::locks_held != 0) {
             return;
-        } // whoever were let on might wait for a lock, really
+        } // no preemption: another thread might block in real time on a lock that this one holds
         sim_host* const next = choose(held, &self);
         if (next != &self) {
             hand_to(*next);
@@ -110,14 +114,16 @@ public:
         catch_up(self);
     }
 
-    /// Waits until `done()`; the reason is in `self` already (operation, gate or thread).
+    /// Blocks the thread `self` until `done()` returns true. `done` stores in `self` what it waits
+    /// for: an operation, a gate, or threads.
     template <class Done>
     void block(lock& held, sim_host& self, Done done) {
         (void)block_for(held, self, forever, done);
     }
-    /// The same, but no longer than `patience` of real time in which no participating thread calls
-    /// the machine: the thread that has the baton then waits for something that the machine does
-    /// not see, and loses the baton until it calls again. Returns true if `done()`.
+    /// Blocks the thread `self` until `done()` returns true, but no longer than `patience` of real
+    /// time without a call by a participating thread. After that, the thread with the baton is
+    /// taken to block in real time, and loses the baton until its next call. Returns true if
+    /// `done()` did.
     template <class Done>
     bool block_for(lock& held, sim_host& self, std::chrono::nanoseconds patience, Done done) {
         ++activity_;
@@ -142,15 +148,15 @@ public:
 
     static constexpr std::chrono::nanoseconds forever = std::chrono::nanoseconds::max();
 
-    /// Whether a participating thread waits really.
+    /// Returns true if a participating thread blocks in real time.
     [[nodiscard]] bool any_away() const noexcept {
         return std::any_of(hosts_.begin(), hosts_.end(),
                            [](sim_host* h) { return h->now == sim_host::state::away; });
     }
-    /// Calls of participating threads so far.
+    /// Returns the number of calls that participating threads have made.
     [[nodiscard]] std::uint64_t activity() const noexcept { return activity_; }
 
-    /// `h` may go on, not before `when`.
+    /// Makes the thread `h` runnable, with a virtual clock of at least `when`.
     void wake(sim_host& h, sim_time when) {
         h.clock     = std::max(h.clock, when);
         h.now       = sim_host::state::runnable;
@@ -171,13 +177,14 @@ public:
         progress.notify_all();
     }
 
-    /// Whether an ordinary thread may let time go on: no participating thread could still ask for
-    /// something earlier.
+    /// Returns true if an ordinary thread may advance virtual time: no participating thread is
+    /// running, and none could still queue earlier work.
     [[nodiscard]] bool outside_may_step() const noexcept {
         return running_ == nullptr && !schedule_.executing();
     }
 
-    std::condition_variable progress; ///< something happened that ordinary threads may wait for
+    /// Notified about each event for which ordinary threads may wait.
+    std::condition_variable progress;
 
 private:
     void forget(sim_host& self) {
@@ -188,7 +195,8 @@ private:
         self.may_be_outside = false;
     }
 
-    /// Where order is not by time, a thread that was held up is late.
+    /// Advances the clock of a thread that waited for the baton, if the order of threads is not by
+    /// time.
     void catch_up(sim_host& self) {
         if (order_ != sim_order::by_time) { self.clock = std::max(self.clock, schedule_.now()); }
     }
@@ -200,7 +208,8 @@ private:
     void await_turn(lock& held, sim_host& self) {
         self.turn.wait(held, [&] { return running_ == &self; });
     }
-    /// Returns false if no thread called the machine for so long.
+    /// Waits for the baton. Returns false if no thread calls the device for `patience` of real
+    /// time.
     bool await_turn(lock& held, sim_host& self, std::chrono::nanoseconds patience) {
         auto const mine = [&] { return running_ == &self; };
         if (patience == forever) {
@@ -213,7 +222,7 @@ private:
             if (activity_ == seen && !schedule_.executing()) { return false; }
         }
     }
-    /// The thread that has the baton waits really: `self` goes on instead.
+    /// Gives the baton to `self`, because the thread that holds it blocks in real time.
     void take_over(sim_host& self) {
         if (running_ != nullptr && running_ != &self) { running_->now = sim_host::state::away; }
         driver_  = 0;
@@ -221,7 +230,7 @@ private:
         self.now = sim_host::state::runnable;
         progress.notify_all();
     }
-    /// A thread from which the baton was taken waits for its turn.
+    /// Makes a thread that lost the baton runnable again, and waits for the baton.
     void come_back(lock& held, sim_host& self) {
         self.now   = sim_host::state::runnable;
         self.clock = std::max(self.clock, schedule_.now());
@@ -230,8 +239,8 @@ private:
         await_turn(held, self);
     }
 
-    /// Gives the baton to whoever is due; waits for ordinary threads where only they can help.
-    /// Returns false if no thread called the machine for `patience`.
+    /// Hands the baton to the next thread. If only an ordinary thread can make one runnable, waits
+    /// for that. Returns false if no thread calls the device for `patience` of real time.
     bool dispatch(lock& held, std::chrono::nanoseconds patience) {
         running_                 = nullptr;
         std::uint64_t const mine = driver_ = ++drives_;
@@ -243,7 +252,7 @@ private:
         return true;
     }
 
-    /// The earliest of the threads that can run; null where none can.
+    /// Returns the runnable thread with the earliest virtual clock, or null if none is runnable.
     [[nodiscard]] sim_host* earliest() const noexcept {
         sim_host* first = nullptr;
         for (sim_host* const h : hosts_) {
@@ -255,8 +264,9 @@ private:
         return first;
     }
 
-    /// Lets queued work happen as far as it may, and says who is next; null if the baton is taken
-    /// from the driver `mine`, or if nothing happens for `patience`.
+    /// Runs queued work as far as virtual time may advance, and returns the thread that is next.
+    /// Returns null if another thread replaces the dispatch number `mine`, or if nothing happens
+    /// for `patience`.
     sim_host* choose(lock& held, sim_host* self, std::uint64_t mine = 0, bool wait = true,
                      std::chrono::nanoseconds patience = forever) {
         for (;;) {
@@ -284,7 +294,7 @@ private:
         }
     }
 
-    /// One of those that can run, `self` first, then by number.
+    /// Selects one of the runnable threads. The candidates are `self`, then the others by number.
     sim_host* pick(sim_host* self) {
         bool const can_go_on = self != nullptr && self->now == sim_host::state::runnable;
         if (can_go_on && order_ == sim_order::by_choice && preempted_ >= preemptions_) {
@@ -306,8 +316,10 @@ private:
                            [](sim_host* h) { return h->may_be_outside; });
     }
 
-    /// Every thread waits for another: those at gates are told so, and unwind. Who waits for a lock
-    /// is told last: it may be where nothing can be thrown, and the others let locks go.
+    /// Resolves a deadlock: all threads wait for each other, so one wait throws
+    /// `sim_error{deadlock}`. A thread at a gate is chosen before one that waits for a lock,
+    /// because a lock may be acquired in a `noexcept` function, and the unwinding of other threads
+    /// releases locks.
     void give_up() {
         if (on_deadlock) { on_deadlock(who_waits()); }
         sim_host* victim = nullptr;
@@ -333,13 +345,13 @@ private:
 
     sim_schedule&          schedule_;
     std::deque<sim_host>   all_;
-    std::vector<sim_host*> hosts_; ///< those that take part now, by number
+    std::vector<sim_host*> hosts_; ///< threads that participate now, by number
     std::vector<sim_host*> candidates_;
-    sim_host*              running_  = nullptr;
-    std::uint64_t          driver_   = 0; ///< number of the dispatch that is about to name the next
-    std::uint64_t          drives_   = 0; ///< dispatches so far
-    std::uint64_t          activity_ = 0; ///< calls of participating threads
-    std::uint64_t          count_    = 0;
+    sim_host*              running_   = nullptr;
+    std::uint64_t          driver_    = 0; ///< number of the dispatch that selects the next thread
+    std::uint64_t          drives_    = 0; ///< number of dispatches so far
+    std::uint64_t          activity_  = 0; ///< calls of participating threads
+    std::uint64_t          count_     = 0;
     unsigned               preempted_ = 0;
     sim_order              order_;
     unsigned               preemptions_;

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `sim_virtual_memory` is the virtual memory of a simulated device.
+/// `sim_virtual_memory` is the virtual memory interface of a simulated device.
 
 #include <vram/base/error.hpp>              // report_error
 #include <vram/base/out_of_memory.hpp>      // out_of_memory
@@ -16,20 +16,21 @@
 
 namespace vram {
 
-/// Addresses and memory apart, with contents that follow the memory wherever it is mapped.
+/// Reserved addresses and physical memory, allocated separately. Contents belong to the physical
+/// memory, at any address to which it is mapped.
 ///
 ///     sim_virtual_memory memory;
 ///     void* const        at = memory.reserve(1_GiB, 2_MiB);
 ///
-/// Failure   `out_of_memory` from `create`; else `sim_error`; in `release` and `destroy`, the error
-///           sink
-/// Threads   any
-/// Streams   none: unmapping waits for nothing, and the checker tells whose work is cut off
-/// Cost      O(log mappings), and a call of the system each
+/// Failure   `create` throws `out_of_memory`, other functions `sim_error`. `release` and `destroy`
+///           report errors to the error sink.
+/// Threads   Any thread may use it.
+/// Streams   `unmap` waits for nothing. The checker reports work that still uses the mapping.
+/// Cost      O(log mappings), and one system call each.
 class sim_virtual_memory {
 public:
     using platform = sim_platform;
-    using at       = std::source_location; ///< each call takes the place it is made from
+    using at       = std::source_location; ///< type of the source location in reports
     using handle   = std::uint64_t;
 
     explicit sim_virtual_memory(sim_device device = sim_device::current()) : device_{device} {
@@ -52,7 +53,8 @@ public:
 
     [[nodiscard]] handle create(std::size_t bytes, at w = at::current()) const {
         sim_call call{device_.machine(), sim_call_kind::create, device_.index(), w, bytes};
-        call.tell(); // of earlier calls, before there is anything to lose
+        // Throws reports of earlier calls before anything is created.
+        call.tell();
         handle const made = sim_pages{call}.create(device_.index(), bytes);
         if (made == 0) {
             sim_device_state const& d = call.machine.at(device_.index());

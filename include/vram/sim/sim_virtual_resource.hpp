@@ -2,14 +2,14 @@
 #pragma once
 
 /// \file
-/// `sim_virtual_resource` is memory of a simulated device with blocks that grow in place.
+/// `sim_virtual_resource` allocates blocks of simulated device memory that grow in place.
 
 #include <vram/sim/sim_virtual_memory.hpp> // sim_virtual_memory
 #include <vram/source/virtual_source.hpp>  // virtual_source
 
 namespace vram {
 
-/// `virtual_source` on a simulated device.
+/// A `virtual_source` on the virtual memory of a simulated device.
 ///
 ///     sim_virtual_resource memory{{.handle_size = 2_MiB}};
 class sim_virtual_resource : public virtual_source<sim_virtual_memory> {

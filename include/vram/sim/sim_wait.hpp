@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `sim_wait` is the host waiting for the simulated devices, or asking them.
+/// `sim_wait` implements the waits and queries of the host on simulated devices.
 
 #include <vram/sim/sim_call.hpp> // sim_call, sim_machine
 
@@ -14,16 +14,18 @@
 
 namespace vram {
 
-/// How the calling thread waits for work, in its own time, and what it knows afterwards.
+/// The waits and queries of one call. A wait advances the calling thread's virtual clock and adds
+/// the vector clock of the completed work to that of the thread.
 ///
-/// Failure   `sim_error`: what a planted fault left for the next wait, a captured stream; what a
-///           kernel threw
-/// Threads   the call's; the lock is let go while it waits
+/// Failure   Members throw `sim_error` if a fault was injected for the next synchronisation, or if
+///           a stream is being captured. They rethrow an exception of a kernel.
+/// Threads   The calling thread holds the machine's lock, which is released during waits.
 class sim_wait {
 public:
     explicit sim_wait(sim_call& call) : call_{call}, m_{call.machine} {}
 
-    /// Until `m` has happened. By value: an event may be recorded again meanwhile.
+    /// Blocks until the operation `m` is complete. `m` is a copy, because its event may be recorded
+    /// again during the wait.
     void await(sim_moment m) {
         sim_host& h = *call_.host;
         if (&h != &m_.turns.outside) {
@@ -38,7 +40,7 @@ public:
         h.clock = std::max(h.clock, m_.schedule.now());
     }
 
-    /// The host waits for all that stream `s` was given.
+    /// Blocks until all work queued on the stream is complete.
     void synchronize(sim_stream_state& s) {
         call_.admit();
         if (s.capture) { break_capture(s); }
@@ -61,7 +63,8 @@ public:
         }
         settle(e.device);
     }
-    /// The host waits for all work of a device so far.
+    /// Blocks until all work queued on the device is complete. Throws if a stream of it is being
+    /// captured.
     void synchronize(int device) {
         call_.admit();
         call_.unsafe();
@@ -75,7 +78,8 @@ public:
         m_.hear(*call_.host, then);
         settle(device);
     }
-    /// The same without an end to any capture, as cudaFree waits.
+    /// Blocks until all work queued on the device is complete, as cudaFree does. It breaks no
+    /// capture.
     void await_all(int device) {
         call_.admit();
         sim_device_state& d    = m_.at(device);
@@ -85,7 +89,8 @@ public:
         m_.hear(*call_.host, then);
         settle(device);
     }
-    /// Waits for all work of `device` so far, and learns nothing from it. Allocates nothing.
+    /// Blocks until all work queued on `device` is complete, without adding any happens-before
+    /// edge. It allocates no host memory.
     void wait_idle(int device) {
         waiting const       figure{m_, *call_.host, device};
         std::uint64_t const last = m_.schedule.count();
@@ -114,14 +119,14 @@ public:
     }
 
 private:
-    /// Operations, and what happened before their end.
+    /// Unfinished operations, and the joined vector clock of their streams.
     struct work {
         std::vector<sim_moment> moments;
         vector_clock            knows;
     };
 
-    /// The work that a synchronisation with `s` waits for: its own, and for the legacy default
-    /// stream also that of the blocking streams of its device (measured on an H100).
+    /// Returns the work that a synchronisation with `s` waits for: its own, and for the legacy
+    /// default stream also that of the blocking streams of its device (measured on an H100).
     [[nodiscard]] work work_of(sim_stream_state const& s) {
         if (s.id == 0) { throw sim_error{sim_status::invalid_handle, call_.where}; }
         work       all;
@@ -150,7 +155,7 @@ private:
         return all;
     }
 
-    /// Counts one wait of the host and how long it took.
+    /// Counts one wait of the host on construction, and adds its duration on destruction.
     struct waiting {
         waiting(sim_machine& m, sim_host& h, int d)
             : machine{m}, host{h}, device{d}, since{h.clock} {}
@@ -165,7 +170,8 @@ private:
         sim_time     since;
     };
 
-    /// Some work of `device`, among the first `last` operations, that has not ended.
+    /// Returns one unfinished operation of `device` among the first `last` operations of the node,
+    /// if any.
     [[nodiscard]] sim_moment unfinished(int device, std::uint64_t last) {
         sim_device_state& d     = m_.at(device);
         auto const        among = [&](std::vector<sim_moment> const& all) {
@@ -182,7 +188,7 @@ private:
         return {};
     }
 
-    /// Runs what has happened by the asking thread's own moment.
+    /// Runs queued work up to the calling thread's virtual time, before a query answers.
     void reach() {
         bool const outside = call_.host == &m_.turns.outside;
         if (outside ? !m_.turns.outside_may_step() : m_.turns.order() == sim_order::by_time) {
@@ -206,7 +212,8 @@ private:
         return true;
     }
 
-    /// The error that waits for somebody to synchronise with `device`.
+    /// Throws the error of earlier work on `device` that no synchronisation has reported yet: the
+    /// exception of a kernel, or an injected fault.
     void settle(int device) {
         sim_device_state& d = m_.at(device);
         if (auto failure = m_.schedule.take_failure(device)) { std::rethrow_exception(failure); }
@@ -216,7 +223,7 @@ private:
         }
     }
 
-    /// An illegal call while `s` is captured: the capture is broken, the call refused.
+    /// Breaks the capture of `s`, because of a call that is illegal during it, and throws.
     [[noreturn]] void break_capture(sim_stream_state& s) {
         s.capture->broken = true;
         throw sim_error{sim_status::stream_capturing, call_.where};

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `sim_work` declares the duration of the host's work.
+/// `sim_work` declares a duration of work by the host.
 
 #include <vram/sim/sim_node.hpp> // sim_node
 
@@ -10,8 +10,8 @@
 
 namespace vram {
 
-/// The calling host thread is busy for `duration` of virtual time: its clock moves on, and threads
-/// whose clock is earlier go first.
+/// Advances the calling host thread's virtual clock by `duration`. Participating threads with an
+/// earlier clock run first.
 inline void sim_work(sim_time             duration,
                      std::source_location where = std::source_location::current()) {
     sim_node::current().work(duration, where);

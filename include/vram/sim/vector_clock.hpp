@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `vector_clock` is how much somebody knows of what everybody has done.
+/// `vector_clock` records which operations of all streams and threads happen before a point.
 
 #include <vram/base/requirements.hpp> // C++20
 
@@ -13,13 +13,14 @@
 
 namespace vram {
 
-/// One count per actor (stream or host thread). What an actor did at count `n` happened before
-/// whoever knows `n` or more of that actor (Fidge 1988, Mattern 1989).
+/// A vector clock (Fidge 1988, Mattern 1989): one counter per actor, an actor being a stream or a
+/// host thread. If the clock of an operation contains the count `n` or more for an actor,
+/// everything that the actor did up to its count `n` happens before the operation.
 ///
-/// Cost      `knows` is one comparison, `join` one pass over the counts
+/// Cost      `knows` is one comparison. `join` is one pass over the counters.
 class vector_clock {
 public:
-    /// The count that is known of `actor`; 0 is nothing.
+    /// Returns the counter of `actor`, or 0 if the clock has none.
     [[nodiscard]] std::uint64_t operator[](std::size_t actor) const noexcept {
         return actor < counts_.size() ? counts_[actor] : 0;
     }
@@ -28,10 +29,10 @@ public:
         return (*this)[actor] >= count;
     }
 
-    /// Takes the next count of `actor` and returns it.
+    /// Increments the counter of `actor` and returns the new value.
     std::uint64_t advance(std::size_t actor) { return ++at(actor); }
 
-    /// Knows from now on what either knew.
+    /// Sets each counter to the larger of its value and that in `other` (acquires `other`).
     void join(vector_clock const& other) {
         if (counts_.size() < other.counts_.size()) { counts_.resize(other.counts_.size()); }
         for (std::size_t i = 0; i < other.counts_.size(); ++i) {
@@ -39,7 +40,7 @@ public:
         }
     }
 
-    /// Raises what is known of `actor` to `count`.
+    /// Raises the counter of `actor` to at least `count`.
     void raise(std::size_t actor, std::uint64_t count) { at(actor) = std::max(at(actor), count); }
 
     friend bool operator==(vector_clock const& a, vector_clock const& b) noexcept {
