@@ -31,8 +31,8 @@ struct links {
 /// The descriptor of a piece of a chunk. Descriptors lie in host memory, because the host may not
 /// be able to write the piece itself. A descriptor is one cache line. It has room for one pending
 /// use of the whole block, which nearly always suffices; further pending uses are in a `tag_note`.
-/// The links of the base class belong to a bin if the block is free, and to the table of live blocks
-/// if it is live or cached.
+/// The links of the base class belong to a bin if the block is free, and to the table of live
+/// blocks if it is live or cached.
 struct block : links {
     enum class state : std::uint8_t {
         live, ///< allocated

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `block_heap` cuts chunks into blocks and joins what comes back: the heart of a pool, without
+/// `block_heap` divides chunks into blocks and coalesces freed blocks, without knowledge of
 /// streams.
 
 #include <vram/base/align.hpp>        // align
@@ -18,14 +18,17 @@
 
 namespace vram {
 
-/// Every block knows its neighbours in the order of addresses, so that joining needs no search;
-/// free ones are in bins by size, those handed out in a hash table by address. What a free block
-/// waits for is noted with it; how much that costs whom is for the caller to say, who prices a
-/// `slot` and `epoch` that hold a whole block, or the tags of a part.
+/// Divides chunks into blocks. Every block has links to its neighbours in the order of addresses,
+/// so coalescing needs no search. Free blocks are in bins by size; live blocks are in a hash table
+/// by address. A free block stores its pending uses. The caller passes a function `price`, which
+/// returns the `availability` of a pending use, given as timeline index and epoch or as a list of
+/// uses. It also passes `settled(use)`, which returns true if a pending use is complete.
 ///
-/// Failure   `std::bad_alloc` from `reserve` and `add`, with nothing changed; nothing else fails
-/// Threads   one at a time
-/// Cost      constant at any number of blocks; `find` looks at a bounded number of candidates
+/// Failure   `reserve` and `add` throw `std::bad_alloc` and change nothing. No other function
+///           fails.
+/// Threads   One thread at a time.
+/// Cost      Constant at any number of blocks. `find` looks at a bounded number of candidates,
+///           unless it is called with `all`.
 class block_heap {
 public:
     static constexpr std::size_t granule = bins::granule;
@@ -34,9 +37,8 @@ public:
     using judged = free_blocks::judged;
     using chunk  = block_chunks::chunk;
 
-    /// `in_place`: chunks grow at their ends, in which there is always a free block, of no bytes if
-    /// need be.
-    /// `apart` is what its blocks say of themselves.
+    /// `in_place`: chunks can grow at their ends. Each chunk then ends with a free block, which may
+    /// have zero bytes. `apart` is the value of `block::apart` for all blocks of this heap.
     explicit block_heap(bool in_place = false, bool apart = false) noexcept
         : free_{in_place}, apart_{apart} {}
     block_heap(block_heap&& other) noexcept { *this = static_cast<block_heap&&>(other); }
@@ -53,10 +55,11 @@ public:
         return *this;
     }
 
-    /// See `free_blocks`.
+    /// Sets the page table that tells which parts of a block that is not fully backed have physical
+    /// memory; null for none.
     void know_memory(page_book const* pages) noexcept { free_.know_memory(pages); }
 
-    /// Makes sure that one `take` cannot fail.
+    /// Makes sure that the next `take` cannot fail for lack of host memory.
     void reserve() {
         if (!blocks_.has(3) || !tags_.has(3) || !live_.has_room()) { reserve_more(); }
     }
@@ -66,15 +69,15 @@ public:
         live_.reserve(1);
     }
 
-    /// A place for a request: see `free_blocks`.
+    /// Returns the best place for a request: see `free_blocks::find`.
     template <class Price>
     [[nodiscard]] fit find(std::size_t bytes, std::size_t alignment, Price const& price,
                            bool all) const {
         return free_.find(bytes, alignment, price, all);
     }
 
-    /// Hands out [start, start + bytes) of a free block; what is left of it stays free. After
-    /// `reserve`.
+    /// Allocates [start, start + bytes) from a free block. The rest of the block stays free.
+    /// Requires a call of `reserve` before.
     block* take(fit const& place, std::size_t bytes) noexcept {
         block* b = place.where;
         if (b->slot == block::several) { return take_part(place, bytes); }
@@ -90,8 +93,9 @@ public:
         return hand_out(b);
     }
 
-    /// Takes a block that costs the stream in `slot` nothing out of the front of one that is found
-    /// without a search; null where there is none, or `reserve` has more to do.
+    /// Fast path: allocates from the front of the first free block found without a search, if the
+    /// stream with timeline index `slot` may use it without a wait. Returns null if there is no
+    /// such block, or if `reserve` must allocate first.
     template <class Price>
     [[gnu::noinline]] block* take_quick(std::size_t bytes, std::size_t slot,
                                         Price const& price) noexcept {
@@ -102,27 +106,28 @@ public:
         return take({b, b->address}, bytes);
     }
 
-    /// The block handed out at `p`, or null.
+    /// Returns the live block that begins at `p`, or null.
     [[nodiscard, gnu::always_inline]] block* live(void const* p) const noexcept {
         return live_.find(reinterpret_cast<std::uintptr_t>(p));
     }
 
-    /// Who may still be using a block that is not in a bin, and what graphs keep of one that is
-    /// out: see `block_tags`. After `reserve` there is room for one note.
+    /// `hold` sets the pending uses of a block that is not in a bin. `keep` sets the parts of a
+    /// live block that graphs retain: see `block_tags`. After `reserve` there is room for one list
+    /// of uses.
     void hold(block* b, tags const& held) noexcept { tags_.hold(b, held); }
     void keep(block* b, tags const& kept) noexcept { tags_.keep(b, kept); }
 
-    /// Takes back a block that was handed out and says who holds it, and joins it with its free
-    /// neighbours where there is room for what they wait for. Returns the free block that holds it
-    /// now.
+    /// Frees a live block whose pending uses are already set, and coalesces it with its free
+    /// neighbours if their pending uses can be merged. Returns the free block that contains it
+    /// afterwards.
     template <class Settled>
     block* give(block* b, Settled const& settled) noexcept {
         live_.erase(b);
         if (live_.size() == 0 && taken_ >= enough) { strewn_ = true; }
         return give_again(b, settled);
     }
-    /// A block that was set aside, or comes back from a client, is free again: joined with its free
-    /// neighbours, in place where the one stays in its bin.
+    /// Makes a block free again that was set aside or is no longer live, and coalesces it with its
+    /// free neighbours. If a neighbour keeps its size class, it stays in its bin.
     template <class Settled>
     block* give_again(block* b, Settled const& settled) noexcept {
         b->now             = block::state::free;
@@ -132,7 +137,8 @@ public:
             free_.insert(b);
             return b;
         }
-        // The first block of a chunk stays that, and the last, where it can grow.
+        // The descriptors of the first block of a chunk, and of the last block if chunks can grow,
+        // must persist.
         if (b->before == nullptr || free_.is_tail(b)) { return join(b, settled); }
         if (after != nullptr && (front == nullptr || free_.is_tail(after))) {
             bool const both = front != nullptr;
@@ -160,7 +166,7 @@ public:
         return front;
     }
 
-    /// Adds a chunk, free as a whole, that waits for `held`.
+    /// Adds a chunk as one free block with the pending uses `held`.
     block* add(void* base, std::size_t bytes, std::size_t alignment, tags const& held) {
         blocks_.reserve(1);
         tags_.reserve(1);
@@ -176,8 +182,8 @@ public:
         return b;
     }
 
-    /// The index of an idle chunk, the cheapest and among those the largest; the number of chunks
-    /// if there is none that can be had.
+    /// Returns the index of the idle chunk that is available soonest, and of equal ones the
+    /// largest. Returns the number of chunks if no idle chunk can be used.
     template <class Price>
     [[nodiscard]] std::size_t idle_chunk(Price const& price) const {
         std::size_t found = chunks_.size();
@@ -193,7 +199,7 @@ public:
         }
         return found;
     }
-    /// Takes an idle chunk out of the books.
+    /// Removes an idle chunk from the heap. The caller returns the memory to the upstream.
     chunk remove(std::size_t index) noexcept {
         chunk const gone = chunks_.take(index);
         free_.remove(gone.first);
@@ -202,32 +208,35 @@ public:
         return gone;
     }
 
-    /// Of few free blocks, the place that `judge(block)` finds best: see `free_blocks`.
+    /// Returns the place with the lowest cost according to `judge(block)` among a limited number of
+    /// free blocks: see `free_blocks::least`.
     template <class Judge>
     [[nodiscard]] fit least(std::size_t bytes, Judge const& judge) const {
         return free_.least(bytes, judge);
     }
-    /// Calls `visit(block)` for every free block of at least `bytes` that may be set aside.
+    /// Calls `visit(block)` for every free block of at least `bytes`, except the end of a chunk
+    /// that a thread is moving.
     template <class Visit>
     void for_each_free(std::size_t bytes, Visit const& visit) {
         free_.for_each_from(bytes, [&](block* b) {
             if (!free_.is_tail(b) || !chunks_.around(b).busy) { visit(b); }
-        }); // who moves the end of a chunk looks for the tail
+        }); // the thread that moves the end of a chunk needs its last block in place
     }
-    /// All of a block has memory now: where it is free, it is found before those that lack some.
+    /// Marks a block as fully backed by physical memory. If the block is free, it is found before
+    /// blocks that are not fully backed.
     void complete(block* b) noexcept {
         bool const in_bin = b->now == block::state::free;
         if (in_bin) { free_.remove(b); }
         b->bare = false;
         if (in_bin) { free_.insert(b); }
     }
-    /// Nobody else gets the free block until `give_again`.
+    /// Removes a free block from its bin, so that no request can use it until `give_again`.
     void set_aside(block* b) noexcept {
         free_.remove(b);
         b->now = block::state::resting;
     }
-    /// Sets free blocks aside, in each chunk from its end on, for as long as `taken(block)` says
-    /// so. `skip(block)`: not this one.
+    /// Sets free blocks aside, in each chunk from its end towards its beginning, as long as
+    /// `taken(block)` returns true. Blocks for which `skip(block)` returns true are left out.
     template <class Skip, class Taken>
     void set_aside(Skip const& skip, Taken const& taken) {
         auto const take = [&](block* b) {
@@ -244,18 +253,20 @@ public:
         });
     }
 
-    /// How a chunk's end is moved: that of the chunk at `base`, `bytes` large, by `by` bytes.
+    /// A pending change of the end of a chunk: the chunk at `base` of `bytes` bytes changes by `by`
+    /// bytes.
     struct move_of_end {
-        void*       base  = nullptr; ///< null: none can be moved
+        void*       base  = nullptr; ///< null: no chunk was found
         std::size_t bytes = 0;
         std::size_t by    = 0;
     };
-    /// Where a block begins.
+    /// Returns the address of a block. The default lower bound for `begin_growth`.
     struct front_of {
         [[nodiscard]] std::uintptr_t operator()(block const& b) const noexcept { return b.address; }
     };
-    /// The chunk that must grow least for a request to fit at its end, behind what cannot be had,
-    /// and not before `from(block)`. It is busy from here on.
+    /// Selects the chunk that must grow least so that a request fits at its end. Free memory at the
+    /// end is used if it is not `unavailable` and begins at or behind `from(block)`. The chunk is
+    /// marked busy until `end_move`.
     template <class Price, class From = front_of>
     [[nodiscard]] move_of_end begin_growth(std::size_t bytes, std::size_t alignment,
                                            Price const& price, From const& from = {}) noexcept {
@@ -276,8 +287,8 @@ public:
         if (found != nullptr) { found->busy = true; }
         return least;
     }
-    /// Takes whole pages of free bytes at the end of a chunk, where they cost nothing, out of the
-    /// books: few more than `most` bytes. The chunk is busy from here on.
+    /// Removes whole pages of ready free memory at the end of a chunk from the heap, at most `most`
+    /// bytes rounded up to a page. The chunk is marked busy until `end_move`.
     template <class Price>
     [[nodiscard]] move_of_end begin_shrinking(std::size_t page, std::size_t most,
                                               Price const& price) noexcept {
@@ -295,32 +306,34 @@ public:
         if (found.base != nullptr) { move_end(found.base, std::size_t{0} - found.by, true, false); }
         return found;
     }
-    /// The end of a busy chunk has moved by `by` more bytes, or not at all; `bare`: there is no
-    /// memory yet.
+    /// Ends the change of a busy chunk: the end has moved out by `by` bytes, 0 if nothing changed.
+    /// `bare`: the new bytes have no physical memory yet.
     void end_move(void const* base, std::size_t by, bool bare = false) noexcept {
         move_end(base, by, false, bare);
     }
 
-    /// Every block came back, from many: they may lie there in pieces that wait for different
-    /// streams. Put together the heap is as new, and a program that repeats itself finds the same
-    /// places again. Said once.
+    /// Returns true once after all blocks have been freed, if at least 64 allocations were made
+    /// since the last time. The free memory may then be divided into pieces that wait for different
+    /// streams. Coalescing all of it lets a program that repeats itself find the same addresses
+    /// again.
     [[nodiscard]] bool was_strewn() noexcept {
         if (!strewn_) { return false; }
         taken_ = 0;
         return std::exchange(strewn_, false);
     }
-    /// `tidy`, also where no neighbours are apart: who waited for streams that are done waits no
-    /// more.
+    /// Coalesces all free neighbours and drops complete uses, also if every block is coalesced
+    /// already: see `tidy`.
     template <class Settled>
     void put_together(Settled const& settled) noexcept {
         parted_ = true;
         tidy(settled);
     }
 
-    /// Whether there may be free neighbours that could not be joined.
+    /// Returns true if there may be free neighbours that could not be coalesced.
     [[nodiscard]] bool parted() const noexcept { return parted_; }
-    /// Joins free neighbours that could not be joined before, and drops settled tags on the way.
-    /// Cost: a walk over all blocks, where there may be such neighbours.
+    /// Coalesces free neighbours that could not be coalesced before, and drops uses for which
+    /// `settled(use)` returns true. Cost: a walk over all blocks if there may be such neighbours,
+    /// else nothing.
     template <class Settled>
     void tidy(Settled const& settled) noexcept {
         if (!std::exchange(parted_, false)) { return; }
@@ -335,8 +348,9 @@ public:
         }
     }
 
-    /// What graphs kept of free blocks waits until `epoch(slot)` from now on. What they kept of
-    /// those that are out they have given up.
+    /// Called if captured graphs will not run again. Graph-retained parts of free blocks become
+    /// pending until the epoch `epoch(slot)` of their stream. Graph-retained parts of live blocks
+    /// are dropped.
     template <class Epoch>
     void end_captures(Epoch const& epoch) noexcept {
         auto const kept = [](tag const& t) { return t.epoch == tag::captured; };
@@ -351,7 +365,8 @@ public:
         }
     }
 
-    /// Whatever the stream in `slot` may still be using is kept for a graph that is captured on it.
+    /// Marks every pending use of the stream with timeline index `slot` from the epoch `from` on as
+    /// graph-retained, because the stream is being captured.
     void keep_for_capture(std::size_t slot, std::uint64_t from) noexcept {
         for (chunk const& c : chunks_) {
             for (block* b = c.first; b != nullptr; b = b->after) {
@@ -365,9 +380,10 @@ public:
     [[nodiscard]] std::size_t live_blocks() const noexcept { return live_.size(); }
 
 private:
-    static constexpr std::size_t enough = 64; ///< blocks are worth an event
+    /// Allocations after which coalescing everything is worth the events that it records.
+    static constexpr std::size_t enough = 64;
 
-    /// Nobody uses what is new at the end of a chunk.
+    /// Moves the end of a chunk. The new bytes have no pending uses.
     void move_end(void const* base, std::size_t by, bool busy, bool bare) noexcept {
         chunk& c    = chunks_.at(base);
         block* tail = nullptr;
@@ -391,8 +407,8 @@ private:
         ++taken_;
         return b;
     }
-    /// Hands out the first bytes of a free block that is not all of it, nor the first of its chunk.
-    /// The rest keeps the note, and nearly always the bin.
+    /// Allocates the first bytes of a free block that is larger than that and is not the first
+    /// block of its chunk. The rest keeps its descriptor, its uses, and nearly always its bin.
     [[gnu::always_inline]] block* take_front(block* rest, std::size_t bytes) noexcept {
         block* const         b      = blocks_.reuse();
         block* const         before = rest->before;
@@ -409,7 +425,7 @@ private:
         tags_.drop_front(rest);
         return hand_out(b);
     }
-    /// `take` where parts of the block wait for different things.
+    /// `take` for a block whose parts have different pending uses.
     block* take_part(fit const& place, std::size_t bytes) noexcept {
         block*               b     = place.where;
         std::uintptr_t const start = place.start;
@@ -430,8 +446,9 @@ private:
         return hand_out(b);
     }
 
-    /// Shortens `b`, which is free and in no bin, to `bytes` and returns a new block, free and in
-    /// no bin, for the rest; one stream, or nobody, holds both.
+    /// Divides the free block `b`, which is in no bin: shortens it to `bytes` and returns a new
+    /// block for the rest, also in no bin. The block has at most one pending use, which applies to
+    /// both parts.
     block* cut(block* b, std::size_t bytes) noexcept {
         block* const rest = blocks_.make();
         rest->address     = b->address + bytes;
@@ -449,12 +466,12 @@ private:
         return rest;
     }
 
-    /// A neighbour, if it is free.
+    /// Returns the neighbour `b` if it is not null and free, else null.
     [[nodiscard]] static block* free_one(block* b) noexcept {
         return b != nullptr && b->now == block::state::free ? b : nullptr;
     }
-    /// Joins `b`, in no bin, to the block before it, which is in one and has taken over what `b`
-    /// waits for.
+    /// Merges `b`, which is in no bin, into the free block before it, which stays in a bin and
+    /// already has the merged uses.
     [[gnu::always_inline]] block* join_up(block* front, block* b) noexcept {
         front->bare = front->bare || b->bare;
         free_.resize(front, front->bytes + b->bytes);
@@ -463,8 +480,8 @@ private:
         blocks_.put_back(b);
         return front;
     }
-    /// Joins `b`, in no bin and not the first of its chunk, to the block after it, which is in one
-    /// and has taken over what `b` waits for.
+    /// Merges `b`, which is in no bin and is not the first of its chunk, into the free block after
+    /// it, which stays in a bin and already has the merged uses.
     [[gnu::always_inline]] block* join_down(block* b, block* after) noexcept {
         after->bare = after->bare || b->bare;
         free_.resize(after, after->bytes + b->bytes);
@@ -474,8 +491,8 @@ private:
         blocks_.put_back(b);
         return after;
     }
-    /// Joins `b`, in no bin, with what is free beside it, where there is room for what they wait
-    /// for.
+    /// General case of coalescing: merges `b`, which is in no bin, with its free neighbours if
+    /// their pending uses can be merged, and puts the result into a bin.
     template <class Settled>
     block* join(block* b, Settled const& settled) noexcept {
         join_after(b, settled);
@@ -493,7 +510,8 @@ private:
         return b;
     }
 
-    /// Joins the block after `b` to `b`, both in no bin, if what both wait for can be noted.
+    /// Merges the block after `b` into `b`, both in no bin. Returns false and changes nothing if
+    /// their uses cannot be merged.
     template <class Settled>
     bool absorb(block* b, Settled const& settled) noexcept {
         block* const gone = b->after;
@@ -505,7 +523,8 @@ private:
         blocks_.put_back(gone);
         return true;
     }
-    /// `absorb` where the block after `b`, if there is one, may be handed out, or is in its bin.
+    /// Merges the block after `b` into `b` if that block exists and is free. Returns true if it
+    /// did.
     template <class Settled>
     bool join_after(block* b, Settled const& settled) noexcept {
         block* const after = free_one(b->after);
@@ -522,9 +541,9 @@ private:
     block_tags        tags_;
     block_table       live_;
     block_chunks      chunks_;
-    std::size_t       taken_  = 0; ///< blocks since all were put together
-    bool              strewn_ = false;
-    bool              parted_ = false; ///< free neighbours could not be joined, since all were
+    std::size_t       taken_  = 0;     ///< allocations since everything was coalesced
+    bool              strewn_ = false; ///< all blocks were freed since then
+    bool              parted_ = false; ///< some free neighbours could not be coalesced
     bool              apart_;
 };
 

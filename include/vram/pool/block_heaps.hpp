@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `block_heaps` keep small blocks and large ones apart.
+/// `block_heaps` is a heap for small blocks and a heap for large blocks.
 
 #include <vram/base/bytes.hpp>      // literals
 #include <vram/pool/block_heap.hpp> // block_heap
@@ -12,12 +12,13 @@
 
 namespace vram {
 
-/// Two `block_heap`s. Small blocks often outlive the large ones around them: in the same chunk they
-/// would keep the holes between those from joining.
+/// Two `block_heap`s, one for small and one for large blocks, with separate chunks. Small blocks
+/// often live longer than the large ones around them; in the same chunk they would prevent large
+/// free neighbours from coalescing.
 ///
-/// Failure   as `block_heap`
-/// Threads   one at a time
-/// Cost      one comparison more than `block_heap`
+/// Failure   The functions fail as those of `block_heap`.
+/// Threads   One thread at a time.
+/// Cost      One comparison more than `block_heap`.
 template <bool InPlace>
 class block_heaps {
 public:
@@ -25,17 +26,18 @@ public:
     using chunk       = block_heap::chunk;
     using move_of_end = block_heap::move_of_end;
 
-    static constexpr std::size_t small_size = 1_MiB; ///< blocks up to this size are kept apart
+    static constexpr std::size_t small_size = 1_MiB; ///< largest block of the heap for small blocks
 
-    /// `apart`: whether small blocks are. A request may be met from the other heap all the same.
+    /// `apart`: use the heap for small blocks. Either heap may also serve a request of the other if
+    /// it has no memory.
     explicit block_heaps(bool apart = true) noexcept : small_{apart ? small_size : 0} {}
 
-    /// See `free_blocks`.
+    /// Sets the page table of both heaps: see `block_heap::know_memory`.
     void know_memory(page_book const* pages) noexcept {
         for (block_heap& heap : *this) { heap.know_memory(pages); }
     }
 
-    /// Where a block of this size should be, and the other heap.
+    /// `of` returns the heap for a block of this size. `other_than` returns the other heap.
     [[nodiscard]] block_heap&       of(std::size_t bytes) noexcept { return all_[index(bytes)]; }
     [[nodiscard]] block_heap const& of(std::size_t bytes) const noexcept {
         return all_[index(bytes)];
@@ -43,21 +45,22 @@ public:
     [[nodiscard]] block_heap& other_than(block_heap const& one) noexcept {
         return &one == all_ ? all_[1] : all_[0];
     }
-    /// Whether a block of this size is kept apart.
+    /// Returns true if a block of this size belongs to the heap for small blocks.
     [[nodiscard]] bool is_small(std::size_t bytes) const noexcept { return bytes <= small_; }
-    /// Where a block is.
+    /// Returns the heap to which the block belongs.
     [[nodiscard]] block_heap& of(block const& b) noexcept { return all_[b.apart ? 0 : 1]; }
     [[nodiscard]] auto        begin() noexcept { return all_; }
     [[nodiscard]] auto        end() noexcept { return all_ + count; }
 
-    /// The block handed out at `p`, for `bytes` as its client says, or null.
+    /// Returns the live or cached block at `p`, or null. `bytes` is the size that the caller
+    /// states; it selects the heap that is searched first.
     [[nodiscard, gnu::always_inline]] block* live(void const* p, std::size_t bytes) const noexcept {
         block* const b = of(bytes).live(p);
         if (b != nullptr) [[likely]] { return b; }
         return live_elsewhere(p, bytes);
     }
 
-    /// An idle chunk; `heap` is null where there is none that can be had.
+    /// An idle chunk found by `idle_chunk`. `heap` is null if no idle chunk can be used.
     struct idle {
         block_heap*  heap  = nullptr;
         std::size_t  index = 0;
@@ -65,7 +68,7 @@ public:
 
         [[nodiscard]] chunk const& what() const noexcept { return heap->chunks()[index]; }
     };
-    /// The cheapest one, and among those the largest.
+    /// Returns the idle chunk that is available soonest, and of equal ones the largest.
     template <class Price>
     [[nodiscard]] idle idle_chunk(Price const& price) noexcept {
         idle best;
@@ -79,7 +82,7 @@ public:
         return best;
     }
 
-    /// See `block_heap`.
+    /// Removes free pages at the end of a chunk of either heap: see `block_heap::begin_shrinking`.
     template <class Price>
     [[nodiscard]] move_of_end begin_shrinking(std::size_t page, std::size_t most,
                                               Price const& price) noexcept {
@@ -107,7 +110,8 @@ public:
         for (block_heap& heap : *this) { heap.keep_for_capture(slot, from); }
     }
 
-    /// Calls `visit(block)` for every block, chunk by chunk, in the order of addresses.
+    /// Calls `visit(block)` for every block of both heaps, chunk by chunk, in the order of
+    /// addresses.
     template <class Visit>
     void for_each(Visit const& visit) const {
         for (block_heap const& heap : all_) { heap.chunks().for_each(visit); }
@@ -118,15 +122,15 @@ public:
             for (chunk const& c : heap.chunks()) { visit(c); }
         }
     }
-    /// Whether `p` lies in one of the chunks. Cost: the number of chunks.
+    /// Returns true if `p` lies in a chunk of either heap. Cost: linear in the number of chunks.
     [[nodiscard]] bool owns(void const* p) const noexcept {
         for (block_heap const& heap : all_) {
             if (heap.chunks().owns(p)) { return true; }
         }
         return false;
     }
-    /// The block around `p`, live or not; null if `p` lies in no chunk. Cost: the number of chunks,
-    /// and of the blocks of one.
+    /// Returns the block that contains `p`, live or not, or null if `p` lies in no chunk. Cost:
+    /// linear in the number of chunks and in the blocks of one chunk.
     [[nodiscard]] block const* around(void const* p) const noexcept {
         auto const address = reinterpret_cast<std::uintptr_t>(p);
         for (block_heap const& heap : all_) {

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `block_tags` notes with a block who may still be using which part of it.
+/// `block_tags` stores the pending uses of blocks: which streams may still use which part.
 
 #include <vram/pool/block.hpp>      // block, tag_note
 #include <vram/pool/note_store.hpp> // note_store
@@ -13,21 +13,22 @@
 
 namespace vram {
 
-/// Nearly always it is nobody, or one stream all of it: that stands in the block itself. More has a
-/// note of its own. `settled(tag)` tells what is over.
+/// Stores the pending uses of blocks. Nearly every block has none, or one use of the whole block,
+/// which is stored in the block itself. More uses are stored in a separate `tag_note`.
+/// `settled(use)` returns true if a pending use is complete.
 ///
-/// Failure   `std::bad_alloc` from `reserve`; nothing else fails
-/// Threads   one at a time
-/// Cost      a few instructions where a block has no note
+/// Failure   `reserve` throws `std::bad_alloc`. No other function fails.
+/// Threads   One thread at a time.
+/// Cost      A few instructions for a block without a `tag_note`.
 class block_tags {
 public:
-    /// Makes sure that so many notes can be had, or tells whether they can.
+    /// `reserve` makes sure that as many `tag_note`s are available. `has` returns true if they are.
     void               reserve(std::size_t notes) { notes_.reserve(notes); }
     [[nodiscard]] bool has(std::size_t notes) const noexcept { return notes_.has(notes); }
     [[nodiscard]] bool empty() const noexcept { return notes_.empty(); }
 
-    /// Who may still be using a block that is not in a bin: after `reserve`, or nobody, or one
-    /// stream all of it.
+    /// Sets the pending uses of a block that is not in a bin. A list with more than one use, or
+    /// with a use of a part, requires `reserve` before.
     void hold(block* b, tags const& held) noexcept {
         release(b);
         if (held.empty()) { return; }
@@ -42,13 +43,13 @@ public:
         b->epoch = whole.epoch;
     }
 
-    /// A block was handed out, and graphs keep this of it meanwhile. After `reserve`: the note is
-    /// made now, so that there is one when the block comes back.
+    /// Stores the parts of a live block that graphs retain. Requires `reserve` before. The
+    /// `tag_note` is made now, so that freeing the block cannot fail.
     void keep(block* b, tags const& kept) noexcept {
         if (!kept.empty()) { note(b, kept); }
     }
-    /// What the stream in `slot` may still be using of a block, and gave back in the epoch `from`
-    /// or later, is kept for a graph that is captured on it.
+    /// Marks the pending uses of the stream with timeline index `slot` from the epoch `from` on as
+    /// graph-retained, because the stream is being captured.
     static void keep_for_capture(block* b, std::size_t slot, std::uint64_t from) noexcept {
         if (b->slot == block::several) {
             b->note->what.keep_for_capture(slot, from);
@@ -56,7 +57,8 @@ public:
             b->epoch = tag::captured;
         }
     }
-    /// What graphs kept of a free block waits until `epoch(slot)` from now on.
+    /// Changes graph-retained uses of a free block into pending uses until the epoch `epoch(slot)`
+    /// of their stream.
     template <class Epoch>
     static void end_captures(block* b, Epoch const& epoch) noexcept {
         if (b->slot == block::several) {
@@ -66,12 +68,12 @@ public:
         }
     }
 
-    /// Nobody uses the block any more.
+    /// Drops all pending uses of a block.
     void release(block* b) noexcept {
         if (b->slot == block::several) { notes_.put_back(b->note); }
         b->slot = block::nobody;
     }
-    /// Forgets what is settled.
+    /// Drops the pending uses for which `settled(use)` returns true.
     template <class Settled>
     void refresh(block* b, Settled const& settled) noexcept {
         if (b->slot == block::nobody) { return; }
@@ -82,14 +84,15 @@ public:
             b->slot = block::nobody;
         }
     }
-    /// The front of a block has become another one.
+    /// Drops the uses of the front of a block after the front became a separate block.
     void drop_front(block* rest) noexcept {
         if (rest->slot != block::several) { return; }
         rest->note->what.drop_before(rest->address);
         simplify(rest, rest->address, rest->end());
     }
 
-    /// `b` takes over what `gone`, which lies beside it, waits for, if that can be noted.
+    /// Merges the pending uses of the neighbour `gone` into those of `b`. Returns false and changes
+    /// nothing if they do not fit.
     template <class Settled>
     [[gnu::always_inline]] bool take_over(block* b, block* gone, Settled const& settled) noexcept {
         if (!alike(*b, *gone)) [[unlikely]] { return take_over_other(b, gone, settled); }
@@ -98,10 +101,10 @@ public:
     }
 
 private:
-    /// `take_over` where not one stream, or nobody, holds all of both.
+    /// Slow path of `take_over`: the two blocks do not have the same single use.
     template <class Settled>
     [[gnu::noinline]] bool take_over_other(block* b, block* gone, Settled const& settled) noexcept {
-        if (b->bytes == 0) { // the end of a chunk, for which nobody waits
+        if (b->bytes == 0) { // the empty block at the end of a chunk
             if (gone->slot == block::several) {
                 b->note = gone->note;
             } else {
@@ -112,18 +115,20 @@ private:
         }
         return gone->bytes == 0 || join_tags(b, gone, settled);
     }
-    /// Who may still be using a block of which nothing is noted: in a note of its own.
+    /// Stores a list of uses in a `tag_note`, for a block that has none.
     void note(block* b, tags const& held) noexcept {
         b->slot       = block::several;
         b->note       = notes_.make();
         b->note->what = held;
     }
-    /// Whether one stream, or nobody, holds all of both. What a graph keeps is of another kind.
+    /// Returns true if both blocks have no use, or one use by the same stream. A graph-retained use
+    /// cannot be merged with an ordinary one.
     [[nodiscard]] static bool alike(block const& a, block const& b) noexcept {
         if (a.slot != b.slot || a.slot == block::several) { return false; }
         return (a.epoch == tag::captured) == (b.epoch == tag::captured) || a.slot == block::nobody;
     }
-    /// `take_over` where not all of both is held by one.
+    /// Merges the uses of both blocks after dropping complete ones. Returns false if there is no
+    /// room or no `tag_note`.
     template <class Settled>
     bool join_tags(block* b, block* gone, Settled const& settled) noexcept {
         refresh(b, settled);
@@ -149,8 +154,8 @@ private:
         simplify(b, from, from + b->bytes + gone->bytes);
         return true;
     }
-    /// Where all of a block, which lies in [from, to), waits for one stream, or none of it for
-    /// anybody, there is no note.
+    /// Replaces the `tag_note` of a block that covers [from, to) by the block's own fields if there
+    /// is no use or one use of the whole block.
     void simplify(block* b, std::uintptr_t from, std::uintptr_t to) noexcept {
         tags const& held = b->note->what;
         if (held.empty()) { return release(b); }
@@ -159,7 +164,7 @@ private:
         release(b);
         hold(b, only);
     }
-    /// Adds what a block waits for.
+    /// Adds the pending uses of `b` to the list `to`. Returns false if there is no room.
     template <class Settled>
     [[nodiscard]] static bool add(tags& to, block const& b, Settled const& settled) noexcept {
         if (b.slot == block::nobody) { return true; }

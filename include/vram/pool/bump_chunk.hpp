@@ -2,7 +2,8 @@
 #pragma once
 
 /// \file
-/// `bump_chunk` hands out one chunk from the bottom up, and remembers who used which part of it.
+/// `bump_chunk` allocates from one chunk with a bump pointer, and records which stream used which
+/// part.
 
 #include <vram/base/align.hpp>      // align
 #include <vram/pool/heap_array.hpp> // heap_array
@@ -14,28 +15,34 @@
 
 namespace vram {
 
-/// Below the top, what one stream took in a row is a run. Above it, tags say what is still being
-/// waited for. When the top goes down, runs become tags; when it goes up, tags are used up. Tags
-/// are sorted by their beginnings, the lowest last, so that both happen at the end of the row.
+/// Allocates from one chunk with a bump pointer, the top. Consecutive blocks below the top that
+/// were allocated by one stream form a run. Memory above the top has pending uses (`tag`s). If the
+/// top is lowered, runs become pending uses; if it is raised, pending uses of that memory end,
+/// because the new user was ordered after them. Pending uses are sorted by address with the lowest
+/// last, so both operations work at the end of the array.
 ///
-/// Failure   `std::bad_alloc` from the `reserve` functions, with nothing changed; nothing else
-///           fails
-/// Threads   one at a time
-/// Cost      taking: constant, where one stream follows itself; finding: a search among the runs
+/// Failure   The `reserve` functions throw `std::bad_alloc` and change nothing. No other function
+///           fails.
+/// Threads   One thread at a time.
+/// Cost      Allocation takes constant time as long as the same stream allocates. Finding the run
+///           of a block is a binary search.
 template <class Stream>
 class bump_chunk {
 public:
     struct run {
-        std::uintptr_t begin = 0; ///< with the gap before it, which is nobody else's either
+        std::uintptr_t begin = 0; ///< includes the alignment gap before the first block
         std::uintptr_t end   = 0;
-        std::size_t    bytes = 0;     ///< taken and not yet cut off again, without gaps
-        std::size_t    back  = 0;     ///< of these, given back
-        std::size_t    freed = 0;     ///< of these, given back by others, or in use by nobody
-        Stream         user{};        ///< who took it
-        std::uint64_t  id    = 0;     ///< the user's
-        bool           named = false; ///< there is a user, and not everybody
-        bool           ended = false; ///< the user was retired, and `last` is its tag
-        tag            last{};
+        std::size_t    bytes = 0; ///< allocated and not yet cut off from the top, without gaps
+        std::size_t    back  = 0; ///< bytes of these that were freed
+        /// Bytes of these that were freed by another stream or with `deallocate_sync`.
+        std::size_t   freed = 0;
+        Stream        user{}; ///< the stream that allocated the run
+        std::uint64_t id = 0; ///< the id of that stream
+        /// False: the run was allocated for any stream (`allocate_sync`).
+        bool named = false;
+        /// The stream was retired or is gone; `last` is its pending use.
+        bool ended = false;
+        tag  last{};
     };
 
     bump_chunk(void* base, std::size_t bytes, std::size_t alignment) noexcept
@@ -45,27 +52,27 @@ public:
           floor_{begin_},
           alignment_{alignment} {}
 
-    /// Where `bytes` would begin, or 0: there is no room.
+    /// Returns the address at which a block of `bytes` would begin, or 0 if the chunk has no room.
     [[nodiscard]] std::uintptr_t place(std::size_t bytes, std::size_t alignment) const noexcept {
         std::uintptr_t const start = align(top_, alignment);
         return start <= end_ && bytes <= end_ - start ? start : 0;
     }
-    /// `look(tag)` at what must be waited for before the chunk is used up to `until`, the gap
-    /// before a block among it: the next user answers for all of it.
+    /// Calls `look(use)` for each pending use of the memory from the top to `until`. The alignment
+    /// gap before a new block counts as part of it.
     template <class Look>
     void for_each_wait(std::uintptr_t until, Look const& look) const {
         for (std::size_t i = waits_.size(); i-- != 0 && waits_[i].begin < until;) {
             look(waits_[i]);
         }
     }
-    /// A graph is being captured on the stream in `slot`: what it used in the epoch `from` or later
-    /// does not end by itself.
+    /// Marks the pending uses of the stream with timeline index `slot` from the epoch `from` on as
+    /// graph-retained, because the stream is being captured.
     void keep_for_capture(std::size_t slot, std::uint64_t from) noexcept {
         for (tag& t : waits_) {
             if (t.slot == slot && t.epoch >= from) { t.epoch = tag::captured; }
         }
     }
-    /// What graphs kept waits until `epoch(slot)` from now on.
+    /// Changes graph-retained uses into pending uses until the epoch `epoch(slot)` of their stream.
     template <class Epoch>
     void end_captures(Epoch const& epoch) noexcept {
         auto const end = [&](tag& t) {
@@ -77,7 +84,7 @@ public:
             if (r.ended) { end(r.last); }
         }
     }
-    /// Drops the tags that `done(tag)` calls over.
+    /// Drops the pending uses for which `done(use)` returns true.
     template <class Done>
     void drop(Done const& done) noexcept {
         for (heap_array<tag>* const tags : {&waits_, &others_}) {
@@ -89,17 +96,19 @@ public:
         }
     }
 
-    /// Makes sure that `take` and `cut` cannot fail once, and `unwind` never.
+    /// Makes sure that the next `take` and `cut` cannot fail, nor any `unwind`.
     void reserve() {
         runs_.reserve(runs_.size() + 1);
         waits_.reserve(most_waits() + 2);
     }
-    /// Makes sure that `hand_over`, or `take` in a capture, cannot fail once, and `unwind` never.
+    /// Makes sure that the next `hand_over`, or `take` on a captured stream, cannot fail, nor any
+    /// `unwind`.
     void reserve_other() {
         others_.reserve(others_.size() + 1);
         waits_.reserve(most_waits() + 2 + marks_ + 2);
     }
-    /// The next block, at `start`; what it had to wait for is waited for. `user` null: everybody.
+    /// Allocates the block at `start`. The caller has already ordered `user` after the pending uses
+    /// of the memory. `user` null: the block is for any stream.
     void take(std::uintptr_t start, std::size_t bytes, Stream const* user,
               std::uint64_t id) noexcept {
         std::uintptr_t const until = start + bytes;
@@ -117,8 +126,8 @@ public:
         }
         top_ = until;
     }
-    /// The same for a stream that goes on where it was, and whose own is all there is to wait for:
-    /// needs no `reserve`. False, with nothing done: it is not so.
+    /// Fast path of `take` for the stream that allocated last, if the memory has no pending use but
+    /// its own. Needs no `reserve`. Returns false and changes nothing if that is not the case.
     bool go_on(std::uintptr_t start, std::size_t bytes, std::uint64_t id,
                std::size_t slot) noexcept {
         std::uintptr_t const until = start + bytes;
@@ -136,9 +145,9 @@ public:
         top_ = until;
         return true;
     }
-    /// Cuts a block on top off the last run, where that can be noted in the tag above: its stream
-    /// is `t`'s, who is the last to use the block. Needs no `reserve`. False, with nothing done: it
-    /// is not so.
+    /// Fast path of `cut`: cuts a block on top off the last run and adds it to the lowest pending
+    /// use, which must be of the same stream as `t` and begin at the top. Needs no `reserve`.
+    /// Returns false and changes nothing if that is not possible.
     bool go_back(void const* p, std::size_t bytes, tag const& t) noexcept {
         auto const at = reinterpret_cast<std::uintptr_t>(p);
         if (!is_on_top(p, bytes) || runs_.size() == 0 || waits_.size() == 0) { return false; }
@@ -155,7 +164,7 @@ public:
         top_     = at;
         return true;
     }
-    /// Adds a tag to those above the top.
+    /// Adds a pending use of memory above the top.
     void wait_for(tag const& t) noexcept {
         if (waits_.size() != 0) {
             tag& lowest = waits_[waits_.size() - 1];
@@ -173,7 +182,7 @@ public:
         }
     }
 
-    /// The run that holds all of a block, or null.
+    /// Returns the run that contains the whole block, or null.
     [[nodiscard]] run* find(void const* p, std::size_t bytes) noexcept {
         auto const  at  = reinterpret_cast<std::uintptr_t>(p);
         std::size_t low = 0;
@@ -189,8 +198,9 @@ public:
         run& r = runs_[low];
         return r.begin <= at && bytes <= r.end - at ? &r : nullptr;
     }
-    /// Another stream than the one that took it is the last to use a part of a run, or a graph is.
-    /// There is one such note for a stream, over all that it gave back here, and one for graphs.
+    /// Records that a part of a run was last used by a stream other than the one that allocated it,
+    /// or by a graph. There is one record for each such stream, which covers all that it freed in
+    /// this chunk, and one for graphs.
     void hand_over(tag const& t) noexcept {
         for (tag& o : others_) {
             if (!tag::of_one_kind(o, t)) { continue; }
@@ -202,12 +212,13 @@ public:
         others_.push(t);
     }
 
-    /// Whether the block [at, at + bytes) is on top, and no mark stands above its beginning.
+    /// Returns true if the block [p, p + bytes) ends at the top and no mark lies above its
+    /// beginning.
     [[nodiscard]] bool is_on_top(void const* p, std::size_t bytes) const noexcept {
         auto const at = reinterpret_cast<std::uintptr_t>(p);
         return at + bytes == top_ && at >= floor_;
     }
-    /// Cuts the block on top off the last run that holds something.
+    /// Frees the block on top by cutting it off the last run that contains bytes.
     void cut(void const* p, std::size_t bytes) noexcept {
         if (ends_empty()) { runs_.pop(); }
         run& r = runs_[runs_.size() - 1];
@@ -215,8 +226,9 @@ public:
         r.end = reinterpret_cast<std::uintptr_t>(p);
         lower_top(r.end);
     }
-    /// Down to where the last runs are all given back, and no mark stands above their beginnings:
-    /// the top, where the last one is not, or was cut off whole and its stream may well go on.
+    /// Returns the address to which the top can be lowered: the beginning of the trailing runs that
+    /// are entirely freed and not below a mark. Returns the top if there are none, or if the last
+    /// run is empty, because its stream may continue there.
     [[nodiscard]] std::uintptr_t back_to() const noexcept {
         std::uintptr_t to = top_;
         for (std::size_t i = runs_.size(); i != 0; --i) {
@@ -226,15 +238,16 @@ public:
         }
         return to;
     }
-    /// Takes the top down to `to`, where a run ended. `tag_of(run, tag&)` says whether somebody may
-    /// still be using a run, and who. Returns the bytes that had not been given back.
+    /// Lowers the top to `to`, the beginning of a run. `tag_of(run, tag&)` returns true if a stream
+    /// may still use a run, and stores the pending use. Returns the bytes that had not been freed.
     template <class TagOf>
     std::size_t unwind(std::uintptr_t to, TagOf const& tag_of) noexcept {
         std::size_t out = 0;
         while (runs_.size() != 0 && runs_[runs_.size() - 1].begin >= to) {
             run const r = runs_.take(runs_.size() - 1);
             out += r.bytes - r.back;
-            // The user of a gap is whoever used it before, and the user of the run waited for that.
+            // An alignment gap belongs to its previous user. The stream of the run was ordered
+            // after that user, so the run's use covers the gap as well.
             bool const gaps = r.end - r.begin != r.bytes;
             tag        t{};
             if ((r.freed == r.bytes && !gaps) || !tag_of(r, t)) { continue; }
@@ -243,8 +256,8 @@ public:
         lower_top(to);
         return out;
     }
-    /// Of `marks` marks in this chunk the last stands at the top: no run goes across it, and no
-    /// block below it is cut off. `reserve_marks` came before.
+    /// Records that the chunk contains `marks` marks, the last of them at the top. No run continues
+    /// across a mark and no block below it is cut off. Requires `reserve_marks` before.
     void seal(std::size_t marks) noexcept {
         floor_ = marks != 0 ? top_ : begin_;
         marks_ = marks;
@@ -258,7 +271,7 @@ public:
     [[nodiscard]] std::size_t    alignment() const noexcept { return alignment_; }
     [[nodiscard]] void*          base() const noexcept { return reinterpret_cast<void*>(begin_); }
     [[nodiscard]] bool           empty() const noexcept { return top_ == begin_; }
-    /// Whether a graph keeps some of it.
+    /// Returns true if a graph retains part of the chunk.
     [[nodiscard]] bool is_kept() const noexcept {
         for (tag const& t : waits_) {
             if (t.epoch == tag::captured) { return true; }
@@ -272,13 +285,14 @@ public:
     [[nodiscard]] heap_array<tag> const& waits() const noexcept { return waits_; }
 
 private:
-    /// Whether the last run is that of the stream `id`, or nobody's, and may become longer.
+    /// Returns true if the last run belongs to the stream `id` (or, if not `named`, to no stream)
+    /// and may be extended.
     [[nodiscard]] bool is_on(bool named, std::uint64_t id) const noexcept {
         if (runs_.size() == 0) { return false; }
         run const& last = runs_[runs_.size() - 1];
         return last.id == id && last.named == named && !last.ended && last.begin >= floor_;
     }
-    /// Whether the last run was cut off whole, and has not even a gap.
+    /// Returns true if the last run is empty: all its blocks were cut off and it has no gap.
     [[nodiscard]] bool ends_empty() const noexcept {
         return runs_.size() != 0 && runs_[runs_.size() - 1].begin == runs_[runs_.size() - 1].end;
     }
@@ -287,12 +301,13 @@ private:
         last.end  = until;
         last.bytes += bytes;
     }
-    /// As many tags as there can be before the next call of a `reserve`: every run becomes one, and
-    /// every note one for each mark that the top goes down to, and one more when a block is cut.
+    /// Returns the largest number of pending uses that can exist before the next `reserve`: each
+    /// run becomes one, and each record of another stream becomes one for each mark and one for a
+    /// cut.
     [[nodiscard]] std::size_t most_waits() const noexcept {
         return waits_.size() + runs_.size() + others_.size() * (marks_ + 2);
     }
-    /// The top goes down, and the notes above it become tags.
+    /// Lowers the top. The records of other streams above it become pending uses.
     void lower_top(std::uintptr_t to) noexcept {
         for (std::size_t i = others_.size(); i-- != 0;) {
             tag& o = others_[i];
@@ -306,8 +321,9 @@ private:
         }
         top_ = to;
     }
-    /// What is waited for below `until` is so no longer. What a graph keeps it keeps: the next user
-    /// is captured on the same stream, and may give it back when the capture is over.
+    /// Ends the pending uses of memory below `until`, because the new user is ordered after them.
+    /// Graph-retained parts stay recorded: the new user is captured on the same stream and may free
+    /// the memory after the capture.
     void use_up(std::uintptr_t until) noexcept {
         std::size_t first = waits_.size();
         while (first != 0 && waits_[first - 1].begin < until) { --first; }
@@ -325,7 +341,7 @@ private:
     std::uintptr_t  begin_;
     std::uintptr_t  end_;
     std::uintptr_t  top_;
-    std::uintptr_t  floor_; ///< the last mark, or the beginning
+    std::uintptr_t  floor_; ///< address of the last mark, or the beginning of the chunk
     std::size_t     alignment_;
     std::size_t     marks_ = 0;
     heap_array<run> runs_;

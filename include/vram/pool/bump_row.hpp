@@ -2,7 +2,8 @@
 #pragma once
 
 /// \file
-/// `bump_row` is a row of chunks that are used one after the other, and the marks that stand in it.
+/// `bump_row` is a row of bump-allocated chunks that are used one after the other, with marks to
+/// return to.
 
 #include <vram/pool/bump_chunk.hpp>  // bump_chunk
 #include <vram/pool/free_pieces.hpp> // free_pieces
@@ -14,14 +15,14 @@
 
 namespace vram {
 
-/// Chunks up to the current one are in the order in which they were used; those behind it are
-/// empty. A mark is a place in that order, and has a serial number, larger than that of the one
-/// before.
+/// A row of chunks. Chunks up to the current one are in the order in which they were used; the
+/// chunks behind it are empty. A mark is a position in that order. Each mark has a serial number
+/// that is larger than that of the mark before.
 ///
-/// Failure   `std::bad_alloc` from `add` and `mark`, with nothing changed; nothing else fails
-/// Threads   one at a time
-/// Cost      adding, marking and taking from the current chunk are constant; whatever else goes
-///           over the chunks
+/// Failure   `add` and `mark` throw `std::bad_alloc` and change nothing. No other function fails.
+/// Threads   One thread at a time.
+/// Cost      Adding a chunk, marking, and allocating from the current chunk take constant time.
+///           Other functions are linear in the number of chunks.
 template <class Stream>
 class bump_row {
 public:
@@ -42,23 +43,25 @@ public:
     [[nodiscard]] bool                     empty() const noexcept { return chunks_.size() == 0; }
     [[nodiscard]] heap_array<chunk>&       chunks() noexcept { return chunks_; }
     [[nodiscard]] heap_array<chunk> const& chunks() const noexcept { return chunks_; }
-    /// The one that is being used; there is one.
+    /// Returns the chunk from which blocks are allocated. There must be one.
     [[nodiscard]] chunk& current() noexcept { return chunks_[current_]; }
 
-    /// Whether nothing is out of any chunk, and the next one to be used is the first.
+    /// Returns true if no chunk contains an allocated byte and the first chunk is the next to be
+    /// used.
     [[nodiscard]] bool at_start() const noexcept {
         return empty() || (current_ == 0 && chunks_[0].empty());
     }
 
-    /// Adds a chunk behind all others.
+    /// Adds an empty chunk at the end of the row.
     void add(chunk fresh) { chunks_.push(std::move(fresh)); }
-    /// Adds a chunk, and goes on to it.
+    /// Adds a chunk and makes it the current one.
     chunk& go_on_to(chunk fresh) {
         add(std::move(fresh));
         if (chunks_.size() > 1) { std::swap(chunks_[chunks_.size() - 1], chunks_[++current_]); }
         return current();
     }
-    /// Goes on to a chunk that is kept and has room. False: there is none.
+    /// Makes the next empty chunk with room for the request the current one. Returns false if there
+    /// is none.
     bool go_on(std::size_t bytes, std::size_t alignment) noexcept {
         for (std::size_t i = current_ + 1; i < chunks_.size(); ++i) {
             if (chunks_[i].place(bytes, alignment) == 0) { continue; }
@@ -67,7 +70,7 @@ public:
         }
         return false;
     }
-    /// The chunk in use around `p`, the newest first, or null.
+    /// Returns the chunk in use that contains `p`, or null. The newest is searched first.
     [[nodiscard]] chunk* used_around(void const* p) noexcept {
         for (std::size_t i = empty() ? 0 : current_ + 1; i-- != 0;) {
             if (chunks_[i].owns(p)) { return &chunks_[i]; }
@@ -75,8 +78,8 @@ public:
         return nullptr;
     }
 
-    /// Makes this moment one that can be come back to. Returns its serial number: that of the last
-    /// mark, where nothing lies between the two.
+    /// Creates a mark at the current position and returns its serial number. If no allocation was
+    /// made since the last mark, returns the serial number of that one.
     std::uint64_t mark(std::uint64_t serial) {
         std::uintptr_t const top = empty() ? 0 : current().top();
         if (marked() && marks_[marks_.size() - 1].is_at(current_, top)) {
@@ -88,35 +91,37 @@ public:
         if (!empty()) { current().seal(marks); }
         return serial;
     }
-    /// Whether a mark is there, and was not unwound itself.
+    /// Returns true if the mark exists and no unwind to an earlier position removed it.
     [[nodiscard]] bool has(std::uint64_t serial) const noexcept {
         std::size_t const left = marks_up_to(serial);
         return left != 0 && marks_[left - 1].serial == serial;
     }
     [[nodiscard]] bool marked() const noexcept { return marks_.size() != 0; }
-    /// Takes back what was handed out since a mark that is there; `tag_of` as in `bump_chunk`.
-    /// Returns the bytes that had not been given back.
+    /// Frees all blocks allocated since an existing mark. `tag_of` is that of `bump_chunk::unwind`.
+    /// Returns the bytes that had not been freed.
     template <class TagOf>
     std::size_t unwind(std::uint64_t serial, TagOf const& tag_of) noexcept {
         for (std::size_t const left = marks_up_to(serial); marks_.size() != left;) { marks_.pop(); }
         place const to = marks_[marks_.size() - 1];
         return unwind_to(to.chunk, to.top, tag_of);
     }
-    /// The same for all there is; every mark has ended.
+    /// Frees all blocks of all chunks and removes every mark. Returns the bytes that had not been
+    /// freed.
     template <class TagOf>
     std::size_t reset(TagOf const& tag_of) noexcept {
         marks_.clear();
         return unwind_to(0, 0, tag_of);
     }
 
-    /// From which chunk on, up to the end of the row, nothing is out and no mark stands there.
+    /// Returns the index of the first chunk of the trailing chunks that contain neither an
+    /// allocated byte nor a mark.
     [[nodiscard]] std::size_t first_idle() const noexcept {
         std::size_t const marked_up_to = marked() ? marks_[marks_.size() - 1].chunk + 1 : 0;
         std::size_t       first        = empty() ? 0 : current_ + 1;
         while (first > marked_up_to && chunks_[first - 1].empty()) { --first; }
         return first;
     }
-    /// Takes one of these out of the row.
+    /// Removes one of the chunks from `first_idle` on from the row.
     chunk take_idle(std::size_t index) noexcept {
         std::size_t const last  = chunks_.size() - 1;
         std::size_t const first = first_idle();
@@ -141,12 +146,12 @@ public:
     }
 
 private:
-    /// What a mark means.
+    /// The position of a mark.
     struct place {
         std::uint64_t  serial;
         std::size_t    chunk;
-        std::uintptr_t top; ///< 0: there was no chunk yet
-        std::size_t    nth; ///< in its chunk, from 1
+        std::uintptr_t top; ///< 0: no chunk existed yet
+        std::size_t    nth; ///< number of the mark within its chunk, from 1
 
         [[nodiscard]] bool is_at(std::size_t index, std::uintptr_t height) const noexcept {
             return chunk == index && top == height;
@@ -165,7 +170,7 @@ private:
         current_ = index;
         return out;
     }
-    /// No mark stands behind that chunk.
+    /// Returns the number of marks in a chunk behind which no mark lies.
     [[nodiscard]] std::size_t marks_in(std::size_t index) const noexcept {
         if (!marked()) { return 0; }
         place const& last = marks_[marks_.size() - 1];
@@ -178,7 +183,7 @@ private:
     }
 
     heap_array<chunk> chunks_;
-    heap_array<place> marks_; ///< in the order they were made
+    heap_array<place> marks_; ///< in the order of creation
     std::size_t       current_ = 0;
 };
 

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `chunk_finder` finds the chunk around an address.
+/// `chunk_finder` finds the chunk that contains an address.
 
 #include <vram/pool/address_map.hpp> // address_map
 
@@ -13,18 +13,19 @@
 
 namespace vram {
 
-/// Addresses are cut into stretches as long as the longest chunk, so that a chunk around an address
-/// begins in the stretch of it or in the one before. A chunk has `base`, `bytes`, and `beside`, a
-/// link for those that begin in one stretch; chunks do not overlap.
+/// A hash table of chunks by address. Addresses are divided into ranges as long as the longest
+/// chunk, so a chunk that contains an address begins in the range of the address or in the range
+/// before it. A `Chunk` has `base`, `bytes` and `beside`, a link between chunks that begin in one
+/// range. Chunks do not overlap.
 ///
-/// Failure   `std::bad_alloc` from `reserve`, with nothing changed; nothing else fails
-/// Threads   one at a time
-/// Cost      two looks into a table at most, and none where the last chunk that was found again is
-///           the one
+/// Failure   `reserve` throws `std::bad_alloc` and changes nothing. No other function fails.
+/// Threads   One thread at a time.
+/// Cost      At most two table lookups, and none if the address lies in the chunk that `find_again`
+///           found last.
 template <class Chunk>
 class chunk_finder {
 public:
-    /// No chunk will be longer than `longest`.
+    /// No chunk may be longer than `longest`.
     explicit chunk_finder(std::size_t longest) noexcept
         : shift_{static_cast<int>(std::bit_width(longest - 1))} {}
     chunk_finder(chunk_finder&& other) noexcept
@@ -38,7 +39,7 @@ public:
         return *this;
     }
 
-    /// Makes sure that `add` cannot fail once.
+    /// Makes sure that the next `add` cannot fail.
     void reserve() { first_.reserve(1); }
     void add(Chunk& c) noexcept {
         std::uint64_t const k = stretch_of(c);
@@ -57,7 +58,7 @@ public:
         if (recent_ == &c) { recent_ = nullptr; }
     }
 
-    /// The chunk around `p`, or null.
+    /// Returns the chunk that contains `p`, or null.
     [[nodiscard]] Chunk* find(void const* p) const noexcept {
         if (recent_ != nullptr && holds(*recent_, p)) { return recent_; }
         std::uint64_t const here = reinterpret_cast<std::uintptr_t>(p) >> shift_;
@@ -68,7 +69,8 @@ public:
         }
         return nullptr;
     }
-    /// The same, for one who will probably ask for addresses in it again.
+    /// Returns the chunk that contains `p`, or null, and remembers it, so that the next search for
+    /// an address in it needs no table lookup.
     [[nodiscard]] Chunk* find_again(void const* p) noexcept {
         Chunk* const c = find(p);
         if (c != nullptr) { recent_ = c; }
@@ -84,8 +86,8 @@ private:
         return reinterpret_cast<std::uintptr_t>(c.base) >> shift_;
     }
 
-    int                shift_; ///< stretches are told apart by the bits from here on
-    address_map<Chunk> first_; ///< by stretch
+    int                shift_; ///< the address bits from here on identify a range
+    address_map<Chunk> first_; ///< the first chunk that begins in each range
     Chunk*             recent_ = nullptr;
 };
 

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `chunk_map` finds the owner of an address among chunks.
+/// `chunk_map` finds the owner of the chunk that contains an address, without a lock.
 
 #include <vram/pool/heap_array.hpp> // heap_array
 
@@ -13,20 +13,21 @@
 
 namespace vram {
 
-/// Chunks in the order of their addresses, each with the number of its owner. Who only looks needs
-/// no lock: a version says whether what was read belongs together, and tables that were outgrown
-/// stay until the end, half of the memory at most (Boehm, Can seqlocks get along
-/// with programming language memory models?, 2012).
+/// A sorted array of chunks by address, each with the number of its owner. Readers need no lock: a
+/// version counter tells them if what they read is consistent. Tables that were replaced by larger
+/// ones are kept until the end, and take at most half of the memory (a seqlock: Boehm, Can seqlocks
+/// get along with programming language memory models?, 2012).
 ///
-/// Failure   `std::bad_alloc` from `reserve`, with nothing changed; nothing else fails
-/// Threads   `glance` any, at once, also while one thread does something else; the rest one at a
-///           time; moving while unshared
-/// Cost      `find` and `glance`: the logarithm of the number of chunks; `insert` and `erase` move
-///           what lies behind
+/// Failure   `reserve` throws `std::bad_alloc` and changes nothing. No other function fails.
+/// Threads   Any thread may call `glance` concurrently with any other call. The other functions are
+///           called by one thread at a time. A map that is moved must not be shared.
+/// Cost      `find` and `glance` take logarithmic time in the number of chunks. `insert` and
+///           `erase` move the entries behind the position.
 class chunk_map {
 public:
+    /// Result of `find` and `glance` for an address that lies in no chunk.
     static constexpr unsigned nobody  = ~0U;
-    static constexpr unsigned unclear = ~0U - 1; ///< it changed while it was looked at
+    static constexpr unsigned unclear = ~0U - 1; ///< the map changed during the lookup
 
     chunk_map() = default;
     chunk_map(chunk_map&& other) noexcept { *this = static_cast<chunk_map&&>(other); }
@@ -39,7 +40,7 @@ public:
     }
     ~chunk_map() { drop(); }
 
-    /// Makes room for `more` further chunks.
+    /// Makes room for `more` further chunks, so that as many calls of `insert` cannot fail.
     void reserve(std::size_t more) {
         std::size_t const count = size() + more;
         table* const      old   = now_.load(std::memory_order_relaxed);
@@ -50,7 +51,7 @@ public:
         now_.store(fresh, std::memory_order_release);
     }
 
-    /// Adds a chunk, which overlaps with none; room was made by `reserve`.
+    /// Adds a chunk that overlaps no other. `reserve` must have made room for it.
     void insert(void const* base, std::size_t bytes, unsigned owner) noexcept {
         auto const        first = reinterpret_cast<std::uintptr_t>(base);
         std::size_t const at    = behind(first);
@@ -60,7 +61,7 @@ public:
         cells[at].set({first, first + bytes, owner});
         size_.store(size() + 1, std::memory_order_release);
     }
-    /// Takes out the chunk at `base`, which is there.
+    /// Removes the chunk that begins at `base`, which must exist.
     void erase(void const* base) noexcept {
         std::size_t const next = behind(reinterpret_cast<std::uintptr_t>(base));
         change const      under_way{version_};
@@ -69,7 +70,7 @@ public:
         size_.store(size() - 1, std::memory_order_release);
     }
 
-    /// Whose chunk `p` lies in, or `nobody`.
+    /// Returns the owner of the chunk that contains `p`, or `nobody`.
     [[nodiscard]] unsigned find(void const* p) const noexcept {
         auto const        address = reinterpret_cast<std::uintptr_t>(p);
         std::size_t const next    = behind(address);
@@ -77,13 +78,15 @@ public:
         chunk const below = now_.load(std::memory_order_acquire)->cells[next - 1].get();
         return address < below.end ? below.owner : nobody;
     }
-    /// The same without a lock, or `unclear`. Who was handed memory of a chunk finds its owner.
+    /// Returns the owner of the chunk that contains `p`, without a lock, or `unclear` if the map
+    /// kept changing during eight attempts. A thread that holds memory of a chunk finds its owner,
+    /// unless the result is `unclear`.
     [[nodiscard]] unsigned glance(void const* p) const noexcept {
         for (int tries = 0; tries < 8; ++tries) {
             std::uint64_t const before = version_.load(std::memory_order_acquire);
             if (before % 2 != 0) { continue; }
             unsigned const owner = find(p);
-            // All in there was read with `acquire`, so this is read after it.
+            // `find` reads everything with `acquire`, so this load happens after those reads.
             if (version_.load(std::memory_order_relaxed) == before) { return owner; }
         }
         return unclear;
@@ -106,7 +109,7 @@ private:
             return {begin.load(std::memory_order_acquire), end.load(std::memory_order_acquire),
                     owner.load(std::memory_order_acquire)};
         }
-        /// Who sees any of it sees that a change is under way.
+        /// A thread that reads any of these values also sees that a change is in progress.
         void set(chunk const& c) noexcept {
             begin.store(c.begin, std::memory_order_release);
             end.store(c.end, std::memory_order_release);
@@ -124,9 +127,9 @@ private:
         }
 
         heap_array<cell> cells;
-        table*           older; ///< which somebody may still be looking at
+        table*           older; ///< an outgrown table that another thread may still be reading
     };
-    /// The version is odd as long as something changes.
+    /// A change of the map. The version counter is odd as long as this object exists.
     struct change {
         std::atomic<std::uint64_t>& version;
         std::uint64_t const         before;
@@ -139,12 +142,13 @@ private:
         ~change() { version.store(before + 2, std::memory_order_release); }
     };
 
-    /// The first chunk that begins behind `address`.
+    /// Returns the index of the first chunk that begins behind `address`.
     [[nodiscard]] std::size_t behind(std::uintptr_t address) const noexcept {
         table const* const all = now_.load(std::memory_order_acquire);
         if (all == nullptr) { return 0; }
         std::size_t low = 0, high = size();
-        if (high > all->cells.size()) { high = all->cells.size(); } // of a larger table
+        // The size may already belong to a larger table.
+        if (high > all->cells.size()) { high = all->cells.size(); }
         while (low != high) {
             std::size_t const middle = low + (high - low) / 2;
             bool const below = all->cells[middle].begin.load(std::memory_order_acquire) <= address;

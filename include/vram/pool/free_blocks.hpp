@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `free_blocks` finds the free block that a request should have.
+/// `free_blocks` is the index of the free blocks of a heap: it finds the best block for a request.
 
 #include <vram/base/align.hpp>        // align, align_down
 #include <vram/pool/availability.hpp> // availability
@@ -17,26 +17,29 @@
 
 namespace vram {
 
-/// The free blocks of a heap: in bins by size, but for the last block of a chunk that can grow at
-/// its end. That one is taken when nothing else will do, so that the end of what is used stays as
-/// low as it can (the "wilderness" of Korn and Vo, 1985).
+/// The free blocks of a heap, in bins by size. If chunks can grow, the last block of each chunk is
+/// kept in a separate list and used only if no other block fits, so that the used part of a chunk
+/// ends as low as possible (the "wilderness" of Korn and Vo, 1985).
 ///
-/// Failure   never
-/// Threads   one at a time
-/// Cost      `insert` and `remove` constant; `find` looks at a bounded number of candidates
+/// Failure   No function fails.
+/// Threads   One thread at a time.
+/// Cost      `insert` and `remove` take constant time. `find` looks at a bounded number of
+///           candidates, unless it is called with `all`.
 class free_blocks {
 public:
-    /// A place for a request. `cost` is what `price` returned for it.
+    /// A place for a request. `cost` is the result of the caller's function `price`: whether the
+    /// stream that asks may use the place at once.
     struct fit {
         block*         where   = nullptr;
         std::uintptr_t start   = 0;
         availability   cost    = availability::ready;
-        block*         tighter = nullptr; ///< a better one but for a wait, which this does not cost
+        block*         tighter = nullptr; ///< a better fitting block that needs a wait, or null
     };
-    /// Above so many bytes a tighter block is worth an event and a question.
+    /// For a request above this size it is worth recording an event and querying it to learn if a
+    /// better fitting block is ready.
     static constexpr std::size_t worth_asking = std::size_t{1} << 20;
 
-    /// `in_place`: chunks grow at their ends.
+    /// `in_place`: chunks can grow at their ends.
     explicit free_blocks(bool in_place = false) noexcept : in_place_{in_place} {}
     free_blocks(free_blocks&& other) noexcept { *this = static_cast<free_blocks&&>(other); }
     free_blocks& operator=(free_blocks&& other) noexcept {
@@ -47,14 +50,16 @@ public:
         return *this;
     }
 
-    /// Who knows where in a `bare` block there is memory; null: nobody, and such a one is not had.
+    /// Sets the page table that tells which parts of a block that is not fully backed have physical
+    /// memory. Without one (null) such blocks are not used.
     void know_memory(page_book const* pages) noexcept { pages_ = pages; }
 
-    /// Whether a block that is about to come here, or is here, is the last of its chunk.
+    /// Returns true if a block that is in this index, or is about to be inserted, is the last one
+    /// of a chunk that can grow.
     [[nodiscard]] bool is_tail(block const* b) const noexcept {
         return in_place_ && b->after == nullptr;
     }
-    /// What comes after a block does not change between `insert` and `remove`.
+    /// The block after an inserted block must stay the same until `remove`.
     void insert(block* b) noexcept {
         if (in_place_) { return insert_in_place(b); }
         bins_.insert(b);
@@ -64,7 +69,7 @@ public:
         bins_.remove(b);
     }
 
-    /// The block, which was inserted, has `bytes` now.
+    /// Changes the size of an inserted block to `bytes`.
     void resize(block* b, std::size_t bytes) noexcept {
         if (b->bin == among_tails) {
             b->bytes = bytes;
@@ -77,9 +82,9 @@ public:
         }
     }
 
-    /// A place for `bytes` (a multiple of `granule`) at `alignment`, or none: a tight one of few
-    /// candidates that cost nothing, else the first that costs least. `all` looks at every free
-    /// block that could do.
+    /// Returns a place for `bytes` (a multiple of `granule`) at `alignment`. The best fit of a few
+    /// candidates that are ready is preferred, else the first that needs a wait. `where` is null if
+    /// there is no place. `all`: look at every free block that is large enough.
     template <class Price>
     [[nodiscard]] fit find(std::size_t bytes, std::size_t alignment, Price const& price,
                            bool all) const {
@@ -96,16 +101,16 @@ public:
         return best;
     }
 
-    /// As `find`, at `granule`, for the stream in `slot`, where that is plain: the last block that
-    /// came to the bin of the size, to the next that holds something, or to the ends of chunks, if
-    /// its front costs nothing. Else null, and `find` may know more.
+    /// Fast path of `find` at the default alignment, for the stream with timeline index `slot`.
+    /// Looks at the newest block of the size's own bin and of the next non-empty bin, and returns
+    /// one whose front is ready. Returns null otherwise; `find` may still find a place.
     template <class Price>
     [[nodiscard]] block* quick(std::size_t bytes, std::size_t slot, Price const& price) const {
         std::size_t const own = bins::of(bytes);
         std::size_t       i   = bins_.next(own);
         block*            b   = front_of(i);
         if (b == nullptr) { return nullptr; }
-        if (b->bytes < bytes) { // in its own bin
+        if (b->bytes < bytes) { // the bin of the size also contains smaller blocks
             i = bins_.next(own + 1);
             b = front_of(i);
             if (b == nullptr || b->bytes < bytes) { return nullptr; }
@@ -114,15 +119,15 @@ public:
         return b->bare ? past_bare(i, bytes, price) : costs_nothing(*b, bytes, price) ? b : nullptr;
     }
 
-    /// A place in a block, and what was found of it: the less the better.
+    /// A place in a block with its cost, the result of a `judge` function. Lower is better.
     struct judged {
-        static constexpr std::size_t none = ~std::size_t{0}; ///< there is no place
+        static constexpr std::size_t none = ~std::size_t{0}; ///< the block has no suitable place
 
         std::uintptr_t start = 0;
         std::size_t    cost  = none;
     };
-    /// Among few blocks that are large enough, small ones first, the place that `judge(block)`
-    /// finds best; none where it finds none in any.
+    /// Returns the place with the lowest cost according to `judge(block)` among the first 64 blocks
+    /// that are large enough, small ones first. `where` is null if no block has a place.
     template <class Judge>
     [[nodiscard]] fit least(std::size_t bytes, Judge const& judge) const {
         std::size_t least = judged::none;
@@ -147,13 +152,14 @@ public:
         for (block* b = tails_.front(); b != nullptr && left != 0; b = tails_.after(b)) { look(b); }
         return best;
     }
-    /// The size of the largest block, or 0.
+    /// Returns the size of the largest free block, or 0 if there is none.
     [[nodiscard]] std::size_t largest_block() const noexcept {
         std::size_t most = bins_.largest_block();
         for_each_tail([&](block const* b) { most = b->bytes > most ? b->bytes : most; });
         return most;
     }
-    /// Calls `visit(block)` for every block of at least `bytes`, small ones first.
+    /// Calls `visit(block)` for every free block of at least `bytes`, smaller bins first. `visit`
+    /// may remove the block.
     template <class Visit>
     void for_each_from(std::size_t bytes, Visit const& visit) const {
         auto const look = [&](block* b) {
@@ -161,22 +167,24 @@ public:
         };
         for (auto i = bins_.next(bins::of(bytes)); i != bins::count; i = bins_.next(i + 1)) {
             for (block *b = bins_.front(i), *next; b != nullptr; b = next) {
-                next = bins_.after(i, b); // it may be taken out
+                next = bins_.after(i, b); // `visit` may remove the block
                 look(b);
             }
         }
         for_each_tail(look);
     }
-    /// Calls `visit(block)` for the last block of each chunk that can grow.
+    /// Calls `visit(block)` for the last block of each chunk that can grow. `visit` may remove the
+    /// block.
     template <class Visit>
     void for_each_tail(Visit const& visit) const {
         for (block *b = tails_.front(), *next; b != nullptr; b = next) {
-            next = tails_.after(b); // it may be taken out
+            next = tails_.after(b); // `visit` may remove the block
             visit(b);
         }
     }
 
-    /// From where on `b` can be had, after a wait if need be.
+    /// Returns the lowest address from which on the rest of `b` can be used, if need be after a
+    /// wait.
     template <class Price>
     static std::uintptr_t usable_from(block const& b, Price const& price) {
         if (b.slot != block::several) {
@@ -188,7 +196,7 @@ public:
         }
         return from;
     }
-    /// What it costs to have all of `b`.
+    /// Returns the availability of the whole block `b`.
     template <class Price>
     static availability priced(block const& b, Price const& price) {
         if (b.slot == block::nobody) { return availability::ready; }
@@ -196,7 +204,7 @@ public:
     }
 
 private:
-    /// What it costs to have [from, to) of what `held` is noted of.
+    /// Returns the availability of the part [from, to) of memory with the pending uses `held`.
     template <class Price>
     static availability priced(tags const& held, std::uintptr_t from, std::uintptr_t to,
                                Price const& price) {
@@ -208,21 +216,22 @@ private:
         }
         return worst;
     }
-    static constexpr std::uint16_t among_tails = bins::count; ///< `block::bin`
+    /// Value of `block::bin` for a block in `tails_`.
+    static constexpr std::uint16_t among_tails = bins::count;
 
     void insert_in_place(block* b) noexcept {
         if (is_tail(b)) {
             b->bin = among_tails;
             tails_.insert(b);
         } else if (b->bare) {
-            bins_.insert_last(b); // who has memory is found first
+            bins_.insert_last(b); // fully backed blocks are found first
         } else {
             bins_.insert(b);
         }
     }
 
-    /// `quick` from a bin on whose blocks may all want memory: the first that does not, in one of
-    /// the next few bins.
+    /// Fast path from bin `i` on if its newest block is not fully backed: returns the first
+    /// suitable block of the next few bins, or null.
     template <class Price>
     [[nodiscard, gnu::noinline]] block* past_bare(std::size_t i, std::size_t bytes,
                                                   Price const& price) const {
@@ -234,16 +243,18 @@ private:
         }
         return nullptr;
     }
-    /// The block that came last to a bin, or where that is none to the ends of chunks, or null.
+    /// Returns the newest block of a bin, or, for the index `bins::count`, of the ends of chunks.
+    /// Null if there is none.
     [[nodiscard]] block* front_of(std::size_t bin) const noexcept {
         return bin != bins::count ? bins_.front(bin) : tails_.front();
     }
-    /// Whether the stream in `slot` may have all of a block, and there is memory behind it.
+    /// Returns true if the block is fully backed, and unused or used only by the stream with
+    /// timeline index `slot`.
     [[nodiscard]] static bool free_for(block const& b, std::size_t slot) noexcept {
         bool const own = b.slot == slot && b.epoch != tag::captured;
         return (own || b.slot == block::nobody) && !b.bare;
     }
-    /// Whether the front of a block does.
+    /// Returns true if the first `bytes` of a block have physical memory and are ready.
     template <class Price>
     [[nodiscard, gnu::noinline]] bool costs_nothing(block const& b, std::size_t bytes,
                                                     Price const& price) const noexcept {
@@ -251,7 +262,8 @@ private:
         if (b.slot != block::several) { return priced(b, price) == availability::ready; }
         return priced(b.note->what, b.address, b.address + bytes, price) == availability::ready;
     }
-    /// Whether some of the `bytes` at `from` in a block have no memory, for all that is known.
+    /// Returns true if some of the `bytes` at `from` have no physical memory, or if that is
+    /// unknown.
     [[nodiscard]] bool lacks_memory(block const& b, std::uintptr_t from,
                                     std::size_t bytes) const noexcept {
         if (!b.bare) [[likely]] { return false; }
@@ -260,10 +272,12 @@ private:
     template <class Price>
     [[nodiscard]] fit find_in_bins(std::size_t bytes, std::size_t alignment, Price const& price,
                                    bool all) const {
-        std::size_t const each = all ? ~std::size_t{0} : 4;  // candidates in one bin
-        std::size_t       left = all ? ~std::size_t{0} : 48; // candidates once there is something
-        fit               dear{.cost = availability::unavailable};
-        std::size_t const own = bins::of(bytes); // some of these are too small; later ones all do
+        std::size_t const each = all ? ~std::size_t{0} : 4; // candidates in one bin
+        // Candidates in all bins once a place was found.
+        std::size_t left = all ? ~std::size_t{0} : 48;
+        fit         dear{.cost = availability::unavailable};
+        // Some blocks of this bin are too small, all later ones fit.
+        std::size_t const own = bins::of(bytes);
         for (auto i = bins_.next(own); i != bins::count; i = bins_.next(i + 1)) {
             fit         best{.cost = availability::unavailable};
             std::size_t seen = 0;
@@ -272,7 +286,7 @@ private:
                 if (best.where != nullptr && b->bytes >= best.where->bytes) { continue; }
                 fit const place = placed(b, bytes, alignment, price);
                 if (place.cost == availability::ready) {
-                    if (i != own) { return beside(place, dear); } // as tight as the bin
+                    if (i != own) { return beside(place, dear); } // fits as tightly as its bin
                     if (b->bytes == bytes) { return place; }
                     best = place;
                 } else if (place.cost < dear.cost) {
@@ -284,13 +298,13 @@ private:
             if (left == 0 && dear.where != nullptr) { break; }
         }
         if (all || dear.where == nullptr) { return dear; }
-        // The largest is most likely to have a part that nobody waits for.
+        // The largest block most likely has a part without pending uses.
         fit const ample =
-            placed(bins_.front(bins_.last()), bytes, alignment, price); // there is one
+            placed(bins_.front(bins_.last()), bytes, alignment, price); // this bin is not empty
         return ample.cost == availability::ready ? ample : dear;
     }
 
-    /// What was found, and what would be tighter for a wait.
+    /// Adds to a found place a better fitting block that needs a wait, if there is one.
     static fit beside(fit found, fit const& dear) noexcept {
         bool const tighter = dear.where != nullptr && dear.where->bytes < found.where->bytes;
         found.tighter = tighter && dear.cost < availability::unavailable ? dear.where : nullptr;
@@ -300,7 +314,7 @@ private:
     fit at_front(block* b, std::size_t bytes, std::size_t alignment, Price const& price) const {
         return behind(b, b->address, bytes, alignment, price);
     }
-    /// The first place in `b` that is not before `from`.
+    /// Returns the first place in `b` at or behind `from`.
     template <class Price>
     fit behind(block* b, std::uintptr_t from, std::size_t bytes, std::size_t alignment,
                Price const& price) const {
@@ -311,8 +325,9 @@ private:
         if (b->slot != block::several) { return {b, start, priced(*b, price)}; }
         return {b, start, priced(b->note->what, start, start + bytes, price)};
     }
-    /// The lowest of the cheapest places at the end of a chunk: its front, or behind a part that
-    /// somebody waits for, which would else bar all the rest.
+    /// Returns the place in the last block of a chunk that is available soonest, and of equal ones
+    /// the lowest: the front, or the memory behind a part that is in use, which would otherwise
+    /// block all the rest.
     template <class Price>
     fit in_tail(block* b, std::size_t bytes, std::size_t alignment, Price const& price) const {
         fit best = at_front(b, bytes, alignment, price);
@@ -326,7 +341,7 @@ private:
         }
         return best;
     }
-    /// The cheaper end of `b` for the request.
+    /// Returns the place in `b` that is available sooner: at the front or at the end.
     template <class Price>
     fit placed(block* b, std::size_t bytes, std::size_t alignment, Price const& price) const {
         fit const front = at_front(b, bytes, alignment, price);
@@ -344,7 +359,7 @@ private:
 
     bins             bins_;
     block_list       tails_;
-    page_book const* pages_    = nullptr; ///< that of whoever has this, whatever moves here
+    page_book const* pages_    = nullptr; ///< page table of the owner; not moved with this object
     bool             in_place_ = false;
 };
 

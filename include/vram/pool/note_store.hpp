@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `note_store` makes the notes of a pool, and takes them back to be used again.
+/// `note_store` is a node pool: it allocates descriptors of one type in groups and reuses them.
 
 #include <vram/base/align.hpp> // align
 
@@ -14,12 +14,14 @@
 
 namespace vram {
 
-/// Notes of one kind, made many at a time; each has a `next` for when it is not used. Notes stay
-/// where they are, also when the store moves; all go when it ends.
+/// A free list of descriptors of type `Note`, which are allocated in groups of `per_slab`. A `Note`
+/// has a member `next`, which links unused ones. Descriptors keep their addresses, also if the
+/// store is moved. All of them are destroyed with the store.
 ///
-/// Failure   `std::bad_alloc` from `reserve`, with nothing changed; nothing else fails
-/// Threads   one at a time
-/// Cost      `make` and `put_back` a few instructions; `reserve` an allocation in `per_slab` notes
+/// Failure   `reserve` throws `std::bad_alloc` and changes nothing. No other function fails.
+/// Threads   One thread at a time.
+/// Cost      `make` and `put_back` cost a few instructions. `reserve` allocates once for every
+///           `per_slab` descriptors.
 template <class Note>
 class note_store {
 public:
@@ -41,7 +43,7 @@ public:
     }
     ~note_store() { drop(); }
 
-    /// Makes sure that `count` (at most `per_slab`) notes can be had.
+    /// Makes sure that `count` descriptors (at most `per_slab`) can be taken without an allocation.
     void reserve(std::size_t count) {
         if (has(count)) { return; }
         static_assert(std::is_trivially_destructible_v<Note>);
@@ -55,13 +57,14 @@ public:
     [[nodiscard]] bool has(std::size_t count) const noexcept { return count_ >= count; }
     [[nodiscard]] bool empty() const noexcept { return unused_ == nullptr; }
 
-    /// A fresh note; room was made by `reserve`.
+    /// Returns a default-initialised descriptor. `reserve` must have made room.
     [[nodiscard]] Note* make() noexcept {
         Note* const note = reuse();
         *note            = Note{};
         return note;
     }
-    /// The same with what was in it, for who fills in all that is looked at.
+    /// Returns a descriptor with the contents of its last use, for a caller that writes every
+    /// member that is read later.
     [[nodiscard]] Note* reuse() noexcept {
         Note* const note = unused_;
         unused_          = static_cast<Note*>(note->next);
@@ -74,9 +77,10 @@ public:
     }
 
 private:
-    static constexpr std::size_t line = 64; ///< of the cache: notes of that size lie in one each
+    /// Size of a cache line: a descriptor of this size lies in exactly one.
+    static constexpr std::size_t line = 64;
 
-    struct slab { // its notes come after it
+    struct slab { // its descriptors lie behind it in the same allocation
         slab* next;
     };
 
@@ -86,7 +90,7 @@ private:
 
     slab*       slabs_  = nullptr;
     Note*       unused_ = nullptr;
-    std::size_t count_  = 0; ///< unused notes
+    std::size_t count_  = 0; ///< number of unused descriptors
 };
 
 } // namespace vram

@@ -2,7 +2,8 @@
 #pragma once
 
 /// \file
-/// `tag` says which stream may still be using a piece of free memory, and up to when.
+/// `tag` is a pending use: one stream may still use a piece of free memory until an epoch is
+/// complete.
 
 #include <vram/base/requirements.hpp> // C++20
 
@@ -11,25 +12,27 @@
 
 namespace vram {
 
-/// A piece [begin, end) of free memory that the stream in `slot` may use until it has passed
-/// `epoch`.
+/// A pending use: the stream with timeline index `slot` may use the free memory [begin, end) until
+/// it has completed `epoch`.
 ///
-/// A pool numbers the streams it meets (slots) and counts, for each, the events it records there
-/// (epochs): what was freed in epoch e is done when the stream's e-th event is.
+/// A pool gives each stream that it meets an index (slot), and counts the events that it records on
+/// the stream (epochs). Memory freed in epoch e is unused once the e-th event of the stream is
+/// complete.
 struct tag {
     std::uintptr_t begin;
     std::uintptr_t end;
     std::uint64_t  epoch;
     std::size_t    slot;
 
-    /// The epoch of memory that a graph being captured has used: it never ends by itself.
+    /// The epoch of memory that is retained for a captured graph. It never completes by itself.
     static constexpr std::uint64_t captured = ~std::uint64_t{0};
 
     [[nodiscard]] constexpr bool overlaps(std::uintptr_t from, std::uintptr_t to) const noexcept {
         return begin < to && from < end;
     }
-    /// Whether two tags may become one. What a graph keeps is not what its stream is done with: the
-    /// one ends when captures are forgotten, the other when the stream has passed it.
+    /// Returns true if two uses may be merged into one: they have the same stream, and both or
+    /// neither are graph-retained. A graph-retained use ends with `forget_captures`, an ordinary
+    /// one when its stream completes the epoch.
     [[nodiscard]] static constexpr bool of_one_kind(tag const& a, tag const& b) noexcept {
         return a.slot == b.slot && (a.epoch == captured) == (b.epoch == captured);
     }

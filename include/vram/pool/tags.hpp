@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `tags` are the few tags that one free block carries.
+/// `tags` is a short list of pending uses of one free block.
 
 #include <vram/pool/tag.hpp> // tag
 
@@ -12,12 +12,12 @@
 
 namespace vram {
 
-/// At most `most` tags, held in place. Tags keep their own ranges, so a block that was merged from
-/// pieces of several streams still knows which part of it waits for whom: taking the clean part of
-/// it waits for nobody.
+/// At most `most` pending uses, stored in place. Each use has its own address range, so a block
+/// that was merged from pieces of several streams still knows which part waits for which stream. A
+/// request that fits into an unused part waits for no stream.
 ///
-/// Threads   one at a time
-/// Cost      constant: at most `most` tags are looked at; nothing is allocated
+/// Threads   One thread at a time.
+/// Cost      Constant, because there are at most `most` uses. Nothing is allocated.
 class tags {
 public:
     static constexpr std::size_t most = 8;
@@ -31,9 +31,9 @@ public:
         return *this;
     }
 
-    /// Takes in what `other` holds. Where there is no room, what `settled(tag)` calls done is
-    /// dropped, and pieces of one stream become one piece that spans them and waits for the latest;
-    /// where that is not enough, false, and nothing has changed.
+    /// Adds the uses of `other`. If there is no room, uses for which `settled(use)` returns true
+    /// are dropped, and uses of one stream are merged into one that covers the range between them
+    /// until the latest epoch. Returns false and changes nothing if that is not enough.
     template <class Settled>
     [[nodiscard]] bool merge(tags const& other, Settled const& settled) noexcept {
         if (other.size_ == 0) { return true; }
@@ -65,7 +65,7 @@ public:
         return true;
     }
 
-    /// The tags of the part [from, to) alone.
+    /// Returns the uses of the part [from, to), cut to that range.
     [[nodiscard]] tags within(std::uintptr_t from, std::uintptr_t to) const noexcept {
         tags part;
         for (tag t : *this) {
@@ -77,7 +77,7 @@ public:
         return part;
     }
 
-    /// Drops what is before `from`.
+    /// Drops the uses of memory before `from`.
     void drop_before(std::uintptr_t from) noexcept {
         for (std::size_t i = 0; i < size_;) {
             if (items_[i].end <= from) {
@@ -89,7 +89,7 @@ public:
         }
     }
 
-    /// Drops the tags that `settled(tag)` calls done.
+    /// Drops the uses for which `settled(use)` returns true.
     template <class Settled>
     void drop(Settled const& settled) noexcept {
         for (std::size_t i = 0; i < size_;) {
@@ -101,7 +101,8 @@ public:
         }
     }
 
-    /// What graphs keep, all for one stream: at most one piece, from the first of it to the last.
+    /// Returns one use from the first to the last graph-retained byte, or none. All graph-retained
+    /// uses must belong to one stream.
     [[nodiscard]] tags kept() const noexcept {
         tags all;
         for (tag const& t : *this) {
@@ -114,8 +115,8 @@ public:
         return all;
     }
 
-    /// Nothing that `slot` may still be using, and gave back in the epoch `from` or later, ends by
-    /// itself: a graph is being captured there.
+    /// Marks the uses of the stream with timeline index `slot` from the epoch `from` on as
+    /// graph-retained, because the stream is being captured.
     void keep_for_capture(std::size_t slot, std::uint64_t from) noexcept {
         for (std::size_t i = 0; i < size_; ++i) {
             tag& t = items_[i];
@@ -123,7 +124,7 @@ public:
         }
     }
 
-    /// What graphs kept waits until `epoch(slot)` from now on.
+    /// Changes graph-retained uses into pending uses until the epoch `epoch(slot)` of their stream.
     template <class Epoch>
     void end_captures(Epoch const& epoch) noexcept {
         for (std::size_t i = 0; i < size_; ++i) {
@@ -139,7 +140,8 @@ private:
     constexpr void copy(tags const& other) noexcept {
         for (std::size_t i = 0; i < size_; ++i) { items_[i] = other.items_[i]; }
     }
-    /// Adds `t` to `all`: to a tag of its kind, where they touch or where `spanning` allows a gap.
+    /// Adds `t` to `all`, or merges it with a use of the same stream and kind that it touches. If
+    /// `spanning`, a gap between the two of at most their total size is allowed.
     static std::size_t join(tag* all, std::size_t count, tag const& t, bool spanning) noexcept {
         for (std::size_t i = 0; i < count; ++i) {
             tag& a = all[i];
@@ -157,7 +159,7 @@ private:
         return count + 1;
     }
 
-    tag         items_[most]; ///< the first `size_`; the rest is never read, nor copied
+    tag         items_[most]; ///< only the first `size_` are ever read or copied
     std::size_t size_ = 0;
 };
 
