@@ -88,11 +88,11 @@ int compare(Machine& machine) {
     using owner    = typename platform::own_stream;
     owner const streams[2]{owner{}, owner{}};
 
-    fmt::print("{}\n{:<16}{:>12}{:>8}{:>8}  take it for\n", machine.name(), "", "held / out", "ns",
-               "waits");
+    fmt::print("{}\n{:<16}{:>16}{:>8}{:>8}  take it for\n", machine.name(), "", "reserved / live",
+               "ns", "waits");
     auto const show = [&](char const* name, char const* what_for, auto memory) {
         figures const f = run<platform>(memory, streams);
-        fmt::print("{:<16}{:>12.2f}{:>8.0f}{:>8}  {}\n", name, f.held, f.ns, f.waits, what_for);
+        fmt::print("{:<16}{:>16.2f}{:>8.0f}{:>8}  {}\n", name, f.held, f.ns, f.waits, what_for);
         return f;
     };
     // [pools]
@@ -105,7 +105,7 @@ int compare(Machine& machine) {
     auto const sizes = show("binned", "small blocks of few sizes", binned<plain>{});
     auto const step  = show("monotonic", "blocks that end together", monotonic<plain>{});
     // [/pools]
-    expects(any.held < 1.25 && place.held < 1.25, "a pool holds little more than is out");
+    expects(any.held < 1.25 && place.held < 1.25, "a pool reserves little more than is live");
     expects(own.waits == 0, "arena: no stream waits for another");
     expects(own.held > 2, "arena: both streams have memory of their own");
     expects(tiles.held > any.held, "slab: the smallest block has a whole one");

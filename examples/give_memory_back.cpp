@@ -20,7 +20,7 @@ std::size_t device_free() { return sim_device::current().memory().free; }
 
 void tell(char const* when, auto const& memory) {
     memory_usage const now = memory.usage();
-    std::printf("%-36s %8s out %8s held %8s free on the device\n", when,
+    std::printf("%-36s %8s live %8s reserved %8s free on the device\n", when,
                 bytes{now.live}.text().c_str(), bytes{now.reserved}.text().c_str(),
                 bytes{device_free()}.text().c_str());
 }
@@ -49,9 +49,9 @@ void plain(sim_stream const& stream) {
     tell("a step has ended", memory);
 
     // [idle]
-    // Given back, and still held: each batch had a chunk of its own, and all of them are idle now.
-    expects(memory.usage().live < 110_MiB && memory.usage().reserved >= 700_MiB, "it is held");
-    expects(memory.free_memory().releasable >= 600_MiB, "and could go back");
+    // Free, and still reserved: each batch had a chunk of its own, and all of these chunks are idle now.
+    expects(memory.usage().live < 110_MiB && memory.usage().reserved >= 700_MiB, "it is reserved");
+    expects(memory.free_memory().releasable >= 600_MiB, "and could be returned");
     // [/idle]
 
     // [ready]

@@ -221,7 +221,7 @@ void print(trace const& t, figures const& f) {
     row("peak live", size(t.peak_live));
     row("peak reserved", size(u.peak_reserved));
     auto const held = reserved_over_live(t, u);
-    row("reserved / live", held ? fmt::format("{:.3f}", *held) : "nothing was out");
+    row("reserved / live", held ? fmt::format("{:.3f}", *held) : "nothing was live");
     row("largest free block", size(u.largest_free));
     row("waits", grouped(u.waits));
     row("events", grouped(u.events));

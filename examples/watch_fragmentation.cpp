@@ -27,18 +27,18 @@ void show(char const* when, Memory const& memory) {
     // [/figures]
 }
 
-/// Takes blocks, gives every other one back, and asks for a large one. Returns what is held then.
+/// Allocates blocks, frees every other one, and requests a large one. Returns the reserved bytes.
 template <class Memory>
 std::size_t run(char const* name, Memory memory, auto stream) {
     constexpr std::size_t small = 3'999'900, large = 100_MiB, count = 64;
-    fmt::print("{}\n  {:<20}{:>10}{:>10}{:>9}{:>11}{:>7}{:>10}{:>10}\n", name, "", "out", "held",
-               "unused", "scattered", "holes", "stranded", "rounding");
+    fmt::print("{}\n  {:<20}{:>10}{:>10}{:>9}{:>11}{:>7}{:>10}{:>10}\n", name, "", "live",
+               "reserved", "unused", "scattered", "holes", "stranded", "rounding");
     std::vector<void*> out;
     for (std::size_t i = 0; i < count; ++i) { out.push_back(memory.allocate(stream, small)); }
     show("64 blocks", memory);
 
     for (std::size_t i = 0; i < count; i += 2) { memory.deallocate(stream, out[i], small); }
-    show("every other is back", memory);
+    show("every other is free", memory);
     fragmentation const holes{memory.usage(), memory.free_memory()};
     expects(holes.scattered > 0.8, "much is free, and little of it in one piece");
     expects(holes.stranded > 100_MiB, "and in chunks that are all in use");

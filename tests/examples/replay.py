@@ -70,7 +70,7 @@ else:
 
 zeros = replay.file("zeros.csv", HEADER + "1,t,allocate,1,0,0\n1,t,allocate,2,0,0\n1,t,free,1,0,0\n")
 run = replay(zeros, "--json", folder / "zeros.json")
-check("a trace of no byte has no ratio, and says so", run.returncode == 0 and "nothing was out" in run.stdout
+check("a trace of no byte has no ratio, and says so", run.returncode == 0 and "nothing was live" in run.stdout
       and "nan" not in run.stdout and "inf" not in run.stdout, run)
 rows = json.loads((folder / "zeros.json").read_text())
 check("nor has it one among the figures", rows_hold(rows) and all(row["value"] is not None for row in rows)

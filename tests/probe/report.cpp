@@ -3,36 +3,45 @@
 
 #include "../doubles/archetype.hpp"
 
+#include <vram/handle/shared.hpp>
 #include <vram/layer/fallback.hpp>
 #include <vram/layer/limiting.hpp>
 #include <vram/layer/statistics.hpp>
+#include <vram/layer/stream_ordered.hpp>
+#include <vram/pool/arena.hpp>
+#include <vram/pool/binned.hpp>
+#include <vram/pool/monotonic.hpp>
+#include <vram/pool/pool.hpp>
+#include <vram/pool/slab.hpp>
 #include <vram/source/host_resource.hpp>
 #include <vram/source/region_resource.hpp>
 
 #include <doctest/doctest.h>
 
+#include <string>
+
 using namespace vram;
 
-TEST_CASE("a stack is shown from the outside in, each layer with what it alone knows") {
+TEST_CASE("report: the outermost layer comes first, each with its own figures") {
     limiting    memory{limiting{doubles::archetype<>{}, 1_MiB}, 64_KiB};
     void* const p = memory.allocate_sync(3_KiB);
     void* const q = memory.allocate_sync(1_KiB);
     memory.deallocate_sync(q, 1_KiB);
     // clang-format off
     CHECK(report(memory) ==
-          "layer              live      peak      held  peak held  allocations                budget\n"
-          "limiting                                                             3.00 KiB of 64.0 KiB\n"
-          "  limiting                                                           3.00 KiB of 1.00 MiB\n"
-          "    archetype  3.00 KiB  4.00 KiB  3.00 KiB   4.00 KiB            2\n");
+          "layer              live  peak live  reserved  peak reserved  allocations     limit\n"
+          "limiting       3.00 KiB                                                   64.0 KiB\n"
+          "  limiting     3.00 KiB                                                   1.00 MiB\n"
+          "    archetype  3.00 KiB   4.00 KiB  3.00 KiB       4.00 KiB            2\n");
     // clang-format on
     memory.deallocate_sync(p, 3_KiB);
 }
 
-TEST_CASE("a resource that keeps no figures is a name alone") {
+TEST_CASE("report: a resource without usage() has a blank row") {
     CHECK(report(host_resource{}) == "layer\nhost_resource\n");
 }
 
-TEST_CASE("the largest free block is shown where it is known") {
+TEST_CASE("report: the largest free block is shown if the resource has it") {
     alignas(256) std::byte buffer[1024];
     region_resource<>      memory{buffer, sizeof buffer};
     void* const            p    = memory.allocate_sync(256);
@@ -43,28 +52,66 @@ TEST_CASE("the largest free block is shown where it is known") {
     memory.deallocate_sync(p, 256);
 }
 
-TEST_CASE("a layer that counts says what passed, and what was refused") {
+TEST_CASE("report: statistics shows allocations and refusals") {
     statistics memory{limiting{host_resource{}, 64_KiB}};
     memory.deallocate_sync(memory.allocate_sync(2_KiB), 2_KiB);
     CHECK(memory.try_allocate_sync(65_KiB) == nullptr);
     // clang-format off
-    CHECK(report(memory) == "layer                  peak  allocations  refused           budget\n"
-                            "statistics         2.00 KiB            1        1\n"
-                            "  limiting                                         0 B of 64.0 KiB\n"
+    CHECK(report(memory) == "layer              live  peak live  allocations  refused     limit\n"
+                            "statistics          0 B   2.00 KiB            1        1\n"
+                            "  limiting          0 B                                   64.0 KiB\n"
                             "    host_resource\n");
     // clang-format on
 }
 
-TEST_CASE("of a layer over two, both branches are shown") {
+TEST_CASE("report: a layer over two upstreams shows both") {
     fallback    memory{limiting{doubles::archetype<>{}, 1_KiB}, doubles::archetype<>{}};
     void* const p    = memory.allocate_sync(2_KiB);
     auto const  text = report(memory);
     // clang-format off
-    CHECK(text == "layer              live      peak      held  peak held  allocations           budget\n"
+    CHECK(text == "layer              live  peak live  reserved  peak reserved  allocations     limit\n"
                   "fallback\n"
-                  "  limiting                                                           0 B of 1.00 KiB\n"
-                  "    archetype\n"
-                  "  archetype    2.00 KiB  2.00 KiB  2.00 KiB   2.00 KiB            1\n");
+                  "  limiting          0 B                                                   1.00 KiB\n"
+                  "    archetype       0 B        0 B       0 B            0 B            0\n"
+                  "  archetype    2.00 KiB   2.00 KiB  2.00 KiB       2.00 KiB            1\n");
     // clang-format on
     memory.deallocate_sync(p, 2_KiB);
+}
+
+TEST_CASE("report: a figure of 0 is printed as 0") {
+    pool memory{stream_ordered{host_resource{}}};
+    CHECK(report(memory) ==
+          "layer              live  peak live  reserved  peak reserved  allocations\n"
+          "pool                0 B        0 B       0 B            0 B            0\n"
+          "  stream_ordered    0 B        0 B       0 B            0 B            0\n"
+          "    host_resource\n");
+}
+
+TEST_CASE("report: the figures of every pool are in its own row") {
+    using upstream         = stream_ordered<host_resource>;
+    auto const has_own_row = [](auto memory, std::string const& name) {
+        void* const       p    = memory.allocate_sync(3_KiB);
+        std::string const text = report(memory);
+        CHECK(text.find("\n" + name + " ") != std::string::npos);
+        CHECK(text.find("peak reserved") != std::string::npos);
+        memory.deallocate_sync(p, 3_KiB);
+    };
+    has_own_row(pool<upstream>{}, "pool");
+    has_own_row(slab<upstream>{4_KiB}, "slab");
+    has_own_row(binned<upstream>{}, "binned");
+    has_own_row(arena<upstream>{}, "arena");
+    has_own_row(monotonic<upstream>{}, "monotonic");
+}
+
+TEST_CASE("report: the layers below a shared handle are shown") {
+    shared      memory{limiting{doubles::archetype<>{}, 64_KiB}};
+    void* const p = memory.allocate_sync(3_KiB);
+    // clang-format off
+    CHECK(report(memory) ==
+          "layer              live  peak live  reserved  peak reserved  allocations     limit\n"
+          "shared\n"
+          "  limiting     3.00 KiB                                                   64.0 KiB\n"
+          "    archetype  3.00 KiB   3.00 KiB  3.00 KiB       3.00 KiB            1\n");
+    // clang-format on
+    memory.deallocate_sync(p, 3_KiB);
 }

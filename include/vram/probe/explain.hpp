@@ -18,7 +18,7 @@ namespace vram {
 
 namespace detail {
 
-/// One sentence after another, with a size as people say it.
+/// Builds text from words, numbers, and sizes such as "64.0 MiB".
 class sentences {
 public:
     sentences& operator<<(char const* text) {
@@ -41,12 +41,14 @@ private:
 
 } // namespace detail
 
-/// What was asked, who refused and what there was, ending in what would help.
+/// The numbers of a refused allocation in sentences: the request, the limit or the reserved memory
+/// of the resource that refused, and the memory of the device.
 ///
 ///     catch (out_of_memory const& e) { std::puts(explain(e).c_str()); }
 ///
-/// Numbers that nobody knew are left out. A limit is of what is out, or, where the resource holds
-/// memory of its own, of what it holds. Throws `std::bad_alloc` when the host is out of memory too.
+/// Numbers that are not known are left out. The limit of a resource that reserves memory limits the
+/// reserved bytes; every other limit is of the live bytes. Throws `std::bad_alloc` if the host is
+/// out of memory too.
 [[nodiscard]] inline std::string explain(shortage const& n) {
     detail::sentences say;
     say << bytes{n.asked} << " could not be allocated";
@@ -58,29 +60,34 @@ private:
     std::size_t const wanted = n.rounded > n.asked ? n.rounded : n.asked;
     if (n.has_limit() && n.reserved == 0) {
         std::size_t const room = n.limit > n.live ? n.limit - n.live : 0;
-        say << " The budget is " << bytes{n.limit} << ", of which " << bytes{n.live}
-            << " are out: there is room for " << bytes{room} << ".";
+        say << " The limit is " << bytes{n.limit} << ", of which " << bytes{n.live}
+            << " are live; at most " << bytes{room} << " can be allocated.";
     } else if (n.reserved != 0) {
-        std::size_t const idle = n.reserved > n.live ? n.reserved - n.live : 0;
-        say << " The resource holds " << bytes{n.reserved} << ", of which " << bytes{n.live}
-            << " are out; the largest free block of the remaining " << bytes{idle} << " is "
-            << bytes{n.largest_free} << ".";
-        if (n.has_limit()) { say << " It may hold at most " << bytes{n.limit} << "."; }
-        if (idle >= wanted && n.largest_free < wanted) {
-            say << " There would be enough in sum: the free memory is in pieces.";
+        std::size_t const unused = n.reserved > n.live ? n.reserved - n.live : 0;
+        say << " The resource has reserved " << bytes{n.reserved} << ", of which " << bytes{n.live}
+            << " are live";
+        if (unused != 0 && n.largest_free != 0) {
+            say << "; the largest free block of the other " << bytes{unused} << " is "
+                << bytes{n.largest_free};
+        }
+        say << ".";
+        if (n.has_limit()) { say << " It may reserve at most " << bytes{n.limit} << "."; }
+        if (unused >= wanted && n.largest_free != 0 && n.largest_free < wanted) {
+            say << " The free memory is fragmented: there is enough in sum, but no free block is "
+                   "large enough.";
         }
     } else if (n.live != 0) {
-        say << " The resource has " << bytes{n.live} << " out.";
+        say << " " << bytes{n.live} << " of the resource are live.";
     }
     if (n.device_total != 0) {
         say << " The device has " << bytes{n.device_free} << " free of " << bytes{n.device_total}
             << ".";
-        if (wanted > n.device_total) { say << " It could not hold this even when empty."; }
+        if (wanted > n.device_total) { say << " The request is larger than the whole device."; }
     }
     return std::move(say).take();
 }
 
-/// The same for an exception that was caught.
+/// The numbers of a caught exception in sentences.
 [[nodiscard]] inline std::string explain(out_of_memory const& e) { return explain(e.numbers()); }
 
 /// Returns the message of an error that was reported to the error sink: see `error_text`, which

@@ -2,86 +2,173 @@
 #pragma once
 
 /// \file
-/// `report` is a stack's memory as a table for the terminal, layer by layer.
+/// `report` returns the figures of each layer of a stack as a table.
 
 #include <vram/base/align.hpp>        // unsatisfiable
 #include <vram/base/bytes.hpp>        // bytes
 #include <vram/base/memory_usage.hpp> // memory_usage
-#include <vram/concepts/powers.hpp>   // measured_resource
+#include <vram/concepts/powers.hpp>   // measured_resource, surveyed_resource
+#include <vram/concepts/resource.hpp> // resource, synchronous_resource
+#include <vram/layer/layer_base.hpp>  // layer_base
 #include <vram/probe/layer_name.hpp>  // layer_name
 #include <vram/probe/table.hpp>       // table
 
-#include <concepts> // same_as
-#include <cstddef>  // size_t
-#include <cstdint>  // uint64_t
-#include <string>   // string, to_string
+#include <array>       // array
+#include <concepts>    // same_as
+#include <cstddef>     // size_t
+#include <cstdint>     // uint64_t
+#include <string>      // string, to_string
+#include <type_traits> // remove_cvref_t
+#include <utility>     // move
+#include <vector>      // vector
 
 namespace vram {
 
 namespace detail {
 
-/// A layer with something beneath it.
+/// A layer over one upstream.
 template <class R>
 concept standing_on_one = requires(R const& r) { r.upstream(); };
 
-/// A layer with two things beneath it.
+/// A layer over two upstreams.
 template <class R>
 concept standing_on_two = requires(R const& r) { r.first(), r.second(); };
 
-/// A layer that counts what passes.
+/// A layer that counts allocations: `statistics`.
 template <class R>
 concept counting = requires(R const& r) {
     r.overall().bytes.value;
     r.overall().refusals;
 };
 
-/// A layer that keeps to a budget.
+/// A layer with a limit of its own: `limiting`.
 template <class R>
 concept budgeted = requires(R const& r) {
     { r.used() } -> std::same_as<std::size_t>;
     { r.limit() } -> std::same_as<std::size_t>;
 };
 
-/// A layer whose `usage()` is that of its base: what is beneath it.
+/// A layer that inherits `usage()` from `layer_base`, so that its figures are its upstream's.
 template <class R>
 concept passing_on = standing_on_one<R> && requires {
-    requires !std::same_as<decltype(&R::usage), memory_usage (R::*)() const>;
-    requires !std::same_as<decltype(&R::usage), memory_usage (R::*)() const noexcept>;
+    requires std::same_as<decltype(&R::usage),
+                          memory_usage (layer_base<typename R::upstream_type>::*)() const>;
 };
 
-/// What a layer says of itself; nothing where it only passes on what is beneath it.
+/// A handle of a resource whose type is known: `shared`.
 template <class R>
-memory_usage own_usage(R const& layer) {
-    memory_usage said{};
-    if constexpr (counting<R>) {
-        auto const all   = layer.overall();
-        said.live        = static_cast<std::size_t>(all.bytes.value);
-        said.peak_live   = static_cast<std::size_t>(all.bytes.peak);
-        said.allocations = all.blocks.total;
-    } else if constexpr (measured_resource<R> && !passing_on<R> && !standing_on_two<R>) {
-        said = layer.usage(); // two have only their sum
+concept handing_on =
+    requires(R const& r) { requires synchronous_resource<std::remove_cvref_t<decltype(r.get())>>; };
+
+/// A layer or resource that counts for itself. A layer over two has only the sum of both.
+template <class R>
+concept measuring_itself =
+    measured_resource<R> && !passing_on<R> && !handing_on<R> && !standing_on_two<R>;
+
+/// The columns of a report after the name of the layer.
+enum class column : unsigned char {
+    live,
+    peak_live,
+    reserved,
+    peak_reserved,
+    largest_free,
+    pending,
+    allocations,
+    refused,
+    upstream_calls,
+    events,
+    waits,
+    limit
+};
+struct column_style {
+    char const* heading;
+    bool        is_size; ///< a number of bytes
+    bool        always;  ///< shown if a layer has the figure; other columns only if one is not 0
+};
+inline constexpr std::array<column_style, 12> columns{{{"live", true, true},
+                                                       {"peak live", true, true},
+                                                       {"reserved", true, true},
+                                                       {"peak reserved", true, true},
+                                                       {"largest free", true, false},
+                                                       {"pending", true, false},
+                                                       {"allocations", false, true},
+                                                       {"refused", false, false},
+                                                       {"upstream calls", false, false},
+                                                       {"events", false, false},
+                                                       {"waits", false, false},
+                                                       {"limit", true, true}}};
+
+/// The figures of one layer. Those that the layer does not have are blank in the report.
+class layer_row {
+public:
+    explicit layer_row(std::string name) : name_{std::move(name)} {}
+
+    void set(column which, std::uint64_t value, bool is_known = true) {
+        figures_[index(which)] = {value, is_known || value != 0};
     }
-    return said;
+    [[nodiscard]] bool any(std::size_t c) const {
+        return figures_[c].known && (columns[c].always || figures_[c].value != 0);
+    }
+    [[nodiscard]] std::string const& name() const noexcept { return name_; }
+    [[nodiscard]] std::string        text(std::size_t c) const {
+        figure const f = figures_[c];
+        if (!f.known) { return ""; }
+        if (!columns[c].is_size) { return std::to_string(f.value); }
+        if (c == index(column::limit) && f.value == unsatisfiable) { return "none"; }
+        return bytes{f.value}.text().c_str();
+    }
+
+private:
+    struct figure {
+        std::uint64_t value = 0;
+        bool          known = false;
+    };
+    [[nodiscard]] static constexpr std::size_t index(column which) noexcept {
+        return static_cast<std::size_t>(which);
+    }
+
+    std::string                        name_;
+    std::array<figure, columns.size()> figures_{};
+};
+
+/// The figures of a layer that counts for itself. `memory_usage` has 0 for a figure that the layer
+/// does not have: such a 0 is blank in the report.
+template <class R>
+void set_usage(layer_row& row, R const& layer) {
+    memory_usage const u        = layer.usage();
+    constexpr bool     is_layer = standing_on_one<R>;
+    constexpr bool     ordered  = is_layer && resource<R>;
+    row.set(column::live, u.live);
+    row.set(column::peak_live, u.peak_live, u.live == 0);
+    row.set(column::reserved, u.reserved, u.live == 0);
+    row.set(column::peak_reserved, u.peak_reserved, u.reserved == 0 && u.live == 0);
+    row.set(column::largest_free, u.largest_free, surveyed_resource<R>);
+    row.set(column::pending, u.pending, ordered);
+    row.set(column::allocations, u.allocations, u.peak_live == 0);
+    row.set(column::upstream_calls, u.upstream, is_layer);
+    row.set(column::events, u.events, ordered);
+    row.set(column::waits, u.waits, ordered);
 }
 
-inline std::string cell(bytes size) { return size.count == 0 ? "" : size.text().c_str(); }
-inline std::string cell(std::uint64_t n) { return n == 0 ? "" : std::to_string(n); }
-
 template <class R>
-void add_layer(table& rows, R const& layer, std::size_t depth) {
-    memory_usage const u = own_usage(layer);
-    std::string        refused, budget;
-    if constexpr (counting<R>) { refused = cell(layer.overall().refusals); }
-    if constexpr (budgeted<R>) {
-        budget = bytes{layer.used()}.text().c_str();
-        budget += " of ";
-        budget += layer.limit() == unsatisfiable ? "any" : bytes{layer.limit()}.text().c_str();
+void add_layer(std::vector<layer_row>& rows, R const& layer, std::size_t depth) {
+    layer_row row{std::string(2 * depth, ' ').append(layer_name<R>())};
+    if constexpr (counting<R>) {
+        auto const all = layer.overall();
+        row.set(column::live, static_cast<std::uint64_t>(all.bytes.value));
+        row.set(column::peak_live, static_cast<std::uint64_t>(all.bytes.peak));
+        row.set(column::allocations, all.blocks.total);
+        row.set(column::refused, all.refusals);
+    } else if constexpr (measuring_itself<R>) {
+        set_usage(row, layer);
     }
-    rows.row({std::string(2 * depth, ' ').append(layer_name<R>()), cell(bytes{u.live}),
-              cell(bytes{u.peak_live}), cell(bytes{u.reserved}), cell(bytes{u.peak_reserved}),
-              cell(bytes{u.largest_free}), cell(bytes{u.pending}), cell(u.allocations), refused,
-              cell(u.upstream), cell(u.events), cell(u.waits), budget});
+    if constexpr (budgeted<R>) {
+        row.set(column::live, layer.used());
+        row.set(column::limit, layer.limit());
+    }
+    rows.push_back(std::move(row));
     if constexpr (standing_on_one<R>) { add_layer(rows, layer.upstream(), depth + 1); }
+    if constexpr (handing_on<R>) { add_layer(rows, layer.get(), depth + 1); }
     if constexpr (standing_on_two<R>) {
         add_layer(rows, layer.first(), depth + 1);
         add_layer(rows, layer.second(), depth + 1);
@@ -90,24 +177,40 @@ void add_layer(table& rows, R const& layer, std::size_t depth) {
 
 } // namespace detail
 
-/// What each layer of a stack has out and holds, the outermost first.
+/// The figures of each layer of a stack as a table, the outermost layer first.
 ///
 ///     pool<stream_ordered<cuda_resource>> memory;
 ///     std::fputs(report(memory).c_str(), stdout);
 ///
-/// A figure of 0 is left blank, and so is the row of most layers that only pass on what is beneath
-/// them (`locked` and `shared` repeat it); a column in which nobody has anything to say is left
-/// out. The figures of one layer belong together; those of two were read one after the other.
+/// The columns are live bytes, reserved bytes and their peaks; the largest free block; free bytes
+/// that some stream cannot use yet without a wait (*pending*); allocations that succeeded and that
+/// were refused; calls of the upstream, recorded events, waits; and the limit of a `limiting`
+/// layer. A cell is blank if its layer does not have the figure: most layers that only forward to
+/// their upstream have none. A column is left out if no layer has the figure; the columns from
+/// *largest free* to *waits*, except *allocations*, also if every figure is 0. `locked`
+/// repeats the figures of its upstream.
 ///
-/// Failure   `std::bad_alloc`
-/// Threads   as `usage()` of the layers
-/// Cost      one `usage()` for each layer or two, and the strings
+/// Failure   Throws `std::bad_alloc`.
+/// Threads   As `usage()` of the layers. Each layer is read at once, one layer after another.
+/// Cost      One call of `usage()` for each layer, and the strings.
 template <synchronous_resource Resource>
 [[nodiscard]] std::string report(Resource const& memory) {
-    table rows{{"layer", "live", "peak", "held", "peak held", "largest free", "waiting",
-                "allocations", "refused", "upstream", "events", "waits", "budget"}};
+    std::vector<detail::layer_row> rows;
     detail::add_layer(rows, memory, 0);
-    return rows.text();
+
+    table::cells headings{"layer"};
+    for (auto const& each : detail::columns) { headings.emplace_back(each.heading); }
+    table text{std::move(headings)};
+    for (auto const& row : rows) {
+        table::cells cells{row.name()};
+        for (std::size_t c = 0; c < detail::columns.size(); ++c) {
+            bool shown = false;
+            for (auto const& each : rows) { shown = shown || each.any(c); }
+            cells.push_back(shown ? row.text(c) : "");
+        }
+        text.row(std::move(cells));
+    }
+    return text.text();
 }
 
 } // namespace vram
