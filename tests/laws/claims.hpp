@@ -2,13 +2,14 @@
 #pragma once
 
 /// \file
-/// `claims` say which bytes are somebody's, so that a second owner of one shows at once.
+/// `claims` records which bytes are allocated, and finds a byte that is allocated twice.
 
-#include <array>   // array
-#include <atomic>  // atomic
-#include <cstddef> // size_t
-#include <cstdint> // uint64_t, uintptr_t
-#include <memory>  // unique_ptr
+#include <array>     // array
+#include <atomic>    // atomic
+#include <cstddef>   // size_t
+#include <cstdint>   // uint64_t, uintptr_t
+#include <memory>    // unique_ptr
+#include <stdexcept> // length_error
 
 namespace laws {
 
@@ -49,7 +50,8 @@ public:
 private:
     using word = std::atomic<std::uint64_t>;
 
-    static constexpr std::size_t slots      = 1024; ///< pages that there may be
+    static constexpr std::size_t slots      = 65536; ///< most pages: 1 TiB of addresses
+    static constexpr int         hash_shift = 48;
     static constexpr std::size_t words      = 1024;
     static constexpr std::size_t page_bytes = words * 64 * granule; // 16 MiB of addresses
 
@@ -77,7 +79,9 @@ private:
     }
 
     page& page_of(std::uintptr_t number) {
-        for (std::size_t i = number * 0x9E3779B97F4A7C15U >> 54;; i = (i + 1) % slots) {
+        static_assert(slots == std::size_t{1} << (64 - hash_shift));
+        std::size_t i = number * 0x9E3779B97F4A7C15U >> hash_shift;
+        for (std::size_t tried = 0; tried < slots; ++tried, i = (i + 1) % slots) {
             slot&          s  = (*pages_)[i];
             std::uintptr_t at = s.number.load(std::memory_order_acquire);
             if (at == 0 && s.number.compare_exchange_strong(at, number)) { at = number; }
@@ -87,6 +91,7 @@ private:
             page* none  = nullptr;
             return s.bits.compare_exchange_strong(none, fresh.get()) ? *fresh.release() : *none;
         }
+        throw std::length_error{"claims: more than 1 TiB of addresses"};
     }
 
     std::unique_ptr<std::array<slot, slots>> pages_;
