@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `boundary` says how a volume continues beyond its border.
+/// `boundary` is the continuation of a volume beyond its border.
 
 #include <vram/base/requirements.hpp> // C++20
 
@@ -11,26 +11,28 @@
 
 namespace vram {
 
-/// How the rows `a b c d` go on to both sides.
+/// Continuation of an array beyond its ends, shown for the row `a b c d`.
 enum class boundary {
-    clip,      ///< not at all: what is beyond is left out
-    edge,      ///< `a a|a b c d|d d`: the last one again
-    mirror,    ///< `c b|a b c d|c b`: backwards, the last one once (SciPy's mirror, reflect 101)
-    symmetric, ///< `b a|a b c d|d c`: backwards, the last one twice (SciPy's reflect)
-    wrap,      ///< `c d|a b c d|a b`: from the other side
-    constant,  ///< `x x|a b c d|x x`: a value of the user's, 0 where none is named
+    clip, ///< no continuation: elements outside are left out
+    edge, ///< `a a|a b c d|d d`: the last element is repeated
+    /// `c b|a b c d|c b`: reflected, the last element once (SciPy's mirror, reflect 101).
+    mirror,
+    symmetric, ///< `b a|a b c d|d c`: reflected, the last element twice (SciPy's reflect)
+    wrap,      ///< `c d|a b c d|a b`: periodic
+    constant,  ///< `x x|a b c d|x x`: a value of the caller, 0 by default
 };
 
-/// The place of what is no element of the volume.
+/// Place of an element that is not taken from the volume.
 inline constexpr std::size_t nowhere = static_cast<std::size_t>(-1);
 
-/// Where the element is taken from that stands at `at` of `extent`; `nowhere` where it is none of
-/// the volume's. Reflections and turns go on for ever, however far `at` is outside. Cost: constant.
+/// Returns the place in a row of `extent` elements from which position `at` takes its element, or
+/// `nowhere` if the boundary gives it none. Reflections and periods continue for any distance.
+/// Cost: constant.
 [[nodiscard]] constexpr std::size_t boundary_place(boundary how, std::ptrdiff_t at,
                                                    std::size_t extent) noexcept {
     if (at >= 0 && static_cast<std::size_t>(at) < extent) { return static_cast<std::size_t>(at); }
     if (extent == 0) { return nowhere; }
-    // at modulo a period, from 0
+    // `at` modulo `period`, never negative.
     auto const within = [at](std::size_t period) {
         std::size_t const away =
             at < 0 ? std::size_t{0} - static_cast<std::size_t>(at) : static_cast<std::size_t>(at);
@@ -57,10 +59,10 @@ inline constexpr std::size_t nowhere = static_cast<std::size_t>(-1);
     return nowhere;
 }
 
-/// Visits the `length` elements from `begin` on in runs that lie together in the volume:
-/// `visit(offset, place, count)`, where `offset` counts from `begin`. What comes from nowhere is
-/// passed over. Cost: one visit for what is inside, one for each element outside (`wrap`: for each
-/// turn).
+/// Visits `length` positions from `begin` on, in runs that are contiguous in the volume:
+/// `visit(offset, place, count)`, in which `offset` counts from `begin`. Positions without an
+/// element (`nowhere`) are skipped. Cost: one visit for the part inside, and one for each element
+/// outside (for `wrap`, one for each period).
 template <class Visit>
 constexpr void for_each_run(boundary how, std::ptrdiff_t begin, std::size_t length,
                             std::size_t extent, Visit visit) {
@@ -69,7 +71,7 @@ constexpr void for_each_run(boundary how, std::ptrdiff_t begin, std::size_t leng
         bool const           inside = at >= 0 && static_cast<std::size_t>(at) < extent;
         std::size_t const    place  = boundary_place(how, at, extent);
         std::size_t          count  = 1;
-        if (place == nowhere) { // to the volume, or to the end
+        if (place == nowhere) { // skip to the volume, or to the end
             count = at < 0 ? std::min(length - i, std::size_t{0} - static_cast<std::size_t>(at))
                            : length - i;
         } else {

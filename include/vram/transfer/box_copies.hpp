@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `box_copies` says a box of up to four dimensions as copies that a machine has: rows and slices.
+/// `box_copies` expresses a box of up to four dimensions as copies of rows and slices.
 
 #include <vram/concepts/pitched_copy.hpp> // pitched_copy
 
@@ -11,24 +11,24 @@
 
 namespace vram {
 
-/// Where a box lies in an array that is stored row by row, the last dimension together.
+/// Position of a box in an array that is stored row by row (the last dimension is contiguous).
 template <std::size_t Rank>
 struct box_side {
-    std::size_t const (&extent)[Rank]; ///< elements of the array
-    std::size_t const (&origin)[Rank]; ///< of the box: its first element
+    std::size_t const (&extent)[Rank]; ///< elements of the array in each dimension
+    std::size_t const (&origin)[Rank]; ///< first element of the box
 };
 
 namespace detail {
 
-/// The dimensions of a box that are left when those that lie together on both sides are one.
+/// The dimensions of a box after merging those that are contiguous on both sides.
 template <std::size_t Rank>
 struct box_plan {
-    struct step { // one dimension: how many, and how far apart in bytes
+    struct step { // one dimension: count, and distance in bytes
         std::size_t count = 1;
         std::size_t to    = 0;
         std::size_t from  = 0;
     };
-    static constexpr std::size_t most_pitch = 0x7fffffff; ///< bytes, what CUDA has
+    static constexpr std::size_t most_pitch = 0x7fffffff; ///< largest pitch of CUDA, in bytes
 
     box_plan(box_side<Rank> const& to, box_side<Rank> const& from, std::size_t const (&box)[Rank],
              std::size_t element) noexcept
@@ -38,7 +38,8 @@ struct box_plan {
             to_begin += to.origin[d] * to_stride;
             from_begin += from.origin[d] * from_stride;
             empty = empty || box[d] == 0;
-            if (to_stride == width && from_stride == width) { // and so have all before it
+            // All inner dimensions are contiguous too.
+            if (to_stride == width && from_stride == width) {
                 width *= box[d];
             } else if (box[d] > 1) {
                 steps[rank++] = {box[d], to_stride, from_stride};
@@ -49,7 +50,7 @@ struct box_plan {
         apart = steps[0].to > most_pitch || steps[0].from > most_pitch;
     }
 
-    /// The copies of the `left` nearest dimensions.
+    /// Visits the copies of the `left` innermost dimensions.
     template <class Visit>
     void walk(std::byte* to, std::byte const* from, std::size_t left, Visit& visit) const {
         if (left <= (apart ? 0 : 2)) { return visit(copy(to, from, left)); }
@@ -73,30 +74,31 @@ struct box_plan {
                 .depth      = slices.count};
     }
 
-    std::size_t to_begin   = 0;  ///< bytes
-    std::size_t from_begin = 0;  ///< bytes
-    std::size_t width;           ///< bytes that lie together
-    step        steps[Rank + 1]; ///< from the nearest to the farthest, and one not used
-    std::size_t rank  = 0;       ///< of those that are used
+    std::size_t to_begin   = 0;  ///< offset of the box in bytes
+    std::size_t from_begin = 0;  ///< offset of the box in bytes
+    std::size_t width;           ///< contiguous bytes
+    step        steps[Rank + 1]; ///< from the innermost outward, and one unused
+    std::size_t rank  = 0;       ///< number of steps in use
     bool        empty = false;
-    bool        apart = false; ///< rows are farther from each other than a pitch can be
+    bool        apart = false; ///< rows are farther apart than the largest pitch
 };
 
 } // namespace detail
 
-/// Visits the copies that move a box of elements from one array into another, each as a
-/// `pitched_copy`, which holds three dimensions. Rows, or slices, that lie together on both sides
-/// are one run and leave dimensions for others.
+/// Visits the copies that move a box of elements from one array into another. Each copy is a
+/// `pitched_copy`, which has up to three dimensions. Rows or slices that are contiguous on both
+/// sides are merged, which leaves dimensions for others.
 ///
 ///     std::size_t const origin[] = {z, y, x}, zero[] = {0, 0, 0};
 ///     box_copies<3>(device, {tile, zero}, host, {volume, origin}, tile, sizeof(float),
 ///                   [&](pitched_copy const& c) { Platform::copy(stream, c); });
 ///
-/// Failure   none of its own: the box lies in both arrays, and their bytes can be counted
-/// Threads   any
-/// Cost      one visit up to three dimensions, or where enough lies together; else one for each
-///           element of the first. Rows more than 2 GiB apart, which CUDA has no pitch for, are
-///           visited one by one
+/// Failure   None of its own. The box must lie in both arrays, and their sizes in bytes must not
+///           overflow.
+/// Threads   Any thread may call.
+/// Cost      One visit for up to three dimensions after merging, otherwise one visit for each
+///           element of the first dimension. Rows more than 2 GiB apart, for which CUDA has no
+///           pitch, are visited one by one.
 template <std::size_t Rank, class Visit>
     requires(Rank >= 1 && Rank <= 4)
 void box_copies(void* to, box_side<Rank> to_side, void const* from, box_side<Rank> from_side,
@@ -108,7 +110,8 @@ void box_copies(void* to, box_side<Rank> to_side, void const* from, box_side<Ran
 }
 
 namespace detail {
-/// Rows of `Width` bytes each: as many moves, where it is little.
+/// Copies the rows of `c` on the host. `Width` is the width in bytes if it is known at compile
+/// time, so that small rows compile to single moves; 0 means `c.width`.
 template <std::size_t Width>
 void copy_rows(pitched_copy const& c) noexcept {
     for (std::size_t z = 0; z < c.depth; ++z) {
@@ -121,8 +124,8 @@ void copy_rows(pitched_copy const& c) noexcept {
 }
 } // namespace detail
 
-/// Does such a copy, on the host and now. Single elements, as halos beyond a border are made of,
-/// cost no call each.
+/// Makes the copy `c` on the host, at once. Rows of a single element, as in halos beyond a border,
+/// cost no call of memcpy each.
 inline void copy_box(pitched_copy const& c) noexcept {
     switch (c.width) {
     case 1: return detail::copy_rows<1>(c);

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `chunking` says where each piece of a run of bytes begins, and how long it is.
+/// `chunking` divides a run of bytes into chunks of equal size, which may overlap.
 
 #include <vram/base/contract.hpp>         // expects
 #include <vram/transfer/layout_error.hpp> // layout_error
@@ -12,23 +12,24 @@
 
 namespace vram {
 
-/// How bytes are cut.
+/// Options of a `chunking`.
 struct chunking_options {
-    /// Bytes before the first chunk that belong to none: a header.
+    /// Bytes before the first chunk that belong to no chunk, such as a header.
     std::size_t first = 0;
-    /// Bytes of a chunk that its neighbour has as well; fewer than a chunk.
+    /// Bytes that a chunk shares with the next one; fewer than a chunk.
     std::size_t overlap = 0;
-    /// Whether a last chunk that is shorter than the others is left out.
+    /// If true, a last chunk that is shorter than the others is left out.
     bool drop_partial = false;
 };
 
-/// `total` bytes in chunks of `chunk`: chunk i begins where chunk i - 1 ends, less the overlap. The
-/// last one ends where the bytes do. No chunk is made of overlap alone.
+/// Divides `total` bytes into chunks of `chunk` bytes: chunk i begins at the end of chunk i - 1,
+/// less the overlap. The last chunk ends with the bytes. No chunk consists only of overlap.
 ///
 ///     chunking const cut{1000, 400, {.overlap = 100}};   // [0, 400), [300, 700), [600, 1000)
 ///
-/// Failure   `layout_error` where chunks are empty, or overlap by no less than they are long
-/// Cost      constant; nothing overflows
+/// Failure   The constructor throws `layout_error` if a chunk is empty, or if the overlap is not
+///           less than a chunk.
+/// Cost      Constant time. No number overflows.
 class chunking {
 public:
     /// A range of bytes.
@@ -48,18 +49,19 @@ public:
         if (chunk == 0) { throw layout_error{why::empty}; }
         if (overlap_ >= chunk) { throw layout_error{why::overlap, overlap_, chunk}; }
         if (bytes_ == 0) { return; }
-        std::size_t const beyond = bytes_ <= chunk ? 0 : bytes_ - chunk; // the first chunk
+        // Bytes beyond the first chunk.
+        std::size_t const beyond = bytes_ <= chunk ? 0 : bytes_ - chunk;
         size_                    = 1 + beyond / step() + (beyond % step() != 0 ? 1 : 0);
         if (options.drop_partial && (*this)[size_ - 1].bytes < chunk) { --size_; }
     }
 
-    /// Chunks.
+    /// Returns the number of chunks.
     [[nodiscard]] std::size_t size() const noexcept { return size_; }
-    /// Bytes of the longest chunk; at least 1.
+    /// Returns the bytes of the longest chunk, at least 1.
     [[nodiscard]] std::size_t batch_bytes() const noexcept {
         return std::min(chunk_, std::max<std::size_t>(bytes_, 1));
     }
-    /// Chunk `index`, which there is.
+    /// Returns chunk `index`, which must be less than `size()`.
     [[nodiscard]] piece operator[](std::size_t index) const {
         expects(index < size_, "chunking: there is no such chunk");
         std::size_t const past = index * step();

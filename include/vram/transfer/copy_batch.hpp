@@ -14,34 +14,37 @@
 
 namespace vram {
 
-/// A list of copies, made once and filled again and again: what it takes for the list it keeps.
+/// A list of copies that one call enqueues. The list is filled and run again and again, and keeps
+/// its host memory.
 ///
 ///     copy_batch<cuda_platform> rows;
 ///     for (auto const& r : wanted) { rows.add(r.to, r.from, r.bytes); }
-///     rows.run(stream);                    // done in 0.6 of the time
+///     rows.run(stream);                    // takes 0.6 of the time
 ///
-/// Copies of a batch have no order among themselves: none may write what another reads or writes.
-/// Where the machine has no such call, or not for the stream (the default one, or one that is
-/// captured), they are begun one by one.
+/// The copies have no order among themselves: no copy may write memory that another one reads or
+/// writes. If the platform has no such call, or cannot use it on the stream (a default stream or a
+/// captured one), the copies are enqueued one by one.
 ///
-/// Failure   what the platform throws; the list stays, and how many were begun nobody knows.
-///           `std::bad_alloc` from `add`, with the list as it was
-/// Threads   one at a time
-/// Streams   in order; the host's memory is pinned, and stays as it is until the stream is past it
-/// Cost      from 32 KiB on a copy by itself is as fast
+/// Failure   `run` throws errors of the platform. The list is then unchanged, and the number of
+///           copies that were enqueued is unknown. `add` throws `std::bad_alloc` and leaves the
+///           list unchanged.
+/// Threads   One thread at a time.
+/// Streams   The copies are ordered in the stream. Host memory must be pinned, and unchanged until
+///           the stream has passed the copies.
+/// Cost      From 32 KiB on, a single copy is as fast.
 template <class Platform>
 class copy_batch {
 public:
     using stream = typename Platform::stream;
 
-    /// \param most  copies that one call begins; drivers have crashed at 50 000
+    /// \param most  largest number of copies in one call; drivers have crashed at 50 000
     explicit copy_batch(std::size_t most = 1024) noexcept : most_{std::max<std::size_t>(most, 1)} {}
 
-    /// One copy more. Nothing is copied where there is nothing to copy.
+    /// Adds a copy of `bytes` bytes to the list. A copy of 0 bytes is ignored.
     void add(void* to, void const* from, std::size_t bytes) {
         if (bytes == 0) { return; }
         if (to_.size() == to_.capacity()) { grow(); }
-        to_.push_back(to); // there is room for all three
+        to_.push_back(to); // `grow` reserved room in all three
         from_.push_back(from);
         bytes_.push_back(bytes);
         total_ += bytes;
@@ -50,7 +53,7 @@ public:
     [[nodiscard]] bool        empty() const noexcept { return to_.empty(); }
     [[nodiscard]] std::size_t bytes() const noexcept { return total_; }
 
-    /// Begins them in the order of `s`; then the list is empty.
+    /// Enqueues the copies on the stream `s` and empties the list.
     staging_result run(stream s) {
         staging_result did{total_, transfer_path::nothing, 0, 1};
         for (std::size_t i = 0; i < size(); ++did.pieces) {
@@ -94,7 +97,7 @@ private:
         std::size_t const room = std::max<std::size_t>(2 * to_.capacity(), 64);
         bytes_.reserve(room);
         from_.reserve(room);
-        to_.reserve(room); // last: its capacity is what is asked
+        to_.reserve(room); // last, because its capacity is tested
     }
 
     std::size_t              most_;

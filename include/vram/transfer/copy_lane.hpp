@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `copy_lane` is the stream that carries copies, and the way to hear that one is over.
+/// `copy_lane` is the stream that carries copies, with a report that a copy is complete.
 
 #include <vram/concepts/completion_flags.hpp> // completion_flags
 #include <vram/concepts/stream_hold.hpp>      // stream_hold, hold_stream
@@ -15,24 +15,23 @@
 
 namespace vram {
 
-/// Whether streams have priorities: `P::stream_of(device, priority)` makes a non-blocking one.
+/// A platform with stream priorities: `P::stream_of(device, priority)` makes a non-blocking stream.
 template <class P>
 concept has_priorities = requires(typename P::device d, int priority) {
     { P::stream_of(d, priority) } -> std::same_as<typename P::own_stream>;
 };
 
-/// A non-blocking stream of its own, or one that the user gives, for copies; and a second one for
-/// the calls that say that a copy is over. A call in the lane itself would hold up the next copy
-/// until it returns.
+/// A stream for copies, and a second stream for the callbacks that report complete copies. The
+/// first is a non-blocking stream of the lane, or the caller's. A callback in the copy stream
+/// itself would delay the next copy until it returns.
 ///
 ///     platform::copy(lane.view(), to, from, bytes);
 ///     platform::record(over, lane.view());
-///     lane.call_after(over, land, &slot);     // on a thread of the driver's
+///     lane.call_after(over, land, &slot);     // runs on a thread of the driver
 ///
-/// Failure   what the platform throws
-/// Threads   any
-/// Cost      `call_after` makes a stream wait and enqueues a host function; nobody waits on the
-///           host
+/// Failure   Throws errors of the platform.
+/// Threads   Any thread may call.
+/// Cost      `call_after` makes a stream wait and enqueues a host function. No host thread waits.
 template <class Platform>
 class copy_lane {
 public:
@@ -40,7 +39,8 @@ public:
     using event  = typename Platform::event;
     using device = typename Platform::device;
 
-    /// `priority`: of its own stream, where streams have one; lower is more urgent.
+    /// `priority` is that of the lane's own stream, if the platform has priorities. Lower is more
+    /// urgent.
     explicit copy_lane(device where, std::optional<stream> given = std::nullopt, int priority = 0)
         : own_{given ? nullptr : &where, priority},
           given_{given.value_or(stream{})},
@@ -49,13 +49,14 @@ public:
 
     [[nodiscard]] stream view() const { return own_.made ? own_.made->view() : given_; }
 
-    /// Calls `function(argument)` when `over` has happened. It may call nothing of the platform.
+    /// Calls `function(argument)` on a thread of the driver when the event `over` is complete. The
+    /// function must not call the platform.
     void call_after(event const& over, void (*function)(void*), void* argument) {
         Platform::wait(calls_.view(), over);
         Platform::call(calls_.view(), function, argument);
     }
-    /// Has the device say in memory that the copy that `p` is in, the last in the lane, is over,
-    /// where it can: `p.marked`.
+    /// Lets the device set the completion flag of the pinned slot `p` after its copy, which must be
+    /// the last one in the lane. Sets `p.marked` to true if the platform supports this.
     void mark(pinned_slot<Platform>& p) {
         p.marked = false;
         if constexpr (completion_flags<Platform>) {
@@ -63,12 +64,14 @@ public:
             p.marked = Platform::mark(view(), p.mark, static_cast<std::uint32_t>(p.flight));
         }
     }
-    /// The host waits until no copy, and no mark after it, is under way. False: nobody knows.
+    /// Blocks the host until all copies and completion flags of the lane are complete. Returns
+    /// false if the wait failed, so that their end is unknown.
     [[nodiscard]] bool finish() noexcept {
         stream const on = view();
         return sure_wait<Platform>(on, [on] { return Platform::device_of(on); });
     }
-    /// The host waits until every call has been made. False: nobody knows.
+    /// Blocks the host until all callbacks have returned. Returns false if the wait failed, so that
+    /// their end is unknown.
     [[nodiscard]] bool drain() noexcept {
         return sure_wait<Platform>(calls_.view(),
                                    [this] { return Platform::device_of(calls_.view()); });
@@ -88,9 +91,10 @@ private:
         std::optional<own_stream> made;
     };
 
-    made_or_not           own_;
-    stream                given_;
-    stream_hold<Platform> held_; ///< the one that was given may end before its user asks for it
+    made_or_not own_;
+    stream      given_;
+    /// Keeps the caller's stream valid, which may be destroyed before the lane.
+    stream_hold<Platform> held_;
     own_stream            calls_;
 };
 

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `copy_problem` says of which batch it was that a copy failed.
+/// `copy_problem` adds the number of the batch to the exception of a failed copy.
 
 #include <vram/base/requirements.hpp> // C++20
 
@@ -15,22 +15,23 @@
 
 namespace vram {
 
-/// A platform whose errors can be given more text: `e.in(what)` is `e`, of the same type and
-/// status, with `what` before its text.
+/// A platform whose errors can be extended: `e.in(what)` returns an error of the same type and
+/// status, with the text `what` in front.
 template <class P>
 concept explained_errors = requires(typename P::error const& e, std::string const& what) {
     { e.in(what) } -> std::same_as<typename P::error>;
 };
 
-/// "batch 3 (source index 17)", or "batch 3" if the index of the source is `unknown`.
+/// Returns "batch 3 (source index 17)", or "batch 3" if the index of the source is `unknown`.
 [[nodiscard]] inline std::string batch_name(std::size_t index, std::size_t source_index) {
     std::string const name = "batch " + std::to_string(index);
     if (source_index == loader_error::unknown) { return name; }
     return name + " (source index " + std::to_string(source_index) + ")";
 }
 
-/// The exception that is being handled. Its text names the batch if it is an error of the platform;
-/// `wrap` gets any other one and returns the exception to throw instead.
+/// Returns the exception that is being handled. If it is an error of the platform, its text is
+/// extended by `where` and the batch. Any other exception is passed to `wrap`, which returns the
+/// exception to throw instead.
 template <class Platform, class Wrap>
 [[nodiscard]] std::exception_ptr named_problem(char const* where, std::size_t index,
                                                std::size_t source_index,
@@ -48,7 +49,8 @@ template <class Platform, class Wrap>
     } catch (...) { return met; } // no host memory for the text
 }
 
-/// The exception that is being handled, which the copy of a batch threw.
+/// Returns the exception that the copy of a batch threw and that is being handled. An error of the
+/// platform is extended by the number of the batch.
 template <class Platform>
 [[nodiscard]] std::exception_ptr
 copy_problem(std::size_t index, std::size_t source_index = loader_error::unknown) noexcept {
@@ -56,8 +58,8 @@ copy_problem(std::size_t index, std::size_t source_index = loader_error::unknown
                                    [](std::exception_ptr const& met) { return met; });
 }
 
-/// The exception that is being handled, which the source threw at a batch: `loader_error` with that
-/// exception as its cause. An error of the platform stays what it is.
+/// Returns the exception that the source threw at a batch and that is being handled, as the cause
+/// of a `loader_error`. An error of the platform keeps its type and is extended by the batch.
 template <class Platform>
 [[nodiscard]] std::exception_ptr source_problem(std::size_t index,
                                                 std::size_t source_index) noexcept {

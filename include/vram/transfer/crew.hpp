@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `crew` is a number of threads that do one job together, again and again.
+/// `crew` is a team of threads that run one job together (fork and join), again and again.
 
 #include <vram/base/gate.hpp>   // the gate of platforms where time is real
 #include <vram/base/worker.hpp> // their thread
@@ -16,21 +16,21 @@
 
 namespace vram {
 
-/// The calling thread and `size - 1` helpers, which sleep between jobs. The caller begins at once,
-/// before the others are awake.
+/// A team of the calling thread and `size - 1` helper threads. The helpers sleep between jobs. The
+/// caller begins a job at once, before the helpers are awake.
 ///
 ///     crew<cuda_platform> all{device, 8};
 ///     all.run([&](unsigned thread) noexcept { ... });   // thread: 0 (the caller) to 7
 ///
-/// Failure   the constructor throws what the platform's threads throw, and none is left; a job may
-///           not throw
-/// Threads   one job at a time. On a simulated machine the maker takes part in its time until the
-///           crew ends
-/// Cost      a job wakes all, about 50 us until the last one runs; nothing is allocated
+/// Failure   The constructor throws the exceptions of the platform's threads, and ends the threads
+///           already started. A job must not throw.
+/// Threads   One job at a time. On a simulated device, the thread that creates the crew takes part
+///           in virtual time until the crew ends.
+/// Cost      A job wakes all helpers; the last one runs after about 50 us. Nothing is allocated.
 template <class Platform>
 class crew {
 public:
-    /// \param size  threads, the caller's among them; at least 1
+    /// \param size  number of threads, including the caller's; at least 1
     crew(typename Platform::device where, unsigned size) {
         helpers_.reserve(size);
         ending at_failure{this};
@@ -47,7 +47,7 @@ public:
         return static_cast<unsigned>(helpers_.size()) + 1;
     }
 
-    /// Calls `job(i)` on every thread, and returns when all are done with it.
+    /// Calls `job(i)` on every thread, and returns when all calls have returned.
     template <class Job>
     void run(Job&& job) noexcept {
         if (!helpers_.empty()) {
@@ -68,7 +68,7 @@ public:
     }
 
 private:
-    struct ending { ///< ends those that were started, where a later one could not be
+    struct ending { ///< ends the threads already started if a later one cannot be started
         ~ending() {
             if (of != nullptr) { of->end(); }
         }
@@ -80,8 +80,9 @@ private:
         return static_cast<std::remove_reference_t<Job>*>(const_cast<void*>(of));
     }
 
-    /// The others are nearly done, as a rule: looking for a while costs less than to sleep and be
-    /// woken. Where time is virtual, the gate alone knows it.
+    /// Polls for the end of the helpers' work for a short time, which costs less than to sleep and
+    /// be woken; as a rule they are nearly done. Does nothing if time is virtual, because only the
+    /// gate follows virtual time.
     void watch() const noexcept {
         if constexpr (std::is_same_v<typename Platform::gate, vram::gate>) {
             constexpr int looks = 200; // about 50 us
@@ -104,7 +105,7 @@ private:
             }
             call(job, thread);
             auto const held = gate_.hold();
-            if (--busy_ == 0) { gate_.notify(); } // while held: afterwards the crew may be gone
+            if (--busy_ == 0) { gate_.notify(); } // under the lock: afterwards the crew may be gone
         }
     }
 
@@ -120,8 +121,8 @@ private:
     typename Platform::gate gate_;
     void const*             job_                  = nullptr;
     void (*call_)(void const*, unsigned) noexcept = nullptr;
-    std::uint64_t            jobs_                = 0; ///< so far
-    std::atomic<std::size_t> busy_{0}; ///< helpers that are at the job; changed with the gate held
+    std::uint64_t            jobs_                = 0; ///< jobs so far
+    std::atomic<std::size_t> busy_{0}; ///< helpers still at the job; changed under the lock
     bool                     ending_ = false;
     std::vector<typename Platform::thread> helpers_;
 };

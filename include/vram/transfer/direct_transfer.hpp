@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `direct_transfer` is one transfer in which each thread moves piece after piece by itself.
+/// `direct_transfer` is a transfer in which each thread moves piece after piece by itself.
 
 #include <vram/base/requirements.hpp> // C++20
 
@@ -13,20 +13,20 @@
 
 namespace vram {
 
-/// Pieces of `piece` bytes, of which each thread takes the next and calls `move(offset, bytes)`,
-/// until all are moved or one has failed: for what needs no ring, such as storage that reaches the
-/// device.
+/// A transfer in pieces of `piece` bytes without pinned chunks, for example from storage that
+/// reaches the device. Each thread takes the next piece and calls `move(offset, bytes)`, until all
+/// pieces are moved or one has failed.
 ///
-/// Failure   kept: `failed()`, `cause()`, `whole()`
-/// Threads   `run` is for all threads at once
-/// Cost      one atomic add for a piece; nothing is allocated
+/// Failure   The first exception is stored: see `failed()`, `cause()` and `whole()`.
+/// Threads   All threads call `run` at once.
+/// Cost      One atomic add for each piece. Nothing is allocated.
 template <class Move>
 class direct_transfer {
 public:
     direct_transfer(std::size_t bytes, std::size_t piece, Move& move) noexcept
         : bytes_{bytes}, piece_{piece}, move_{move} {}
 
-    /// What one thread does of it.
+    /// Moves pieces on the calling thread until none is left or one has failed.
     void run() noexcept {
         while (whole_.load() == all) {
             std::size_t const offset = next_.fetch_add(1) * piece_;
@@ -40,13 +40,14 @@ public:
     [[nodiscard]] std::size_t pieces() const noexcept { return (bytes_ + piece_ - 1) / piece_; }
     [[nodiscard]] bool        failed() const noexcept { return whole_.load() != all; }
     [[nodiscard]] std::exception_ptr const& cause() const noexcept { return cause_; }
-    /// Bytes from the beginning that are moved: pieces are begun in order, and finished.
+    /// Returns the number of bytes from the beginning that are moved without a gap. Pieces begin in
+    /// order, and a piece that has begun is finished.
     [[nodiscard]] std::size_t whole() const noexcept { return std::min(whole_.load(), bytes_); }
 
 private:
     static constexpr std::size_t all = static_cast<std::size_t>(-1);
 
-    /// The first failure is told; the least place at which one failed is where the whole ends.
+    /// Stores the current exception if it is the first one, and lowers `whole()` to `offset`.
     void fail(std::size_t offset) noexcept {
         if (!told_.exchange(true)) { cause_ = std::current_exception(); }
         std::size_t least = whole_.load();
@@ -59,7 +60,7 @@ private:
     std::atomic<std::size_t> next_{0};
     std::atomic<std::size_t> whole_{all};
     std::atomic<bool>        told_{false};
-    std::exception_ptr       cause_; ///< written by one, read when all have returned
+    std::exception_ptr       cause_; ///< written by one thread, read after all have returned
 };
 
 } // namespace vram

@@ -14,34 +14,36 @@
 
 namespace vram {
 
-/// What can be read at any place by any thread: `vram::file`, or whatever has its `read`. It fills
-/// all of the span or throws.
+/// A file that any thread can read at any offset: `vram::file`, or a type with the same `read`.
+/// `read` fills the whole span or throws.
 template <class F>
 concept readable_at =
     requires(F const& f, std::span<std::byte> to, std::size_t offset) { f.read(to, offset); };
 
-/// The same for writing.
+/// A file that any thread can write at any offset: `vram::file`, or a type with the same `write`.
+/// `write` writes the whole span or throws.
 template <class F>
 concept writable_at =
     requires(F& f, std::span<std::byte const> from, std::size_t offset) { f.write(from, offset); };
 
-/// A file that may fill the device's memory with no host between: `vram::cufile`. Whether it does,
-/// it says (`reaches_device`).
+/// A file that can be read into device memory without a copy in host memory, such as
+/// `vram::cufile`. `reaches_device()` returns true if that is possible for this file.
 template <class F>
 concept fills_device = requires(F const& f, void* to, std::size_t n) {
     { f.reaches_device() } -> std::same_as<bool>;
     f.read_device(to, n, n);
 };
 
-/// The same for the other way.
+/// A file that can be written from device memory without a copy in host memory, such as
+/// `vram::cufile`. `reaches_device()` returns true if that is possible for this file.
 template <class F>
 concept empties_device = requires(F& f, void const* from, std::size_t n) {
     { f.reaches_device() } -> std::same_as<bool>;
     f.write_device(from, n, n);
 };
 
-/// The ends that a transfer of `Platform` may have. Each fills chunks or empties them, from any
-/// thread.
+/// Host's ends of the transfers of `Platform`. A source has `fill`, which fills a chunk; a target
+/// has `empty`, which empties one. Any thread may call them.
 template <class Platform>
 struct host_end {
     struct source_memory {

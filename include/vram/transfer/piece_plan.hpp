@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `piece_plan` cuts a transfer into pieces: small ones first and last, large ones between.
+/// `piece_plan` divides a transfer into pieces: small ones first and last, large ones between.
 
 #include <vram/base/align.hpp> // align
 
@@ -12,16 +12,18 @@
 
 namespace vram {
 
-/// The pieces of `bytes` bytes, in order. They grow by an eighth from `first` to `largest`, and
-/// become smaller in the same way at the end.
+/// The pieces of a transfer of `bytes` bytes, in order. They grow by an eighth from `first` to
+/// `largest`, and shrink in the same way at the end.
 ///
 ///     piece_plan plan{1_GiB, 4_MiB, 256_KiB};
 ///     auto const [offset, bytes] = plan[i];      // i < plan.pieces()
 ///
-/// The first piece is on its way early, and little is left to do when the last one arrives. Several
-/// threads that each take the next piece then finish one after the other, and not all at once.
+/// A small first piece starts the link early, and small last pieces leave little to do when the
+/// last copy arrives. Threads that each take the next piece finish one after the other, not all at
+/// once.
 ///
-/// Cost      some forty additions to make it, a few to ask it; offsets are multiples of 4 KiB
+/// Cost      About forty additions in the constructor, a few for each query. Offsets are multiples
+///           of 4 KiB.
 class piece_plan {
 public:
     static constexpr std::size_t unit = 4096; ///< bytes; pieces begin at multiples of it
@@ -35,7 +37,7 @@ public:
 
     constexpr piece_plan() noexcept = default;
 
-    /// \param largest, first  bytes; rounded up to the unit, and `first` is at most `largest`
+    /// \param largest, first  bytes; rounded up to `unit`. `first` is limited to `largest`
     constexpr piece_plan(std::size_t bytes, std::size_t largest, std::size_t first) noexcept
         : bytes_{bytes} {
         std::size_t const most = align(std::max(largest, unit), unit);
@@ -51,10 +53,10 @@ public:
         all_    = all;
     }
 
-    /// The largest piece that suits `bytes` bytes: a half, a quarter, ... of `largest`. Each copy
-    /// costs the link some 2 us, and as long as the threads fill their first large pieces it has
-    /// nothing to do; for eight threads and 55 GB/s the two are even where the square of a piece is
-    /// 32 KiB times the whole.
+    /// Returns the largest piece that suits `bytes` bytes: `largest`, or its half, quarter, ...
+    /// Each copy costs the link about 2 us, and the link idles while the threads fill their first
+    /// large pieces. For eight threads and 55 GB/s, both costs are equal if the square of a piece
+    /// is 32 KiB times the whole.
     [[nodiscard]] static constexpr std::size_t fitting(std::size_t bytes,
                                                        std::size_t largest) noexcept {
         constexpr std::size_t even = std::size_t{32} << 10;
@@ -71,7 +73,7 @@ public:
     }
 
 private:
-    static constexpr std::size_t steps = 63; ///< an eighth more each time: to 1600 times as much
+    static constexpr std::size_t steps = 63; ///< an eighth more each time: up to a factor of 1600
 
     [[nodiscard]] constexpr std::size_t begin_of(std::size_t i) const noexcept {
         if (i <= ramp_) { return ends_[i]; }
@@ -79,12 +81,13 @@ private:
         return ends_[ramp_] + (i - ramp_) * middle_;
     }
 
-    std::size_t                        bytes_  = 0;
-    std::size_t                        all_    = 0; ///< bytes, rounded up to the unit
-    std::size_t                        pieces_ = 0;
-    std::size_t                        ramp_   = 0;    ///< pieces that grow, and again that shrink
-    std::size_t                        middle_ = unit; ///< bytes of those between
-    std::array<std::size_t, steps + 1> ends_{};        ///< where each that grows ends
+    std::size_t bytes_  = 0;
+    std::size_t all_    = 0; ///< bytes, rounded up to the unit
+    std::size_t pieces_ = 0;
+    /// Number of growing pieces, and of shrinking ones.
+    std::size_t                        ramp_   = 0;
+    std::size_t                        middle_ = unit; ///< bytes of the pieces between
+    std::array<std::size_t, steps + 1> ends_{};        ///< end offset of each growing piece
 };
 
 } // namespace vram

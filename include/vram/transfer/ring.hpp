@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `ring` is pinned memory in chunks, and the threads and the stream that keep them going round.
+/// `ring` is pinned memory in chunks, with the threads and the stream that copy through them.
 
 #include <vram/base/align.hpp>               // align
 #include <vram/base/contract.hpp>            // expects
@@ -23,28 +23,30 @@
 
 namespace vram {
 
-/// A few chunks of pinned memory for each thread of a crew, and a stream of its own for the copies
-/// between them and the device. Everything is taken when it is made, and kept.
+/// Chunks of pinned memory for each thread of a team, and a stream that copies between them and the
+/// device. The constructor allocates everything, and it is kept until the end.
 ///
-/// Failure   the constructor throws what the resource and the platform throw, and nothing is kept;
-///           memory that a copy may still use is reported as a leak, and not given back
-/// Threads   a lane belongs to one thread; the stream is everybody's
-/// Cost      threads * chunks * chunk_bytes of pinned memory: 64 MiB unless told otherwise
+/// Failure   The constructor throws the exceptions of the resource and the platform, and then leaks
+///           nothing. If a copy may still use the memory at the end, it is reported as a leak and
+///           not freed.
+/// Threads   A lane (the chunks of one thread) belongs to that thread. All threads share the
+///           stream.
+/// Cost      threads * chunks * chunk_bytes of pinned memory: 64 MiB by default.
 template <class Platform, synchronous_resource Pinned = typename Platform::pinned_resource>
 class ring {
 public:
     using device = typename Platform::device;
     using stream = typename Platform::stream;
 
-    /// A piece of the pinned memory, and whether a copy uses it.
+    /// One chunk of the pinned memory, and its copy if one is in progress.
     struct chunk {
         explicit chunk(device where) : copied{where} {}
 
-        typename Platform::event copied; ///< the last copy is over
+        typename Platform::event copied; ///< end of the last copy
         std::byte*               memory    = nullptr;
-        std::size_t              piece     = 0; ///< that it holds
+        std::size_t              piece     = 0; ///< index of the piece that it holds
         bool                     in_flight = false;
-        bool                     recorded  = false; ///< `copied` was, after that copy
+        bool                     recorded  = false; ///< `copied` was recorded after the copy
     };
 
     ring(device where, Pinned pinned, staging_options const& options)
@@ -63,7 +65,7 @@ public:
     ring(ring const&)            = delete;
     ring& operator=(ring const&) = delete;
 
-    /// The chunks of one thread.
+    /// Returns the chunks of the thread with the number `thread`.
     [[nodiscard]] std::span<chunk> lane(unsigned thread) noexcept {
         return std::span{chunks_}.subspan(thread * each_, each_);
     }
@@ -78,11 +80,12 @@ public:
     [[nodiscard]] bool at_home() const noexcept {
         return home_.here() && !threads_stand_still<Platform>();
     }
-    /// No wait vouches for the chunks any more: their memory stays out.
+    /// Marks the pinned memory as lost, because no wait proves that the device is done with it. The
+    /// destructor then reports a leak and does not free it.
     void lose() noexcept { memory_.lost.store(true, std::memory_order_relaxed); }
 
 private:
-    struct pinned_memory { // goes back when the constructor throws
+    struct pinned_memory { // freed if the constructor of `ring` throws
         pinned_memory(ring& of, unsigned threads) : owner{of} {
             detail::expect_resource(of.pinned_, "staging: the handle holds a resource");
             expects(of.each_ != 0 && of.chunk_bytes_ != 0,
@@ -94,7 +97,7 @@ private:
         }
         pinned_memory(pinned_memory&&) = delete;
         ~pinned_memory() {
-            if (lost.load(std::memory_order_relaxed)) { // every thread has come back
+            if (lost.load(std::memory_order_relaxed)) { // no other thread runs any more
                 report_error({.kind    = error_kind::leak,
                               .pointer = begin,
                               .bytes   = bytes,
@@ -108,14 +111,14 @@ private:
         std::size_t       chunks = 0;
         std::size_t       bytes  = 0;
         std::byte*        begin  = nullptr;
-        std::atomic<bool> lost{false}; ///< any thread may find out
+        std::atomic<bool> lost{false}; ///< any thread may set it
     };
 
     home_process                  home_;
     device                        where_;
     [[no_unique_address]] Pinned  pinned_;
     std::size_t                   chunk_bytes_;
-    std::size_t                   each_; ///< chunks of a thread
+    std::size_t                   each_; ///< chunks per thread
     typename Platform::own_stream copies_;
     pinned_memory                 memory_;
     std::vector<chunk>            chunks_;

@@ -16,16 +16,18 @@
 
 namespace vram {
 
-/// Moves the pieces of a plan between the device and the host's end, which `Host` is. Upward it has
-/// `fill(chunk, offset, bytes)`, downward `empty(chunk, offset, bytes)`; any thread calls them.
+/// Moves the pieces of a plan between the device and the host's end, in the direction that `Host`
+/// supports. For an upload, `Host` has `fill(chunk, offset, bytes)`; for a download, `empty(chunk,
+/// offset, bytes)`. Any thread calls them.
 ///
-/// A thread takes the next piece when one of its chunks is free, so pieces are begun in order. When
-/// something fails, no further piece is begun, and those under way are finished.
+/// A thread takes the next piece when one of its chunks is free, so pieces begin in order. After a
+/// failure no further piece begins, and the pieces in progress are finished.
 ///
-/// Failure   kept: `failed()`, `cause()`, `whole()`
-/// Threads   `run` is for all threads of the ring at once
-/// Streams   copies are in the ring's stream; when the last thread returns none is under way
-/// Cost      for a piece one copy, one event and at most one wait; nothing is allocated
+/// Failure   The first exception is stored: see `failed()`, `cause()` and `whole()`.
+/// Threads   All threads of the ring call `run` at once.
+/// Streams   Copies are enqueued on the ring's stream. No copy is in progress when the last thread
+///           returns.
+/// Cost      One copy, one event and at most one host wait for each piece. Nothing is allocated.
 template <class Ring, class Platform, class Host>
 class ring_transfer {
     using chunk = typename Ring::chunk;
@@ -34,7 +36,7 @@ public:
     ring_transfer(Ring& over, piece_plan const& plan, std::byte* device, Host& host) noexcept
         : ring_{over}, plan_{plan}, device_{device}, host_{host} {}
 
-    /// What thread `thread` does of it.
+    /// Moves pieces on the calling thread, which is the ring's thread `thread`, until none is left.
     void run(unsigned thread) noexcept {
         std::span<chunk> const lane = ring_.lane(thread);
         if constexpr (requires(Host& h, std::byte* p) { h.fill(p, 0U, 0U); }) {
@@ -48,7 +50,7 @@ public:
     [[nodiscard]] bool failed() const noexcept { return failed_.load() != nobody; }
     [[nodiscard]] std::exception_ptr const& cause() const noexcept { return cause_; }
 
-    /// Bytes from the beginning that are moved: those before the first piece that is not.
+    /// Returns the number of bytes from the beginning that are moved without a gap.
     [[nodiscard]] std::size_t whole() const noexcept {
         std::size_t const first = std::min(undone_.load(), next_.load());
         return first < plan_.pieces() ? plan_[first].offset : plan_.bytes();
@@ -59,14 +61,15 @@ private:
 
     static constexpr std::size_t none = static_cast<std::size_t>(-1);
 
-    /// The next piece that nobody has; none at the end and after a failure.
+    /// Returns the next piece that no thread has taken, or `none` at the end and after a failure.
     std::size_t take() noexcept {
         if (failed()) { return none; }
         std::size_t const i = next_.fetch_add(1, std::memory_order_relaxed);
         return i < plan_.pieces() ? i : none;
     }
 
-    /// A free chunk, the next piece into it, and on its way; and again.
+    /// Upload loop of one thread: waits for a free chunk, fills it with the next piece, and
+    /// enqueues its copy.
     void go_up(std::span<chunk> lane) noexcept {
         for (std::size_t k = 0;; k = (k + 1) % lane.size()) {
             chunk& c = lane[k];
@@ -81,7 +84,8 @@ private:
         }
     }
 
-    /// As many pieces on their way as there are chunks, then the oldest to its place; and again.
+    /// Download loop of one thread: enqueues a copy into each of its chunks, empties the oldest one
+    /// into the host's end, and repeats.
     void go_down(std::span<chunk> lane) noexcept {
         std::size_t oldest = 0, under_way = 0;
         for (bool more = true;;) {
@@ -103,7 +107,8 @@ private:
     }
 
     void empty(chunk& c) noexcept {
-        if (failed_.load() == the_machine) { return undo(c.piece); } // nobody knows what lies there
+        // The chunk's content is unknown.
+        if (failed_.load() == the_machine) { return undo(c.piece); }
         auto const [offset, bytes] = plan_[c.piece];
         try {
             host_.empty(c.memory, offset, bytes);
@@ -123,7 +128,8 @@ private:
         }
     }
 
-    /// The host waits until the copy of `c` is over. False: it failed, or nobody knows.
+    /// Blocks the host until the copy of the chunk `c` is complete. Returns false if the copy
+    /// failed or its end cannot be known.
     bool settle(chunk& c) noexcept {
         if (!c.in_flight || !c.recorded) { return !c.in_flight; }
         try {
@@ -133,12 +139,14 @@ private:
             return false;
         }
         c.in_flight = c.recorded = false;
-        // A machine that failed meanwhile may have failed at this copy too.
+        // If the device has failed since, this copy may have failed too.
         if (failed_.load() == the_machine) { undo(c.piece); }
         return true;
     }
 
-    /// The same at the end, in whatever way: the chunk belongs to the next transfer.
+    /// Blocks the host until the copy of the chunk `c` is complete, if necessary by waiting for the
+    /// stream or the whole device, because the next transfer uses the chunk. If every wait fails,
+    /// the ring's memory is marked as lost.
     void settle_for_sure(chunk& c) noexcept {
         if (settle(c)) { return; }
         auto const waited = [&](auto const& place) {
@@ -151,13 +159,14 @@ private:
         c.in_flight = c.recorded = false;
     }
 
-    /// Piece `i` is not moved.
+    /// Records that piece `i` was not moved.
     void undo(std::size_t i) noexcept {
         std::size_t first = undone_.load();
         while (i < first && !undone_.compare_exchange_weak(first, i)) {}
     }
 
-    /// The first failure is the one that is told.
+    /// Records that `piece` failed, and stores the current exception if it is the first one. A
+    /// failure of the device (`the_machine`) replaces one of the host.
     void fail(std::size_t piece, culprit by) noexcept {
         undo(piece);
         int expected = nobody;
@@ -175,7 +184,7 @@ private:
     std::atomic<std::size_t> next_{0};
     std::atomic<std::size_t> undone_{none};
     std::atomic<int>         failed_{nobody};
-    std::exception_ptr       cause_; ///< written by one, read when all have returned
+    std::exception_ptr       cause_; ///< written by one thread, read after all have returned
 };
 
 } // namespace vram

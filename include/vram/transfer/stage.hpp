@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `stage` shows what a thread is at in a profiler, where the platform has one to tell.
+/// `stage` marks a range of a thread's work in a profiler, such as NVTX, if the platform has one.
 
 #include <vram/base/requirements.hpp> // C++20
 
@@ -11,8 +11,8 @@
 
 namespace vram {
 
-/// Whether a platform tells a profiler: `P::begin_range(name)` gives a number to end the range
-/// with, on any thread; `P::name_thread(name)` names this one.
+/// A platform with a profiler: `P::begin_range(name)` returns a number with which any thread can
+/// end the range, and `P::name_thread(name)` names the calling thread.
 template <class P>
 concept has_ranges = requires(char const* name, std::uint64_t range) {
     { P::begin_range(name) } -> std::convertible_to<std::uint64_t>;
@@ -20,7 +20,7 @@ concept has_ranges = requires(char const* name, std::uint64_t range) {
     P::name_thread(name);
 };
 
-/// A range for the length of a scope; nothing where there is nobody to tell.
+/// A profiler range for the length of a scope. Does nothing if the platform has no profiler.
 ///
 ///     stage<Platform> const filling{"vram fill"};
 template <class Platform>
@@ -30,7 +30,7 @@ public:
     stage(stage&&) = delete;
     ~stage() { end(range_); }
 
-    /// The same for what begins here and ends elsewhere.
+    /// Begins a profiler range that `end` closes, possibly in another scope or thread.
     static std::uint64_t begin([[maybe_unused]] char const* name) noexcept {
         if constexpr (has_ranges<Platform>) {
             return Platform::begin_range(name);

@@ -2,7 +2,8 @@
 #pragma once
 
 /// \file
-/// `staging_core` is what a staging has, and the ways that it knows.
+/// `staging_core` is the part of `staging` that does not depend on the host's end: the paths, and
+/// the choice of a path.
 
 #include <vram/concepts/memory_kind.hpp>     // memory_kind, knows_memory, knows_page_tables
 #include <vram/concepts/resource.hpp>        // synchronous_resource
@@ -22,12 +23,13 @@
 
 namespace vram {
 
-/// Chooses a way for bytes and sends them along it: one copy, the ring, or storage that reaches the
-/// device by itself.
+/// Chooses a path for a number of bytes and moves them along it: one copy, the ring of pinned
+/// chunks, or storage that the device reads by itself.
 ///
-/// Failure   as `staging`
-/// Threads   any; whoever needs the ring takes turns
-/// Streams   a non-blocking stream of the ring's carries its copies, after an event of the caller's
+/// Failure   As `staging`.
+/// Threads   Any thread may call. Calls that need the ring run one at a time.
+/// Streams   A non-blocking stream of the ring carries the copies. It waits for an event of the
+///           caller's stream first.
 template <class Platform, synchronous_resource Pinned>
 class staging_core {
 public:
@@ -38,7 +40,8 @@ public:
     staging_core(staging_core const&)            = delete;
     staging_core& operator=(staging_core const&) = delete;
 
-    /// The way that `bytes` bytes at `host` would take, upward or downward.
+    /// Returns the path that a copy of `bytes` bytes at the host address `host` takes, in both
+    /// directions.
     [[nodiscard]] transfer_path path_for(void const* host, std::size_t bytes) const {
         if (bytes == 0) { return transfer_path::nothing; }
         memory_kind const kind = kind_of(host, bytes);
@@ -48,13 +51,14 @@ public:
         if (bytes <= options_.direct_bytes) { return transfer_path::direct_small; }
         return path_for(bytes);
     }
-    /// The way that `bytes` bytes of a file would take.
+    /// Returns the path that a copy of `bytes` bytes of a file takes.
     [[nodiscard]] transfer_path path_for(std::size_t bytes) const noexcept {
         if (bytes == 0) { return transfer_path::nothing; }
         return bytes <= options_.alone_bytes ? transfer_path::one_thread : transfer_path::ring;
     }
 
-    /// The same, where it may be one that reaches the device.
+    /// Returns the path that a copy of `bytes` bytes of the file `of` takes: `gds` if the file can
+    /// reach the device directly and the bytes are many.
     template <class File>
     [[nodiscard]] transfer_path path_for(std::size_t bytes, File const& of) const noexcept {
         transfer_path const way = path_for(bytes);
@@ -66,9 +70,9 @@ public:
 
     [[nodiscard]] staging_options const& options() const noexcept { return options_; }
     [[nodiscard]] device                 where() const noexcept { return ring_->where(); }
-    /// Threads that copy, the caller's among them.
+    /// Returns the number of threads that copy, including the caller's.
     [[nodiscard]] unsigned threads() const noexcept { return ring_->threads().size(); }
-    /// Bytes that stay pinned as long as this lives.
+    /// Returns the number of bytes that stay pinned as long as this object exists.
     [[nodiscard]] std::size_t pinned_bytes() const noexcept { return ring_->pinned_bytes(); }
 
 protected:
@@ -104,7 +108,8 @@ protected:
         }
     }
 
-    /// Everything that is thrown on the way tells how far it came.
+    /// Runs `body`, and turns each exception into a `staging_error` with the path and the number of
+    /// bytes.
     template <class Body>
     static staging_result moved(std::size_t bytes, Body body) {
         transfer_path way = transfer_path::nothing;
@@ -115,7 +120,9 @@ protected:
         }
     }
 
-    /// By one copy in the stream, which the host waits for where it goes on without being told to.
+    /// Moves the bytes by one copy on the stream `s`. The host waits for the copy, except for few
+    /// pageable bytes: the platform's copy then returns only when it no longer uses the host
+    /// memory.
     staging_result copied(stream s, transfer_path way, void* to, void const* from,
                           std::size_t bytes) {
         if (way == transfer_path::direct_small) {
@@ -127,13 +134,13 @@ protected:
         try {
             Platform::record(before_, s);
             Platform::synchronize(before_);
-        } catch (...) { // nothing may be under way when this is thrown
+        } catch (...) { // no copy may be in progress when this is thrown
             if (!waited(s)) { (void)waited(where()); }
             throw;
         }
         return {bytes, way, 1, 1};
     }
-    /// Through the ring.
+    /// Moves the bytes through the ring of pinned chunks. Blocks the host until they are moved.
     template <class End>
     staging_result staged(stream s, transfer_path way, void* device_end, std::size_t bytes,
                           End const& end) {
@@ -158,7 +165,8 @@ protected:
         return {bytes, way, plan.pieces(), alone ? 1 : threads()};
     }
 
-    /// By storage that reaches the device; it knows no streams, so the host waits for `s` before.
+    /// Moves the bytes between storage and the device without host memory (GPUDirect Storage). The
+    /// host first waits for the stream `s`, because the storage knows no streams.
     template <class Move>
     staging_result past_the_host(stream s, std::size_t bytes, Move const& move) {
         turn const mine{*this};
@@ -174,9 +182,10 @@ protected:
 private:
     using pinning = ring<Platform, Pinned>;
 
-    static constexpr std::size_t storage_piece = std::size_t{16} << 20; ///< cuFile's largest
+    /// Largest transfer of cuFile.
+    static constexpr std::size_t storage_piece = std::size_t{16} << 20;
 
-    /// One call at a time has the ring.
+    /// Guard that gives the ring to one call at a time. The constructor waits for its turn.
     struct turn {
         explicit turn(staging_core& whose) : of{whose} {
             auto held = of.gate_.hold();
@@ -202,7 +211,8 @@ private:
         }
     }
 
-    /// What both ends of a range are; pageable where they are not the same.
+    /// Returns the kind of memory of the first and the last byte of a range, or `pageable` if the
+    /// two differ.
     static memory_kind kind_of(void const* p, std::size_t bytes) {
         if constexpr (knows_memory<Platform>) {
             memory_kind const first = Platform::memory_kind_of(p);
@@ -234,7 +244,7 @@ private:
     staging_options                          options_;
     typename Platform::gate                  gate_;
     bool                                     busy_ = false;
-    typename Platform::event                 before_; ///< what the caller's stream had got
+    typename Platform::event                 before_; ///< recorded behind the caller's earlier work
     bool                                     page_tables_;
     std::unique_ptr<pinning, delete_at_home> ring_;
 };

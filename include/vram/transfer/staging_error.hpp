@@ -16,21 +16,21 @@
 
 namespace vram {
 
-/// Either something failed under way, and `cause()` is what was thrown there, or the call asked for
-/// what cannot be.
+/// Error of a staging call. Either a part of the copy failed, and `cause()` is its exception, or
+/// the arguments of the call were invalid.
 ///
 ///     try { stage.upload(stream, to, from); } catch (staging_error const& e) {
-///         e.whole();            // so many bytes from the beginning are where they should be
+///         e.whole();            // number of bytes from the beginning that are complete
 ///         e.rethrow_cause();    // cuda_error, file_error, ...
 ///     }
 class staging_error : public std::exception {
 public:
     enum class reason : unsigned char {
-        failed,            ///< a copy, a file, a thread: see `cause`
+        failed,            ///< a copy, a file or a thread failed: see `cause`
         capturing,         ///< the stream is being captured into a graph
-        other_device,      ///< the stream is of another device than the staging
-        not_device_memory, ///< the device's end of the copy is pageable host memory, or null
-        not_host_memory,   ///< the host's end of the copy is a device's memory, or null
+        other_device,      ///< the stream belongs to another device than the staging
+        not_device_memory, ///< the device address is pageable host memory, or null
+        not_host_memory,   ///< the host address is device memory, or null
     };
 
     explicit staging_error(reason why, std::size_t bytes = 0,
@@ -49,24 +49,25 @@ public:
           text_{literal(reason::failed), [this] { return text(); }} {}
 
     [[nodiscard]] reason why() const noexcept { return why_; }
-    /// Bytes from the beginning that were moved, all of them; others may have been as well.
+    /// Returns the number of bytes from the beginning that are complete without a gap. Later bytes
+    /// may have been moved as well.
     [[nodiscard]] std::size_t whole() const noexcept { return whole_; }
-    /// Bytes that were asked for.
+    /// Returns the number of bytes that the call was to move.
     [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
-    /// The way they were taking.
+    /// Returns the path that the bytes were taking.
     [[nodiscard]] transfer_path path() const noexcept { return path_; }
-    /// The address that is not what it should be.
+    /// Returns the invalid address of the call, or null.
     [[nodiscard]] void const* pointer() const noexcept { return pointer_; }
 
-    /// What was thrown under way; null for the other reasons.
+    /// Returns the exception of the part that failed; null if the arguments were invalid.
     [[nodiscard]] std::exception_ptr const& cause() const noexcept { return cause_; }
-    /// Throws the cause; where there is none, this.
+    /// Throws the cause, or this error if there is none.
     [[noreturn]] void rethrow_cause() const {
         if (cause_ != nullptr) { std::rethrow_exception(cause_); }
         throw staging_error{*this};
     }
 
-    /// The reason with its numbers, and the text of the cause.
+    /// Returns the reason with its numbers and the text of the cause.
     [[nodiscard]] char const* what() const noexcept override { return text_.c_str(); }
 
 private:

@@ -10,14 +10,14 @@
 
 namespace vram {
 
-/// All of the bytes that were asked for: where some could not be moved, it throws instead.
+/// Result of a staging call. It always moved all bytes; if it cannot, the call throws instead.
 struct staging_result {
     std::size_t   bytes   = 0;
     transfer_path path    = transfer_path::nothing;
-    std::size_t   pieces  = 0; ///< copies that the device was asked for
-    unsigned      threads = 0; ///< of the host that took part
+    std::size_t   pieces  = 0; ///< number of copies on the device
+    unsigned      threads = 0; ///< number of host threads that took part
 
-    /// Why it went that way.
+    /// Returns the reason for the path, as a sentence.
     [[nodiscard]] char const* reason() const noexcept { return vram::reason(path); }
 
     friend bool operator==(staging_result const&, staging_result const&) = default;

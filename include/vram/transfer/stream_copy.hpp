@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `stream_copy` copies memory past the caches.
+/// `stream_copy` copies memory with non-temporal stores, which bypass the caches.
 
 #include <vram/base/requirements.hpp> // C++20
 
@@ -10,8 +10,8 @@
 #include <cstdint> // uintptr_t
 #include <cstring> // memcpy
 
-// Where a sanitizer watches, and on other processors, it is a memcpy. The instructions are spelled
-// out: <immintrin.h> costs every includer a quarter of a second.
+// With a sanitizer, and on other processors, `stream_copy` is a memcpy. The instructions are
+// written as assembly because <immintrin.h> costs every including file a quarter of a second.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__SANITIZE_ADDRESS__) &&                  \
     !defined(__SANITIZE_THREAD__)
 #if defined(__has_feature)
@@ -26,13 +26,14 @@
 
 namespace vram {
 
-/// The widest instructions that a `stream_copy` may use.
+/// Width of the non-temporal stores that a `stream_copy` may use. `none` means a memcpy.
 enum class stream_copy_width : unsigned char { none, bytes_16, bytes_32, bytes_64 };
 
 #ifdef VRAM_STREAM_COPY
 namespace detail {
 
-/// Copies `blocks` times 256 bytes; `to` is aligned to 64.
+/// Copies `blocks` times 256 bytes with non-temporal stores of 16 bytes. `to` must be aligned to
+/// 64.
 inline void stream_16(std::byte* to, std::byte const* from, std::size_t blocks) noexcept {
     asm volatile("1:\n\t"
                  "prefetchnta 1024(%1)\n\t"
@@ -87,7 +88,7 @@ inline void stream_32(std::byte* to, std::byte const* from, std::size_t blocks) 
                  "decq %2\n\t"
                  "jnz 1b\n\t"
                  "sfence\n\t"
-                 "vzeroupper" // whose every register is named below
+                 "vzeroupper" // the clobber list names all registers that it changes
                  : "+r"(to), "+r"(from), "+r"(blocks)
                  :
                  : "cc", "memory", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7",
@@ -122,7 +123,8 @@ inline void stream_64(std::byte* to, std::byte const* from, std::size_t blocks) 
 } // namespace detail
 #endif
 
-/// What this processor has; `none` where `stream_copy` is a memcpy.
+/// Returns the widest non-temporal stores of this processor, or `none` if `stream_copy` is a
+/// memcpy.
 [[nodiscard]] inline stream_copy_width widest_stream_copy() noexcept {
 #ifdef VRAM_STREAM_COPY
     static stream_copy_width const found =
@@ -135,13 +137,14 @@ inline void stream_64(std::byte* to, std::byte const* from, std::size_t blocks) 
 #endif
 }
 
-/// Copies `bytes` bytes between places that do not overlap, with stores that do not fetch what they
-/// overwrite: for memory that a device has just written and that nobody reads soon. Four threads
-/// then empty pinned memory as fast as eight with memcpy. What is written is there for every thread
-/// that comes after the caller in the usual way.
+/// Copies `bytes` bytes between ranges that do not overlap, with non-temporal stores. (It is not
+/// related to CUDA streams.) Such stores do not fetch the memory that they overwrite. Use it for
+/// memory that a device has just written and that no thread reads soon. Four threads then empty
+/// pinned memory as fast as eight with memcpy. The written bytes are visible to every thread that
+/// synchronizes with the caller in the usual way.
 ///
-/// Threads   any
-/// Cost      below a few KiB that of a memcpy, which it is
+/// Threads   Any thread may call.
+/// Cost      Below 4 KiB it is a memcpy.
 inline void stream_copy(void* to, void const* from, std::size_t bytes,
                         stream_copy_width width = widest_stream_copy()) noexcept {
 #ifdef VRAM_STREAM_COPY

@@ -2,13 +2,13 @@
 #pragma once
 
 /// \file
-/// `transfer_path` is the way that bytes take between the host and the device.
+/// `transfer_path` is the path of bytes between the host and the device.
 
 #include <vram/base/requirements.hpp> // C++20
 
 namespace vram {
 
-/// The ways, and why each is taken.
+/// Paths of a copy. `reason` returns a sentence that explains each.
 enum class transfer_path : unsigned char {
     nothing,
     direct_pinned,
@@ -21,7 +21,7 @@ enum class transfer_path : unsigned char {
     gds,
 };
 
-/// The word for it.
+/// Returns the name of the path.
 [[nodiscard]] constexpr char const* name(transfer_path path) noexcept {
     switch (path) {
     case transfer_path::nothing: return "nothing";
@@ -37,7 +37,7 @@ enum class transfer_path : unsigned char {
     return "unknown";
 }
 
-/// The reason, as a sentence.
+/// Returns the reason for which a path is taken, as a sentence.
 [[nodiscard]] constexpr char const* reason(transfer_path path) noexcept {
     switch (path) {
     case transfer_path::nothing: return "there are no bytes to move";
