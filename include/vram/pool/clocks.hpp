@@ -2,7 +2,8 @@
 #pragma once
 
 /// \file
-/// `clocks` tell a pool which memory which stream may have, and make it wait where it must.
+/// `clocks` are the timelines of all streams of a pool: they decide which stream may use which
+/// memory, and make streams wait.
 
 #include <vram/base/report_caught.hpp>       // report_caught
 #include <vram/concepts/await_device.hpp>    // await_device
@@ -23,16 +24,17 @@
 
 namespace vram {
 
-/// One clock for every stream that a pool has met. Streams are told apart by the platform's ids,
-/// which are never used twice, or where `by_name` by their names, which are had for nothing. A new
-/// stream may have the name of one that was destroyed: a clock has a hold on a stream whose end is
-/// announced, so that its name stays its own; others are retired before they end. Slots are used
-/// again once nothing is waited for there.
+/// The timelines (`stream_clock`) of all streams that a pool has met. Each timeline has an index,
+/// its slot. A stream is identified by the platform's id, which is never reused, or, if `by_name`,
+/// by its handle, which needs no driver call. A new stream may get the handle of a destroyed one.
+/// If the platform announces the end of a stream, its timeline holds the stream, so that the handle
+/// stays unique; other streams must be retired before they are destroyed. The slot of a stream
+/// without pending uses may be reused.
 ///
-/// Failure   `std::bad_alloc` for a stream not met before; what the platform throws passes through;
-///           either way nothing has changed
-/// Threads   one at a time
-/// Cost      a known stream is found by its id in constant time; see `stream_clock` for the rest
+/// Failure   `std::bad_alloc` is thrown for a stream that was not met before. Errors of the
+///           platform are rethrown. Nothing has changed in either case.
+/// Threads   One thread at a time.
+/// Cost      A known stream is found in constant time. See `stream_clock` for the other costs.
 template <class Platform>
 class clocks {
 public:
@@ -40,8 +42,8 @@ public:
     using clock    = stream_clock<Platform>;
     using identity = typename clock::identity;
 
-    /// `visits_ends`: the owner calls `forget_ended`, which learns of each end before the clock is
-    /// another stream's.
+    /// `visits_ends`: the owner calls `forget_ended` and visits the timeline of each destroyed
+    /// stream before the slot is reused.
     explicit clocks(bool by_name = false, bool visits_ends = false) noexcept
         : by_name_{by_name}, visits_ends_{visits_ends} {}
     clocks(clocks&& other) noexcept { *this = static_cast<clocks&&>(other); }
@@ -62,20 +64,21 @@ public:
     }
     ~clocks() { drop(); }
 
-    // Inlined, as what else each call of a pool begins with: where a program has many pools the
-    // compiler would call these.
+    // Inlined, because every call of a pool begins with these functions. In a program with many
+    // pools the compiler would not inline them.
 
-    /// The clock of a stream.
+    /// Returns the timeline of a stream, and creates it if the stream was not met before.
     [[nodiscard, gnu::always_inline]] clock& of(stream s) {
         std::uint64_t const key = key_of(s);
         return recent_key_ == key ? *recent_ : find(s, key);
     }
 
-    /// The clock of a stream that was asked for lately, or null.
+    /// Returns the timeline of a stream if it is one of the last used, else null.
     [[nodiscard, gnu::always_inline]] clock* known(stream s) {
         std::uint64_t const key = key_of(s);
         if (recent_key_ != key) [[unlikely]] { return known_before(key); }
-        if (recent_ == nullptr) { __builtin_unreachable(); } // spares who asks for null a look
+        // Lets the compiler drop a null check in the caller.
+        if (recent_ == nullptr) { __builtin_unreachable(); }
         return recent_;
     }
 
@@ -83,8 +86,9 @@ public:
         return slots_[t.slot]->done(t.epoch);
     }
 
-    /// The clock of a stream that another thread may use, and capture, during the call; null if the
-    /// stream was not met before, and nobody has asked it who it is. `who`: the same.
+    /// Returns the timeline of a stream that another thread may use, and capture, during the call.
+    /// Returns null if the stream was not met before and its id was never queried. Does not query
+    /// the stream.
     [[nodiscard]] clock* of_another(stream s) {
         std::optional<identity> const who = recall<Platform>(s);
         if (!who) { return nullptr; }
@@ -94,14 +98,15 @@ public:
         return found != nullptr ? found : &meet(s, key, *who);
     }
 
-    /// Whether an event covers that epoch.
+    /// Returns true if an event was recorded behind everything freed on the stream in that epoch,
+    /// or if it is complete.
     [[nodiscard]] bool covered(std::size_t slot, std::uint64_t epoch) const noexcept {
         return slots_[slot]->covered(epoch);
     }
 
-    /// What memory that `slot` may use up to `epoch` costs `asker` (null: the host, at once). A
-    /// stream that is being `captured` may have what its own capture freed, and what nobody waits
-    /// for.
+    /// Returns when `asker` (null: the host, without a wait) may use memory with a pending use by
+    /// the stream in `slot` until `epoch`. `captured`: the asking stream is being captured. It may
+    /// then use only memory that its own capture freed, and memory without pending uses.
     [[nodiscard]] availability of(std::size_t slot, std::uint64_t epoch, clock const* asker,
                                   bool captured) const noexcept {
         bool const own  = asker != nullptr && slot == asker->slot();
@@ -121,7 +126,7 @@ public:
         }
         return worst;
     }
-    /// Prices memory for one asker.
+    /// The function object that rates pending uses for one stream that asks.
     struct pricing {
         clocks const& all;
         clock const*  asker;
@@ -139,8 +144,8 @@ public:
         return {*this, asker, captured};
     }
 
-    /// The stream in `slot` cannot be waited for, because it is being captured: what it may still
-    /// use is not to be had until `look_again`.
+    /// Excludes the stream in `slot`, which is being captured and cannot be waited for: memory that
+    /// it freed since its last event is unavailable until `look_again`.
     void pass_over(std::size_t slot) noexcept {
         slots_[slot]->close();
         closed_ = true;
@@ -152,8 +157,9 @@ public:
         if (!std::exchange(closed_, false)) { return; }
         for (clock* each : slots_) { each->open(); }
     }
-    /// Streams whose end was announced are covered by an event and forgotten, as if they had been
-    /// retired; `visit(clock)` is called before. Cost: a comparison where none has ended.
+    /// Calls `visit(timeline)` for each stream whose destruction was announced since the last call,
+    /// then records an event for it and retires it. Cost: one comparison if no stream was
+    /// destroyed.
     template <class Visit>
     void forget_ended(Visit const& visit) noexcept {
         if constexpr (announces_ends<Platform>) {
@@ -161,8 +167,8 @@ public:
         }
     }
 
-    /// Makes `asker` wait, on its stream, for all that `held` waits for and that is not done.
-    /// Returns null, or a stream that cannot be waited for because it is being captured.
+    /// Makes the stream of `asker` wait for all incomplete uses in `held`. Returns null, or the
+    /// timeline of a stream that cannot be waited for because it is being captured.
     [[nodiscard]] clock const* order(clock& asker, tags const& held) {
         for (tag const& t : held) {
             clock& other = *slots_[t.slot];
@@ -170,14 +176,14 @@ public:
                 continue;
             }
             if (!cover(other, t.epoch)) { return &other; }
-            other.poll(); // what is done by now makes no dependency
+            other.poll(); // a use that is complete by now needs no dependency between streams
             if (!other.done(t.epoch)) { asker.wait_for(other, t.epoch); }
         }
         return nullptr;
     }
 
-    /// Has an event cover what `held` waits for, where that is soon done, so that `poll` may find
-    /// it over.
+    /// Records an event for each use in `held` that has none, if that needs no wait, so that a
+    /// later `poll` can find the use complete.
     void cover(tags const& held) noexcept {
         for (tag const& t : held) {
             clock& other = *slots_[t.slot];
@@ -185,8 +191,8 @@ public:
         }
     }
 
-    /// Asks what `held` waits for whether it is done; where no event covers it yet one does, if
-    /// that is soon done.
+    /// Queries if the uses in `held` are complete. Records an event for each use that has none, if
+    /// that needs no wait.
     void ask(tags const& held) {
         for (tag const& t : held) {
             clock& other = *slots_[t.slot];
@@ -195,8 +201,8 @@ public:
             other.poll();
         }
     }
-    /// A stream that is being captured and that `held` waits for, by what no event covers: that may
-    /// be the graph's. Or null.
+    /// Returns the timeline of a captured stream with a use in `held` for which no event was
+    /// recorded, or null. Such memory may belong to the graph.
     [[nodiscard]] clock const* in_capture(tags const& held) {
         for (tag const& t : held) {
             clock& other = *slots_[t.slot];
@@ -207,15 +213,17 @@ public:
         return nullptr;
     }
     [[nodiscard]] bool several() const noexcept { return slots_.size() > 1; }
-    /// Has events cover all that was freed, where that is soon done, so that `poll` may find it
-    /// over; a stream that is alone needs none.
+    /// Records an event on every stream that has freed memory since its last event, if that needs
+    /// no wait, so that a later `poll` can find it complete. Does nothing if there is only one
+    /// stream, because it needs no event.
     void cover_all() noexcept {
         if (!several()) { return; }
         for (clock* each : slots_) { each->cover_quickly(); }
     }
 
-    /// Waits on the host for all that `held` waits for, letting `guard` go meanwhile. Returns as
-    /// `order`.
+    /// Makes the host wait until all uses in `held` are complete, with `guard` unlocked during the
+    /// wait. Returns null, or the timeline of a stream that cannot be waited for because it is
+    /// being captured.
     template <class Guard>
     [[nodiscard]] clock const* finish(tags const& held, Guard& guard) {
         for (tag const& t : held) {
@@ -227,8 +235,8 @@ public:
         return nullptr;
     }
 
-    /// Waits on the host for everything freed so far on any stream. False: of a stream that is
-    /// being captured only for what an event covered before.
+    /// Makes the host wait for everything freed so far on any stream. Returns false if a stream is
+    /// being captured; of such a stream only the frees before its last event were waited for.
     template <class Guard>
     bool finish_all(Guard& guard) {
         bool all = true;
@@ -245,13 +253,13 @@ public:
         return all;
     }
 
-    /// Asks every stream how far it has come.
+    /// Queries the recorded events of every stream and updates its completed epoch.
     void poll() {
         for (clock* each : slots_) { each->poll(); }
     }
 
-    /// The stream is about to be destroyed: what was freed on it is covered, and its name
-    /// forgotten.
+    /// Announces that a stream is about to be destroyed: an event is recorded behind everything
+    /// freed on it, and its handle is forgotten.
     void retire(stream s) {
         clock* const gone = by_key_.find(key_of(s));
         if (gone != nullptr) { retire(*gone); }
@@ -267,21 +275,22 @@ public:
         for (clock const* each : slots_) { sum += each->waits(); }
         return sum;
     }
-    /// How many clocks there are, of streams that are known or were.
+    /// Returns the number of timelines, including those of retired streams.
     [[nodiscard]] std::size_t size() const noexcept { return slots_.size(); }
-    /// No captured graph will run again.
+    /// States that no captured graph will run again: no stream's memory is graph-retained any more.
     void forget_captures() noexcept {
         for (clock* each : slots_) { each->forget_captures(); }
     }
-    /// Until when what graphs used, that were captured on the stream in `slot`, waits when they are
-    /// forgotten: it may have been used before they were captured, and by their last run.
+    /// Returns the epoch until which graph-retained memory of the stream in `slot` is pending once
+    /// captures are forgotten. The stream may have used the memory before the capture, and the last
+    /// run of the graph may still use it.
     [[nodiscard]] std::uint64_t after_captures(std::size_t slot) noexcept {
         clock& its = *slots_[slot];
         return its.alive() ? its.mark() : its.last_epoch();
     }
 
-    /// The end of a pool: waits for everything freed, for whole devices where a stream cannot be
-    /// waited for. What fails is reported.
+    /// Called at the end of a pool: makes the host wait for everything freed, and for whole devices
+    /// if a stream cannot be waited for. Errors are reported, not thrown.
     template <class Guard>
     void settle_all(Guard& guard) noexcept {
         bool all = false;
@@ -293,39 +302,43 @@ public:
         for (clock* each : slots_) { all = all && !each->keeps(); }
         if (!all) { settle_devices(); }
     }
-    /// Whether all of these waits went well.
+    /// Makes the host wait for the device of every timeline. Returns true if all of these waits
+    /// succeeded.
     bool settle_devices() noexcept {
         bool all = true;
         for (clock* each : slots_) { all = settle(each->device()) && all; }
         return all;
     }
-    /// Waits for whoever used memory that comes back on a stream that no clock can be had for: for
-    /// the stream, or where it is dead for devices. False: nobody knows whether it is still in use,
-    /// for the stream is being captured, which a wait would end, or the waits failed.
+    /// Waits until memory that was freed on `s` is no longer used, if no timeline could be obtained
+    /// for `s`: waits for the stream, or, if that fails, for all devices. Returns false if it is
+    /// unknown whether the memory is in use: the stream is being captured, which a wait would
+    /// invalidate, or the waits failed.
     [[nodiscard]] bool settle_user(stream s) noexcept {
         if (captures(s)) { return false; }
         return settle(s) || settle_everybody();
     }
-    /// The same with the calling thread's device, for streams that were never met.
+    /// Waits for the devices of all timelines and for the calling thread's device, in case of
+    /// streams that were never met. Returns true if all waits succeeded.
     bool settle_everybody() noexcept {
         bool const all = settle_devices();
         return settle_current() && all;
     }
-    /// Whether a stream is being captured, where nothing may be thrown.
+    /// Returns true if the stream is known to be captured. Never throws.
     [[nodiscard]] static bool captures(stream s) noexcept {
         bool found = false;
         (void)quietly([&] { found = Platform::capturing(s); });
         return found;
     }
-    /// The clock of the stream of that id, or where that has another stream's now, of any; there is
-    /// one.
+    /// Returns the timeline with that stream id. If its slot was reused for another stream, returns
+    /// any timeline; there is at least one.
     [[nodiscard]] clock& met(std::uint64_t id) noexcept {
         for (clock* each : slots_) {
             if (each->id() == id) { return *each; }
         }
         return *slots_[0];
     }
-    /// Waits for a stream or a device where nothing may be thrown. Whether that went well.
+    /// Waits for a stream or a device and reports errors. Returns true if the wait succeeded. Never
+    /// throws.
     template <class What>
     static bool settle(What const& what) noexcept {
         return quietly([&] {
@@ -336,13 +349,14 @@ public:
             }
         });
     }
-    /// The same for the calling thread's device.
+    /// Waits for the calling thread's device and reports errors. Returns true if the wait
+    /// succeeded.
     static bool settle_current() noexcept {
         return quietly([] { await_device<Platform>(Platform::current_device()); });
     }
 
 private:
-    /// What `call()` throws is reported, and the answer is false.
+    /// Calls `call()`. If it throws, reports the error and returns false.
     template <class Call>
     static bool quietly(Call call) noexcept {
         try {
@@ -363,21 +377,22 @@ private:
     }
     template <class Visit>
     [[gnu::noinline]] void forget_ended_now(Visit const& visit) noexcept {
-        ends_seen_ = Platform::ends(); // before: more may end meanwhile
+        ends_seen_ = Platform::ends(); // read first: more streams may end during the loop
         for (clock* each : slots_) {
             if (!each->alive() || !each->ended()) { continue; }
             try {
                 visit(*each);
                 retire(*each);
-            } catch (...) { // it is covered when it matters
+            } catch (...) { // the event is recorded later, when memory of this stream is needed
                 report_caught(
                     {.kind = error_kind::platform_error, .call = "the event of a stream"});
             }
         }
     }
 
-    /// Has an event cover an epoch. A stream that turns out to have died is forgotten: who has its
-    /// handle now is met as another.
+    /// Makes sure that an event was recorded behind that epoch. If the stream turns out to be
+    /// destroyed, its timeline is retired, so that a new stream with the same handle gets another
+    /// one.
     [[nodiscard]] bool cover(clock& its, std::uint64_t epoch) {
         bool const lived   = its.alive();
         bool const covered = its.cover(epoch);
@@ -385,7 +400,8 @@ private:
         return covered;
     }
 
-    /// A clock, by the key of its stream; 0, which is no key: none.
+    /// An entry of a small direct-mapped cache of timelines by stream key. The key 0 means that the
+    /// entry is empty.
     struct seat {
         std::uint64_t key = 0;
         clock*        who = nullptr;
@@ -398,7 +414,7 @@ private:
     static void finish(clock& other, std::uint64_t epoch, Guard& guard) {
         auto&               e     = other.covering(epoch);
         std::uint64_t const until = e.epoch;
-        struct pin { // the event stays what it is while the lock is open
+        struct pin { // keeps the event from being reused while the lock is open
             unsigned& count;
             Guard&    held;
             pin(unsigned& c, Guard& g) : count{c}, held{g} {
@@ -431,7 +447,8 @@ private:
         recent_key_          = key;
         return *found;
     }
-    /// The clock in the seat of a stream, if it is that stream's, which comes last now, or null.
+    /// Returns the timeline of a stream from the direct-mapped cache, and makes it the most recent
+    /// one. Null if it is not there.
     [[gnu::noinline]] clock* known_before(std::uint64_t key) noexcept {
         seat const& its = seats_[seat_of(key)];
         if (its.key != key) { return nullptr; }
@@ -439,15 +456,18 @@ private:
         recent_key_ = key;
         return its.who;
     }
-    /// A clock for a stream not met before: one that nobody needs any more, or a new one.
+    /// Creates the timeline of a stream that was not met before, or reuses one without pending
+    /// uses.
     clock& meet(stream s, std::uint64_t key) { return meet(s, key, identify<Platform>(s)); }
     clock& meet(stream s, std::uint64_t key, identity const& who) {
         by_key_.reserve(1);
         if (slots_.size() >= crowd_) {
             for (clock* each : slots_) {
-                if (each->ended()) { each->cover_quickly(); } // else the hold keeps its stream
+                // Otherwise the timeline would hold the destroyed stream.
+                if (each->ended()) { each->cover_quickly(); }
                 each->poll();
-                bool const over = each->ended() && !visits_ends_; // else `end` takes the hold
+                // Otherwise `end` releases the hold.
+                bool const over = each->ended() && !visits_ends_;
                 bool const used = each->announced() && !over;
                 if (used || !each->settled() || each->device() != who.where) { continue; }
                 if (each->alive()) { forget(*each); }
@@ -478,12 +498,13 @@ private:
     address_map<clock> by_key_;
     bool               by_name_;
     bool               visits_ends_;
-    clock*             recent_     = nullptr; ///< asked for last
-    std::uint64_t      recent_key_ = 0;       ///< of its stream; 0, which is no key: of none
-    seat               seats_[seats];         ///< of streams that take turns, mostly one each
-    bool               closed_    = false;    ///< some streams are passed over
-    std::uint64_t      ends_seen_ = 0;        ///< how many streams had ended that are forgotten
-    std::size_t crowd_ = 16; ///< so many clocks, and a free one is looked for before one is made
+    clock*             recent_     = nullptr; ///< timeline used last
+    std::uint64_t      recent_key_ = 0;       ///< key of its stream, 0 for none
+    seat               seats_[seats];         ///< direct-mapped cache for streams that alternate
+    bool               closed_    = false;    ///< some streams are excluded
+    std::uint64_t      ends_seen_ = 0;        ///< number of ended streams already handled
+    /// Number of timelines from which on an unused one is reused before a new one is created.
+    std::size_t crowd_ = 16;
 };
 
 } // namespace vram

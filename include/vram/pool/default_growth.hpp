@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `default_growth` is the growth policy of a pool that names none.
+/// `default_growth` is the growth policy of a pool if the program names none.
 
 #include <vram/concepts/expandable.hpp>   // expandable_resource
 #include <vram/pool/exact_growth.hpp>     // exact_growth
@@ -12,8 +12,9 @@
 
 namespace vram {
 
-/// Chunks that can grow at their ends take what is needed each time; others are made larger than
-/// that, so that there are not too many of them.
+/// `exact_growth` if the upstream can extend chunks in place, so each extension is as large as
+/// needed. Otherwise `geometric_growth`, which makes chunks larger than needed, so that there are
+/// few.
 template <class Upstream>
 using default_growth =
     std::conditional_t<expandable_resource<Upstream>, exact_growth, geometric_growth>;

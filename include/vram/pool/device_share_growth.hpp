@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `device_share_growth` grows a pool by a share of the free device memory.
+/// `device_share_growth` is a growth policy that takes a share of the free device memory.
 
 #include <vram/base/align.hpp>      // align_down
 #include <vram/base/bytes.hpp>      // literals
@@ -13,11 +13,11 @@
 
 namespace vram {
 
-/// The next chunk is `percent` of the device memory that is free now, or what is needed if that is
-/// more: for a process that has the device to itself and wants few, large chunks.
+/// The next chunk is `percent` per cent of the device memory that is free now, or the needed bytes
+/// if they are more. Suits a process that has the device to itself and wants few, large chunks.
 ///
-/// Failure   what is no per cent breaks the contract
-/// Cost      asking the device: microseconds, once for each growth
+/// Failure   A value outside 0 to 100 is a broken contract.
+/// Cost      A query of the free device memory takes microseconds, once for each growth.
 struct device_share_growth {
     static constexpr bool asks_device = true;
 

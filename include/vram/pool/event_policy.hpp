@@ -2,21 +2,22 @@
 #pragma once
 
 /// \file
-/// `event_policy` is when a pool takes note of how far a stream has come.
+/// `event_policy` selects when a pool records events behind freed memory.
 
 #include <vram/base/requirements.hpp> // C++20
 
 namespace vram {
 
-/// When the event is recorded that other streams wait for before they use memory freed on a stream.
+/// Selects when a pool records the event for which other streams wait before they use memory freed
+/// on a stream.
 enum class event_policy {
-    /// When another stream first needs it; one event covers everything freed on the stream so far.
-    /// Costs nothing on streams that reuse their own memory. A raw `cudaStream_t` must be retired
-    /// (`retire(stream)`) before it is destroyed; a `cuda_stream` needs no call.
+    /// When another stream first needs the memory. One event stands for everything freed on the
+    /// stream so far. Costs nothing on streams that reuse their own memory. A raw `cudaStream_t`
+    /// must be retired (`retire(stream)`) before it is destroyed; a `cuda_stream` needs no call.
     lazy,
-    /// With every free. Dearer by one call of the platform; waits are as short as can be, and
-    /// streams may be destroyed unannounced. The choice for streams that each thread has one of
-    /// under one name.
+    /// With every free, which costs one call of the platform more. Waits are as short as possible,
+    /// and streams may be destroyed without `retire`. Suits per-thread default streams, which share
+    /// one handle.
     eager,
 };
 

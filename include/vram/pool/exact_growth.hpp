@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `exact_growth` grows a pool by the bytes of the request.
+/// `exact_growth` is a growth policy whose chunks are as large as the request.
 
 #include <vram/concepts/growth.hpp> // growth
 
@@ -10,11 +10,12 @@
 
 namespace vram {
 
-/// Every chunk is made for one request: the least is held, and the upstream is asked the most.
+/// Every chunk is as large as the request that needs it. Reserves the least memory, and calls the
+/// upstream most often.
 ///
-/// Failure   never
-/// Threads   any
-/// Cost      nothing
+/// Failure   Never fails.
+/// Threads   Any number of threads may call concurrently.
+/// Cost      None.
 struct exact_growth {
     static constexpr bool asks_device = false;
 

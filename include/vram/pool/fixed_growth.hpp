@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `fixed_growth` grows a pool by chunks of one size.
+/// `fixed_growth` is a growth policy with chunks of one size.
 
 #include <vram/base/bytes.hpp>      // literals
 #include <vram/concepts/growth.hpp> // growth
@@ -11,11 +11,11 @@
 
 namespace vram {
 
-/// Every chunk is `step` bytes; only a request larger than that has a chunk of its own size.
+/// Every chunk has `step` bytes. A request larger than that gets a chunk of its own size.
 ///
-/// Failure   never
-/// Threads   any
-/// Cost      a comparison
+/// Failure   Never fails.
+/// Threads   Any number of threads may call concurrently.
+/// Cost      One comparison.
 struct fixed_growth {
     static constexpr bool asks_device = false;
 

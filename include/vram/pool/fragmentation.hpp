@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `fragmentation` measures the unusable part of a pool's memory in five figures.
+/// `fragmentation` measures the unusable part of a pool's memory with five figures.
 
 #include <vram/base/memory_usage.hpp> // memory_usage
 #include <vram/pool/free_pieces.hpp>  // free_pieces
@@ -11,24 +11,25 @@
 
 namespace vram {
 
-/// Five figures, because they answer different questions. Shares are from 0, the best, to 1; where
-/// there is nothing to share they are 0.
+/// Five figures that measure the fragmentation of a pool; each answers a different question. Shares
+/// are from 0, the best, to 1, and are 0 if the whole is empty.
 ///
 ///     fragmentation const f{memory.usage(), memory.free_memory()};
 struct fragmentation {
-    /// Of the most that was held, how much was more than the most that was out: what the pool costs
-    /// a program. One less the utilisation of the literature (GMLake, STAlloc).
+    /// The share of the peak reserved bytes beyond the peak live bytes: the memory that the pool
+    /// costs a program. It is one minus the utilisation of the literature (GMLake, STAlloc).
     double unused = 0;
-    /// Of what is free, how much is not in the largest piece: whether a large request can be met
-    /// (BFC, the allocator of TensorFlow).
+    /// The share of the free memory that is not in the largest free piece: tells if a large request
+    /// can be met (BFC, the allocator of TensorFlow).
     double scattered = 0;
-    /// The squares of the free pieces' sizes over the square of what is held: few large holes count
-    /// more than many small ones (the viewer of PyTorch's memory snapshots).
+    /// The sum of the squares of the free pieces' sizes, divided by the square of the reserved
+    /// bytes. Few large holes count more than many small ones (the viewer of PyTorch's memory
+    /// snapshots).
     double holes = 0;
-    /// Free bytes in chunks that something is out of: `trim` cannot give them back (PyTorch's
+    /// Free bytes in chunks that contain a live block: `trim` cannot return them (PyTorch's
     /// inactive_split_bytes).
     std::size_t stranded = 0;
-    /// Bytes that are out because sizes are rounded, and nobody asked for.
+    /// Live bytes beyond the requested ones, because sizes are rounded up.
     std::size_t rounding = 0;
 
     constexpr fragmentation() = default;
@@ -45,7 +46,7 @@ struct fragmentation {
     friend bool operator==(fragmentation const&, fragmentation const&) = default;
 
 private:
-    /// What `part` leaves of `whole`.
+    /// Returns the share of `whole` that is left without `part`.
     static constexpr double share(std::size_t part, std::size_t whole) noexcept {
         if (part >= whole) { return 0; }
         return static_cast<double>(whole - part) / static_cast<double>(whole);

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `free_pieces` is the free memory of a pool, by the sizes of its pieces.
+/// `free_pieces` are statistics of the free memory of a pool, by the sizes of its pieces.
 
 #include <vram/base/requirements.hpp> // C++20
 
@@ -11,18 +11,20 @@
 
 namespace vram {
 
-/// What a pool holds and nobody has. A plain value.
+/// Statistics of the free memory of a pool: reserved bytes that are not live, piece by piece. A
+/// plain value.
 ///
 ///     free_pieces const now = memory.free_memory();
 struct free_pieces {
-    std::size_t bytes      = 0;
-    std::size_t count      = 0;
-    std::size_t largest    = 0; ///< the largest piece; over virtual memory, what one has of it
-    std::size_t releasable = 0; ///< bytes of chunks of which nothing is out: `trim` gives them back
-    double      squares    = 0; ///< the sum of the squares of the pieces' sizes
-    std::size_t by_size[64]{};  ///< how many pieces have sizes from 2^i to 2^(i+1) - 1
+    std::size_t bytes = 0;
+    std::size_t count = 0;
+    /// Size of the largest piece; over virtual memory, its backed bytes.
+    std::size_t largest    = 0;
+    std::size_t releasable = 0; ///< bytes of chunks without a live block, which `trim` returns
+    double      squares    = 0; ///< sum of the squares of the pieces' sizes
+    std::size_t by_size[64]{};  ///< number of pieces with sizes from 2^i to 2^(i+1) - 1
 
-    /// Adds `times` pieces of `size` bytes.
+    /// Counts `times` pieces of `size` bytes.
     constexpr void add(std::size_t size, std::size_t times = 1) noexcept {
         if (size == 0 || times == 0) { return; }
         bytes += size * times;
@@ -32,7 +34,7 @@ struct free_pieces {
             static_cast<double>(size) * static_cast<double>(size) * static_cast<double>(times);
         by_size[std::bit_width(size) - 1] += times;
     }
-    /// Adds the pieces of another.
+    /// Adds the figures of `more`.
     constexpr void add(free_pieces const& more) noexcept {
         bytes += more.bytes;
         count += more.count;

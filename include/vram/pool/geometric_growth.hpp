@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `geometric_growth` grows a pool by a share of its reserved bytes.
+/// `geometric_growth` is a growth policy that grows a pool by a share of its reserved bytes.
 
 #include <vram/base/align.hpp>      // align, valid_alignment
 #include <vram/base/bytes.hpp>      // literals
@@ -13,18 +13,20 @@
 
 namespace vram {
 
-/// The next chunk is what is needed, at least `share` of what is held and at least `least` bytes,
-/// rounded up to `unit`. The number of chunks stays logarithmic, and at most `share` of memory is
-/// idle for growth. A pool asks for its small blocks and for its large ones separately.
+/// The next chunk has the needed bytes, at least `share` of the reserved bytes and at least `least`
+/// bytes, rounded up to `unit`. The number of chunks stays logarithmic, and at most `share` of the
+/// memory is reserved ahead. A pool applies the policy to its small and its large blocks
+/// separately.
 ///
-/// Failure   numbers that are none break the contract
-/// Cost      a few additions; the device is not asked
+/// Failure   Values outside their ranges are a broken contract.
+/// Cost      A few additions. The device is not queried.
 struct geometric_growth {
     static constexpr bool asks_device = false;
 
-    double      share = 0.02;   ///< 1 doubles what is held; at most 64
-    std::size_t least = 20_MiB; ///< of a chunk for requests above 1 MiB; for smaller ones `unit`
-    std::size_t unit  = 2_MiB;  ///< a power of two: the page of device memory
+    double share = 0.02; ///< share of the reserved bytes, at most 64; 1 doubles them
+    /// Smallest chunk for requests above 1 MiB; for others it is `unit`.
+    std::size_t least = 20_MiB;
+    std::size_t unit  = 2_MiB; ///< a power of two: the page size of device memory
 
     [[nodiscard]] std::size_t operator()(growth_request const& request) const {
         expects(share >= 0 && share <= 64, "geometric_growth: the share is from 0 to 64");

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `hash_cells` are the cells of a hash table: where each key belongs, and how many there are.
+/// `hash_cells` is the array of cells of a hash table, and the mapping of keys to cells.
 
 #include <vram/base/requirements.hpp> // C++20
 
@@ -14,28 +14,30 @@
 
 namespace vram {
 
-/// Fibonacci hashing (Knuth, volume 3, section 6.4): the high bits of the product are well mixed.
+/// Mixes a key by Fibonacci hashing (Knuth, volume 3, section 6.4): the high bits of the product
+/// are well mixed.
 [[nodiscard]] constexpr std::uint64_t scramble(std::uint64_t key) noexcept {
     return key * 0x9E3779B97F4A7C15U;
 }
 
 namespace detail {
-/// The cell of those that have none of their own: never written. Each library may have its own.
+/// The single cell of all empty tables, which is never written. Each shared library may have its
+/// own.
 template <class Cell>
 inline Cell no_cells{};
 } // namespace detail
 
-/// A power of two of cells, each of zero bytes at first; of a table that holds nothing yet there is
-/// one, to be looked at alone.
+/// The cells of a hash table: their number is a power of two, and they are zeroed at first. An
+/// empty table has one cell, which is only read.
 ///
-/// Failure   `std::bad_alloc` from the constructor; nothing else fails
-/// Threads   one at a time
-/// Cost      `home` one multiplication
+/// Failure   The constructor throws `std::bad_alloc`. No other function fails.
+/// Threads   One thread at a time.
+/// Cost      `home` costs one multiplication.
 template <class Cell>
 class hash_cells {
 public:
     hash_cells() = default;
-    /// So many; what `enough` said.
+    /// Allocates `count` cells, a result of `enough`.
     explicit hash_cells(std::size_t count)
         : cells_{static_cast<Cell*>(::operator new(count * sizeof(Cell)))}, mask_{count - 1} {
         shift_ = 64;
@@ -52,7 +54,8 @@ public:
         if (mask_ != 0) { ::operator delete(cells_); }
     }
 
-    /// How many are enough for `size` keys, of which `room(cells)` have room in so many.
+    /// Returns the number of cells that is enough for `size` keys. `room(cells)` is the number of
+    /// keys for which `cells` cells are enough.
     template <class Room>
     [[nodiscard]] std::size_t enough(std::size_t size, Room const& room) const noexcept {
         std::size_t cells = count() > least ? count() : least;
@@ -61,12 +64,13 @@ public:
     }
     [[nodiscard]] std::size_t count() const noexcept { return mask_ + 1; }
 
-    /// The index of the cell that a key belongs to, and the one after it, round about.
+    /// `home` returns the index of the cell in which the search for a key begins. `after` returns
+    /// the next index, cyclically.
     [[nodiscard]] std::size_t home(std::uint64_t key) const noexcept {
         return static_cast<std::size_t>(scramble(key) >> shift_) & mask_;
     }
     [[nodiscard]] std::size_t after(std::size_t i) const noexcept { return (i + 1) & mask_; }
-    /// How far a cell is from another one before it, round about.
+    /// Returns the number of steps from cell `from` to cell `to`, cyclically.
     [[nodiscard]] std::size_t distance(std::size_t from, std::size_t to) const noexcept {
         return (to - from) & mask_;
     }
@@ -82,7 +86,7 @@ private:
     }
 
     Cell*       cells_ = &detail::no_cells<Cell>;
-    std::size_t mask_  = 0; ///< one less than there are; 0: no own ones
+    std::size_t mask_  = 0; ///< number of cells minus one; 0: no memory allocated
     unsigned    shift_ = 63;
 };
 

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `heap_array` is a growing row of things, for the books of a pool.
+/// `heap_array` is a growable array for the bookkeeping of a pool.
 
 #include <vram/base/requirements.hpp> // C++20
 
@@ -12,12 +12,12 @@
 
 namespace vram {
 
-/// What a pool needs of a vector, at a hundredth of its include cost. `Element` moves without
-/// throwing.
+/// A growable array: the parts of `std::vector` that a pool needs, at a hundredth of the include
+/// cost. `Element` must have a move constructor that does not throw.
 ///
-/// Failure   `std::bad_alloc` from `reserve` and `push`, with nothing changed
-/// Threads   one at a time
-/// Cost      amortised constant; nothing that fits in `capacity` touches the host's heap
+/// Failure   `reserve` and `push` throw `std::bad_alloc` and change nothing.
+/// Threads   One thread at a time.
+/// Cost      Amortised constant. A call that fits in `capacity` does not allocate.
 template <class Element>
 class heap_array {
 public:
@@ -37,7 +37,7 @@ public:
     }
     ~heap_array() { drop(); }
 
-    /// Makes room for `count` in all, so that `push` cannot fail until then.
+    /// Makes room for `count` elements in total, so that `push` cannot fail until then.
     void reserve(std::size_t count) {
         if (count <= capacity_) { return; }
         std::size_t const room  = count < 2 * capacity_ ? 2 * capacity_ : count;
@@ -61,7 +61,7 @@ public:
     }
     void pop() noexcept { items_[--size_].~Element(); }
 
-    /// Takes out the one at `index`; the last one takes its place.
+    /// Removes and returns the element at `index`. The last element takes its place.
     Element take(std::size_t index) noexcept {
         Element out = std::move(items_[index]);
         if (index + 1 != size_) { items_[index] = std::move(items_[size_ - 1]); }

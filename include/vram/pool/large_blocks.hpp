@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `large_blocks` remembers blocks that came from the upstream as they are.
+/// `large_blocks` is the table of live blocks that were allocated directly from the upstream.
 
 #include <vram/pool/address_map.hpp> // address_map
 
@@ -12,19 +12,21 @@
 
 namespace vram {
 
-/// Blocks that are out, by address, with what was asked for. Notes are used again.
+/// A table of live large blocks by address, with the requested size and alignment of each.
+/// Descriptors of freed blocks are reused.
 ///
-/// Failure   `std::bad_alloc` from `reserve`, with nothing changed; nothing else fails
-/// Threads   one at a time
-/// Cost      constant; `owns` and `around` are a walk over all of them
+/// Failure   `reserve` throws `std::bad_alloc` and changes nothing. No other function fails.
+/// Threads   One thread at a time.
+/// Cost      Constant, except `owns` and `around`, which walk over all blocks.
 class large_blocks {
 public:
     struct note {
         void*       at        = nullptr;
         std::size_t bytes     = 0;
         std::size_t alignment = 0;
-        note*       next      = nullptr; ///< among those that are out, or the unused
-        note*       previous  = nullptr;
+        /// Link in the list of live blocks, or of unused descriptors.
+        note* next     = nullptr;
+        note* previous = nullptr;
     };
 
     large_blocks() = default;
@@ -40,7 +42,7 @@ public:
         }
     }
 
-    /// Makes sure that one `insert` cannot fail.
+    /// Makes sure that the next `insert` cannot fail.
     void reserve() {
         by_address_.reserve(1);
         if (unused_ == nullptr) { unused_ = new note; }
@@ -51,11 +53,11 @@ public:
         if (n->next != nullptr) { n->next->previous = n; }
         by_address_.insert(key(p), n);
     }
-    /// The block that begins at `p`, or null.
+    /// Returns the descriptor of the live block that begins at `p`, or null.
     [[nodiscard]] note const* find(void const* p) const noexcept {
         return by_address_.find(key(p));
     }
-    /// Forgets a block that is there.
+    /// Removes the live block that begins at `p`, which must exist.
     void erase(void const* p) noexcept {
         note* const n = by_address_.find(key(p));
         by_address_.erase(key(p));
@@ -65,7 +67,7 @@ public:
     }
 
     [[nodiscard]] bool owns(void const* p) const noexcept { return around(p) != nullptr; }
-    /// The block around `p`, or null.
+    /// Returns the descriptor of the live block that contains `p`, or null.
     [[nodiscard]] note const* around(void const* p) const noexcept {
         for (note const* n = out_; n != nullptr; n = n->next) {
             if (key(p) - key(n->at) < n->bytes) { return n; }
@@ -73,7 +75,7 @@ public:
         return nullptr;
     }
     [[nodiscard]] std::size_t size() const noexcept { return by_address_.size(); }
-    /// Any block that is out, or null.
+    /// Returns the descriptor of any live block, or null if there is none.
     [[nodiscard]] note const* front() const noexcept { return out_; }
 
 private:

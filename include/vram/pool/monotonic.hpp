@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `monotonic` hands out memory from the bottom up, and takes it back all at once.
+/// `monotonic` allocates from chunks with a bump pointer, and frees everything at once.
 
 #include <vram/base/align.hpp>            // align, align_down, default_alignment
 #include <vram/base/call_site.hpp>        // call_site
@@ -28,36 +28,41 @@
 
 namespace vram {
 
-/// `std::pmr::monotonic_buffer_resource` for devices: memory for one step of a program, all of
-/// which ends together.
+/// `std::pmr::monotonic_buffer_resource` for device memory: allocates with a bump pointer, for one
+/// step of a program whose memory is all freed together.
 ///
 ///     monotonic<stream_ordered<cuda_resource>> step;
 ///     auto const here = step.mark();      // ... allocate ...
-///     step.unwind(here);                  // all since then; step.reset() takes back all there is
+///     step.unwind(here);                  // frees all blocks since then; step.reset() frees all
 ///
-/// Giving back a block does nothing but count, with two exceptions that cost nothing: the block
-/// that was taken last is free again, and when all are back it starts again. What is unwound is not
-/// given back any more. Chunks are kept until `trim`, `release` or the end; with blocks still out,
-/// the end is a reset. Nothing is written into the memory itself.
+/// `deallocate` only counts the bytes, with two exceptions that cost nothing: the block that was
+/// allocated last can be reused at once, and if all blocks are freed, allocation starts again at
+/// the first chunk. Blocks that were unwound must not be freed any more. Chunks are kept until
+/// `trim`, `release` or the destructor, which unwinds live blocks. Bookkeeping is never written
+/// into the managed memory.
 ///
-/// Failure   `out_of_memory` with every number, after chunks that nobody uses went back. Unwinding
-///           to a mark that was itself unwound is a broken contract. A foreign pointer, a
-///           free of memory that is free, and a size that goes beyond what is live are reported
-///           with the caller's line, and free nothing. Blocks have no notes: a pointer into a
-///           block, a size that is too small, and a double free between live blocks are not seen
-/// Threads   any, at once; no lock is held over a call of the upstream, nor while waiting on the
-///           host, but for a stream that can be given no event
-/// Streams   unwinding counts as giving back every block on the stream that took it (one taken for
-///           everybody: as in use by nobody). Memory is then another stream's once the former one
-///           is done or after an event. Blocks given back on another stream than took them are
-///           waited for up to the last of that stream's in the chunk, and those given back in
-///           captures are kept from the first to the last of them. A `cuda_stream` or `sim_stream`
-///           may be destroyed at any time; a raw `cudaStream_t` is retired before that, or with
-///           `event_policy::eager` outlives what it took
-/// Cost      taking is an addition and a comparison or two, without event, call of the platform
-///           (but for the id of a default stream, with `event_policy::eager`, or for `graphs`) or
-///           host allocation while one stream follows itself; unwinding is linear in the number of
-///           times that the stream changed
+/// Failure   Before it throws `out_of_memory` with every number, it returns the chunks that no
+///           stream uses to the upstream. Unwinding to a mark that was itself unwound is a broken
+///           contract. A free of a foreign pointer, of free memory, or of a size beyond the end of
+///           the live memory is reported with the caller's line and frees nothing. Blocks have no
+///           descriptors, so these mistakes are not detected: a pointer into a block, a size that
+///           is too small, and a double free between live blocks.
+/// Threads   Any number of threads may call concurrently. The lock is not held during calls of the
+///           upstream or waits on the host, except waits for a stream on which no event can be
+///           recorded.
+/// Streams   Unwinding frees every block on the stream that allocated it; a block for any stream
+///           (`allocate_sync`) counts as unused. Another stream may use the memory when the former
+///           one has finished, or after an event. If blocks were freed on other streams, reuse
+///           waits until the last such free on each stream in the chunk. If blocks were freed
+///           during captures, everything from the first to the last of them is graph-retained. A
+///           `cuda_stream` or `sim_stream` may be destroyed at any time. A raw `cudaStream_t` must
+///           be retired before, or with `event_policy::eager` must outlive the blocks that it
+///           allocated.
+/// Cost      An allocation is an addition and one or two comparisons as long as one stream
+///           allocates. It then needs no event, no host allocation, and no call of the platform,
+///           except the query of the id of a default stream, and the calls for
+///           `event_policy::eager` and `graphs`. Unwinding is linear in the number of times that
+///           the allocating stream changed.
 template <class Upstream, growth Growth = geometric_growth>
 class monotonic : public growing_base<detail::checked_upstream<Upstream>> {
     using base = growing_base<Upstream>;
@@ -74,7 +79,7 @@ public:
         requires std::default_initializable<Upstream>
         : monotonic{Upstream{}, options} {}
 
-    /// Takes `options.initial_size` bytes at once; throws what the upstream throws.
+    /// Reserves `options.initial_size` bytes at once, and throws the exceptions of the upstream.
     explicit monotonic(Upstream upstream, pool_options options = {}, Growth growth = {})
         : base{std::move(upstream), options.max_size},
           growth_{std::move(growth)},
@@ -91,10 +96,10 @@ public:
             return at;
         });
     }
-    /// A copy is a compile error that says what to write.
+    /// Makes a copy a compile error whose message says what to write instead.
     template <std::same_as<monotonic> Same>
     monotonic(Same& other) : monotonic{detail::refuse_copy(other)} {}
-    monotonic(monotonic&&) = default; ///< while unshared; memory that is out stays where it is
+    monotonic(monotonic&&) = default; ///< only if not shared; live memory keeps its address
     monotonic& operator=(monotonic&& other) noexcept
         requires std::assignable_from<Upstream&, Upstream>
     {
@@ -105,14 +110,15 @@ public:
         books_  = std::move(other.books_);
         return *this;
     }
-    /// Waits for the streams and gives every chunk back.
+    /// Waits for the streams and returns every chunk to the upstream.
     ~monotonic() { give_everything_back(); }
 
     [[nodiscard]] void* allocate(stream s, std::size_t bytes,
                                  std::size_t alignment = default_alignment) {
         return get<true>({bytes, align(bytes, default_alignment), alignment, &s});
     }
-    /// Memory that anybody may use at once: where it is still in use, the host waits.
+    /// Allocates memory that any stream may use at once. If streams still use the memory, the host
+    /// waits for them.
     [[nodiscard]] void* allocate_sync(std::size_t bytes,
                                       std::size_t alignment = default_alignment) {
         return get<true>({bytes, align(bytes, default_alignment), alignment, nullptr});
@@ -141,20 +147,22 @@ public:
                                            call_site   at        = call_site::current()) noexcept {
         if (!put_on(s, p, bytes)) [[unlikely]] { refuse_on(s, p, bytes, alignment, at); }
     }
-    /// The memory is in use by nobody, and the stream that it was taken on has come so far.
+    /// Frees a block that no stream uses any more. The host has waited for the stream on which the
+    /// block was allocated.
     [[gnu::always_inline]] void deallocate_sync(void* p, std::size_t bytes,
                                                 std::size_t alignment = default_alignment,
                                                 call_site   at = call_site::current()) noexcept {
         if (!put(p, bytes, nullptr)) [[unlikely]] { refuse(p, bytes, alignment, nullptr, at); }
     }
 
-    /// This moment, for `unwind`; the last mark again, where nothing lies between them. It is good
-    /// until something earlier is unwound, and as long keeps all chunks used so far from `trim`.
+    /// Returns a mark of the current position for `unwind`. If nothing was allocated since the last
+    /// mark, returns that one. A mark is valid until an earlier position is unwound. As long as it
+    /// is valid, `trim` keeps the chunks used so far.
     [[nodiscard]] monotonic_mark mark() {
         auto const held = this->lock_.hold();
         return monotonic_mark{books_.mark(monotonic_mark::next().serial_)};
     }
-    /// Takes back everything that was handed out since. The mark stays good.
+    /// Frees all blocks allocated since the mark `to`. The mark stays valid.
     void unwind(monotonic_mark to) {
         auto const held = this->lock_.hold();
         expects(books_.has(to.serial_),
@@ -162,25 +170,26 @@ public:
         std::size_t const out = books_.unwind(to.serial_);
         this->count_back(out, out);
     }
-    /// Takes back everything. Chunks are kept; every mark has ended.
+    /// Frees all blocks. Chunks are kept, and every mark becomes invalid.
     void reset() noexcept {
         auto const        held = this->lock_.hold();
         std::size_t const out  = books_.reset();
         this->count_back(out, out);
     }
-    /// The same, and `trim`: gives the chunks back, waiting on the host for streams that may still
-    /// use them. Returns what that does.
+    /// Frees all blocks, then calls `trim`: returns the chunks to the upstream. The host waits for
+    /// streams that may still use them. Returns the result of `trim`.
     std::size_t release() {
         reset();
         return trim();
     }
 
-    /// Whether `p` lies in one of the chunks, handed out or not.
+    /// Returns true if `p` lies in one of the chunks, in a live block or not.
     [[nodiscard]] bool owns(void const* p) const {
         auto const held = this->lock_.hold();
         return books_.owns(p);
     }
-    /// `live` and `requested` are what was handed out and neither given back nor unwound.
+    /// Returns the usage. `live` and `requested` count bytes that were allocated and neither freed
+    /// nor unwound.
     [[nodiscard]] memory_usage usage() const {
         auto const   held = this->lock_.hold();
         memory_usage now  = this->figures_;
@@ -190,16 +199,17 @@ public:
         now.waits         = books_.waits();
         return now;
     }
-    /// What is left of the chunks; not what was given back beneath something that is out, which is
-    /// had again when all is back, or by unwinding. Cost: a look at every chunk.
+    /// Returns the free memory above the bump pointer and in unused chunks. Memory freed below a
+    /// live block is not included: it can be reused after all blocks are freed, or after unwinding.
+    /// Cost: a look at every chunk.
     [[nodiscard]] free_pieces free_memory() const {
         auto const held = this->lock_.hold();
         return books_.free_memory();
     }
-    /// Gives chunks back, from the last to the one that is in use, until at most `keep` unused
-    /// bytes are held, waiting on the host for streams that may still use them, and trims the
-    /// upstream. Returns the bytes that went back to the upstream or, if that is more, that the
-    /// upstream gave back.
+    /// Returns chunks to the upstream, from the last one to the one in use, until at most `keep`
+    /// unused bytes are reserved, then trims the upstream. The host waits for streams that may
+    /// still use the chunks. Returns the number of bytes that were returned to the upstream, or
+    /// that the upstream returned, whichever is larger.
     std::size_t trim(std::size_t keep = 0) {
         std::size_t back = 0;
         {
@@ -213,7 +223,8 @@ public:
         }
         return this->trim_beneath(back);
     }
-    /// The stream is about to be destroyed. Does not wait for it. Cost: a look at every run.
+    /// Announces that the stream `s` is about to be destroyed. Does not wait for the stream. Cost:
+    /// a look at every run of blocks that one stream allocated.
     void retire(stream s) {
         {
             auto const held = this->lock_.hold();
@@ -221,8 +232,9 @@ public:
         }
         if constexpr (retiring_resource<Upstream>) { this->upstream_.retire(s); }
     }
-    /// No captured graph that used this resource will run again: what was kept for them is free,
-    /// for others once the stream that was captured has come to where it is now.
+    /// States that no captured graph that used this resource will run again. The graph-retained
+    /// memory becomes free. Another stream may use it after the current work of the stream that was
+    /// captured.
     void forget_captures() {
         {
             auto const held = this->lock_.hold();
@@ -278,7 +290,8 @@ private:
         std::size_t const most = size <= room ? size : align_down(room, default_alignment);
         return most > r.rounded ? most : r.rounded;
     }
-    /// Takes a chunk of `size` from the upstream, and `r` out of it. Null when it refuses.
+    /// Allocates a chunk of `size` bytes from the upstream, and `r` from it. Returns null if the
+    /// upstream refuses.
     template <bool Throwing>
     void* grow_by(request const& r, std::size_t size) {
         std::size_t const alignment =
@@ -290,13 +303,14 @@ private:
         });
     }
 
-    /// False, with nothing done: there is no such block.
+    /// Frees the block at `p`. Returns false and changes nothing if there is no such block.
     [[nodiscard]] bool put(void* p, std::size_t bytes, stream const* on) noexcept {
         if (p == nullptr) { return true; }
         auto const held = this->lock_.hold();
         auto const how  = books_.give(p, bytes, on);
         if (how == stream_bump<platform>::given::nothing) { return false; }
-        if (how == stream_bump<platform>::given::lost) { return true; } // it stays out
+        // Its use could not be recorded, so it stays live.
+        if (how == stream_bump<platform>::given::lost) { return true; }
         this->count_back(bytes, bytes);
         if (this->figures_.live == 0) { books_.rewind(); }
         return true;
@@ -304,7 +318,7 @@ private:
     [[nodiscard]] bool put_on(stream s, void* p, std::size_t bytes) noexcept {
         return put(p, bytes, &s);
     }
-    /// Reports that nothing was freed, and why.
+    /// Reports a free that was rejected, and the reason.
     [[gnu::cold, gnu::noinline]] void refuse(void* p, std::size_t bytes, std::size_t alignment,
                                              stream const* on, call_site at) noexcept {
         refused_free e{"monotonic", p, bytes, alignment, at};

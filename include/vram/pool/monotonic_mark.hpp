@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `monotonic_mark` is a place in the order in which a `monotonic` handed out its memory.
+/// `monotonic_mark` is a position in the sequence of allocations of a `monotonic`.
 
 #include <vram/concepts/growth.hpp>   // growth
 #include <vram/concepts/resource.hpp> // synchronous_resource
@@ -15,8 +15,9 @@ namespace vram {
 template <class Upstream, growth Growth>
 class monotonic;
 
-/// What `monotonic::mark` returns and `unwind` takes. A plain value; the marks of all resources
-/// differ, so that one is never taken for another's, and later ones have larger numbers.
+/// The result of `monotonic::mark` and the argument of `unwind`. A plain value. Marks of different
+/// resources differ, so that a mark of another resource is recognised. Later marks have larger
+/// numbers.
 class monotonic_mark {
 public:
     friend bool operator==(monotonic_mark, monotonic_mark) = default;
@@ -25,7 +26,7 @@ private:
     template <class Upstream, growth Growth>
     friend class monotonic;
 
-    /// One that was never there before. Any thread may call it.
+    /// Returns a mark that differs from all others in the process. Any thread may call it.
     [[nodiscard]] static monotonic_mark next() noexcept { return monotonic_mark{++last_}; }
 
     explicit monotonic_mark(std::uint64_t serial) noexcept : serial_{serial} {}

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `page_rings` knows which pages the same memory was at.
+/// `page_rings` records which pages of a pool have shared the same physical memory (aliases).
 
 #include <vram/pool/heap_array.hpp> // heap_array
 
@@ -12,7 +12,7 @@
 
 namespace vram {
 
-/// A page, by the number of its chunk and its own there.
+/// A page, identified by the number of its chunk and its index in the chunk.
 struct page_place {
     std::size_t chunk = 0;
     std::size_t page  = 0;
@@ -20,12 +20,14 @@ struct page_place {
     friend bool operator==(page_place const&, page_place const&) = default;
 };
 
-/// Pages are alone, or in a ring with others. Chunks are numbered; where one is taken out, the last
-/// one gets its number.
+/// Groups of pages that have had the same physical memory, as circular lists (rings). A page is in
+/// no ring or in one ring with others. Chunks are numbered; if one is removed, the last chunk gets
+/// its number.
 ///
-/// Failure   `std::bad_alloc` from `reserve` alone, with nothing changed
-/// Threads   one at a time
-/// Cost      the size of a ring, which is nearly always two; `remove` a walk over all pages
+/// Failure   `reserve` throws `std::bad_alloc` and changes nothing. No other function fails.
+/// Threads   One thread at a time.
+/// Cost      Linear in the size of a ring, which is nearly always two. `remove` walks over all
+///           pages.
 class page_rings {
 public:
     page_rings() = default;
@@ -36,20 +38,21 @@ public:
         return *this;
     }
 
-    /// How many pages are in rings.
+    /// Returns the number of pages that are in rings.
     [[nodiscard]] std::size_t size() const noexcept { return size_; }
 
-    /// Makes room for a chunk more, or for a chunk that has so many pages in all.
+    /// Makes room for one more chunk, or for `pages` pages in total of a chunk.
     void reserve() { chunks_.reserve(chunks_.size() + 1); }
     void reserve(std::size_t chunk, std::size_t pages) { chunks_[chunk].reserve(pages); }
 
-    /// A chunk without pages. After `reserve`.
+    /// Adds a chunk without pages. Requires `reserve` before.
     void add() noexcept { chunks_.push(); }
-    /// The chunk has so many pages, the new ones alone. After `reserve`.
+    /// Sets the number of pages of a chunk, which may only grow. New pages are in no ring. Requires
+    /// `reserve` before.
     void widen(std::size_t chunk, std::size_t pages) noexcept {
         while (chunks_[chunk].size() < pages) { chunks_[chunk].push(); }
     }
-    /// The chunk and its pages are gone.
+    /// Removes a chunk, and its pages from their rings.
     void remove(std::size_t chunk) noexcept {
         for (std::size_t i = 0; size_ != 0 && i != chunks_[chunk].size(); ++i) { part({chunk, i}); }
         std::size_t const last = chunks_.size() - 1;
@@ -62,7 +65,8 @@ public:
         }
     }
 
-    /// `page` comes into the ring of `other`, out of its own unless that is the same.
+    /// Records that `page` now has the physical memory of `other`: moves it from its own ring, if
+    /// any, to the ring of `other`.
     void pair(page_place const& page, page_place const& other) noexcept {
         bool together = false;
         for_each_other(page, [&](page_place const& one) { together = together || one == other; });
@@ -75,7 +79,7 @@ public:
         at(page) = std::exchange(at(other), link{page});
         ++size_;
     }
-    /// Takes a page out of its ring, if it is in one.
+    /// Removes a page from its ring, if it is in one.
     void part(page_place const& page) noexcept {
         link const after = std::exchange(at(page), link{});
         if (!after.any()) { return; }
@@ -84,17 +88,18 @@ public:
         while (!(at(before).where() == page)) { before = at(before).where(); }
         at(before) = after;
         if (!(after.where() == before)) { return; }
-        at(before) = link{}; // the last one is alone
+        at(before) = link{}; // a ring of one page is no ring
         --size_;
     }
-    /// Calls `visit(other)` for the other pages of the ring.
+    /// Calls `visit(other)` for the other pages of the page's ring.
     template <class Visit>
     void for_each_other(page_place const& page, Visit const& visit) const {
         for (link l = at(page); l.any() && !(l.where() == page); l = at(l.where())) {
             visit(l.where());
         }
     }
-    /// The same, and they are all alone then.
+    /// Calls `visit(other)` for the other pages of the page's ring, and removes all pages from the
+    /// ring.
     template <class Visit>
     void dissolve(page_place const& page, Visit const& visit) noexcept {
         link l = std::exchange(at(page), link{});
@@ -108,7 +113,7 @@ public:
     }
 
 private:
-    /// A page, or none.
+    /// A link to a page, or to none.
     class link {
     public:
         link() = default;
@@ -127,7 +132,7 @@ private:
     [[nodiscard]] link& at(page_place const& p) noexcept { return chunks_[p.chunk][p.page]; }
     [[nodiscard]] link  at(page_place const& p) const noexcept { return chunks_[p.chunk][p.page]; }
 
-    heap_array<heap_array<link>> chunks_; ///< the next one in the ring of each page
+    heap_array<heap_array<link>> chunks_; ///< for each page, the next page of its ring
     std::size_t                  size_ = 0;
 };
 

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `peak_scope` measures the peak of a pool in a scope.
+/// `peak_scope` measures the peak memory usage of a pool within a scope.
 
 #include <vram/base/memory_usage.hpp> // memory_usage
 
@@ -11,8 +11,9 @@
 
 namespace vram {
 
-/// `reset_peaks()` lets the peaks start again from here and returns the figures as they were;
-/// `raise_peaks(usage)` takes the peaks of those in again.
+/// A resource whose peaks can be restarted. `reset_peaks()` restarts the peaks from the current
+/// values and returns the usage until then. `raise_peaks(usage)` raises the peaks to at least those
+/// of `usage`.
 template <class R>
 concept resettable_peaks = requires(R& r, memory_usage const& u) {
     { r.reset_peaks() } -> std::same_as<memory_usage>;
@@ -20,31 +21,34 @@ concept resettable_peaks = requires(R& r, memory_usage const& u) {
     { r.usage() } -> std::same_as<memory_usage>;
 };
 
-/// The peaks of a scope, whatever was before: exact, but for the upper bound that `arena` has of
-/// what was out. Afterwards the pool's own are what they would have been. Scopes of one pool nest.
-/// The pool has the peaks of the innermost alone: an outer scope knows its own again when that has
-/// ended, and one in which `reset_peaks()` is called only knows what came after.
+/// Measures the peak memory usage within a scope, independent of peaks before it. The peaks are
+/// exact, except `live()` of an `arena`, which is an upper bound. When the scope ends, the pool's
+/// own peaks are what they would have been without it. Scopes of one pool nest. Only the innermost
+/// scope can be read: an outer scope has its peak again when the inner one has ended. If
+/// `reset_peaks()` is called within a scope, the scope measures only from then on.
 ///
 ///     peak_scope step{memory};
 ///     train_step(memory);
 ///     step.live(), step.reserved()
 ///
-/// Failure   never
-/// Threads   what other threads do in the scope is counted too; their scopes must not overlap this
-///           one in part
-/// Cost      a `reset_peaks()`, and a `raise_peaks()` in the end: the lock of the pool once or
+/// Failure   Never fails.
+/// Threads   Allocations of other threads within the scope are counted too. Scopes of other threads
+///           must not partly overlap this one.
+/// Cost      One `reset_peaks()` at the beginning and one `raise_peaks()` at the end: the lock of
+///           the pool once or twice, or that of each shard of an arena. Each query costs a
+///           `usage()`.
 ///           twice, or that of each private pool; a `usage()` for each question
 template <resettable_peaks Pool>
 class peak_scope {
 public:
-    /// Starts here. The pool outlives the scope, and stays where it is.
+    /// Begins the measurement. The pool must outlive the scope and must not be moved.
     explicit peak_scope(Pool& pool) : pool_{pool}, before_{pool.reset_peaks()} {}
     peak_scope(peak_scope&&) = delete;
     ~peak_scope() { pool_.raise_peaks(before_); }
 
-    /// The most that was out at once, in bytes as the pool rounds them.
+    /// Returns the peak of the live bytes, as rounded by the pool.
     [[nodiscard]] std::size_t live() const { return pool_.usage().peak_live; }
-    /// The most that was held at once.
+    /// Returns the peak of the reserved bytes.
     [[nodiscard]] std::size_t reserved() const { return pool_.usage().peak_reserved; }
 
 private:

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `platform_lock` is the lock that a platform wants to be told of, or a brief one.
+/// `platform_lock` is the lock type of a platform, or `brief_lock` if the platform has none.
 
 #include <vram/base/brief_lock.hpp> // brief_lock
 
@@ -22,8 +22,8 @@ struct platform_lock<Platform> {
 };
 } // namespace detail
 
-/// `Platform::lock` where there is one: a machine that follows what happened before what must see
-/// who hands what to whom. Else `brief_lock`.
+/// The lock type of a platform. A simulated device provides `Platform::lock`, because it tracks
+/// which thread happens before which. Other platforms use `brief_lock`.
 template <class Platform>
 using platform_lock = typename detail::platform_lock<Platform>::type;
 

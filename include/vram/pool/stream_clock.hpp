@@ -2,7 +2,8 @@
 #pragma once
 
 /// \file
-/// `stream_clock` knows how far one stream has come with what was freed on it.
+/// `stream_clock` is the timeline of one stream: it tells if memory freed on the stream is still in
+/// use.
 
 #include <vram/base/error.hpp>               // report_error
 #include <vram/base/report_caught.hpp>       // report_caught
@@ -21,17 +22,20 @@
 
 namespace vram {
 
-/// Counts epochs: each event recorded on the stream ends one, and is done when all that was freed
-/// in it, and before it, is free for everybody. Few events are kept; when there are more, the
-/// oldest gives way, and what it covered is covered by the next one: later, never too early.
+/// The timeline of one stream, divided into epochs. Each event that is recorded on the stream ends
+/// an epoch. Once the event is complete, everything freed in that epoch, and before it, may be used
+/// by any stream. At most `most` events are kept. If more are needed, the oldest is reused, and the
+/// next one stands for its epoch as well: later than necessary, never too early.
 ///
-/// The stream may be another thread's, which may begin a capture at any moment: the stream itself
-/// is never asked or waited for, only events behind its work are (`record_behind`).
+/// The stream may belong to another thread, which may begin a capture at any moment. Therefore the
+/// stream itself is never queried or waited for, only events recorded behind its work
+/// (`record_behind`).
 ///
-/// Failure   an event that cannot be recorded is reported and tried once more; what the platform
-///           throws beyond that passes through, with nothing changed
-/// Threads   one at a time; events that are pinned may be waited for meanwhile
-/// Cost      `mark` and `done` are a comparison; the others make calls of the platform
+/// Failure   If an event cannot be recorded, the error is reported and the call is repeated once.
+///           Errors of the platform after that are rethrown, and nothing has changed.
+/// Threads   One thread at a time. Other threads may wait for events whose `pins`
+///           is not zero at the same time.
+/// Cost      `mark` and `done` cost a comparison. The other functions make calls of the platform.
 template <class Platform>
 class stream_clock {
 public:
@@ -40,27 +44,30 @@ public:
     using identity                    = stream_identity<Platform>;
     static constexpr std::size_t most = 8; ///< events kept
 
-    /// An event and the last epoch that it covers.
+    /// An event and the last epoch for which it stands.
     struct entry {
         event                     what;
-        typename Platform::device of; ///< whose event it is
-        std::uint64_t             epoch  = 0;
-        unsigned                  pins   = 0; ///< host threads that wait for it now
-        bool                      listed = false;
+        typename Platform::device of; ///< device of the event
+        std::uint64_t             epoch = 0;
+        /// Number of host threads that wait for the event now.
+        unsigned pins   = 0;
+        bool     listed = false;
     };
 
-    /// `key` is what the owner knows the stream by. The calling thread uses the stream.
+    /// Creates the timeline of a stream that the calling thread uses. `key` is the number by which
+    /// the owner finds the stream.
     stream_clock(stream s, std::uint64_t key, std::size_t slot)
         : stream_clock{s, key, slot, identify<Platform>(s), hold_stream<Platform>(s)} {}
-    /// The same for any thread, which knows the stream's identity.
+    /// Creates the timeline of a stream that any thread may use, and whose identity is known.
     stream_clock(stream s, std::uint64_t key, std::size_t slot, identity const& who,
                  stream_hold<Platform> held)
         : slot_{slot} {
-        entries_.reserve(most); // events never move: threads wait for them without our lock
+        entries_.reserve(most); // events must not move: threads wait for them without the lock
         adopt(s, key, who, std::move(held));
     }
 
-    /// Takes over another stream. Epochs go on, so what the former stream left behind stays done.
+    /// Reuses the timeline for another stream. The epochs continue, so that everything freed on the
+    /// former stream stays complete.
     void adopt(stream s, std::uint64_t key, identity const& who,
                stream_hold<Platform> held) noexcept {
         id_     = who.id;
@@ -76,12 +83,13 @@ public:
         adopt(s, key, identify<Platform>(s), hold_stream<Platform>(s));
     }
 
-    /// The epoch of what is freed now.
+    /// Returns the current epoch, in which a free that happens now is recorded.
     [[nodiscard]] std::uint64_t mark() noexcept {
         marked_ = true;
         return epoch_;
     }
-    /// The epoch of what a graph captured on the stream has freed.
+    /// Returns the epoch of memory that a graph captured on the stream has freed: it never
+    /// completes by itself.
     [[nodiscard]] std::uint64_t mark_captured() noexcept {
         keeps_ = true;
         return tag::captured;
@@ -90,14 +98,14 @@ public:
     [[nodiscard]] bool keeps() const noexcept { return keeps_; }
     [[nodiscard]] bool done(std::uint64_t epoch) const noexcept { return epoch <= done_; }
 
-    /// Whether nothing freed here is waited for any more.
+    /// Returns true if no memory freed on this stream has a pending use.
     [[nodiscard]] bool settled() const noexcept {
         return !marked_ && !keeps_ && done_ + 1 == epoch_;
     }
 
-    /// Asks the events, oldest first, how far the stream has come. An event that cannot be asked
-    /// may be a graph's, which another thread captured and ended while it was recorded: it is
-    /// recorded again.
+    /// Queries the recorded events, oldest first, and updates the completed epoch. An event whose
+    /// query fails may belong to a graph, because another thread captured the stream and ended the
+    /// capture while the event was recorded. Such an event is recorded again.
     void poll() {
         while (count_ != 0) {
             entry& oldest = entries_[order_[0]];
@@ -114,9 +122,9 @@ public:
         }
     }
 
-    /// Makes sure that an event covers `epoch`, or that it is done. False: the stream is being
-    /// captured, and none can. Where the stream has died, that is told, its device waited for, and
-    /// the clock ends.
+    /// Makes sure that an event stands for `epoch`, or that the epoch is complete. Returns false if
+    /// the stream is being captured, so that no event can be recorded. If the stream was destroyed,
+    /// that is reported, its device is waited for, and the timeline ends.
     [[nodiscard]] bool cover(std::uint64_t epoch) {
         if (covered(epoch)) { return true; }
         recorded how = recorded::lost;
@@ -132,7 +140,7 @@ public:
             report_error({.kind   = error_kind::dead_stream,
                           .stream = name_of_stream<Platform>(stream_, id_)});
         }
-        told_ = told_ || died; // should the wait be refused
+        told_ = told_ || died; // not reported again if the wait throws
         await_device<Platform>(device_);
         end_epoch();
         ++waits_;
@@ -140,22 +148,22 @@ public:
         return true;
     }
 
-    /// Whether the stream is being captured: then what was freed since the last event may be its
-    /// graph's, and is noted to be.
+    /// Returns true if the stream is being captured. Memory freed since the last event may then
+    /// belong to the graph, which `keeps` reports from then on.
     [[nodiscard]] bool captured() {
         bool const found = is_there() && !held_.ended() && Platform::capturing(stream_);
         keeps_           = keeps_ || found;
         return found;
     }
-    /// Whether an event covers `epoch`, or it is done.
+    /// Returns true if an event stands for `epoch`, or if the epoch is complete.
     [[nodiscard]] bool covered(std::uint64_t epoch) const noexcept {
         return done(epoch) || (count_ != 0 && epoch <= entries_[order_[count_ - 1]].epoch);
     }
-    /// The epoch that is running: no event covers it yet.
+    /// Returns the current epoch, for which no event has been recorded yet.
     [[nodiscard]] std::uint64_t running() const noexcept { return epoch_; }
-    /// Has an event cover all that was freed, but where that would take a wait, or more than an
-    /// event: while a graph is captured, for a name that may be another stream's, for one that
-    /// died.
+    /// Records an event behind everything freed so far, unless it needs a wait or more than one
+    /// call: not if the stream is being captured or was destroyed, nor if its handle means another
+    /// stream here.
     void cover_quickly() noexcept {
         try {
             if (marked_ && alive_) { (void)record_now(false); }
@@ -164,26 +172,28 @@ public:
         }
     }
 
-    /// Nothing that no event covers yet is to be had while the stream is being captured.
+    /// Makes everything freed since the last event unavailable as long as the stream is being
+    /// captured.
     void close() noexcept { closed_ = epoch_; }
-    /// The capture may be over.
+    /// Makes that memory available again, because the capture may have ended.
     void               open() noexcept { closed_ = tag::captured; }
     [[nodiscard]] bool closed(std::uint64_t epoch) const noexcept { return epoch >= closed_; }
 
-    /// Ends the epoch with an event, or where there can be none by a wait of the host. False: there
-    /// can be neither, for the stream is being captured, or the handle means no such stream.
+    /// Ends the epoch with an event, or, if no event is free, by a wait of the host. Returns false
+    /// if neither is possible: the stream is being captured, or its handle does not mean this
+    /// stream any more.
     [[nodiscard]] bool record() {
         recorded const how = try_twice();
         return how == recorded::pending || how == recorded::done;
     }
 
-    /// Ends the epoch with an event where nothing may be thrown, on a stream that the calling
-    /// thread uses: no other thread captures it during the call. Where there is none the epoch
-    /// simply goes on; a failure is reported.
+    /// Ends the epoch with an event, on a stream that the calling thread uses, so that no other
+    /// thread captures it during the call. Never throws: if no event can be recorded, the epoch
+    /// continues, and an error is reported.
     void try_record() noexcept {
         try {
             std::size_t const place = spare();
-            if (place == most) { return; } // each is being waited for
+            if (place == most) { return; } // a host thread waits for each of the events
             Platform::record(entries_[place].what, stream_);
             if (!Platform::capturing(stream_)) { list(place); }
         } catch (...) {
@@ -191,31 +201,31 @@ public:
         }
     }
 
-    /// The earliest event that covers `epoch`, which is covered and not done.
+    /// Returns the earliest event that stands for `epoch`, which must be recorded and not complete.
     [[nodiscard]] entry& covering(std::uint64_t epoch) noexcept {
         std::size_t i = 0;
         while (entries_[order_[i]].epoch < epoch) { ++i; }
         return entries_[order_[i]];
     }
 
-    /// Everything up to `epoch` is done, as somebody has seen.
+    /// Records that every epoch up to `epoch` is complete.
     void pass(std::uint64_t epoch) noexcept { done_ = epoch > done_ ? epoch : done_; }
 
-    /// All that was freed so far is done: the host has waited for it.
+    /// Records that everything freed so far is complete, because the host has waited for it.
     void end_epoch() noexcept {
         pass(epoch_++);
         marked_ = false;
         while (count_ != 0) { unlist(0); }
     }
 
-    /// The host has waited for this stream.
+    /// Counts a wait of the host for this stream.
     void count_wait() noexcept { ++waits_; }
 
-    /// How far this stream has waited for the stream in `slot`.
+    /// Returns the last epoch of the stream in `slot` for which this stream has already waited.
     [[nodiscard]] std::uint64_t waited(std::size_t slot) const noexcept {
         return slot < waited_.size() ? waited_[slot] : 0;
     }
-    /// Makes this stream wait for `other` up to `epoch`, which is covered and not done.
+    /// Makes this stream wait for `other` until `epoch`, which must be recorded and not complete.
     void wait_for(stream_clock& other, std::uint64_t epoch) {
         waited_.reserve(other.slot_ + 1);
         while (waited_.size() <= other.slot_) { waited_.push(std::uint64_t{0}); }
@@ -225,8 +235,8 @@ public:
         ++waits_;
     }
 
-    /// The stream is gone, or about to be; what was freed on it is covered. Its handle may be
-    /// another stream's from here on.
+    /// Ends the timeline of a stream that is destroyed, or about to be, after an event was recorded
+    /// behind everything freed on it. Its handle may mean another stream from now on.
     void end() noexcept {
         alive_ = false;
         held_  = {};
@@ -236,13 +246,14 @@ public:
     [[nodiscard]] std::uint64_t id() const noexcept { return id_; }
     [[nodiscard]] std::uint64_t key() const noexcept { return key_; }
     [[nodiscard]] bool          alive() const noexcept { return alive_; }
-    /// Whether the handle still means the stream that it was given for.
+    /// Returns true if the handle still means the stream for which the timeline was created.
     [[nodiscard]] bool is_there() const noexcept {
         return alive_ && (held_ || standing_of<Platform>(stream_, id_) == stream_standing::there);
     }
-    /// Whether the end of the stream will be announced, or was.
+    /// Returns true if the platform announces the end of this stream.
     [[nodiscard]] bool announced() const noexcept { return static_cast<bool>(held_); }
-    /// Whether the owner of the stream has destroyed it, as was announced.
+    /// Returns true if the owner of the stream has destroyed it, and the platform has announced
+    /// that.
     [[nodiscard]] bool          ended() const noexcept { return held_.ended(); }
     [[nodiscard]] bool          marked() const noexcept { return marked_; }
     [[nodiscard]] std::uint64_t last_epoch() const noexcept {
@@ -257,7 +268,7 @@ private:
         return record_behind<Platform>(e, stream_, id_, held_);
     }
 
-    /// `record_now`, which is reported and tried once more where it fails.
+    /// Records an event with `record_now`. If that throws, reports the error and tries once more.
     recorded try_twice() {
         try {
             return record_now(true);
@@ -266,8 +277,8 @@ private:
         }
         return record_now(true);
     }
-    /// Ends the epoch with an event, if there is one. Where each is being waited for the host waits
-    /// (`may_wait`), or there is none.
+    /// Ends the epoch with an event if one is free. If host threads wait for all of them, the host
+    /// waits here as well (`may_wait`), or nothing is recorded.
     recorded record_now(bool may_wait) {
         std::size_t const place = spare();
         if (place == most) { return may_wait ? wait_behind() : recorded::captured; }
@@ -279,7 +290,7 @@ private:
         }
         return how;
     }
-    /// The host waits for all that the stream was given, behind an event of its own.
+    /// Makes the host wait for all work of the stream, with an event of its own.
     recorded wait_behind() {
         event          e{device_};
         recorded const how = record_behind_all(e);
@@ -289,7 +300,8 @@ private:
         ++waits_;
         return recorded::done;
     }
-    /// Whether an event has happened: `pending` or `done`, and else it covers nothing.
+    /// Queries an event: returns `pending` or `done`. Any other result means that the event stands
+    /// for nothing.
     [[nodiscard]] recorded ask(entry& one) {
         try {
             return Platform::done(one.what) ? recorded::done : recorded::pending;
@@ -298,13 +310,13 @@ private:
         }
         return record_behind_all(one.what);
     }
-    /// The oldest event covers nothing any more; the next one covers that as well.
+    /// Drops the oldest event. The next one stands for its epoch as well.
     void give_up_oldest() noexcept {
         unlist(0);
         if (count_ == 0) { marked_ = true; }
     }
 
-    /// An event that was recorded ends the epoch.
+    /// Adds a recorded event to the list, which ends the epoch.
     void list(std::size_t place) noexcept {
         entries_[place].epoch  = epoch_++;
         entries_[place].listed = true;
@@ -312,12 +324,13 @@ private:
         marked_                = false;
         ++events_;
     }
-    /// The place of an event that nobody needs, or `most`.
+    /// Returns the index of an event that may be recorded, or `most` if host threads wait for all
+    /// of them.
     [[nodiscard]] std::size_t spare() {
         for (std::size_t i = 0; i < entries_.size(); ++i) {
             entry& one = entries_[i];
             if (one.listed || one.pins != 0) { continue; }
-            if (one.of != device_) { // the name was another stream's
+            if (one.of != device_) { // the timeline was reused for a stream of another device
                 one.what = event{device_};
                 one.of   = device_;
             }
@@ -346,19 +359,21 @@ private:
     typename Platform::device                   device_{};
     std::uint64_t                               key_   = 0;
     std::uint64_t                               id_    = 0;
-    std::uint64_t                               epoch_ = 1; ///< the one that is running
-    std::uint64_t             done_   = 0; ///< the last one that is known to be over
-    std::uint64_t             events_ = 0;
-    std::uint64_t             waits_  = 0;
-    bool                      marked_ = false; ///< something was freed in this epoch
-    bool                      alive_  = true;
-    bool                      told_   = false;         ///< that the stream has died
-    bool                      keeps_  = false;         ///< a captured graph uses memory freed here
-    std::uint64_t             closed_ = tag::captured; ///< what is freed from then on, for now
+    std::uint64_t                               epoch_ = 1; ///< the current epoch
+    std::uint64_t                               done_  = 0; ///< the last epoch known to be complete
+    std::uint64_t                               events_ = 0;
+    std::uint64_t                               waits_  = 0;
+    bool marked_ = false; ///< something was freed in the current epoch
+    bool alive_  = true;
+    bool told_   = false; ///< the death of the stream was reported
+    /// a captured graph uses memory freed here.
+    bool keeps_ = false;
+    /// Memory freed from this epoch on is unavailable for now.
+    std::uint64_t             closed_ = tag::captured;
     std::size_t               count_  = 0;
-    std::size_t               order_[most]{}; ///< events by age
+    std::size_t               order_[most]{}; ///< indices of recorded events, oldest first
     heap_array<entry>         entries_;
-    heap_array<std::uint64_t> waited_; ///< by slot
+    heap_array<std::uint64_t> waited_; ///< last epoch waited for, by slot of the other stream
 };
 
 } // namespace vram

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `stream_key` is the number that a stream is known by.
+/// `stream_key` is a number that identifies a stream.
 
 #include <vram/base/requirements.hpp> // C++20
 
@@ -10,21 +10,21 @@
 
 namespace vram {
 
-/// Two kinds of key, which never meet: a name is an address and so even, an id is made odd. Neither
-/// is zero.
+/// Two kinds of key that never collide: a handle is an address and therefore even, an id is made
+/// odd. No key is zero.
 ///
-/// Failure   what the platform throws where a stream has no id
-/// Threads   any
-/// Cost      `named`: nothing, where the platform has names and the stream has one; else that of
-///           `Platform::id`
+/// Failure   Throws an error of the platform if a stream has no id.
+/// Threads   Any number of threads may call concurrently.
+/// Cost      `named` costs nothing if the platform has names for streams and this one has a name.
+///           Otherwise it costs a call of `Platform::id`.
 template <class Platform>
 struct stream_key {
     using stream = typename Platform::stream;
 
-    /// Never used twice in a process.
+    /// Returns a key that is never reused within a process.
     [[nodiscard]] static std::uint64_t lasting(stream s) { return 2 * Platform::id(s) + 1; }
-    /// The stream's name, which a new stream may have when the old one was destroyed; where it has
-    /// none, as `lasting`.
+    /// Returns the handle of the stream as a key. A new stream may have it after the old one was
+    /// destroyed. If the stream has no name, returns `lasting(s)`.
     [[nodiscard, gnu::always_inline]] static std::uint64_t named(stream s) {
         if constexpr (requires { Platform::name(s); }) {
             if (std::uint64_t const name = Platform::name(s)) { return name; }
@@ -32,7 +32,7 @@ struct stream_key {
         return lasting(s);
     }
 
-    /// The same keys of a stream whose id is known; nothing is asked.
+    /// Returns the key of a stream whose id is known, without a call of the platform.
     [[nodiscard]] static std::uint64_t lasting_of(std::uint64_t id) noexcept { return 2 * id + 1; }
     [[nodiscard]] static std::uint64_t named_of([[maybe_unused]] stream s,
                                                 std::uint64_t           id) noexcept {
