@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `await_mark` looks for what the device writes when a copy is over.
+/// `await_mark` polls the completion flag of a copy.
 
 #include <vram/transfer/pinned_slot.hpp>    // pinned_slot
 #include <vram/transfer/platform_clock.hpp> // platform_clock
@@ -13,18 +13,20 @@
 
 namespace vram {
 
-/// Looks for the mark of the copy that `p` is in: `awake`, for some microseconds, and then after a
-/// nap, which ends when `ready()` is true; with the gate open meanwhile. Whether it is there.
+/// Polls the completion flag of the copy of the pinned slot `p`, with the lock released. If `awake`
+/// is true, it first polls without sleeping for up to 30 us. It then sleeps for 20 us, or until
+/// `ready()` is true. Returns true if the flag shows that the copy is complete.
 ///
-/// Threads   one for each slot
-/// Cost      no call of the platform; `awake` up to 30 us of a thread that has nothing else to do
+/// Threads   One thread polls for each slot.
+/// Cost      No call of the platform. With `awake`, up to 30 us of a thread that has nothing else
+///           to do.
 template <class Platform, class Guard, class Ready>
 [[nodiscard]] bool await_mark(typename Platform::gate& gate, Guard& held,
                               pinned_slot<Platform> const& p, bool awake, Ready const& ready) {
     using clock                   = platform_clock<Platform>;
     constexpr std::uint64_t eager = 30'000; // ns
     constexpr auto          nap   = std::chrono::microseconds{20};
-    std::uint32_t* const    mark  = p.mark; // both may change when the gate is open
+    std::uint32_t* const    mark  = p.mark; // both may change while the lock is released
     std::uint64_t const     which = p.flight;
     auto const              over  = [&] { return pinned_slot<Platform>::is_marked(mark, which); };
     held.unlock();

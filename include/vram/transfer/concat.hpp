@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `concat` is sources one after the other, as one.
+/// `concat` is several sources, one after the other, as one source.
 
 #include <vram/base/requirements.hpp> // C++20
 
@@ -16,18 +16,19 @@
 
 namespace vram {
 
-/// The batches of the first source, then those of the second, ... None is made of two: where a file
-/// ends, a batch does.
+/// A loader's source of several sources: all batches of the first one, then those of the second
+/// one, and so on. No batch contains data of two sources: at the end of a file, a batch ends.
 ///
 ///     std::vector<file_chunks<file>> shards;
 ///     for (auto const& path : paths) { shards.emplace_back(file{path}, 64_MiB); }
 ///     loader{concat{std::move(shards)}, stream};
 ///
-/// A loader that shuffles, shuffles batches of all of them.
+/// With `loader_options::shuffle`, the batches of all sources are shuffled together.
 ///
-/// Failure   what the sources throw
-/// Threads   as the sources
-/// Cost      finding the source is O(log sources); sizes are asked for once
+/// Failure   Throws the exceptions of the sources.
+/// Threads   As thread-safe as the sources.
+/// Cost      Finding the source of a batch is O(log sources). The sizes are asked for once, in the
+///           constructor.
 template <class Source>
     requires requires(Source const& s) {
         { s.size() } -> std::convertible_to<std::size_t>;
@@ -47,14 +48,14 @@ public:
     [[nodiscard]] std::size_t size() const noexcept { return size_; }
     [[nodiscard]] std::size_t batch_bytes() const noexcept { return bytes_; }
 
-    /// Which source a batch is of, and which of its batches it is.
+    /// Position of a batch: the number of its source, and the index of the batch in that source.
     struct place {
         std::size_t source = 0;
         std::size_t index  = 0;
 
         friend bool operator==(place const&, place const&) = default;
     };
-    /// Batch `index`, which there is.
+    /// Returns the position of batch `index`, which must be less than `size()`.
     [[nodiscard]] place operator[](std::size_t index) const noexcept {
         auto const which = std::upper_bound(ends_.begin(), ends_.end(), index) - ends_.begin();
         auto const s     = static_cast<std::size_t>(which);
@@ -62,7 +63,7 @@ public:
     }
     [[nodiscard]] std::vector<Source> const& sources() const noexcept { return sources_; }
 
-    /// Bytes of batch `index`, which there is.
+    /// Returns the bytes of batch `index`, which must be less than `size()`.
     [[nodiscard]] std::size_t batch_bytes(std::size_t index) const
         requires requires(Source const& s) { s.batch_bytes(index); }
     {
@@ -91,7 +92,7 @@ public:
 
 private:
     std::vector<Source>      sources_;
-    std::vector<std::size_t> ends_; ///< of each source: the index after its last batch
+    std::vector<std::size_t> ends_; ///< for each source, the index after its last batch
     std::size_t              size_  = 0;
     std::size_t              bytes_ = 1;
 };

@@ -17,27 +17,29 @@
 
 namespace vram {
 
-/// The layout of batches of up to `samples` samples, each of which has one of every `Field`: a
-/// number, a struct, an array. All images stand together, then all labels, ...
+/// The layout of a batch of up to `samples` samples. Each sample has one value of every `Field`: a
+/// number, a struct or an array. The batch contains all values of the first field, then all of the
+/// second one, and so on.
 ///
 ///     fields<float[3][224][224], int> const layout{256};
-///     auto [images, labels] = layout.in(to, n);        // where a source writes n samples
-///     return layout.bytes(n);                          // and how many bytes that makes
-///     auto [images, labels] = layout.of(batch);        // what a kernel is given
+///     auto [images, labels] = layout.in(to, n);        // spans that a source fills with n samples
+///     return layout.bytes(n);                          // bytes of these n samples
+///     auto [images, labels] = layout.of(batch);        // spans to pass to a kernel
 ///
-/// The elements of an array field come as one span: n * 3 * 224 * 224 floats. Fields are also asked
-/// for one by one, by their number, or by their type where no other has it: `get<1>(batch)`,
+/// The elements of an array field come as one span: n * 3 * 224 * 224 floats. A single field is
+/// found by its number, or by its type if no other field has that type: `get<1>(batch)`,
 /// `get<label>(batch)`.
 ///
-/// A field begins at the same place in every batch, aligned to 256 bytes, also where there are
-/// fewer samples: then there is room after each. So kernels and graphs may know the places, and the
-/// bytes of a batch tell its samples. What a short batch costs is that the room is copied with it.
+/// A field begins at the same offset in every batch, aligned to 256 bytes, even if a batch has
+/// fewer samples; then there is unused room after each field. So kernels and graphs may keep the
+/// addresses, and the bytes of a batch determine its number of samples. The unused room of a short
+/// batch is copied too.
 ///
-/// Failure   `layout_error{too_large}` where the bytes cannot be counted, `{empty}` where there are
-///           no samples to be, `{wrong_size}` where memory is too small for them, `{not_whole}`
-///           where the bytes of a batch are none of this layout's
-/// Threads   any; it is a value
-/// Cost      a few additions
+/// Failure   Throws `layout_error`: `too_large` if the bytes overflow, `empty` if `samples` is 0,
+///           `wrong_size` if memory is too small for the samples, `not_whole` if the bytes of a
+///           batch do not belong to this layout.
+/// Threads   Any thread may use a copy; the layout is a value.
+/// Cost      A few additions.
 template <class... Field>
     requires(sizeof...(Field) > 0 && (std::is_trivially_copyable_v<Field> && ...))
 class fields {
@@ -45,12 +47,13 @@ class fields {
     using field = std::tuple_element_t<Index, std::tuple<std::type_identity<Field>...>>::type;
 
 public:
-    static constexpr std::size_t count = sizeof...(Field); ///< of fields
+    static constexpr std::size_t count = sizeof...(Field); ///< number of fields
 
-    /// What a span of field `Index` has: the field, or its elements where it is an array.
+    /// Element type of the span of field `Index`: the field's type, or its scalar type if it is an
+    /// array.
     template <std::size_t Index>
     using element = std::remove_all_extents_t<field<Index>>;
-    /// How many of those a sample has.
+    /// Number of elements of field `Index` in one sample.
     template <std::size_t Index>
     static constexpr std::size_t per_sample = sizeof(field<Index>) / sizeof(element<Index>);
 
@@ -72,31 +75,34 @@ public:
         }
     }
 
-    /// Samples that a batch has at most.
+    /// Returns the largest number of samples of a batch.
     [[nodiscard]] std::size_t samples() const noexcept { return samples_; }
-    /// Bytes of a batch of `n` samples, and of the largest. None has none.
+    /// Returns the bytes of a batch of `n` samples; 0 if `n` is 0. `batch_bytes` returns those of
+    /// the largest batch.
     [[nodiscard]] std::size_t bytes(std::size_t n) const {
         if (n > samples_) { throw layout_error{layout_error::reason::wrong_size, n, samples_}; }
         return n == 0 ? 0 : offsets_[count - 1] + n * sizeof(field<count - 1>);
     }
     [[nodiscard]] std::size_t batch_bytes() const { return bytes(samples_); }
-    /// Where field `Index` begins, in bytes from the begin of a batch.
+    /// Returns the offset of field `Index` in bytes from the beginning of a batch.
     template <std::size_t Index>
     [[nodiscard]] std::size_t offset() const noexcept {
         return offsets_[Index];
     }
-    /// Samples of a batch of so many bytes.
+    /// Returns the number of samples in a batch of `bytes` bytes.
     [[nodiscard]] std::size_t samples_in(std::size_t bytes) const {
         constexpr std::size_t last = sizeof(field<count - 1>);
         if (bytes == 0) { return 0; }
-        std::size_t const past = bytes - offsets_[count - 1]; // wraps where it begins after them
+        // Wraps if the last field begins after the bytes.
+        std::size_t const past = bytes - offsets_[count - 1];
         if (bytes <= offsets_[count - 1] || past % last != 0 || past / last > samples_) {
             throw layout_error{layout_error::reason::not_whole, bytes, batch_bytes()};
         }
         return past / last;
     }
 
-    /// Field `Index` of `n` samples in memory of that much or more.
+    /// Returns the span of field `Index` of `n` samples in the memory `to`, which must hold at
+    /// least `bytes(n)` bytes.
     template <std::size_t Index>
     [[nodiscard]] std::span<element<Index>> in(std::span<std::byte> to, std::size_t n) const {
         if (to.size() < bytes(n)) {
@@ -105,29 +111,30 @@ public:
         return {reinterpret_cast<element<Index>*>(to.data() + offsets_[Index]),
                 n * per_sample<Index>};
     }
-    /// All fields, to be bound to names.
+    /// Returns the spans of all fields of `n` samples as a tuple, to be bound to names.
     [[nodiscard]] auto in(std::span<std::byte> to, std::size_t n) const {
         return all([&]<std::size_t Index>() { return in<Index>(to, n); });
     }
 
-    /// Field `Index` of a batch: of anything that has `data()` and `size()`, in bytes.
+    /// Returns the span of field `Index` of a batch. `batch` is any object with `data()` and
+    /// `size()` in bytes.
     template <std::size_t Index, class Batch>
     [[nodiscard]] std::span<element<Index>> get(Batch const& batch) const {
         std::span<std::byte> const bytes{batch.data(), batch.size()};
         return in<Index>(bytes, samples_in(bytes.size()));
     }
-    /// The field of this type, which one field has.
+    /// Returns the span of the field of type `F` of a batch. Exactly one field must have this type.
     template <class F, class Batch>
     [[nodiscard]] auto get(Batch const& batch) const {
         return get<index_of<F>>(batch);
     }
-    /// All fields of a batch, to be bound to names.
+    /// Returns the spans of all fields of a batch as a tuple, to be bound to names.
     template <class Batch>
     [[nodiscard]] auto of(Batch const& batch) const {
         return all([&]<std::size_t Index>() { return get<Index>(batch); });
     }
 
-    /// The number of the field of a type.
+    /// Number of the field of type `F`.
     template <class F>
         requires((0 + ... + (std::is_same_v<F, Field> ? 1 : 0)) == 1)
     static constexpr std::size_t index_of = [] {

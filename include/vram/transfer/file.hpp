@@ -2,7 +2,8 @@
 #pragma once
 
 /// \file
-/// `file` is read and written at any place, by any number of threads, whole or not at all.
+/// `file` is a file that any number of threads read and write at any offset, completely or not at
+/// all.
 
 #include <vram/transfer/file_calls.hpp> // file_calls
 
@@ -23,38 +24,42 @@
 
 namespace vram {
 
-/// How a file is opened.
+/// Options of opening a file.
 struct file_options {
     enum class mode {
-        read,   ///< it is there, and is only read
-        update, ///< it is there, and is read and written
-        create, ///< it is made, or emptied, and is read and written
+        read,   ///< an existing file, only read
+        update, ///< an existing file, read and written
+        create, ///< a new or emptied file, read and written
     };
     mode use = mode::read;
-    /// Past the page cache where place, memory and size allow it (`file::direct_alignment`).
+    /// If true, reads and writes bypass the page cache (`O_DIRECT`) if offset, memory and size are
+    /// aligned (`file::direct_alignment`).
     bool direct = false;
 };
 
-/// A file whose calls name their place, so that nobody moves it under another's feet.
+/// A file whose calls name their offset, so that threads do not share a file position.
 ///
 ///     file const weights{"weights.bin"};
 ///     weights.read(std::as_writable_bytes(std::span{row}), index * row_bytes);
 ///     file results{"out.bin", {.use = file_options::mode::create}};
 ///     results.write(std::as_bytes(std::span{row}), index * row_bytes);
 ///
-/// With `direct`, those parts go past the page cache whose place and address are multiples of
-/// `direct_alignment`; what is left over goes through it. Where the file system refuses,
-/// everything does, and `direct_refused()` has the reason.
+/// With `direct`, the parts whose offset and address are multiples of `direct_alignment` bypass the
+/// page cache, and the rest goes through it. If the file system refuses, everything goes through
+/// the page cache, and `direct_refused()` returns the reason.
 ///
-/// Failure   `file_error` with the system's code, the place, the bytes wanted and the bytes done;
-///           a file that ends before is one too. Interrupted and short calls are made again.
-///           The end closes the file and says nothing: `flush` before it, where that matters
-/// Threads   any may read and write at once; opening, moving and ending are one thread's
-/// Cost      a system call for each run of bytes; nothing is allocated but by opening
+/// Failure   Throws `file_error` with the system's code, the offset, the bytes wanted and the bytes
+///           done. A file that ends too early is an error too. Interrupted and short calls are
+///           repeated. The destructor closes the file and reports no error; call `flush` before it
+///           if late errors matter.
+/// Threads   Any threads may read and write at once. Opening, moving and destroying need exclusive
+///           access.
+/// Cost      One system call for each run of bytes. Only opening allocates.
 template <class Calls>
 class basic_file {
 public:
-    /// Place, address and size, in bytes, that direct input and output want.
+    /// Alignment in bytes of offset, address and size for reads and writes that bypass the page
+    /// cache.
     static constexpr std::size_t direct_alignment = 4096;
 
     explicit basic_file(std::string path, file_options options = {}) : path_{std::move(path)} {
@@ -74,7 +79,7 @@ public:
           direct_{std::move(other.direct_)},
           refused_{other.refused_.load(std::memory_order_relaxed)} {}
     basic_file& operator=(basic_file&& other) noexcept {
-        basic_file gone{std::move(other)}; // what this one had ends with it
+        basic_file gone{std::move(other)}; // the previous file of this object ends with it
         path_.swap(gone.path_);
         plain_.swap(gone.plain_);
         direct_.swap(gone.direct_);
@@ -83,7 +88,7 @@ public:
     }
     ~basic_file() = default;
 
-    /// Bytes of the file now. Cost: a system call.
+    /// Returns the current size of the file in bytes. Cost: a system call.
     [[nodiscard]] std::size_t size() const {
         off_t const bytes = Calls::size(plain_.fd);
         if (bytes < 0) { fail(errno); }
@@ -91,14 +96,14 @@ public:
     }
     [[nodiscard]] std::string const& path() const noexcept { return path_; }
 
-    /// Fills `to` with the bytes at `offset`, all of it.
+    /// Fills all of `to` with the bytes at `offset`, or throws.
     void read(std::span<std::byte> to, std::size_t offset) const {
         move(to.data(), to.size(), offset,
              [](int fd, std::byte* p, std::size_t n, off_t at) noexcept {
                  return Calls::read(fd, p, n, at);
              });
     }
-    /// Writes all of `from` at `offset`; a file that is shorter becomes as long as that.
+    /// Writes all of `from` at `offset`, or throws. The file grows if it is shorter.
     void write(std::span<std::byte const> from, std::size_t offset) {
         move(from.data(), from.size(), offset,
              [](int fd, std::byte const* p, std::size_t n, off_t at) noexcept {
@@ -107,33 +112,36 @@ public:
                  return written != 0 ? written : -1;
              });
     }
-    /// Cuts the file, or lengthens it with zeros that take no room.
+    /// Truncates the file to `bytes` bytes, or extends it with zeros that occupy no disk space.
     void resize(std::size_t bytes) {
         if (bytes > Calls::most) { fail(EFBIG, bytes); }
         while (Calls::resize(plain_.fd, static_cast<off_t>(bytes)) != 0) {
             if (errno != EINTR) { fail(errno, bytes); }
         }
     }
-    /// What was written is on the device when this returns; late errors of writing show here.
+    /// Waits until all written bytes are on the storage device. Throws errors of earlier writes
+    /// that the system reports late.
     void flush() {
         while (Calls::flush(plain_.fd) != 0) {
             if (errno != EINTR) { fail(errno); }
         }
     }
 
-    /// Whether there is a way past the page cache, and it was not refused.
+    /// Returns true if reads and writes can bypass the page cache: it was requested and not
+    /// refused.
     [[nodiscard]] bool direct() const noexcept {
         return direct_.fd >= 0 && refused_.load(std::memory_order_relaxed) == 0;
     }
-    /// Why there is none where it was asked for; no error where it was not, or where there is one.
+    /// Returns the reason for which the file system refused to bypass the page cache. No error if
+    /// it was not requested or not refused.
     [[nodiscard]] std::error_code direct_refused() const noexcept {
         return {refused_.load(std::memory_order_relaxed), std::generic_category()};
     }
-    /// The descriptor, for calls that are not here; -1 once moved from.
+    /// Returns the file descriptor for other system calls; -1 after a move.
     [[nodiscard]] int descriptor() const noexcept { return plain_.fd; }
 
 private:
-    struct descriptor_owner { // closes what it holds
+    struct descriptor_owner { // closes its descriptor
         int fd = -1;
 
         descriptor_owner() = default;
@@ -164,7 +172,8 @@ private:
         }
     }
 
-    /// Moves `bytes` between `p` and the file, run by run.
+    /// Moves `bytes` bytes between the memory `p` and the file at `offset`, with one call for each
+    /// run.
     template <class Byte, class Call>
     void move(Byte* p, std::size_t bytes, std::size_t offset, Call call) const {
         if (offset > Calls::most || bytes > Calls::most - offset) {
@@ -179,14 +188,15 @@ private:
             } else if (n == 0) {
                 throw file_error{file_error::reason::ends_early, path_, offset, bytes, done};
             } else if (errno == EINVAL && next.fd == direct_.fd) {
-                refused_.store(EINVAL, std::memory_order_relaxed); // then through the cache
+                // From now on through the page cache.
+                refused_.store(EINVAL, std::memory_order_relaxed);
             } else if (errno != EINTR) {
                 fail(errno, offset, bytes, done);
             }
         }
     }
 
-    struct run { // bytes that one call moves, and by which descriptor
+    struct run { // bytes moved by one call, and its descriptor
         int         fd;
         std::size_t bytes;
     };
@@ -194,7 +204,8 @@ private:
                                std::size_t offset) const noexcept {
         constexpr std::size_t unit = direct_alignment;
         std::size_t const     past = offset % unit;
-        bool const together = reinterpret_cast<std::uintptr_t>(p) % unit == past; // aligned at once
+        // Both reach alignment together.
+        bool const together = reinterpret_cast<std::uintptr_t>(p) % unit == past;
         if (!direct() || !together) { return {plain_.fd, bytes}; }
         if (past != 0) { return {plain_.fd, std::min(bytes, unit - past)}; }
         std::size_t const whole = align_down(bytes, unit);
@@ -204,10 +215,10 @@ private:
     std::string              path_;
     descriptor_owner         plain_;
     descriptor_owner         direct_;
-    mutable std::atomic<int> refused_{0}; ///< the code with which direct input and output was
+    mutable std::atomic<int> refused_{0}; ///< error code of the refusal of direct I/O
 };
 
-/// The one of this system.
+/// A file of this operating system.
 using file = basic_file<file_calls>;
 
 } // namespace vram

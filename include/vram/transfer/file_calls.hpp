@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `file_calls` is what a `file` asks of the system: POSIX, and nothing where there is none.
+/// `file_calls` are the system calls of a `file`: POSIX, or nothing on other systems.
 
 #include <vram/base/requirements.hpp> // C++20
 
@@ -18,25 +18,25 @@
 
 namespace vram {
 
-/// The calls, one by one. Each returns what the system's call returns, and leaves `errno`. Tests
-/// put others in their place, to be interrupted, cut short and refused.
+/// The system calls of a `file`. Each returns the result of the system's call and leaves `errno`.
+/// Tests replace them by calls that are interrupted, cut short or refused.
 ///
-/// Threads   any
+/// Threads   Any thread may call.
 struct file_calls {
-    /// `flags` as `open` takes them. Never waits for the other end of a pipe, and no program that
-    /// is started gets the descriptor.
+    /// Opens a file with the flags of `open`. It never waits for the other end of a pipe, and child
+    /// programs do not inherit the descriptor.
     static int open(char const* path, int flags) noexcept {
         return ::open(path, flags | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0666);
     }
-    /// The flag for input and output that pass the page cache by; 0 where the system has none.
+    /// Flag of `open` for reads and writes that bypass the page cache; 0 if the system has none.
     static constexpr int direct_flag =
 #if defined O_DIRECT
         O_DIRECT;
 #else
         0;
 #endif
-    /// Whether it is a regular file or a block device. -1: not known, see `errno`; a folder is
-    /// `EISDIR`.
+    /// Returns 1 for a regular file or a block device, and 0 for other files. Returns -1 if `fstat`
+    /// fails, with its `errno`, and for a directory, with `EISDIR`.
     static int is_file(int fd) noexcept {
         struct stat s{};
         if (::fstat(fd, &s) != 0) { return -1; }
@@ -46,7 +46,7 @@ struct file_calls {
         }
         return S_ISREG(s.st_mode) || S_ISBLK(s.st_mode) ? 1 : 0;
     }
-    /// Bytes of the file, of a block device too; -1 when it fails.
+    /// Returns the size in bytes of a file or a block device, or -1 with `errno`.
     static off_t size(int fd) noexcept { return ::lseek(fd, 0, SEEK_END); }
 
     static ssize_t read(int fd, void* to, std::size_t bytes, off_t offset) noexcept {
@@ -65,7 +65,7 @@ struct file_calls {
     }
     static int close(int fd) noexcept { return ::close(fd); }
 
-    /// The last place that a file can have.
+    /// Largest offset of a file.
     static constexpr std::size_t most = static_cast<std::size_t>(std::numeric_limits<off_t>::max());
 };
 

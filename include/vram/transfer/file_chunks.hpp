@@ -2,7 +2,8 @@
 #pragma once
 
 /// \file
-/// `file_chunks` is a file as a source: one piece after the other, read into pinned memory.
+/// `file_chunks` is a file as a loader's source: one chunk after the other, read into pinned
+/// memory.
 
 #include <vram/transfer/chunking.hpp> // chunking
 #include <vram/transfer/file.hpp>     // file, the one that is usual
@@ -15,19 +16,21 @@
 
 namespace vram {
 
-/// A batch is a piece of the file; pieces may overlap, and the last may be shorter.
+/// A source whose batches are consecutive chunks of a file. Chunks may overlap, and the last one
+/// may be shorter.
 ///
 ///     loader{file_chunks{file{"log.bin"}, 64_MiB}, stream};
 ///     file_chunks genome{file{"chr1.txt"}, 16_MiB, {.overlap = 1_KiB}};   // no match is cut
 ///
-/// Pinned memory of the platform's own begins at a page, so that chunks whose length is a multiple
-/// of 4096 go past the page cache where the file is `direct`. A loader's blocks out of a pool of
-/// the user's, or out of pageable memory, may begin elsewhere; then nothing does.
+/// The platform's own pinned memory begins at a page. So chunks whose length is a multiple of 4096
+/// bypass the page cache if the file is `direct`. Blocks from a user's pool or from pageable memory
+/// may begin elsewhere, and then nothing bypasses the page cache.
 ///
-/// Failure   the file's: `file_error` with the place, the bytes wanted and the bytes there. The
-///           number of chunks is that of the file as it was at first; what it grows is not seen
-/// Threads   any number may fill, different batches or the same
-/// Cost      one read of the file for each batch, and for each 16 MiB of it
+/// Failure   Throws `file_error` of the file, with the offset, the bytes wanted and the bytes read.
+///           The number of chunks is fixed by the size of the file in the constructor; later growth
+///           is ignored.
+/// Threads   Any number of threads may call `fill`, for different batches or one batch.
+/// Cost      One read of the file for each batch, or for each 16 MiB of a larger one.
 template <class File>
 class file_chunks {
 public:
@@ -36,15 +39,15 @@ public:
 
     [[nodiscard]] std::size_t size() const noexcept { return cut_.size(); }
     [[nodiscard]] std::size_t batch_bytes() const noexcept { return cut_.batch_bytes(); }
-    /// Bytes of batch `index`, which there is.
+    /// Returns the bytes of batch `index`, which must be less than `size()`.
     [[nodiscard]] std::size_t batch_bytes(std::size_t index) const { return cut_[index].bytes; }
     [[nodiscard]] File const& source() const noexcept { return file_; }
 
-    /// Where in the file batch `index` is.
+    /// Returns the offset and the bytes of batch `index` in the file.
     [[nodiscard]] chunking::piece operator[](std::size_t index) const { return cut_[index]; }
 
-    /// Reads batch `index`. Its bytes; 0 after the last, or where `stop` says that nobody waits.
-    /// Where they are more than `to` has room for, nothing is read.
+    /// Reads batch `index` into `to`. Returns the bytes of the batch. Returns 0 after the last
+    /// batch, or if `stop` is requested. If the batch does not fit in `to`, nothing is read.
     std::size_t fill(std::span<std::byte> to, std::size_t index,
                      std::stop_token const& stop = {}) const {
         if (index >= size()) { return 0; }
@@ -60,7 +63,8 @@ public:
     }
 
 private:
-    static constexpr std::size_t at_once = std::size_t{16} << 20; // between two looks at `stop`
+    // Bytes between two tests of `stop`.
+    static constexpr std::size_t at_once = std::size_t{16} << 20;
 
     File     file_;
     chunking cut_;

@@ -16,19 +16,19 @@
 
 namespace vram {
 
-/// A file that could not be opened, read or written as asked. The code is the system's (`errno`,
-/// of the generic category), or one of `file_error::category()` where the system saw nothing wrong.
+/// Error of a file that could not be opened, read or written as requested. The code is the system's
+/// (`errno`, generic category), or one of `file_error::category()` if the system saw no error.
 ///
 ///     catch (file_error const& e) { if (e.ends_early()) { restart_from(e.offset() + e.got()); } }
 ///
-/// Threads   copies share their path, and copying throws nothing
+/// Threads   Copies share their path, and copying never throws.
 class file_error : public std::system_error {
 public:
-    /// What the system does not call an error.
+    /// Errors of a file that are no errors of the system.
     enum class reason {
         ends_early = 1, ///< the file has fewer bytes than were wanted at `offset`
-        not_a_file,     ///< a pipe, a terminal, a socket: nothing that can be read at any place
-        partial_record, ///< the file's bytes, `got`, are no whole number of `wanted`
+        not_a_file,     ///< a pipe, a terminal or a socket, which cannot be read at an offset
+        partial_record, ///< the file's bytes are not a multiple of `wanted`; `got` remain
     };
 
     file_error(std::error_code code, std::string path, std::size_t offset = 0,
@@ -45,7 +45,7 @@ public:
         : file_error{std::error_code{static_cast<int>(why), category()}, std::move(path), offset,
                      wanted, got} {}
 
-    /// The path, the reason, and the numbers that are known.
+    /// Returns the path, the reason, and the known numbers.
     [[nodiscard]] char const* what() const noexcept override { return text_.c_str(); }
 
     [[nodiscard]] std::string const& path() const noexcept { return *path_; }
@@ -53,13 +53,13 @@ public:
     [[nodiscard]] std::size_t        wanted() const noexcept { return wanted_; } ///< bytes
     [[nodiscard]] std::size_t        got() const noexcept { return got_; }       ///< bytes
 
-    /// Whether it is that and nothing else.
+    /// Returns true if the reason of this error is `why`. False for errors of the system.
     [[nodiscard]] bool is(reason why) const noexcept {
         return code().category() == category() && code().value() == static_cast<int>(why);
     }
     [[nodiscard]] bool ends_early() const noexcept { return is(reason::ends_early); }
 
-    /// The category "file": values are those of `reason`.
+    /// Returns the error category "file", whose values are those of `reason`.
     [[nodiscard]] static std::error_category const& category() noexcept {
         class file_category final : public std::error_category {
             [[nodiscard]] char const* name() const noexcept override { return "file"; }

@@ -2,7 +2,8 @@
 #pragma once
 
 /// \file
-/// `file_records` is a file of records of one size as a source: a number of them in each batch.
+/// `file_records` is a file of records of equal size as a loader's source: a number of records in
+/// each batch.
 
 #include <vram/transfer/file_chunks.hpp>  // file_chunks
 #include <vram/transfer/file_error.hpp>   // file_error
@@ -16,22 +17,24 @@
 
 namespace vram {
 
-/// What is around the records, and what becomes of those that are left over.
+/// Options of a `file_records`: the header before the records, and the treatment of a short last
+/// batch.
 struct file_records_options {
     std::size_t header       = 0;     ///< bytes before the first record
-    bool        drop_partial = false; ///< no last batch of fewer records than the others
+    bool        drop_partial = false; ///< leaves out a last batch with fewer records
 };
 
-/// A batch is `records` records, as they lie in the file.
+/// A source whose batches are `records` consecutive records of a file.
 ///
 ///     file_records digits{file{"train-images-idx3-ubyte"}, 28 * 28, 256, {.header = 16}};
 ///     loader{std::move(digits), stream};      // 235 batches, the last of 96 records
 ///
-/// Failure   `file_error{partial_record}` where the file is no whole number of records (one that
-///           is being written, or is something else), and where it is shorter than its header;
-///           `layout_error{empty}` where a record or a batch is nothing; reading, the file's own
-/// Threads   any number may fill
-/// Cost      that of `file_chunks`
+/// Failure   Throws `file_error{partial_record}` if the file does not consist of whole records, for
+///           example because it is still being written, and `file_error{ends_early}` if it is
+///           shorter than its header. Throws `layout_error{empty}` if a record or a batch has no
+///           bytes. Reading throws the errors of the file.
+/// Threads   Any number of threads may call `fill`.
+/// Cost      That of `file_chunks`.
 template <class File>
 class file_records {
 public:
@@ -39,30 +42,31 @@ public:
                  file_records_options options = {})
         : record_bytes_{record_bytes},
           count_{counted(from, record_bytes, options.header)},
-          batch_{std::min(records, std::max<std::size_t>(count_, 1))}, // no product overflows
+          // So that no product overflows.
+          batch_{std::min(records, std::max<std::size_t>(count_, 1))},
           chunks_{std::move(from),
                   batch_ * record_bytes,
                   {.first = options.header, .drop_partial = options.drop_partial}},
           size_{options.drop_partial && count_ < records ? 0 : chunks_.size()} {}
 
-    /// Batches.
+    /// Returns the number of batches.
     [[nodiscard]] std::size_t size() const noexcept { return size_; }
     [[nodiscard]] std::size_t batch_bytes() const noexcept { return batch_ * record_bytes_; }
-    /// Bytes of batch `index`, which there is.
+    /// Returns the bytes of batch `index`, which must be less than `size()`.
     [[nodiscard]] std::size_t batch_bytes(std::size_t index) const {
         return records(index) * record_bytes_;
     }
     [[nodiscard]] File const& source() const noexcept { return chunks_.source(); }
 
     [[nodiscard]] std::size_t record_bytes() const noexcept { return record_bytes_; }
-    /// Records of the file.
+    /// Returns the number of records of the file.
     [[nodiscard]] std::size_t records() const noexcept { return count_; }
-    /// Records of batch `index`, which there is.
+    /// Returns the number of records of batch `index`, which must be less than `size()`.
     [[nodiscard]] std::size_t records(std::size_t index) const {
         return chunks_[index].bytes / record_bytes_;
     }
 
-    /// Reads batch `index`, as `file_chunks` does.
+    /// Reads batch `index` into `to` and returns its bytes, as `file_chunks::fill` does.
     std::size_t fill(std::span<std::byte> to, std::size_t index,
                      std::stop_token const& stop = {}) const {
         return index < size_ ? chunks_.fill(to, index, stop) : 0;

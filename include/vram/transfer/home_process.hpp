@@ -2,7 +2,8 @@
 #pragma once
 
 /// \file
-/// `home_process` tells whether this is still the process that something was made in.
+/// `home_process` detects if the current process is a forked child of the one in which an object
+/// was made.
 
 #include <vram/base/requirements.hpp> // C++20
 
@@ -19,11 +20,13 @@
 
 namespace vram {
 
-/// A child of `fork` has neither its parent's threads nor its device, and what its parent's threads
-/// had locked stays locked in it. (Who makes a child by `_Fork` or `clone` is not seen.)
+/// Detects that an object is used in a forked child of the process that made it. Such a child has
+/// neither its parent's threads nor its device, and locks of the parent's threads stay locked in
+/// it. A child made by `_Fork` or `clone` is not detected.
 ///
-/// Failure   until it succeeds once, `std::bad_alloc` where the system cannot note it
-/// Cost      a comparison; `fork` itself counts (`pthread_atfork`)
+/// Failure   The constructor throws `std::bad_alloc` if the system cannot register the fork
+///           handler. After one success it never throws.
+/// Cost      `here()` is one comparison. A fork handler (`pthread_atfork`) counts the forks.
 class home_process {
 public:
     [[nodiscard]] bool here() const noexcept { return made_in_ == *forks_here_; }
@@ -40,23 +43,23 @@ private:
         return forks_;
     }
 
-    /// Between the first process and this one. Only a child that was just born writes it, which has
-    /// one thread. Each library may have its own.
+    /// Number of forks between the first process and this one. Only a new child writes it, while it
+    /// has a single thread. Each shared library may have its own counter.
     static inline unsigned forks_ = 0;
 
     unsigned        made_in_    = now();
-    unsigned const* forks_here_ = &forks_; ///< the one that was asked
+    unsigned const* forks_here_ = &forks_; ///< counter that `made_in_` was read from
 };
 
-/// Returns true if the process ends and the threads of the platform are simulated. They run one at
-/// a time, and the thread that ends the process gives no turn to another: an object with such
-/// threads is not destroyed.
+/// Returns true if the process is ending and the threads of the platform are simulated. Simulated
+/// threads run one at a time, and the thread that ends the process lets no other one run. So an
+/// object with such threads is not destroyed.
 template <class Platform>
 [[nodiscard]] bool threads_stand_still() noexcept {
     return !std::is_same_v<typename Platform::gate, gate> && is_ending<Platform>();
 }
 
-/// A deleter: in a forked child there is nothing that could be ended, and the object stays.
+/// Deleter that does nothing in a forked child: the object's threads and device do not exist there.
 struct delete_at_home {
     template <class Object>
     void operator()(Object* object) const noexcept {

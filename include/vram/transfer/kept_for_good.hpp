@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `kept_for_good` keeps an object that may never end.
+/// `kept_for_good` keeps an object alive until the process ends.
 
 #include <vram/base/requirements.hpp> // C++20
 
@@ -12,18 +12,20 @@
 
 namespace vram {
 
-/// A member by which an object keeps itself alive until the process ends: something outside, such
-/// as a call-back of a device that failed, may still write to it. Leak checkers find it reachable.
+/// A member by which an object keeps itself alive until the process ends, because something outside
+/// may still write to it, such as a callback of a device that failed. Leak checkers find the object
+/// reachable.
 ///
 ///     kept_.keep(weak_from_this().lock());
 ///
-/// Threads   any, each object once
+/// Threads   Any thread may call `keep`, once for each object.
 class kept_for_good {
 public:
     kept_for_good()                = default;
     kept_for_good(kept_for_good&&) = delete;
 
-    /// `self` owns the object that this is a member of. Empty: nothing is kept.
+    /// Keeps the object alive for ever. `self` must own the object that contains this member. Does
+    /// nothing if `self` is empty.
     void keep(std::shared_ptr<void> self) noexcept {
         if (self == nullptr || self_ != nullptr) { return; }
         self_ = std::move(self);

@@ -14,16 +14,16 @@
 
 namespace vram {
 
-/// What does not fit together: `value` against `limit`, in dimension (or field) `dimension`.
+/// Error of a layout: `value` does not fit `limit`, in the dimension (or field) `dimension`.
 class layout_error : public std::exception {
 public:
     enum class reason {
-        too_large,  ///< `value` times what is in the dimensions after it has no number: `limit`
-        empty,      ///< a piece of nothing: the data would never end
-        overlap,    ///< pieces overlap by `value`, and are no longer than that themselves: `limit`
+        too_large,  ///< `value` exceeds `limit`: the total size would overflow
+        empty,      ///< a piece, a sample or a record of 0 bytes
+        overlap,    ///< the overlap `value` is not less than the piece of `limit` bytes
         wrong_size, ///< there are `value` bytes, and `limit` are needed
-        not_whole,  ///< `value` bytes are no whole number of samples; `limit` would be the most
-        no_pattern, ///< memory on the device can be filled with a byte, not with such an element
+        not_whole,  ///< `value` bytes are not a whole number of samples, of at most `limit`
+        no_pattern, ///< device memory is filled byte by byte, and the element's bytes differ
     };
 
     explicit layout_error(reason why, std::size_t value = 0, std::size_t limit = 0,

@@ -22,29 +22,29 @@
 
 namespace vram {
 
-/// How a file is mapped.
+/// Options of mapping a file.
 struct mapped_file_options {
-    /// Bytes that a new file gets, all zero, to be written through the mapping; 0: the file is
-    /// there and is only read.
+    /// Bytes of a new file, all zero, to be written through the mapping. 0 means an existing file,
+    /// which is only read.
     std::size_t create = 0;
-    /// Whether everything is read now and not when it is looked at.
+    /// If true, the whole file is read when it is mapped, and not page by page at the first access.
     bool populate = false;
 };
 
-/// The bytes of a file in the address space: for data that is larger than memory, and is looked at
-/// in parts.
+/// The bytes of a file in the address space, for data that is larger than memory and read in parts.
 ///
 ///     mapped_file const scan{"scan.raw"};
 ///     tile_source patches{shape, scan.span<std::uint16_t const>()};
-///     mapped_file result{"out.raw", {.create = bytes}};     // and its pages are written in time
+///     mapped_file result{"out.raw", {.create = bytes}};     // the system writes its pages later
 ///
-/// Failure   `file_error` where the file or the mapping is refused, and where it is no whole number
-///           of elements. What happens when somebody cuts the file meanwhile, or when the disk has
-///           no room for what is written, is the system's to say: it kills (SIGBUS). A file that
-///           others write is better read: `file_chunks`
-/// Threads   any may look; opening, moving and ending are one thread's
-/// Cost      a page fault for each run of pages that is looked at first; `will_need` before, where
-///           it is known what comes. Read in order, little is gained over `file_chunks`
+/// Failure   Throws `file_error` if the file or the mapping is refused, or if the file is not a
+///           whole number of elements. If another process truncates the file, or if the disk has no
+///           room for written pages, the system kills the program (SIGBUS). Read a file that others
+///           write with `file_chunks` instead.
+/// Threads   Any thread may read the bytes. Opening, moving and destroying need exclusive access.
+/// Cost      A page fault at the first access to each run of pages. `will_need` avoids it if the
+///           access is known in advance. For sequential reading there is little gain over
+///           `file_chunks`.
 class mapped_file {
 public:
     explicit mapped_file(std::string path, mapped_file_options options = {})
@@ -54,7 +54,7 @@ public:
           writable_{options.create != 0} {
         if (writable_) { file_.resize(options.create); }
         std::size_t const bytes = file_.size();
-        if (bytes == 0) { return; } // there is no mapping of nothing
+        if (bytes == 0) { return; } // an empty file cannot be mapped
         int flags = MAP_SHARED;
 #if defined MAP_POPULATE
         if (options.populate) { flags |= MAP_POPULATE; }
@@ -69,7 +69,7 @@ public:
           bytes_{std::exchange(other.bytes_, {})},
           writable_{other.writable_} {}
     mapped_file& operator=(mapped_file&& other) noexcept {
-        mapped_file gone{std::move(other)}; // what this one had ends with it
+        mapped_file gone{std::move(other)}; // the previous file of this object ends with it
         std::swap(file_, gone.file_);
         std::swap(bytes_, gone.bytes_);
         std::swap(writable_, gone.writable_);
@@ -83,7 +83,8 @@ public:
     [[nodiscard]] std::size_t                size() const noexcept { return bytes_.size(); }
     [[nodiscard]] std::string const&         path() const noexcept { return file_.path(); }
 
-    /// The bytes from `header` on as elements: constant ones, or any where the file was created.
+    /// Returns the bytes from `header` on as elements. The elements must be const, unless the file
+    /// was created by this object.
     template <class Element>
         requires std::is_trivially_copyable_v<Element>
     [[nodiscard]] std::span<Element> span(std::size_t header = 0) const {
@@ -101,8 +102,8 @@ public:
                 (size() - header) / sizeof(Element)};
     }
 
-    /// These bytes are looked at soon: the system may begin to read them. Whether it does, it does
-    /// not say.
+    /// Announces an access to these bytes soon, so that the system may begin to read them. It does
+    /// not report if it does.
     void will_need(std::size_t offset, std::size_t bytes) const noexcept {
         if (offset >= size()) { return; }
         std::size_t const begin = align_down(offset, page);
@@ -110,7 +111,8 @@ public:
         (void)::madvise(bytes_.data() + begin, end - begin, MADV_WILLNEED);
     }
 
-    /// What was written is on the device when this returns; late errors of writing show here.
+    /// Waits until all written bytes are on the storage device. Throws errors of earlier writes
+    /// that the system reports late.
     void flush() {
         if (!bytes_.empty() && ::msync(bytes_.data(), bytes_.size(), MS_SYNC) != 0) {
             fail(errno, bytes_.size());
@@ -118,7 +120,8 @@ public:
     }
 
 private:
-    static constexpr std::size_t page = std::size_t{1} << 16; // of 4, 16 and 64 KiB a multiple
+    // A multiple of the page sizes 4, 16 and 64 KiB.
+    static constexpr std::size_t page = std::size_t{1} << 16;
 
     [[noreturn]] void fail(int code, std::size_t bytes) const {
         throw file_error{{code, std::generic_category()}, path(), 0, bytes, 0};

@@ -2,8 +2,8 @@
 #pragma once
 
 /// \file
-/// `numa_local` keeps a host thread and the memory that it touches near a device, where that can
-/// be done.
+/// `numa_local` keeps a host thread and its memory on the NUMA node of a device, if the platform
+/// can.
 
 #include <vram/base/requirements.hpp> // C++20
 
@@ -12,14 +12,15 @@
 
 namespace vram {
 
-/// Whether a platform knows where near is: `P::numa_local{device}` is a guard of this thread.
+/// A platform that knows the NUMA node of a device: `P::numa_local{device}` is a guard for the
+/// calling thread.
 template <class P>
 concept has_near_device = std::constructible_from<typename P::numa_local, typename P::device>;
 
-/// For its scope this thread runs, and takes memory, on the node of `where`, if `wanted`. On a
-/// platform that does not know where that is, nothing.
+/// If `wanted` is true, the calling thread runs and allocates on the NUMA node of the device
+/// `where` for the scope of this guard. Does nothing if the platform does not know the node.
 ///
-/// Threads   of this thread alone
+/// Threads   Affects only the calling thread.
 template <class Platform>
 class numa_local {
 public:

@@ -2,7 +2,8 @@
 #pragma once
 
 /// \file
-/// `pinned_tile_source` is a pinned volume as a source: the copy engine cuts the tiles out.
+/// `pinned_tile_source` is a pinned volume as a loader's source: the copy engine cuts the tiles
+/// out.
 
 #include <vram/concepts/platform_of.hpp> // platform_of
 #include <vram/transfer/tile_source.hpp> // tile_source
@@ -16,19 +17,20 @@
 
 namespace vram {
 
-/// As `tile_source`, of a volume that is pinned or was registered: no thread gathers, and nothing
-/// lies between.
+/// A `tile_source` of a volume in pinned or registered memory. The device copies the tiles directly
+/// out of the volume; no host thread gathers them, and no pinned blocks are needed.
 ///
 ///     pinned_tile_source source{cut, std::span<float const>{pinned, cut.volume()}};
-///     source.enqueue({device, source.batch_bytes()}, 17, stream);       // what a loader does
+///     source.enqueue({device, source.batch_bytes()}, 17, stream);       // called by a loader
 ///
-/// Failure   that of `tile_source`; `layout_error{no_pattern}` where `boundary::constant` stands
-///           for an element whose bytes are not all the same: a device is filled with a byte. What
-///           the platform says of a copy; those before it are on the stream
-/// Threads   any number may enqueue, each on a stream of its own
-/// Streams   the copies are on `copies` when it returns; the volume must not change until they are
-///           over. A volume that is not pinned works as well, slowly
-/// Cost      one copy for each tile inside the volume; at the border as `tile_copies` says
+/// Failure   The constructor throws as `tile_source`, and `layout_error{no_pattern}` if
+///           `boundary::constant` needs an element whose bytes differ, because a device is filled
+///           byte by byte. `enqueue` throws errors of the platform; copies before the error stay on
+///           the stream.
+/// Threads   Several threads may call `enqueue`, each with its own stream.
+/// Streams   `enqueue` returns when the copies are enqueued on `copies`. The volume must not change
+///           until they are complete. A pageable volume works as well, but slowly.
+/// Cost      One copy for each tile inside the volume. At the border see `tile_copies`.
 template <class Element, std::size_t Rank>
 class pinned_tile_source {
 public:
@@ -45,14 +47,15 @@ public:
 
     [[nodiscard]] std::size_t size() const noexcept { return source_.size(); }
     [[nodiscard]] std::size_t batch_bytes() const noexcept { return source_.batch_bytes(); }
-    /// Bytes of batch `index`, which there is.
+    /// Returns the bytes of batch `index`, which must be less than `size()`.
     [[nodiscard]] std::size_t batch_bytes(std::size_t index) const {
         return source_.batch_bytes(index);
     }
     [[nodiscard]] tiles<Rank> const& cut() const noexcept { return source_.cut(); }
 
-    /// Puts the copies of tile `index` and its halo to `device` on `copies`. Their bytes; 0 after
-    /// the last. Where they are more than `device` has room for, nothing is copied.
+    /// Enqueues the copies of tile `index` and its halo to `device` on the stream `copies`. Returns
+    /// the bytes of the tile, or 0 after the last one. If the tile does not fit in `device`,
+    /// nothing is copied.
     template <class Stream>
     std::size_t enqueue(std::span<std::byte> device, std::size_t index,
                         Stream const& copies) const {
@@ -73,7 +76,7 @@ private:
     using bytes_of = std::array<std::byte, sizeof(Element)>;
 
     tile_source<Element, Rank> source_;
-    std::byte                  pattern_; ///< every byte of what is outside
+    std::byte                  pattern_; ///< each byte of the elements outside
 };
 
 template <std::size_t Rank, std::ranges::contiguous_range Volume>

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `platform_clock` tells the host's time, virtual where the platform's time is.
+/// `platform_clock` is the host's time, virtual if the platform's time is virtual.
 
 #include <vram/base/requirements.hpp> // C++20
 
@@ -11,11 +11,11 @@
 
 namespace vram {
 
-/// Nanoseconds since some moment: of `Platform::now()` where there is one, else of the steady
-/// clock.
+/// A clock in nanoseconds since an arbitrary moment: `Platform::now()` if the platform has it,
+/// otherwise the steady clock.
 ///
-/// Threads   any
-/// Cost      25 ns in real time
+/// Threads   Any thread may call.
+/// Cost      25 ns in real time.
 template <class Platform>
 struct platform_clock {
     [[nodiscard]] static std::uint64_t now() {

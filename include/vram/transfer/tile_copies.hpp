@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `tile_copies` says which copies bring a tile out of its volume, and back.
+/// `tile_copies` lists the copies that bring a tile out of its volume, and back.
 
 #include <vram/transfer/box_copies.hpp> // box_copies
 #include <vram/transfer/tiles.hpp>      // tiles, tile_box
@@ -11,56 +11,59 @@
 
 namespace vram {
 
-/// What of a tile is in memory.
+/// Part of a tile that is in memory.
 enum class tile_part {
-    whole, ///< the tile and its halo, as in a batch
-    inner, ///< the tile alone, row by row with no gaps
+    whole, ///< the tile with its halo, as in a batch
+    inner, ///< the tile without its halo, contiguous row by row
 };
 
-/// The copies, each as a `pitched_copy`, for whoever does them: the host, a stream, a printer.
+/// The copies between a volume and a tile. Each is passed as a `pitched_copy` to a function of the
+/// caller, which makes it on the host or enqueues it on a stream.
 ///
 ///     tile_copies<3> const copies{cut, sizeof(float)};
 ///     copies.gather(7, device, volume, [&](pitched_copy const& c) { Platform::copy(stream, c); });
 ///
-/// Failure   none of its own
-/// Threads   any; it is a value
-/// Cost      a tile inside the volume is one copy (four dimensions: one for each element of the
-///           first, where it does not lie together). At the border, `wrap` has one more for each
-///           side that it sees; `edge`, `mirror` and `symmetric` one for each element of halo that
-///           is beyond, and their product at corners. Beyond the border, `clip` and `constant` have
-///           none
+/// Failure   None of its own.
+/// Threads   Any thread may use a copy; the object is a value.
+/// Cost      A tile inside the volume is one copy. (In four dimensions it is one for each element
+///           of the first dimension, unless those are contiguous.) At the border, `wrap` needs one
+///           more copy for each side. `edge`, `mirror` and `symmetric` need one for each halo
+///           element beyond the border, and their product at corners. `clip` and `constant` need
+///           none there.
 template <std::size_t Rank>
 class tile_copies {
 public:
-    /// `element` bytes each.
+    /// Makes the list for the tiles of `cut`, with `element` bytes for each element.
     tile_copies(tiles<Rank> const& cut, std::size_t element) : cut_{cut}, element_{element} {}
 
     [[nodiscard]] tiles<Rank> const& cut() const noexcept { return cut_; }
 
-    /// Bytes of the batch of tile `index`, or of the tile alone.
+    /// Returns the bytes of tile `index` with its halo, or of the tile alone.
     [[nodiscard]] std::size_t bytes(std::size_t index, tile_part part = tile_part::whole) const {
         tile_box<Rank> const box = cut_[index];
         bool const           all = part == tile_part::whole;
         return (all ? tiles<Rank>::elements(box) : tiles<Rank>::inner_elements(box)) * element_;
     }
-    /// Whether tile `index` and its halo are elements of the volume, all of them.
+    /// Returns true if tile `index` and its halo lie completely inside the volume.
     [[nodiscard]] bool inside(std::size_t index) const {
         tile_box<Rank> const box = cut_[index];
         for (std::size_t d = 0; d < Rank; ++d) {
-            std::size_t const past = box.extent[d] - box.before[d]; // from the tile's first on
+            // From the first element of the tile on.
+            std::size_t const past = box.extent[d] - box.before[d];
             if (box.before[d] > box.origin[d]) { return false; }
             if (past > cut_.options().extent[d] - box.origin[d]) { return false; }
         }
         return true;
     }
 
-    /// From the volume to the batch of tile `index` at `to`.
+    /// Visits the copies from the volume to the batch of tile `index` at `to`.
     template <class Visit>
     void gather(std::size_t index, void* to, void const* volume, Visit visit) const {
         runs<Visit> all{*this, cut_[index], to, volume, visit};
         all.template walk<0>();
     }
-    /// From `from`, where `part` of tile `index` is, to the tile's place in the volume.
+    /// Visits the copies from `from`, which contains `part` of tile `index`, to the tile's place in
+    /// the volume.
     template <class Visit>
     void scatter(std::size_t index, void const* from, tile_part part, void* volume,
                  Visit visit) const {
@@ -76,7 +79,7 @@ public:
     }
 
 private:
-    /// The runs of each dimension with those of the others.
+    /// Combines the contiguous runs of each dimension with those of the other dimensions.
     template <class Visit>
     struct runs {
         tile_copies const&   of;

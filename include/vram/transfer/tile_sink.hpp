@@ -15,20 +15,21 @@
 
 namespace vram {
 
-/// The way back of a `tile_source`. Halos are left out, so that each element of the volume is
-/// written once, whatever order the tiles come in.
+/// Writes results of tiles into a volume: the reverse of a `tile_source`. Halos are left out, so
+/// that each element of the volume is written once, in any order of the tiles.
 ///
-///     tile_sink results{cut, result};                      // batches of tile and halo
-///     tile_sink results{cut, result, tile_part::inner};    // of the tile alone
+///     tile_sink results{cut, result};                      // for batches of tile and halo
+///     tile_sink results{cut, result, tile_part::inner};    // for batches of the tile alone
 ///     results.enqueue(batch.span<float>(), batch.index(), stream);   // from the device
 ///     results.put(patch, index);                                     // from the host
 ///
-/// Failure   `layout_error{wrong_size}` where the volume, or what is put, has not as many elements
-///           as is said; what the platform says of a copy
-/// Threads   any number, different tiles
-/// Streams   `enqueue` puts the copy on the stream; the volume is whole when that is past it. A
-///           volume that is not pinned works as well: then the host waits for each tile
-/// Cost      one copy, or a memcpy for each row (four dimensions: as `tile_copies` says)
+/// Failure   Throws `layout_error{wrong_size}` if the volume or a tile has the wrong number of
+///           elements. `enqueue` throws errors of the platform.
+/// Threads   Several threads may write different tiles.
+/// Streams   `enqueue` enqueues the copies on the stream; the tile is in the volume when the stream
+///           has passed them. A pageable volume works as well: then the host waits for each tile.
+/// Cost      One copy, or on the host one memcpy for each row. For four dimensions see
+///           `tile_copies`.
 template <class Element, std::size_t Rank>
     requires std::is_trivially_copyable_v<Element>
 class tile_sink {
@@ -44,12 +45,12 @@ public:
     [[nodiscard]] std::size_t        size() const noexcept { return cut().size(); }
     [[nodiscard]] tiles<Rank> const& cut() const noexcept { return copies_.cut(); }
 
-    /// Writes tile `index` to the volume, on the host and now.
+    /// Writes tile `index` to the volume on the host, at once.
     void put(std::span<std::type_identity_t<Element> const> from, std::size_t index) const {
         demand(from, index);
         copies_.scatter(index, from.data(), part_, volume_.data(), copy_box);
     }
-    /// Puts the copies of tile `index` from the device to the volume on `stream`.
+    /// Enqueues the copies of tile `index` from the device to the volume on `stream`.
     template <class Stream>
     void enqueue(std::span<std::type_identity_t<Element> const> device, std::size_t index,
                  Stream const& stream) const {

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `tile_source` is a volume in memory as a source: a tile with its halo in each batch.
+/// `tile_source` is a volume in memory as a loader's source: a tile with its halo in each batch.
 
 #include <vram/transfer/layout_error.hpp> // layout_error
 #include <vram/transfer/tile_copies.hpp>  // tile_copies
@@ -17,22 +17,24 @@
 
 namespace vram {
 
-/// Work on a volume, patch by patch, that the device has no room for. A batch is what the kernel of
-/// one tile reads, row by row with no gaps; `cut[index]` says how it lies.
+/// A source for work on a volume that does not fit on the device, tile by tile. A batch contains
+/// the elements that the kernel of one tile reads, contiguous row by row. `cut[index]` describes
+/// the tile.
 ///
 ///     tiles<3> const cut{{.extent = {900, 512, 512}, .tile = {64, 64, 64}, .halo = {2, 2, 2}}};
 ///     tile_source source{cut, volume};                   // a vector, a span, a mapped file's span
 ///     for (auto& b : loader{source, stream}) { blur(stream, b.span<float>(), cut[b.index()]); }
 ///
-/// Failure   `layout_error{wrong_size}` where the volume has not as many elements as its extents
-///           say, `{too_large}` where a batch has more bytes than can be counted
-/// Threads   any number may fill; the volume must not change meanwhile where they read
-/// Cost      a memcpy for each row of the tile; beyond the border as `tile_copies` says
+/// Failure   The constructor throws `layout_error`: `wrong_size` if the volume does not have as
+///           many elements as its extents, `too_large` if the bytes of a batch overflow.
+/// Threads   Any number of threads may call `fill`. The volume must not change while they read it.
+/// Cost      One memcpy for each row of the tile. Beyond the border see `tile_copies`.
 template <class Element, std::size_t Rank>
     requires std::is_trivially_copyable_v<Element>
 class tile_source {
 public:
-    /// `outside` is what `boundary::constant` stands for.
+    /// Makes a source of the tiles `cut` of `volume`. `outside` is the element beyond the border
+    /// for `boundary::constant`.
     tile_source(tiles<Rank> const& cut, std::span<Element const> volume, Element outside = {})
         : copies_{cut, sizeof(Element)}, volume_{volume}, outside_{outside} {
         using why                  = layout_error::reason;
@@ -48,22 +50,22 @@ public:
     [[nodiscard]] std::size_t batch_bytes() const noexcept {
         return cut().elements() * sizeof(Element);
     }
-    /// Bytes of batch `index`, which there is.
+    /// Returns the bytes of batch `index`, which must be less than `size()`.
     [[nodiscard]] std::size_t batch_bytes(std::size_t index) const { return copies_.bytes(index); }
     [[nodiscard]] tiles<Rank> const&       cut() const noexcept { return copies_.cut(); }
     [[nodiscard]] tile_copies<Rank> const& copies() const noexcept { return copies_; }
     [[nodiscard]] std::span<Element const> volume() const noexcept { return volume_; }
     [[nodiscard]] Element const&           outside() const noexcept { return outside_; }
 
-    /// Gathers tile `index` and its halo. Its bytes; 0 after the last. Where they are more than
-    /// `to` has room for, nothing is written.
+    /// Gathers tile `index` and its halo into `to`. Returns the bytes of the tile, or 0 after the
+    /// last one. If the tile does not fit in `to`, nothing is written.
     std::size_t fill(std::span<std::byte> to, std::size_t index,
                      std::stop_token const& = {}) const {
         if (index >= size()) { return 0; }
         std::size_t const bytes = copies_.bytes(index);
         if (bytes > to.size()) { return bytes; }
         if (cut().options().outside == boundary::constant && !copies_.inside(index)) {
-            Element const value = outside_; // a local: bytes that are written are not its
+            Element const value = outside_; // a local copy, which `to` cannot alias
             for (std::size_t at = 0; at < bytes; at += sizeof(Element)) {
                 std::memcpy(to.data() + at, &value, sizeof(Element));
             }

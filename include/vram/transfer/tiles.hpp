@@ -14,49 +14,52 @@
 
 namespace vram {
 
-/// The order in which tiles come.
+/// Order of the tiles of a volume.
 enum class tile_order {
-    last_fastest,  ///< as elements lie: the last dimension moves first
-    first_fastest, ///< the first dimension moves first
-    snake,         ///< as `last_fastest`, but to and fro: each tile touches the one before it
+    last_fastest,  ///< the last dimension varies fastest, as in memory
+    first_fastest, ///< the first dimension varies fastest
+    snake,         ///< as `last_fastest`, but alternating: each tile touches its predecessor
 };
 
-/// How a volume is cut. Dimensions stand as in C arrays: the last one lies together in memory.
+/// Options of `tiles`. Dimensions are ordered as in C arrays: the last one is contiguous in memory.
 template <std::size_t Rank>
 struct tile_options {
-    std::size_t extent[Rank]{};           ///< elements of the volume
-    std::size_t tile[Rank]{};             ///< elements of a tile; those at the far border are cut
-    std::size_t halo[Rank]{};             ///< elements that a tile sees beyond itself, at each side
-    boundary    outside = boundary::clip; ///< what a halo sees beyond the volume
+    std::size_t extent[Rank]{}; ///< elements of the volume
+    /// Elements of a tile; at the far border a tile may have fewer.
+    std::size_t tile[Rank]{};
+    /// Elements that a batch contains beyond its tile, on each side.
+    std::size_t halo[Rank]{};
+    boundary    outside = boundary::clip; ///< content of a halo beyond the volume
     tile_order  order   = tile_order::last_fastest;
 };
 
-/// One tile: where it lies, and how its batch is made. A plain value, for kernels as well.
+/// One tile: its place in the volume, and the layout of its batch. A plain value that kernels can
+/// use.
 template <std::size_t Rank>
 struct tile_box {
-    std::size_t origin[Rank]; ///< of the tile in the volume, without its halo
+    std::size_t origin[Rank]; ///< first element of the tile in the volume, without halo
     std::size_t inner[Rank];  ///< elements of the tile
-    std::size_t before[Rank]; ///< elements of halo in the batch, before the tile
+    std::size_t before[Rank]; ///< halo elements in the batch before the tile
     std::size_t extent[Rank]; ///< elements of the batch: tile and halo
 
     friend bool operator==(tile_box const&, tile_box const&) = default;
 };
 
-/// The tiles cover the volume, each element once; only their halos overlap.
+/// A volume divided into tiles. The tiles cover each element once; only their halos overlap.
 ///
 ///     tiles<3> const cut{{.extent = {900, 512, 512}, .tile = {64, 64, 64}, .halo = {2, 2, 2},
 ///                         .outside = boundary::mirror}};
 ///     cut.size();              // 15 * 8 * 8
-///     cut[17].origin;          // where the tile of batch 17 lies
+///     cut[17].origin;          // first element of the tile of batch 17
 ///     cut.index_of({100, 0, 511});   // the batch whose tile has this element
 ///
-/// A batch is its tile with the halo, row by row with no gaps. Where the volume ends within a tile,
-/// the tile is cut, and with `boundary::clip` the halo is as well; the batch is then smaller.
+/// A batch is its tile with the halo, contiguous row by row. If the volume ends within a tile, the
+/// tile is cut there. With `boundary::clip` the halo is cut as well. Such a batch is smaller.
 ///
-/// Failure   `layout_error` where a tile is empty or a number too large, with the dimension. A
-///           volume with no elements has no tiles
-/// Threads   any; it is a value
-/// Cost      a division for each dimension
+/// Failure   The constructor throws `layout_error` with the dimension if a tile is empty or a
+///           number is too large. A volume without elements has no tiles.
+/// Threads   Any thread may use a copy; the object is a value.
+/// Cost      A query costs a division for each dimension.
 template <std::size_t Rank>
     requires(Rank >= 1 && Rank <= 4)
 class tiles {
@@ -84,18 +87,19 @@ public:
         }
     }
 
-    /// Tiles.
+    /// Returns the number of tiles.
     [[nodiscard]] std::size_t size() const noexcept { return size_; }
-    /// Tiles in dimension `d`.
+    /// Returns the number of tiles in dimension `d`.
     [[nodiscard]] std::size_t count(std::size_t d) const noexcept { return count_[d]; }
-    /// Elements of the largest batch, at least 1.
+    /// Returns the number of elements of the largest batch, at least 1.
     [[nodiscard]] std::size_t elements() const noexcept { return elements_; }
-    /// Elements of the volume.
+    /// Returns the number of elements of the volume.
     [[nodiscard]] std::size_t volume() const noexcept { return product(options_.extent); }
-    /// How it is cut.
+    /// Returns the options with which the volume was cut.
     [[nodiscard]] tile_options<Rank> const& options() const noexcept { return options_; }
 
-    /// Elements of the batch of `box`, and of its tile alone.
+    /// Returns the number of elements of the batch of `box`. `inner_elements` returns that of its
+    /// tile alone.
     [[nodiscard]] static constexpr std::size_t elements(box_type const& box) noexcept {
         return product(box.extent);
     }
@@ -103,7 +107,7 @@ public:
         return product(box.inner);
     }
 
-    /// The tile of batch `index`, which there is.
+    /// Returns the tile of batch `index`, which must be less than `size()`.
     [[nodiscard]] box_type operator[](std::size_t index) const {
         expects(index < size_, "tiles: there is no such tile");
         box_type    box{};
@@ -121,7 +125,7 @@ public:
         return box;
     }
 
-    /// The batch whose tile has the element at `place`, which the volume has.
+    /// Returns the index of the batch whose tile contains the element at `place` of the volume.
     [[nodiscard]] std::size_t index_of(std::size_t const (&place)[Rank]) const {
         std::size_t index = 0;
         bool const  last  = options_.order != tile_order::first_fastest;
@@ -149,14 +153,14 @@ private:
         for (std::size_t const n : of) { all *= n; }
         return all;
     }
-    /// Elements that a batch has at most in dimension `d`.
+    /// Returns the largest number of elements of a batch in dimension `d`.
     [[nodiscard]] std::size_t largest(std::size_t d) const noexcept {
         auto const [extent, tile, halo] = at(d);
         if (extent == 0) { return 0; }
         if (options_.outside != boundary::clip) { return std::min(tile, extent) + 2 * halo; }
         return tile >= extent ? extent : std::min(extent, tile + 2 * halo);
     }
-    /// Tile `place` of dimension `d`.
+    /// Writes the extent of tile `place` in dimension `d` to `box`.
     void lay(box_type& box, std::size_t d, std::size_t place) const noexcept {
         auto const [extent, tile, halo] = at(d);
         std::size_t const origin        = place * tile;

@@ -16,18 +16,18 @@
 
 namespace vram {
 
-/// A source for a loader made of a callable that gets elements and returns how many it wrote: 0 is
-/// the end, and a negative number means that it failed. It receives the index and the stop token,
-/// or the index, or neither, as any source.
+/// A loader's source made of a callable that receives a span of elements and returns the number of
+/// elements that it wrote. 0 means the end, and a negative number means that it failed. The
+/// callable may also take the index, or the index and the stop token.
 ///
 ///     loader batches{typed<float>([&](std::span<float> to, std::size_t index) {
 ///         return read_samples(index, to);
 ///     }), stream, {.batch_bytes = 1'000'000 * sizeof(float)}};
 ///
-/// Failure   what the callable throws; if it returns more elements than there is room for, or a
-///           negative number, the loader throws, as with any source
-/// Threads   as the callable
-/// Cost      none
+/// Failure   Throws the exceptions of the callable. If the callable returns a negative number, or
+///           more elements than the span has, the loader throws as with any source.
+/// Threads   As thread-safe as the callable.
+/// Cost      None.
 template <class Element, class Fill>
     requires std::is_trivially_copyable_v<Element>
 class typed_source {
@@ -53,12 +53,12 @@ public:
     }
 
 private:
-    /// What does not make a whole element at the end is left out.
+    /// Returns `to` as elements. Bytes at the end that are less than an element are left out.
     static elements room(std::span<std::byte> to) noexcept {
         return {reinterpret_cast<Element*>(to.data()), to.size() / sizeof(Element)};
     }
-    /// The loader refuses what is more than there is room for, also if the bytes have no number. A
-    /// negative count stays as it is.
+    /// Converts a number of elements to bytes. A number that overflows becomes the largest one,
+    /// which the loader refuses. A negative number is unchanged.
     template <class Count>
     static constexpr auto bytes(Count count) noexcept {
         static_assert(
@@ -66,7 +66,7 @@ private:
             "typed: the callable returns the number of elements that it wrote, an integer or bool");
         if constexpr (std::is_same_v<Count, bool>) {
             return count;
-        } // true: the whole range
+        } // true means the whole range
         else {
             using result = std::conditional_t<std::is_signed_v<Count>, std::ptrdiff_t, std::size_t>;
             if constexpr (std::is_signed_v<Count>) {
@@ -81,7 +81,7 @@ private:
     Fill fill_;
 };
 
-/// The callable `fill` as a source of elements.
+/// Makes a source of elements from the callable `fill`.
 template <class Element, class Fill>
 [[nodiscard]] typed_source<Element, Fill> typed(Fill fill) {
     return typed_source<Element, Fill>{std::move(fill)};

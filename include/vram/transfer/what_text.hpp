@@ -12,23 +12,24 @@
 
 namespace vram {
 
-/// A text with numbers, which is built when the exception is; or a literal, if there is no host
-/// memory for it.
+/// Text of an exception with its numbers, built when the exception is made. If there is no host
+/// memory for it, it is a literal.
 ///
 ///     text_{"vram: the file is too short", [&] { return "vram: " + std::to_string(n) + ...; }}
 ///
-/// Threads   copies share the text; copying throws nothing
-/// Cost      one allocation
+/// Threads   Copies share the text, and copying never throws.
+/// Cost      One allocation.
 class what_text {
 public:
     explicit what_text(char const* literal) noexcept : literal_{literal} {}
 
-    /// `build()` returns a `std::string`.
+    /// Builds the text by `build()`, which returns a `std::string`. If that throws, the text is
+    /// `literal`.
     template <class Build>
     what_text(char const* literal, Build const& build) noexcept : literal_{literal} {
         try {
             text_ = std::make_shared<std::string const>(build());
-        } catch (...) {} // no host memory: the literal
+        } catch (...) {} // no host memory: keep the literal
     }
 
     [[nodiscard]] char const* c_str() const noexcept {
@@ -40,7 +41,7 @@ private:
     char const*                        literal_;
 };
 
-/// What the exception `of` says: the text of a `std::exception`; empty if there is none.
+/// Returns the text of the exception `of` if it is a `std::exception`. Empty if `of` is null.
 [[nodiscard]] inline std::string what_of(std::exception_ptr const& of) {
     if (of == nullptr) { return {}; }
     try {
