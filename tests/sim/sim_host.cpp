@@ -10,10 +10,10 @@ TEST_CASE("sim_host: a step is not known to those who joined before it") {
     h.slot = 2;
     h.advance();
     vector_clock joined;
-    joined.join(h.knows);
+    joined.join(h.vclock);
     h.advance();
-    CHECK(joined.knows(2, 1));
-    CHECK_FALSE(joined.knows(2, h.knows[2]));
+    CHECK(joined.includes(2, 1));
+    CHECK_FALSE(joined.includes(2, h.vclock[2]));
 }
 
 TEST_CASE("sim_host: a thread is remembered on every node it uses") {

@@ -28,21 +28,21 @@ TEST_CASE("sim_machine: what the host hears it knows, and what it enqueues comes
     std::unique_lock  held{m.mutex};
     sim_stream_state& a = m.make_stream(m.turns.outside, 0, false);
     sim_stream_state& b = m.make_stream(m.turns.outside, 0, false);
-    a.count             = a.knows.advance(a.slot);
-    CHECK_FALSE(b.knows.knows(a.slot, a.count));
-    m.hear(m.turns.outside, a.knows);
-    m.follow(b, m.turns.outside);
-    CHECK(b.knows.knows(a.slot, a.count));
+    a.count             = a.vclock.advance(a.slot);
+    CHECK_FALSE(b.vclock.includes(a.slot, a.count));
+    m.acquire(m.turns.outside, a.vclock);
+    m.acquire(b, m.turns.outside);
+    CHECK(b.vclock.includes(a.slot, a.count));
 }
 
 TEST_CASE("sim_machine: with races off nobody keeps clocks") {
     sim_machine       m{{.checks = {.races = false}}};
     std::unique_lock  held{m.mutex};
     sim_stream_state& a = m.make_stream(m.turns.outside, 0, false);
-    a.knows.advance(a.slot);
-    vector_clock const before = m.turns.outside.knows;
-    m.hear(m.turns.outside, a.knows);
-    CHECK(m.turns.outside.knows == before);
+    a.vclock.advance(a.slot);
+    vector_clock const before = m.turns.outside.vclock;
+    m.acquire(m.turns.outside, a.vclock);
+    CHECK(m.turns.outside.vclock == before);
 }
 
 TEST_CASE("sim_machine: what a destroyed stream left behind holds the legacy stream only where it "

@@ -19,7 +19,7 @@ TEST_CASE("sim_report: reads as text with both operations and the missing edge")
     r.missing        = "stream 3 must wait";
     std::string text = r.text();
     CHECK(text.find("race: 64 bytes at 0xabc0") != std::string::npos);
-    CHECK(text.find("`sum` #12 on stream 3 of device 0 reads it (asked for at 500 ns") !=
+    CHECK(text.find("`sum` #12 on stream 3 of device 0 reads it (called at 500 ns") !=
           std::string::npos);
     CHECK(text.find("in conflict with `copy` #9 on stream 2 of device 0 writes it") !=
           std::string::npos);

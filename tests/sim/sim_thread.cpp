@@ -114,7 +114,7 @@ TEST_CASE("sim_thread: two threads that touch one thing with no gate between rac
     auto const all = node.reports();
     REQUIRE(all.size() == 1);
     CHECK(all[0].kind == sim_mistake::race);
-    CHECK(all[0].missing.find("must hear of it from host thread") != std::string::npos);
+    CHECK(all[0].missing.find("must wait for host thread") != std::string::npos);
     pinned.deallocate_sync(p, 64);
 }
 

@@ -20,14 +20,14 @@ TEST_CASE("sim_turns: a thread enters where its maker is in time, and leaves no 
     sim_host& a = turns.enter(turns.outside, 1);
     CHECK(a.clock == sim_time{70});
     CHECK(a.number == 1);
-    CHECK(a.knows.knows(0, 1));
+    CHECK(a.vclock.includes(0, 1));
     CHECK(turns.participants() == 1);
     CHECK_FALSE(turns.outside_may_step()); // a has the turn
     turns.begin(held, a);                  // at once
-    turns.point(held, a);
-    turns.point(held, a); // nobody else is due
+    turns.preemption_point(held, a);
+    turns.preemption_point(held, a); // nobody else is due
     turns.leave(a);
-    turns.pass_on(held);
+    turns.hand_off(held);
     CHECK(turns.participants() == 0);
     CHECK(turns.outside_may_step());
 }
@@ -38,7 +38,7 @@ TEST_CASE("sim_turns: what a maker does after it started a thread is not known t
     sim_turns         turns{schedule, o};
     turns.outside.advance();
     sim_host& a = turns.enter(turns.outside, 1);
-    CHECK_FALSE(a.knows.knows(0, turns.outside.knows[0]));
+    CHECK_FALSE(a.vclock.includes(0, turns.outside.vclock[0]));
 }
 
 TEST_CASE("sim_turns: a thread that holds a lock is left on") {
@@ -49,12 +49,12 @@ TEST_CASE("sim_turns: a thread that holds a lock is left on") {
     std::unique_lock  held{mutex};
     sim_host&         a = turns.enter(turns.outside, 1);
     sim_host&         b = turns.enter(a, 2);
-    turns.point(held, a);
+    turns.preemption_point(held, a);
     a.clock = sim_time{100};
     CHECK(b.clock < a.clock); // b is due
     lock              somebodys;
     lock::guard const guard = somebodys.hold();
-    turns.point(held, a); // would hand over to a thread that is not there
+    turns.preemption_point(held, a); // would hand over to a thread that is not there
     turns.leave(b);
     turns.leave(a);
 }

@@ -18,9 +18,9 @@ TEST_CASE("sim_wait: waiting moves the clock and is counted; being idle teaches 
                             {.name = "k", .engine = sim_engine::compute, .duration = sim_time{9}});
     sim_wait{call}.wait_idle(0);
     CHECK(call.host->clock == sim_time{9});
-    CHECK_FALSE(call.host->knows.knows(s.slot, s.count));
+    CHECK_FALSE(call.host->vclock.includes(s.slot, s.count));
     sim_wait{call}.synchronize(s);
-    CHECK(call.host->knows.knows(s.slot, s.count));
+    CHECK(call.host->vclock.includes(s.slot, s.count));
     CHECK(m.schedule.figures(0).host_waits == 2);
     CHECK(m.schedule.figures(0).host_waiting == sim_time{9});
 }

@@ -59,7 +59,7 @@ inline sim_call::sim_call(sim_machine& m, sim_call_kind kind, int device, std::s
     held.lock();
     if (self.host != nullptr) {
         host = self.host;
-        m.turns.point(held, *host);
+        m.turns.preemption_point(held, *host);
     } else {
         host->clock = std::max(host->clock, m.schedule.now());
     }
@@ -85,7 +85,7 @@ inline sim_event_of sim_call::host_step(char const* name) {
             .time   = host->clock,
             .where  = where,
             .slot   = host->slot,
-            .count  = host->knows[host->slot]};
+            .count  = host->vclock[host->slot]};
 }
 
 inline void sim_call::unsafe() {

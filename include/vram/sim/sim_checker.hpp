@@ -51,7 +51,7 @@ public:
     /// ended is reused if everything the owner did happens before `creator`.
     std::size_t actor(vector_clock& creator) {
         for (auto it = over_.begin(); it != over_.end(); ++it) {
-            if (!creator.knows(it->slot, it->count)) { continue; }
+            if (!creator.includes(it->slot, it->count)) { continue; }
             std::size_t const slot = it->slot;
             over_.erase(it);
             return slot;
@@ -67,26 +67,26 @@ public:
     /// Checks and records one access to `range`. `clock` is the vector clock of the operation.
     /// `copy` is true for the device's own copies, which may access pageable memory and the memory
     /// of any device. `peers` is true if a kernel may access the memory of other devices.
-    void touch(sim_event_of who, vector_clock const& clock, sim_range range, sim_access access,
+    void touch(sim_event_of step, vector_clock const& clock, sim_range range, sim_access access,
                bool copy, bool peers) {
         if (range.bytes == 0 || !(on_.races || on_.bounds || on_.residency)) { return; }
-        who.what =
+        step.what =
             access == sim_access::read ? sim_event_of::kind::read : sim_event_of::kind::write;
         if (sim_reservation* const pages = memory_.reservation_of(range.begin())) {
-            return touch(*pages, who, clock, range, access, copy);
+            return touch(*pages, step, clock, range, access, copy);
         }
-        sim_block* const block = place(who, range, copy, peers);
+        sim_block* const block = place(step, range, copy, peers);
         // A copy has read its pageable source when its call returns, so only its writes are
         // recorded.
         if (block == &pageable_ && copy && access == sim_access::read) { return; }
-        if (block != nullptr) { touch(*block, who, clock, range, access); }
+        if (block != nullptr) { touch(*block, step, clock, range, access); }
     }
 
-    /// Records `who` as the allocation of `block`.
-    void allocated(sim_block& block, sim_event_of who) {
-        who.what        = sim_event_of::kind::allocation;
-        block.allocated = who;
-        if (on_.races || on_.uninitialised) { block.history = {block.bytes, {who, {}}}; }
+    /// Records `step` as the allocation of `block`.
+    void allocated(sim_block& block, sim_event_of step) {
+        step.what       = sim_event_of::kind::allocation;
+        block.allocated = step;
+        if (on_.races || on_.uninitialised) { block.history = {block.bytes, {step, {}}}; }
     }
 
     /// Starts the access history of new physical memory, which no operation has accessed.
@@ -94,15 +94,15 @@ public:
         if (on_.races) { memory.history = {memory.bytes, {}}; }
     }
 
-    /// Records `who` as the free of `block`, and reports an earlier access that does not happen
+    /// Records `step` as the free of `block`, and reports an earlier access that does not happen
     /// before it.
-    void released(sim_block& block, sim_event_of who, vector_clock const& clock) {
-        who.what       = sim_event_of::kind::release;
-        block.released = who;
+    void released(sim_block& block, sim_event_of step, vector_clock const& clock) {
+        step.what      = sim_event_of::kind::release;
+        block.released = step;
         if (!on_.frees || !on_.races || block.history.size() == 0) { return; }
         bool told = false;
         block.history.change(0, block.bytes, [&](std::size_t from, std::size_t to, sim_history& h) {
-            if (!told) { told = conflict(who, clock, block, from, to, h); }
+            if (!told) { told = conflict(step, clock, block, from, to, h); }
         });
     }
 
@@ -125,71 +125,71 @@ public:
 private:
     /// Checks and records an access to the part of `range` within `block`. Returns true if no
     /// mistake was reported.
-    bool touch(sim_block& block, sim_event_of const& who, vector_clock const& clock,
+    bool touch(sim_block& block, sim_event_of const& step, vector_clock const& clock,
                sim_range range, sim_access access) {
-        return touch(block, block.history, who, clock, range, access);
+        return touch(block, block.history, step, clock, range, access);
     }
     /// Checks and records an access to a part of `block`. `history` is the access history of the
     /// block, or of the physical memory that is mapped there. Returns true if no mistake was
     /// reported.
-    bool touch(sim_block const& block, interval_map<sim_history>& history, sim_event_of const& who,
+    bool touch(sim_block const& block, interval_map<sim_history>& history, sim_event_of const& step,
                vector_clock const& clock, sim_range range, sim_access access) {
         if (history.size() == 0) { return true; }
         std::size_t const first = range.begin() - block.begin;
         std::size_t const last  = std::min(range.end(), block.end()) - block.begin;
         bool              told  = false;
         history.change(first, last, [&](std::size_t from, std::size_t to, sim_history& h) {
-            if (!told && on_.races) { told = conflict(who, clock, block, from, to, h); }
+            if (!told && on_.races) { told = conflict(step, clock, block, from, to, h); }
             bool const fresh = h.write.what == sim_event_of::kind::allocation;
             if (on_.uninitialised && access == sim_access::read && fresh && !told) {
                 told = true;
-                tell({sim_mistake::uninitialised_read, who, h.write, block.begin + from, to - from,
+                tell({sim_mistake::uninitialised_read, step, h.write, block.begin + from, to - from,
                       "no write was declared before it"});
             }
-            if (access == sim_access::read) { note_read(h, who); }
+            if (access == sim_access::read) { note_read(h, step); }
         });
-        if (access == sim_access::write) { history.assign(first, last, {who, {}}); }
+        if (access == sim_access::write) { history.assign(first, last, {step, {}}); }
         return !told;
     }
 
     /// Checks and records an access to reserved addresses, one mapping at a time.
-    void touch(sim_reservation& pages, sim_event_of const& who, vector_clock const& clock,
+    void touch(sim_reservation& pages, sim_event_of const& step, vector_clock const& clock,
                sim_range range, sim_access access, bool copy) {
         bool well = true;
         for (std::uintptr_t at = range.begin(); well && at < range.end();) {
             sim_block* const page = pages.mapping(at);
             if (page == nullptr || !page->granted) {
                 if (on_.bounds) {
-                    tell({sim_mistake::unmapped_access, who,
+                    tell({sim_mistake::unmapped_access, step,
                           page != nullptr ? page->allocated : sim_event_of{}, at, range.end() - at,
-                          page != nullptr ? "no device was given access to what is mapped there"
-                                          : "nothing is mapped there"});
+                          page != nullptr ? "no device has access to the mapping"
+                                          : "no memory is mapped at this address"});
                 }
                 return;
             }
             sim_range const rest{reinterpret_cast<void const*>(at), range.end() - at};
-            well = reaches(who, *page, range, copy, false) &&
-                   touch(*page, who, clock, rest, access) &&
-                   touch(*page, memory_.physical.at(page->physical).history, who, clock, rest,
+            well = reaches(step, *page, range, copy, false) &&
+                   touch(*page, step, clock, rest, access) &&
+                   touch(*page, memory_.physical.at(page->physical).history, step, clock, rest,
                          // The physical memory may also be mapped at other addresses.
                          access);
             at = page->end();
         }
     }
 
-    /// Returns the live block that contains `range`. If there is none, or `who` may not access it,
+    /// Returns the live block that contains `range`. If there is none, or `step` may not access it,
     /// reports the mistake and returns null.
-    sim_block* place(sim_event_of const& who, sim_range range, bool copy, bool peers) {
+    sim_block* place(sim_event_of const& step, sim_range range, bool copy, bool peers) {
         sim_space* const space = memory_.space_of(range.begin());
         if (space == nullptr) {
             if (page_tables_) { return &pageable_; }
-            if (on_.residency && !who.host && !copy) {
+            if (on_.residency && !step.host && !copy) {
                 tell({sim_mistake::pageable_access,
-                      who,
+                      step,
                       {},
                       range.begin(),
                       range.bytes,
-                      "a device reaches pinned, managed and device memory only"});
+                      "devices can access pinned, managed and device memory only"});
             }
             return nullptr;
         }
@@ -197,47 +197,47 @@ private:
         if (block == nullptr || range.end() > block->end() || block->freed) {
             if (on_.bounds) {
                 bool const freed = block != nullptr && block->freed && range.begin() < block->end();
-                tell({freed ? sim_mistake::use_after_free : sim_mistake::out_of_bounds, who,
+                tell({freed ? sim_mistake::use_after_free : sim_mistake::out_of_bounds, step,
                       freed ? block->released : sim_event_of{}, range.begin(), range.bytes,
-                      freed ? "the memory was given back before" : ""});
+                      freed ? "the memory was freed before" : ""});
             }
             return nullptr;
         }
-        return reaches(who, *block, range, copy, peers) ? block : nullptr;
+        return reaches(step, *block, range, copy, peers) ? block : nullptr;
     }
 
-    /// Returns true if the stream or host thread `who` is able to access memory of this kind and
+    /// Returns true if the stream or host thread `step` is able to access memory of this kind and
     /// device. Otherwise reports the mistake and returns false.
-    bool reaches(sim_event_of const& who, sim_block const& block, sim_range range, bool copy,
+    bool reaches(sim_event_of const& step, sim_block const& block, sim_range range, bool copy,
                  bool peers) {
         bool const on_device =
             block.kind == sim_kind::device || block.kind == sim_kind::device_async;
         if (!on_.residency || !on_device || copy) { return true; }
-        if (who.host) {
-            tell({sim_mistake::host_access, who, block.allocated, range.begin(), range.bytes,
+        if (step.host) {
+            tell({sim_mistake::host_access, step, block.allocated, range.begin(), range.bytes,
                   "copy it to host memory first"});
             return false;
         }
-        if (block.device != who.device && !peers) {
-            tell({sim_mistake::peer_access, who, block.allocated, range.begin(), range.bytes,
-                  "enable peer access from device " + std::to_string(who.device) + " to device " +
+        if (block.device != step.device && !peers) {
+            tell({sim_mistake::peer_access, step, block.allocated, range.begin(), range.bytes,
+                  "enable peer access from device " + std::to_string(step.device) + " to device " +
                       std::to_string(block.device)});
             return false;
         }
         return true;
     }
 
-    /// Reports a conflict of the access `who` with the last write, or with a read since then, in
+    /// Reports a conflict of the access `step` with the last write, or with a read since then, in
     /// `h`. Returns true if there is one.
-    bool conflict(sim_event_of const& who, vector_clock const& clock, sim_block const& block,
+    bool conflict(sim_event_of const& step, vector_clock const& clock, sim_block const& block,
                   std::size_t from, std::size_t to, sim_history const& h) {
         if (unordered(h.write, clock)) {
-            return tell_pair(who, h.write, block.begin + from, to - from);
+            return tell_pair(step, h.write, block.begin + from, to - from);
         }
-        if (who.what == sim_event_of::kind::read) { return false; }
+        if (step.what == sim_event_of::kind::read) { return false; }
         for (sim_event_of const& read : h.reads) {
             if (unordered(read, clock)) {
-                return tell_pair(who, read, block.begin + from, to - from);
+                return tell_pair(step, read, block.begin + from, to - from);
             }
         }
         return false;
@@ -245,7 +245,7 @@ private:
 
     static bool unordered(sim_event_of const& earlier, vector_clock const& clock) noexcept {
         return earlier.what != sim_event_of::kind::none &&
-               !clock.knows(earlier.slot, earlier.count);
+               !clock.includes(earlier.slot, earlier.count);
     }
 
     bool tell_pair(sim_event_of const& second, sim_event_of const& first, std::uintptr_t at,
@@ -264,12 +264,11 @@ private:
         std::string const after =
             "after `" + std::string{first.name} + "` #" + std::to_string(first.number);
         if (first.host && second.host) {
-            return "host thread " + std::to_string(second.actor) +
-                   " must hear of it from host thread " + std::to_string(first.actor) +
-                   " (a gate, a join) " + after;
+            return "host thread " + std::to_string(second.actor) + " must wait for host thread " +
+                   std::to_string(first.actor) + " (a gate, a join) " + after;
         }
         if (first.host) {
-            return "the stream's work must be enqueued by a thread that heard of it from host "
+            return "the stream's work must be enqueued by a thread that has waited for host "
                    "thread " +
                    std::to_string(first.actor) + " " + after;
         }
@@ -283,13 +282,13 @@ private:
     }
 
     /// Adds a read to `h`; it replaces the previous read of its stream or thread.
-    static void note_read(sim_history& h, sim_event_of const& who) {
+    static void note_read(sim_history& h, sim_event_of const& step) {
         auto const same = std::find_if(h.reads.begin(), h.reads.end(),
-                                       [&](sim_event_of const& r) { return r.slot == who.slot; });
+                                       [&](sim_event_of const& r) { return r.slot == step.slot; });
         if (same == h.reads.end()) {
-            h.reads.push_back(who);
+            h.reads.push_back(step);
         } else {
-            *same = who;
+            *same = step;
         }
     }
 

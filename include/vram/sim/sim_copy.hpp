@@ -221,9 +221,9 @@ inline void enqueue_copy(sim_call& call, sim_stream_state& s, pitched_copy const
     }
     bool const host_end = route.to_kind == sim_kind::pageable || route.engine == sim_engine::host;
     if (host_end || (host_read && bytes > 65536)) {
-        vector_clock const then = s.knows;
+        vector_clock const then = s.vclock;
         sim_wait{call}.await(s.tail);
-        if (host_end) { m.hear(*call.host, then); }
+        if (host_end) { m.acquire(*call.host, then); }
         // Otherwise the copy to the device may still be under way.
     }
 }
@@ -321,9 +321,9 @@ inline void sim_fill(sim_stream_view stream, void* to, std::byte value, std::siz
     }
     sim_operation* const op = sim_queue{call}.enqueue(s, std::move(task));
     if (op != nullptr && route.to_kind == sim_kind::pageable) {
-        vector_clock const then = s.knows;
+        vector_clock const then = s.vclock;
         sim_wait{call}.await(s.tail);
-        m.hear(*call.host, then);
+        m.acquire(*call.host, then);
     }
     call.tell();
 }

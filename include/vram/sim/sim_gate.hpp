@@ -162,7 +162,7 @@ private:
     void acquire() {
         sim_host* const  self = me();
         std::unique_lock held{machine_->mutex};
-        if (self != nullptr) { machine_->turns.point(held, *self); }
+        if (self != nullptr) { machine_->turns.preemption_point(held, *self); }
         take(held, self);
     }
 
@@ -174,11 +174,11 @@ private:
                 return !held_;
             });
             self->clock = std::max(self->clock, let_go_);
-            machine_->hear(*self, knows_);
+            machine_->acquire(*self, vclock_);
         } else {
             used_outside_ = used_outside_ || !detail::inside_effect;
             while (held_) { machine_->turns.progress.wait(held); }
-            if (!detail::inside_effect) { machine_->hear(machine_->turns.outside, knows_); }
+            if (!detail::inside_effect) { machine_->acquire(machine_->turns.outside, vclock_); }
         }
         held_ = true;
     }
@@ -203,12 +203,12 @@ private:
         machine_->turns.wake_waiters(this, let_go_);
         // A host function of a stream releases the clock of the work before it in the stream.
         if (detail::inside_effect) {
-            if (detail::effect_knows != nullptr) { knows_.join(*detail::effect_knows); }
+            if (detail::effect_vclock != nullptr) { vclock_.join(*detail::effect_vclock); }
             return;
         }
-        sim_host& who = self != nullptr ? *self : machine_->turns.outside;
-        knows_.join(who.knows);
-        who.advance();
+        sim_host& holder = self != nullptr ? *self : machine_->turns.outside;
+        vclock_.join(holder.vclock);
+        holder.advance();
     }
 
     /// Releases the gate, waits for a `notify`, and acquires the gate again. Returns false if no
@@ -242,7 +242,7 @@ private:
     bool          used_outside_ = false; ///< an ordinary thread may call `notify`
     std::uint64_t notices_      = 0;
     sim_time      let_go_{};
-    vector_clock  knows_;
+    vector_clock  vclock_;
 };
 
 } // namespace vram

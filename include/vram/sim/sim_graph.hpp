@@ -64,13 +64,13 @@ public:
             if (s.capture) { s.capture->broken = true; }
             throw sim_error{sim_status::capture_invalid, where};
         }
-        std::shared_ptr<sim_graph_state> const graph = s.capture;
-        std::vector<bool> const                heard = before(*graph, s.capture_deps);
+        std::shared_ptr<sim_graph_state> const graph   = s.capture;
+        std::vector<bool> const                ordered = before(*graph, s.capture_deps);
         for (sim_device_state& d : s.machine->devices) {
             for (sim_stream_state* const other : d.streams) {
                 if (other->capture != graph) { continue; }
                 for (std::size_t const node : other->capture_deps) {
-                    graph->broken = graph->broken || !heard[node];
+                    graph->broken = graph->broken || !ordered[node];
                 }
                 other->capture.reset();
             }
@@ -125,15 +125,15 @@ private:
     /// Returns, for each node of `g`, true if it is in `last` or is ordered before a node in
     /// `last`.
     static std::vector<bool> before(sim_graph_state const& g, std::vector<std::size_t> last) {
-        std::vector<bool> heard(g.nodes.size());
+        std::vector<bool> ordered(g.nodes.size());
         while (!last.empty()) {
             std::size_t const node = last.back();
             last.pop_back();
-            if (heard[node]) { continue; }
-            heard[node] = true;
+            if (ordered[node]) { continue; }
+            ordered[node] = true;
             last.insert(last.end(), g.nodes[node].after.begin(), g.nodes[node].after.end());
         }
-        return heard;
+        return ordered;
     }
 
     std::shared_ptr<sim_graph_state> graph_;

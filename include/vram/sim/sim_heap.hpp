@@ -52,10 +52,10 @@ public:
     /// happens-before edge, so a program that relies on it is reported. Returns false if `p` is not
     /// a live block.
     bool free(sim_kind kind, int device, void* p, std::size_t bytes) {
-        sim_event_of const who   = call_.host_step("free");
-        sim_block* const   block = find(kind, device, p, bytes, who);
+        sim_event_of const step  = call_.host_step("free");
+        sim_block* const   block = find(kind, device, p, bytes, step);
         if (block == nullptr) { return false; }
-        m_.checker.released(*block, who, call_.host->knows);
+        m_.checker.released(*block, step, call_.host->vclock);
         block->freed = block->busy = true;
         sim_wait{call_}.wait_idle(device);
         m_.at(device).used -= block->counted;
@@ -95,20 +95,20 @@ public:
                 free_captured(*pool, s, *block);
                 return true;
             }
-            m_.follow(s, *call_.host, call_.where);
+            m_.acquire(s, *call_.host, call_.where);
         } else {
             sim_queue{call_}.begin_action(s);
         }
-        sim_event_of const who = stream_step("free", s);
+        sim_event_of const step = stream_step("free", s);
         sim_block* const   block =
-            find(sim_kind::device_async, pool->device, p, bytes, who, pool.get());
+            find(sim_kind::device_async, pool->device, p, bytes, step, pool.get());
         if (block == nullptr) { return false; }
-        m_.checker.released(*block, who, s.knows);
+        m_.checker.released(*block, step, s.vclock);
         std::uint64_t const ticket = ++pool->tickets;
         block->freed = block->busy = true;
         pool->live -= block->counted;
         try {
-            pool->add({{}, s.knows, s.slot, s.count, block->counted, ticket});
+            pool->add({{}, s.vclock, s.slot, s.count, block->counted, ticket});
             sim_operation* const op = sim_queue{call_}.enqueue(
                 s,
                 {.name   = "free",
@@ -183,9 +183,9 @@ private:
     }
 
     /// Records the allocation in the checker. If that fails, erases the block.
-    void remember(sim_block& block, sim_event_of const& who) {
+    void remember(sim_block& block, sim_event_of const& step) {
         try {
-            m_.checker.allocated(block, who);
+            m_.checker.allocated(block, step);
         } catch (...) {
             m_.memory.space(block.kind, block.device).erase(block);
             throw;
@@ -259,7 +259,7 @@ private:
     }
 
     sim_event_of stream_step(char const* name, sim_stream_state& s) {
-        s.count = s.knows.advance(s.slot);
+        s.count = s.vclock.advance(s.slot);
         return {.name   = name,
                 .number = m_.schedule.next_number(),
                 .actor  = s.id.load(),
@@ -272,16 +272,16 @@ private:
 
     /// Returns the live block that starts at `p`. If there is none, or it has another kind or pool,
     /// reports the mistake and returns null. Reports a wrong size but returns the block.
-    sim_block* find(sim_kind kind, int device, void* p, std::size_t bytes, sim_event_of who,
+    sim_block* find(sim_kind kind, int device, void* p, std::size_t bytes, sim_event_of step,
                     sim_pool const* pool = nullptr) {
         auto const       at    = reinterpret_cast<std::uintptr_t>(p);
         sim_space&       space = m_.memory.space(kind, device);
         sim_block* const block = space.holds(at) ? space.before(at) : nullptr;
-        who.what               = sim_event_of::kind::release;
+        step.what              = sim_event_of::kind::release;
         if (block == nullptr || block->begin != at || block->kind != kind) {
             if (m_.checker.on().frees) {
                 m_.checker.tell({sim_mistake::foreign_free,
-                                 who,
+                                 step,
                                  {},
                                  at,
                                  bytes,
@@ -291,21 +291,21 @@ private:
         }
         if (!block->freed && block->pool != pool) {
             if (m_.checker.on().frees) {
-                m_.checker.tell({sim_mistake::foreign_free, who, block->allocated, at, bytes,
+                m_.checker.tell({sim_mistake::foreign_free, step, block->allocated, at, bytes,
                                  "it was allocated from another pool"});
             }
             return nullptr;
         }
         if (block->freed) {
             if (m_.checker.on().frees) {
-                m_.checker.tell({sim_mistake::double_free, who, block->released, at, block->bytes,
-                                 "it was given back before"});
+                m_.checker.tell({sim_mistake::double_free, step, block->released, at, block->bytes,
+                                 "it was freed before"});
             }
             return nullptr;
         }
         if (block->bytes != bytes && m_.checker.on().frees) {
-            m_.checker.tell({sim_mistake::wrong_size, who, block->allocated, at, bytes,
-                             "it was asked with " + std::to_string(block->bytes) + " bytes"});
+            m_.checker.tell({sim_mistake::wrong_size, step, block->allocated, at, bytes,
+                             "it was allocated with " + std::to_string(block->bytes) + " bytes"});
         }
         return block;
     }
@@ -316,7 +316,7 @@ private:
     /// then changes no order.
     bool make_room(sim_pool& pool, sim_stream_state& s, std::size_t bytes) {
         auto const ordered = [&](sim_pool::waiting const& w) {
-            return w.slot == s.slot || s.knows.knows(w.slot, w.count);
+            return w.slot == s.slot || s.vclock.includes(w.slot, w.count);
         };
         sim_device_state& d = m_.at(pool.device);
         std::size_t const allowed =
@@ -333,7 +333,7 @@ private:
         while (bytes - room > allowed && !pool.pending.empty()) {
             sim_pool::waiting const& oldest = pool.pending.begin()->second;
             room += oldest.bytes;
-            s.knows.join(oldest.knows);
+            s.vclock.join(oldest.vclock);
             claim(pool, s, oldest);
             if (room >= bytes) { return true; }
         }

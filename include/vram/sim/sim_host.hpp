@@ -29,13 +29,13 @@ struct sim_host {
     std::uint64_t number = 0;
     sim_time      clock{};
     /// Vector clock: the operations that happen before the next step of this thread.
-    vector_clock knows;
+    vector_clock vclock;
     std::size_t  slot = 0; ///< index of this thread in vector clocks
 
     state now     = state::runnable;
     bool  started = false; ///< true after the first call of the simulated device
     /// True if the thread is in a deadlock: its wait throws.
-    bool giving_up = false;
+    bool deadlocked = false;
     /// True if an ordinary thread may end the wait, so that it is no deadlock.
     bool may_be_outside = false;
     /// The operation that this thread waits for, if any. It waits for an operation, a gate, or
@@ -51,7 +51,7 @@ struct sim_host {
 
     /// Begins a new step: later actions of this thread are not ordered before earlier joins with
     /// its clock.
-    void advance() { knows.advance(slot); }
+    void advance() { vclock.advance(slot); }
 };
 
 namespace detail {

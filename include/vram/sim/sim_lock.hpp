@@ -81,7 +81,7 @@ private:
     }
     /// Returns the state of the participating thread `self`. All ordinary threads (null) share one
     /// state.
-    [[nodiscard]] sim_host& books_of(sim_host* self) const noexcept {
+    [[nodiscard]] sim_host& state_of(sim_host* self) const noexcept {
         return self != nullptr ? *self : machine_->turns.outside;
     }
 
@@ -90,7 +90,7 @@ private:
         node_lock       held{machine_->mutex};
         if (taken_) { await(held, self); }
         try {
-            if (!detail::inside_effect) { machine_->hear(books_of(self), knows_); }
+            if (!detail::inside_effect) { machine_->acquire(state_of(self), vclock_); }
         } catch (...) {
             // No host memory to join the vector clocks: another waiting thread gets the lock
             // instead.
@@ -121,8 +121,8 @@ private:
             sim_host* const self = me();
             taken_               = false;
             wake(self != nullptr ? self->clock : machine_->schedule.now());
-            knows_.join(books_of(self).knows);
-            books_of(self).advance();
+            vclock_.join(state_of(self).vclock);
+            state_of(self).advance();
         } catch (...) {
             // No host memory to join the vector clocks: the next holder loses this happens-before
             // edge.
@@ -141,7 +141,7 @@ private:
     mutable bool                    outside_ = false; ///< an ordinary thread holds it
     mutable unsigned                waiting_ = 0;
     mutable std::condition_variable free_; ///< wakes ordinary threads
-    mutable vector_clock            knows_;
+    mutable vector_clock            vclock_;
 };
 
 } // namespace vram

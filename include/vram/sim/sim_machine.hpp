@@ -44,10 +44,10 @@ public:
           checker{memory, options},
           turns{schedule, options},
           devices(static_cast<std::size_t>(options.devices)) {
-        turns.outside.slot = checker.actor(turns.outside.knows);
+        turns.outside.slot = checker.actor(turns.outside.vclock);
         turns.outside.advance();
-        turns.on_deadlock = [this](std::string who) {
-            checker.tell({.kind = sim_mistake::deadlock, .missing = std::move(who)});
+        turns.on_deadlock = [this](std::string waits) {
+            checker.tell({.kind = sim_mistake::deadlock, .missing = std::move(waits)});
         };
         schedule.on_end = [this](sim_operation& op) { turns.wake_waiters(op); };
         for (int i = 0; i < options.devices; ++i) {
@@ -78,9 +78,9 @@ public:
         s.tail     = {};
         s.waits.clear();
         s.sweep_at    = 16;
-        s.slot        = checker.actor(creator.knows);
-        s.knows       = creator.knows;
-        s.count       = s.knows.advance(s.slot);
+        s.slot        = checker.actor(creator.vclock);
+        s.vclock      = creator.vclock;
+        s.count       = s.vclock.advance(s.slot);
         s.work        = 0;
         s.legacy_seen = 0;
         s.announced   = false;
@@ -108,10 +108,10 @@ public:
     /// at once.
     void destroy_stream(sim_stream_state& s) {
         sim_device_state& d = at(s.device);
-        leave_behind(s, d.orphans, d.orphans_know);
-        if (s.blocking) { leave_behind(s, d.blocking_orphans, d.blocking_orphans_know); }
+        leave_behind(s, d.orphans, d.orphans_vclock);
+        if (s.blocking) { leave_behind(s, d.blocking_orphans, d.blocking_orphans_vclock); }
         checker.retire(s.slot, s.count);
-        for (std::size_t const slot : s.branch_slots) { checker.retire(slot, s.knows[slot]); }
+        for (std::size_t const slot : s.branch_slots) { checker.retire(slot, s.vclock[slot]); }
         s.branch_slots.clear();
         std::erase(d.streams, &s);
         s.id    = 0;
@@ -144,29 +144,29 @@ public:
 
     /// Host thread `h` acquires the vector clock `then`: work behind `then` happens before its next
     /// step.
-    void hear(sim_host& h, vector_clock const& then) {
+    void acquire(sim_host& h, vector_clock const& then) {
         if (!checker.on().races) { return; }
-        h.knows.join(then);
+        h.vclock.join(then);
         h.advance();
     }
     /// Stream `s` acquires the vector clock of host thread `h`: everything that `h` did happens
     /// before the next work of `s`. Throws `sim_error{invalid_handle}` if the stream was destroyed.
-    void follow(sim_stream_state& s, sim_host const& h,
-                std::source_location where = std::source_location::current()) {
+    void acquire(sim_stream_state& s, sim_host const& h,
+                 std::source_location where = std::source_location::current()) {
         if (s.id == 0) { throw sim_error{sim_status::invalid_handle, where}; }
-        if (!checker.on().races || s.knows.knows(h.slot, h.knows[h.slot])) { return; }
-        s.knows.join(h.knows);
-        s.count = s.knows.advance(s.slot);
+        if (!checker.on().races || s.vclock.includes(h.slot, h.vclock[h.slot])) { return; }
+        s.vclock.join(h.vclock);
+        s.count = s.vclock.advance(s.slot);
     }
 
     /// Makes a participating thread ordinary. The ordinary threads acquire its vector clock.
     void make_ordinary(std::unique_lock<std::mutex>& held, sim_host& me) {
         turns.outside.clock = std::max(turns.outside.clock, me.clock);
-        hear(turns.outside, me.knows);
-        checker.retire(me.slot, me.knows[me.slot]);
+        acquire(turns.outside, me.vclock);
+        checker.retire(me.slot, me.vclock[me.slot]);
         turns.leave(me);
         detail::self(id).host = nullptr;
-        turns.pass_on(held);
+        turns.hand_off(held);
     }
 
     [[nodiscard]] sim_device_state& at(int device) {
@@ -221,13 +221,13 @@ private:
         s.capture.reset();
     }
     static void leave_behind(sim_stream_state const& s, std::vector<sim_moment>& orphans,
-                             vector_clock& know) {
+                             vector_clock& vclock) {
         auto const over = [](sim_moment const& m) { return !m.pending(); };
         std::erase_if(orphans, over);
         if (s.tail.pending()) { orphans.push_back(s.tail); }
         std::copy_if(s.waits.begin(), s.waits.end(), std::back_inserter(orphans),
                      std::not_fn(over));
-        know.join(s.knows);
+        vclock.join(s.vclock);
     }
 
     std::deque<sim_stream_state>   streams_;

@@ -156,7 +156,7 @@ public:
                                    block.allocated,
                                    block.begin,
                                    block.bytes,
-                                   "it was never given back"});
+                                   "it was never freed"});
         });
         for (auto const& [handle, memory] : machine_.memory.physical) {
             // This memory is still mapped, and the mapping was reported as a leak above.
@@ -174,7 +174,7 @@ public:
                                    range->reserved,
                                    begin,
                                    range->bytes,
-                                   "the addresses were never given back"});
+                                   "the addresses were never released"});
         }
     }
 

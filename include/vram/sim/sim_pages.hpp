@@ -68,9 +68,9 @@ public:
             ++f.refused;
             return 0;
         }
-        sim_event_of const  who    = call_.host_step("create");
-        std::uint64_t const handle = who.number;
-        sim_physical        memory{.bytes = bytes, .device = device, .created = who};
+        sim_event_of const  step   = call_.host_step("create");
+        std::uint64_t const handle = step.number;
+        sim_physical        memory{.bytes = bytes, .device = device, .created = step};
         m_.checker.made(memory);
         auto const made = m_.memory.physical.emplace(handle, std::move(memory)).first;
         try {
@@ -134,9 +134,9 @@ public:
         call_.admit();
         sim_reservation& r = mapped(p, bytes);
         demand(r.mapping(address(p))->begin == address(p));
-        sim_event_of const who = call_.host_step("unmap");
+        sim_event_of const step = call_.host_step("unmap");
         for_each(r, p, bytes,
-                 [&](sim_block& block) { m_.checker.released(block, who, call_.host->knows); });
+                 [&](sim_block& block) { m_.checker.released(block, step, call_.host->vclock); });
         if (r.space.backed()) { sim_frames::hide(r.space.view(address(p)), bytes); }
         for_each(r, p, bytes, [&](sim_block& block) {
             std::uint64_t const handle = block.physical;

@@ -20,7 +20,7 @@ namespace vram {
 struct sim_pool {
     struct waiting {
         sim_moment    place  = {};
-        vector_clock  knows  = {};
+        vector_clock  vclock = {};
         std::size_t   slot   = 0;
         std::uint64_t count  = 0;
         std::size_t   bytes  = 0;

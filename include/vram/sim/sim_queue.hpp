@@ -32,7 +32,7 @@ public:
     ///           `sim_error{capture_implicit}` if `s` is the legacy stream and a blocking stream of
     ///           its device is being captured, which breaks that capture.
     void begin_action(sim_stream_state& s) {
-        m_.follow(s, *call_.host, call_.where);
+        m_.acquire(s, *call_.host, call_.where);
         order_with_legacy(s);
         ++s.work;
     }
@@ -42,7 +42,7 @@ public:
         begin_action(other);
         begin_action(s);
         follow_stream(s, other);
-        s.count = s.knows.advance(s.slot);
+        s.count = s.vclock.advance(s.slot);
     }
 
     /// Adds `task` to the end of stream `s`. If the stream is being captured, adds a node to its
@@ -65,8 +65,8 @@ public:
         submission given{m_.schedule, op};
         depend(op, s);
         s.tail  = {&op, op.number};
-        s.count = s.knows.advance(s.slot);
-        inspect(op, {s.device, s.slot, s.count}, s.knows);
+        s.count = s.vclock.advance(s.slot);
+        inspect(op, {s.device, s.slot, s.count}, s.vclock);
         given.whole = true;
         m_.turns.progress.notify_all();
         return &op;
@@ -80,12 +80,12 @@ public:
         if (s.capture) { return append(g, s); }
         begin_action(s);
         wait_for(s, g.last);
-        if (m_.checker.on().races) { s.knows.join(g.last_knows); }
+        if (m_.checker.on().races) { s.vclock.join(g.last_vclock); }
         while (s.branch_slots.size() + 1 < g.branches) {
-            s.branch_slots.push_back(m_.checker.actor(s.knows));
+            s.branch_slots.push_back(m_.checker.actor(s.vclock));
         }
         std::vector<sim_moment>   places(g.nodes.size());
-        std::vector<vector_clock> knows(g.nodes.size());
+        std::vector<vector_clock> vclock(g.nodes.size());
         std::vector<bool>         followed(g.nodes.size());
         for (std::size_t i = 0; i < g.nodes.size(); ++i) {
             sim_graph_state::node const& n = g.nodes[i];
@@ -99,19 +99,19 @@ public:
             if (op.task.fails) { fail_later(op, s.device, *call_.fault); }
             submission given{m_.schedule, op};
             if (n.after.empty()) {
-                knows[i] = s.knows;
+                vclock[i] = s.vclock;
                 m_.schedule.after(op, s.tail);
                 for (sim_moment const& m : s.waits) { m_.schedule.after(op, m); }
             }
             for (std::size_t const before : n.after) {
                 followed[before] = true;
-                knows[i].join(knows[before]);
+                vclock[i].join(vclock[before]);
                 m_.schedule.after(op, places[before]);
             }
             places[i]                 = {&op, op.number};
-            std::uint64_t const count = knows[i].advance(slot);
-            change_memory(n, op, {s.device, slot, count}, knows[i]);
-            inspect(op, {n.task.copy ? s.device : n.task.device, slot, count}, knows[i]);
+            std::uint64_t const count = vclock[i].advance(slot);
+            change_memory(n, op, {s.device, slot, count}, vclock[i]);
+            inspect(op, {n.task.copy ? s.device : n.task.device, slot, count}, vclock[i]);
             given.whole = true;
         }
         // One operation without duration stands for the end of all nodes.
@@ -120,14 +120,14 @@ public:
         submission given{m_.schedule, end};
         depend(end, s);
         for (std::size_t i = 0; i < g.nodes.size(); ++i) {
-            s.knows.join(knows[i]);
+            s.vclock.join(vclock[i]);
             if (!followed[i]) { m_.schedule.after(end, places[i]); }
         }
-        s.tail       = {&end, end.number};
-        s.count      = s.knows.advance(s.slot);
-        g.last       = s.tail;
-        g.last_knows = s.knows;
-        given.whole  = true;
+        s.tail        = {&end, end.number};
+        s.count       = s.vclock.advance(s.slot);
+        g.last        = s.tail;
+        g.last_vclock = s.vclock;
+        given.whole   = true;
         m_.turns.progress.notify_all();
     }
 
@@ -158,8 +158,8 @@ public:
         } else {
             e.place = s.tail;
         }
-        s.count    = s.knows.advance(s.slot);
-        e.knows    = s.knows;
+        s.count    = s.vclock.advance(s.slot);
+        e.vclock   = s.vclock;
         e.slot     = s.slot;
         e.count    = s.count;
         e.recorded = true;
@@ -177,9 +177,9 @@ public:
         if (e.capture || s.capture) { return wait_captured(s, e); }
         begin_action(s);
         wait_for(s, e.place);
-        if (m_.checker.on().races && !s.knows.knows(e.slot, e.count)) {
-            s.knows.join(e.knows);
-            s.count = s.knows.advance(s.slot);
+        if (m_.checker.on().races && !s.vclock.includes(e.slot, e.count)) {
+            s.vclock.join(e.vclock);
+            s.count = s.vclock.advance(s.slot);
         }
         ++m_.schedule.figures(s.device).stream_waits;
     }
@@ -212,7 +212,7 @@ private:
     void follow_stream(sim_stream_state& s, sim_stream_state const& other) {
         wait_for(s, other.tail);
         for (sim_moment const& m : other.waits) { wait_for(s, m); }
-        if (m_.checker.on().races) { s.knows.join(other.knows); }
+        if (m_.checker.on().races) { s.vclock.join(other.vclock); }
     }
 
     /// The order between the legacy default stream and the blocking streams of its device: the
@@ -229,7 +229,7 @@ private:
                 follow_stream(s, *other);
             }
             for (sim_moment const& m : d.blocking_orphans) { wait_for(s, m); }
-            if (m_.checker.on().races) { s.knows.join(d.blocking_orphans_know); }
+            if (m_.checker.on().races) { s.vclock.join(d.blocking_orphans_vclock); }
         } else if (s.blocking && d.legacy->work != s.legacy_seen) {
             s.legacy_seen = d.legacy->work;
             follow_stream(s, *d.legacy);
@@ -264,7 +264,7 @@ private:
 
     /// Passes the declared accesses of `op` to the checker. A host function keeps a copy of its
     /// vector clock, for the threads to which it hands work through a `sim_gate`.
-    void inspect(sim_operation& op, place const& at, vector_clock const& knows) {
+    void inspect(sim_operation& op, place const& at, vector_clock const& vclock) {
         for (sim_task::use const& use : op.task.uses) {
             bool peers = true;
             int  owner = at.device;
@@ -272,13 +272,13 @@ private:
                 peers =
                     owner == at.device || m_.at(at.device).peers[static_cast<std::size_t>(owner)];
             }
-            m_.checker.touch(event_of(op, at), knows, use.range, use.access, op.task.copy, peers);
+            m_.checker.touch(event_of(op, at), vclock, use.range, use.access, op.task.copy, peers);
         }
         if (op.task.host_function && m_.checker.on().races) {
-            op.task.effect = [effect = std::move(op.task.effect), knows] {
-                detail::effect_knows = &knows;
+            op.task.effect = [effect = std::move(op.task.effect), vclock] {
+                detail::effect_vclock = &vclock;
                 effect();
-                detail::effect_knows = nullptr;
+                detail::effect_vclock = nullptr;
             };
         }
     }
@@ -286,13 +286,13 @@ private:
     /// Updates the blocks that a graph node allocates or frees: a captured allocation is live from
     /// the launch of its node to that of its free node.
     void change_memory(sim_graph_state::node const& n, sim_operation const& op, place const& at,
-                       vector_clock const& knows) {
+                       vector_clock const& vclock) {
         if (n.allocates != nullptr) {
             n.allocates->freed = false;
             m_.checker.allocated(*n.allocates, event_of(op, at));
         }
         if (n.frees != nullptr) {
-            m_.checker.released(*n.frees, event_of(op, at), knows);
+            m_.checker.released(*n.frees, event_of(op, at), vclock);
             n.frees->freed = true;
         }
     }

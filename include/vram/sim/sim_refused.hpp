@@ -34,14 +34,14 @@ inline void sim_refused(error const& e) noexcept {
         sim_machine&           m    = sim_node::current().machine();
         sim_host* const        self = detail::self(m.id).host;
         std::unique_lock const held{m.mutex};
-        sim_host const&        who = self != nullptr ? *self : m.turns.outside;
+        sim_host const&        caller = self != nullptr ? *self : m.turns.outside;
         m.checker.tell({sim_mistake_of(e.kind),
                         {.name   = "refused free",
                          .what   = sim_event_of::kind::release,
                          .host   = true,
                          .number = m.schedule.next_number(),
-                         .actor  = who.number,
-                         .time   = who.clock,
+                         .actor  = caller.number,
+                         .time   = caller.clock,
                          .where  = e.caller.known() ? e.caller.location() : e.where},
                         {},
                         reinterpret_cast<std::uintptr_t>(e.pointer),

@@ -54,7 +54,7 @@ enum class sim_mistake : unsigned char {
     case sim_mistake::peer_access: return "access from a device without peer access";
     case sim_mistake::free_before_last_use: return "free that does not follow the last use";
     case sim_mistake::double_free: return "double free";
-    case sim_mistake::foreign_free: return "free of what was not allocated here";
+    case sim_mistake::foreign_free: return "free of memory that was not allocated here";
     case sim_mistake::wrong_size: return "free with another size";
     case sim_mistake::capacity_exceeded: return "capacity exceeded";
     case sim_mistake::leak: return "leak";
@@ -130,7 +130,7 @@ inline std::string hexadecimal(std::uintptr_t value) {
 
 inline std::string describe(sim_event_of const& e) {
     char const* const verbs[] = {"touches", "reads", "writes", "allocates", "frees"};
-    return e.title() + " " + verbs[static_cast<int>(e.what)] + " it (asked for at " +
+    return e.title() + " " + verbs[static_cast<int>(e.what)] + " it (called at " +
            std::to_string(e.time.count()) + " ns, " + e.where.file_name() + ":" +
            std::to_string(e.where.line()) + ")";
 }

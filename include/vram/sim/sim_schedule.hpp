@@ -30,7 +30,7 @@ namespace detail {
 inline thread_local bool inside_effect = false;
 /// Vector clock of the host function (`sim_call_host`) that this thread runs; null if there is
 /// none.
-inline thread_local vector_clock const* effect_knows = nullptr;
+inline thread_local vector_clock const* effect_vclock = nullptr;
 } // namespace detail
 
 /// The discrete-event simulator. An operation is *ready* if it was submitted and all operations

@@ -39,7 +39,7 @@ struct sim_graph_state {
     std::vector<node>       nodes;
     std::size_t             branches = 1;
     sim_moment              last;             ///< end of the graph's last launch
-    vector_clock            last_knows;       ///< vector clock at the end of the last launch
+    vector_clock            last_vclock;      ///< vector clock at the end of the last launch
     sim_stream_state const* origin = nullptr; ///< stream on which the capture began
     std::thread::id         owner;            ///< thread that began the capture
     sim_capture_mode        mode{};
@@ -66,7 +66,7 @@ struct sim_stream_state {
     /// Operations of other streams that the next one waits for.
     std::vector<sim_moment> waits;
     std::size_t             sweep_at = 16; ///< size of `waits` at which completed ones are removed
-    vector_clock            knows;         ///< vector clock of the next operation
+    vector_clock            vclock;        ///< vector clock of the next operation
     std::size_t             slot  = 0;     ///< index of the stream in vector clocks
     std::uint64_t           count = 0;     ///< counter of the stream in vector clocks
     std::uint64_t           work  = 0;     ///< number of actions on the stream so far
@@ -88,7 +88,7 @@ struct sim_event_state {
     bool          timed    = false;
     bool          recorded = false;
     sim_moment    place;
-    vector_clock  knows;
+    vector_clock  vclock;
     std::size_t   slot  = 0; ///< vector-clock index and count of its stream at the record
     std::uint64_t count = 0;
     sim_time      when{}; ///< completion time in virtual time, if the event is timed
@@ -113,10 +113,10 @@ struct sim_device_state {
     std::vector<bool>              peers;
     std::vector<sim_stream_state*> streams; ///< streams that exist
     std::vector<sim_moment>        orphans; ///< last operations of streams that were destroyed
-    vector_clock                   orphans_know;
+    vector_clock                   orphans_vclock;
     /// Last operations of destroyed blocking streams, which the legacy default stream waits for.
     std::vector<sim_moment> blocking_orphans;
-    vector_clock            blocking_orphans_know;
+    vector_clock            blocking_orphans_vclock;
 
     /// Returns the free bytes of the device.
     [[nodiscard]] std::size_t free() const noexcept {

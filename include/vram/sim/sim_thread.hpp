@@ -99,11 +99,11 @@ private:
         sim_turns&        turns = m.turns;
         if (self.host == nullptr) {
             turns.outside.clock = std::max(turns.outside.clock, m.schedule.now());
-            self.host           = &turns.enter(turns.outside, m.checker.actor(turns.outside.knows));
-            self.host->started  = true;
+            self.host          = &turns.enter(turns.outside, m.checker.actor(turns.outside.vclock));
+            self.host->started = true;
             turns.begin(held, *self.host);
         }
-        host_        = &turns.enter(*self.host, m.checker.actor(self.host->knows));
+        host_        = &turns.enter(*self.host, m.checker.actor(self.host->vclock));
         host_->maker = self.host;
         ++self.host->children;
     }
@@ -145,10 +145,10 @@ private:
         }
         // Otherwise the thread called `sim_node::finish`, which has already removed it.
         if (detail::self(m.id).host != nullptr) {
-            m.checker.retire(host->slot, host->knows[host->slot]);
+            m.checker.retire(host->slot, host->vclock[host->slot]);
             m.turns.leave(*host);
             detail::self(m.id).host = nullptr;
-            m.turns.pass_on(held);
+            m.turns.hand_off(held);
         }
     }
 
@@ -197,7 +197,7 @@ private:
             sim_host* const h = all[i]->host_;
             if (h == nullptr) { continue; }
             joiner.clock = std::max(joiner.clock, h->clock);
-            m.hear(joiner, h->knows);
+            m.acquire(joiner, h->vclock);
             --h->maker->children;
         }
         for (std::size_t i = 0; i < count; ++i) {

@@ -24,8 +24,8 @@ inline void sim_touch(sim_range range, sim_access access,
                       std::source_location where = std::source_location::current()) {
     sim_machine&       m = sim_node::current().machine();
     sim_call           call{m, sim_call_kind::other, 0, where};
-    sim_event_of const who = call.host_step("host");
-    m.checker.touch(who, call.host->knows, range, access, false, true);
+    sim_event_of const step = call.host_step("host");
+    m.checker.touch(step, call.host->vclock, range, access, false, true);
     call.tell();
 }
 

@@ -57,7 +57,7 @@ public:
         sim_host& h = all_.emplace_back();
         h.number    = ++count_;
         h.clock     = from.clock;
-        h.knows     = from.knows;
+        h.vclock    = from.vclock;
         h.slot      = slot;
         h.advance();
         from.advance();
@@ -82,7 +82,7 @@ public:
     }
     /// Hands the baton on after `leave`. If no thread can run now, the first one that is woken gets
     /// it.
-    void pass_on(lock& held) {
+    void hand_off(lock& held) {
         if (running_ != nullptr || driver_ != 0 || hosts_.empty()) { return; }
         std::uint64_t const mine = driver_ = ++drives_;
         sim_host* const     next           = choose(held, nullptr, mine, false);
@@ -93,7 +93,7 @@ public:
 
     /// A preemption point, before each call of a participating thread: another thread may get the
     /// baton here.
-    void point(lock& held, sim_host& self) {
+    void preemption_point(lock& held, sim_host& self) {
         ++activity_;
         if (self.now == sim_host::state::away && detail::locks_held == 0) {
             self.started = true;
@@ -135,8 +135,8 @@ public:
                 forget(self);
                 return done();
             }
-            if (self.giving_up) {
-                self.giving_up = false;
+            if (self.deadlocked) {
+                self.deadlocked = false;
                 forget(self);
                 throw sim_error{sim_status::deadlock};
             }
@@ -289,7 +289,7 @@ private:
                     return nullptr;
                 }
             } else {
-                give_up();
+                resolve_deadlock();
             }
         }
     }
@@ -320,8 +320,8 @@ private:
     /// `sim_error{deadlock}`. A thread at a gate is chosen before one that waits for a lock,
     /// because a lock may be acquired in a `noexcept` function, and the unwinding of other threads
     /// releases locks.
-    void give_up() {
-        if (on_deadlock) { on_deadlock(who_waits()); }
+    void resolve_deadlock() {
+        if (on_deadlock) { on_deadlock(waits_text()); }
         sim_host* victim = nullptr;
         for (sim_host* const h : hosts_) {
             if (h->gate == nullptr || (h->locked_out && victim != nullptr)) { continue; }
@@ -329,10 +329,10 @@ private:
         }
         if (victim == nullptr) { victim = hosts_.back(); }
         wake(*victim, schedule_.now());
-        victim->giving_up = true;
+        victim->deadlocked = true;
     }
 
-    [[nodiscard]] std::string who_waits() const {
+    [[nodiscard]] std::string waits_text() const {
         std::string text;
         for (sim_host const* const h : hosts_) {
             text += (text.empty() ? "host thread " : ", host thread ") + std::to_string(h->number) +

@@ -48,7 +48,7 @@ public:
         waiting const figure{m_, *call_.host, s.device};
         work const    all = work_of(s);
         for (sim_moment const& m : all.moments) { await(m); }
-        m_.hear(*call_.host, all.knows);
+        m_.acquire(*call_.host, all.vclock);
         settle(s.device);
     }
     void synchronize(sim_event_state const& e) {
@@ -57,9 +57,9 @@ public:
         call_.unsafe();
         if (e.recorded) {
             waiting const      figure{m_, *call_.host, e.device};
-            vector_clock const then = e.knows;
+            vector_clock const then = e.vclock;
             await(e.place);
-            m_.hear(*call_.host, then);
+            m_.acquire(*call_.host, then);
         }
         settle(e.device);
     }
@@ -69,13 +69,13 @@ public:
         call_.admit();
         call_.unsafe();
         sim_device_state& d    = m_.at(device);
-        vector_clock      then = d.orphans_know;
+        vector_clock      then = d.orphans_vclock;
         for (sim_stream_state* const s : d.streams) {
             if (s->capture) { break_capture(*s); }
-            then.join(s->knows);
+            then.join(s->vclock);
         }
         wait_idle(device);
-        m_.hear(*call_.host, then);
+        m_.acquire(*call_.host, then);
         settle(device);
     }
     /// Blocks until all work queued on the device is complete, as cudaFree does. It breaks no
@@ -83,10 +83,10 @@ public:
     void await_all(int device) {
         call_.admit();
         sim_device_state& d    = m_.at(device);
-        vector_clock      then = d.orphans_know;
-        for (sim_stream_state* const s : d.streams) { then.join(s->knows); }
+        vector_clock      then = d.orphans_vclock;
+        for (sim_stream_state* const s : d.streams) { then.join(s->vclock); }
         wait_idle(device);
-        m_.hear(*call_.host, then);
+        m_.acquire(*call_.host, then);
         settle(device);
     }
     /// Blocks until all work queued on `device` is complete, without adding any happens-before
@@ -105,7 +105,7 @@ public:
         ++m_.schedule.figures(e.device).queries;
         if (!e.recorded) { return true; }
         if (e.place.pending()) { reach(); }
-        return answer(e.place.pending(), e.slot, e.count, e.knows);
+        return answer(e.place.pending(), e.slot, e.count, e.vclock);
     }
     [[nodiscard]] bool done(sim_stream_state& s) {
         if (s.capture) { break_capture(s); }
@@ -115,14 +115,14 @@ public:
         work const all     = work_of(s);
         bool       pending = false;
         for (sim_moment const& m : all.moments) { pending = pending || m.pending(); }
-        return answer(pending, s.slot, s.count, all.knows);
+        return answer(pending, s.slot, s.count, all.vclock);
     }
 
 private:
     /// Unfinished operations, and the joined vector clock of their streams.
     struct work {
         std::vector<sim_moment> moments;
-        vector_clock            knows;
+        vector_clock            vclock;
     };
 
     /// Returns the work that a synchronisation with `s` waits for: its own, and for the legacy
@@ -135,7 +135,7 @@ private:
             for (sim_moment const& m : stream.waits) {
                 if (m.pending()) { all.moments.push_back(m); }
             }
-            all.knows.join(stream.knows);
+            all.vclock.join(stream.vclock);
         };
         add(s);
         if (!s.legacy) { return all; }
@@ -151,7 +151,7 @@ private:
         for (sim_moment const& m : d.blocking_orphans) {
             if (m.pending()) { all.moments.push_back(m); }
         }
-        all.knows.join(d.blocking_orphans_know);
+        all.vclock.join(d.blocking_orphans_vclock);
         return all;
     }
 
@@ -201,13 +201,13 @@ private:
         }
     }
 
-    bool answer(bool pending, std::size_t slot, std::uint64_t count, vector_clock const& knows) {
+    bool answer(bool pending, std::size_t slot, std::uint64_t count, vector_clock const& vclock) {
         if (pending) {
             call_.host->clock += m_.options.query_cost;
             return false;
         }
-        if (m_.checker.on().races && !call_.host->knows.knows(slot, count)) {
-            m_.hear(*call_.host, knows);
+        if (m_.checker.on().races && !call_.host->vclock.includes(slot, count)) {
+            m_.acquire(*call_.host, vclock);
         }
         return true;
     }

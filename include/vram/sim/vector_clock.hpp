@@ -17,7 +17,7 @@ namespace vram {
 /// host thread. If the clock of an operation contains the count `n` or more for an actor,
 /// everything that the actor did up to its count `n` happens before the operation.
 ///
-/// Cost      `knows` is one comparison. `join` is one pass over the counters.
+/// Cost      `includes` is one comparison. `join` is one pass over the counters.
 class vector_clock {
 public:
     /// Returns the counter of `actor`, or 0 if the clock has none.
@@ -25,7 +25,7 @@ public:
         return actor < counts_.size() ? counts_[actor] : 0;
     }
 
-    [[nodiscard]] bool knows(std::size_t actor, std::uint64_t count) const noexcept {
+    [[nodiscard]] bool includes(std::size_t actor, std::uint64_t count) const noexcept {
         return (*this)[actor] >= count;
     }
 
