@@ -120,7 +120,8 @@ if(TARGET vram::cuda)
   list(APPEND package_options -D TOOLKIT=${toolkit})
 endif()
 foreach(way IN ITEMS
-    find_package add_subdirectory fetch_content pkg_config added_twice found_and_added cuda_only older_toolkit exported)
+    find_package add_subdirectory fetch_content pkg_config added_twice found_and_added cuda_only older_toolkit exported
+    conan)
   add_test(NAME package/${way} COMMAND ${CMAKE_COMMAND} -D WAY=${way} -D SOURCE=${PROJECT_SOURCE_DIR}
     -D BUILD=${PROJECT_BINARY_DIR}/package/${way} -D GENERATOR=${CMAKE_GENERATOR} -D COMPILER=${CMAKE_CXX_COMPILER}
     ${package_options} -P ${CMAKE_CURRENT_SOURCE_DIR}/package/run.cmake)

@@ -5,7 +5,8 @@
     mutants.py                       all of them
     mutants.py PATTERN...            those of which the header, the tests or the sentence hold a pattern
     mutants.py [PATTERN...] --jobs N so many at once
-    mutants.py --check               only whether all their lines are there
+    mutants.py --check               checks only that all their lines are there
+    mutants.py --count               prints the number of mutants of each header
 
 Headers are broken in a copy of include; the tests are compiled alone, with g++ or $CXX, and run. Who hangs has died.
 
@@ -19,6 +20,7 @@ that go and those that come. How lines are spaced does not matter; they must be 
     + if (live_.size() == 0 && taken_ >= enough) { strewn_ = true; }
 """
 import argparse
+import collections
 import concurrent.futures
 import dataclasses
 import os
@@ -160,17 +162,27 @@ def check(mutants):
     return wrong == 0
 
 
+def count(mutants):
+    """Prints the number of mutants of each header."""
+    for header, number in sorted(collections.Counter(m.header for m in mutants).items()):
+        print(f"{number:5} {header}")
+    print(f"{len(mutants):5} in all")
+
+
 def main():
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("patterns", metavar="PATTERN", nargs="*")
     arguments.add_argument("--jobs", type=int, default=os.cpu_count(), metavar="N")
     arguments.add_argument("--check", action="store_true")
+    arguments.add_argument("--count", action="store_true")
     asked = arguments.parse_args()
     mutants = [m for path in sorted((TESTS / "mutants").glob("*.txt")) for m in recipes(path)]
     if asked.patterns:
         mutants = [m for m in mutants if any(map(m.holds, asked.patterns))]
     if not mutants:
         sys.exit("there is no such mutant")
+    if asked.count:
+        return count(mutants)
     if asked.check:
         sys.exit(not check(mutants))
     for each in (signal.SIGINT, signal.SIGTERM):

@@ -147,6 +147,19 @@ elseif(WAY STREQUAL "pkg_config")
     run(${BUILD}/consumer_cuda)
   endif()
 
+elseif(WAY STREQUAL "conan")
+  find_program(conan NAMES conan HINTS ${SOURCE}/.deps/venv/bin)
+  if(NOT conan)
+    skip("Conan is not installed")
+    return()
+  endif()
+  set(ENV{CONAN_HOME} ${BUILD}/home)
+  set(ENV{CC}) # the profile is of this compiler
+  set(ENV{CXX} ${COMPILER})
+  file(COPY ${here} DESTINATION ${BUILD}) # Conan builds beside the recipe of the project
+  run(${conan} profile detect)
+  run(${conan} create ${SOURCE} --test-folder ${BUILD}/package/conan -s compiler.cppstd=20)
+
 else()
   message(FATAL_ERROR "no way ${WAY}")
 endif()
