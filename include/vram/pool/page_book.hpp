@@ -2,7 +2,8 @@
 #pragma once
 
 /// \file
-/// `page_book` knows which pages of a pool's chunks have memory behind them.
+/// `page_book` is the page table of a pool: it records which pages of the chunks have physical
+/// memory.
 
 #include <vram/pool/heap_array.hpp> // heap_array
 #include <vram/pool/page_rings.hpp> // page_rings, page_place
@@ -14,12 +15,14 @@
 
 namespace vram {
 
-/// A few bits for each page of each chunk. A chunk begins with a page and has whole pages. Memory
-/// that leaves a page for another can come back: the book knows where it is.
+/// A page table: a few bits for each page of each chunk. A chunk begins at a page boundary and
+/// consists of whole pages. If the memory of a page is remapped to another page, the table records
+/// where it went, because it can be mapped back.
 ///
-/// Failure   `std::bad_alloc` from `add` and `widen`, with nothing changed; nothing else fails
-/// Threads   one at a time
-/// Cost      the number of chunks, and of a range a step for 64 pages
+/// Failure   `add` and `widen` throw `std::bad_alloc` and change nothing. No other function fails.
+/// Threads   One thread at a time.
+/// Cost      Finding a chunk is linear in the number of chunks. A range costs one step for every 64
+///           pages.
 class page_book {
 public:
     /// The pages [first, last) of a chunk.
@@ -40,7 +43,7 @@ public:
 
     [[nodiscard]] std::size_t page() const noexcept { return page_; }
 
-    /// A chunk of `bytes` with memory everywhere.
+    /// Adds a chunk of `bytes` bytes, all of which have physical memory.
     void add(void* base, std::size_t bytes) {
         rings_.reserve();
         entry fresh{reinterpret_cast<std::uintptr_t>(base), 0, {}};
@@ -56,11 +59,11 @@ public:
         }
         set({i, 0, chunks_[i].pages}, true);
     }
-    /// The chunk has `more` bytes at its end, without memory.
+    /// Records that the chunk has `more` bytes at its end, without physical memory.
     void widen(void* base, std::size_t more) {
         lengthen(around(reinterpret_cast<std::uintptr_t>(base)), more);
     }
-    /// The chunk is gone. Returns how many bytes of it had memory.
+    /// Removes a chunk. Returns the number of its bytes that had physical memory.
     std::size_t remove(void* base) noexcept {
         std::size_t const i = around(reinterpret_cast<std::uintptr_t>(base));
         if (i == chunks_.size()) { return 0; }
@@ -71,13 +74,13 @@ public:
         return had;
     }
 
-    /// The pages that [from, to) touches.
+    /// Returns the pages that [from, to) touches, also partly.
     [[nodiscard]] run touched(std::uintptr_t from, std::uintptr_t to) const noexcept {
         std::size_t const    i    = around(from);
         std::uintptr_t const base = chunks_[i].base;
         return {i, pages_in(from - base), pages_in(to - base + page_ - 1)};
     }
-    /// Those that it has to itself.
+    /// Returns the pages that lie entirely in [from, to).
     [[nodiscard]] run whole(std::uintptr_t from, std::uintptr_t to) const noexcept {
         std::size_t const    i     = around(from);
         std::uintptr_t const base  = chunks_[i].base;
@@ -93,24 +96,24 @@ public:
     }
     [[nodiscard]] std::size_t bytes(run const& r) const noexcept { return r.size() * page_; }
 
-    // Which have memory
+    // Which pages have physical memory
 
     [[nodiscard]] bool has(page_place const& p) const noexcept {
         return (chunks_[p.chunk].words[p.page / 64].mapped >> p.page % 64 & 1) != 0;
     }
-    /// Whether every page that [from, to) touches has memory.
+    /// Returns true if every page that [from, to) touches has physical memory.
     [[nodiscard]] bool complete(std::uintptr_t from, std::uintptr_t to) const noexcept {
         std::size_t const    i    = around(from);
         std::uintptr_t const base = chunks_[i].base;
         run const            r{i, pages_in(from - base), pages_in(to - base + page_ - 1)};
         return leading(r, [](word const& w) { return w.mapped; }) == r.size();
     }
-    /// How many bytes of a run have memory, how many have none, and how many of those had none that
-    /// could come back.
+    /// `mapped` returns the bytes of a run that have physical memory, `missing` the bytes without.
+    /// `fresh` returns the bytes without physical memory whose memory did not move elsewhere.
     [[nodiscard]] std::size_t mapped(run const& r) const noexcept {
         return count(r, [](word const& w) { return w.mapped; });
     }
-    /// The same of [from, to), which is not empty.
+    /// Returns the bytes of [from, to), which is not empty, that have physical memory.
     [[nodiscard]] std::size_t behind(std::uintptr_t from, std::uintptr_t to) const noexcept {
         run const            r     = touched(from, to);
         std::uintptr_t const first = chunks_[r.chunk].base + r.first * page_;
@@ -123,13 +126,13 @@ public:
     [[nodiscard]] std::size_t fresh(run const& r) const noexcept {
         return count(r, [](word const& w) { return ~(w.mapped | w.left); });
     }
-    /// Whether memory of a page of the run, which has none now, moved elsewhere: what was given to
-    /// streams before may still use it there.
+    /// Returns true if the memory of some page of the run moved elsewhere, so that a stream may
+    /// still use it through the page's address.
     [[nodiscard]] bool left(run const& r) const noexcept {
         return count(r, [](word const& w) { return w.left; }) != 0;
     }
-    /// Calls `visit(page, left)` for each page of a run without memory, from the last one on as
-    /// long as it returns true. `left`: it moved elsewhere.
+    /// Calls `visit(page, left)` for each page of a run without physical memory, from the last to
+    /// the first, as long as it returns true. `left`: the memory of the page moved elsewhere.
     template <class Visit>
     void for_each_missing(run r, Visit const& visit) const {
         while (r.first < r.last) {
@@ -146,7 +149,8 @@ public:
             r.last = start;
         }
     }
-    /// The back of a run that has `bytes` of memory, or a bit more; all of it where it has less.
+    /// Returns the shortest end of a run that has `bytes` of physical memory, or the whole run if
+    /// it has less.
     [[nodiscard]] run back(run r, std::size_t bytes) const noexcept {
         std::size_t       sum   = 0;
         std::size_t const first = r.first;
@@ -157,8 +161,9 @@ public:
         return r;
     }
 
-    /// All of a run has memory now, new where it had none; or its memory is the device's again,
-    /// wherever else it was.
+    /// Records that all pages of a run have physical memory, new if a page had none, or that none
+    /// of them has. In the second case the memory was returned to the device, so every other page
+    /// that shared it has none either.
     void set(run const& r, bool mapped) noexcept {
         if (rings_.size() != 0) {
             for (page_place p{r.chunk, r.first}; p.page != r.last; ++p.page) {
@@ -173,8 +178,8 @@ public:
         }
         set_bits(r, mapped);
     }
-    /// `bytes` of memory left the first pages of a run that had some, and are the first of another,
-    /// apart from it, that had none.
+    /// Records that `bytes` of physical memory moved from the first pages of the run `from` that
+    /// had some to the first pages of the run `to` that had none. The runs do not overlap.
     void move(run from, run to, std::size_t bytes) noexcept {
         auto const some = [](word const& w) { return w.mapped; };
         auto const none = [](word const& w) { return ~w.mapped; };
@@ -192,26 +197,26 @@ public:
             leave({from.chunk, from.first, from.first + part});
         }
     }
-    /// Somebody looked whether a page has memory. Where that is news nobody knows whose it is; if
-    /// it has none, that moved elsewhere for all that is known.
+    /// Records the result of asking the driver if a page has physical memory. If it unexpectedly
+    /// has, its origin is unknown. If it has none, its memory is assumed to have moved elsewhere.
     void look(page_place const& page, bool there) noexcept {
         if (there && !has(page)) { rings_.part(page); }
         if (there) { return set_bits(run_of(page), true); }
         leave(run_of(page));
     }
-    /// The memory that left a page is at `q`.
+    /// Records that the memory that left `page` is now at the address `q`.
     void find(page_place const& page, void const* q) noexcept {
         run const there = around(q);
         if (there.size() != 0) { rings_.pair(page, {there.chunk, there.first}); }
     }
 
-    // Memory that can come back
+    // Memory that can be mapped back
 
-    /// How many pages there are whose memory was at another, or may be.
+    /// Returns the number of pages that share, or may share, their memory with another page.
     [[nodiscard]] std::size_t shared() const noexcept { return rings_.size(); }
 
-    /// Where the memory is that left a page of the run `all`; none where that is not known, or
-    /// another page of the run had it as well.
+    /// The page that now has the memory of another page. Unknown if that was not recorded, or if
+    /// another page of the run `all` had the same memory.
     struct origin {
         bool       known = false;
         page_place where{};
@@ -225,7 +230,8 @@ public:
         });
         return again ? origin{} : found;
     }
-    /// What has memory in a run can be had, until `withdraw`.
+    /// Marks the pages of a run that have physical memory as available to other pages, until
+    /// `withdraw`.
     void offer(run const& r) noexcept {
         for_each_word(*this, r, [](word& w, std::uint64_t mask) { w.offered |= mask & w.mapped; });
     }
@@ -238,18 +244,18 @@ public:
         return (chunks_[p.chunk].words[p.page / 64].offered >> p.page % 64 & 1) != 0;
     }
 
-    /// A run is wanted; or is not any more.
+    /// Marks the memory of the pages of a run as wanted by a request, or clears the mark.
     void want(run const& r, bool wanted) noexcept {
         for_each_word(*this, r, [&](word& w, std::uint64_t mask) {
             w.wanted = wanted ? w.wanted | mask : w.wanted & ~mask;
             w.given &= ~mask;
         });
     }
-    /// Whether some page of the run is wanted, and has memory.
+    /// Returns true if some page of the run is wanted and has physical memory.
     [[nodiscard]] bool wanted(run const& r) const noexcept {
         return count(r, [](word const& w) { return w.wanted & w.mapped; }) != 0;
     }
-    /// The wanted pages of the run can be had.
+    /// Marks the wanted pages of the run as granted: their block may be taken apart.
     void give(run const& r) noexcept {
         for_each_word(*this, r,
                       [&](word& w, std::uint64_t mask) { w.given |= w.wanted & w.mapped & mask; });
@@ -257,7 +263,7 @@ public:
     [[nodiscard]] bool given(page_place const& p) const noexcept {
         return (chunks_[p.chunk].words[p.page / 64].given >> p.page % 64 & 1) != 0;
     }
-    /// How many bytes of a run can be had, from its first page on.
+    /// Returns the number of bytes from the first page of a run on whose pages are granted.
     [[nodiscard]] std::size_t given_first(run const& r) const noexcept {
         return leading(r, [](word const& w) { return w.given; }) * page_;
     }
@@ -266,7 +272,7 @@ public:
     }
 
 private:
-    /// A bit for each of 64 pages.
+    /// Bits for 64 pages.
     struct word {
         std::uint64_t mapped = 0, wanted = 0, given = 0, left = 0, offered = 0;
     };
@@ -276,20 +282,20 @@ private:
         heap_array<word> words;
     };
 
-    /// The bits of a run in the word that its first page is in.
+    /// Returns the mask of the bits of a run in the word of its first page.
     [[nodiscard]] static std::uint64_t mask_of(run const& r) noexcept {
         std::size_t const   end  = (r.first / 64 + 1) * 64;
         std::uint64_t const from = ~std::uint64_t{0} << r.first % 64;
         return end > r.last ? from & ~std::uint64_t{0} >> (end - r.last) : from;
     }
-    /// Calls `visit(word, mask)` for the words of a run.
+    /// Calls `visit(word, mask)` for each word of a run.
     template <class Book, class Visit>
     static void for_each_word(Book& book, run r, Visit const& visit) noexcept {
         for (; r.first < r.last; r.first = (r.first / 64 + 1) * 64) {
             visit(book.chunks_[r.chunk].words[r.first / 64], mask_of(r));
         }
     }
-    /// How many of the first pages of a run have their bit in `bits(word)`.
+    /// Returns the number of leading pages of a run whose bit is set in `bits(word)`.
     template <class Bits>
     [[nodiscard]] std::size_t leading(run const& r, Bits const& bits) const noexcept {
         std::size_t i = r.first;
@@ -305,7 +311,7 @@ private:
         }
         return (i < r.last ? i : r.last) - r.first;
     }
-    /// How many bytes of a run have their bit in `bits(word)`.
+    /// Returns the number of bytes of a run whose pages have their bit set in `bits(word)`.
     template <class Bits>
     [[nodiscard]] std::size_t count(run const& r, Bits const& bits) const noexcept {
         std::size_t pages = 0;
@@ -321,7 +327,7 @@ private:
             w.left &= ~mask;
         });
     }
-    /// The memory of a run is elsewhere.
+    /// Records that the memory of a run moved elsewhere.
     void leave(run const& r) noexcept {
         for_each_word(*this, r, [](word& w, std::uint64_t mask) {
             w.mapped &= ~mask;
@@ -343,11 +349,11 @@ private:
         rings_.remove(chunk);
         chunks_.take(chunk);
     }
-    /// Whole pages in so many bytes.
+    /// Returns the number of whole pages in `bytes`.
     [[nodiscard]] std::size_t pages_in(std::size_t bytes) const noexcept {
         return shift_ != 0 ? bytes >> shift_ : bytes / page_;
     }
-    /// The chunk that `address` lies in, or the number of chunks.
+    /// Returns the index of the chunk that contains `address`, or the number of chunks.
     [[nodiscard]] std::size_t around(std::uintptr_t address) const noexcept {
         std::size_t i = 0;
         while (i != chunks_.size() && address - chunks_[i].base >= chunks_[i].pages * page_) {
@@ -355,7 +361,7 @@ private:
         }
         return i;
     }
-    /// The page of `p`, or no page.
+    /// Returns the page that contains `p` as a run, or an empty run.
     [[nodiscard]] run around(void const* p) const noexcept {
         auto const        address = reinterpret_cast<std::uintptr_t>(p);
         std::size_t const i       = around(address);
@@ -364,7 +370,7 @@ private:
     }
 
     std::size_t       page_;
-    unsigned          shift_; ///< of `page_`, where it is a power of two
+    unsigned          shift_; ///< log2 of `page_` if that is a power of two, else 0
     heap_array<entry> chunks_;
     page_rings        rings_;
 };

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `private_pool` is a pool that a thread has for itself, as far as others let it.
+/// `private_pool` is a shard of an arena: a pool with a queue of remote frees.
 
 #include <vram/base/call_site.hpp>             // call_site
 #include <vram/concepts/is_default_stream.hpp> // is_default_stream
@@ -16,21 +16,23 @@
 
 namespace vram {
 
-/// A `pool` to which others give blocks back without its lock: they leave them, and who has the
-/// pool takes them in when it needs memory, or gives one back that may be there. What lies there
-/// counts as handed out, so whoever asks the pool anything has it `collect` before. They are given
-/// back at once where it matters when: with events of their own, where captures are looked for, and
-/// on a default stream, whose name means another stream for the thread that takes them in; also
-/// where the stream cannot say who it is.
+/// A shard: a `pool` to which other threads return blocks through a queue, without the pool's lock.
+/// The shard drains the queue (`collect`) when it needs memory, and before it frees a block that
+/// may be in the queue. Queued blocks still count as live, so `collect` must be called before the
+/// usage is read. A remote free is not queued but done at once if its time matters: if each free
+/// records its own event, if captures are tracked, on a default stream, whose handle means another
+/// stream on the draining thread, and if the stream's id cannot be queried.
 ///
-/// Failure   a foreign pointer, a double free and a wrong size are reported when they are taken in;
-///           over a `registered_source` a block that was handed out after it was left stays with
-///           who has it then. Of two who give a block back one after the other the first is
-///           believed
-/// Threads   `leave` and `collect` any, at once; the rest as the pool
-/// Cost      `leave` that of a brief lock, and that of the pool `from`; without such a pool the
-///           stream is asked for its id. When 256 are left, the pool's lock, for all of them. A
-///           free looks at a word that others write to
+/// Failure   A free of a foreign pointer, a double free and a wrong size are reported when the
+///           queue is drained. Over a `registered_source`, a queued free that is older than the
+///           current allocation of its block is reported as a double free, and the block stays
+///           allocated.
+/// Threads   Any number of threads may call `leave` and `collect` concurrently. The rules for other
+///           functions are those of the pool.
+/// Cost      `leave` costs a short lock, and the lock of the pool `from` to register the stream.
+///           Without such a pool, the stream is asked for its id. If 256 frees are queued, all of
+///           them are drained with the pool's lock. Each free reads a word that other threads
+///           write.
 template <class Pool>
 class private_pool : public Pool {
 public:
@@ -39,19 +41,20 @@ public:
 
     using upstream_type = typename Pool::upstream_type;
 
-    /// As a pool is made.
+    /// Creates the shard with the arguments of a pool.
     template <class... Growth>
     explicit private_pool(upstream_type upstream, pool_options options = {}, Growth&&... growth)
         : Pool{std::move(upstream), options, std::forward<Growth>(growth)...} {
         if constexpr (Pool::is_private) { this->count_left(returned_.left()); }
     }
-    private_pool(private_pool&&) = delete; ///< others know where it is
+    private_pool(private_pool&&) = delete; ///< other threads have its address
     ~private_pool() {
         if (!is_ending<platform>()) { collect(); }
     }
 
-    /// Gives a block back from afar, which `on` may still be using; null: nobody is. `from`: the
-    /// private pool of who does, or null where there is none.
+    /// Frees a block remotely: queues it, or frees it at once. `on` is the stream that may still
+    /// use the block, or null if none does. `from` is the shard of the calling thread, or null if
+    /// it has none.
     void leave(stream const* on, void* p, std::size_t bytes, std::size_t alignment,
                private_pool* from = nullptr, call_site at = {}) noexcept {
         if (can_wait(on, from)) {
@@ -67,8 +70,8 @@ public:
 
     using Pool::refuse;
 
-    // As the pool does, behind what was left, where this block may have been: who left it gave it
-    // back before, and may still be using it.
+    // The functions below behave as those of the pool, but drain the queue before they free a block
+    // that may be in it: the queued free came first, and its stream may still use the block.
 
     void deallocate(stream s, void* p, std::size_t bytes, std::size_t alignment = default_alignment,
                     call_site at = call_site::current()) noexcept {
@@ -97,7 +100,8 @@ public:
         return Pool::try_deallocate_sync(p, bytes, alignment);
     }
 
-    /// Takes in what was left, with the lock taken once. Cost: a load where nothing was.
+    /// Drains the queue of remote frees with the pool's lock taken once. Cost: one load if the
+    /// queue is empty.
     void collect() noexcept {
         if (returned_.any()) { this->take_back(returned_); }
     }
@@ -108,20 +112,21 @@ private:
         return options.events == event_policy::lazy && !options.graphs &&
                (on == nullptr || (!is_default_stream<platform>(*on) && has_said(*on, from)));
     }
-    /// Whether a stream has said who it is. When its block is taken in it may be captured, and not
-    /// be asked for the first time: the block would be lost. So who leaves it asks, and has a pool
-    /// of its own know the stream, so as to ask once and not with each block. To note the handle
-    /// asked last would not do: a new stream may have that, would be taken for the one before, and
-    /// that one's device be waited for. Pools forget a stream that is retired, as each must be
-    /// before it ends.
+    /// Returns true if the stream's id is known. When a queued free is drained, the stream may be
+    /// in a capture, during which its id cannot be queried; the block would be lost. So the freeing
+    /// thread queries the id and registers the stream with its own shard `from`, which remembers
+    /// it, so that the query is made once. To remember only the last handle would be wrong: a new
+    /// stream may have the handle of a destroyed one and would be mistaken for it. Pools forget a
+    /// stream when it is retired, which must happen before its end.
     [[nodiscard]] static bool has_said(stream s, private_pool* from) noexcept {
         try {
             from != nullptr ? from->meet(s) : (void)platform::id(s);
             return true;
-        } catch (...) { return false; } // it comes back at once, where that is told
+        } catch (...) { return false; } // the block is freed at once, which reports the error
     }
 
-    returned_blocks<platform> returned_; ///< on lines of its own: others write there
+    /// On cache lines of its own, because other threads write it.
+    returned_blocks<platform> returned_;
 };
 
 } // namespace vram

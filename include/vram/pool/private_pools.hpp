@@ -2,7 +2,8 @@
 #pragma once
 
 /// \file
-/// `private_pools` are pools that are made when somebody first needs them, and then stay in place.
+/// `private_pools` is a fixed array of pools that are created on first use and then keep their
+/// addresses.
 
 #include <vram/base/requirements.hpp> // C++20
 
@@ -12,16 +13,19 @@
 
 namespace vram {
 
-/// Places for pools. Each pool has cache lines of its own, so that the threads that use two of them
-/// do not disturb each other.
+/// A fixed number of places for pools. Each pool has its own cache lines, so that threads that use
+/// two different pools do not disturb each other.
 ///
-/// Failure   `std::bad_alloc` from `make`, and what making a pool throws; nothing has changed
-/// Threads   any, at once; moving and ending while unshared
-/// Cost      `find` one load; `make` one host allocation
+/// Failure   `make` throws `std::bad_alloc`, and the exceptions of the pool's constructor. Nothing
+///           has changed then.
+/// Threads   Any number of threads may call concurrently. An object that is moved or destroyed must
+///           not be shared.
+/// Cost      `find` costs one load. `make` costs one host allocation.
 template <class Pool>
 class private_pools {
 public:
-    static constexpr std::size_t most = 64; ///< places: here, so that finding a pool is one load
+    /// Number of places; they lie in the object, so that finding a pool is one load.
+    static constexpr std::size_t most = 64;
 
     private_pools() = default;
     private_pools(private_pools&& other) noexcept { *this = static_cast<private_pools&&>(other); }
@@ -33,17 +37,18 @@ public:
     }
     ~private_pools() { clear(); }
 
-    /// Ends all of them.
+    /// Destroys all pools.
     void clear() noexcept {
         for (auto& each : made_) { delete each.exchange(nullptr); }
     }
 
-    /// The pool at `index`, or null where none has been made.
+    /// Returns the pool at `index`, or null if it has not been created.
     [[nodiscard]] Pool* find(std::size_t index) const noexcept {
         apart* const made = made_[index].load(std::memory_order_acquire);
         return made != nullptr ? &made->pool : nullptr;
     }
-    /// Makes the pool at `index` from `args`, unless another thread has done so meanwhile.
+    /// Creates the pool at `index` from `args`, or returns the one that another thread has created
+    /// before.
     template <class... Args>
     Pool& make(std::size_t index, Args&&... args) {
         auto* const fresh = new apart(std::forward<Args>(args)...);
@@ -55,7 +60,7 @@ public:
         return made->pool;
     }
 
-    /// Calls `visit(pool)` for every pool that has been made.
+    /// Calls `visit(pool)` for every pool that has been created.
     template <class Visit>
     void for_each(Visit const& visit) const {
         for (std::size_t i = 0; i < most; ++i) {
@@ -64,7 +69,7 @@ public:
     }
 
 private:
-    /// Two cache lines, for processors that fetch them in pairs.
+    /// Padding of two cache lines, because some processors fetch them in pairs.
     static constexpr std::size_t between = 128;
 
     struct apart {

@@ -2,7 +2,8 @@
 #pragma once
 
 /// \file
-/// `registered_source` is what one of many pools takes its chunks from: a share in an upstream.
+/// `registered_source` is the upstream of one shard of an arena: a reference to the shared
+/// `chunk_registry`.
 
 #include <vram/base/error.hpp>           // report_error
 #include <vram/concepts/powers.hpp>      // resource, fallible_resource
@@ -14,14 +15,15 @@
 
 namespace vram {
 
-/// A resource that asks the registry's upstream, and has each chunk written down as its owner's.
-/// What it takes and gives goes to the upstream; questions and requests about memory at rest are
-/// for whoever has the whole of it, and are not passed on. Two are equal where their registry is
-/// one.
+/// A resource that allocates chunks from the arena's upstream through the `chunk_registry`, which
+/// records the shard as the owner of each chunk. Only allocations and frees are passed on. Queries,
+/// `trim`, `retire` and similar calls are made by the arena on its upstream. Two objects are equal
+/// if they have the same registry.
 ///
-/// Failure   as the registry; `try_allocate` says no where there is no host memory
-/// Threads   as the registry
-/// Cost      as the registry
+/// Failure   The functions fail as those of `chunk_registry`. `try_allocate` also returns null if
+///           host memory cannot be allocated.
+/// Threads   The rules are those of `chunk_registry`.
+/// Cost      The cost is that of `chunk_registry`.
 template <synchronous_resource Upstream>
 class registered_source {
 public:
@@ -30,7 +32,8 @@ public:
     using stream     = typename platform::stream;
     using properties = typename Upstream::properties;
 
-    /// Others leave blocks for the pool over this: see `private_pool`.
+    /// Tells a pool over this resource that it is a shard, to which other threads free blocks: see
+    /// `private_pool`.
     static constexpr bool makes_private = true;
 
     registered_source(registry& all, unsigned owner) noexcept : all_{&all}, owner_{owner} {}
@@ -83,7 +86,7 @@ public:
         return all_->upstream().device();
     }
 
-    /// The registry has moved here.
+    /// Sets the address of the registry after it was moved.
     void rebind(registry& all) noexcept { all_ = &all; }
 
     friend bool operator==(registered_source const& a, registered_source const& b) noexcept {

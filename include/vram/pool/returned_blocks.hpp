@@ -2,7 +2,8 @@
 #pragma once
 
 /// \file
-/// `returned_blocks` are what others have given back to a pool, until it takes them in.
+/// `returned_blocks` is the remote free list of a shard: blocks that other threads freed and the
+/// shard has not drained yet.
 
 #include <vram/base/call_site.hpp>       // call_site
 #include <vram/concepts/stream_hold.hpp> // stream_hold, hold_stream
@@ -18,15 +19,15 @@
 
 namespace vram {
 
-/// A short list with a lock of its own, so that who gives a block back to another's pool does not
-/// disturb its owner, who has the pool's lock for itself. (The idea is that of the remote lists of
-/// Leijen, Zorn and de Moura, mimalloc, 2019; these are beside the memory, which no host may touch,
-/// and so have an end.)
+/// A bounded queue of remote frees with a lock of its own, so that a remote free does not disturb
+/// the thread that holds the shard's lock. (The idea of remote lists is that of Leijen, Zorn and de
+/// Moura, mimalloc, 2019. These lists lie outside the managed memory, which the host may not be
+/// able to access, and are therefore bounded.)
 ///
-/// Failure   `leave` says no where there is no room, or no host memory for any
-/// Threads   any, at once
-/// Cost      `leave` and each of those taken out some twenty instructions, and the lock; the first
-///           one that is left also host memory for `most` of them
+/// Failure   `leave` returns false if the queue is full, or if host memory cannot be allocated.
+/// Threads   Any number of threads may call concurrently.
+/// Cost      `leave`, and each block that is drained, cost some twenty instructions and the lock.
+///           The first `leave` also allocates host memory for `most` frees.
 template <class Platform>
 class returned_blocks {
 public:
@@ -39,14 +40,14 @@ public:
         void*       p         = nullptr;
         std::size_t bytes     = 0;
         std::size_t alignment = 0;
-        call_site   at        = {};    ///< that freed it
-        bool        in_use    = false; ///< by a stream, this one
+        call_site   at        = {};    ///< the caller's line that freed the block
+        bool        in_use    = false; ///< the stream `on` may still use the block
         stream      on        = {};
 
-        std::uint64_t number = 0; ///< how many were left before
+        std::uint64_t number = 0; ///< number of frees queued before this one
     };
 
-    /// Leaves a block here, of a stream that the calling thread uses. False: there is no room.
+    /// Queues a free on a stream that the calling thread uses. Returns false if there is no room.
     [[nodiscard]] bool leave(note const& n) noexcept {
         auto const held = lock_.hold();
         if (count_ == most) { return false; }
@@ -66,24 +67,25 @@ public:
         some_.store(true, std::memory_order_relaxed);
         return true;
     }
-    /// Whether there may be any. Cost: a load.
+    /// Returns true if the queue may contain frees. Cost: one load.
     [[nodiscard]] bool any() const noexcept { return some_.load(std::memory_order_relaxed); }
-    /// Whether the block at `p` may be here: not always no where it is not, and never where it is.
-    /// Cost: a load.
+    /// Bloom filter test: returns false only if the block at `p` is not in the queue. It may return
+    /// true for a block that is not queued. Cost: one load.
     [[nodiscard]] bool may_have(void const* p) const noexcept {
         mark const its{p};
         return (marks_[its.word].load(std::memory_order_relaxed) & its.bit) != 0;
     }
-    /// How many have been left, ever. Who is handed a block after one was left reads more than that
-    /// one's number; who leaves a block has a number no less than what was read when it was handed
-    /// out.
+    /// Returns the total number of frees ever queued. A block allocated after a free was queued is
+    /// stamped with a larger number than that free's `number`, so the free is stale. A block freed
+    /// after its allocation has a free with a number that is not smaller than its stamp.
     [[nodiscard]] std::atomic<std::uint64_t> const& left() const noexcept { return left_; }
-    /// Calls `take(note)` with each, the first one first: who gave a block back before
-    /// somebody else did once more is believed. Without the lock, and keeps none.
+    /// Removes all queued frees, oldest first, and calls `take(note)` for each, without the lock.
+    /// The order matters: of two frees of one block, the first is valid and the second is a double
+    /// free.
     template <class Take>
     void collect(Take const& take) noexcept {
         note             some[batch];
-        heap_array<hold> held; // until the last note is taken in
+        heap_array<hold> held; // holds the streams until the last of their frees has been processed
         std::size_t      count = 0;
         do {
             count = take_out(some, held);
@@ -92,10 +94,12 @@ public:
     }
 
 private:
-    static constexpr std::size_t batch = 32; ///< taken out with the lock held once
-    static constexpr std::size_t words = 4;  ///< of marks, on the line of `some_`
+    static constexpr std::size_t batch = 32; ///< frees removed at each locking
+    /// Words of the Bloom filter, in the cache line of `some_`.
+    static constexpr std::size_t words = 4;
 
-    /// Where a block is marked (Bloom, Space/time trade-offs in hash coding, 1970, with one hash).
+    /// The bit of a block in the filter (Bloom, Space/time trade-offs in hash coding, 1970, with
+    /// one hash function).
     struct mark {
         std::size_t   word;
         std::uint64_t bit;
@@ -106,9 +110,10 @@ private:
             bit                     = std::uint64_t{1} << key % 64;
         }
     };
-    static_assert(words * 64 == 256); // a mark for each of the keys
+    static_assert(words * 64 == 256); // one bit for each value of the key
 
-    /// The handle of a stream stays its own until what it left is taken in.
+    /// Holds the stream `s` until its free has been drained, so that its handle does not come to
+    /// mean another stream.
     void keep(stream s) {
         if constexpr (announces_ends<Platform>) {
             if (holds_.size() != 0 && newest_ == s) { return; }
@@ -135,13 +140,13 @@ private:
     }
 
     platform_lock<Platform> lock_;
-    heap_array<note>        notes_;    ///< a ring
-    heap_array<hold>        holds_;    ///< of the streams that left them
-    stream                  newest_{}; ///< of those, the last one's
+    heap_array<note>        notes_;    ///< a ring buffer
+    heap_array<hold>        holds_;    ///< holds of the streams of the queued frees
+    stream                  newest_{}; ///< the stream of the last hold
     std::size_t             first_ = 0;
     std::size_t             count_ = 0;
 
-    // Together, where others write to all of them and the owner reads them.
+    // In one cache line: other threads write all of these, and the owner reads them.
     alignas(64) std::atomic<bool> some_      = false;
     std::atomic<std::uint64_t> left_         = 0;
     std::atomic<std::uint64_t> marks_[words] = {};

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `size_classes` are the sizes that requests are rounded up to.
+/// `size_classes` is the list of block sizes to which `binned` rounds requests up.
 
 #include <vram/base/requirements.hpp> // C++20
 
@@ -17,22 +17,23 @@ namespace vram {
 /// rounding, beyond the first 1 KiB.
 struct size_classes {
     static constexpr std::size_t granule =
-        256; ///< the smallest class, and what all are multiples of
+        256; ///< the smallest size class, and the unit of all others
 
-    /// The class of the smallest size that holds `bytes` (from 1 to 2^56).
+    /// Returns the index of the smallest size class that holds `bytes` (from 1 to 2^56).
     [[nodiscard]] static constexpr std::size_t of(std::size_t bytes) noexcept {
-        std::size_t const n = (bytes - 1) / granule; // one less than its granules
+        std::size_t const n = (bytes - 1) / granule; // number of granules minus one
         if (n < 4) { return n; }
         auto const level = static_cast<std::size_t>(std::bit_width(n)) - 2;
         return 4 * level + (n >> (level - 1)) - 4;
     }
-    /// Its size.
+    /// Returns the block size of a size class.
     [[nodiscard]] static constexpr std::size_t bytes(std::size_t index) noexcept {
         std::size_t const level = index / 4, step = index % 4;
         return level == 0 ? (step + 1) * granule : ((step + 5) * granule) << (level - 1);
     }
-    /// The smallest class that holds `bytes` and whose blocks, laid side by side from an aligned
-    /// address, are all aligned to `alignment` (a power of two, up to 2^56).
+    /// Returns the index of the smallest size class that holds `bytes` and whose blocks are all
+    /// aligned to `alignment` (a power of two, up to 2^56) if they lie side by side from an aligned
+    /// address.
     [[nodiscard]] static constexpr std::size_t of(std::size_t bytes,
                                                   std::size_t alignment) noexcept {
         std::size_t index = of(bytes > alignment ? bytes : alignment);

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `slab` hands out blocks of one size.
+/// `slab` allocates blocks of one size.
 
 #include <vram/base/align.hpp>            // default_alignment
 #include <vram/base/call_site.hpp>        // call_site
@@ -22,27 +22,31 @@
 
 namespace vram {
 
-/// A resource for many blocks of the same size, each of which waits for nobody but its last user.
+/// A resource for many blocks of one size. A block never waits for any stream but the last one that
+/// used it.
 ///
 ///     slab<stream_ordered<cuda_resource>> tiles{64_KiB};
 ///     slab mr{cuda_resource{}, 64_KiB, {.initial_size = 1_GiB}};
 ///
-/// Blocks are `block_bytes`, rounded up to 256, and a smaller request has a whole one. They are cut
-/// from chunks of the upstream, of which each is as large as all before it together, from 64 KiB to
-/// 2 MiB (or one block to eight, if that is more). Nothing is written into the memory itself.
+/// A block has `block_bytes`, rounded up to 256; a smaller request gets a whole block. Blocks are
+/// cut from chunks of the upstream. Each chunk is as large as all chunks before it together, from
+/// 64 KiB to 2 MiB (or from one to eight blocks, if that is more). Bookkeeping is never written
+/// into the managed memory.
 ///
-/// Failure   more than a block, and an alignment above 2 MiB or that the size of the blocks is no
-///           multiple of, is `over_size`. Else smaller chunks are asked for, idle ones go back, and
-///           what is pending is waited for before `out_of_memory`, with every number. A wrong
-///           free is reported as by `pool`
-/// Threads   any, at once; no lock is held over a call of the upstream, nor while waiting on the
-///           host, but for a stream that can be given no event: it died, or the call failed
-/// Streams   a block freed on a stream is that stream's again at once, the newest first, and any
-///           other's, the oldest first, once it is done or after an event; streams end as for
-///           `pool`
-/// Cost      constant at any number of blocks; with `event_policy::lazy` a stream that reuses its
-///           own memory makes no call of the platform (but for the id of a default stream, or for
-///           `graphs`), no event, and no host allocation. About 50 bytes of host memory for a block
+/// Failure   A request for more than a block, or for an alignment above 2 MiB or one that does not
+///           divide the block size, throws `over_size`. Before it throws `out_of_memory` with every
+///           number, the slab asks the upstream for smaller chunks, returns idle chunks, and waits
+///           for pending uses. An invalid free is reported as by `pool`.
+/// Threads   Any number of threads may call concurrently. The lock is not held during calls of the
+///           upstream or waits on the host, with one exception: a wait for a stream on which no
+///           event can be recorded, because it was destroyed or the call failed.
+/// Streams   The stream that freed a block may reuse it at once, the newest block first. Another
+///           stream takes the oldest block first, when its last use is complete, or after an event.
+///           Streams end as for `pool`.
+/// Cost      Constant at any number of blocks. With `event_policy::lazy`, a stream that reuses its
+///           own memory makes no call of the platform (except for the id of a default stream, or
+///           for `graphs`), records no event, and allocates no host memory. Each block needs about
+///           50 bytes of host memory.
 template <class Upstream>
 class slab : public slab_base<detail::checked_upstream<Upstream>> {
     using base = slab_base<Upstream>;
@@ -51,13 +55,13 @@ public:
     using typename base::platform;
     using typename base::stream;
 
-    /// Over an upstream that needs nothing to be made.
+    /// Creates a slab over a default-constructed upstream.
     explicit slab(std::size_t block_bytes, pool_options options = {})
         requires std::default_initializable<Upstream>
         : slab{Upstream{}, block_bytes, options} {}
 
-    /// Takes `options.initial_size` bytes at once, up to whole blocks, or as many of them as
-    /// `options.max_size` has room for; throws what the upstream throws.
+    /// Reserves `options.initial_size` bytes at once, rounded up to whole blocks, or as many blocks
+    /// as `options.max_size` permits. Throws the exceptions of the upstream.
     slab(Upstream upstream, std::size_t block_bytes, pool_options options = {})
         : base{std::move(upstream), options.max_size, options.events, options.graphs} {
         expects(block_bytes != 0 && block_bytes <= slab_heap::largest,
@@ -70,10 +74,11 @@ public:
         this->heaps_.push(block_bytes);
         this->grow_ahead(this->heaps_[0], options.initial_size);
     }
-    /// A copy is a compile error that says what to write.
+    /// Makes a copy a compile error whose message says what to write instead.
     template <std::same_as<slab> Same>
     slab(Same& other) : slab{detail::refuse_copy(other)} {}
-    slab(slab&&) = default; ///< while unshared; then the old one can only end or be assigned to
+    /// Only if not shared; the source can then only be destroyed or assigned to.
+    slab(slab&&) = default;
     slab& operator=(slab&& other) noexcept
         requires std::assignable_from<Upstream&, Upstream>
     {
@@ -87,7 +92,8 @@ public:
                                  std::size_t alignment = default_alignment) {
         return get_block<true>(bytes, alignment, &s);
     }
-    /// Memory that anybody may use at once: where it is still in use, the host waits.
+    /// Allocates memory that any stream may use at once. If streams still use the memory, the host
+    /// waits for them.
     [[nodiscard]] void* allocate_sync(std::size_t bytes,
                                       std::size_t alignment = default_alignment) {
         return get_block<true>(bytes, alignment, nullptr);
@@ -112,7 +118,8 @@ public:
                                            call_site   at        = call_site::current()) noexcept {
         if (!put_on(s, p, bytes, alignment)) [[unlikely]] { refuse_on(s, p, bytes, alignment, at); }
     }
-    /// The memory is in use by nobody, and the stream that it was taken on has come so far.
+    /// Frees a block that no stream uses any more. The host has waited for the stream on which the
+    /// block was allocated.
     [[gnu::always_inline]] void deallocate_sync(void* p, std::size_t bytes,
                                                 std::size_t alignment = default_alignment,
                                                 call_site   at = call_site::current()) noexcept {
@@ -121,9 +128,9 @@ public:
         }
     }
 
-    /// The size of every block.
+    /// Returns the size of every block.
     [[nodiscard]] std::size_t block_bytes() const noexcept { return this->heaps_[0].stride(); }
-    /// A whole block. A request that no block can hold has the size that was requested.
+    /// Returns the size of a block, or `bytes` if no block can hold the request.
     [[nodiscard]] std::size_t rounded_size(std::size_t bytes,
                                            std::size_t /* alignment */) const noexcept {
         return bytes == 0 || bytes > block_bytes() ? bytes : block_bytes();
@@ -141,7 +148,7 @@ private:
         }
         return this->template get<Throwing>(heap, {bytes, heap.stride(), alignment, on});
     }
-    /// False, with nothing done: there is no such block.
+    /// Frees the block at `p`. Returns false and changes nothing if there is no such block.
     [[nodiscard]] bool put_block(void* p, std::size_t bytes, std::size_t alignment,
                                  stream const* on) noexcept {
         if (p == nullptr) { return true; }
@@ -152,7 +159,7 @@ private:
                               std::size_t alignment) noexcept {
         return put_block(p, bytes, alignment, &s);
     }
-    /// Reports that nothing was freed, and why.
+    /// Reports a free that was rejected, and the reason.
     [[gnu::cold, gnu::noinline]] void refuse(void* p, std::size_t bytes, std::size_t alignment,
                                              stream const* on, call_site at) const noexcept {
         refused_free e{"slab", p, bytes, alignment, at};

@@ -2,7 +2,8 @@
 #pragma once
 
 /// \file
-/// `slab_base` is what `slab` and `binned` share: heaps of one size each, over one upstream.
+/// `slab_base` is the common part of `slab` and `binned`: heaps of one block size each, over one
+/// upstream.
 
 #include <vram/base/error.hpp>            // report_error
 #include <vram/concepts/is_ending.hpp>    // is_ending
@@ -21,13 +22,14 @@
 
 namespace vram {
 
-/// Any number of `slab_heap`s behind one lock, with the same clocks.
+/// Any number of `slab_heap`s with one lock and the same stream timelines.
 ///
-/// Failure   before the answer is no, smaller chunks are asked for, idle ones of every size go
-///           back, and what was given back is waited for
-/// Threads   any; no lock is held over a call of the upstream, nor while waiting on the host, but
-///           for a stream that can be given no event
-/// Cost      see `stream_slabs`; finding the block at an address is one look into a table
+/// Failure   Before it refuses, it asks the upstream for smaller chunks, returns the idle chunks of
+///           every block size, and waits for pending uses.
+/// Threads   Any number of threads may call concurrently. The lock is not held during calls of the
+///           upstream or waits on the host, except waits for a stream on which no event can be
+///           recorded.
+/// Cost      See `stream_slabs`. Finding the block at an address is one table lookup.
 template <synchronous_resource Upstream>
 class slab_base : public growing_base<Upstream> {
     using base = growing_base<Upstream>;
@@ -36,18 +38,18 @@ public:
     using typename base::platform;
     using typename base::stream;
 
-    /// Whether `p` lies in one of the chunks, handed out or not.
+    /// Returns true if `p` lies in one of the chunks, in a live block or not.
     [[nodiscard]] bool owns(void const* p) const {
         auto const held = this->lock_.hold();
         return chunk_has(p);
     }
-    /// `pending` counts free bytes that some stream may still use. Cost: a walk over the blocks of
-    /// chunks where some are.
+    /// Returns the usage. `pending` counts free bytes that some stream may still use. Cost: a walk
+    /// over the blocks of chunks that have pending uses.
     [[nodiscard]] memory_usage usage() const {
         auto const held = this->lock_.hold();
         return figures();
     }
-    /// The free blocks. Cost: a look at every chunk.
+    /// Returns the number and sizes of the free blocks. Cost: a look at every chunk.
     [[nodiscard]] free_pieces free_memory() const {
         auto const  held = this->lock_.hold();
         free_pieces now;
@@ -59,9 +61,10 @@ public:
         }
         return now;
     }
-    /// Gives idle chunks back until at most `keep` free bytes are held, waiting on the host for
-    /// streams that may still use them, and trims the upstream. Returns the bytes that went back to
-    /// the upstream or, if that is more, that the upstream gave back.
+    /// Returns idle chunks to the upstream until at most `keep` free bytes are reserved, then trims
+    /// the upstream. The host waits for streams that may still use the chunks. Returns the number
+    /// of bytes that were returned to the upstream, or that the upstream returned, whichever is
+    /// larger.
     std::size_t trim(std::size_t keep = 0) {
         std::size_t back = 0;
         {
@@ -78,7 +81,7 @@ public:
         }
         return this->trim_beneath(back);
     }
-    /// The stream is about to be destroyed. Does not wait for it.
+    /// Announces that the stream `s` is about to be destroyed. Does not wait for the stream.
     void retire(stream s) {
         {
             auto const held = this->lock_.hold();
@@ -86,8 +89,9 @@ public:
         }
         if constexpr (retiring_resource<Upstream>) { this->upstream_.retire(s); }
     }
-    /// No captured graph that used this resource will run again: what was kept for them is free,
-    /// for others once the stream that was captured has come to where it is now.
+    /// States that no captured graph that used this resource will run again. The graph-retained
+    /// memory becomes free. Another stream may use it after the current work of the stream that was
+    /// captured.
     void forget_captures() {
         {
             auto const held = this->lock_.hold();
@@ -115,7 +119,7 @@ protected:
     }
     ~slab_base() { give_everything_back(); }
 
-    /// A block of `heap` for `r`. Null, unless `Throwing`, where there is none.
+    /// Allocates a block of `heap`. If there is none, throws, or returns null if not `Throwing`.
     template <bool Throwing>
     void* get(slab_heap& heap, request const& r) {
         std::size_t count = 0;
@@ -128,13 +132,13 @@ protected:
         for (; count != 0; count /= 2) {
             if (void* const p = grow_by<false>(heap, count, r)) { return p; }
         }
-        if (r.on == nullptr || !platform::capturing(*r.on)) { // else it must not wait
+        if (r.on == nullptr || !platform::capturing(*r.on)) { // a captured stream must not wait
             if (trim() != 0) {
                 if (void* const p = grow_by<false>(heap, 1, r)) { return p; }
             }
         }
         {
-            auto held = this->lock_.hold(); // what came back meanwhile
+            auto held = this->lock_.hold(); // blocks that other threads freed in the meantime
             if (void* const p = take(heap, r, held)) { return p; }
         }
         if constexpr (Throwing) {
@@ -144,7 +148,8 @@ protected:
             return nullptr;
         }
     }
-    /// Takes a chunk of `count` blocks from the upstream, and `r` out of it. Null when it refuses.
+    /// Allocates a chunk of `count` blocks from the upstream, and `r` from it. Returns null if the
+    /// upstream refuses.
     template <bool Throwing>
     void* grow_by(slab_heap& heap, std::size_t count, request const& r) {
         std::size_t const   size  = count * heap.stride();
@@ -153,26 +158,26 @@ protected:
             return hand_out(heap, streams_.add(heap, at, size, order, r.on), r);
         });
     }
-    /// Takes `bytes` from the upstream before anybody asks, and throws what it throws.
+    /// Reserves `bytes` before the first request, and throws the exceptions of the upstream.
     void grow_ahead(slab_heap& heap, std::size_t bytes) {
         while (this->figures_.reserved < bytes) {
             std::size_t const missing = bytes - this->figures_.reserved;
             std::size_t const whole   = (missing - 1) / heap.stride() + 1;
             std::size_t const room    = this->room() / heap.stride();
             std::size_t const count   = whole < room ? whole : room;
-            if (count == 0) { return; } // the limit is not a multiple of blocks
+            if (count == 0) { return; } // the limit has no room for another whole block
             std::size_t const size = heap.stride() * (count < heap.most() ? count : heap.most());
             void* const       added =
                 this->template grow<true>(size, heap.alignment(), nullptr, [&](void* at) {
                     heap.add(at, size, nullptr);
                     return at;
                 });
-            if (added == nullptr) { return; } // others were faster
+            if (added == nullptr) { return; } // other threads reserved the bytes first
         }
     }
 
-    /// Takes back the block of `heap` that is out at `p`. False, with nothing done, where there is
-    /// none, or where it was taken with another size or alignment. The lock is held.
+    /// Frees the live block of `heap` at `p`. Returns false and changes nothing if there is none,
+    /// or if it was allocated with another size or alignment. The lock must be held.
     bool put(slab_heap& heap, void* p, std::size_t bytes, std::size_t alignment,
              stream const* on) noexcept {
         note* const n = heap.find(p);
@@ -182,7 +187,8 @@ protected:
         if (streams_.give(heap, n, on)) { this->count_back(bytes, heap.stride()); }
         return true;
     }
-    /// Says which of the blocks a refused free means. False: none. The lock is held.
+    /// Adds to the error of a rejected free what lies at its address. Returns false if the address
+    /// is in no block. The lock must be held.
     [[gnu::cold]] bool explain_refusal(refused_free& e) const noexcept {
         for (slab_heap const& heap : heaps_) {
             if (heap.explain_refusal(e)) { return true; }
@@ -190,7 +196,7 @@ protected:
         return false;
     }
 
-    // With the lock held:
+    // The lock must be held for these functions:
     [[nodiscard]] bool chunk_has(void const* p) const noexcept {
         for (slab_heap const& heap : heaps_) {
             if (heap.owns(p)) { return true; }
@@ -220,13 +226,14 @@ protected:
         return sum;
     }
 
-    /// Waits for the streams, reports what is still out, and gives every chunk back.
+    /// Waits for the streams, reports live blocks as leaks, and returns every chunk to the
+    /// upstream.
     void give_everything_back() noexcept {
         if (is_ending<platform>()) { return; }
         std::size_t chunks = 0;
         for (slab_heap const& heap : heaps_) { chunks += heap.chunks().size(); }
         if (chunks == 0) { return; }
-        std::size_t const out = this->figures_.live; // nobody else is here any more
+        std::size_t const out = this->figures_.live; // no other thread uses the object any more
         if (out != 0) {
             std::size_t blocks = 0;
             for (slab_heap const& heap : heaps_) { blocks += heap.blocks_out(); }
@@ -254,7 +261,8 @@ private:
         note* const n = streams_.take(heap, r.on, held);
         return n != nullptr ? hand_out(heap, n, r) : nullptr;
     }
-    /// Before a stream waits for a block, what the upstream has at once is a chunk.
+    /// Allocates a block that is ready. If the stream would have to wait for one, allocates a chunk
+    /// that the upstream has ready for it instead. Returns null if there is neither.
     void* take_unwaited(slab_heap& heap, request const& r, guard& held) {
         if constexpr (reusing_resource<Upstream>) {
             bool        must_wait = false;

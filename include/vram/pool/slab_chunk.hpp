@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `slab_chunk` is memory cut into blocks of one size, with a note for each of them.
+/// `slab_chunk` is a chunk divided into blocks of one size, with a descriptor for each block.
 
 #include <vram/pool/heap_array.hpp> // heap_array
 
@@ -12,37 +12,39 @@
 
 namespace vram {
 
-/// Free blocks that nobody uses any more are bits in a map, the lowest taken first. Where the other
-/// free ones are is their owner's to know; the notes have the links for it.
+/// A chunk of blocks of one size. Free blocks without a pending use are bits in a bitmap, and the
+/// lowest is allocated first. The other free blocks are in lists of the owner, which are linked
+/// through their descriptors.
 ///
-/// Failure   `std::bad_alloc` from the constructor; nothing else fails
-/// Threads   one at a time
-/// Cost      constant, but for `take_lowest`, which goes over the words of the map that are empty
-///           once for all
+/// Failure   The constructor throws `std::bad_alloc`. No other function fails.
+/// Threads   One thread at a time.
+/// Cost      Constant, except `take_lowest`, which skips empty words of the bitmap once.
 struct slab_chunk {
-    /// Where a block is.
+    /// The state of a block.
     enum class place : unsigned char {
-        clean,   ///< free, for anybody
+        clean,   ///< free, usable by any stream
         waiting, ///< free, a stream may still use it
-        kept,    ///< free, a captured graph uses it
-        out      ///< handed out
+        kept,    ///< free, retained for a captured graph
+        out      ///< live
     };
     struct note {
-        note*       older   = nullptr; ///< in the list of its stream
+        note*       older   = nullptr; ///< links in the list of its stream
         note*       newer   = nullptr;
         void*       address = nullptr;
         slab_chunk* home    = nullptr;
         union {
-            std::uint64_t epoch = 0; ///< while it waits: until when
-            std::size_t   asked;     ///< while it is out: how much was asked for
+            std::uint64_t epoch = 0; ///< if waiting: the epoch up to which its stream may use it
+            std::size_t   asked;     ///< if live: the requested size
         };
-        std::uint32_t slot  = 0; ///< while it waits: for whom
-        unsigned char shift = 0; ///< while it is out: the alignment asked for, as a power of two
+        std::uint32_t slot  = 0; ///< if waiting: timeline index of the stream that may still use it
+        unsigned char shift = 0; ///< if live: log2 of the requested alignment
         place         at    = place::clean;
-        bool          lent  = false; ///< while it is out: a graph keeps it, the one of `slot`
+        /// If live: also retained for a graph that was captured on the stream in `slot`.
+        bool lent = false;
     };
 
-    /// `size` bytes at `at`, blocks of `stride`; all of them are out.
+    /// Divides the `size` bytes at `at` into blocks of `stride` bytes. All of them are live at
+    /// first.
     slab_chunk(void* at, std::size_t size, std::size_t stride)
         : base{at}, bytes{size}, out{size / stride} {
         notes.reserve(out);
@@ -55,9 +57,10 @@ struct slab_chunk {
             n.at      = place::out;
         }
     }
-    slab_chunk(slab_chunk&&) = delete; ///< notes know where it is
+    slab_chunk(slab_chunk&&) = delete; ///< descriptors contain the address of their chunk
 
-    /// The clean block with the lowest address; there is one. It is out then.
+    /// Allocates the free block without a pending use that has the lowest address. There must be
+    /// one.
     note* take_lowest() noexcept {
         while (map[first_word] == 0) { ++first_word; }
         std::uint64_t&    word = map[first_word];
@@ -66,13 +69,13 @@ struct slab_chunk {
         --clean;
         return hand_out(notes[i]);
     }
-    /// A block that is free, and in no list any more, is out.
+    /// Marks a free block that was removed from its list as live.
     note* hand_out(note& n) noexcept {
         n.at = place::out;
         ++out;
         return &n;
     }
-    /// A block that is out is clean.
+    /// Marks a live block as free without a pending use.
     void make_clean(note& n) noexcept {
         --out;
         auto const i = static_cast<std::size_t>(&n - notes.begin());
@@ -81,7 +84,8 @@ struct slab_chunk {
         n.at = place::clean;
         ++clean;
     }
-    /// A block that is out waits for the stream in `slot`, or is kept for it.
+    /// Marks a live block as free with a pending use by the stream in `slot`, or as retained for a
+    /// graph.
     void make_wait(note& n, std::size_t slot, std::uint64_t epoch,
                    place where = place::waiting) noexcept {
         --out;
@@ -89,7 +93,8 @@ struct slab_chunk {
         n.epoch = epoch;
         n.at    = where;
     }
-    /// Whether a graph keeps some of it. Cost: a walk over the blocks, where some wait.
+    /// Returns true if a graph retains a block of this chunk. Cost: a walk over the blocks if some
+    /// have pending uses.
     [[nodiscard]] bool keeps() const noexcept {
         if (waiting() == 0) { return false; }
         for (note const& n : notes) {
@@ -97,20 +102,23 @@ struct slab_chunk {
         }
         return false;
     }
-    /// Blocks that wait or are kept.
+    /// Returns the number of free blocks with a pending use or retained for a graph.
     [[nodiscard]] std::size_t waiting() const noexcept { return notes.size() - out - clean; }
 
-    void*                     base;
-    std::size_t               bytes;
-    std::size_t               out; ///< blocks handed out
-    std::size_t               clean      = 0;
-    std::size_t               first_word = 0;       ///< the words of the map before it are empty
-    std::size_t               position   = 0;       ///< among the chunks
-    slab_chunk*               beside     = nullptr; ///< begins in the same stretch of addresses
-    slab_chunk*               next       = nullptr; ///< among those with clean blocks
-    slab_chunk*               previous   = nullptr;
+    void*       base;
+    std::size_t bytes;
+    std::size_t out; ///< number of live blocks
+    std::size_t clean = 0;
+    /// All words of the bitmap before this one are empty.
+    std::size_t first_word = 0;
+    std::size_t position   = 0; ///< index in the list of chunks
+    /// Next chunk that begins in the same address range.
+    slab_chunk* beside = nullptr;
+    /// Links in the list of chunks with clean blocks.
+    slab_chunk*               next     = nullptr;
+    slab_chunk*               previous = nullptr;
     heap_array<note>          notes;
-    heap_array<std::uint64_t> map; ///< a bit for every clean block
+    heap_array<std::uint64_t> map; ///< bitmap of the clean blocks
 };
 
 } // namespace vram

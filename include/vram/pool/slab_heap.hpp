@@ -2,8 +2,7 @@
 #pragma once
 
 /// \file
-/// `slab_heap` cuts chunks into blocks of one size: the heart of `slab` and `binned`, without
-/// streams.
+/// `slab_heap` divides chunks into blocks of one size, without knowledge of streams.
 
 #include <vram/base/align.hpp>            // align
 #include <vram/base/bytes.hpp>            // literals
@@ -20,17 +19,18 @@
 
 namespace vram {
 
-/// Free blocks that nobody uses any more are clean: the lowest of the first chunk that has some is
-/// taken, so that chunks at the end of the row run empty. Those that a stream may still use are on
-/// the shelf of that stream: the stream itself takes the newest, others the oldest.
+/// The heap of `slab`, and of each size class of `binned`. Free blocks without a pending use are
+/// *clean*. Of these the lowest block of the first chunk in the list is allocated, so that the last
+/// chunks run empty. Free blocks with a pending use are in a list of their stream: the stream
+/// itself takes the newest, other streams take the oldest.
 ///
-/// Failure   `std::bad_alloc` from `reserve_slot` and `add`, with nothing changed; nothing else
-///           fails
-/// Threads   one at a time
-/// Cost      constant at any number of blocks
+/// Failure   `reserve_slot` and `add` throw `std::bad_alloc` and change nothing. No other function
+///           fails.
+/// Threads   One thread at a time.
+/// Cost      Constant at any number of blocks.
 class slab_heap {
 public:
-    static constexpr std::size_t granule = 256; ///< every block is a multiple of it
+    static constexpr std::size_t granule = 256; ///< the size of every block is a multiple of it
     static constexpr std::size_t largest = std::size_t{1} << 56;
 
     using chunk = slab_chunk;
@@ -42,7 +42,7 @@ public:
           zeros_{std::countr_zero(stride_)},
           finder_{most() * stride_} {
         std::uint64_t const odd = stride_ >> zeros_;
-        inverse_                = odd; // right in three bits, and in twice as many each time
+        inverse_                = odd; // correct in three bits; each step of the loop doubles them
         for (int i = 0; i < 5; ++i) { inverse_ *= 2 - odd * inverse_; }
     }
     slab_heap(slab_heap&& other) noexcept
@@ -74,30 +74,32 @@ public:
     ~slab_heap() { drop(); }
 
     [[nodiscard]] std::size_t stride() const noexcept { return stride_; }
-    /// What every block is aligned to: the largest power of two that its size is a multiple of, up
-    /// to the page of device memory.
+    /// Returns the alignment of every block: the largest power of two that divides its size, at
+    /// most the page size of device memory.
     [[nodiscard]] std::size_t alignment() const noexcept {
         std::size_t const natural = std::size_t{1} << zeros_;
         return natural < 2_MiB ? natural : 2_MiB;
     }
-    /// How many blocks the next chunk should have: as many as there are, within bounds.
+    /// Returns the number of blocks that the next chunk should have: as many as there are, within
+    /// limits.
     [[nodiscard]] std::size_t wanted() const noexcept {
         std::size_t const least = 64_KiB / stride_;
         std::size_t const n     = total_ > least ? total_ : least;
         return n < 1 ? 1 : (n > most() ? most() : n);
     }
-    /// No chunk has more blocks.
+    /// Returns the largest number of blocks of a chunk.
     [[nodiscard]] std::size_t most() const noexcept {
         std::size_t const n = 2_MiB / stride_;
         return n < 8 ? 8 : n;
     }
 
-    /// Makes room for the shelf of a stream.
+    /// Makes room for the list of a stream.
     void                      reserve_slot(std::size_t slot) { shelves_.reserve(slot); }
     [[nodiscard]] std::size_t slots() const noexcept { return shelves_.size(); }
 
-    /// The newest block of a stream's own, the newest that is kept for it, or the lowest that is
-    /// clean; it is out then. Null where there is none.
+    /// These functions allocate a block, or return null if there is none. `take_own` takes the
+    /// newest block that the stream in `slot` freed. `take_kept` takes the newest block retained
+    /// for graphs of that stream. `take_clean` takes the lowest clean block.
     [[nodiscard]] note* take_own(std::size_t slot) noexcept {
         note* const n = shelves_.take_newest(slot);
         return n != nullptr ? hand_out(n) : nullptr;
@@ -115,23 +117,24 @@ public:
         ++out_;
         return n;
     }
-    /// Takes a block that is on a shelf. Null stays null.
+    /// Allocates a block that is in the list of a stream. Null stays null.
     note* take(note* n) noexcept {
         if (n == nullptr) { return nullptr; }
         shelves_.remove(*n);
         return hand_out(n);
     }
-    /// The block that has waited longest for a stream, or null.
+    /// Returns the block that the stream in `slot` freed first, or null.
     [[nodiscard]] note* oldest(std::size_t slot) const noexcept { return shelves_.oldest(slot); }
-    /// The one that came last.
+    /// Returns the block that the stream in `slot` freed last, or null.
     [[nodiscard]] note* newest(std::size_t slot) const noexcept { return shelves_.newest(slot); }
 
-    /// The block that is out at `p`, or null.
+    /// Returns the live block that begins at `p`, or null.
     [[nodiscard]] note* find(void const* p) noexcept {
         chunk* const c = finder_.find_again(p);
         if (c == nullptr) { return nullptr; }
-        // Exact where the offset is a multiple of the stride, by the inverse modulo 2^64 of the odd
-        // part (Granlund and Montgomery, 1994, section 9); else some number.
+        // Exact division if the offset is a multiple of the block size, by the inverse modulo 2^64
+        // of its odd part (Granlund and Montgomery, 1994, section 9). Otherwise the result is some
+        // other number.
         std::size_t const offset =
             reinterpret_cast<std::uintptr_t>(p) - reinterpret_cast<std::uintptr_t>(c->base);
         std::size_t const i = (offset >> zeros_) * inverse_;
@@ -140,48 +143,50 @@ public:
         return n->address == p && n->at == place::out ? n : nullptr;
     }
 
-    /// Says what lies at the address of a free that is refused. False: nothing of this heap.
+    /// Adds to the error of a rejected free what lies at its address. Returns false if the address
+    /// is not in a block of this heap.
     [[gnu::cold]] bool explain_refusal(refused_free& e) const noexcept {
         chunk const* const c = finder_.find(e.what.pointer);
         if (c == nullptr) { return false; }
         std::size_t const offset = reinterpret_cast<std::uintptr_t>(e.what.pointer) -
                                    reinterpret_cast<std::uintptr_t>(c->base);
-        if (offset / stride_ >= c->notes.size()) { return false; } // what is left of the chunk
+        if (offset / stride_ >= c->notes.size()) { return false; } // the unused rest of the chunk
         note const& n = c->notes[offset / stride_];
         n.at == place::out ? e.found_live(n.address, n.asked, std::size_t{1} << n.shift)
                            : e.found_free();
         return true;
     }
 
-    /// Takes back a block that is out: nobody uses it.
+    /// Frees a live block that no stream uses.
     void give_clean(note* n) noexcept {
         chunk& c = *n->home;
         --out_;
         c.make_clean(*n);
         if (c.clean == 1) { list(c); }
     }
-    /// The same: the stream in `slot` may use it until it has passed `epoch`, which is no earlier
-    /// than that of what it gave before.
+    /// Frees a live block that the stream in `slot` may use until it has completed `epoch`. `epoch`
+    /// must not be earlier than that of the previous free on this stream.
     void give(note* n, std::size_t slot, std::uint64_t epoch) noexcept {
         --out_;
         n->home->make_wait(*n, slot, epoch);
         shelves_.add(n);
     }
-    /// The same, for one that was the oldest and still is.
+    /// Frees a live block again that was the oldest of its stream before it was taken.
     void give_oldest(note* n, std::size_t slot, std::uint64_t epoch) noexcept {
         --out_;
         n->home->make_wait(*n, slot, epoch);
         shelves_.add_oldest(n);
     }
-    /// The same: a graph captured on the stream uses it.
+    /// Frees a live block that a graph captured on the stream in `slot` uses.
     void keep(note* n, std::size_t slot) noexcept {
         --out_;
         n->home->make_wait(*n, slot, 0, place::kept);
         n->lent = false;
         shelves_.add_kept(n);
     }
-    /// The same: a graph keeps it for one stream, and the one in `slot` may use it up to `epoch`
-    /// (0: nobody does). Nobody has it until captures are forgotten.
+    /// Frees a live block that is retained for a graph of one stream, while the stream in `slot`
+    /// may use it up to `epoch` (0: no stream does). No stream can allocate it until captures are
+    /// forgotten.
     void lay_aside(note* n, std::size_t slot, std::uint64_t epoch) noexcept {
         --out_;
         n->home->make_wait(*n, slot, epoch, place::kept);
@@ -189,7 +194,7 @@ public:
         n->older = std::exchange(aside_, n);
     }
 
-    /// Whatever waits for what `done(slot, epoch)` calls over is clean.
+    /// Makes every block clean whose pending use is complete according to `done(slot, epoch)`.
     template <class Done>
     void settle(Done const& done) noexcept {
         for (std::size_t slot = 0; slot < shelves_.size(); ++slot) {
@@ -198,9 +203,9 @@ public:
             }
         }
     }
-    /// No captured graph will run again. What was kept for those of a stream waits until
-    /// `epoch(slot)`, which is no earlier than that of anything given there before, and what was
-    /// laid aside for who used it last.
+    /// Called if captured graphs will not run again. Blocks retained for graphs of a stream become
+    /// pending until `epoch(slot)`, which must not be earlier than the epoch of any block freed on
+    /// it before. Blocks that were laid aside become pending for the stream that used them last.
     template <class Epoch>
     void end_captures(Epoch const& epoch) noexcept {
         for (chunk* c : chunks_) {
@@ -225,7 +230,8 @@ public:
         }
     }
 
-    /// Adds a chunk of whole blocks, clean, or on the shelf of a stream (`held_by` not null).
+    /// The stream that may use the blocks of a new chunk before other streams: its timeline index
+    /// and epoch.
     struct holder {
         std::size_t   slot;
         std::uint64_t epoch;
@@ -240,7 +246,8 @@ public:
         finder_.add(*fresh);
         out_ += fresh->out;
         total_ += fresh->out;
-        for (std::size_t i = fresh->notes.size(); i-- != 0;) { // the lowest last: it is taken first
+        // The lowest is freed last, so that it is allocated first.
+        for (std::size_t i = fresh->notes.size(); i-- != 0;) {
             if (held_by != nullptr) {
                 give(&fresh->notes[i], held_by->slot, held_by->epoch);
             } else {
@@ -248,7 +255,7 @@ public:
             }
         }
     }
-    /// Takes out a chunk of which every block is clean.
+    /// Removes a chunk of which every block is clean.
     void remove(chunk* c) noexcept {
         unlist(*c);
         finder_.remove(*c);
@@ -270,7 +277,7 @@ private:
         ++out_;
         return n->home->hand_out(*n);
     }
-    /// The chunk has clean blocks now, or none any more.
+    /// `list` adds a chunk to the list of chunks with clean blocks. `unlist` removes it.
     void list(chunk& c) noexcept {
         c.next     = std::exchange(with_clean_, &c);
         c.previous = nullptr;
@@ -285,13 +292,13 @@ private:
     }
 
     std::size_t         stride_;
-    int                 zeros_;       ///< powers of two in the stride
-    std::uint64_t       inverse_ = 0; ///< of the odd part of the stride
+    int                 zeros_;       ///< number of trailing zero bits of the block size
+    std::uint64_t       inverse_ = 0; ///< inverse of the odd part of the block size
     chunk_finder<chunk> finder_;
     heap_array<chunk*>  chunks_;
     slab_shelves        shelves_;
     chunk*              with_clean_ = nullptr;
-    note*               aside_      = nullptr; ///< the first of what was laid aside
+    note*               aside_      = nullptr; ///< first block in the list of blocks laid aside
     std::size_t         total_      = 0;
     std::size_t         out_        = 0;
 };

@@ -2,7 +2,8 @@
 #pragma once
 
 /// \file
-/// `slab_shelves` hold the free blocks that streams may still use, by stream and by age.
+/// `slab_shelves` are lists of the free blocks with pending uses, one for each stream, ordered by
+/// age.
 
 #include <vram/pool/heap_array.hpp> // heap_array
 #include <vram/pool/slab_chunk.hpp> // slab_chunk
@@ -12,12 +13,13 @@
 
 namespace vram {
 
-/// For each stream (by slot) a list from the oldest to the newest, and one of what is kept for
-/// graphs captured on it. A note says by `slot` and `at` in which list it is.
+/// For each stream, identified by its timeline index `slot`, a list of its freed blocks from the
+/// oldest to the newest, and a list of blocks retained for graphs captured on it. The descriptor of
+/// a block tells by `slot` and `at` in which list it is.
 ///
-/// Failure   `std::bad_alloc` from `reserve`, with nothing changed; nothing else fails
-/// Threads   one at a time
-/// Cost      constant
+/// Failure   `reserve` throws `std::bad_alloc` and changes nothing. No other function fails.
+/// Threads   One thread at a time.
+/// Cost      Constant, except `add_in_order`.
 class slab_shelves {
 public:
     using note  = slab_chunk::note;
@@ -31,7 +33,7 @@ public:
     }
     [[nodiscard]] std::size_t size() const noexcept { return shelves_.size(); }
 
-    /// Takes out the newest of a stream's own, or null.
+    /// Removes and returns the newest block of a stream's list, or null if it is empty.
     [[nodiscard]] note* take_newest(std::size_t slot) noexcept {
         if (slot >= shelves_.size() || shelves_[slot].newest == nullptr) { return nullptr; }
         shelf&      s = shelves_[slot];
@@ -43,21 +45,22 @@ public:
     [[nodiscard]] note* newest(std::size_t slot) const noexcept { return at(slot).newest; }
     [[nodiscard]] note* kept(std::size_t slot) const noexcept { return at(slot).kept; }
 
-    /// Adds a note that waits, as the newest of its stream.
+    /// Adds a block with a pending use as the newest of its stream.
     void add(note* n) noexcept {
         shelf& s                                           = shelves_[n->slot];
         n->older                                           = std::exchange(s.newest, n);
         n->newer                                           = nullptr;
         (n->older != nullptr ? n->older->newer : s.oldest) = n;
     }
-    /// The same, as the oldest.
+    /// Adds a block with a pending use as the oldest of its stream.
     void add_oldest(note* n) noexcept {
         shelf& s                                           = shelves_[n->slot];
         n->newer                                           = std::exchange(s.oldest, n);
         n->older                                           = nullptr;
         (n->newer != nullptr ? n->newer->older : s.newest) = n;
     }
-    /// The same, between the older and the newer by its epoch. Cost: the number of the newer.
+    /// Adds a block with a pending use at the position of its epoch. Cost: linear in the number of
+    /// newer blocks.
     void add_in_order(note* n) noexcept {
         shelf& s = shelves_[n->slot];
         n->newer = nullptr;
@@ -68,13 +71,13 @@ public:
         (n->newer != nullptr ? n->newer->older : s.newest) = n;
         (n->older != nullptr ? n->older->newer : s.oldest) = n;
     }
-    /// Adds a note that is kept.
+    /// Adds a block that is retained for a graph.
     void add_kept(note* n) noexcept {
         n->older = std::exchange(shelves_[n->slot].kept, n);
         n->newer = nullptr;
         if (n->older != nullptr) { n->older->newer = n; }
     }
-    /// Takes a note out of its list, wherever in it.
+    /// Removes a block from its list.
     void remove(note& n) noexcept {
         shelf& s                                     = shelves_[n.slot];
         note*& head                                  = n.at == place::kept ? s.kept : s.newest;
@@ -93,7 +96,7 @@ private:
         note* kept   = nullptr;
     };
 
-    /// Those of a stream that has none yet are empty.
+    /// Returns the lists of a stream; they are empty if the stream has none yet.
     [[nodiscard]] shelf at(std::size_t slot) const noexcept {
         return slot < shelves_.size() ? shelves_[slot] : shelf{};
     }

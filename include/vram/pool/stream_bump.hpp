@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `stream_bump` hands out chunks from the bottom up, to whichever stream asks, and unwinds them.
+/// `stream_bump` is the bump allocator of `monotonic`: it orders streams and unwinds allocations.
 
 #include <vram/base/error.hpp>                 // report_error
 #include <vram/base/report_caught.hpp>         // report_caught
@@ -26,14 +26,14 @@
 
 namespace vram {
 
-/// What a `monotonic` does with the memory it holds; where that comes from is not known here. Every
-/// function that takes the lock's guard is called with it held; those that wait on the host let it
-/// go meanwhile.
+/// The memory of a `monotonic` and the timelines of its streams. It knows nothing of the upstream.
+/// Functions that take a lock guard are called with the lock held. Those that wait on the host
+/// unlock it during the wait.
 ///
-/// Failure   `std::bad_alloc` for want of host memory, and what the platform throws; nothing has
-///           changed
-/// Threads   one at a time, who holds the lock
-/// Cost      see `bump_chunk` and `clocks`
+/// Failure   `std::bad_alloc` is thrown if host memory cannot be allocated, and errors of the
+///           platform are rethrown. Nothing has changed then.
+/// Threads   One thread at a time, which holds the lock.
+/// Cost      See `bump_chunk` and `clocks`.
 template <class Platform>
 class stream_bump {
 public:
@@ -41,13 +41,14 @@ public:
     using guard  = typename platform_lock<Platform>::guard;
     using chunk  = bump_chunk<stream>;
 
-    /// What somebody wants, and where it will be used first (null: anywhere, at once).
+    /// A request. `on` is the stream that uses the memory first, or null if any stream may use it
+    /// at once.
     struct wish {
         std::size_t   bytes;
         std::size_t   alignment;
         stream const* on;
     };
-    /// Memory of the upstream.
+    /// A chunk of memory of the upstream.
     struct piece {
         void*       base      = nullptr;
         std::size_t bytes     = 0;
@@ -59,7 +60,7 @@ public:
           graphs_{graphs},
           plain_{events == event_policy::lazy && !graphs},
           clocks_{events == event_policy::lazy, true} {}
-    /// A block out of what is held, or null.
+    /// Allocates a block from the reserved memory. Returns null if there is no room.
     [[nodiscard]] void* take(wish const& r, guard& held) {
         forget_ended();
         clock* const mine     = r.on != nullptr ? &clocks_.of(*r.on) : nullptr;
@@ -96,26 +97,27 @@ public:
                 continue;
             }
             if (mine != nullptr && !captured && Platform::capturing(*r.on)) {
-                captured = true; // it can wait for nobody now
+                captured = true; // a captured stream must not wait
                 continue;
             }
             clock const* const held_up =
                 mine != nullptr ? clocks_.order(*mine, dear) : clocks_.finish(dear, held);
-            if (held_up == nullptr) { continue; } // others may have gone on meanwhile: look again
+            // Other threads may have allocated during the wait, so search again.
+            if (held_up == nullptr) { continue; }
             if (!pass_over(*held_up) && !row_.go_on(r.bytes, r.alignment)) { return nullptr; }
         }
         return nullptr;
     }
 
-    /// Adds a chunk that anybody may use.
+    /// Adds a chunk that any stream may use.
     void add(piece const& p) { row_.add({p.base, p.bytes, p.alignment}); }
-    /// Adds a chunk, which the stream `order` may use at once (null: anybody), and takes `r` out of
-    /// it; `r.on` is `order` where that is not null.
+    /// Adds a chunk that only the stream `order` may use at once (null: any stream), and allocates
+    /// `r` from it. If `order` is not null, `r.on` is the same stream.
     void* add(piece const& p, stream const* order, wish const& r) {
         clock* const mine = r.on != nullptr ? &clocks_.of(*r.on) : nullptr;
         chunk        fresh{p.base, p.bytes, p.alignment};
         fresh.reserve();
-        if (order != nullptr) { // nobody else may use it yet
+        if (order != nullptr) { // other streams must wait
             fresh.wait_for({fresh.begin(), fresh.begin() + p.bytes, mine->mark(), mine->slot()});
             fresh.reserve();
         }
@@ -124,13 +126,13 @@ public:
         return hand_out(c, c.begin(), r, mine);
     }
 
-    /// What became of a block.
+    /// The result of a free.
     enum class given {
         back,
-        nothing, ///< there is none; nothing was done
-        lost,    ///< it stays out, for nobody knows who uses it, and nobody could be waited for
+        nothing, ///< there is no such block, and nothing has changed
+        lost,    ///< the block stays live: its use could be neither recorded nor waited for
     };
-    /// Takes a block back.
+    /// Frees a block.
     [[nodiscard]] given give(void* p, std::size_t bytes, stream const* on) noexcept {
         if (on != nullptr && plain_ && give_quick(p, bytes, *on)) { return given::back; }
         chunk* const c = row_.used_around(p);
@@ -139,14 +141,15 @@ public:
         bool const newest = c == &row_.current();
         bool const top    = newest && c->is_on_top(p, bytes);
         bool const cut    = top && cut_off(*c, p, bytes, on);
-        if (top && !cut) { r = c->find(p, bytes); } // runs may have moved in the attempt
+        if (top && !cut) { r = c->find(p, bytes); } // the attempt may have moved the array of runs
         if (!cut && !note_return(*c, *r, p, bytes, on)) { return given::lost; }
         if (newest) { unwind_what_is_back(*c); }
         return given::back;
     }
 
-    /// Says what lies at the address of a free that is refused. Blocks have no notes here: a size
-    /// is known to be wrong only if the block would end behind what its stream allocated.
+    /// Adds to the error of a rejected free what lies at its address. Blocks have no descriptors
+    /// here, so a wrong size is recognised only if the block would end behind the memory that its
+    /// stream allocated.
     [[gnu::cold]] void explain_refusal(refused_free& e) noexcept {
         void const* const p = e.what.pointer;
         if (!owns(p)) { return; }
@@ -159,28 +162,28 @@ public:
         }
     }
 
-    /// Makes this moment one that can be come back to. Returns its serial number: that of the last
-    /// mark, where nothing lies between the two.
+    /// Creates a mark at the current position and returns its serial number. If no allocation was
+    /// made since the last mark, returns the serial number of that one.
     std::uint64_t mark(std::uint64_t serial) { return row_.mark(serial); }
-    /// Whether a mark is there, and was not unwound itself.
+    /// Returns true if the mark exists and no unwind to an earlier position removed it.
     [[nodiscard]] bool has(std::uint64_t serial) const noexcept { return row_.has(serial); }
-    /// Takes back what was handed out since a mark that is there. Returns the bytes that had not
-    /// been given back.
+    /// Frees all blocks allocated since an existing mark. Returns the bytes that had not been
+    /// freed.
     std::size_t unwind(std::uint64_t serial) noexcept { return row_.unwind(serial, tag_of()); }
-    /// The same for all there is; every mark has ended.
+    /// Frees all blocks and removes every mark. Returns the bytes that had not been freed.
     std::size_t reset() noexcept { return row_.reset(tag_of()); }
-    /// Nothing is out: starts at the beginning, unless somebody may come back to a mark.
+    /// Called if no block is live: starts at the first chunk again, unless there is a mark.
     void rewind() noexcept {
         if (!row_.marked() && !row_.at_start()) { reset(); }
     }
 
-    /// Takes a chunk of which nothing is out, and that nobody uses any more, out of the books; one
-    /// without bytes if there is none. Waits on the host where it must.
+    /// Removes an idle chunk that no stream uses, and returns it; returns one without bytes if
+    /// there is none. Makes the host wait for streams if needed.
     [[nodiscard]] piece remove_idle(guard& held) {
         forget_ended();
         clocks_.look_again();
         for (;;) {
-            tags              almost; // what one of them waits for that can be waited for
+            tags              almost; // the pending use of a chunk that can be waited for
             std::size_t const first_idle = row_.first_idle();
             for (std::size_t i = row_.chunks().size(); i-- != first_idle;) {
                 chunk& c = row_.chunks()[i];
@@ -195,19 +198,19 @@ public:
             if (almost.empty()) { return {}; }
             clock const* const captured = clocks_.finish(almost, held);
             if (captured != nullptr) { pass_over(*captured); }
-        } // others went on meanwhile: look again
+        } // other threads may have allocated during the wait, so search again
     }
-    /// The end: waits for everybody.
+    /// Called at the end: waits for all streams.
     void settle_all(guard& held) noexcept { clocks_.settle_all(held); }
 
-    /// The stream is about to be destroyed: what it took, it has used up to now.
+    /// Announces that a stream is about to be destroyed: its blocks count as used until now.
     void retire(stream s) {
         std::uint64_t const id    = Platform::id(s);
         bool                known = false;
         tag                 last{};
         each_run_of(id, [&](run&) { known = true; });
         if (known) { last = used_by(s); }
-        clocks_.retire(s); // where that fails nothing has changed
+        clocks_.retire(s); // if this throws, nothing has changed
         each_run_of(id, [&](run& r) {
             r.last  = last;
             r.ended = true;
@@ -222,7 +225,7 @@ public:
 
     [[nodiscard]] bool        owns(void const* p) const noexcept { return row_.owns(p); }
     [[nodiscard]] free_pieces free_memory() const noexcept { return row_.free_memory(); }
-    /// Free bytes that some stream may still be using.
+    /// Returns the free bytes that some stream may still use.
     [[nodiscard]] std::size_t pending() const noexcept {
         std::size_t sum = 0;
         for (chunk const& c : row_.chunks()) {
@@ -242,8 +245,9 @@ private:
     using run   = typename chunk::run;
     using clock = typename clocks<Platform>::clock;
 
-    /// What a stream that is being captured uses is not to be had: for now, or where captures are
-    /// not looked for, and it may be the graph's, until they are forgotten. Whether it is so.
+    /// Excludes memory that the captured stream may use, because it cannot be waited for. If
+    /// captures are tracked, it is excluded until the capture ends (returns false). Otherwise it
+    /// may belong to the graph and is retained until captures are forgotten (returns true).
     bool pass_over(clock const& captured) noexcept {
         if (!plain_) {
             clocks_.pass_over(captured.slot());
@@ -254,7 +258,8 @@ private:
         }
         return true;
     }
-    /// Whether a graph keeps some of a chunk, or a stream that is being captured may have it.
+    /// Returns true if part of the chunk is retained for a graph, or may be used by a stream that
+    /// is being captured.
     [[nodiscard]] bool held_up(chunk const& c) const noexcept {
         for (tag const& t : c.waits()) {
             if (clocks_.of(tags{t}, nullptr, false) == availability::unavailable) { return true; }
@@ -266,28 +271,31 @@ private:
         c.take(start, r.bytes, r.on, mine != nullptr ? mine->id() : 0);
         return reinterpret_cast<void*>(start);
     }
-    /// Takes back the block on top, where that is soon done. False, with nothing done: it is not.
+    /// Fast path of a free of the block on top. Returns false and changes nothing if it does not
+    /// apply.
     bool give_quick(void* p, std::size_t bytes, stream on) noexcept {
         clock* last = nullptr;
         if (row_.empty() || !row_.current().owns(p)) { return false; }
         try {
             last = clocks_.known(on);
-        } catch (...) {} // `give` says what is wrong
+        } catch (...) {} // `give` makes the call again and reports the error
         if (last == nullptr) { return false; }
         if (!row_.current().go_back(p, bytes, {0, 0, last->mark(), last->slot()})) { return false; }
         unwind_what_is_back(row_.current());
         return true;
     }
-    /// Takes the top down to what is out, where there is memory to say for whom the rest waits.
+    /// Lowers the top to the last live block. Skipped if host memory for the pending use of the
+    /// freed part cannot be allocated.
     void unwind_what_is_back(chunk& c) noexcept {
         std::uintptr_t const to = c.back_to();
         if (to == c.top()) { return; }
         try {
             c.reserve();
-        } catch (...) { return; } // with what comes back next, or all of it
+        } catch (...) { return; } // tried again with the next free
         c.unwind(to, tag_of());
     }
-    /// The block on top is free again. False: there is no memory to say for whom it waits.
+    /// Frees the block on top by lowering the top. Returns false if host memory for its pending use
+    /// cannot be allocated.
     bool cut_off(chunk& c, void* p, std::size_t bytes, stream const* on) noexcept {
         try {
             c.reserve();
@@ -298,13 +306,14 @@ private:
             return true;
         } catch (...) { return false; }
     }
-    /// The block is in use no longer than by `on`, and stays where it is. False: that cannot be
-    /// said, and nothing was done.
+    /// Records the free of a block that is not on top, last used by `on`. Returns false and changes
+    /// nothing if that is not possible.
     bool note_return(chunk& c, run& r, void* p, std::size_t bytes, stream const* on) noexcept {
         bool own = false;
         try {
             own = on != nullptr && r.named && clocks_.of(*on).id() == r.id;
-            // The run's end, which may come after the capture's, says nothing of a graph's use.
+            // The end of the run, which may come after that of the capture, does not tell if a
+            // graph uses the block.
             if (on != nullptr && (!own || (graphs_ && Platform::capturing(*on)))) {
                 tag t   = used_by(*on);
                 t.begin = reinterpret_cast<std::uintptr_t>(p);
@@ -332,15 +341,17 @@ private:
         if (own && r.back == r.bytes && events_ == event_policy::eager) { end_run(r, *on); }
         return true;
     }
-    /// All of a run is back, given by the stream that took it, which may die unannounced.
+    /// Records the pending use of a run whose blocks are all freed by the stream that allocated it,
+    /// because that stream may be destroyed without notice.
     void end_run(run& r, stream on) noexcept {
         try {
             r.last  = used_by(on);
             r.ended = true;
-        } catch (...) {} // then it is asked when the run is unwound
+        } catch (...) {} // then the stream is queried when the run is unwound
     }
 
-    /// The tag, without its place, of what `s` has used up to now.
+    /// Returns the pending use, without an address range, of everything that `s` has used until
+    /// now.
     tag used_by(stream s) {
         clock&     c     = clocks_.of(s);
         bool const eager = events_ == event_policy::eager;
@@ -351,7 +362,7 @@ private:
         if (eager) { c.try_record(); }
         return out;
     }
-    /// Calls `visit(run)` for each that the stream took, and that has not ended.
+    /// Calls `visit(run)` for each run of that stream that has not ended.
     template <class Visit>
     void each_run_of(std::uint64_t id, Visit const& visit) noexcept {
         for (chunk& c : row_.chunks()) {
@@ -360,8 +371,9 @@ private:
             }
         }
     }
-    /// Who may still be using a run that is unwound. Where that cannot be told, devices are waited
-    /// for; where they cannot be, it is kept as what a graph uses.
+    /// Returns the function that tells which stream may still use a run that is unwound. If that is
+    /// unknown, devices are waited for. If that is not possible, the memory is treated as retained
+    /// for a graph.
     auto tag_of() noexcept {
         return [this](run const& r, tag& out) noexcept {
             if (!r.named) { return false; }
@@ -375,7 +387,7 @@ private:
                     return true;
                 }
                 dead(r);
-            } catch (...) { // it may well live
+            } catch (...) { // the stream may well exist
                 report_error({.kind = error_kind::platform_error});
             }
             bool const there = standing_of<Platform>(r.user, r.id) == stream_standing::there;
@@ -385,18 +397,19 @@ private:
             return true;
         };
     }
-    /// The clock of the stream that took a run, which may be another thread's; null: the stream has
-    /// ended, or its name is another's here.
+    /// Returns the timeline of the stream that allocated a run, which may belong to another thread.
+    /// Returns null if the stream was destroyed, or if its handle means another stream on this
+    /// thread.
     [[nodiscard]] clock* clock_of(run const& r) {
         clock& met = clocks_.met(r.id);
-        if (met.id() == r.id) { // one that has ended was told of, or will be when it matters
+        if (met.id() == r.id) { // a destroyed stream was reported, or will be when it matters
             return !met.alive() || met.is_there() ? &met : nullptr;
         }
         if (standing_of<Platform>(r.user, r.id) != stream_standing::there) { return nullptr; }
         clock* const found = clocks_.of_another(r.user);
         return found != nullptr && found->id() == r.id ? found : nullptr;
     }
-    /// As `used_by` of a stream that may be another thread's.
+    /// As `used_by`, for a stream that may belong to another thread.
     [[nodiscard]] tag used_by_another(clock& c, stream s) {
         bool const eager = events_ == event_policy::eager;
         bool const looks = (eager || graphs_) && c.alive() && !c.ended();
@@ -405,7 +418,7 @@ private:
         if (eager) { c.cover_quickly(); }
         return out;
     }
-    /// What streams took whose end was announced, they have used up to now.
+    /// Records the runs of streams whose destruction was announced as used until now.
     void forget_ended() noexcept {
         clocks_.forget_ended([this](clock& c) {
             each_run_of(c.id(), [&](run& r) {
@@ -415,7 +428,8 @@ private:
         });
     }
 
-    /// The stream of a run has gone, or its name is another's. That of the default stream may be.
+    /// Reports that the stream of a run was destroyed without notice, unless it is a default
+    /// stream.
     static void dead(run const& r) noexcept {
         if (is_default_stream<Platform>(r.user) || is_ending<Platform>()) { return; }
         report_error(
@@ -424,7 +438,7 @@ private:
 
     event_policy     events_;
     bool             graphs_;
-    bool             plain_; ///< who frees something has nothing to do but to remember it
+    bool             plain_; ///< neither captures nor events are tracked at a free
     clocks<Platform> clocks_;
     bump_row<stream> row_;
 };

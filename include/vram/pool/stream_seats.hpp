@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `stream_seats` gives each stream a seat among a few: a number that is as much its own as can be.
+/// `stream_seats` assigns streams to the shards of an arena, and remembers the assignment.
 
 #include <vram/base/lock.hpp>       // lock
 #include <vram/pool/hash_cells.hpp> // scramble
@@ -14,21 +14,22 @@
 
 namespace vram {
 
-/// A stream that is met takes the seat with the fewest streams on it, so the first streams have one
-/// each, and keeps it until it is forgotten. Streams are known by `stream_key`. A hash table with
-/// linear probes, which readers look into while it changes: they may find a wrong seat then, or
-/// none and look again under the lock. Any seat will do for any stream; only how well they are
-/// spread depends on it.
+/// Assigns each stream a seat, the index of a shard. A new stream gets the seat with the fewest
+/// streams, so the first streams have one each, and keeps it until it is forgotten. Streams are
+/// identified by `stream_key`. It is a hash table with linear probes that readers use without a
+/// lock while it changes. A reader may then get the seat of another stream, or find none and repeat
+/// the search with the lock. Any seat is correct for any stream; only the distribution suffers.
 ///
-/// Failure   `std::bad_alloc` from the constructor; nothing else fails
-/// Threads   any, at once; moving while unshared
-/// Cost      a stream that is known: about one cache line, which nobody writes to. After 256
-///           streams that were not forgotten all are met anew
+/// Failure   The constructor throws `std::bad_alloc`. No other function fails.
+/// Threads   Any number of threads may call concurrently. An object that is moved must not be
+///           shared.
+/// Cost      A known stream costs about one cache line, which no thread writes to. After 256
+///           streams that were not forgotten, all assignments start again.
 class stream_seats {
 public:
-    static constexpr std::size_t most = 256; ///< streams known at a time
+    static constexpr std::size_t most = 256; ///< largest number of streams that are remembered
 
-    /// Without seats, until one with some is assigned.
+    /// Creates an object without seats, to which another must be assigned before use.
     stream_seats() = default;
     explicit stream_seats(std::size_t seats) {
         taken_.reserve(seats);
@@ -37,7 +38,8 @@ public:
         while (cells_.size() < 2 * most) { cells_.push(); }
     }
 
-    /// The seat of the stream with this key, which is not zero.
+    /// Returns the seat of the stream with this key, which is not zero. Assigns one if the stream
+    /// is new.
     [[nodiscard]] std::size_t of(std::uint64_t key) noexcept {
         for (std::size_t i = home(key);; i = next(i)) {
             std::uint64_t const here = cells_[i].key.load(std::memory_order_acquire);
@@ -45,7 +47,7 @@ public:
             if (here == 0) { return meet(key); }
         }
     }
-    /// The stream has gone; its seat is free for another.
+    /// Forgets a stream that is about to be destroyed. Its seat counts one stream less.
     void forget(std::uint64_t key) noexcept {
         auto const  held = lock_.hold();
         std::size_t hole = place(key);
@@ -60,7 +62,7 @@ public:
         }
         put(hole, {});
     }
-    /// How many streams are known.
+    /// Returns the number of streams that have a seat.
     [[nodiscard]] std::size_t known() const {
         auto const held = lock_.hold();
         return known_;
@@ -70,7 +72,7 @@ private:
     static constexpr std::size_t mask = 2 * most - 1;
 
     struct entry {
-        std::uint64_t key  = 0; ///< 0: nobody
+        std::uint64_t key  = 0; ///< 0: the cell is empty
         std::uint32_t seat = 0;
     };
     struct cell {
@@ -92,9 +94,10 @@ private:
     }
     void put(std::size_t i, entry const& e) noexcept {
         cells_[i].seat.store(e.seat, std::memory_order_relaxed);
-        cells_[i].key.store(e.key, std::memory_order_release); // who sees it sees the seat
+        // A reader that sees the key also sees the seat.
+        cells_[i].key.store(e.key, std::memory_order_release);
     }
-    /// Where the key is, or would be.
+    /// Returns the index of the cell that contains the key, or of the empty cell for it.
     [[nodiscard]] std::size_t place(std::uint64_t key) const noexcept {
         std::size_t i = home(key);
         while (get(i).key != key && get(i).key != 0) { i = next(i); }
@@ -104,7 +107,8 @@ private:
     std::size_t meet(std::uint64_t key) noexcept {
         auto const  held = lock_.hold();
         std::size_t at   = place(key);
-        if (get(at).key == key) { return get(at).seat; } // it was moved while we looked
+        // A concurrent change moved it during the search without the lock.
+        if (get(at).key == key) { return get(at).seat; }
         if (known_ == most) {
             start_again();
             at = home(key);
@@ -126,7 +130,7 @@ private:
 
     lock                      lock_;
     heap_array<cell>          cells_;
-    heap_array<std::uint32_t> taken_; ///< streams, by seat
+    heap_array<std::uint32_t> taken_; ///< number of streams for each seat
     std::size_t               known_ = 0;
 };
 

@@ -2,7 +2,8 @@
 #pragma once
 
 /// \file
-/// `warm_blocks` keep what was given back last as it is, for the next request of the same size.
+/// `warm_blocks` are quick lists: freed blocks are cached uncoalesced for the next request of the
+/// same size and stream.
 
 #include <vram/base/bytes.hpp> // literals
 #include <vram/pool/bins.hpp>  // bins
@@ -15,21 +16,24 @@
 
 namespace vram {
 
-/// Blocks that rest: not handed out, in no bin, joined with nothing. Most programs ask again, on
-/// the same stream, for about the size that they have just given back; then nothing is cut, joined
-/// or looked for (the quick lists of Weinstock, 1976). A small block may be a little larger than
-/// what is asked. Of large ones only the last rests, for just its own size: a few more would keep
-/// what is free from joining. What rests is joined when nothing else will do: see `drain`.
+/// Quick lists (Weinstock, 1976) of cached blocks, which are free but in no bin and not coalesced.
+/// Most programs request about the size that they have just freed, on the same stream; such a
+/// request then needs neither dividing, coalescing nor searching. A small cached block may be
+/// slightly larger than the request. Of large blocks only the last is cached, for a request of
+/// exactly its size, because more of them would keep free memory from coalescing. Cached blocks are
+/// coalesced if a request cannot be met otherwise: see `drain`.
 ///
-/// Failure   never
-/// Threads   one at a time
-/// Cost      `take` and `put` a few instructions, at any number of blocks; `drain` that number
+/// Failure   No function fails.
+/// Threads   One thread at a time.
+/// Cost      `take` and `put` cost a few instructions at any number of blocks. `drain` is linear in
+///           the number of cached blocks.
 class warm_blocks {
 public:
-    static constexpr std::size_t largest     = 1_MiB;   ///< bytes of a small one, at most
-    static constexpr std::size_t large_limit = 64_MiB;  ///< and of the large one
-    static constexpr std::size_t bulky       = 128_KiB; ///< a few of these hold most of the bytes
-    static constexpr std::size_t slack = 28_KiB; ///< no block of a later list is more too large
+    static constexpr std::size_t largest     = 1_MiB;  ///< largest size of a small block
+    static constexpr std::size_t large_limit = 64_MiB; ///< largest size of the large block
+    /// Blocks from this size on hold most of the cached bytes.
+    static constexpr std::size_t bulky = 128_KiB;
+    static constexpr std::size_t slack = 28_KiB; ///< largest excess of a block over the request
 
     warm_blocks() = default;
     warm_blocks(warm_blocks&& other) noexcept { *this = static_cast<warm_blocks&&>(other); }
@@ -43,8 +47,8 @@ public:
         return *this;
     }
 
-    /// A block of this size, at most `largest`, or up to an eighth and what the sizes of one list
-    /// differ by more, that the stream in `slot` has given back, or null.
+    /// Returns a cached block that the stream in `slot` has freed, or null. It has at least `bytes`
+    /// (at most `largest`), and at most an eighth, plus the width of a size class, more.
     [[nodiscard, gnu::always_inline]] block* take(std::size_t slot, std::size_t bytes,
                                                   std::size_t alignment) noexcept {
         way&              mine = ways_[slot % ways];
@@ -53,29 +57,30 @@ public:
         if (b == nullptr || b->bytes < bytes) { return larger(mine, i, slot, bytes, alignment); }
         return usable(*b, slot, alignment) ? mine.pop(i) : nullptr;
     }
-    /// Keeps a block that its `slot` has given back, among those of `bytes`, at most `largest`. It
-    /// has them, and may have more: who knows them without looking spares the next `take` a wait.
+    /// Caches a block that the stream in `slot` has freed, in the list for `bytes` (at most
+    /// `largest`), the rounded size of the request. The block may be larger. The caller passes the
+    /// size because it knows it without a load from the block, which would delay the next `take`.
     [[gnu::always_inline]] void put(block* b, std::size_t bytes, std::size_t slot) noexcept {
         b->now = block::state::resting;
         ways_[slot % ways].push(bins::of(bytes), b);
     }
-    /// Keeps a block of more than `largest` bytes, and at most `large_limit`. Returns the one that
-    /// was kept before, or null.
+    /// Caches a block of more than `largest` and at most `large_limit` bytes. Returns the large
+    /// block that was cached before, or null.
     [[nodiscard]] block* put_large(block* b) noexcept {
         b->now = block::state::resting;
         return std::exchange(large_, b);
     }
-    /// That block, or null; it is kept no more.
+    /// Removes and returns the cached large block, or null if there is none.
     [[nodiscard]] block* take_large() noexcept { return std::exchange(large_, nullptr); }
     [[nodiscard]] bool   has_large() const noexcept { return large_ != nullptr; }
-    /// Whether the stream in `slot` may have a block that rested.
+    /// Returns true if the stream in `slot` may have a cached block, and its address is aligned.
     [[nodiscard]] static bool usable(block const& b, std::size_t slot,
                                      std::size_t alignment) noexcept {
         bool const aligned = alignment <= bins::granule || (b.address & (alignment - 1)) == 0;
         return b.slot == slot && b.epoch != tag::captured && aligned;
     }
-    /// Calls `give(block)` with each small one that is in a list for at least `least` bytes, and
-    /// keeps none of them. Whether there were any.
+    /// Removes the small cached blocks from all lists for at least `least` bytes and calls
+    /// `give(block)` for each. Returns true if there were any.
     template <class Give>
     bool drain(std::size_t least, Give const& give) noexcept {
         bool any = false;
@@ -89,18 +94,20 @@ public:
     }
 
 private:
-    static constexpr std::size_t lists = bins::of(largest) + 1; ///< also: "no list"
-    static constexpr std::size_t ways  = 4;                     ///< for streams that take turns
+    /// Number of lists; as an index it means "no list".
+    static constexpr std::size_t lists = bins::of(largest) + 1;
+    /// Sets of lists, selected by slot, for streams that alternate.
+    static constexpr std::size_t ways = 4;
     static_assert(slack + largest / 2 / bins::per_level + bins::granule <= 1 << 16,
                   "what a block has more than was asked, at most, has room in it");
 
-    /// Lists by size, and which of them may hold something. Linked by `previous` alone: `next` is
-    /// that of `block_table`, where the blocks stay.
+    /// A set of lists by size with a bitmap of those that may contain blocks. Blocks are linked by
+    /// `previous` alone, because `next` belongs to `block_table`, in which cached blocks remain.
     struct way {
-        std::uint64_t map[lists / 64 + 1]{}; // one bit more than there are lists: never set
+        std::uint64_t map[lists / 64 + 1]{}; // one bit more than there are lists, never set
         block*        first[lists]{};
 
-        /// The first list from `from` on that holds something, or `lists`.
+        /// Returns the index of the first list from `from` on that contains a block, or `lists`.
         [[nodiscard]] std::size_t next(std::size_t from) noexcept {
             std::size_t   word = from / 64;
             std::uint64_t bits = map[word] >> (from % 64) << (from % 64);
@@ -111,7 +118,7 @@ private:
                 }
                 std::size_t const i = word * 64 + static_cast<std::size_t>(std::countr_zero(bits));
                 if (first[i] != nullptr) { return i; }
-                map[word] &= ~(bits & -bits); // `pop` leaves that to others
+                map[word] &= ~(bits & -bits); // `pop` leaves the bit set when a list becomes empty
                 bits &= bits - 1;
             }
         }
@@ -130,7 +137,7 @@ private:
         }
     };
 
-    /// `take` where the block that came last to the list `i` will not do.
+    /// Slow path of `take`: the newest block of the list `i` is too small, or there is none.
     [[gnu::noinline]] static block* larger(way& mine, std::size_t i, std::size_t slot,
                                            std::size_t bytes, std::size_t alignment) noexcept {
         mine.forget_empty(i);
