@@ -2,8 +2,8 @@
 #pragma once
 
 /// \file
-/// `cuda_async_resource` is the driver's own stream-ordered memory: cudaMallocAsync, from a pool of
-/// its own.
+/// `cuda_async_resource` is the driver's own stream-ordered memory: cudaMallocAsync from a separate
+/// pool.
 
 #include <vram/base/call_site.hpp>          // call_site
 #include <vram/base/contract.hpp>           // expects
@@ -22,21 +22,22 @@
 
 namespace vram {
 
-/// Device memory in stream order, pooled by the driver.
+/// Device memory that is allocated and freed in stream order and pooled by the driver.
 ///
 ///     cuda_async_resource mr{{.initial_size = 1_GiB, .maximum_size = 8_GiB}};
 ///
-/// Failure   `out_of_memory` with the pool's and the device's figures, else `cuda_error`; in
-///           `deallocate`, the error sink
-/// Threads   any
-/// Streams   of any device that has access (`pool().allow_access`). On a stream that is being
-///           captured, the memory is the graph's: it is given back on a stream of the same capture.
-///           The `_sync` pair runs on a stream of its own. A block whose stream was destroyed is
-///           freed after a wait for the device; for a raw `cudaStream_t` that is reported. If
-///           `trim` is called, a raw stream on which memory was freed is retired before it is
-///           destroyed
-/// Cost      about 0.4 us a call from memory that the pool holds; the `_sync` pair waits for its
-///           own stream
+/// Failure   Throws `out_of_memory` with the figures of the pool and the device, or `cuda_error`.
+///           `deallocate` reports errors to the error sink.
+/// Threads   Any thread may call.
+/// Streams   The stream may belong to any device that has access (`pool().allow_access`). Memory
+///           that is allocated on a stream during its capture belongs to the graph: it must be
+///           freed on a stream of that capture. `allocate_sync` and `deallocate_sync` use a stream
+///           of the resource. If the stream of a free was destroyed, the block is freed after a
+///           wait for the device; for a raw `cudaStream_t` this is reported to the error sink. If
+///           `trim` is used, a raw stream on which memory was freed must be retired before it is
+///           destroyed.
+/// Cost      About 0.4 us a call from memory that the pool has reserved. `allocate_sync` also waits
+///           for the resource's stream.
 class cuda_async_resource {
 public:
     using platform   = cuda_platform;
@@ -63,7 +64,8 @@ public:
         return p;
     }
 
-    /// A refusal of any kind is `nullptr`: the next call that throws tells it.
+    /// Returns null if the allocation fails for any reason. CUDA's error is cleared; a call that
+    /// throws would report it.
     [[nodiscard]] void* try_allocate(stream s, std::size_t bytes,
                                      std::size_t alignment = default_alignment) noexcept {
         void*             p      = nullptr;
@@ -79,7 +81,7 @@ public:
         return p;
     }
 
-    /// \param bytes, alignment  as they were asked with
+    /// \param bytes, alignment  those of the allocation
     void deallocate(stream s, void* p, std::size_t bytes, std::size_t alignment = default_alignment,
                     call_site at = call_site::current()) noexcept {
         if (p == nullptr || cuda_exit::began()) { return; }
@@ -93,7 +95,7 @@ public:
                                    .stream    = name_of_stream<platform>(s),
                                    .resource  = "cuda_async_resource",
                                    .call      = "cudaFreeAsync"};
-        bool const held = cuda_stream_ids::announced(s.get()) != 0; // then its handle is valid
+        bool const held = cuda_stream_ids::announced(s.get()) != 0; // its handle is valid
         if (s.ended() && !held) { return give_after_device(block, e); }
         freed_.note(s);
         cudaError_t const status = give(block, s);
@@ -114,15 +116,15 @@ public:
         deallocate(own_.view(), p, bytes, alignment, at);
     }
 
-    /// The driver allocates in units of 512 bytes.
+    /// Returns the bytes that the driver allocates for a request: a multiple of 512.
     [[nodiscard]] static constexpr std::size_t rounded_size(std::size_t bytes,
                                                             std::size_t alignment) noexcept {
         return bytes == 0 ? 0 : align(over_aligned::size(bytes, alignment), unit);
     }
 
-    /// Gives unused memory back to the device until at most `keep` bytes of it are held. If the
-    /// pool then holds more, the host waits for the streams on which memory was freed, and trims
-    /// again. Returns the bytes that went.
+    /// Returns unused memory to the device until the pool has at most `keep` unused bytes. If the
+    /// pool still has more, the host waits for the streams on which memory was freed, and trims
+    /// again. Returns the number of bytes returned to the device.
     std::size_t trim(std::size_t keep = 0) {
         std::size_t const  back = pool_.trim(keep);
         memory_usage const now  = pool_.usage();
@@ -130,9 +132,11 @@ public:
         freed_.synchronize(pool_.device());
         return back + pool_.trim(keep);
     }
-    /// The same without a wait: what is unused now.
+    /// Returns unused memory to the device without a wait, until the pool has at most `keep` unused
+    /// bytes. Returns the number of bytes returned to the device.
     std::size_t trim_no_wait(std::size_t keep = 0) { return pool_.trim(keep); }
-    /// The stream is about to be destroyed: `trim` does not wait for it.
+    /// Announces that the raw stream `s` is about to be destroyed, so that `trim` does not wait for
+    /// it.
     void                       retire(stream s) noexcept { freed_.forget(s); }
     [[nodiscard]] memory_usage usage() const { return pool_.usage(); }
 
@@ -147,8 +151,9 @@ public:
 private:
     static constexpr std::size_t unit = 512;
 
-    /// The stream of a block has been destroyed, and its work may still run: the host waits for the
-    /// device, and the block is freed on the resource's own stream.
+    /// Frees a block whose stream has been destroyed and whose work may still run: the host waits
+    /// for the device, and the block is freed on the resource's stream. If the wait fails, the
+    /// block is reported as a leak.
     void give_after_device(void* block, error e) noexcept {
         cuda_device_guard const on{device(), std::nothrow};
         cudaError_t             status = on.status();
@@ -162,7 +167,7 @@ private:
         }
         e.call = "cudaDeviceSynchronize";
         cuda_error::report(status, e);
-        e.kind = error_kind::leak; // it may still be in use
+        e.kind = error_kind::leak; // the device may still use it
         e.call = nullptr;
         report_error(e);
     }
@@ -170,11 +175,11 @@ private:
         return cuda_exit::or_done([&] { return cudaFreeAsync(block, s.get()); });
     }
 
-    // The stream says on which device the call works, so no device is made current.
+    // The stream determines the device of the call, so no device is made current.
     cudaError_t attempt(void*& p, stream s, std::size_t bytes, std::size_t alignment) {
         expects(valid_alignment(alignment), "the alignment is a power of two");
         if (bytes == 0) { return cudaSuccess; }
-        // A stream that is used is not the one that ended: another has its handle.
+        // A stream that is in use has not ended: CUDA has reused the handle for a new stream.
         if (s.ended()) [[unlikely]] { cuda_stream_ids::forget(s.get()); }
         cuda_capture_guard const relaxed;
         std::size_t const        size   = over_aligned::size(bytes, alignment);
@@ -185,7 +190,7 @@ private:
         p = over_aligned::hand_out(block, alignment);
         if (p != nullptr) [[likely]] { return status; }
         cuda_error::report(give(block, s), block, bytes);
-        return cudaErrorMemoryAllocation; // the host has no room for the note
+        return cudaErrorMemoryAllocation; // no host memory to record the over-aligned block
     }
 
     cudaError_t attempt_now(void*& p, std::size_t bytes, std::size_t alignment) {
@@ -209,7 +214,7 @@ private:
                          .rounded   = rounded_size(bytes, alignment),
                          .alignment = alignment,
                          .limit     = pool_.limit()};
-        try { // the request is refused either way; figures that cannot be had stay zero
+        try { // the request is refused anyway; unknown figures stay zero
             numbers.stream   = s.id();
             auto const held  = pool_.usage();
             numbers.live     = held.live;
@@ -222,7 +227,7 @@ private:
     }
 
     cuda_pool          pool_;
-    cuda_stream        own_; ///< of the `_sync` pair
+    cuda_stream        own_; ///< stream of `allocate_sync` and `deallocate_sync`
     cuda_freed_streams freed_;
 };
 

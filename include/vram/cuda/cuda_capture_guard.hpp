@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `cuda_capture_guard` lets this thread ask and allocate while a graph is being captured.
+/// `cuda_capture_guard` lets the calling thread query and allocate during a graph capture.
 
 #include <vram/cuda/cuda_error.hpp>        // cuda_error
 #include <vram/cuda/cuda_stream_calls.hpp> // cuda_stream_calls
@@ -11,14 +11,14 @@
 
 namespace vram {
 
-/// While a capture runs in its default mode, a cudaMalloc or a cudaEventQuery of the same thread,
-/// on whatever stream, is refused *and ends the capture*. In relaxed mode it is an ordinary call.
-/// The guard makes the mode of this thread relaxed for a scope: what vram does to its own memory
-/// and events never touches the captured streams.
+/// Makes the capture mode of the calling thread relaxed for a scope. During a capture in the
+/// default mode, a cudaMalloc or a cudaEventQuery of the capturing thread, on any stream, is
+/// refused *and ends the capture*. In relaxed mode it is an ordinary call. This is safe because
+/// vram's calls on its own memory and events never touch the captured streams.
 ///
-/// Failure   the error sink; the mode stays what it was
-/// Threads   of this thread alone
-/// Cost      two calls of the driver, about 8 ns each
+/// Failure   A failure is reported to the error sink, and the mode is unchanged.
+/// Threads   Affects only the calling thread.
+/// Cost      Two calls of the driver, about 8 ns each.
 class cuda_capture_guard {
 public:
     cuda_capture_guard() noexcept { relaxed_ = exchange(); }
@@ -34,7 +34,8 @@ private:
                                   }));
     }
 
-    cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed; ///< the other mode, each time
+    /// The other mode, exchanged in each call.
+    cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
     bool                  relaxed_;
 };
 

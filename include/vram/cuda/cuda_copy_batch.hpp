@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `cuda_copy_batch` begins many copies with one call of CUDA's.
+/// `cuda_copy_batch` enqueues many copies with one call of CUDA.
 
 #include <vram/cuda/cuda_stream_ids.hpp>  // is_proper
 #include <vram/cuda/cuda_stream_view.hpp> // cuda_stream_view
@@ -14,25 +14,25 @@
 
 namespace vram {
 
-/// Begins the copies `from[i]` to `to[i]` of `bytes[i]` bytes, in the order of `stream` and in none
-/// among themselves. False, and nothing is begun: CUDA has no batches for the default streams or
-/// in a capture, or not for this memory.
+/// Enqueues the copies of `bytes[i]` bytes from `from[i]` to `to[i]`, in the order of `stream` but
+/// in no order among themselves. Returns false and enqueues nothing if CUDA cannot batch them: on a
+/// default stream, during a capture, or for this kind of memory.
 ///
-/// Failure   `cuda_error`; how many were begun nobody knows then
-/// Threads   any
-/// Cost      1.3 us a copy; 256 of 4 KiB are done in 0.6 of the time that single ones take
+/// Failure   Throws `cuda_error`; the number of copies that were enqueued is unknown then.
+/// Threads   Any thread may call.
+/// Cost      1.3 us for each copy. 256 copies of 4 KiB take 0.6 of the time of single ones.
 inline bool cuda_copy_batch(cuda_stream_view stream, std::span<void* const> to,
                             std::span<void const* const> from, std::span<std::size_t const> bytes) {
     if (to.empty()) { return true; }
     if (!cuda_stream_ids::is_proper(stream.get()) || stream.capturing()) { return false; }
     cudaMemcpyAttributes how{};
     how.srcAccessOrder    = cudaMemcpySrcAccessOrderStream;
-    std::size_t first     = 0; // the copy from which on they are as `how` says
+    std::size_t first     = 0; // index from which the attributes `how` apply
     auto const  with_call = [&] {
 #if CUDART_VERSION >= 13000
         return cudaMemcpyBatchAsync(to.data(), from.data(), bytes.data(), to.size(), &how, &first,
                                     1, stream.get());
-#else // it only reads them, and did not say so yet
+#else // the parameters are not const before CUDA 13
         std::size_t failed = 0;
         return cudaMemcpyBatchAsync(const_cast<void**>(to.data()), const_cast<void**>(from.data()),
                                     const_cast<std::size_t*>(bytes.data()), to.size(), &how, &first,

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `cuda_device` names a GPU by its number.
+/// `cuda_device` is the number of a GPU.
 
 #include <vram/cuda/cuda_error.hpp> // cuda_check
 
@@ -10,25 +10,25 @@
 
 namespace vram {
 
-/// A device ordinal, as the runtime counts them. A plain value: nothing is checked until it is
+/// A device ordinal as counted by the runtime. A plain value: the number is checked only when it is
 /// used.
 ///
-/// Failure   `cuda_error`
-/// Threads   any; each host thread has a current device of its own
-/// Cost      `current` about 40 ns
+/// Failure   Throws `cuda_error`.
+/// Threads   Any thread may call. Each host thread has its own current device.
+/// Cost      `current` takes about 40 ns.
 class cuda_device {
 public:
     constexpr cuda_device() noexcept = default;
     constexpr explicit cuda_device(int ordinal) noexcept : ordinal_{ordinal} {}
 
-    /// The current device of this thread.
+    /// Returns the current device of the calling thread.
     [[nodiscard]] static cuda_device current() {
         int ordinal = 0;
         cuda_check(cuda_exit::or_done([&] { return cudaGetDevice(&ordinal); }));
         return cuda_device{ordinal};
     }
 
-    /// How many devices there are.
+    /// Returns the number of devices.
     [[nodiscard]] static int count() {
         int devices = 0;
         cuda_check(cuda_exit::or_done([&] { return cudaGetDeviceCount(&devices); }));
@@ -37,7 +37,7 @@ public:
 
     [[nodiscard]] constexpr int ordinal() const noexcept { return ordinal_; }
 
-    /// A number that the device has, such as `cudaDevAttrMultiProcessorCount`.
+    /// Returns an attribute of the device, such as `cudaDevAttrMultiProcessorCount`.
     [[nodiscard]] int attribute(cudaDeviceAttr which) const {
         int value = 0;
         cuda_check(
@@ -45,7 +45,7 @@ public:
         return value;
     }
 
-    /// Whether kernels of this device may reach memory of `peer`, once access is granted.
+    /// Returns true if kernels of this device can access memory of `peer`, after access is granted.
     [[nodiscard]] bool can_access(cuda_device peer) const {
         int can = 0;
         cuda_check(cuda_exit::or_done(

@@ -12,19 +12,21 @@
 
 namespace vram {
 
-/// The current device is another until the scope ends, then the one from before.
+/// Makes `device` current in the calling thread, and restores the previous device at the end of the
+/// scope.
 ///
 ///     { cuda_device_guard on{cuda_device{1}};  kernel<<<grid, block>>>(); }
 ///
-/// Failure   `cuda_error`, and the device is as it was; with `std::nothrow`, `status`; in the
-///           destructor, the error sink
-/// Threads   of this thread alone
-/// Cost      one `cudaGetDevice` (40 ns); two `cudaSetDevice` more when the device is another
+/// Failure   The constructor throws `cuda_error` and leaves the device unchanged. With
+///           `std::nothrow` it stores the error in `status`. The destructor reports errors to the
+///           error sink.
+/// Threads   Affects only the calling thread.
+/// Cost      One `cudaGetDevice` (40 ns), and two `cudaSetDevice` if the device differs.
 class cuda_device_guard {
 public:
     explicit cuda_device_guard(cuda_device device) : status_{enter(device)} { cuda_check(status_); }
 
-    /// For places that may not throw: whoever cares asks for the status.
+    /// Makes `device` current without throwing. The caller tests `status()`.
     cuda_device_guard(cuda_device device, std::nothrow_t) noexcept : status_{enter(device)} {}
 
     cuda_device_guard(cuda_device_guard&&) = delete;
@@ -35,7 +37,7 @@ public:
                            cuda_exit::or_done([&] { return cudaSetDevice(before_); }));
     }
 
-    /// Whether the device could be made current; an error is still latched.
+    /// Returns cudaSuccess if the device is current. An error remains latched in the runtime.
     [[nodiscard]] cudaError_t status() const noexcept { return status_; }
 
 private:
@@ -52,7 +54,7 @@ private:
         });
     }
 
-    int         before_ = none; ///< what to make current again
+    int         before_ = none; ///< device to restore, or `none`
     cudaError_t status_;
 };
 

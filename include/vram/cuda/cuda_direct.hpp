@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `cuda_direct` is what the resources share that go to the driver for every block.
+/// `cuda_direct` is the common base of resources that call the driver for every block.
 
 #include <vram/base/align.hpp>              // align, default_alignment
 #include <vram/base/call_site.hpp>          // call_site
@@ -17,15 +17,14 @@
 
 namespace vram {
 
-/// The synchronous pair over two calls, `Resource::take(void** p, bytes)` and `Resource::give(p)`,
-/// which `Resource` has as private members: `class cuda_resource : public
-/// cuda_direct<cuda_resource>`.
+/// Implements `allocate_sync` and `deallocate_sync` by two private members of `Resource`:
+/// `take(void** p, bytes)` and `give(p)`. The resource derives from it: `class cuda_resource :
+/// public cuda_direct<cuda_resource>`.
 ///
-/// Failure   `out_of_memory` with the device's figures, else `cuda_error`; in `deallocate_sync`,
-///           the error sink
-/// Threads   any
-/// Cost      two calls of the driver to hold the device and the capture mode, and the calls
-///           themselves
+/// Failure   Throws `out_of_memory` with the figures of the device, or `cuda_error`.
+///           `deallocate_sync` reports errors to the error sink.
+/// Threads   Any thread may call.
+/// Cost      The call of the driver, and two more that set the device and the capture mode.
 template <class Resource>
 class cuda_direct {
 public:
@@ -40,7 +39,8 @@ public:
         return p;
     }
 
-    /// A refusal of any kind is `nullptr`: the next call that throws tells it.
+    /// Returns null if the allocation fails for any reason. CUDA's error is cleared; a call that
+    /// throws would report it.
     [[nodiscard]] void* try_allocate_sync(std::size_t bytes,
                                           std::size_t alignment = default_alignment) noexcept {
         void*             p      = nullptr;
@@ -49,7 +49,7 @@ public:
         return p;
     }
 
-    /// \param bytes, alignment  as they were asked with
+    /// \param bytes, alignment  those of the allocation
     void deallocate_sync(void* p, std::size_t bytes, std::size_t alignment = default_alignment,
                          call_site at = call_site::current()) noexcept {
         if (p == nullptr || cuda_exit::began()) { return; }
@@ -57,7 +57,7 @@ public:
         cuda_device_guard const  on{device_, std::nothrow};
         cuda_capture_guard const relaxed;
         cuda_error::report("cudaSetDevice",
-                           on.status()); // the free below is right on whatever device
+                           on.status()); // the free below works with any current device
         cuda_error::report(cuda_exit::or_done([&] { return self().give(block); }),
                            {.kind      = error_kind::platform_error,
                             .pointer   = p,
@@ -70,7 +70,7 @@ public:
 
     [[nodiscard]] cuda_device device() const noexcept { return device_; }
 
-    /// Equal are those of one device: each frees what the other gave.
+    /// Two resources of one device are equal: each can free the blocks of the other.
     friend bool operator==(cuda_direct const& a, cuda_direct const& b) noexcept {
         return a.device_ == b.device_;
     }
@@ -94,13 +94,13 @@ private:
         p = over_aligned::hand_out(block, alignment);
         if (p != nullptr) [[likely]] { return status; }
         cuda_error::report(self().give(block), block, bytes);
-        return cudaErrorMemoryAllocation; // the host has no room for the note
+        return cudaErrorMemoryAllocation; // no host memory to record the over-aligned block
     }
 
     [[noreturn]] void refuse(cudaError_t status, std::size_t bytes, std::size_t alignment) const {
         cuda_error::clear(status);
         if (status != cudaErrorMemoryAllocation) { throw cuda_error{status}; }
-        // Memory that the host can access does not come out of the device's, or not for long.
+        // Host-accessible memory is not taken from the device's memory, or not for long.
         memory_info device{};
         if constexpr (!has_property<Resource, host_accessible>) {
             device = cuda_memory_info(device_, std::nothrow);

@@ -10,22 +10,23 @@
 
 namespace vram {
 
-/// What libcuda, which nobody needs to link with for it, has under a name.
+/// A function of libcuda, found at run time, so that programs need not link with libcuda.
 template <class Function>
 struct cuda_entry {
-    Function                        call = nullptr; ///< null: `why`
+    Function                        call = nullptr; ///< null if not found; `why` has the reason
     cudaDriverEntryPointQueryResult why{};
 };
 
-/// Looks up the function `name` as it is since CUDA `since` (12.8 is 12080).
+/// Returns the driver's function `name` in its version of CUDA `since` (12080 is CUDA 12.8).
 ///
 ///     auto const found = cuda_entry_point<decltype(&::cuMemUnmap)>("cuMemUnmap", 10020);
 ///
-/// Failure   `cuda_error` where CUDA cannot be asked; that there is no such function is an answer
-/// Threads   any
-/// Streams   a name that means the default stream is the legacy one's, or the thread's own where
-///           the program is compiled so
-/// Cost      microseconds
+/// Failure   Throws `cuda_error` if the runtime cannot search. A missing function is no error:
+///           `call` is null.
+/// Threads   Any thread may call.
+/// Streams   A function with a default stream uses the legacy one, or the thread's own one if the
+///           program is compiled with per-thread default streams.
+/// Cost      Microseconds.
 template <class Function>
 [[nodiscard]] cuda_entry<Function> cuda_entry_point(char const* name, unsigned since) {
     void*                           found = nullptr;

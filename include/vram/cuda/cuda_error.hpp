@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `cuda_error` is a refusal of the CUDA runtime, with its number and the place that met it.
+/// `cuda_error` is an error of the CUDA runtime, with its number and its source location.
 
 #include <vram/base/error.hpp>         // report_error
 #include <vram/base/out_of_memory.hpp> // out_of_memory, shortage
@@ -17,21 +17,22 @@
 
 namespace vram {
 
-/// What the CUDA parts throw, but for memory that is not there: that is `out_of_memory` on every
+/// Exception of the CUDA parts, except for a shortage of memory, which is `out_of_memory` on every
 /// platform.
 ///
 ///     try { stream.synchronize(); } catch (cuda_error const& e) { if (e.status() ==
 ///     cudaErrorLaunchFailure) ... }
 ///
-/// An error that a kernel made shows at whatever call comes next; CUDA keeps such an error and
-/// returns it for ever.
+/// An error of a kernel appears at a later call, which need not be related to it. CUDA keeps such
+/// an error and returns it from every later call.
 class cuda_error : public std::system_error {
 public:
     explicit cuda_error(cudaError_t          status,
                         std::source_location where = std::source_location::current())
         : std::system_error{static_cast<int>(status), category()}, where_{where} {}
 
-    /// The same, with what it was that failed before its text.
+    /// Returns this error with the text `what` in front, such as the name of the operation that
+    /// failed.
     [[nodiscard]] cuda_error in(std::string const& what) const { return {status(), what, where_}; }
 
     [[nodiscard]] cudaError_t status() const noexcept {
@@ -39,7 +40,8 @@ public:
     }
     [[nodiscard]] std::source_location const& where() const noexcept { return where_; }
 
-    /// The category "cuda": values are those of `cudaError_t`, messages those of the runtime.
+    /// Returns the error category "cuda". Its values are those of `cudaError_t`, its messages those
+    /// of the runtime.
     [[nodiscard]] static std::error_category const& category() noexcept {
         class cuda_category final : public std::error_category {
             [[nodiscard]] char const* name() const noexcept override { return "cuda"; }
@@ -52,8 +54,9 @@ public:
         return only;
     }
 
-    /// Tells the error sink, where nothing may be thrown, and clears what CUDA latched. Returns
-    /// whether all was well.
+    /// Reports the error `status` to the error sink, for functions that must not throw, and clears
+    /// CUDA's latched error. `p` and `bytes` are the block concerned. Returns true if `status` is
+    /// cudaSuccess.
     static bool report(cudaError_t status, void const* p = nullptr, std::size_t bytes = 0,
                        std::source_location where = std::source_location::current()) noexcept {
         if (status == cudaSuccess) [[likely]] { return true; }
@@ -61,19 +64,21 @@ public:
             status,
             {.kind = error_kind::platform_error, .pointer = p, .bytes = bytes, .where = where});
     }
-    /// The same for a failed `call`.
+    /// Reports the error `status` of the CUDA function `call` to the error sink, and clears CUDA's
+    /// latched error. Returns true if `status` is cudaSuccess.
     static bool report(char const* call, cudaError_t status,
                        std::source_location where = std::source_location::current()) noexcept {
         if (status == cudaSuccess) [[likely]] { return true; }
         return report(status, {.kind = error_kind::platform_error, .where = where, .call = call});
     }
-    /// The same with all that is known; `what.call` is the call that failed.
+    /// Reports the error `status` to the error sink with all details in `what`, and clears CUDA's
+    /// latched error. Returns true if `status` is cudaSuccess.
     static bool report(cudaError_t status, error what) noexcept {
         if (status == cudaSuccess) [[likely]] { return true; }
         clear(status);
         what.code    = static_cast<int>(status);
         what.text_of = text_of;
-        // A pointer that CUDA does not know has this number, and so has one that was freed before.
+        // CUDA returns this number for an unknown pointer, and for one that was freed before.
         if (what.pointer != nullptr && status == cudaErrorInvalidValue) {
             what.kind   = error_kind::foreign_pointer;
             what.advice = "CUDA knows no such block: it was freed before, or another resource "
@@ -82,14 +87,15 @@ public:
         report_error(what);
         return false;
     }
-    /// The name and the description of an error of the runtime.
+    /// Returns the name and the description of an error of the runtime.
     [[nodiscard]] static code_text text_of(int code) noexcept {
         auto const status = static_cast<cudaError_t>(code);
         return {cudaGetErrorName(status), cudaGetErrorString(status)};
     }
 
-    /// A failed call leaves its error latched, and the next `cudaGetLastError` of the program would
-    /// blame whatever was called there. What cannot be cleared (a broken context) stays.
+    /// Clears the latched error of a failed call. Otherwise the next `cudaGetLastError` of the
+    /// program would attribute it to an unrelated call. An error that cannot be cleared (a broken
+    /// context) remains.
     static void clear(cudaError_t status) noexcept {
         if (status != cudaErrorCudartUnloading) { (void)cudaGetLastError(); }
     }
@@ -101,8 +107,8 @@ private:
     std::source_location where_;
 };
 
-/// Throws unless `status` is success: `out_of_memory` with the numbers in `asked` when CUDA has no
-/// memory, else `cuda_error`. Nothing stays latched. Cost: one branch.
+/// Throws unless `status` is cudaSuccess: `out_of_memory` with the numbers `asked` if CUDA has no
+/// memory, otherwise `cuda_error`. Clears CUDA's latched error. Cost: one branch.
 inline void cuda_check(cudaError_t status, shortage const& asked,
                        std::source_location where = std::source_location::current()) {
     if (status == cudaSuccess) [[likely]] { return; }
@@ -115,7 +121,8 @@ inline void cuda_check(cudaError_t          status,
     if (status != cudaSuccess) [[unlikely]] { cuda_check(status, shortage{}, where); }
 }
 
-/// What a query answered: whether all is done. CUDA does not latch that it is not.
+/// Converts the status of a query: returns true if all work is complete, false for
+/// cudaErrorNotReady, and throws other errors. CUDA does not latch cudaErrorNotReady.
 [[nodiscard]] inline bool cuda_done(cudaError_t          status,
                                     std::source_location where = std::source_location::current()) {
     if (status == cudaErrorNotReady) { return false; }

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `cuda_event` is a place in a stream's order.
+/// `cuda_event` is a CUDA event: a position in the order of a stream.
 
 #include <vram/cuda/cuda_device_guard.hpp> // cuda_device_guard
 #include <vram/cuda/cuda_stream_view.hpp>  // cuda_stream_view
@@ -13,21 +13,22 @@
 
 namespace vram {
 
-/// What an event can do beside marking a place; each makes it slower.
+/// Options of an event. Each of them makes it slower.
 struct cuda_event_options {
-    bool timing   = false; ///< `milliseconds_since` may be asked
-    bool blocking = false; ///< a host thread that waits sleeps, instead of spinning
+    bool timing   = false; ///< `milliseconds_since` may be called
+    bool blocking = false; ///< a waiting host thread sleeps instead of spinning
 };
 
-/// Owns an event. One that was never recorded is done, and waiting for it is no wait. Once the
-/// process ends all events are done, also new ones: what is freed from static storage needs them
-/// still.
+/// Owns a CUDA event. An event that was never recorded is complete, and a wait for it ends at once.
+/// Once the process is ending, all events are complete, also new ones, because objects in static
+/// storage still use them when they free memory.
 ///
-/// Failure   `cuda_error`; recording on a stream of another device is one; the destructor, the
-///           error sink
-/// Threads   any, but recording while another thread records or asks gives either's answer
-/// Streams   recording again does not change waits already made
-/// Cost      made in 0.4 us; `record` and `done` 0.3 us each
+/// Failure   Throws `cuda_error`, also if it is recorded on a stream of another device. The
+///           destructor reports errors to the error sink.
+/// Threads   Any thread may call. If one thread records while another queries, the result belongs
+///           to either recording.
+/// Streams   Recording again does not change the waits already enqueued.
+/// Cost      Creation takes 0.4 us, `record` and `done` 0.3 us each.
 class cuda_event {
 public:
     explicit cuda_event(cuda_device        device  = cuda_device::current(),
@@ -49,25 +50,25 @@ public:
     }
     ~cuda_event() { destroy(); }
 
-    /// Takes the place after all work given to `stream` so far.
+    /// Records the event behind all work that `stream` has received so far.
     void record(cuda_stream_view stream) {
         cuda_check(cuda_exit::or_done([&] { return cudaEventRecord(event_, stream.get()); }));
     }
 
-    /// Whether the work before the place is done.
+    /// Returns true if the work before the event is complete.
     [[nodiscard]] bool done() const {
         cuda_capture_guard const relaxed;
         return cuda_done(cuda_exit::or_done([&] { return cudaEventQuery(event_); }));
     }
 
-    /// The host waits until the work before the place is done.
+    /// Blocks the host until the work before the event is complete.
     void synchronize() const {
         cuda_capture_guard const relaxed;
         cuda_check(cuda_exit::or_done([&] { return cudaEventSynchronize(event_); }));
     }
 
-    /// What is given to `stream` from here on waits until the work before the place is done; the
-    /// host goes on.
+    /// Makes the later work of `stream` wait until the work before the event is complete. The host
+    /// does not wait.
     void wait(cuda_stream_view stream) const {
         cuda_check(
             cuda_exit::or_done([&] { return cudaStreamWaitEvent(stream.get(), event_, 0); }));
@@ -75,8 +76,8 @@ public:
     /// An earlier name of `wait`.
     void make_wait(cuda_stream_view stream) const { wait(stream); }
 
-    /// The device time between two places that are done, of events made with `timing`; about 1 us
-    /// of resolution.
+    /// Returns the device time between two complete events that were created with `timing`. The
+    /// resolution is about 1 us.
     [[nodiscard]] float milliseconds_since(cuda_event const& start) const {
         float passed = 0;
         cuda_check(cuda_exit::or_done(
@@ -84,7 +85,8 @@ public:
         return passed;
     }
 
-    /// An event is passed to CUDA as it is; one that ends with the statement is not.
+    /// Converts to CUDA's handle, to pass the event to CUDA functions. A temporary event does not
+    /// convert.
     operator cudaEvent_t() const& noexcept { return event_; }
     operator cudaEvent_t() const&& = delete;
 

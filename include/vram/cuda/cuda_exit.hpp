@@ -2,8 +2,8 @@
 #pragma once
 
 /// \file
-/// `cuda_exit` knows when CUDA must not be called any more: the process ends, or it is a child of
-/// `fork`.
+/// `cuda_exit` detects that CUDA must not be called any more: the process is ending, or it is a
+/// forked child.
 
 #include <vram/base/process_exit.hpp> // process_exit
 
@@ -18,7 +18,7 @@
 #define VRAM_FORKS 1
 #endif
 
-#if CUDART_VERSION < 12080 // before, a stream cannot be asked for its device
+#if CUDART_VERSION < 12080 // older versions cannot return the device of a stream
 #ifdef __NVCC__            // base/requirements.hpp explains the two ways to stop
 #error vram/cuda needs the CUDA Toolkit 12.8 or later
 #else
@@ -28,33 +28,35 @@
 
 namespace vram {
 
-/// The end of CUDA in this process, as vram's CUDA parts see it. The runtime and the driver are
-/// taken down at exit in an order that no program controls, and a call made too late crashes or
-/// hangs; so a pool in static storage lets its memory go with the process instead of freeing it.
+/// Detects the end of CUDA in this process. At exit, the runtime and the driver are shut down in an
+/// order that no program controls, and a call made too late crashes or hangs. So a pool in static
+/// storage does not free its memory then; the process releases it.
 ///
-/// A child of `fork` cannot use the CUDA of its parent. The objects that it inherits make no call
-/// there: they can be destroyed, and an allocation is refused with cudaErrorInitializationError, as
-/// CUDA itself refuses it. A process that forks before it has made an object of vram's has
-/// children that use CUDA as they like.
+/// A child of `fork` cannot use the CUDA of its parent. Objects of vram that it inherits make no
+/// CUDA call there: they can be destroyed, and an allocation is refused with
+/// cudaErrorInitializationError, as CUDA itself refuses it. If a process forks before it has
+/// created an object of vram, its children can use CUDA normally.
 ///
-/// Threads   any
-/// Cost      `began` is two relaxed loads; `watch` one more, and a store of the thread's own
+/// Threads   Any thread may call.
+/// Cost      `began` is two relaxed loads. `watch` is one more, and a store to a variable of the
+///           thread.
 class cuda_exit {
 public:
     [[nodiscard]] static bool began() noexcept { return process_exit::began() || forked(); }
 
-    /// Makes `call`, a CUDA call that returns its status; after the end has begun makes no call and
-    /// returns success: all is done already.
+    /// Makes the CUDA call `call`, which returns its status. If the process is ending, makes no
+    /// call and returns cudaSuccess, because there is nothing left to wait for or to free.
     template <class Call>
     [[nodiscard]] static cudaError_t or_done(Call call) noexcept {
         if (began()) { return cudaSuccess; }
         cudaError_t const status = call();
         if (status != cudaErrorCudartUnloading) [[likely]] { return status; }
-        process_exit::note(); // the runtime knew before vram did
+        process_exit::note(); // the runtime noticed the end of the process before vram did
         return cudaSuccess;
     }
 
-    /// Makes `call`, which makes something new; after the end has begun, it is refused.
+    /// Makes the CUDA call `call`, which creates something. If the process is ending, makes no call
+    /// and returns an error.
     template <class Call>
     [[nodiscard]] static cudaError_t or_refused(Call call) noexcept {
         watch();
@@ -62,8 +64,8 @@ public:
         return call();
     }
 
-    /// From here on the end is seen before the first object in static storage is destroyed. Called
-    /// by everything that makes something of CUDA's.
+    /// Makes sure that the end of the process is noticed before the first object in static storage
+    /// is destroyed. Called by everything that creates CUDA objects.
     static void watch() noexcept {
         process_exit::watch();
 #ifdef VRAM_FORKS
@@ -75,7 +77,8 @@ public:
 private:
     [[nodiscard]] static bool forked() noexcept { return forked_.load(std::memory_order_relaxed); }
 
-    static inline constinit std::atomic<bool> forked_{false}; ///< from a process that watched
+    /// Set in children of a process that called `watch`.
+    static inline constinit std::atomic<bool> forked_{false};
 };
 
 } // namespace vram

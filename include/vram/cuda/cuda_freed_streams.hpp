@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `cuda_freed_streams` remembers on which streams memory was freed, and waits for them.
+/// `cuda_freed_streams` remembers the streams on which memory was freed, and waits for them.
 
 #include <vram/base/lock.hpp>           // lock
 #include <vram/cuda/cuda_event.hpp>     // cuda_event
@@ -17,19 +17,19 @@
 
 namespace vram {
 
-/// The streams that have freed memory since they were last waited for.
+/// The streams on which memory was freed since the last `synchronize`.
 ///
 /// Failure   Without host memory a stream is not remembered.
-/// Threads   Any.
+/// Threads   Any thread may call.
 /// Streams   A stream that the program destroys by its raw handle must be forgotten before. The end
-///           of a `cuda_stream` is known.
-/// Cost      `note`: a short lock, and a look at each stream that is remembered. If their number
-///           has doubled, also a query of each stream that has ended; it is forgotten if it is
-///           done.
+///           of a `cuda_stream` is detected.
+/// Cost      `note` takes a lock for a short time and looks at each remembered stream. If their
+///           number has doubled, it also queries each stream that has ended, and forgets it if its
+///           work is complete.
 class cuda_freed_streams {
 public:
     cuda_freed_streams() = default;
-    /// Only before other threads use either.
+    /// Moves the streams. No other thread may use either object at that time.
     cuda_freed_streams(cuda_freed_streams&& other) noexcept
         : streams_{std::move(other.streams_)}, look_at_{other.look_at_} {}
     cuda_freed_streams& operator=(cuda_freed_streams&& other) noexcept {
@@ -38,23 +38,24 @@ public:
         return *this;
     }
 
-    /// The calling thread uses the stream.
+    /// Remembers that memory was freed on the stream `s`. The calling thread must be using `s`.
     void note(cuda_stream_view s) noexcept {
         auto const held = lock_.hold();
         if (find(s) != streams_.end()) { return; }
         if (streams_.size() >= look_at_) { forget_done(); }
         try {
             streams_.push_back({s, s.id(), cuda_stream_ids::hold(s.get())});
-        } catch (...) {} // no host memory, or a raw stream that is first met in a capture
+        } catch (...) {} // no host memory, or a raw stream first seen during a capture
     }
     void forget(cuda_stream_view s) noexcept {
         auto const held = lock_.hold();
         auto const at   = find(s);
         if (at != streams_.end()) { streams_.erase(at); }
     }
-    /// The host waits for the work that these streams have so far. A stream that is captured, that
-    /// belongs to another device than `d` or that was destroyed by its raw handle is left out: no
-    /// call is made that could break a capture (`record_behind`).
+    /// Blocks the host until the work that the remembered streams have received so far is complete.
+    /// It skips a stream that is being captured, that belongs to another device than `d`, or that
+    /// was destroyed by its raw handle. It makes no call that could break a capture
+    /// (`record_behind`).
     void synchronize(cuda_device d) {
         std::vector<user> all;
         {
@@ -66,9 +67,9 @@ public:
             try {
                 recorded const how =
                     record_behind<cuda_platform>(place, each.stream, each.id, each.held);
-                if (how == recorded::captured) { note(each.stream); } // for the next time
+                if (how == recorded::captured) { note(each.stream); } // keep it for the next call
                 if (how != recorded::pending) { continue; }
-            } catch (cuda_error const&) { continue; } // of another device
+            } catch (cuda_error const&) { continue; } // the stream belongs to another device
             place.synchronize();
         }
     }
@@ -77,16 +78,16 @@ private:
     struct user {
         cuda_stream_view stream;
         std::uint64_t    id;
-        cuda_stream_hold held; ///< a `cuda_stream` may end before it is waited for
+        cuda_stream_hold held; ///< the `cuda_stream` may be destroyed before the wait
     };
 
-    /// Forgets the streams that have ended and are done, so that CUDA can destroy them: a program
-    /// may make a stream for each of its tasks.
+    /// Forgets streams that have ended and whose work is complete, so that CUDA can destroy them. A
+    /// program may create a stream for each of its tasks.
     void forget_done() noexcept {
         std::erase_if(streams_, [](user const& each) {
             try {
                 return each.held.ended() && cuda_stream_view{each.held.get()}.done();
-            } catch (...) { return false; } // it is asked again
+            } catch (...) { return false; } // query it again later
         });
         look_at_ = std::max(usual, 2 * streams_.size());
     }
@@ -100,7 +101,7 @@ private:
 
     lock              lock_;
     std::vector<user> streams_;
-    std::size_t       look_at_ = usual; ///< so many streams, and those that are done are forgotten
+    std::size_t       look_at_ = usual; ///< number of streams at which complete ones are forgotten
 };
 
 } // namespace vram

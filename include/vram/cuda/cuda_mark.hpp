@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `cuda_mark` has the device write a number into pinned memory, in stream order.
+/// `cuda_mark` lets the device write a number into pinned memory, in stream order.
 
 #include <vram/cuda/cuda_entry_point.hpp> // cuda_entry_point
 #include <vram/cuda/cuda_error.hpp>       // cuda_error, cuda_check
@@ -15,25 +15,28 @@
 
 namespace vram {
 
-/// Writes `value` to `where`, which is pinned, when everything before it in `stream` is over.
-/// False: the driver or the device cannot, or not in this memory, and nothing will be written.
+/// Enqueues a write of `value` to the pinned word at `where`, after all earlier work of `stream`.
+/// Returns false if the driver, the device or this memory does not support it; nothing is written
+/// then.
 ///
-/// Failure   `cuda_error`
-/// Threads   any; who reads `where` does so with an acquiring load
-/// Cost      1 us, and 2 us on the device; a host function in its place holds the stream up for 35
+/// Failure   Throws `cuda_error`.
+/// Threads   Any thread may call. A thread that reads the word must use an acquire load.
+/// Cost      1 us on the host and 2 us on the device. A host function instead would delay the
+///           stream by 35 us.
 inline bool cuda_mark(cuda_stream_view stream, std::uint32_t* where, std::uint32_t value) {
     using call = decltype(&::cuStreamWriteValue32);
     static std::atomic<call> known{nullptr};
     call                     write = known.load(std::memory_order_relaxed);
     if (write == nullptr) {
-        constexpr unsigned since = 11070; // the one without a flag of the device
+        constexpr unsigned since = 11070; // the version that needs no device attribute
         write                    = cuda_entry_point<call>("cuStreamWriteValue32", since).call;
         if (write == nullptr) { return false; }
         known.store(write, std::memory_order_relaxed);
     }
     auto const with_call = [&] {
         auto const at = static_cast<CUdeviceptr>(reinterpret_cast<std::uintptr_t>(where));
-        return static_cast<cudaError_t>(write(stream.get(), at, value, 0)); // the same numbers
+        // CUresult and cudaError_t have equal numbers.
+        return static_cast<cudaError_t>(write(stream.get(), at, value, 0));
     };
     cudaError_t const status = cuda_exit::or_done(with_call);
     if (status == cudaErrorNotSupported || status == cudaErrorInvalidValue) { return false; }

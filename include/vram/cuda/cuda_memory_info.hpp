@@ -13,12 +13,12 @@
 
 namespace vram {
 
-/// Free and total memory of `device` in bytes, of which other processes may take at any time. Zeros
-/// once the process ends.
+/// Returns the free and the total memory of `device` in bytes. Other processes may change it at any
+/// time. Returns zeros once the process is ending.
 ///
-/// Failure   `cuda_error`
-/// Threads   any
-/// Cost      about 6 us
+/// Failure   Throws `cuda_error`.
+/// Threads   Any thread may call.
+/// Cost      About 6 us.
 [[nodiscard]] inline memory_info cuda_memory_info(cuda_device device = cuda_device::current()) {
     memory_info             info;
     cuda_device_guard const on{device};
@@ -26,7 +26,8 @@ namespace vram {
     return info;
 }
 
-/// The same where nothing may be thrown, as part of another report: zeros where CUDA does not say.
+/// Returns the free and the total memory of `device` without throwing, for error reports. Returns
+/// zeros if CUDA fails.
 [[nodiscard]] inline memory_info cuda_memory_info(cuda_device device, std::nothrow_t) noexcept {
     try {
         return cuda_memory_info(device);

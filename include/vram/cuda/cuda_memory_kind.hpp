@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `cuda_memory_kind` asks CUDA what an address is.
+/// `cuda_memory_kind` asks CUDA for the kind of memory at an address.
 
 #include <vram/concepts/memory_kind.hpp> // memory_kind
 #include <vram/cuda/cuda_error.hpp>      // cuda_check
@@ -11,16 +11,17 @@
 
 namespace vram {
 
-/// The kind of memory at `p`, whoever allocated or registered it; pageable where CUDA has never
-/// heard of it.
+/// Returns the kind of memory at `p`, also if another library allocated or registered it. Memory
+/// that is unknown to CUDA is pageable.
 ///
-/// Failure   `cuda_error`
-/// Threads   any
-/// Cost      about 0.1 us
+/// Failure   Throws `cuda_error`.
+/// Threads   Any thread may call.
+/// Cost      About 0.1 us.
 [[nodiscard]] inline memory_kind cuda_memory_kind(void const* p) {
     if (p == nullptr) { return memory_kind::pageable; }
     cudaPointerAttributes found{};
-    found.type = cudaMemoryTypeUnregistered; // what is not asked any more at the end of the process
+    // The result if the process is ending and no call is made.
+    found.type = cudaMemoryTypeUnregistered;
     cuda_check(cuda_exit::or_done([&] { return cudaPointerGetAttributes(&found, p); }));
     switch (found.type) {
     case cudaMemoryTypeDevice: return memory_kind::device;

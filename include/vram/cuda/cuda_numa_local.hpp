@@ -2,7 +2,8 @@
 #pragma once
 
 /// \file
-/// `cuda_numa_local` keeps a host thread, and the memory that it takes, near a GPU.
+/// `cuda_numa_local` keeps a host thread and the memory that it allocates on the NUMA node of a
+/// GPU.
 
 #include <vram/cuda/cuda_device.hpp> // cuda_device
 #include <vram/cuda/cuda_error.hpp>  // cuda_error
@@ -20,12 +21,14 @@
 
 namespace vram {
 
-/// For its scope this thread runs on cores of the GPU's NUMA node, as far as it may at all, and
-/// pages that it touches first, or pins, are preferred there. Elsewhere than on Linux, on a machine
-/// of one node, or where the system says no, nothing changes; there is nobody to tell.
+/// For its scope, the calling thread runs on cores of the GPU's NUMA node, as far as its affinity
+/// permits. Pages that it touches first, or pins, are preferably on that node. Nothing changes, and
+/// nothing is reported, on other systems than Linux, on a machine with one node, or if the system
+/// refuses.
 ///
-/// Threads   of this thread alone; what it had before is back at the end
-/// Cost      a few calls of the system, and a file of /sys
+/// Threads   Affects only the calling thread. The destructor restores its previous affinity and
+///           memory policy.
+/// Cost      A few system calls, and reading a file of /sys.
 class cuda_numa_local {
 public:
     explicit cuda_numa_local([[maybe_unused]] cuda_device device) noexcept {
@@ -44,14 +47,14 @@ public:
 #endif
     }
 
-    /// The NUMA node of the host that a device is at; -1 where that is not known.
+    /// Returns the NUMA node of the host next to `device`, or -1 if it is not known.
     [[nodiscard]] static int node_of([[maybe_unused]] cuda_device device) noexcept {
         int node = -1;
 #if CUDART_VERSION >= 12020
         cudaError_t const status = cuda_exit::or_refused(
             [&] { return cudaDeviceGetAttribute(&node, cudaDevAttrHostNumaId, device.ordinal()); });
         if (status != cudaSuccess) {
-            cuda_error::clear(status); // an older driver: it is nobody's error
+            cuda_error::clear(status); // an older driver does not know this attribute
             return -1;
         }
 #endif
@@ -73,7 +76,7 @@ private:
         policy_changed_ = ::syscall(SYS_set_mempolicy, preferred, here, max_nodes) == 0;
     }
 
-    /// Those cores of the node that the thread may use.
+    /// Restricts the thread to those cores of the node that its affinity permits.
     void prefer_cores(int node) noexcept {
         if (::sched_getaffinity(0, sizeof cores_, &cores_) != 0) { return; }
         char path[64];
@@ -94,7 +97,7 @@ private:
             if (std::fgetc(list) != ',') { break; }
         }
         std::fclose(list);
-        if (CPU_COUNT(&near) == 0) { return; } // it may use none of them
+        if (CPU_COUNT(&near) == 0) { return; } // the thread may use none of these cores
         cores_changed_ = ::sched_setaffinity(0, sizeof near, &near) == 0;
     }
 

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `cuda_platform` is CUDA as the rest of vram sees it.
+/// `cuda_platform` is CUDA as the other parts of vram use it.
 
 #include <vram/concepts/batched_copies.hpp>   // the concepts that the proofs below check
 #include <vram/concepts/completion_flags.hpp> // completion_flags
@@ -33,13 +33,14 @@ class cuda_resource;   // cuda/cuda_resource.hpp
 class cuda_thread;     // cuda/cuda_thread.hpp
 class pinned_resource; // cuda/pinned_resource.hpp
 
-/// The names and calls by which layers, pools and loaders reach CUDA. Most are one call of
-/// CUDA.
+/// The types and functions by which layers, pools and loaders use CUDA. Most are one call of CUDA.
 ///
-/// Failure   `cuda_error`, or `out_of_memory` where CUDA itself has none; nothing stays latched
-/// Threads   any
-/// Streams   what would break a graph capture is refused, or made so that it does not
-/// Cost      that of the call named in the parts
+/// Failure   Throws `cuda_error`, or `out_of_memory` if CUDA has no memory. CUDA's latched error is
+///           cleared.
+/// Threads   Any thread may call.
+/// Streams   A call that would break a graph capture is refused, or made in a way that does not
+///           break it.
+/// Cost      That of the call in the part that implements it.
 struct cuda_platform : cuda_ranges {
     using device          = cuda_device;
     using device_guard    = cuda_device_guard;
@@ -65,16 +66,16 @@ struct cuda_platform : cuda_ranges {
         return d.attribute(cudaDevAttrPageableMemoryAccessUsesHostPageTables) != 0;
     }
 
-    /// The host waits for everything that the device was given. It ends a capture, as CUDA's own
-    /// call does.
+    /// Blocks the host until the device has finished all work. As CUDA's own call, it ends a graph
+    /// capture.
     static void synchronize(device d) {
         device_guard const on{d};
         cuda_check(cuda_exit::or_done([] { return cudaDeviceSynchronize(); }));
     }
 
-    /// The same without an end to any capture, whoever goes on with one: by cudaFree, which waits
-    /// for the device, and in relaxed mode is legal at any moment. Where there is no memory for
-    /// that, by the call of CUDA's own.
+    /// Blocks the host until the device has finished all work, without ending a graph capture of
+    /// any thread. It uses cudaFree, which waits for the device and is legal in relaxed mode. If no
+    /// memory can be allocated for that, it uses cudaDeviceSynchronize, which ends a capture.
     static void await_all(device d) {
         device_guard const       on{d};
         cuda_capture_guard const relaxed;
@@ -90,8 +91,8 @@ struct cuda_platform : cuda_ranges {
 
     // Streams.
     [[nodiscard]] static std::uint64_t id(stream s) { return s.id(); }
-    /// The handle; 0 for the default streams, which mean another stream on another device or
-    /// thread.
+    /// Returns the handle of the stream as a number, or 0 for default streams, which mean different
+    /// streams on different devices or threads.
     [[nodiscard]] static std::uint64_t name(stream s) noexcept {
         bool const proper = cuda_stream_ids::is_proper(s.get());
         return proper ? reinterpret_cast<std::uintptr_t>(s.get()) : 0;
@@ -103,7 +104,8 @@ struct cuda_platform : cuda_ranges {
     [[nodiscard]] static bool ended(stream s) noexcept { return s.ended(); }
     static void               synchronize(stream s) { s.synchronize(); }
 
-    // What is known of streams that another thread may be capturing; CUDA is not asked.
+    // Functions for streams that another thread may be capturing. They make no CUDA call on the
+    // stream.
     using stream_hold = cuda_stream_hold;
     [[nodiscard]] static stream_hold   hold(stream s) noexcept { return cuda_stream_ids::hold(s); }
     [[nodiscard]] static std::uint64_t ends() noexcept { return cuda_stream_ids::ends(); }
@@ -116,19 +118,20 @@ struct cuda_platform : cuda_ranges {
                e.status() == cudaErrorContextIsDestroyed;
     }
 
-    /// A non-blocking one; lower is more urgent.
+    /// Creates a non-blocking stream with a priority. Lower is more urgent.
     [[nodiscard]] static own_stream stream_of(device d, int priority) {
         return own_stream{d, {.priority = priority}};
     }
 
-    /// Calls `function(argument)` on a thread of the driver, in stream order; it may call nothing
-    /// of CUDA.
+    /// Calls `function(argument)` on a thread of the driver, in stream order. The function must not
+    /// call CUDA.
     static void call(stream s, void (*function)(void*), void* argument) {
         cuda_check(
             cuda_exit::or_done([&] { return cudaLaunchHostFunc(s.get(), function, argument); }));
     }
 
-    /// Writes into pinned memory, in stream order. False: it cannot be done here.
+    /// Writes `value` to the pinned word at `where`, in stream order. Returns false if that is not
+    /// supported here.
     static bool mark(stream s, std::uint32_t* where, std::uint32_t value) {
         return cuda_mark(s, where, value);
     }
@@ -140,7 +143,8 @@ struct cuda_platform : cuda_ranges {
 
     [[nodiscard]] static bool done(event const& e) { return e.done(); }
 
-    /// An event that takes the device's time; the nanoseconds between two such that are done.
+    /// Creates an event that measures time. `elapsed` returns the nanoseconds between two such
+    /// complete events.
     [[nodiscard]] static event         timed_event(device d) { return event{d, {.timing = true}}; }
     [[nodiscard]] static std::uint64_t elapsed(event const& from, event const& to) {
         return static_cast<std::uint64_t>(1e6 * static_cast<double>(to.milliseconds_since(from)));
@@ -151,7 +155,7 @@ struct cuda_platform : cuda_ranges {
         cuda_copy(s, to, from, bytes);
     }
     static void copy(stream s, pitched_copy const& box) { cuda_copy(s, box); }
-    /// False where CUDA has no batches for `s`; then nothing was begun.
+    /// Returns false and enqueues nothing if CUDA has no batched copies for the stream `s`.
     static bool copy_batch(stream s, std::span<void* const> to, std::span<void const* const> from,
                            std::span<std::size_t const> bytes) {
         return cuda_copy_batch(s, to, from, bytes);

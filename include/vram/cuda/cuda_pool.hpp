@@ -18,28 +18,34 @@
 
 namespace vram {
 
-/// How a pool of the driver is made.
+/// Options of a memory pool of the driver.
 struct cuda_pool_options {
-    std::size_t initial_size = 0; ///< bytes that the pool holds from the start
-    std::size_t release_threshold =
-        unsatisfiable; ///< unused bytes above this go back at the next synchronisation
-    std::size_t                 maximum_size  = 0; ///< bytes that the pool may hold; 0: no limit
-    cudaMemAllocationHandleType export_handle = cudaMemHandleTypeNone; ///< for other processes
+    std::size_t initial_size = 0; ///< bytes that the pool reserves from the start
+    /// Unused bytes above this are returned to the device at the next synchronization.
+    std::size_t release_threshold = unsatisfiable;
+    /// Largest number of reserved bytes; 0: no limit.
+    std::size_t maximum_size = 0;
+    /// Kind of handle with which other processes can share the pool.
+    cudaMemAllocationHandleType export_handle = cudaMemHandleTypeNone;
 
-    // What a request on one stream may be met with, when the memory was freed on another:
-    bool reuse_after_events = true; ///< memory whose free the program ordered before the request
-    bool reuse_when_finished =
-        true; ///< memory whose free happens to be over; makes runs less repeatable
-    bool reuse_by_waiting = true; ///< memory that the driver makes the request's stream wait for
+    // Reuse of memory, freed on one stream, by a request on another stream.
+
+    /// Reuse of memory whose free is ordered before the request by an event of the program.
+    bool reuse_after_events = true;
+    /// Reuse of memory whose free happens to be complete. Makes runs less repeatable.
+    bool reuse_when_finished = true;
+    /// Reuse of memory for which the driver makes the stream of the request wait.
+    bool reuse_by_waiting = true;
 };
 
-/// A `cudaMemPool_t` of its own, so that its limits and figures are nobody else's.
+/// Owns a separate `cudaMemPool_t`, so that no other library affects its limits and figures.
 ///
-/// Failure   `cuda_error`; where the device has no pools, `cudaErrorNotSupported`; the destructor,
-///           the error sink
-/// Threads   any
-/// Streams   destroyed with memory out, the pool lives on until that is freed
-/// Cost      made in 0.4 ms
+/// Failure   Throws `cuda_error`, with `cudaErrorNotSupported` if the device has no memory pools.
+///           The destructor reports errors to the error sink.
+/// Threads   Any thread may call.
+/// Streams   If the pool is destroyed while memory is live, the driver keeps it until that memory
+///           is freed.
+/// Cost      Creation takes 0.4 ms.
 class cuda_pool {
 public:
     explicit cuda_pool(cuda_device device, cuda_pool_options const& options = {})
@@ -47,7 +53,7 @@ public:
         cuda_device_guard const  on{device};
         cuda_capture_guard const relaxed;
         cudaMemPoolProps         properties{};
-        properties.allocType     = cudaMemAllocationTypePinned; // no other kind yet
+        properties.allocType     = cudaMemAllocationTypePinned; // the only kind at present
         properties.handleTypes   = options.export_handle;
         properties.location.type = cudaMemLocationTypeDevice;
         properties.location.id   = device.ordinal();
@@ -80,19 +86,19 @@ public:
     [[nodiscard]] cuda_device   device() const noexcept { return device_; }
     [[nodiscard]] std::size_t   maximum_size() const noexcept { return maximum_; }
 
-    /// Lets kernels and copies of `peer` reach the pool's memory, what is out already and what
-    /// comes. About 0.2 ms.
+    /// Lets kernels and copies of `peer` access the pool's memory, both live and future blocks.
+    /// Takes about 0.2 ms.
     void allow_access(cuda_device peer) { set_access(peer, cudaMemAccessFlagsProtReadWrite); }
-    /// Takes that back.
+    /// Ends the access of `peer` to the pool's memory.
     void deny_access(cuda_device peer) { set_access(peer, cudaMemAccessFlagsProtNone); }
 
-    /// Gives unused memory back to the device until at most `keep` bytes of it are held; returns
-    /// what really went.
+    /// Returns unused memory to the device until the pool has at most `keep` unused bytes. Returns
+    /// the number of bytes by which the reserved memory shrank.
     std::size_t trim(std::size_t keep = 0) {
         cuda_capture_guard const relaxed;
         std::size_t const        before = figure(cudaMemPoolAttrReservedMemCurrent);
-        // CUDA's own bound counts what is in use as well; and SIZE_MAX, to CUDA, is nothing to
-        // keep.
+        // CUDA's bound includes live bytes. CUDA takes SIZE_MAX as nothing to keep, so the sum
+        // saturates and returns above.
         std::size_t const held = saturating_add(figure(cudaMemPoolAttrUsedMemCurrent), keep);
         if (held >= before) { return 0; }
         cuda_check(cuda_exit::or_done([&] { return cudaMemPoolTrimTo(pool_, held); }));
@@ -100,7 +106,7 @@ public:
         return before > after ? before - after : 0; // another thread may have made it grow
     }
 
-    /// The driver's figures: what is out (live), what is held, and the highest of both.
+    /// Returns the driver's figures: live and reserved bytes, and the peaks of both.
     [[nodiscard]] memory_usage usage() const {
         cuda_capture_guard const relaxed;
         memory_usage             now{};
@@ -111,7 +117,7 @@ public:
         return now;
     }
 
-    /// The limit as a refusal states it.
+    /// Returns the limit of the pool for an error report, or `shortage::no_limit`.
     [[nodiscard]] std::size_t limit() const noexcept {
         return maximum_ != 0 ? maximum_ : shortage::no_limit;
     }
@@ -146,7 +152,8 @@ private:
         if (options.initial_size != 0) { fill_up(options.initial_size); }
     }
 
-    /// The driver has no other way to make a pool hold memory than to have it out once.
+    /// Makes the pool reserve `bytes` bytes, by allocating and freeing them once. The driver has no
+    /// other way.
     void fill_up(std::size_t bytes) {
         cuda_stream const stream{device_};
         void*             p = nullptr;

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `cuda_ranges` tells Nsight what a thread is at, through NVTX.
+/// `cuda_ranges` shows the work of threads in Nsight, through NVTX.
 
 #include <vram/base/requirements.hpp> // C++20
 
@@ -21,10 +21,10 @@
 namespace vram {
 
 #ifdef VRAM_HAS_NVTX
-/// Ranges and names of threads, in programs that are compiled with `VRAM_NVTX`.
+/// NVTX ranges and thread names, in programs that are compiled with `VRAM_NVTX`.
 ///
-/// Threads   any; a range may end on another thread than it began on
-/// Cost      without a profiler a test of a pointer
+/// Threads   Any thread may call. A range may end on another thread than it began on.
+/// Cost      Without a profiler, a test of a pointer.
 struct cuda_ranges {
     static std::uint64_t begin_range(char const* name) noexcept { return nvtxRangeStartA(name); }
     static void          end_range(std::uint64_t range) noexcept { nvtxRangeEnd(range); }
@@ -33,7 +33,7 @@ struct cuda_ranges {
     }
 };
 #else
-/// Nothing: the program was compiled without `VRAM_NVTX`, or there is no NVTX.
+/// Empty, because the program is compiled without `VRAM_NVTX` or because NVTX is not installed.
 struct cuda_ranges {};
 #endif
 

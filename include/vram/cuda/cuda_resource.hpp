@@ -13,16 +13,16 @@
 
 namespace vram {
 
-/// Device memory that belongs to one device, whatever device is current. What everything else is
-/// stacked upon:
+/// Memory of one device, independent of the current device. The usual bottom of a stack:
 ///
 ///     pool<stream_ordered<cuda_resource>> memory;
 ///
-/// Failure   `out_of_memory` with the device's figures, else `cuda_error`; in `deallocate_sync`,
-///           the error sink
-/// Threads   any
-/// Streams   none: `deallocate_sync` waits for the whole device, as cudaFree does
-/// Cost      tens to hundreds of us a call; an alignment above 256 costs that much more memory
+/// Failure   Throws `out_of_memory` with the figures of the device, or `cuda_error`.
+///           `deallocate_sync` reports errors to the error sink.
+/// Threads   Any thread may call.
+/// Streams   None. `deallocate_sync` waits for the whole device, as cudaFree does.
+/// Cost      Tens to hundreds of microseconds a call. An alignment above 256 bytes costs that many
+///           bytes more.
 class cuda_resource : public cuda_direct<cuda_resource> {
 public:
     using properties = property_set<device_accessible>;

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `cuda_stream` is a CUDA stream that ends with its owner.
+/// `cuda_stream` is a CUDA stream with an owner, which destroys it.
 
 #include <vram/cuda/cuda_device_guard.hpp> // cuda_device_guard
 #include <vram/cuda/cuda_stream_view.hpp>  // cuda_stream_view
@@ -15,24 +15,25 @@
 
 namespace vram {
 
-/// How a stream is made.
+/// Options of a stream.
 struct cuda_stream_options {
-    bool blocking = false; ///< waits for the legacy default stream, and is waited for by it
-    int  priority = 0; ///< lower is more urgent; what the device does not have becomes its nearest
+    bool blocking = false; ///< the stream and the legacy default stream wait for each other
+    /// Lower is more urgent. A value outside the device's range becomes the nearest one.
+    int priority = 0;
 };
 
-/// Owns a stream, non-blocking unless asked otherwise.
+/// Owns a CUDA stream, which is non-blocking by default.
 ///
 ///     cuda_stream side;                             // on the current device
 ///     cuda_stream urgent{cuda_device{1}, {.priority = -5}};
 ///     kernel<<<grid, block, 0, side>>>();
 ///
-/// Failure   `cuda_error`; the destructor, the error sink
-/// Threads   the stream from any thread; moving it as any object
-/// Streams   destroyed with work outstanding, it returns at once and the work still runs. Resources
-///           that remember the stream learn that it has ended: no call of `retire` is needed. They
-///           may keep the handle until they have an event behind the work
-/// Cost      made in about 2 us; `id` is kept, and free
+/// Failure   Throws `cuda_error`. The destructor reports errors to the error sink.
+/// Threads   Any thread may use the stream. Moving needs exclusive access.
+/// Streams   The destructor returns at once, and outstanding work still runs. Resources that
+///           remember the stream detect its end, so no call of `retire` is needed. They may keep
+///           the handle valid until they have recorded an event behind the work.
+/// Cost      Creation takes about 2 us. `id` is stored and costs nothing.
 class cuda_stream {
 public:
     explicit cuda_stream(cuda_device         device  = cuda_device::current(),
@@ -64,8 +65,9 @@ public:
     }
     ~cuda_stream() { destroy(); }
 
-    /// A stream is passed to CUDA and to other libraries as it is: a kernel launch,
-    /// `cudaStreamSynchronize`, `thrust::cuda::par.on`. One that ends with the statement is not.
+    /// Converts to CUDA's handle, to pass the stream to CUDA and to other libraries: a kernel
+    /// launch, `cudaStreamSynchronize`, `thrust::cuda::par.on`. A temporary stream does not
+    /// convert.
     operator cudaStream_t() const& noexcept { return held_.get(); }
     operator cudaStream_t() const&& = delete;
 
@@ -73,8 +75,8 @@ public:
     [[nodiscard]] cuda_stream_view view() const noexcept { return held_.get(); }
     [[nodiscard]] std::uint64_t    id() const noexcept { return held_.id(); }
 
-    /// Lets go of the stream: from here on the caller destroys it, and tells resources before
-    /// (`retire`).
+    /// Gives up ownership and returns the handle. The caller must destroy the stream, and first
+    /// `retire` it from the resources that used it.
     [[nodiscard]] cudaStream_t release() noexcept {
         cudaStream_t const stream = held_.get();
         if (stream != nullptr) { cuda_stream_ids::end(std::exchange(held_, {}), true); }
@@ -83,7 +85,8 @@ public:
 
     void synchronize() const { view().synchronize(); }
 
-    /// With another `cuda_stream`, a view, a handle of CUDA's, or a stream of another library.
+    /// Compares with another `cuda_stream`, a view, a handle of CUDA, or a stream of another
+    /// library.
     template <class S>
         requires std::convertible_to<S const&, cudaStream_t>
     friend bool operator==(cuda_stream const& a, S const& b) noexcept {
@@ -92,12 +95,14 @@ public:
 
 private:
     void destroy() noexcept {
-        if (held_.get() == nullptr || cuda_exit::began()) { return; } // moved from, or too late
+        // Moved from, or the process is ending.
+        if (held_.get() == nullptr || cuda_exit::began()) { return; }
         end_capture();
         cuda_stream_ids::end(std::exchange(held_, {}));
     }
-    /// Who destroys a stream that is being captured breaks the capture; the handle, in which
-    /// resources may have a share, is free of it then.
+    /// Ends a capture of the stream before the stream is destroyed. Destroying the stream would
+    /// break the capture anyway, and resources that hold the stream's handle then have one that is
+    /// not captured.
     void end_capture() const noexcept {
         bool              captured = false;
         cudaError_t const status   = cuda_exit::or_done(

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `cuda_stream_calls` are questions to a stream, asked of the driver itself where that can be.
+/// `cuda_stream_calls` are queries of a stream, made directly to the driver if possible.
 
 #include <vram/cuda/cuda_entry_point.hpp> // cuda_entry_point, cuda_error
 
@@ -13,30 +13,33 @@
 
 namespace vram {
 
-/// The runtime hands these questions on to the driver, which takes 35 to 55 ns of a question that
-/// the driver answers in 8 to 17 (an H200 host, CUDA 13.0). A pool may ask at every call: who a
-/// default stream is, or whether it is being captured. Whatever the driver will not answer, the
-/// runtime is asked: it may have to make a context first, and latches what is wrong.
+/// Queries of a stream through the driver. The runtime forwards these queries to the driver, which
+/// takes 35 to 55 ns for a query that the driver answers in 8 to 17 ns (an H200 host, CUDA 13.0). A
+/// pool may query at every call, for the id of a default stream or for a capture. If the driver
+/// refuses a query, the runtime is asked instead: it may have to create a context first, and it
+/// latches the error.
 ///
 ///     cudaError_t const status = cuda_stream_calls::here().query(stream);
 ///
-/// Failure   the status, which is latched
-/// Threads   any
-/// Streams   null is the default stream: the thread's own where the program is compiled so
-/// Cost      looked up once in a process; then 8 to 17 ns, and `query` 180
+/// Failure   Returns the status, which is latched in the runtime.
+/// Threads   Any thread may call.
+/// Streams   Null is the default stream: the thread's own one if the program is compiled with
+///           per-thread default streams.
+/// Cost      The functions are looked up once in a process. Then 8 to 17 ns, and 180 ns for
+///           `query`.
 class cuda_stream_calls {
 public:
-    /// Only the runtime's.
+    /// Uses only the functions of the runtime.
     cuda_stream_calls() = default;
 
-    /// The calls of this process.
+    /// Returns the functions of this process, which are looked up once.
     [[nodiscard]] static cuda_stream_calls const& here() noexcept {
         static cuda_stream_calls const found = look_up();
         return found;
     }
-    /// Those that the driver has.
+    /// Looks up the functions that the driver has.
     [[nodiscard]] static cuda_stream_calls look_up() noexcept {
-        constexpr unsigned since = 12000; // the last of them came with CUDA 12.0
+        constexpr unsigned since = 12000; // version of the newest of these functions
         cuda_stream_calls  calls;
         find("cuStreamIsCapturing", since, calls.capturing_);
         find("cuStreamGetId", since, calls.id_);
@@ -45,7 +48,8 @@ public:
         return calls;
     }
 
-    /// Whether work given to the stream would be captured, or would break a capture.
+    /// Sets `captures` to true if work on the stream would be captured, or would break a capture.
+    /// Returns the status.
     cudaError_t capturing(cudaStream_t stream, bool& captures) const noexcept {
         if (capturing_ != nullptr) {
             CUstreamCaptureStatus found  = CU_STREAM_CAPTURE_STATUS_NONE;
@@ -71,7 +75,8 @@ public:
         id = found;
         return cudaSuccess;
     }
-    /// cudaErrorNotReady, which is not latched: there is still something to do.
+    /// Returns cudaSuccess if the work of the stream is complete, and cudaErrorNotReady, which is
+    /// not latched, if not.
     [[nodiscard]] cudaError_t query(cudaStream_t stream) const noexcept {
         if (query_ != nullptr) {
             CUresult const status = query_(explicit_name(stream));
@@ -80,7 +85,7 @@ public:
         }
         return cudaStreamQuery(stream);
     }
-    /// The calling thread's mode becomes `mode`, and that what it was.
+    /// Sets the capture mode of the calling thread to `mode`, and sets `mode` to the previous one.
     cudaError_t exchange_mode(cudaStreamCaptureMode& mode) const noexcept {
         auto wanted = static_cast<CUstreamCaptureMode>(mode);
         if (exchange_mode_ == nullptr || exchange_mode_(&wanted) != CUDA_SUCCESS) {
@@ -95,9 +100,10 @@ private:
     static void find(char const* name, unsigned since, Function& call) noexcept {
         try {
             call = cuda_entry_point<Function>(name, since).call;
-        } catch (...) {} // the runtime's will do
+        } catch (...) {} // use the function of the runtime
     }
-    /// The driver takes null for the legacy default stream, however the program is compiled.
+    /// Returns the default stream of this program for null. For the driver, null always means the
+    /// legacy default stream.
     static cudaStream_t explicit_name(cudaStream_t stream) noexcept {
 #if defined(CUDA_API_PER_THREAD_DEFAULT_STREAM)
         return stream != nullptr ? stream : cudaStreamPerThread;

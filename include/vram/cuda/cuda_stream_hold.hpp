@@ -19,13 +19,14 @@ namespace vram {
 
 class cuda_stream_ids; // cuda/cuda_stream_ids.hpp
 
-/// A share in a stream of vram's. `cudaStreamDestroy` is called when the last one goes: as long as
-/// a resource has one, an event can be recorded behind the stream's work, and CUDA gives the handle
-/// to no other stream. Empty for a stream that vram did not make, and for one that was `release`d.
+/// A shared reference to a stream that vram created. `cudaStreamDestroy` is called when the last
+/// reference is gone. As long as a resource has one, an event can be recorded behind the stream's
+/// work, and CUDA does not reuse the handle. Empty for a stream that vram did not create, and for
+/// one that was `release`d.
 ///
-/// Failure   destroying the stream, the error sink
-/// Threads   any, as a `std::shared_ptr`
-/// Cost      a copy is an atomic addition
+/// Failure   If destroying the stream fails, this is reported to the error sink.
+/// Threads   As a `std::shared_ptr`.
+/// Cost      A copy is an atomic addition.
 class cuda_stream_hold {
 public:
     cuda_stream_hold() = default;
@@ -40,7 +41,7 @@ public:
     }
     ~cuda_stream_hold() { let_go(); }
 
-    /// Returns true if there is a stream whose end is announced.
+    /// Returns true if there is a stream whose end will be detected.
     explicit operator bool() const noexcept {
         return its_ != nullptr && !its_->given_away.load(std::memory_order_relaxed);
     }
@@ -48,7 +49,7 @@ public:
     [[nodiscard]] bool ended() const noexcept {
         return its_ != nullptr && its_->ended.load(std::memory_order_acquire);
     }
-    /// Records an event behind the work of the stream, also where it has ended.
+    /// Records an event behind the work of the stream, even if its owner has destroyed it.
     template <class Event>
     void record(Event& e) const {
         e.record(its_->stream);
@@ -62,14 +63,14 @@ public:
 private:
     friend class cuda_stream_ids;
 
-    /// What the shares have in common.
+    /// State that all references to one stream share.
     struct shared {
         cudaStream_t             stream;
         std::uint64_t            id;
         cuda_device              device;
         std::atomic<std::size_t> shares{1};
         std::atomic<bool>        ended{false};
-        std::atomic<bool>        given_away{false}; ///< its user destroys it
+        std::atomic<bool>        given_away{false}; ///< released: its user destroys the stream
     };
 
     explicit cuda_stream_hold(shared* its) noexcept : its_{its} {}

@@ -2,7 +2,8 @@
 #pragma once
 
 /// \file
-/// `cuda_stream_ids` remembers what a stream said of itself, for when it must not be asked.
+/// `cuda_stream_ids` remembers the ids and devices of streams, for times at which CUDA must not be
+/// asked.
 
 #include <vram/concepts/stream_standing.hpp> // stream_standing
 #include <vram/cuda/cuda_device.hpp>         // cuda_device
@@ -19,26 +20,27 @@
 
 namespace vram {
 
-/// While a stream is being captured, asking CUDA for its id or its device ends the capture, in any
-/// mode and through the driver as well. Whoever keeps books by stream needs the answer all the
-/// same, so it is noted when it can be had: for a `cuda_stream` when it is made, for others'
-/// streams when they are asked. A name such as `cudaStreamPerThread` is noted for the thread that
-/// asks, and for each device.
+/// Ids and devices of streams. During a capture of a stream, a query of its id or its device ends
+/// the capture, in any mode and through the driver as well. Bookkeeping by stream needs the id
+/// nevertheless, so it is stored when it can be queried: for a `cuda_stream` at its creation, for
+/// other streams at the first query. The meaning of a handle such as `cudaStreamPerThread` is
+/// stored for each thread and device.
 ///
-/// A stream of somebody else's that was destroyed, and whose handle came back as a stream that is
-/// captured before anybody asks it, is taken for the one before.
+/// There is one limit. If a stream that vram did not create is destroyed, and CUDA reuses its
+/// handle for a stream that is captured before it is queried, the new stream is taken for the old
+/// one.
 ///
-/// A stream that has ended must not be asked anything either: CUDA follows its handle into memory
-/// that is not there any more. Of a `cuda_stream` it is known when that is: `begin` and `end`
-/// announce it, and `hold` has a share in it, which keeps the handle valid. Else the handle may
-/// come back as somebody else's stream, which is known from when it is asked for its id.
+/// A destroyed stream must not be queried either, because CUDA follows its handle into freed
+/// memory. For a `cuda_stream` the life is known: `begin` and `end` report it, and `hold` returns a
+/// reference that keeps the handle valid. The handle of any other destroyed stream may be reused by
+/// CUDA, which is noticed when the id of the new stream is queried.
 ///
-/// Threads   any
-/// Cost      `note` two comparisons when nothing is new, else a lock and one call of CUDA; `ended`
-///           one load, and where some stream of vram's has ended whose handle has not come back
-///           another and two comparisons; then a lock where it is that stream, for each that a
-///           thread asks about when one more has ended, and where two take turns that share one
-///           of 16 places
+/// Threads   Any thread may call.
+/// Cost      `note` takes two comparisons if nothing is new, otherwise a lock and one CUDA call.
+///           `ended` takes one load. As long as the handle of an ended `cuda_stream` has not been
+///           reused, it takes another load and two comparisons. It takes a lock if the stream has
+///           ended, once after each end of another stream, and if two streams compete for one of
+///           the 16 entries of the thread's cache.
 class cuda_stream_ids {
 public:
     struct identity {
@@ -46,14 +48,15 @@ public:
         cuda_device   device{};
     };
 
-    /// Whether a handle means a stream of its own, and not one that depends on the thread or the
-    /// device.
+    /// Returns true if the handle means one stream. A default stream's handle depends on the thread
+    /// or the device.
     [[nodiscard]] static bool is_proper(cudaStream_t stream) noexcept {
         return stream != nullptr && stream != cudaStreamLegacy && stream != cudaStreamPerThread;
     }
 
-    /// `stream`, which is not being captured, has this id. Where that cannot be noted, nothing is
-    /// known of that handle; nor is anything changed where the stream of that id has ended.
+    /// Stores that `stream` has the id `id`. The stream must not be captured at that time. If that
+    /// fails, everything stored for the handle is forgotten. Nothing changes if the stream with
+    /// this id has ended.
     static void note(cudaStream_t stream, std::uint64_t id) noexcept {
         if (id == 0) { return; }
         if (!is_proper(stream)) { return note_name(stream, id); }
@@ -77,10 +80,11 @@ public:
             book.revive(its);
             its.who = {id, cuda_device{device}};
             seen    = {stream, id};
-        } catch (...) { forget_others(stream, id); } // it will be asked again
+        } catch (...) { forget_others(stream, id); } // it will be queried again
     }
 
-    /// What was noted last; also of a stream that has ended, as long as there is a hold on it.
+    /// Returns the id and device stored for the handle. Returns nothing for a stream that has
+    /// ended, unless there is a hold on it.
     [[nodiscard]] static std::optional<identity> recall(cudaStream_t stream) {
         if (!is_proper(stream)) { return recall_name(stream); }
         auto&                  book = all();
@@ -92,7 +96,8 @@ public:
         return its.who;
     }
 
-    /// What a handle that meant the stream of that id means now. CUDA is asked nothing of the
+    /// Returns the state of the handle `stream` that belonged to the stream with the id `id`:
+    /// `there` (it still does), `another` (it was reused) or `ended`. Makes no CUDA call on the
     /// stream.
     [[nodiscard]] static stream_standing standing_of(cudaStream_t  stream,
                                                      std::uint64_t id) noexcept {
@@ -111,7 +116,8 @@ public:
         return its.who.id == id ? stream_standing::there : stream_standing::another;
     }
 
-    /// A stream of vram's begins, and this is the owner's share in it. Failure: `std::bad_alloc`.
+    /// Stores a new stream of vram and returns the owner's reference to it. Throws
+    /// `std::bad_alloc`.
     [[nodiscard]] static cuda_stream_hold begin(cudaStream_t stream, std::uint64_t id,
                                                 cuda_device device) {
         auto* const made = new cuda_stream_hold::shared{stream, id, device};
@@ -129,15 +135,16 @@ public:
         }
         return cuda_stream_hold{made};
     }
-    /// A share in a stream, or an empty one if its end will not be announced. The calling thread
-    /// uses the stream or has another share in it.
+    /// Returns a reference to the stream, or an empty one if vram did not create it. The calling
+    /// thread must be using the stream or have another reference.
     [[nodiscard]] static cuda_stream_hold hold(cudaStream_t stream) noexcept {
         cuda_stream_hold::shared* const its =
             is_proper(stream) ? announcement_of(stream).its : nullptr;
         if (its != nullptr) { its->shares.fetch_add(1, std::memory_order_relaxed); }
         return cuda_stream_hold{its};
     }
-    /// The owner of the stream lets go of it: it ends, or (`given_away`) its user will destroy it.
+    /// Records that the owner of the stream has destroyed it, or, if `given_away` is true, has
+    /// released it to its user.
     static void end(cuda_stream_hold owner, bool given_away = false) noexcept {
         cuda_stream_hold::shared& its  = *owner.its_;
         auto&                     book = all();
@@ -152,16 +159,16 @@ public:
         its.ended.store(true, std::memory_order_release);
         if (found != book.known.end()) { book.end(found->second); }
     }
-    /// The id of a stream of vram's, also of one that has ended as long as there is a hold on it,
-    /// or 0. CUDA is asked nothing.
+    /// Returns the id of a stream that vram created, or 0. Also works for one that has ended, as
+    /// long as there is a hold on it. Makes no CUDA call.
     [[nodiscard]] static std::uint64_t announced(cudaStream_t stream) noexcept {
         return is_proper(stream) ? announcement_of(stream).id : 0;
     }
-    /// How many streams of vram's have ended.
+    /// Returns the number of streams of vram that have ended so far.
     [[nodiscard]] static std::uint64_t ends() noexcept {
         return all().ends.load(std::memory_order_acquire);
     }
-    /// The last share has gone: the handle is CUDA's from here on.
+    /// Forgets a stream whose last reference is gone. CUDA may reuse its handle from now on.
     static void leave(cuda_stream_hold::shared* its) noexcept {
         auto&                  book = all();
         std::scoped_lock const held{book.mutex};
@@ -172,7 +179,8 @@ public:
         }
     }
 
-    /// The stream of that id has ended. Where there is no host memory to note it, nobody will know.
+    /// Records that the stream with the id `id` has ended. Without host memory, this is not
+    /// recorded.
     static void end(cudaStream_t stream, std::uint64_t id) noexcept {
         try {
             auto&                  book = all();
@@ -182,11 +190,12 @@ public:
             book.end(its);
         } catch (...) {}
     }
-    /// Whether the stream of this handle has ended, and no other of that handle was noted since.
+    /// Returns true if the stream with this handle has ended and no newer stream with the handle is
+    /// known.
     [[nodiscard]] static bool ended(cudaStream_t stream) noexcept {
         auto& book = all();
         if (book.ended.load(std::memory_order_relaxed) == 0 || !is_proper(stream)) { return false; }
-        // Threads that keep asking about streams that are there do not wait for each other.
+        // Threads that repeatedly ask about existing streams do not wait for each other here.
         std::uint64_t const so_far = book.ends.load(std::memory_order_relaxed);
         glance&             last   = looked_at(stream);
         if (last.stream == stream && last.ends == so_far) { return false; }
@@ -196,20 +205,20 @@ public:
         last = {stream, so_far};
         return false;
     }
-    /// As if no stream of that handle had ever been met.
+    /// Forgets everything that is stored for the handle `stream`.
     static void forget(cudaStream_t stream) noexcept { forget_others(stream, 0); }
 
 private:
-    static constexpr int most_devices = 64; ///< whose legacy default streams are noted
+    static constexpr int most_devices = 64; ///< devices whose legacy default streams are stored
 
-    /// A stream, or what was one.
+    /// Data of a handle: the stream with it, or the last one if that has ended.
     struct life {
         identity                  who;
         bool                      ended  = false;
-        cuda_stream_hold::shared* shared = nullptr; ///< while there is a share in it
+        cuda_stream_hold::shared* shared = nullptr; ///< null if there is no reference
     };
     struct book {
-        /// Another stream has the handle.
+        /// Marks that a new stream has the handle.
         void revive(life& its) noexcept {
             if (its.ended) { ended.fetch_sub(1, std::memory_order_relaxed); }
             its.ended  = false;
@@ -222,14 +231,15 @@ private:
             changes.fetch_add(1, std::memory_order_release);
         }
 
-        std::atomic<std::uint64_t>             legacy[most_devices]{}; ///< ids, by device
+        std::atomic<std::uint64_t>             legacy[most_devices]{}; ///< ids by device
         std::mutex                             mutex;
         std::unordered_map<cudaStream_t, life> known;
-        std::atomic<std::size_t>               ended{0};   ///< how many of those have
-        std::atomic<std::uint64_t>             ends{0};    ///< how many streams ever have
-        std::atomic<std::uint64_t>             changes{1}; ///< how many began or ended
+        std::atomic<std::size_t>               ended{0}; ///< number of entries that have ended
+        std::atomic<std::uint64_t>             ends{0};  ///< number of streams that ever ended
+        /// Number of streams that began or ended.
+        std::atomic<std::uint64_t> changes{1};
     };
-    /// Whether a handle is known to be the stream of vram's of that id.
+    /// Returns true if the handle is that of the stream of vram with the id `id`.
     [[nodiscard]] static bool is_announced(cudaStream_t stream, std::uint64_t id) noexcept {
         auto&                  book = all();
         std::scoped_lock const held{book.mutex};
@@ -237,7 +247,7 @@ private:
         return found != book.known.end() && found->second.shared != nullptr &&
                found->second.who.id == id;
     }
-    /// Forgets what is known of the handle, unless it is the stream of that id.
+    /// Forgets the data of the handle `stream`, unless the stream has the id `id`.
     static void forget_others(cudaStream_t stream, std::uint64_t id) noexcept {
         auto&                  book = all();
         std::scoped_lock const held{book.mutex};
@@ -250,20 +260,21 @@ private:
         cudaStream_t  stream = nullptr;
         std::uint64_t id     = 0;
     };
-    /// A stream that had not ended when so many had.
+    /// Cache entry: this stream had not ended when `ends` streams had.
     struct glance {
         cudaStream_t  stream = nullptr;
         std::uint64_t ends   = 0;
     };
 
-    /// The stream of vram's that a handle was when so many had begun or ended.
+    /// Cache entry: the stream of vram with this handle when `changes` streams had begun or ended.
     struct announcement {
         cudaStream_t              stream  = nullptr;
         std::uint64_t             changes = 0;
         std::uint64_t             id      = 0;
         cuda_stream_hold::shared* its     = nullptr;
     };
-    /// What this thread found last, where nothing has changed since.
+    /// Returns the stream of vram with the handle `stream`. Uses the thread's cache if no stream
+    /// has begun or ended since.
     static announcement const& announcement_of(cudaStream_t stream) noexcept {
         auto&               book   = all();
         std::uint64_t const so_far = book.changes.load(std::memory_order_acquire);
@@ -284,12 +295,12 @@ private:
         auto const address = reinterpret_cast<std::uintptr_t>(stream);
         return (address >> 4 ^ address >> 10) % places;
     }
-    /// Where this thread keeps that it has noted a stream.
+    /// Returns the entry of the thread's cache of stored ids for `stream`.
     static entry& recent(cudaStream_t stream) noexcept {
         thread_local entry table[places];
         return table[place_of(stream)];
     }
-    /// Where it keeps that a stream was there.
+    /// Returns the entry of the thread's cache of streams that have not ended.
     static glance& looked_at(cudaStream_t stream) noexcept {
         thread_local glance table[places];
         return table[place_of(stream)];
@@ -300,12 +311,13 @@ private:
         return table[place_of(stream)];
     }
 
-    /// What a name meant on a device.
+    /// Meaning of a default stream's handle on a device.
     struct named {
         cudaStream_t stream = nullptr;
-        identity     what; ///< id 0: nothing is noted here
+        identity     what; ///< id 0: empty entry
     };
-    /// Where this thread keeps them: three names on some devices; the oldest gives way.
+    /// Meanings of default streams in one thread: three handles on several devices. A new one
+    /// replaces the oldest.
     struct names {
         static constexpr std::size_t most = 24;
         named                        known[most];
@@ -344,7 +356,7 @@ private:
         std::uint64_t const id = all().legacy[here.ordinal()].load(std::memory_order_relaxed);
         return id != 0 ? std::optional{identity{id, here}} : std::nullopt;
     }
-    /// Whether a name means the legacy default stream, which all threads have in common.
+    /// Returns true if the handle means the legacy default stream, which all threads share.
     [[nodiscard]] static bool is_legacy(cudaStream_t stream) noexcept {
 #if defined(CUDA_API_PER_THREAD_DEFAULT_STREAM)
         return stream == cudaStreamLegacy;
@@ -353,7 +365,7 @@ private:
 #endif
     }
 
-    // Never destroyed: streams in static storage may outlive any object here.
+    // Never destroyed, because streams in static storage may outlive any object here.
     static book& all() {
         static book& only = *new book;
         return only;
@@ -361,7 +373,7 @@ private:
 };
 
 inline void cuda_stream_hold::let_go() noexcept {
-    if (its_ == nullptr || cuda_exit::began()) { return; } // a child of fork may find a lock held
+    if (its_ == nullptr || cuda_exit::began()) { return; } // a forked child may find a locked mutex
     if (its_->shares.fetch_sub(1, std::memory_order_acq_rel) != 1) { return; }
     cuda_stream_ids::leave(its_);
     if (!its_->given_away.load(std::memory_order_relaxed)) {

@@ -21,19 +21,21 @@ namespace vram {
 
 struct cuda_platform; // cuda/cuda_platform.hpp
 
-/// A `cudaStream_t` with its questions. It converts from the streams of other libraries
-/// (`::cuda::stream_ref`, `rmm::cuda_stream_view`: whatever has a `.get()`), and not from 0 or
-/// `nullptr`, which would mean the default stream without saying so: `cuda_stream_view{}` says it.
+/// A `cudaStream_t` with functions to query it. It converts from the streams of other libraries
+/// (`::cuda::stream_ref`, `rmm::cuda_stream_view`, any type with `.get()`). It does not convert
+/// from 0 or `nullptr`, which would silently mean the default stream; write `cuda_stream_view{}`
+/// for that.
 ///
-/// Failure   `cuda_error`; what a capturing stream must not be asked is refused before CUDA hears
-///           of it, so that the capture goes on; its id and device are those from before the
-///           capture
-/// Threads   any, but while the owner of a stream may begin to capture it only `capturing`, `ended`
-///           and, of a `cuda_stream`, `id` and `device` are legal: CUDA ends the capture otherwise
-/// Streams   default-constructed: the default stream of the current device (per thread where the
-///           program is compiled so)
-/// Cost      one pointer; `capturing` about 20 ns, `id` 40, or 3 of a `cuda_stream`, `device` 40 to
-///           130
+/// Failure   Throws `cuda_error`. A query that is illegal during a capture is refused before CUDA
+///           is called, so that the capture continues. During a capture, `id` and `device` return
+///           the values from before it.
+/// Threads   Any thread may call. While the owner of a stream may begin to capture it, other
+///           threads may only call `capturing`, `ended` and, for a `cuda_stream`, `id` and
+///           `device`; CUDA ends the capture otherwise.
+/// Streams   A default-constructed view is the default stream of the current device, per thread if
+///           the program is compiled so.
+/// Cost      The size of one pointer. `capturing` takes about 20 ns, `id` 40 (3 for a
+///           `cuda_stream`), `device` 40 to 130.
 class cuda_stream_view {
 public:
     using platform = cuda_platform;
@@ -41,7 +43,7 @@ public:
     constexpr cuda_stream_view() noexcept = default;
     constexpr cuda_stream_view(cudaStream_t stream) noexcept : stream_{stream} {}
 
-    /// A compile error that says what to write.
+    /// Refuses a stream of another platform with a compile error that states the remedy.
     template <detail::stream_of_another_platform<cuda_platform> S>
         requires(!std::derived_from<S, cuda_stream_view>)
     cuda_stream_view(S const&) {
@@ -60,13 +62,14 @@ public:
     [[nodiscard]] constexpr cudaStream_t get() const noexcept { return stream_; }
     constexpr                            operator cudaStream_t() const noexcept { return stream_; }
 
-    /// Never used twice in a process, even where the handle is. Zero once the process ends.
+    /// Returns the id of the stream. An id is unique in the process, even if CUDA reuses the
+    /// handle. Returns 0 once the process is ending.
     [[nodiscard]] std::uint64_t id() const {
         if (std::uint64_t const known = cuda_stream_ids::announced(stream_)) { return known; }
         return capturing() ? before_capture().id : id_now();
     }
 
-    /// The device that the stream's work runs on.
+    /// Returns the device of the stream.
     [[nodiscard]] cuda_device device() const {
         if (cuda_stream_ids::announced(stream_) != 0 || capturing()) {
             return before_capture().device;
@@ -76,24 +79,24 @@ public:
         return cuda_device{ordinal};
     }
 
-    /// Whether work given to this stream would be captured into a graph, or would break a capture:
-    /// that of a blocking stream, when this is the legacy default stream.
+    /// Returns true if work on this stream would be captured into a graph, or would break a
+    /// capture. The legacy default stream breaks the capture of a blocking stream.
     [[nodiscard]] bool capturing() const {
         bool captures = false;
         cuda_check(cuda_exit::or_done([&] { return calls().capturing(stream_, captures); }));
         return captures;
     }
 
-    /// Whether all work given to the stream so far is done.
+    /// Returns true if all work that the stream has received so far is complete.
     [[nodiscard]] bool done() const {
         expect_no_capture();
         return done_now();
     }
-    /// Whether this was the handle of a `cuda_stream` that has ended, for all that is known: see
-    /// `cuda_stream_ids`. Then it answers no other question.
+    /// Returns true if this handle belonged to a `cuda_stream` that has ended, as far as known (see
+    /// `cuda_stream_ids`). If so, no other function may be called.
     [[nodiscard]] bool ended() const noexcept { return cuda_stream_ids::ended(stream_); }
 
-    /// The host waits until all work given to the stream so far is done.
+    /// Blocks the host until all work that the stream has received so far is complete.
     void synchronize() const {
         expect_no_capture();
         cuda_capture_guard const relaxed;
@@ -117,8 +120,8 @@ private:
         return *known;
     }
 
-    // Any question to a capturing stream ends the capture, whatever the thread's mode; so it is not
-    // asked these.
+    // Throws if the stream is being captured, because a query would end the capture in any mode of
+    // the thread.
 
     void expect_no_capture() const {
         if (capturing()) { throw cuda_error{cudaErrorStreamCaptureUnsupported}; }
@@ -139,7 +142,7 @@ private:
 
 static_assert(sizeof(cuda_stream_view) == sizeof(cudaStream_t));
 
-/// A handle of CUDA's own is a stream of CUDA.
+/// A raw `cudaStream_t` belongs to the CUDA platform.
 template <>
 struct detail::find_platform<cudaStream_t> {
     using type = cuda_platform;

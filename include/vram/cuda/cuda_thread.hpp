@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `cuda_thread` is a host thread that is set up to work with a device.
+/// `cuda_thread` is a host thread with a current device.
 
 #include <vram/base/gate.hpp>        // gate
 #include <vram/base/worker.hpp>      // worker
@@ -14,22 +14,22 @@
 
 namespace vram {
 
-/// A worker whose device is current, and whose calls leave the graph captures of other threads
-/// alone: without that, the capture that a user makes meanwhile is ended by the first
-/// cudaEventQuery of a thread that he never heard of.
+/// A host thread with a current device, in relaxed capture mode. Without relaxed mode, the first
+/// cudaEventQuery of such a background thread would end a graph capture that another thread makes
+/// at that time.
 ///
-/// Failure   `cuda_error` from the constructor when the device cannot be set; then the body has not
-///           begun
-/// Threads   joins when destroyed or assigned to
-/// Cost      the constructor waits until the thread is set up
+/// Failure   The constructor throws `cuda_error` if the device cannot be made current; the body has
+///           not begun then.
+/// Threads   The destructor and an assignment join the thread.
+/// Cost      The constructor waits until the thread has set its device.
 class cuda_thread {
 public:
     cuda_thread() = default;
 
-    /// Runs `body()` on a new thread, with `device` current.
+    /// Runs `body()` on a new thread with `device` current.
     template <class Body>
     cuda_thread(cuda_device device, Body&& body) {
-        gate        door; // the thread says how its set-up went, and is on its own from there on
+        gate        door; // the new thread reports the status of its set-up here
         bool        told    = false;
         cudaError_t outcome = cudaSuccess;
         thread_ = worker{device, [&, device, work = std::forward<Body>(body)]() mutable {
@@ -38,7 +38,7 @@ public:
                                  auto const held = door.hold();
                                  outcome         = status;
                                  told            = true;
-                                 door.notify(); // while held: afterwards the door may be gone
+                                 door.notify(); // under the lock: afterwards `door` may be gone
                              }
                              if (status == cudaSuccess) { work(); }
                          }};

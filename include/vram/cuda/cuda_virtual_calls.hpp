@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `cuda_virtual_calls` are the driver's calls of virtual memory, found at run time.
+/// `cuda_virtual_calls` are the driver's functions for virtual memory, found at run time.
 
 #include <vram/cuda/cuda_entry_point.hpp> // cuda_entry_point, cuda_error
 
@@ -10,14 +10,15 @@
 
 namespace vram {
 
-/// Entry points of libcuda, which nobody needs to link with for them.
+/// Functions of libcuda for virtual memory, looked up at run time, so that programs need not link
+/// with libcuda.
 ///
 ///     CUresult const status = cuda_virtual_calls::here().unmap(at, bytes);
 ///
-/// Failure   `cuda_error`: cudaErrorSymbolNotFound where the driver has no such call,
-///           cudaErrorCallRequiresNewerDriver where it has not got it yet
-/// Threads   any
-/// Cost      looked up once in a process; then the call itself
+/// Failure   Throws `cuda_error`: cudaErrorSymbolNotFound if the driver has no such function,
+///           cudaErrorCallRequiresNewerDriver if it is too old.
+/// Threads   Any thread may call.
+/// Cost      The functions are looked up once in a process. Then only the call itself.
 struct cuda_virtual_calls {
     decltype(&::cuMemGetAllocationGranularity) granularity   = nullptr;
     decltype(&::cuMemAddressReserve)           reserve       = nullptr;
@@ -29,9 +30,9 @@ struct cuda_virtual_calls {
     decltype(&::cuMemSetAccess)                set_access    = nullptr;
     decltype(&::cuMemExportToShareableHandle)  export_handle = nullptr;
 
-    /// The calls of this process.
+    /// Returns the functions of this process, which are looked up once.
     [[nodiscard]] static cuda_virtual_calls const& here() {
-        static cuda_virtual_calls const found = look_up(); // tried again where it threw
+        static cuda_virtual_calls const found = look_up(); // repeated if it threw
         return found;
     }
 
@@ -49,7 +50,7 @@ struct cuda_virtual_calls {
         return calls;
     }
 
-    /// The driver's errors have the runtime's numbers.
+    /// Converts a status of the driver. The driver's errors have the numbers of the runtime's.
     [[nodiscard]] static cudaError_t status(CUresult result) noexcept {
         return static_cast<cudaError_t>(result);
     }
@@ -57,7 +58,7 @@ struct cuda_virtual_calls {
 private:
     template <class Function>
     static void find(char const* name, Function& call) {
-        constexpr unsigned since = 10020; // all of them came with CUDA 10.2
+        constexpr unsigned since = 10020; // they exist since CUDA 10.2
         auto const         found = cuda_entry_point<Function>(name, since);
         if (found.why == cudaDriverEntryPointVersionNotSufficent) {
             throw cuda_error{cudaErrorCallRequiresNewerDriver};

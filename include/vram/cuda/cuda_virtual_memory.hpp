@@ -19,32 +19,35 @@
 
 namespace vram {
 
-/// Addresses and memory apart: cuMemAddressReserve, cuMemCreate, cuMemMap. A plain value; what it
-/// gives, any other of the same device takes back.
+/// Reserves addresses, creates physical memory and maps it: cuMemAddressReserve, cuMemCreate,
+/// cuMemMap. A plain value: any other object of this type for one device can free its memory.
 ///
 ///     cuda_virtual_memory memory;
 ///     address_range       range{memory, 1_GiB, memory.granularity()};
 ///
-/// Failure   `out_of_memory` with the device's figures from `create`, else `cuda_error`; in
-///           `release` and `destroy`, the error sink. Nothing is latched that the runtime would
-///           tell later
-/// Threads   any
-/// Streams   none: nothing here waits, and what is unmapped while a kernel uses it makes that fault
-/// Cost      on an H200, for a piece of 2 to 20 MiB: create 8 us, map 1 us, give access 20 to 25 us
-///           and unmap 14 us, also where one call does many, destroy 9 us and more for larger ones
+/// Failure   `create` throws `out_of_memory` with the figures of the device. Other errors are
+///           `cuda_error`. `release` and `destroy` report errors to the error sink. No error is
+///           left latched in the runtime.
+/// Threads   Any thread may call.
+/// Streams   None. No function waits. If memory is unmapped while a kernel uses it, the kernel
+///           faults.
+/// Cost      On an H200, for a piece of 2 to 20 MiB: create 8 us, map 1 us, set access 20 to 25 us,
+///           unmap 14 us, destroy 9 us and more for larger ones. One call for many pieces costs as
+///           much per piece.
 class cuda_virtual_memory {
 public:
     using platform = cuda_platform;
     using handle   = CUmemGenericAllocationHandle;
 
-    /// \param export_handle  how other processes can be let in: not, or by a file descriptor
+    /// \param export_handle  how other processes can import the memory: not at all, or by a file
+    /// descriptor
     explicit cuda_virtual_memory(cuda_device                 device        = cuda_device::current(),
                                  cudaMemAllocationHandleType export_handle = cudaMemHandleTypeNone)
         : device_{device}, export_{export_handle} {
         expects(export_ == cudaMemHandleTypeNone || export_ == cudaMemHandleTypePosixFileDescriptor,
                 "cuda_virtual_memory: memory is exported as a file descriptor");
         cuda_exit::watch();
-        (void)cuda_memory_info(device_); // the driver is up, and the device has its context
+        (void)cuda_memory_info(device_); // initializes the driver and the device's context
         CUmemAllocationProp const kind = properties();
         demand(attempt([&](cuda_virtual_calls const& driver) {
             return driver.granularity(&granularity_, &kind, CU_MEM_ALLOC_GRANULARITY_MINIMUM);
@@ -104,11 +107,12 @@ public:
         cuda_virtual_calls const& driver = cuda_virtual_calls::here();
         cuda_device_guard const   on{device_};
         cuda_capture_guard const  relaxed;
-        demand(cuda_exit::or_done( // once the process ends, it is unmapped as good as it gets
+        demand(cuda_exit::or_done( // at the end of the process there is no need to unmap
             [&] { return cuda_virtual_calls::status(driver.unmap(address(p), bytes)); }));
     }
 
-    /// A file descriptor that the caller closes; another process imports it.
+    /// Returns a file descriptor with which another process imports the memory. The caller closes
+    /// it.
     [[nodiscard]] int export_handle(handle h) const {
         int fd = -1;
         demand(attempt([&](cuda_virtual_calls const& driver) {
@@ -123,7 +127,8 @@ public:
                            cuda_virtual_memory const&) noexcept = default;
 
 private:
-    /// One call of the driver, with the device current and no capture in the way.
+    /// Makes one call of the driver with the device current and in relaxed capture mode. Returns
+    /// its status.
     template <class Call>
     [[nodiscard]] cudaError_t attempt(Call const& call) const {
         cuda_virtual_calls const& driver = cuda_virtual_calls::here();
@@ -131,17 +136,17 @@ private:
         cuda_capture_guard const  relaxed;
         return cuda_exit::or_refused([&] { return cuda_virtual_calls::status(call(driver)); });
     }
-    /// The same for what gives something back.
+    /// Makes one call of the driver that frees something, and reports an error to the error sink.
     template <class Call>
     void give(void* p, std::size_t bytes, Call const& call) const noexcept {
         if (cuda_exit::began()) { return; }
         cuda_device_guard const  on{device_, std::nothrow};
         cuda_capture_guard const relaxed;
         cuda_error::report("cudaSetDevice",
-                           on.status());             // the call below is right on whatever device
-        auto const status = cuda_exit::or_done([&] { // what is given was taken: the calls are there
-            return cuda_virtual_calls::status(call(cuda_virtual_calls::here()));
-        });
+                           on.status()); // the call below works with any current device
+        // Something was allocated, so the functions exist.
+        auto const status = cuda_exit::or_done(
+            [&] { return cuda_virtual_calls::status(call(cuda_virtual_calls::here())); });
         if (status == cudaSuccess) [[likely]] { return; }
         report_error({.kind     = error_kind::platform_error,
                       .pointer  = p,
@@ -151,7 +156,8 @@ private:
                       .call     = "returning virtual memory",
                       .text_of  = cuda_error::text_of});
     }
-    /// The driver latches nothing, so what the runtime has latched is somebody else's: it stays.
+    /// Throws unless `status` is cudaSuccess. The driver latches no error, so an error latched in
+    /// the runtime has another cause and is not cleared.
     static void demand(cudaError_t status, shortage const& asked = {}) {
         if (status == cudaSuccess) [[likely]] { return; }
         if (status == cudaErrorMemoryAllocation) { throw out_of_memory{asked}; }
@@ -169,7 +175,7 @@ private:
     }
     [[nodiscard]] CUmemAllocationProp properties() const noexcept {
         CUmemAllocationProp kind{};
-        kind.type                 = CU_MEM_ALLOCATION_TYPE_PINNED; // the only one that devices have
+        kind.type                 = CU_MEM_ALLOCATION_TYPE_PINNED; // the only type of device memory
         kind.requestedHandleTypes = static_cast<CUmemAllocationHandleType>(export_);
         kind.location             = place();
         return kind;

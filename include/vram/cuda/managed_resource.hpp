@@ -14,20 +14,21 @@
 
 namespace vram {
 
-/// Memory with one address for the host and all devices; its pages are wherever they were touched
-/// last, and there may be more of it than the device has.
+/// Managed memory has one address for the host and all devices. A page is on the processor that
+/// touched it last. More memory can be allocated than the device has.
 ///
 ///     managed_resource mr;
 ///     mr.advise(p, n, cudaMemAdviseSetReadMostly, mr.here());
 ///     mr.prefetch(stream, p, n, mr.here());            // before the kernel that reads it
 ///     mr.prefetch(stream, p, n, managed_resource::host());
 ///
-/// Failure   `out_of_memory`, else `cuda_error`; in `deallocate_sync`, the error sink
-/// Threads   any
-/// Streams   `prefetch` in stream order; `deallocate_sync` waits for the whole device, as cudaFree
-///           does
-/// Cost      a page touched where it is not costs a fault of 10 us and more; prefetched, the copy
-///           alone
+/// Failure   Throws `out_of_memory` or `cuda_error`. `deallocate_sync` reports errors to the error
+///           sink.
+/// Threads   Any thread may call.
+/// Streams   `prefetch` is ordered in its stream. `deallocate_sync` waits for the whole device, as
+///           cudaFree does.
+/// Cost      The first access to a page on another processor costs a fault of 10 us or more. A
+///           prefetched page costs only the copy.
 class managed_resource : public cuda_direct<managed_resource> {
 public:
     using properties = property_set<device_accessible, host_accessible>;
@@ -35,9 +36,9 @@ public:
     explicit managed_resource(cuda_device device = cuda_device::current()) noexcept
         : cuda_direct{device} {}
 
-    /// Tells the driver how `bytes` bytes at `p` will be used, or where:
+    /// Advises the driver on the use or the location of `bytes` bytes at `p`:
     /// `cudaMemAdviseSetReadMostly`, `cudaMemAdviseSetPreferredLocation`,
-    /// `cudaMemAdviseSetAccessedBy` and what unsets them.
+    /// `cudaMemAdviseSetAccessedBy`, or the values that unset these.
     void advise(void const* p, std::size_t bytes, cudaMemoryAdvise advice,
                 cudaMemLocation where) const {
         if (bytes == 0) { return; }
@@ -48,8 +49,8 @@ public:
 #endif
     }
 
-    /// Moves `bytes` bytes at `p` in the order of `s`, so that what comes after it finds them
-    /// there.
+    /// Moves `bytes` bytes at `p` to the location `where` in the order of the stream `s`, so that
+    /// later work of `s` finds them there.
     void prefetch(stream s, void const* p, std::size_t bytes, cudaMemLocation where) const {
         if (bytes == 0) { return; }
 #if CUDART_VERSION >= 13000
@@ -61,7 +62,7 @@ public:
 #endif
     }
 
-    /// The places that advice and prefetch speak of.
+    /// Locations for `advise` and `prefetch`: a device, the host, or the device of this resource.
     [[nodiscard]] static cudaMemLocation at(cuda_device device) noexcept {
         return place(cudaMemLocationTypeDevice, device.ordinal());
     }

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `over_aligned` remembers the blocks that begin before the address that was handed out.
+/// `over_aligned` remembers the original addresses of blocks with an alignment above 256 bytes.
 
 #include <vram/base/align.hpp>     // align_address, saturating_add
 #include <vram/base/call_site.hpp> // call_site
@@ -15,17 +15,17 @@
 
 namespace vram {
 
-/// CUDA aligns to 256 bytes. Whoever asks for more gets an address inside a larger block, and the
-/// block's own address is kept here, out of the way: device memory is not the host's to write notes
-/// into. One book for the process, since any two resources of a device take back each other's
-/// memory.
+/// CUDA aligns to 256 bytes. A request with a larger alignment gets an address inside a larger
+/// block, and the address of the block is stored here in host memory, because the host cannot write
+/// into device memory. There is one table for the process, because any two resources of a device
+/// can free each other's blocks.
 ///
-/// Failure   where there is no room for a note, `hand_out` gives `nullptr`
-/// Threads   any
-/// Cost      one load while nothing is over-aligned; else a lock and a search by hash
+/// Failure   `hand_out` returns null if there is no host memory for an entry.
+/// Threads   Any thread may call.
+/// Cost      One load while no block is over-aligned. Otherwise a lock and a hash lookup.
 class over_aligned {
 public:
-    /// The size of the block to ask CUDA for.
+    /// Returns the size of the block to allocate from CUDA for a request.
     [[nodiscard]] static constexpr std::size_t size(std::size_t bytes,
                                                     std::size_t alignment) noexcept {
         return alignment <= default_alignment
@@ -33,7 +33,8 @@ public:
                    : saturating_add(bytes, alignment - default_alignment);
     }
 
-    /// The address in `block`, of `size` bytes, to hand out.
+    /// Returns the aligned address in `block` for the caller, and stores the block's address.
+    /// `block` must have `size` bytes.
     [[nodiscard]] static void* hand_out(void* block, std::size_t alignment) noexcept {
         if (alignment <= default_alignment) { return block; }
         void* const p = align_address(block, alignment);
@@ -46,8 +47,9 @@ public:
         return p;
     }
 
-    /// The block that `p` was handed out of. One that comes back with another alignment than it was
-    /// asked with is told to the error sink, and yet found: its memory is not lost.
+    /// Returns the address of the block for the caller's address `p`, and removes its entry. If the
+    /// alignment is not that of the allocation, this is reported to the error sink, but the block
+    /// is still found and not lost.
     [[nodiscard]] static void* take_back(void* p, std::size_t bytes, std::size_t alignment,
                                          call_site at = {}) noexcept {
         void* const block = take(p);
@@ -64,7 +66,7 @@ public:
         return block != nullptr ? block : p;
     }
 
-    /// How many are out.
+    /// Returns the number of live over-aligned blocks.
     [[nodiscard]] static std::size_t count() noexcept { return count_; }
 
 private:
@@ -88,13 +90,13 @@ private:
         std::unordered_map<void const*, void*> blocks;
     };
 
-    // Never destroyed: resources in static storage may outlive any object here.
+    // Never destroyed, because resources in static storage may outlive any object here.
     static book& all() {
         static book& only = *new book;
         return only;
     }
 
-    static inline constinit std::atomic<std::size_t> count_{0}; ///< for looking without the lock
+    static inline constinit std::atomic<std::size_t> count_{0}; ///< read without the lock
 };
 
 } // namespace vram

@@ -13,22 +13,22 @@
 
 namespace vram {
 
-/// What pinned memory is made for.
+/// Options of pinned memory.
 struct pinned_options {
-    bool portable       = true;  ///< pinned for every device, not for one alone
-    bool mapped         = true;  ///< kernels may use the host's own pointers
+    bool portable       = true;  ///< pinned for every device, not only for one
+    bool mapped         = true;  ///< kernels may use host addresses
     bool write_combined = false; ///< faster to read for a device, very slow to read for the host
 };
 
-/// Page-locked host memory. Copies to and from it run beside the host and beside kernels.
+/// Page-locked host memory. Copies from and to it run at the same time as host code and kernels.
 ///
 ///     ring slots{pinned_resource{cuda_device::current(), {.write_combined = true}}};
 ///
-/// Failure   `out_of_memory`, also when the system lets no more pages be locked; else `cuda_error`;
-///           in `deallocate_sync`, the error sink
-/// Threads   any
-/// Streams   none: `deallocate_sync` waits for the whole device, as cudaFreeHost does
-/// Cost      about 0.45 s for each GiB: the system finds and locks every page
+/// Failure   Throws `out_of_memory`, also if the system locks no more pages, or `cuda_error`.
+///           `deallocate_sync` reports errors to the error sink.
+/// Threads   Any thread may call.
+/// Streams   None. `deallocate_sync` waits for the whole device, as cudaFreeHost does.
+/// Cost      About 0.45 s for each GiB, because the system finds and locks every page.
 class pinned_resource : public cuda_direct<pinned_resource> {
 public:
     using properties = property_set<device_accessible, host_accessible>;

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `registered_resource` is pinned host memory that is gained many times faster than by
+/// `registered_resource` is pinned host memory that is allocated many times faster than by
 /// cudaHostAlloc.
 
 #include <vram/concepts/powers.hpp>      // the concepts that the proofs below check
@@ -20,26 +20,26 @@
 
 namespace vram {
 
-/// How memory is found, and what it is pinned for.
+/// Options of memory that is allocated and then pinned.
 struct registered_options {
     touched_pages_options pages      = {};
-    bool                  portable   = true;  ///< pinned for every device, not for one alone
-    bool                  mapped     = true;  ///< kernels may use the host's own pointers
-    bool                  numa_local = false; ///< on the NUMA node next to the device
+    bool                  portable   = true;  ///< pinned for every device, not only for one
+    bool                  mapped     = true;  ///< kernels may use host addresses
+    bool                  numa_local = false; ///< on the NUMA node of the device
 };
 
-/// Page-locked host memory: the pages are touched by many threads, as huge ones where the system
-/// has such, and then registered with CUDA in one call.
+/// Page-locked host memory. Many threads touch the pages, as huge pages if the system has them, and
+/// then one call registers them with CUDA.
 ///
 ///     pool<registered_resource> pinned{registered_resource{}};
 ///     staging                   stage{stream, registered_resource{}};
 ///
-/// Failure   `out_of_memory`, also when the system lets no more pages be locked; else `cuda_error`;
-///           in `deallocate_sync`, the error sink
-/// Threads   any
-/// Streams   none: `deallocate_sync` waits as cudaHostUnregister does
-/// Cost      on an H200's host 21 GiB/s with 16 threads, where cudaHostAlloc has 1.9. Sizes are
-///           multiples of 4 KiB, from 2 MiB on of 2 MiB
+/// Failure   Throws `out_of_memory`, also if the system locks no more pages, or `cuda_error`.
+///           `deallocate_sync` reports errors to the error sink.
+/// Threads   Any thread may call.
+/// Streams   None. `deallocate_sync` waits as cudaHostUnregister does.
+/// Cost      21 GiB/s with 16 threads on an H200's host; cudaHostAlloc reaches 1.9. Sizes are
+///           multiples of 4 KiB, and of 2 MiB from 2 MiB on.
 class registered_resource : public cuda_direct<registered_resource> {
 public:
     using properties = property_set<device_accessible, host_accessible>;
@@ -63,7 +63,7 @@ private:
 
     struct block {
         std::size_t bytes      = 0;
-        bool        registered = false; ///< by this; another library may have been before it
+        bool        registered = false; ///< false if another library had registered it before
     };
     struct book {
         std::mutex                       mutex;
@@ -75,8 +75,9 @@ private:
         if (got == nullptr) { return cudaErrorMemoryAllocation; }
         cudaError_t status = pin(got, bytes);
         if (status == cudaErrorHostMemoryAlreadyRegistered) {
-            // What lay there before was unmapped and is registered still: this memory is not. Other
-            // addresses have no past, unless a library registers whatever is mapped.
+            // Memory that was registered at these addresses was unmapped without being
+            // unregistered. The new memory is not pinned. Other addresses do not have this problem,
+            // unless a library registers all mapped memory.
             cuda_error::clear(status);
             void* const other = touched_pages::map(bytes, pages_);
             if (other != nullptr) { status = pin(other, bytes); }
@@ -99,7 +100,8 @@ private:
         return cudaHostRegister(p, touched_pages::rounded(bytes), flags_);
     }
 
-    /// Into the book; where there is no room for that, nothing stays pinned.
+    /// Stores the block in the table. Without host memory for it, the block is unregistered and the
+    /// call fails.
     static cudaError_t note(void* p, block what) noexcept {
         try {
             auto&                  known = all();
@@ -123,13 +125,13 @@ private:
             known.blocks.erase(found);
         }
         cudaError_t const status = what.registered ? cudaHostUnregister(p) : cudaSuccess;
-        // Pages that may still be registered keep their addresses, for nobody else to get them.
+        // Pages that may still be registered stay mapped, so that their addresses are not reused.
         if (status == cudaSuccess) { touched_pages::unmap(p, what.bytes); }
         return status;
     }
 
-    // One for the process, since any two resources of a device take back each other's memory; never
-    // destroyed: resources in static storage may outlive any object here.
+    // One table for the process, because any two resources of a device can free each other's
+    // blocks. Never destroyed, because resources in static storage may outlive any object here.
     static book& all() {
         static book& only = *new book;
         return only;

@@ -9,13 +9,13 @@
 
 namespace vram {
 
-/// `virtual_source` on a device: put a pool over it.
+/// A `virtual_source` on a CUDA device. It is usually the upstream of a pool.
 ///
 ///     virtual_resource memory{{.handle_size = 2_MiB}};
 ///     virtual_resource shared{{}, cuda_device{0}, cudaMemHandleTypePosixFileDescriptor};
 ///     int const        file = shared.export_page(p);
 ///
-/// Failure   as said there; where the driver has no virtual memory, `cuda_error`
+/// Failure   As `virtual_source`. Throws `cuda_error` if the driver has no virtual memory.
 class virtual_resource : public virtual_source<cuda_virtual_memory> {
 public:
     explicit virtual_resource(virtual_options const&      options       = {},

@@ -42,7 +42,7 @@ public:
                  file_records_options options = {})
         : record_bytes_{record_bytes},
           count_{counted(from, record_bytes, options.header)},
-          // So that no product overflows.
+          // A batch never has more records than the file, so that no product overflows.
           batch_{std::min(records, std::max<std::size_t>(count_, 1))},
           chunks_{std::move(from),
                   batch_ * record_bytes,

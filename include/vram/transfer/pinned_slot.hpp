@@ -46,13 +46,11 @@ struct pinned_slot {
     /// Index that the source was asked for.
     std::size_t asked = 0;
 
-    std::uint64_t  flight = 0; ///< number of copies so far; numbers its copy
-    std::uint64_t  turn   = 0; ///< number of its copy among the copies of all slots
-    std::uint32_t* mark =
-        /// Completion flag in pinned memory: at the end of a copy, the device writes `flight`
-        /// there.
-        nullptr;
-    std::size_t landed = 0; ///< copies found complete by polling before their callbacks
+    std::uint64_t flight = 0; ///< number of copies so far; numbers its copy
+    std::uint64_t turn   = 0; ///< number of its copy among the copies of all slots
+    /// Completion flag in pinned memory: at the end of a copy, the device writes `flight` there.
+    std::uint32_t* mark   = nullptr;
+    std::size_t    landed = 0; ///< copies found complete by polling before their callbacks
 
     /// Event that completes when its copy, or a later one, is complete.
     event const* over      = nullptr;
