@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `address_set` remembers addresses: a few words per address, one look to find it.
+/// `address_set` is a hash set of addresses.
 
 #include <vram/base/requirements.hpp> // C++20
 
@@ -13,12 +13,12 @@
 
 namespace vram {
 
-/// A set of non-null addresses, in one array with open addressing. Erasing moves what followed one
-/// place up, so there are no graves and the array never wears out.
+/// A set of non-null addresses in one array with open addressing. Erasing moves the following
+/// entries up, so there are no tombstones and lookups do not slow down.
 ///
-/// Failure   only `reserve` allocates, and may throw `std::bad_alloc`; nothing has changed then
-/// Threads   one at a time
-/// Cost      constant on average; the array is at most half full
+/// Failure   Only `reserve` allocates. It throws `std::bad_alloc` and changes nothing.
+/// Threads   One thread at a time.
+/// Cost      Constant on average. The array is at most half full.
 class address_set {
 public:
     address_set() = default;
@@ -33,8 +33,8 @@ public:
         return *this;
     }
 
-    /// Makes room for `more` addresses beside those that are in, so that their `insert` cannot
-    /// fail.
+    /// Makes room for `more` addresses beside those in the set, so that as many calls of `insert`
+    /// cannot fail.
     void reserve(std::size_t more) {
         std::size_t size = slots_.empty() ? 16 : slots_.size();
         while (2 * (count_ + more) > size) { size *= 2; }
@@ -46,22 +46,21 @@ public:
         }
     }
 
-    /// `p` is not in, and room was made for it.
+    /// Adds `p`, which must not be in the set. `reserve` must have made room for it.
     void insert(void const* p) noexcept {
         auto const address        = reinterpret_cast<std::uintptr_t>(p);
         slots_[place_of(address)] = address;
         ++count_;
     }
 
-    /// Whether `p` was in; it is not any more.
+    /// Removes `p`. Returns true if it was in the set.
     bool erase(void const* p) noexcept {
-        if (count_ == 0 || p == nullptr) { return false; } // 0 is a free slot's mark
+        if (count_ == 0 || p == nullptr) { return false; } // 0 marks a free slot
         auto const  address = reinterpret_cast<std::uintptr_t>(p);
         std::size_t hole    = place_of(address);
         if (slots_[hole] != address) { return false; }
         for (std::size_t at = next(hole); slots_[at] != 0; at = next(at)) {
-            // What stands here moves into the hole unless it would then stand before its first
-            // choice.
+            // The entry moves into the hole unless it would then precede the slot of its hash.
             std::size_t const home = hash(slots_[at]);
             if (((at - home) & mask()) >= ((at - hole) & mask())) {
                 slots_[hole] = slots_[at];
@@ -83,21 +82,21 @@ private:
     [[nodiscard]] std::size_t mask() const noexcept { return slots_.size() - 1; }
     [[nodiscard]] std::size_t next(std::size_t at) const noexcept { return (at + 1) & mask(); }
 
-    /// Fibonacci hashing: the low bits of an address are alignment, the product's high bits are
-    /// not.
+    /// Returns the first slot for an address, by Fibonacci hashing: the low bits of an address are
+    /// equal because of alignment, the high bits of the product are not.
     [[nodiscard]] std::size_t hash(std::uintptr_t address) const noexcept {
         std::uint64_t const product = std::uint64_t{address} * 0x9e37'79b9'7f4a'7c15U;
         return static_cast<std::size_t>(product >> 32) & mask();
     }
 
-    /// Where `address` stands, or the free slot where it would.
+    /// Returns the slot that contains `address`, or the free slot for it.
     [[nodiscard]] std::size_t place_of(std::uintptr_t address) const noexcept {
         std::size_t at = hash(address);
         while (slots_[at] != 0 && slots_[at] != address) { at = next(at); }
         return at;
     }
 
-    std::vector<std::uintptr_t> slots_; ///< a power of two of them, 0 is free
+    std::vector<std::uintptr_t> slots_; ///< the number of slots is a power of two; 0 is a free slot
     std::size_t                 count_ = 0;
 };
 

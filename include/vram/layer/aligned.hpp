@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `aligned` gives every request at least a certain alignment.
+/// `aligned` is a layer that gives every request at least a certain alignment.
 
 #include <vram/base/align.hpp>           // align, valid_alignment
 #include <vram/base/call_site.hpp>       // call_site
@@ -21,17 +21,18 @@
 
 namespace vram {
 
-/// Whether `aligned` also rounds sizes up, so that the end of a block may be written in whole
-/// units.
+/// Selects if `aligned` also rounds sizes up, so that a block may be written in whole units to its
+/// end.
 enum class aligned_size { as_asked, rounded_up };
 
-/// A least alignment for what comes through, whatever the callers ask.
+/// Raises the alignment of every request to at least `least`, whatever the caller requests.
 ///
 ///     aligned mr{cuda_resource{}, 2_MiB, aligned_size::rounded_up};   // whole pages
 ///
-/// Failure   as the upstream; a size that cannot be rounded reaches it as `unsatisfiable`
-/// Threads   as the upstream
-/// Cost      two additions per call; rounding adds less than the alignment to each block
+/// Failure   The functions fail as those of the upstream. A size that cannot be rounded up reaches
+///           the upstream as `unsatisfiable`.
+/// Threads   The rules are those of the upstream.
+/// Cost      Two additions per call. Rounding adds less than the alignment to each block.
 template <class Upstream>
 class aligned : public layer_base<detail::checked_upstream<Upstream>> {
     using base = layer_base<Upstream>;
@@ -39,13 +40,13 @@ class aligned : public layer_base<detail::checked_upstream<Upstream>> {
 public:
     using typename base::stream;
 
-    /// `least` is a power of two.
+    /// `least` must be a power of two.
     aligned(Upstream upstream, std::size_t least, aligned_size rounding = aligned_size::as_asked)
         : base{std::move(upstream)}, least_{least}, rounding_{rounding} {
         expects(valid_alignment(least), "aligned: the alignment is a power of two");
     }
 
-    /// A copy is a compile error that says what to write.
+    /// A copy does not compile: the error message names the alternatives (move, borrow, share).
     template <std::same_as<aligned> Same>
     aligned(Same& other) : aligned{detail::refuse_copy(other)} {}
 
@@ -105,7 +106,7 @@ public:
     [[nodiscard]] std::size_t  alignment() const noexcept { return least_; }
     [[nodiscard]] aligned_size rounding() const noexcept { return rounding_; }
 
-    /// The size that the upstream takes for a request.
+    /// Returns the size that the upstream allocates for a request.
     [[nodiscard]] std::size_t rounded_size(std::size_t bytes, std::size_t alignment) const noexcept
         requires rounding_resource<Upstream>
     {
@@ -113,8 +114,8 @@ public:
     }
 
 private:
-    /// What `ask()` returns. If it throws a refusal, that has the size and the alignment which the
-    /// caller requested.
+    /// Returns the result of `ask()`. If it throws `out_of_memory`, the exception is given the size
+    /// and alignment that the caller requested.
     template <class Ask>
     static void* as_asked(std::size_t bytes, std::size_t alignment, Ask ask) {
         try {
@@ -145,7 +146,7 @@ namespace with {
 }
 } // namespace with
 
-// A layer adds behaviour, never removes capability.
+// The layer has every power of its upstream.
 static_assert(powers<aligned<null_resource<>>>::include<null_resource<>>);
 
 } // namespace vram

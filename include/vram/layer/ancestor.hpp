@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `ancestor` finds a layer inside a stack.
+/// `ancestor` finds a layer in a stack by its template.
 
 #include <vram/base/requirements.hpp> // C++20
 
@@ -18,7 +18,7 @@ inline constexpr bool is_layer = false;
 template <template <class...> class Layer, class... Args>
 inline constexpr bool is_layer<Layer, Layer<Args...>> = true;
 
-/// Whether `Stack` is such a layer or stands on one.
+/// Returns true if `Stack` is a layer of the template `Layer`, or if one of its upstreams is.
 template <template <class...> class Layer, class Stack>
 consteval bool stands_on() {
     using stack = std::remove_cvref_t<Stack>;
@@ -36,19 +36,19 @@ consteval bool stands_on() {
 
 } // namespace detail
 
-/// Whether a stack has a layer of the template `Layer`.
+/// A stack that contains a layer of the template `Layer`.
 template <class Stack, template <class...> class Layer>
 concept has_ancestor = detail::stands_on<Layer, Stack>();
 
-/// The outermost layer of the template `Layer` in a stack; of two upstreams the first one is
+/// Returns the outermost layer of the template `Layer` in a stack. Of two upstreams, the first is
 /// searched first.
 ///
 ///     pool<statistics<limiting<cuda_resource>>> memory;
 ///     ancestor<limiting>(memory).used();
 ///
-/// Failure   a stack without such a layer does not compile
-/// Threads   as the layer that is found
-/// Cost      none: the way is known when it is compiled
+/// Failure   A stack without such a layer does not compile.
+/// Threads   The rules are those of the layer that is found.
+/// Cost      None: the layer is selected at compile time.
 template <template <class...> class Layer, has_ancestor<Layer> Stack>
 [[nodiscard]] constexpr auto& ancestor(Stack& stack) noexcept {
     if constexpr (detail::is_layer<Layer, std::remove_cv_t<Stack>>) {

@@ -2,7 +2,8 @@
 #pragma once
 
 /// \file
-/// `deferred_frees` are the books of memory that goes back later, shared by many threads.
+/// `deferred_frees` keeps freed blocks until their streams have finished with them. It is the
+/// bookkeeping of `stream_ordered`.
 
 #include <vram/base/align.hpp>              // default_alignment
 #include <vram/base/call_site.hpp>          // call_site
@@ -27,33 +28,37 @@
 
 namespace vram {
 
-/// What is out, what waits for its stream, and what may go back. Whoever owns the memory passes
-/// `give`, which is called as `give(p, bytes, alignment, at)` for each block that goes back, with
-/// no lock held.
+/// Counts live blocks, and keeps freed blocks until the streams that used them are done. The owner
+/// of the memory passes a function `give`, which is called as `give(p, bytes, alignment, at)` for
+/// each block that may be returned to the upstream, with no lock held.
 ///
-/// Failure   what the platform throws while it asks or waits; nothing is lost by it
-/// Threads   any; no lock is held while `give` runs or the host waits
-/// Cost      a short lock per call; no host allocation once as many blocks were out before
+/// Failure   Errors of the platform during a query or a wait are rethrown. No block is lost.
+/// Threads   Any number of threads may call concurrently. No lock is held while `give` runs or the
+///           host waits.
+/// Cost      A short lock per call. No host allocation, unless more blocks are live than ever
+///           before.
 template <class Platform>
 class deferred_frees {
 public:
     using stream = typename Platform::stream;
 
-    /// `per_event` frees share an event; fewer than `at_least` bytes stay until they are needed.
+    /// `per_event` frees share an event. Fewer than `at_least` bytes of finished blocks are kept
+    /// until they are needed.
     deferred_frees(std::size_t per_event, std::size_t at_least)
         : per_event_{per_event}, at_least_{at_least} {}
-    /// While unshared. Empty books are left behind, for the same number and bytes.
+    /// Moves an object that is not shared. The source is empty and keeps its two numbers.
     deferred_frees(deferred_frees&& o) noexcept : deferred_frees{o.per_event_, o.at_least_} {
         swap(o);
     }
-    /// What waits here was settled before.
+    /// Before the assignment, the caller must have called `settle` on this object.
     deferred_frees& operator=(deferred_frees&& other) noexcept {
         deferred_frees now{std::move(other)};
         swap(now);
         return *this;
     }
 
-    /// A request under way. It has a place in the books before there is a block to lose.
+    /// A request in progress. It reserves a place for the block, so that the block's free cannot
+    /// fail later.
     class promise {
     public:
         promise(deferred_frees& books, std::size_t bytes) : books_{books}, bytes_{bytes} {
@@ -69,20 +74,22 @@ public:
             --books_.promised_;
         }
 
-        /// The memory is there.
+        /// Records that the memory was allocated.
         void* keep(void* p) noexcept {
             auto const held = books_.lock_.hold();
             books_.went_out(std::exchange(bytes_, 0));
             return p;
         }
 
-        /// The memory was refused. Frees what is done, or waits for the oldest, or for another
-        /// thread that is freeing. Returns true if memory was freed since the last attempt, but at
-        /// most once for each batch that waited at the first refusal, and 64 times more: other
-        /// threads may free and take memory for ever.
+        /// Called if the upstream refused the memory. Frees finished blocks, or waits for the
+        /// oldest pending block, or for another thread that is freeing. Returns true if memory was
+        /// freed since the last attempt. Returns true at most once for each batch that was pending
+        /// at the first refusal, and 64 times more, because other threads may free and allocate
+        /// memory forever.
         template <class Give>
         bool make_room(Give give) {
-            if (bytes_ > ~std::size_t{0} / 2) { return false; } // nobody will ever have that
+            // No resource can ever have that much.
+            if (bytes_ > ~std::size_t{0} / 2) { return false; }
             bool const freed = books_.make_room(*this, give);
             return freed && attempts_-- != 0;
         }
@@ -90,21 +97,23 @@ public:
     private:
         deferred_frees& books_;
         std::size_t     bytes_;
-        std::uint64_t   seen_     = 0; ///< how often memory had gone back when it was asked for
-        std::size_t     attempts_ = no_attempt; ///< that are left, once the memory was refused
+        std::uint64_t   seen_     = 0;          ///< value of `returned_` at the last attempt
+        std::size_t     attempts_ = no_attempt; ///< remaining attempts, set after the first refusal
 
         static constexpr std::size_t no_attempt = ~std::size_t{0};
         friend deferred_frees;
     };
 
-    /// Where a block that comes back goes.
+    /// The result of a free.
     enum class way {
-        waits,   ///< it is in the books
-        is_due,  ///< no event could be had: wait for the stream, then give it back
-        foreign, ///< it is not from here; that was told
+        waits, ///< kept until its stream is done
+        /// No event could be recorded: the caller must wait for the stream and then return the
+        /// block.
+        is_due,
+        foreign, ///< the block was not allocated here, which was reported
     };
 
-    /// A block comes back, last used on `s`. Never waits.
+    /// Frees a block that the stream `s` used last. Never waits.
     [[nodiscard]] way take(stream s, void* p, std::size_t bytes, std::size_t alignment,
                            call_site at = {}) noexcept {
         auto const held = lock_.hold();
@@ -118,7 +127,8 @@ public:
                 waiting_.add(s, one, per_event_);
             }
             return way::waits;
-        } catch (std::bad_alloc const&) { // no host memory for an event is nobody's mistake
+            // A lack of host memory for an event is not an error of the platform.
+        } catch (std::bad_alloc const&) {
         } catch (...) {
             report_caught({.kind     = error_kind::platform_error,
                            .pointer  = p,
@@ -133,8 +143,8 @@ public:
         ++figures_.upstream;
         return way::is_due;
     }
-    /// A block comes back that nobody uses any more; whether it is from here, and so to be given
-    /// back.
+    /// Frees a block that no stream uses any more. Returns true if the block was allocated here, so
+    /// that the caller must return it to the upstream.
     [[nodiscard]] bool take_idle(void* p, std::size_t bytes,
                                  std::size_t alignment = default_alignment,
                                  call_site   at        = {}) noexcept {
@@ -144,17 +154,19 @@ public:
         return true;
     }
 
-    /// Gives back what is done, where it is enough to be worth it.
+    /// Returns finished blocks to the upstream if they have at least `at_least` bytes together.
     template <class Give>
     void collect(Give give) {
         auto held = lock_.hold();
         if (!waiting_.empty() || !ready_.empty()) { give_back(held, at_least_, give); }
     }
-    /// Returns the bytes given back, however few; waits for what no event would ever cover.
+    /// Returns all finished blocks to the upstream, and returns their bytes. Waits for blocks for
+    /// which no event can be recorded.
     template <class Give>
     std::size_t collect_all(Give give) {
-        auto                held  = lock_.hold();
-        std::uint64_t const until = waiting_.next_age(); // others may add more, and more
+        auto held = lock_.hold();
+        // Other threads may free more during the loop.
+        std::uint64_t const until = waiting_.next_age();
         std::size_t         bytes = give_back(held, 0, give);
         while (auto const lost = waiting_.pin_uncovered(until)) {
             wait_for(held, lost);
@@ -162,14 +174,16 @@ public:
         }
         return bytes;
     }
-    /// The same, with what was freed while graphs were captured.
+    /// Returns the blocks that were freed during captures to the upstream, with all finished
+    /// blocks.
     template <class Give>
     void release_captured(Give give) {
         auto held = lock_.hold();
         ready_.splice(captured_);
         give_back(held, 0, give);
     }
-    /// Waits for everything and gives it back, but what could not be waited for: the end.
+    /// The end: waits for all blocks and returns them to the upstream, except those that could not
+    /// be waited for.
     template <class Give>
     void settle(Give give) noexcept {
         if (is_ending<Platform>()) { return; }
@@ -179,18 +193,19 @@ public:
         all.drain(give);
     }
 
-    /// Events that are still to be recorded on `s` are recorded now.
+    /// Records the events that are still missing for frees on `s`.
     void close(stream s) {
         auto const held = lock_.hold();
         waiting_.close(s);
     }
 
-    /// `waits` counts how often the host had to wait for a stream.
+    /// Returns the usage. `waits` counts how often the host waited for a stream.
     [[nodiscard]] memory_usage usage() const {
         auto const held = lock_.hold();
         return figures_now();
     }
-    /// Peaks start again from what is out and held now. Returns the figures from before.
+    /// Restarts the peaks from the bytes that are live and reserved now, and returns the usage
+    /// until now.
     memory_usage reset_peaks() noexcept {
         auto const         held   = lock_.hold();
         memory_usage       now    = figures_now();
@@ -198,7 +213,7 @@ public:
         take_peaks(now);
         return before;
     }
-    /// Takes in the peaks of figures from before.
+    /// Raises the peaks to at least those of `before`, a result of `reset_peaks`.
     void raise_peaks(memory_usage const& before) noexcept {
         auto const   held = lock_.hold();
         memory_usage now  = figures_now();
@@ -227,8 +242,8 @@ private:
         figures_.restarts      = now.restarts;
     }
 
-    /// How often a request is attempted again after other threads freed memory. Of two threads that
-    /// have room for both, one may take what the other one made room for, but not that often.
+    /// How often a request is attempted again after other threads freed memory. If two threads both
+    /// have room, one may repeatedly take what the other freed, but not that often.
     static constexpr std::size_t attempts_beside_others = 64;
 
     void went_out(std::size_t bytes) noexcept {
@@ -247,7 +262,8 @@ private:
         --promised_;
         return true;
     }
-    /// Only totals are known of what is live: a wrong free is seen where they do not allow for it.
+    /// Checks a free against the totals of live bytes and blocks. Individual blocks are not
+    /// recorded, so an invalid free is noticed only if the totals do not permit it.
     [[gnu::cold]] void refuse(void* p, std::size_t bytes, std::size_t alignment, stream const* s,
                               call_site at) const noexcept {
         refused_free e{"stream_ordered", p, bytes, alignment, at};
@@ -259,12 +275,13 @@ private:
         return waiting_.bytes() + ready_.bytes() + captured_.bytes();
     }
 
-    /// Returns the bytes that went, the lock being let go; the error of some stream bars no other.
+    /// Returns finished blocks to the upstream, with the lock released during the calls. Returns
+    /// their bytes. An error of one stream does not affect the others; it is rethrown at the end.
     template <class Give>
     std::size_t give_back(guard& held, std::size_t at_least, Give& give) {
         std::exception_ptr failed;
         try {
-            waiting_.collect(ready_); // straight into the books: a throw loses nothing
+            waiting_.collect(ready_); // added to `ready_` one by one: an exception loses no block
         } catch (...) { failed = std::current_exception(); }
         std::size_t const bytes = ready_.bytes() < at_least ? 0 : ready_.bytes();
         if (bytes != 0) { give_ready(held, give); }
@@ -322,7 +339,7 @@ private:
         waiting_.unpin(pinned, true);
     }
 
-    /// Another thread has the last blocks in its hands.
+    /// Waits until another thread has returned the blocks that it has taken out to return.
     void await_others(guard& held, std::uint64_t seen) {
         ++refused_;
         held.unlock();
@@ -353,16 +370,17 @@ private:
     std::size_t             per_event_, at_least_;
     lock                    lock_; ///< guards everything below
     waiting_frees<Platform> waiting_;
-    freed_blocks            ready_;        ///< done, and to go back
-    freed_blocks            captured_;     ///< freed while a graph was captured
-    freed_blocks            links_;        ///< empty ones, at least as many as were promised
-    std::size_t             promised_ = 0; ///< blocks that are out or being asked for
-    std::size_t             in_hand_  = 0; ///< threads that are just giving back
+    freed_blocks            ready_;    ///< finished, to be returned to the upstream
+    freed_blocks            captured_; ///< freed during a capture
+    /// Empty links, at least one for each live block or request.
+    freed_blocks            links_;
+    std::size_t             promised_ = 0; ///< blocks that are live or being requested
+    std::size_t             in_hand_  = 0; ///< threads that are returning blocks now
     std::size_t             refused_  = 0; ///< threads that wait for those
-    std::uint64_t           returned_ = 0; ///< how often something has gone back
+    std::uint64_t           returned_ = 0; ///< number of times that blocks were returned
     tally                   live_;
     memory_usage            figures_;
-    typename Platform::gate meeting_; ///< of threads that wait while another is giving back
+    typename Platform::gate meeting_; ///< for threads that wait while another returns blocks
 };
 
 } // namespace vram

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `fallback` is an *or* between two resources.
+/// `fallback` allocates from a second resource if the first one has no memory.
 
 #include <vram/base/call_site.hpp>       // call_site
 #include <vram/base/lock.hpp>            // lock
@@ -21,17 +21,18 @@
 
 namespace vram {
 
-/// Asks the primary and, where that has no memory, the secondary.
+/// Allocates from the primary resource, or, if that has no memory, from the secondary.
 ///
 ///     fallback mr{limiting{cuda_resource{}, 4_GiB}, managed_resource{}};
 ///
-/// What the secondary gave is written down, so every block goes home whatever the two know of their
-/// memory; while nothing of it is out, the record costs one lock.
+/// Live blocks of the secondary are recorded, so every block is freed by the resource that
+/// allocated it, even if neither has `owns`. If no block of the secondary is live, the record costs
+/// one lock.
 ///
-/// Failure   what the secondary throws; an error of the primary that is not `out_of_memory` goes on
-///           as it is, where the primary cannot say no without throwing
-/// Threads   as the less safe of the two
-/// Cost      a lock per free; an exception per refusal where the primary has no `try_allocate`
+/// Failure   The exceptions of the secondary are rethrown. If the primary has no `try_allocate`,
+///           its errors other than `out_of_memory` are rethrown.
+/// Threads   The rules are those of the less safe of the two resources.
+/// Cost      A lock per free. A refusal costs an exception if the primary has no `try_allocate`.
 template <class Primary, class Secondary>
 class fallback
     : public pair_base<typename detail::check_pair<detail::checked_upstream<Primary>,
@@ -48,7 +49,7 @@ public:
     fallback(Primary primary, Secondary secondary)
         : base{std::move(primary), std::move(secondary)} {}
 
-    /// A copy is a compile error that says what to write.
+    /// A copy does not compile: the error message names the alternatives (move, borrow, share).
     template <std::same_as<fallback> Same>
     fallback(Same& other) : fallback{detail::refuse_copy(other)} {}
 
@@ -109,7 +110,7 @@ public:
         });
     }
 
-    /// Of the primary, then of the secondary.
+    /// Returns ready memory of the primary, else of the secondary, else null.
     [[nodiscard]] void* try_allocate_ready(stream s, std::size_t bytes,
                                            std::size_t alignment = default_alignment)
         requires ordered && (reusing_resource<Primary> || reusing_resource<Secondary>)
@@ -139,7 +140,7 @@ public:
         sited{primary(), at}.deallocate_sync(p, bytes, alignment);
     }
 
-    /// The larger size: nobody knows which one will serve.
+    /// Returns the larger of the two sizes, because either resource may serve the request.
     [[nodiscard]] std::size_t rounded_size(std::size_t bytes, std::size_t alignment) const noexcept
         requires rounding_resource<Primary> || rounding_resource<Secondary>
     {
@@ -147,7 +148,7 @@ public:
                         detail::rounded_size(secondary(), bytes, alignment));
     }
 
-    /// How many blocks of the secondary are out.
+    /// Returns the number of live blocks of the secondary.
     [[nodiscard]] std::size_t fallen_back() const {
         auto const held = lock_.hold();
         return from_second_.size();
@@ -159,7 +160,7 @@ public:
     [[nodiscard]] Secondary const& secondary() const noexcept { return this->second_; }
 
 private:
-    /// A place in the record, made before there is a block to lose.
+    /// A place in the record, reserved before the secondary allocates, so that no block is lost.
     class note {
     public:
         explicit note(fallback& owner) : owner_{owner} {
@@ -185,10 +186,11 @@ private:
     static void* or_null(Ask ask) noexcept {
         try {
             return ask();
-        } catch (...) { return nullptr; } // no host memory to write it down
+        } catch (...) { return nullptr; } // no host memory for the record
     }
 
-    // Struck off before it goes back: afterwards the primary may be given the same address.
+    // Removed from the record before the free: afterwards the primary may allocate at the same
+    // address.
     [[nodiscard]] bool was_second(void const* p) noexcept {
         auto const held = lock_.hold();
         return from_second_.erase(p);
@@ -196,7 +198,7 @@ private:
 
     lock        lock_;
     address_set from_second_;
-    std::size_t asking_ = 0; ///< requests that are with the secondary, each with a place made
+    std::size_t asking_ = 0; ///< requests in progress at the secondary, each with a reserved place
 };
 
 namespace with {
@@ -207,7 +209,7 @@ template <synchronous_resource Secondary>
 }
 } // namespace with
 
-// A layer adds behaviour, never removes capability.
+// The layer has every power of its upstreams.
 static_assert(powers<fallback<null_resource<>, null_resource<>>>::include<null_resource<>>);
 
 } // namespace vram

@@ -2,8 +2,7 @@
 #pragma once
 
 /// \file
-/// `freed_blocks` is a chain of blocks that came back: their books stand beside the memory, never
-/// in it.
+/// `freed_blocks` is a queue of freed blocks, stored outside the managed memory.
 
 #include <vram/base/requirements.hpp> // C++20
 
@@ -14,19 +13,19 @@
 
 namespace vram {
 
-/// A queue of {pointer, bytes, alignment}, oldest first, that is spliced in O(1). It owns its
-/// links, which are made ahead of time, so that taking a block back allocates nothing.
+/// A queue of {pointer, bytes, alignment}, oldest first, that can be spliced in O(1). It owns its
+/// links, which are allocated in advance, so that a free allocates nothing.
 ///
-/// Failure   only `add_link` allocates, and may throw `std::bad_alloc`
-/// Threads   one at a time
-/// Cost      constant; no allocation but in `add_link`
+/// Failure   Only `add_link` allocates. It may throw `std::bad_alloc`.
+/// Threads   One thread at a time.
+/// Cost      Constant, except `has`. Nothing is allocated, except in `add_link`.
 class freed_blocks {
 public:
     struct link {
         void*       p         = nullptr;
         std::size_t bytes     = 0;
         std::size_t alignment = 0;
-        call_site   at        = {}; ///< that freed it
+        call_site   at        = {}; ///< the caller's line that freed the block
         link*       next      = nullptr;
     };
 
@@ -40,7 +39,7 @@ public:
     }
     ~freed_blocks() { clear(); }
 
-    /// Makes an empty link, for a block to come.
+    /// Allocates an empty link for a future block.
     void add_link() { push(new link); }
 
     void push(link* one) noexcept {
@@ -51,7 +50,8 @@ public:
         bytes_ += one->bytes;
     }
 
-    /// The oldest link, no longer owned; null where there is none.
+    /// Removes and returns the oldest link, which then belongs to the caller, or null if there is
+    /// none.
     [[nodiscard]] link* pop() noexcept {
         link* const one = first_;
         if (one == nullptr) { return nullptr; }
@@ -62,7 +62,7 @@ public:
         return one;
     }
 
-    /// Takes all of `other`, behind what is here.
+    /// Moves all links of `other` behind those of this queue.
     void splice(freed_blocks& other) noexcept {
         if (other.first_ == nullptr) { return; }
         (last_ ? last_->next : first_) = std::exchange(other.first_, nullptr);
@@ -71,8 +71,8 @@ public:
         bytes_ += std::exchange(other.bytes_, 0);
     }
 
-    /// Calls `take_back(p, bytes, alignment, at)` for each block, oldest first; the links stay,
-    /// empty.
+    /// Calls `take_back(p, bytes, alignment, at)` for each block, oldest first. The links stay in
+    /// the queue, empty.
     template <class TakeBack>
     void drain(TakeBack take_back) noexcept {
         for (link* at = first_; at != nullptr; at = at->next) {
@@ -82,7 +82,7 @@ public:
         bytes_ = 0;
     }
 
-    /// Whether a block at `p` is here. Cost: a walk over all of them.
+    /// Returns true if the queue contains a block at `p`. Cost: a walk over all blocks.
     [[nodiscard]] bool has(void const* p) const noexcept {
         for (link const* at = first_; at != nullptr; at = at->next) {
             if (at->p == p) { return true; }

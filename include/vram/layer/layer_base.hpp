@@ -12,13 +12,14 @@
 
 namespace vram {
 
-/// Owns the upstream by value and forwards every power that is a question or a request about memory
-/// at rest. What gives and takes memory (`allocate`, `deallocate`, their `try_` and `_sync` forms)
-/// is for the layer to write: all of it or none, so that no path goes around the layer.
+/// Owns the upstream by value and forwards every optional function that is a query or a request
+/// about unused memory. The functions that allocate and free (`allocate`, `deallocate`, their
+/// `try_` and `_sync` forms) are not forwarded: a layer must write all of them that its upstream
+/// has, so that no call bypasses the layer.
 ///
-/// Failure   as the upstream
-/// Threads   as the upstream
-/// Cost      none; an empty upstream takes no space
+/// Failure   The functions fail as those of the upstream.
+/// Threads   The rules are those of the upstream.
+/// Cost      None. An empty upstream takes no space.
 template <synchronous_resource Upstream>
 class layer_base {
 public:
@@ -86,7 +87,7 @@ public:
     [[nodiscard]] Upstream&       upstream() noexcept { return upstream_; }
     [[nodiscard]] Upstream const& upstream() const noexcept { return upstream_; }
 
-    /// A layer is equal to itself alone: it keeps books of its own.
+    /// A layer is equal only to itself, because it has its own bookkeeping.
     friend bool operator==(layer_base const& a, layer_base const& b) noexcept { return &a == &b; }
 
 protected:

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `limiting` gives a resource a budget.
+/// `limiting` is a layer that limits the live bytes of a resource.
 
 #include <vram/base/call_site.hpp>       // call_site
 #include <vram/base/gauge.hpp>           // gauge
@@ -19,20 +19,20 @@
 
 namespace vram {
 
-/// A resource that never has more than `limit` bytes out at once.
+/// A resource that never has more than `limit` live bytes.
 ///
 ///     limiting mr{cuda_async_resource{}, 2_GiB};
 ///
 /// A request counts the size that the upstream allocates for it (`rounded_size`), or, if the
-/// upstream does not say, the size that was requested. Put the layer *under* a pool to bound what
-/// the pool takes from the device, *over* a pool to bound what the clients take from the pool: the
-/// pool itself may then hold more of the device.
+/// upstream does not have that function, the requested size. Put the layer *under* a pool to limit
+/// the memory that the pool takes from the device. Put it *over* a pool to limit the memory that
+/// clients take from the pool; the pool itself may then reserve more of the device.
 ///
-/// Failure   `over_limit` before the upstream is asked; when the upstream fails, the budget is as
-///           it was
-/// Threads   as safe as the upstream; the budget itself never races, never overshoots, never
-///           refuses what fits
-/// Cost      one atomic operation per call
+/// Failure   `over_limit` is thrown before the upstream is called. If the upstream fails, the
+///           budget is unchanged.
+/// Threads   As safe as the upstream. Concurrent requests never exceed the limit, and a request
+///           that fits is never refused.
+/// Cost      One atomic operation per call.
 template <class Upstream>
 class limiting : public layer_base<detail::checked_upstream<Upstream>> {
     using base = layer_base<Upstream>;
@@ -42,7 +42,7 @@ public:
 
     limiting(Upstream upstream, std::size_t limit) : base{std::move(upstream)}, limit_{limit} {}
 
-    /// A copy is a compile error that says what to write.
+    /// A copy does not compile: the error message names the alternatives (move, borrow, share).
     template <std::same_as<limiting> Same>
     limiting(Same& other) : limiting{detail::refuse_copy(other)} {}
 
@@ -90,8 +90,8 @@ public:
         return p != nullptr ? held.keep(p) : nullptr;
     }
 
-    // The budget opens only when the memory is back: nobody may be let in on bytes that are still
-    // out.
+    // The budget is released after the upstream has freed the block. Otherwise another thread could
+    // be granted bytes that are still live.
     void deallocate(stream s, void* p, std::size_t bytes, std::size_t alignment = default_alignment,
                     call_site at = call_site::current()) noexcept
         requires resource<Upstream>
@@ -105,12 +105,13 @@ public:
         if (p != nullptr) { used_.sub(size_of(bytes, alignment)); }
     }
 
-    /// Returns the bytes out now, as they are counted.
+    /// Returns the bytes that are live now, as counted against the limit.
     [[nodiscard]] std::size_t used() const noexcept { return used_.used(); }
     [[nodiscard]] std::size_t limit() const noexcept { return limit_; }
 
 private:
-    /// Bytes taken from the budget, given back unless the upstream delivered.
+    /// Bytes reserved in the budget. The destructor releases them unless the upstream has
+    /// allocated.
     class reservation {
     public:
         reservation(limiting& owner, std::size_t bytes, std::size_t alignment)
@@ -119,7 +120,7 @@ private:
                 throw over_limit{bytes, owner.used(), owner.limit_, bytes_};
             }
         }
-        /// Of bytes that were taken already.
+        /// Adopts bytes that were already reserved.
         reservation(limiting& owner, std::size_t taken) noexcept : owner_{owner}, bytes_{taken} {}
         ~reservation() { owner_.used_.sub(bytes_); }
 
@@ -133,7 +134,7 @@ private:
         std::size_t bytes_;
     };
 
-    /// What a request counts.
+    /// Returns the bytes that a request counts against the limit.
     [[nodiscard]] std::size_t size_of(std::size_t bytes, std::size_t alignment) const noexcept {
         return detail::rounded_size(this->upstream_, bytes, alignment);
     }
@@ -151,7 +152,7 @@ namespace with {
 [[nodiscard]] inline auto limiting(std::size_t limit) { return layer<vram::limiting>(limit); }
 } // namespace with
 
-// A layer adds behaviour, never removes capability.
+// The layer has every power of its upstream.
 static_assert(powers<limiting<null_resource<>>>::include<null_resource<>>);
 static_assert(sizeof(limiting<null_resource<>>) == 2 * sizeof(std::size_t));
 

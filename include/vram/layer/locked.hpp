@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `locked` lets one thread in at a time.
+/// `locked` is a layer that makes a resource thread-safe with a mutex.
 
 #include <vram/base/call_site.hpp>       // call_site
 #include <vram/base/gate.hpp>            // host_platform's gate
@@ -22,12 +22,13 @@ namespace vram {
 ///
 ///     locked mr{region_resource{buffer, sizeof buffer}};
 ///
-/// The mutex is held while the upstream works. Put it right over the part that needs it, and no
-/// higher.
+/// The mutex is held during each call of the upstream. Put the layer directly over the resource
+/// that needs it.
 ///
-/// Failure   as the upstream
-/// Threads   any; what is asked of `upstream()` directly is not covered
-/// Cost      one lock per call, and whatever the others wait for
+/// Failure   The functions fail as those of the upstream.
+/// Threads   Any number of threads may call concurrently. Calls made through `upstream()` are not
+///           protected.
+/// Cost      One lock per call, and the wait for other threads.
 template <class Upstream>
 class locked : public layer_base<detail::checked_upstream<Upstream>> {
     using base = layer_base<Upstream>;
@@ -40,7 +41,7 @@ public:
         : locked{Upstream{}} {}
     explicit locked(Upstream upstream) : base{std::move(upstream)} {}
 
-    /// A copy is a compile error that says what to write.
+    /// A copy does not compile: the error message names the alternatives (move, borrow, share).
     template <std::same_as<locked> Same>
     locked(Same& other) : locked{detail::refuse_copy(other)} {}
 
@@ -152,7 +153,8 @@ public:
     }
 
 private:
-    /// A gate, not a `lock`: the platform must know who waits while the upstream works.
+    /// A gate of the platform instead of a `lock`, because the simulator must know which threads
+    /// wait while the upstream runs.
     class movable_gate {
     public:
         movable_gate() = default;
@@ -173,7 +175,7 @@ namespace with {
 inline constexpr word<vram::locked> locked{};
 } // namespace with
 
-// A layer adds behaviour, never removes capability.
+// The layer has every power of its upstream.
 static_assert(powers<locked<null_resource<>>>::include<null_resource<>>);
 
 } // namespace vram

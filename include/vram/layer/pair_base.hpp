@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `pair_base` is the part of a layer over two upstreams that all such layers have.
+/// `pair_base` is the common part of the layers over two upstreams, `fallback` and `segregated`.
 
 #include <vram/base/memory_usage.hpp>      // memory_usage
 #include <vram/concepts/held_resource.hpp> // expect_resource
@@ -17,12 +17,13 @@
 
 namespace vram {
 
-/// Owns both by value. What both can do is forwarded to both; `trim` and `retire` to whichever has
-/// them. The memory has the properties that hold for both.
+/// Owns two upstreams by value. Optional functions that both have are forwarded to both, `trim`,
+/// `retire` and `forget_captures` to each that has them. The memory has the properties that hold
+/// for both.
 ///
-/// Failure   as the upstreams
-/// Threads   as the less safe of the two
-/// Cost      none; an empty upstream takes no space
+/// Failure   The functions fail as those of the upstreams.
+/// Threads   The rules are those of the less safe of the two upstreams.
+/// Cost      None. An empty upstream takes no space.
 template <synchronous_resource First, synchronous_resource Second>
     requires std::same_as<typename First::platform, typename Second::platform>
 class pair_base {
@@ -46,15 +47,16 @@ public:
         return first_.owns(p) || second_.owns(p);
     }
 
-    /// The sums; `largest_free` is the larger one, and the peaks are at most what they say.
+    /// Returns the sum of both usages. `largest_free` is the larger value, and the sums of the
+    /// peaks are upper bounds.
     [[nodiscard]] memory_usage usage() const
         requires measured_resource<First> && measured_resource<Second>
     {
         return sum(first_.usage(), second_.usage());
     }
 
-    /// The first may keep `keep` bytes, the second what the first leaves of that (all, if the first
-    /// has no figures).
+    /// Trims both upstreams, which together may keep `keep` bytes. The first may keep all of it,
+    /// and the second the rest (all of it if the first does not have `usage`).
     std::size_t trim(std::size_t keep = 0)
         requires trimmable_resource<First> || trimmable_resource<Second>
     {
@@ -83,7 +85,7 @@ public:
         if constexpr (forgetting_resource<Second>) { second_.forget_captures(); }
     }
 
-    /// The device of the first one, or of the only one that has a device.
+    /// Returns the device of the first upstream, or of the only one that has a device.
     [[nodiscard]] auto device() const
         requires located_resource<First> || located_resource<Second>
     {
@@ -114,7 +116,7 @@ public:
         memory_usage const first = first_.reset_peaks();
         return sum(first, second_.reset_peaks());
     }
-    /// Raises the peaks of the first one until the sums are as high.
+    /// Raises the peaks of the first upstream until the sums are as high as those of `before`.
     void raise_peaks(memory_usage const& before)
         requires peaking_resource<First> && peaking_resource<Second> && measured_resource<Second>
     {
@@ -130,7 +132,7 @@ public:
     [[nodiscard]] Second&       second() noexcept { return second_; }
     [[nodiscard]] Second const& second() const noexcept { return second_; }
 
-    /// A layer is equal to itself alone: it keeps books of its own.
+    /// A layer is equal only to itself, because it has its own bookkeeping.
     friend bool operator==(pair_base const& a, pair_base const& b) noexcept { return &a == &b; }
 
 protected:
@@ -143,7 +145,8 @@ protected:
     ~pair_base()                      = default;
 
     [[nodiscard]] static memory_usage sum(memory_usage sum, memory_usage const& more) noexcept {
-        sum.past_peak = sum.highest_live() + more.highest_live(); // before the peaks are sums
+        // Must come before the peaks are added up.
+        sum.past_peak = sum.highest_live() + more.highest_live();
         sum.live += more.live;
         sum.requested += more.requested;
         sum.reserved += more.reserved;

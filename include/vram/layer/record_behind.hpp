@@ -14,18 +14,20 @@
 
 namespace vram {
 
-/// What became of an event that was recorded on a stream.
+/// The result of recording an event on a stream.
 enum class recorded : unsigned char {
-    pending,   ///< it covers all work that the stream had
-    done,      ///< the same, and that work is done
-    captured,  ///< the stream is being captured: the event covers nothing
-    elsewhere, ///< the handle is a default stream's, and means another stream here: no event
-    lost,      ///< the stream has ended, and its end was not announced: no event
+    pending,  ///< the event stands for all work of the stream until now
+    done,     ///< as `pending`, and that work is complete
+    captured, ///< the stream is being captured: the event is useless
+    /// The handle is a default stream and means another stream on this thread: nothing was
+    /// recorded.
+    elsewhere,
+    lost, ///< the stream was destroyed without notice: nothing was recorded
 };
 
 namespace detail {
 
-/// Called while an error is handled: returns true if it says that there is no such stream.
+/// Called in a `catch` block: returns true if the error means that the stream does not exist.
 template <class Platform>
 [[nodiscard]] bool names_no_stream() noexcept {
     if constexpr (requires(typename Platform::error const& e) {
@@ -50,16 +52,18 @@ template <class Platform>
 
 } // namespace detail
 
-/// Records `e` on the stream `s` of that id, for which `held` is a hold or empty. Makes only calls
-/// that are legal at any moment: no question to the stream, whose owner may begin a capture between
-/// any two calls. If a capture has begun by the time that the event is recorded, the event may be
-/// the graph's: it must not be asked or waited for, and may be recorded again. If the capture is
-/// over by then, the question to the event fails, which harms nobody, and it is recorded again.
+/// Records `e` on the stream `s` with that id. `held` is a hold of the stream or empty. Only calls
+/// that are legal at any moment are made: the stream is not queried, because its owner may begin a
+/// capture between any two calls. If a capture has begun before the event is recorded, the event
+/// may belong to the graph. It must then not be queried or waited for, but may be recorded again.
+/// If that capture has ended, the query of the event fails without harm, and the event is recorded
+/// again.
 ///
-/// Failure   what the platform throws; the event may be recorded again
-/// Threads   any; one thread at a time uses the event
-/// Streams   `s` may be any thread's. What is given to it during the call may be covered or not
-/// Cost      an event, a question to it, and two questions whether the stream is being captured
+/// Failure   Errors of the platform are rethrown. The event may be recorded again.
+/// Threads   Any thread may call. One thread at a time may use the event.
+/// Streams   `s` may belong to any thread. Work that is given to the stream during the call may or
+///           may not be included.
+/// Cost      Recording an event, one query of the event, and two queries of the capture status.
 template <class Platform>
 [[nodiscard]] recorded record_behind(typename Platform::event& e, typename Platform::stream s,
                                      std::uint64_t id, stream_hold<Platform> const& held = {}) {
@@ -73,15 +77,17 @@ template <class Platform>
     for (int i = 1;; ++i) {
         try {
             if (held.ended()) {
-                held.record(e); // the stream has no owner who could capture it
+                held.record(e); // a destroyed stream has no owner that could capture it
             } else {
                 if (Platform::capturing(s)) { return recorded::captured; }
                 Platform::record(e, s);
                 if (Platform::capturing(s)) { return recorded::captured; }
             }
         } catch (...) {
-            if (held.ended() && i < attempts) { continue; } // it has ended since it was looked at
-            if (detail::captures<Platform>(s)) { return recorded::captured; } // and it is broken
+            // The stream was destroyed since the check.
+            if (held.ended() && i < attempts) { continue; }
+            // An invalidated capture fails, too.
+            if (detail::captures<Platform>(s)) { return recorded::captured; }
             if (!held && detail::names_no_stream<Platform>()) { return recorded::lost; }
             throw;
         }

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `retrying` applies policies after a refusal and asks its upstream again.
+/// `retrying` is a layer that applies policies after a refusal and asks its upstream again.
 
 #include <vram/base/call_site.hpp>       // call_site
 #include <vram/base/out_of_memory.hpp>   // out_of_memory
@@ -21,7 +21,7 @@
 namespace vram {
 
 namespace detail {
-/// The calling thread is in a policy of a layer, as long as this lasts.
+/// Marks the calling thread as being in a policy of a layer, as long as the object exists.
 class policy_call {
 public:
     explicit policy_call(void const* layer) noexcept : layer_{layer}, outer_{innermost} {
@@ -45,20 +45,24 @@ private:
 };
 } // namespace detail
 
-/// A bounded chain of policies between a refusal and whoever would have to hear of it.
+/// Applies a chain of policies after the upstream refused a request, before the caller gets the
+/// refusal.
 ///
 ///     retrying mr{pool{cuda_resource{}}, trim_upstream{}, wait_backoff{}};
 ///
-/// Policies are asked in the order in which they stand. One that says "again" has the upstream
-/// asked once more, and is asked again itself, up to its `max_tries` for one request; then the next
-/// one is. When the last one has nothing left, the upstream's last refusal goes on as it is.
+/// Policies are called in the order in which they are listed. If a policy returns true, the
+/// upstream is asked again. The same policy may be called up to `max_tries` times for one request;
+/// then the next one follows. After the last policy, the last refusal of the upstream is rethrown
+/// unchanged.
 ///
-/// A policy may allocate through the layer. The policies are not asked about such a request: if the
-/// upstream refuses it, it is refused.
+/// A policy may allocate through the layer. No policy is called for such a request: if the upstream
+/// refuses it, it is refused.
 ///
-/// Failure   `out_of_memory` of the upstream after every policy; any other error at once, untouched
-/// Threads   as the upstream and the policies, which every thread shares; the layer holds no lock
-/// Cost      none while the upstream delivers
+/// Failure   `out_of_memory` of the upstream is rethrown after every policy was tried. Any other
+///           error is rethrown at once.
+/// Threads   The rules are those of the upstream and of the policies, which all threads share. The
+///           layer holds no lock.
+/// Cost      None if the upstream does not refuse.
 template <synchronous_resource Upstream, retry<Upstream>... Policies>
 class retrying : public layer_base<Upstream> {
     using base = layer_base<Upstream>;
@@ -69,7 +73,7 @@ public:
     explicit retrying(Upstream upstream, Policies... policies)
         : base{std::move(upstream)}, policies_{std::move(policies)...} {}
 
-    /// A copy is a compile error that says what to write.
+    /// A copy does not compile: the error message names the alternatives (move, borrow, share).
     template <std::same_as<retrying> Same>
     retrying(Same& other) : retrying{detail::refuse_copy(other)} {}
 
@@ -106,7 +110,7 @@ public:
         });
     }
 
-    /// No policy is called: null is not a refusal.
+    /// Calls no policy, because null is not a refusal here.
     [[nodiscard]] void* try_allocate_ready(stream s, std::size_t bytes,
                                            std::size_t alignment = default_alignment)
         requires reusing_resource<Upstream>
@@ -125,7 +129,7 @@ public:
         sited{this->upstream_, at}.deallocate_sync(p, bytes, alignment);
     }
 
-    /// The `Index`-th policy, for its own figures.
+    /// Returns the policy with that index, for access to its own figures.
     template <std::size_t Index>
     [[nodiscard]] auto& policy() noexcept {
         return std::get<Index>(policies_);
@@ -134,9 +138,9 @@ public:
 private:
     static constexpr std::size_t count = sizeof...(Policies);
 
-    /// Where one request stands in the chain.
+    /// The position of one request in the chain of policies.
     struct progress {
-        std::size_t    at = 0; ///< the policy whose turn it is
+        std::size_t    at = 0; ///< index of the current policy
         failed_attempt failed;
     };
 
@@ -163,12 +167,12 @@ private:
             do {
                 if (void* const p = ask()) { return p; }
             } while (again(now));
-        } catch (...) {} // a policy's own error: without it there is no more to try
+        } catch (...) {} // an error of a policy: no further attempt is possible
         return nullptr;
     }
 
-    /// Asks the policies from where the request stands; whether the upstream is to be asked once
-    /// more.
+    /// Calls the policies from the current one on. Returns true if the upstream should be asked
+    /// again.
     bool again(progress& now) {
         if (detail::policy_call::is_in(this)) { return false; }
         detail::policy_call const call{this};
@@ -202,7 +206,7 @@ template <class... Policies>
 }
 } // namespace with
 
-// A layer adds behaviour, never removes capability.
+// The layer has every power of its upstream.
 static_assert(powers<retrying<null_resource<>>>::include<null_resource<>>);
 
 } // namespace vram

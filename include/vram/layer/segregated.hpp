@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `segregated` sends small requests one way and large ones another.
+/// `segregated` sends small requests to one resource and large requests to another.
 
 #include <vram/base/call_site.hpp>       // call_site
 #include <vram/concepts/diagnosed.hpp>   // check_pair, refuse_copy
@@ -17,16 +17,17 @@
 
 namespace vram {
 
-/// Two resources with a size between them: up to `threshold` bytes the small one serves, above it
+/// Two resources with a threshold: requests up to `threshold` bytes go to the small one, others to
 /// the large one.
 ///
 ///     segregated mr{slab{cuda_resource{}}, pool{cuda_resource{}}, 4_KiB};
 ///
-/// A block finds its way back by its size, so nothing is written down.
+/// The size of a block tells which resource allocated it, so nothing is recorded.
 ///
-/// Failure   as the one that serves; the other one is not asked (`fallback` does that)
-/// Threads   as the less safe of the two
-/// Cost      one comparison per call
+/// Failure   The functions fail as those of the selected resource. The other one is not asked;
+///           `fallback` does that.
+/// Threads   The rules are those of the less safe of the two resources.
+/// Cost      One comparison per call.
 template <class Small, class Large>
 class segregated
     : public pair_base<typename detail::check_pair<detail::checked_upstream<Small>,
@@ -43,7 +44,7 @@ public:
     segregated(Small below, Large above, std::size_t threshold)
         : base{std::move(below), std::move(above)}, threshold_{threshold} {}
 
-    /// A copy is a compile error that says what to write.
+    /// A copy does not compile: the error message names the alternatives (move, borrow, share).
     template <std::same_as<segregated> Same>
     segregated(Same& other) : segregated{detail::refuse_copy(other)} {}
 
@@ -104,7 +105,7 @@ public:
                         : sited{above(), at}.deallocate_sync(p, bytes, alignment);
     }
 
-    /// As the one that serves.
+    /// Returns the rounded size of the resource that serves the request.
     [[nodiscard]] std::size_t rounded_size(std::size_t bytes, std::size_t alignment) const noexcept
         requires rounding_resource<Small> || rounding_resource<Large>
     {
@@ -132,7 +133,7 @@ template <synchronous_resource Large>
 }
 } // namespace with
 
-// A layer adds behaviour, never removes capability.
+// The layer has every power of its upstreams.
 static_assert(powers<segregated<null_resource<>, null_resource<>>>::include<null_resource<>>);
 
 } // namespace vram

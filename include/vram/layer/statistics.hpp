@@ -2,7 +2,8 @@
 #pragma once
 
 /// \file
-/// `statistics` counts bytes and blocks: now, at most, in all, and for nested scopes.
+/// `statistics` is a layer that counts live bytes and blocks, their peaks and totals, also for
+/// nested scopes.
 
 #include <vram/base/call_site.hpp>       // call_site
 #include <vram/base/contract.hpp>        // expects
@@ -22,28 +23,30 @@
 
 namespace vram {
 
-/// What has happened since a question was asked.
+/// The figures of a scope: everything counted since its `push`.
 struct counters {
-    counter       bytes;        ///< as they were asked for
-    counter       blocks;       ///< those of zero bytes are none
-    std::uint64_t refusals = 0; ///< requests that were not met
+    counter       bytes;        ///< requested bytes
+    counter       blocks;       ///< requests of zero bytes are not counted
+    std::uint64_t refusals = 0; ///< requests that were refused
 
     friend bool operator==(counters const&, counters const&) = default;
 };
 
-/// A resource that counts, with questions inside questions.
+/// A resource that counts its allocations and frees, also for nested scopes.
 ///
 ///     statistics mr{pool{cuda_resource{}}};
 ///     mr.push();
 ///     train_step(mr);
-///     auto const step = mr.pop();   // step.bytes.peak: the high water of this step alone
+///     auto const step = mr.pop();   // step.bytes.peak: the peak of this step alone
 ///
-/// Over a pool it counts what clients ask, under a pool what the pool takes.
+/// Over a pool it counts the requests of the clients, under a pool the chunks of the pool.
 ///
-/// Failure   a request that is not met is counted as a refusal, and what the upstream threw goes on
-/// Threads   as safe as the upstream (with `no_lock`: one); a question is about all of them
-/// Cost      one short lock per call, the same at any depth of questions; `push` may allocate, an
-///           answer costs the questions within it
+/// Failure   A request that fails is counted as a refusal, and the exception of the upstream is
+///           rethrown.
+/// Threads   As safe as the upstream (with `no_lock`: one thread). A scope counts the calls of all
+///           threads.
+/// Cost      One short lock per call, at any depth of scopes. `push` may allocate. `pop` is linear
+///           in the number of scopes within the one that ends.
 template <class Upstream, class Lock = lock>
 class statistics : public layer_base<detail::checked_upstream<Upstream>> {
     using base = layer_base<Upstream>;
@@ -56,7 +59,7 @@ public:
         : statistics{Upstream{}} {}
     explicit statistics(Upstream upstream) : base{std::move(upstream)} {}
 
-    /// A copy is a compile error that says what to write.
+    /// A copy does not compile: the error message names the alternatives (move, borrow, share).
     template <std::same_as<statistics> Same>
     statistics(Same& other) : statistics{detail::refuse_copy(other)} {}
 
@@ -91,7 +94,7 @@ public:
         return made.got(sited{this->upstream_, at}.try_allocate_sync(bytes, alignment));
     }
 
-    /// Counted if there is a block; null is not a refusal.
+    /// Returns ready memory of the upstream. A block is counted; null is not counted as a refusal.
     [[nodiscard]] void* try_allocate_ready(stream s, std::size_t bytes,
                                            std::size_t alignment = default_alignment)
         requires reusing_resource<Upstream>
@@ -102,7 +105,8 @@ public:
         return made.got(p);
     }
 
-    // Struck off first: once the memory is back, another thread may be counted for the same bytes.
+    // The block is subtracted before the upstream frees it: afterwards another thread may be
+    // counted for the same bytes.
     void deallocate(stream s, void* p, std::size_t bytes, std::size_t alignment = default_alignment,
                     call_site at = call_site::current()) noexcept
         requires resource<Upstream>
@@ -116,43 +120,43 @@ public:
         sited{this->upstream_, at}.deallocate_sync(p, bytes, alignment);
     }
 
-    /// Asks a new question: everything counts from zero until it is answered. The number names the
-    /// question where questions do not nest, as those of several threads.
+    /// Begins a scope: its counters start from zero. Returns a number for `pop`, for scopes that do
+    /// not nest, such as those of several threads.
     std::uint64_t push() {
         auto const held = lock_.hold();
         asked_.push_back({++last_, now_});
         now_ = {};
         return last_;
     }
-    /// Answers the innermost question.
+    /// Ends the innermost scope and returns its counters.
     counters pop() {
         auto const held = lock_.hold();
         expects(!asked_.empty(), "statistics: every pop has its push");
         return close(asked_.size() - 1);
     }
-    /// Answers this question, whichever others are open.
+    /// Ends the scope with that number, even if it is not the innermost, and returns its counters.
     counters pop(std::uint64_t asked) {
         auto const held = lock_.hold();
         return close(place(asked));
     }
 
-    /// The answer so far to the innermost question.
+    /// Returns the counters of the innermost scope until now.
     [[nodiscard]] counters now() const {
         auto const held = lock_.hold();
         return now_;
     }
-    /// The answer so far to this one.
+    /// Returns the counters of the scope with that number until now.
     [[nodiscard]] counters now(std::uint64_t asked) const {
         auto const held = lock_.hold();
         return since(place(asked));
     }
-    /// Everything since the layer was made.
+    /// Returns the counters since the layer was created.
     [[nodiscard]] counters overall() const {
         auto const held = lock_.hold();
         return asked_.empty() ? now_ : merged(asked_.front().before, since(0));
     }
 
-    /// The upstream's own figures where it has some, else those of this layer.
+    /// Returns the usage of the upstream if it has that function, else the figures of this layer.
     [[nodiscard]] memory_usage usage() const {
         if constexpr (measured_resource<Upstream>) {
             return base::usage();
@@ -167,7 +171,7 @@ public:
     }
 
 private:
-    /// A request under way: a refusal, until the upstream has delivered.
+    /// A request in progress. It counts as a refusal unless the upstream allocates.
     class attempt {
     public:
         attempt(statistics& owner, std::size_t bytes) noexcept : owner_{owner}, bytes_{bytes} {}
@@ -205,8 +209,9 @@ private:
         return outer;
     }
 
-    /// A question, and what was counted between the one before it and itself: the questions cut the
-    /// time into pieces, and an answer is the sum of the pieces since.
+    /// An open scope, and the figures counted between the begin of the scope before it and its own
+    /// begin. The begins of scopes divide time into intervals; the counters of a scope are the sum
+    /// of the intervals since its begin.
     struct question {
         std::uint64_t number;
         counters      before;
@@ -226,13 +231,14 @@ private:
     counters close(std::size_t at) noexcept {
         counters const answer = since(at);
         counters&      piece  = at + 1 == asked_.size() ? now_ : asked_[at + 1].before;
-        piece                 = merged(asked_[at].before, piece); // two pieces become one
+        // The interval before this scope and the one after it become one.
+        piece = merged(asked_[at].before, piece);
         asked_.erase(asked_.begin() + static_cast<std::ptrdiff_t>(at));
         return answer;
     }
 
     [[no_unique_address]] Lock lock_;
-    counters                   now_; ///< since the innermost question
+    counters                   now_; ///< since the begin of the innermost scope
     std::vector<question>      asked_;
     std::uint64_t              last_ = 0;
 };
@@ -242,7 +248,7 @@ namespace with {
 inline constexpr word<vram::statistics> statistics{};
 } // namespace with
 
-// A layer adds behaviour, never removes capability.
+// The layer has every power of its upstream.
 static_assert(powers<statistics<null_resource<>>>::include<null_resource<>>);
 static_assert(measured_resource<statistics<null_resource<>>>);
 

@@ -25,34 +25,36 @@
 
 namespace vram {
 
-/// How `stream_ordered` keeps what waits.
+/// The options of `stream_ordered`.
 struct stream_ordered_options {
-    /// How many blocks of one stream share an event. From 2 on, a raw `cudaStream_t` is `retire`d
-    /// before it is destroyed.
+    /// The number of frees of one stream that share an event. If it is 2 or more, a raw
+    /// `cudaStream_t` must be retired (`retire`) before it is destroyed.
     std::size_t frees_per_event = 1;
-    /// Blocks go back when there are that many bytes of them, or when the upstream refuses.
+    /// Finished blocks are returned to the upstream once they have this many bytes together, or if
+    /// the upstream refuses.
     std::size_t give_back_bytes = 0;
 };
 
-/// Turns a synchronous resource into a stream-ordered one: a freed block waits for an event on its
-/// stream.
+/// Makes a synchronous resource stream-ordered: a freed block is returned to the upstream after an
+/// event on its stream is complete.
 ///
-///     stream_ordered mr{cuda_resource{}};   // cudaMalloc with the manners of cudaMallocAsync
+///     stream_ordered mr{cuda_resource{}};   // cudaMalloc with the semantics of cudaMallocAsync
 ///
-/// What is done goes back in batches when somebody allocates. When the upstream refuses, the host
-/// waits for the oldest until the request fits, and only then is the answer no. While other threads
-/// free and allocate, the layer attempts a request a bounded number of times. A block freed on a
-/// stream that is being captured belongs to the graph: it is held until `forget_captures` or the
-/// end of the layer.
+/// Finished blocks are returned in batches by later allocations. If the upstream refuses, the host
+/// waits for the oldest freed block and asks again, until the request fits or no freed block is
+/// left; then the request is refused. If other threads free and allocate at the same time, the
+/// number of attempts is bounded. A block freed on a stream that is being captured belongs to the
+/// graph: it is kept until `forget_captures` or the end of the layer.
 ///
-/// Failure   as the upstream. Where no event can be had the stream is waited for, where that fails
-///           its device, which for a stream that died is taken to be that of the upstream, and the
-///           error sink is told each time. Memory that no wait would vouch for does not go back: it
-///           is told as a leak
-/// Threads   any; no lock is held while the upstream is called or the host waits
-/// Streams   an allocation is for any stream
-/// Cost      one event per free, one query per waiting stream on allocation, no host allocation
-///           once warm
+/// Failure   The functions fail as those of the upstream. If no event can be recorded, the host
+///           waits for the stream, or, if that fails, for its device; the device of a destroyed
+///           stream is taken to be that of the upstream. Each such failure is reported to the error
+///           sink. Memory for which every wait failed is not returned, and is reported as a leak.
+/// Threads   Any number of threads may call concurrently. No lock is held during calls of the
+///           upstream or waits on the host.
+/// Streams   Any stream may use an allocated block at once.
+/// Cost      One event per free, and one query per stream with pending frees for each allocation.
+///           No host allocation, unless more blocks are live than ever before.
 template <class Upstream>
 class stream_ordered : public layer_base<detail::checked_upstream<Upstream>> {
     using base = layer_base<Upstream>;
@@ -66,10 +68,11 @@ public:
         : stream_ordered{Upstream{}} {}
     explicit stream_ordered(Upstream upstream, stream_ordered_options options = {})
         : base{std::move(upstream)}, books_{options.frees_per_event, options.give_back_bytes} {}
-    /// A copy is a compile error that says what to write.
+    /// A copy does not compile: the error message names the alternatives (move, borrow, share).
     template <std::same_as<stream_ordered> Same>
     stream_ordered(Same& other) : stream_ordered{detail::refuse_copy(other)} {}
-    stream_ordered(stream_ordered&&) = default; ///< while unshared; memory stays where it is
+    /// Only if not shared; live memory keeps its address.
+    stream_ordered(stream_ordered&&) = default;
     stream_ordered& operator=(stream_ordered&& other) noexcept
         requires std::assignable_from<Upstream&, Upstream>
     {
@@ -113,7 +116,7 @@ public:
         });
     }
 
-    /// Out of what the upstream has for the stream at once.
+    /// Returns memory that the upstream has ready for the stream, or null.
     [[nodiscard]] void* try_allocate_ready(stream s, std::size_t bytes,
                                            std::size_t alignment = default_alignment)
         requires reusing_resource<Upstream>
@@ -124,7 +127,7 @@ public:
         return p != nullptr ? held.keep(p) : nullptr;
     }
 
-    /// Never waits, unless no event can be had.
+    /// Frees a block that the stream `s` used last. Does not wait, unless no event can be recorded.
     void deallocate(stream s, void* p, std::size_t bytes, std::size_t alignment = default_alignment,
                     call_site at = call_site::current()) noexcept {
         if (p == nullptr) { return; }
@@ -140,43 +143,48 @@ public:
                           .cause    = "its stream is being captured, or could not be waited for"});
         }
     }
-    /// Nobody uses the memory any more, so it goes back at once.
+    /// Frees a block that no stream uses any more, so it is returned to the upstream at once.
     void deallocate_sync(void* p, std::size_t bytes, std::size_t alignment = default_alignment,
                          call_site at = call_site::current()) noexcept {
         if (p == nullptr || !books_.take_idle(p, bytes, alignment, at)) { return; }
         sited{this->upstream_, at}.deallocate_sync(p, bytes, alignment);
     }
 
-    /// Gives back what streams are done with, then trims the upstream. Never waits, but for what
-    /// has no event: for a stream that refuses one, and for the device of a stream that died or is
-    /// another thread's default stream, which ends captures there. Where a stream is known to be
-    /// captured that has to stay.
+    /// Returns finished blocks to the upstream, then trims the upstream. Waits only for blocks
+    /// without an event: for a stream on which no event can be recorded, and for the device of a
+    /// stream that was destroyed or is the default stream of another thread. Such a wait ends
+    /// captures on that device. Blocks of a stream that is known to be captured are kept.
     std::size_t trim(std::size_t keep = 0) {
         std::size_t const here = books_.collect_all(giving());
         if constexpr (trimmable_resource<Upstream>) {
-            return std::max(here, this->upstream_.trim(keep)); // what came from here may be in both
+            // Bytes returned above may be in both numbers.
+            return std::max(here, this->upstream_.trim(keep));
         }
         return here;
     }
 
-    /// The stream ends: the events that its blocks wait for are recorded now. Not while it is
-    /// captured, for they would be the graph's.
+    /// Announces that the stream is about to be destroyed: missing events for its freed blocks are
+    /// recorded now. Must not be called during a capture of the stream, because the events would
+    /// belong to the graph.
     void retire(stream s) {
         books_.close(s);
         if constexpr (retiring_resource<Upstream>) { this->upstream_.retire(s); }
     }
 
-    /// The graphs that were captured are gone: what was freed in them waits no longer.
+    /// States that no captured graph will run again: blocks freed during captures are returned to
+    /// the upstream.
     void forget_captures() {
         books_.release_captured(giving());
         if constexpr (forgetting_resource<Upstream>) { this->upstream_.forget_captures(); }
     }
 
-    /// This layer's own figures; `waits` counts how often the host had to wait for a stream.
+    /// Returns the usage of this layer, without the upstream. `waits` counts how often the host
+    /// waited for a stream.
     [[nodiscard]] memory_usage usage() const { return books_.usage(); }
-    /// Peaks start again from what is out and held now. Returns the figures from before.
+    /// Restarts the peaks from the bytes that are live and reserved now, and returns the usage
+    /// until now.
     memory_usage reset_peaks() noexcept { return books_.reset_peaks(); }
-    /// Takes in the peaks of figures from before.
+    /// Raises the peaks to at least those of `before`, a result of `reset_peaks`.
     void raise_peaks(memory_usage const& before) noexcept { books_.raise_peaks(before); }
 
 private:
@@ -213,12 +221,13 @@ private:
         return nullptr;
     }
 
-    /// Waits for who used what no event can be had for. False: nobody knows whether it still is in
-    /// use, for the waits failed, or the stream is being captured, which a wait would end.
+    /// Waits until the stream no longer uses a freed block for which no event can be recorded.
+    /// Returns false if that is unknown: the waits failed, or the stream is being captured, which a
+    /// wait would invalidate.
     [[nodiscard]] bool wait_for_user(stream s) const noexcept {
         try {
             if (platform::capturing(s)) { return false; }
-        } catch (...) {} // the wait will say so
+        } catch (...) {} // the wait reports the error
         return sure_wait<platform>(s, [&] {
             try {
                 return platform::device_of(s);
@@ -239,7 +248,7 @@ private:
         }
     }
 
-    /// What this layer knows of a refusal and its upstream does not.
+    /// Adds to a refusal the numbers that the upstream does not know.
     void tell(shortage& numbers, std::uint64_t id) const {
         memory_usage const now = usage();
         if (numbers.stream == 0) { numbers.stream = id; }
@@ -255,7 +264,7 @@ namespace with {
 inline constexpr word<vram::stream_ordered, stream_ordered_options> stream_ordered{};
 } // namespace with
 
-// A layer adds behaviour, never removes capability.
+// The layer has every power of its upstream.
 static_assert(powers<stream_ordered<null_resource<>>>::include<null_resource<>>);
 static_assert(resource<stream_ordered<null_resource<>>>);
 static_assert(forgetting_resource<stream_ordered<null_resource<>>>);

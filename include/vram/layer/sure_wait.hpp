@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `sure_wait` is the wait before memory goes back where nothing may be thrown.
+/// `sure_wait` waits on the host for the last use of memory, without throwing.
 
 #include <vram/base/report_caught.hpp>    // report_caught
 #include <vram/concepts/await_device.hpp> // await_device
@@ -12,13 +12,13 @@
 
 namespace vram {
 
-/// Makes the host wait for `place` (a stream, an event or a device), and where the platform refuses
-/// that, for all of the device that `where()` names. False: nobody knows whether the memory is
-/// still in use, so it must not go back.
+/// Makes the host wait for `place` (a stream, an event or a device). If the platform fails, waits
+/// for the device that `where()` returns. Returns false if both waits failed; the memory may then
+/// still be in use and must not be freed.
 ///
-/// Failure   each refusal is told to the error sink
-/// Threads   any; without a lock
-/// Cost      one wait of the host, of the whole device after a refusal
+/// Failure   Each failed wait is reported to the error sink.
+/// Threads   Any thread may call, without holding a lock.
+/// Cost      One wait of the host; after a failure, one for the whole device.
 template <class Platform, class Place, class Where>
     requires has_devices<Platform>
 [[nodiscard]] bool sure_wait(Place const& place, Where where) noexcept {

@@ -2,8 +2,7 @@
 #pragma once
 
 /// \file
-/// `waiting_frees` keeps blocks that came back until the streams that used them are past that
-/// place.
+/// `waiting_frees` keeps freed blocks until the streams that used them are done.
 
 #include <vram/base/call_site.hpp>          // call_site
 #include <vram/base/error.hpp>              // report_error
@@ -25,20 +24,22 @@
 
 namespace vram {
 
-/// One queue of batches for each stream, oldest first; a batch is some blocks and the one event
-/// that covers them. Batches and their events are reused. While a stream is captured no event is to
-/// be had there, nor for a default stream from another thread or device: such a batch stays open,
-/// and gets its event when there is one. One that never does is covered by the stream's next event,
-/// or by a wait of the host.
+/// One queue of batches for each stream, oldest first. A batch is a number of freed blocks and one
+/// event recorded behind them. Batches and their events are reused. No event can be recorded while
+/// a stream is being captured, nor on a default stream from another thread or device: such a batch
+/// stays open and gets its event later. If it never does, the stream's next event stands for it, or
+/// the host waits for the device.
 ///
-/// A stream may be another thread's, which may begin a capture at any moment: but for `add` and
-/// `close(s)`, streams are never asked or waited for, only events behind their work are.
+/// A stream may belong to another thread, which may begin a capture at any moment. Therefore,
+/// except in `add` and `close(s)`, streams are never queried or waited for, only events behind
+/// their work.
 ///
-/// Failure   what the platform throws; nothing is lost by it. That an open batch is refused its
-///           event is told to the error sink, and tried again unless the stream is dead
-/// Threads   one at a time: the owner has the lock. `wait` alone is called without it
-/// Cost      `add` and `collect` look through the streams that have something waiting; per batch
-///           one event is recorded, and one asked for at each `collect` until it is done
+/// Failure   Errors of the platform are rethrown. No block is lost. If the event of an open batch
+///           cannot be recorded, the error is reported and recording is tried again, unless the
+///           stream was destroyed.
+/// Threads   One thread at a time, which holds the owner's lock. Only `wait` is called without it.
+/// Cost      `add` and `collect` look at every stream with pending frees. Each batch costs one
+///           recorded event, and one query at each `collect` until it is complete.
 template <class Platform>
     requires has_streams<Platform> && has_events<Platform>
 class waiting_frees {
@@ -48,7 +49,7 @@ public:
     using event  = typename Platform::event;
     using link   = freed_blocks::link;
 
-    /// Blocks that wait for one place in a stream's order.
+    /// Blocks that were freed at one point of a stream's order.
     class batch {
         friend class waiting_frees;
 
@@ -59,7 +60,8 @@ public:
         [[nodiscard]] bool has_event() const noexcept {
             return now == stage::recorded || now == stage::done;
         }
-        /// What somebody waits for already is what it is.
+        /// Returns true if blocks may be added: the event is not recorded, and no thread waits for
+        /// the batch.
         [[nodiscard]] bool takes_more() const noexcept { return now == stage::open && pins == 0; }
 
         device        where;
@@ -67,8 +69,8 @@ public:
         stage         now = stage::open;
         freed_blocks  blocks;
         std::uint64_t age    = 0;
-        unsigned      pins   = 0;     ///< how many hosts wait for it
-        bool          queued = false; ///< in a stream's queue, or gone from there while pinned
+        unsigned      pins   = 0;     ///< number of host threads that wait for the batch
+        bool          queued = false; ///< in the queue of a stream; false if removed while pinned
         batch*        next   = nullptr;
     };
 
@@ -84,8 +86,9 @@ public:
         destroy(spare_);
     }
 
-    /// Takes a block that was last used on `s`, which is not captured. The event is recorded when
-    /// the batch has `per_event` blocks. When this throws, the link is still the caller's.
+    /// Frees a block that the stream `s`, which is not being captured, used last. The event is
+    /// recorded once the batch has `per_event` blocks. If this throws, the link still belongs to
+    /// the caller.
     void add(stream const& s, link* one, std::size_t per_event) {
         line&  queue = line_of(s);
         bool   fresh = queue.last == nullptr || !queue.last->takes_more();
@@ -106,8 +109,8 @@ public:
         }
     }
 
-    /// Records the event of a batch of `s` that is still open. The stream may be destroyed after
-    /// it, unless it is being captured.
+    /// Records the event of the open batch of `s`, if there is one. The stream may be destroyed
+    /// afterwards, unless it is being captured.
     void close(stream const& s) {
         auto const id = Platform::id(s);
         for (line& each : lines_) {
@@ -115,8 +118,8 @@ public:
         }
     }
 
-    /// Adds to `free` every block whose stream is past it. A question that throws bars no other
-    /// stream: the first error goes on at the end.
+    /// Moves every block whose stream is done with it to `free`. An error of one stream does not
+    /// affect the others; the first error is rethrown at the end.
     void collect(freed_blocks& free) {
         std::exception_ptr failed;
         for (std::size_t i = 0; i < lines_.size();) {
@@ -137,16 +140,16 @@ public:
         if (failed) { std::rethrow_exception(failed); }
     }
 
-    /// A batch that somebody waits for, and with it for those before it: it stays what it is until
+    /// A batch for which a thread waits, together with those before it. It is not reused until
     /// `unpin`.
     struct pin {
         enum class by { event, device };
 
-        batch* at = nullptr; ///< null: there is nothing that could be waited for
+        batch* at = nullptr; ///< null: there is nothing to wait for
         by     how{};
 
         explicit operator bool() const noexcept { return at != nullptr; }
-        /// Makes the host wait. Without the owner's lock.
+        /// Makes the host wait for the batch. Called without the owner's lock.
         void wait() const {
             switch (how) {
             case by::event: return Platform::synchronize(at->place);
@@ -155,7 +158,7 @@ public:
         }
     };
 
-    /// What waits longest, and can be waited for.
+    /// Pins the oldest batch that can be waited for.
     [[nodiscard]] pin pin_oldest() noexcept {
         pin           found;
         std::uint64_t age = 0;
@@ -169,7 +172,7 @@ public:
         }
         return pinned(found);
     }
-    /// Returns the number of batches. Cost: a look at each.
+    /// Returns the number of batches. Cost: a look at each of them.
     [[nodiscard]] std::size_t batches() const noexcept {
         std::size_t count = 0;
         for (line const& each : lines_) {
@@ -177,9 +180,10 @@ public:
         }
         return count;
     }
-    /// Batches that are younger have this age, or more.
+    /// Returns the smallest age of batches to come.
     [[nodiscard]] std::uint64_t next_age() const noexcept { return next_age_; }
-    /// Something that came before `age`, and that nobody will find over without a wait of the host.
+    /// Pins a batch older than `age` that has no event and can be finished only by a wait of the
+    /// host.
     [[nodiscard]] pin pin_uncovered(std::uint64_t age) noexcept {
         for (line& each : lines_) {
             if (each.last == nullptr || each.last->age >= age) { continue; }
@@ -190,7 +194,7 @@ public:
         return {};
     }
 
-    /// Ends what pinned it; `waited`: its stream is known to be past it.
+    /// Ends a pin. `waited`: the stream is known to be done with the batch.
     void unpin(pin const& pinned, bool waited) noexcept {
         batch* const b = pinned.at;
         --b->pins;
@@ -198,9 +202,9 @@ public:
         if (b->pins == 0 && !b->queued) { recycle(b); }
     }
 
-    /// Waits for everything and hands it over: the end of the owner. What fails is told to the
-    /// error sink; what may still be in use then is told as a leak, and handed to nobody. What has
-    /// no event because its stream is being captured waits for the device.
+    /// Called at the end of the owner: waits for all blocks and returns them. Errors are reported.
+    /// Blocks that may still be in use are reported as leaks and not returned. Blocks of a captured
+    /// stream, which have no event, wait for the device.
     [[nodiscard]] freed_blocks settle() noexcept {
         freed_blocks free, lost;
         for (line& each : lines_) {
@@ -222,7 +226,7 @@ public:
         return free;
     }
 
-    /// Whether the block at `p` waits here. Cost: a walk over all of them.
+    /// Returns true if the block at `p` is pending here. Cost: a walk over all blocks.
     [[nodiscard]] bool has(void const* p) const noexcept {
         for (line const& each : lines_) {
             for (batch const* b = each.first; b != nullptr; b = b->next) {
@@ -242,7 +246,8 @@ private:
         stream_hold<Platform> held{};
         batch*                first = nullptr;
         batch*                last  = nullptr;
-        recorded              how   = recorded::pending; ///< when the last one was to be closed
+        /// Result of the last attempt to record the event of the last batch.
+        recorded how = recorded::pending;
     };
 
     line& line_of(stream const& s) {
@@ -253,15 +258,15 @@ private:
         return lines_.emplace_back(line{.id = id, .s = s, .held = hold_stream<Platform>(s)});
     }
 
-    /// On a stream that the calling thread uses. Where somebody else has begun to capture `s` all
-    /// the same the event says nothing: the batch stays open.
+    /// Records the event on a stream that the calling thread uses. If another thread has
+    /// nevertheless begun to capture `s`, the event is useless and the batch stays open.
     void record(batch& into, stream const& s) {
         Platform::record(into.place, s);
         if (Platform::capturing(s)) { return; }
         into.now = batch::stage::recorded;
         ++events_;
     }
-    /// On whichever.
+    /// Records the event on a stream that may belong to another thread.
     void record_behind(batch& into, line& queue) {
         queue.how = vram::record_behind<Platform>(into.place, queue.s, queue.id, queue.held);
         bool const covers = queue.how == recorded::pending || queue.how == recorded::done;
@@ -276,7 +281,7 @@ private:
         try {
             record_behind(*last, queue);
         } catch (...) {
-            queue.how = recorded::pending; // or will be
+            queue.how = recorded::pending; // tried again later
             report_caught({.kind  = error_kind::platform_error,
                            .bytes = last->blocks.bytes(),
                            .call  = "the event of a stream"});
@@ -289,8 +294,8 @@ private:
                       .stream = name_of_stream<Platform>(queue.s, queue.id)});
     }
 
-    /// By the first event there is; where there is none by the device, but not where the stream is
-    /// known to be captured.
+    /// Returns the first batch with an event. If there is none, returns the last batch, to wait for
+    /// its device, unless the stream is known to be captured.
     [[nodiscard]] static pin way_to_wait(line const& queue) noexcept {
         for (batch* at = queue.first; at != nullptr; at = at->next) {
             if (at->has_event()) { return {at, pin::by::event}; }
@@ -307,8 +312,9 @@ private:
     [[nodiscard]] static bool done(batch const& b) {
         return b.now == batch::stage::done || Platform::done(b.place);
     }
-    /// An event covers what is before it as well. One that cannot be asked may be a graph's, which
-    /// another thread captured and ended while it was recorded: it is recorded again.
+    /// Moves the blocks of complete batches to `free`. An event stands for the batches before it as
+    /// well. An event whose query fails may belong to a graph, because another thread captured the
+    /// stream and ended the capture while it was recorded; it is recorded again.
     void take_done(line& queue, freed_blocks& free) {
         for (batch *at = queue.first, *next = nullptr; at != nullptr; at = next) {
             next = at->next;
@@ -327,7 +333,8 @@ private:
         }
     }
 
-    /// Waits at the end, where that is refused for the device.
+    /// Waits for a batch at the end of the owner; if that fails, for its device. Returns true if
+    /// one of the waits succeeded.
     [[nodiscard]] static bool over(pin const& way) noexcept {
         auto const where = [&] { return way.at->where; };
         switch (way.how) {

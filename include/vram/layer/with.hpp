@@ -11,14 +11,14 @@
 
 namespace vram {
 
-/// Each layer `x` puts a word `x` in here: called with the layer's arguments, it waits for its
-/// upstream.
+/// For each layer `x` there is a function object `with::x`. Called with the arguments of the layer,
+/// it returns an object that creates the layer when it is joined with an upstream by `|`.
 namespace with {
 
-/// A layer that waits for its upstream. `Layer` is the class template, `More` are its arguments
-/// behind the upstream. The nested spelling `layer<upstream>` and this one give the same type, also
-/// where a layer stands on another of its kind (which class template argument deduction would fold
-/// into one).
+/// A layer without its upstream yet. `Layer` is the class template, `More` are its type arguments
+/// behind the upstream. `upstream | pending` has the same type as the nested form
+/// `Layer<Upstream>`, also if a layer stands on another of its kind (which class template argument
+/// deduction would fold into one).
 template <template <class...> class Layer, class... More>
 struct pending_of {
     template <class... Args>
@@ -36,25 +36,26 @@ struct pending_of {
     };
 };
 
-/// A layer whose only type argument is its upstream, with the arguments of its constructor.
+/// A layer without its upstream yet. Its only type argument is the upstream; `Args` are the
+/// arguments of its constructor.
 template <template <class...> class Layer, class... Args>
 using pending = typename pending_of<Layer>::template made_of<Args...>;
 
-/// Makes a layer that waits for its upstream: `return layer<vram::limiting>(limit);`.
+/// Returns a layer without its upstream yet: `return layer<vram::limiting>(limit);`.
 template <template <class...> class Layer, class... Args>
 [[nodiscard]] constexpr auto layer(Args... args) {
     return pending<Layer, Args...>{{std::move(args)...}};
 }
 
-/// The same for `Layer<Upstream, More...>`: `return layer_of<vram::fallback,
-/// Other>(std::move(other));`.
+/// Returns a layer `Layer<Upstream, More...>` without its upstream yet: `return
+/// layer_of<vram::fallback, Other>(std::move(other));`.
 template <template <class...> class Layer, class... More, class... Args>
 [[nodiscard]] constexpr auto layer_of(Args... args) {
     return typename pending_of<Layer, More...>::template made_of<Args...>{{std::move(args)...}};
 }
 
-/// The word of a layer that can do without arguments: `with::x` is enough, `with::x({.option = 1})`
-/// says more.
+/// The function object of a layer that needs no arguments: `with::x` can be used directly, or
+/// called with options as `with::x({.option = 1})`.
 template <template <class...> class Layer, class... Options>
 struct word : pending<Layer> {
     [[nodiscard]] constexpr auto operator()() const { return layer<Layer>(); }

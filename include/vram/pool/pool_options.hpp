@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `pool_options` are the numbers that a pool is made with.
+/// `pool_options` are the options of a `pool`, a `slab` or a `monotonic`.
 
 #include <vram/base/align.hpp>        // unsatisfiable
 #include <vram/base/contract.hpp>     // expects
@@ -13,32 +13,35 @@
 
 namespace vram {
 
-/// Every option has a default that suits one process with a device of its own.
+/// The options of a pool. The defaults suit one process that has a device to itself.
 struct pool_options {
-    std::size_t initial_size = 0; ///< bytes taken from the upstream by the constructor
-    /// Bytes held at most; the rest is left to others. What goes back counts until it is there.
+    std::size_t initial_size = 0; ///< bytes that the constructor allocates from the upstream
+    /// The largest number of reserved bytes, so that the rest is left to other users of the device.
+    /// A chunk that is being returned counts until the upstream has it.
     std::size_t  max_size = unsatisfiable;
     event_policy events   = event_policy::lazy;
-    /// Streams may be captured into graphs: every call then asks whether its stream is being
-    /// captured, and what is freed during a capture is kept for that stream's captures until
+    /// Allows streams to be captured into graphs. Every call then queries if its stream is being
+    /// captured. Memory freed during a capture is retained for captures of that stream until
     /// `forget_captures`.
     bool graphs = false;
-    /// Over virtual memory (elsewhere it is a broken contract): free pages are moved under a
-    /// request before the device is asked for more. The least is held. Pages that come back to
-    /// where they were last cost next to nothing; each other costs microseconds, and the host waits
-    /// for what was freed.
+    /// Only for virtual memory; a broken contract otherwise. If a request does not fit, physical
+    /// pages of free memory are remapped to its addresses before the device is asked for more. This
+    /// reserves the least memory. A page that returns to its previous address costs next to
+    /// nothing. Any other page costs microseconds, and the host waits for all pending uses.
     bool remap = false;
-    /// Over virtual memory (elsewhere it is a broken contract), without `remap`, for programs that
-    /// repeat themselves: how much more than was ever out at once may be held, as a part of that,
-    /// before new addresses are mapped to memory of free pages in place of new memory (0.07: 7 %).
-    /// That has two addresses then, used in turns: nothing is unmapped before a `trim`, nobody
-    /// waits, and what is done again finds all mapped. Below 1/32 of the device and 2.25 GiB it is
-    /// not worth it, unless this is 0. Infinity: no memory has two addresses. Never negative.
+    /// Only for virtual memory and without `remap`; a broken contract otherwise. Suits programs
+    /// that repeat themselves. It is the share by which the reserved bytes may exceed the peak live
+    /// bytes (0.07: 7 %). Beyond that, new addresses are mapped to the physical memory of free
+    /// pages instead of new memory. That memory then has two addresses, which are used in turns.
+    /// Nothing is unmapped before a `trim`, no wait is needed, and a repeated step finds all its
+    /// pages mapped. No page is shared while the reserved bytes are below 1/32 of the device and
+    /// below 2.25 GiB, unless the slack is 0. Infinity means that no memory has two addresses. Must
+    /// not be negative.
     double slack = std::numeric_limits<double>::infinity();
 };
 
 namespace detail {
-/// `remap` and `slack` mean nothing where pages cannot be moved: they are a mistake there.
+/// Checks that `remap` and `slack` are not set for a pool over memory that has no pages to move.
 constexpr void expect_no_page_options(pool_options const& o, char const* what) {
     expects(!o.remap && !(o.slack < std::numeric_limits<double>::infinity()), what);
 }
