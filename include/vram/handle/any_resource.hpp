@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `any_resource` owns a resource of any type: the member of a class that allocates.
+/// `any_resource` owns a resource of any type: the usual member of a class that allocates.
 
 #include <vram/handle/counted.hpp>       // counted
 #include <vram/handle/resource_ref.hpp>  // resource_ref, resource_for
@@ -14,20 +14,20 @@
 
 namespace vram {
 
-/// A resource of a type that is not known here, and that lives until its last holder ends.
+/// A type-erased handle of a resource, which lives until its last handle is destroyed.
 ///
 ///     any_resource<cuda_platform, device_accessible> memory = stream_ordered{cuda_resource{}};
 ///
-/// It takes move-only resources, and copying it makes another holder of the same one, as `shared`
-/// does: a resource with books of its own cannot be doubled. Made from a `shared` it joins its
-/// holders. Made from a `resource_ref` it borrows, as that does. One that was moved from may only
-/// be assigned to or destroyed; an allocation from it is a broken contract.
+/// It accepts move-only resources. A copy is another handle of one resource, as with `shared`,
+/// because a resource with state cannot be copied. Made from a `shared`, it shares that resource.
+/// Made from a `resource_ref`, it borrows the resource. A handle that was moved from may only be
+/// assigned to or destroyed; an allocation from it is a broken contract.
 ///
-/// Failure   `std::bad_alloc` when made; else as the resource
-/// Threads   as the resource; copies may be made and ended by any threads, one handle by one at a
-///           time
-/// Cost      one host allocation when made (none from a `shared` or a `resource_ref`), one atomic
-///           operation per copy, one call through a pointer per use
+/// Failure   Making a handle throws `std::bad_alloc`. Otherwise as the resource.
+/// Threads   As the resource. Copies may be made and destroyed by any threads; one handle by one
+///           thread at a time.
+/// Cost      One host allocation to make it (none from a `shared` or a `resource_ref`), one atomic
+///           operation for each copy, one call through a pointer for each use.
 template <class Platform, property... Properties>
 class any_resource : public erased<Platform> {
     using base = erased<Platform>;
@@ -71,16 +71,17 @@ public:
         if (block_ != nullptr) { block_->drop(); }
     }
 
-    /// No graph that was captured over the resource will run again, by whichever holder: what was
-    /// kept for graphs is free. The caller says so for all who hold the resource. Does nothing if
-    /// the resource keeps none.
+    /// Frees the memory that the resource retains for captured graphs. The caller states, for all
+    /// handles of the resource, that no such graph will run again. Does nothing if the resource
+    /// retains none.
     void forget_captures() const {
         if (this->calls_->forget_captures != nullptr) {
             this->calls_->forget_captures(this->target_);
         }
     }
 
-    /// How many hold the resource, `shared` handles among them; 0 where it is borrowed.
+    /// Returns the number of handles of the resource, including `shared` ones; 0 if the resource is
+    /// borrowed.
     [[nodiscard]] std::size_t holders() const noexcept {
         return block_ == nullptr ? 0 : block_->holders();
     }
@@ -113,7 +114,7 @@ struct any_of<Platform, property_set<Properties...>> {
 };
 } // namespace detail
 
-/// The `any_resource` that promises all that `R` promises.
+/// The `any_resource` type with the platform and all properties of `R`.
 template <resource R>
 using any_resource_of = typename detail::any_of<typename R::platform, typename R::properties>::type;
 

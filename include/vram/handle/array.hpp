@@ -17,17 +17,17 @@
 
 namespace vram {
 
-/// `size()` elements, uninitialised, in a resource's memory. Move-only.
+/// Device memory for `size()` elements from a resource, uninitialized. Move-only.
 ///
 ///     auto weights = make_array<float>(memory, stream, 1'000'000); // array<float, R>
-///     weights.copy_from(initial); // a span of the host's
+///     weights.copy_from(initial); // a span in host memory
 ///     kernel<<<grid, block, 0, stream>>>(weights.data(), weights.size());
 ///
-/// Failure   as the resource and as the platform's copy; a count whose bytes overflow is
-///           `out_of_memory`. Where resizing fails, the array is as it was
-/// Threads   one at a time
-/// Streams   all on the array's stream, as for `buffer`
-/// Cost      that of a `buffer`; copies are queued, and only `get` and `set` wait
+/// Failure   Throws the exceptions of the resource and of the platform's copy. A count whose bytes
+///           overflow is `out_of_memory`. If resizing fails, the array is unchanged.
+/// Threads   One thread at a time.
+/// Streams   All operations are ordered on the array's stream, as for `buffer`.
+/// Cost      That of a `buffer`. Copies are enqueued; only `get` and `set` wait.
 template <class Element, class R>
     requires std::is_trivially_copyable_v<Element>
 class array {
@@ -42,13 +42,14 @@ public:
 
     explicit array(R mr, stream s = {}, std::size_t count = 0, call_site at = call_site::current())
         : bytes_{std::forward<R>(mr), s, bytes_of(count), alignment, at} {}
-    /// With a copy of `host`, which is left as it is until the stream has passed the copy.
+    /// Makes an array with a copy of `host`, which must not change until the stream has passed the
+    /// copy.
     array(R mr, stream s, std::span<Element const> host, call_site at = call_site::current())
         : array{std::forward<R>(mr), s, host.size(), at} {
         copy_from(host);
     }
 
-    /// Makes it `count` elements long; what it held up to there stays.
+    /// Changes the length to `count` elements. Elements up to the smaller length are kept.
     void resize(std::size_t count, call_site at = call_site::current()) {
         bytes_.resize(bytes_of(count), at);
     }
@@ -57,24 +58,25 @@ public:
     }
     void shrink_to_fit(call_site at = call_site::current()) { bytes_.shrink_to_fit(at); }
 
-    /// Queues a copy of all of `host`, as long as the array, into it. The host memory stays as it
-    /// is until the stream has passed the copy.
+    /// Enqueues a copy of `host`, which is as long as the array, into the array. The host memory
+    /// must not change until the stream has passed the copy.
     void copy_from(std::span<Element const> host) {
         expects(host.size() == size(), "array: what is copied into it is as long as it is");
         if (!empty()) { platform::copy(get_stream(), data(), host.data(), bytes_.size()); }
     }
-    /// Queues a copy of all of it into `host`, as long as the array; to be read when the stream has
-    /// passed the copy.
+    /// Enqueues a copy of the array into `host`, which is as long as the array. The host may read
+    /// it when the stream has passed the copy.
     void copy_to(std::span<Element> host) const {
         expects(host.size() == size(), "array: what it is copied into is as long as it is");
         if (!empty()) { platform::copy(get_stream(), host.data(), data(), bytes_.size()); }
     }
-    /// Queues the setting of every byte to `value`.
+    /// Enqueues an operation that sets each byte to `value`.
     void fill(std::byte value) {
         if (!empty()) { platform::fill(get_stream(), data(), value, bytes_.size()); }
     }
 
-    /// The element at `i`. The host waits for the stream: for tests and for single results.
+    /// Returns the element at `i`. The host waits for the stream, so this is for tests and for
+    /// single results.
     [[nodiscard]] Element get(std::size_t i) const {
         expects(i < size(), "array: the element is in the array");
         one_element box;
@@ -93,19 +95,19 @@ public:
     void destroy(stream s) noexcept { bytes_.destroy(s); }
     void destroy() noexcept { bytes_.destroy(); }
 
-    // clang-format off
-    [[nodiscard]] Element*       data() noexcept       { return to_elements(bytes_.data()); }
+    // Clang-format off.
+    [[nodiscard]] Element*       data() noexcept { return to_elements(bytes_.data()); }
     [[nodiscard]] Element const* data() const noexcept { return to_elements(bytes_.data()); }
-    [[nodiscard]] std::size_t size() const noexcept     { return bytes_.size() / sizeof(Element); }
-    [[nodiscard]] std::size_t capacity() const noexcept {
+    [[nodiscard]] std::size_t    size() const noexcept { return bytes_.size() / sizeof(Element); }
+    [[nodiscard]] std::size_t    capacity() const noexcept {
         return bytes_.capacity() / sizeof(Element);
     }
-    [[nodiscard]] bool        empty() const noexcept    { return bytes_.empty(); }
-    [[nodiscard]] stream      get_stream() const noexcept { return bytes_.get_stream(); }
-    [[nodiscard]] std::span<Element>       span() noexcept       { return {data(), size()}; }
+    [[nodiscard]] bool               empty() const noexcept { return bytes_.empty(); }
+    [[nodiscard]] stream             get_stream() const noexcept { return bytes_.get_stream(); }
+    [[nodiscard]] std::span<Element> span() noexcept { return {data(), size()}; }
     [[nodiscard]] std::span<Element const> span() const noexcept { return {data(), size()}; }
-    [[nodiscard]] resource_type&       upstream() noexcept       { return bytes_.upstream(); }
-    [[nodiscard]] resource_type const& upstream() const noexcept { return bytes_.upstream(); }
+    [[nodiscard]] resource_type&           upstream() noexcept { return bytes_.upstream(); }
+    [[nodiscard]] resource_type const&     upstream() const noexcept { return bytes_.upstream(); }
     // clang-format on
 
 private:
@@ -120,7 +122,7 @@ private:
         return count > unsatisfiable / sizeof(Element) ? unsatisfiable : count * sizeof(Element);
     }
 
-    /// Room for an element that need not have a default constructor.
+    /// Storage for one element, which need not have a default constructor.
     union one_element {
         one_element() noexcept {}
         Element value;
@@ -129,8 +131,8 @@ private:
     bytes_type bytes_;
 };
 
-/// `make_array<float>(memory, stream, n)`: by reference where `memory` cannot be copied, else by
-/// value.
+/// Makes an array: `make_array<float>(memory, stream, n)`. The array borrows `memory` if that
+/// cannot be copied, and otherwise stores a copy of it.
 template <class Element, class R>
 [[nodiscard]] auto make_array(R& mr, typename R::platform::stream s, std::size_t count,
                               call_site at = call_site::current()) {

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `buffer` is a block of memory that goes back by itself, in stream order.
+/// `buffer` is a block of memory that its destructor frees, in stream order.
 
 #include <vram/base/align.hpp>           // default_alignment
 #include <vram/base/call_site.hpp>       // call_site
@@ -19,23 +19,22 @@
 
 namespace vram {
 
-/// Uninitialised bytes from a resource, on a stream that it remembers. Move-only.
+/// Uninitialized bytes from a resource, on a stream that the buffer remembers. Move-only.
 ///
 ///     buffer scratch{memory, stream, 64_MiB};
 ///     kernel<<<grid, block, 0, stream>>>(scratch.data());
 ///
-/// `R` is a handle by value, or `Resource&` for one that lives elsewhere; `buffer scratch{memory,
-/// ...}` chooses by value where `memory` can be copied. A buffer that was moved from is empty, and
-/// of its resource too: it may only be assigned to or destroyed.
+/// `R` is a handle by value, or `Resource&` for a resource that outlives the buffer; `buffer
+/// scratch{memory, ...}` stores a copy if `memory` can be copied. A buffer that was moved from has
+/// neither memory nor a resource: it may only be assigned to or destroyed.
 ///
-/// Failure   as the resource and as the platform's copy; the buffer is then as it was
-/// Threads   one at a time
-/// Streams   the memory is taken, copied and given back on the buffer's stream. Work on other
-///           streams is for the user to order before that; `set_stream` and `destroy` only name the
-///           stream that follows it. A `cuda_stream` or `sim_stream` may be destroyed before the
-///           buffer
-/// Cost      that of one allocation and one deallocation; `resize` within the capacity costs
-///           nothing
+/// Failure   Throws the exceptions of the resource and of the platform's copy. The buffer is then
+///           unchanged.
+/// Threads   One thread at a time.
+/// Streams   The memory is allocated, copied and freed on the buffer's stream. The caller orders
+///           work on other streams before that; `set_stream` and `destroy` only change the stream.
+///           A `cuda_stream` or `sim_stream` may be destroyed before the buffer.
+/// Cost      One allocation and one free. `resize` within the capacity costs nothing.
 template <class R>
 class buffer {
     static_assert(resource<std::remove_reference_t<R>>,
@@ -81,49 +80,51 @@ public:
     }
     ~buffer() { give_back(); }
 
-    /// Makes it `bytes` long. What it held up to there stays; what is new is uninitialised. It
-    /// moves, by a copy on its stream, only where the capacity is too small.
+    /// Changes the size to `bytes`. Bytes up to the smaller size are kept, and new bytes are
+    /// uninitialized. If the capacity is too small, the buffer moves to a new block by a copy on
+    /// its stream.
     void resize(std::size_t bytes, call_site at = call_site::current()) {
         reserve(bytes, at);
         size_ = bytes;
     }
-    /// Makes room for `bytes` without a change of size.
+    /// Increases the capacity to `bytes` if it is less. The size is unchanged.
     void reserve(std::size_t bytes, call_site at = call_site::current()) {
         if (bytes > capacity_) { relocate(bytes, at); }
     }
-    /// Gives back what lies beyond the size.
+    /// Reduces the capacity to the size.
     void shrink_to_fit(call_site at = call_site::current()) {
         if (size_ < capacity_) { relocate(size_, at); }
     }
 
-    /// From here on, everything happens on `s`, which the caller has ordered after the work so far.
+    /// Makes `s` the stream of the buffer. The caller has ordered `s` after the work so far.
     void set_stream(stream s) noexcept {
         stream_ = s;
         held_   = hold_stream<platform>(s);
     }
-    /// Gives the memory back on `s`, which the caller has ordered after the work so far. The buffer
-    /// is empty then.
+    /// Frees the memory on the stream `s`, which the caller has ordered after the work so far. The
+    /// buffer is empty then.
     void destroy(stream s) noexcept {
         set_stream(s);
         give_back();
     }
-    /// Gives the memory back on the buffer's stream.
+    /// Frees the memory on the buffer's stream. The buffer is empty then.
     void destroy() noexcept { give_back(); }
 
-    // clang-format off
-    [[nodiscard]] void*       data() noexcept            { return data_; }
-    [[nodiscard]] void const* data() const noexcept      { return data_; }
-    [[nodiscard]] std::size_t size() const noexcept      { return size_; } ///< in bytes
-    [[nodiscard]] std::size_t capacity() const noexcept  { return capacity_; } ///< in bytes
-    [[nodiscard]] bool        empty() const noexcept     { return size_ == 0; }
-    [[nodiscard]] std::size_t alignment() const noexcept { return alignment_; }
-    [[nodiscard]] stream      get_stream() const noexcept { return stream_; }
-    [[nodiscard]] resource_type&       upstream() noexcept       { return mr_.get(); }
+    // Clang-format off.
+    [[nodiscard]] void*                data() noexcept { return data_; }
+    [[nodiscard]] void const*          data() const noexcept { return data_; }
+    [[nodiscard]] std::size_t          size() const noexcept { return size_; }         ///< in bytes
+    [[nodiscard]] std::size_t          capacity() const noexcept { return capacity_; } ///< in bytes
+    [[nodiscard]] bool                 empty() const noexcept { return size_ == 0; }
+    [[nodiscard]] std::size_t          alignment() const noexcept { return alignment_; }
+    [[nodiscard]] stream               get_stream() const noexcept { return stream_; }
+    [[nodiscard]] resource_type&       upstream() noexcept { return mr_.get(); }
     [[nodiscard]] resource_type const& upstream() const noexcept { return mr_.get(); }
     // clang-format on
 
 private:
-    /// A block that goes back unless it is taken over: a copy may throw.
+    /// A new block that is freed by its destructor, because the copy into it may throw. `relocate`
+    /// swaps it with the old block.
     struct fresh_block {
         buffer&     owner;
         std::size_t bytes;
@@ -143,17 +144,16 @@ private:
         std::swap(fresh.bytes, capacity_);
     }
     void give_back() noexcept {
-        if (data_ == nullptr) {
-            return;
-        } // nothing, or moved from: then there is no resource to ask
+        if (data_ == nullptr) { return; } // moved from: there may be no resource
         sited{mr_.get()}.deallocate(stream_, std::exchange(data_, nullptr),
                                     std::exchange(capacity_, 0), alignment_);
         size_ = 0;
     }
 
-    [[no_unique_address]] held<R>               mr_;
-    stream                                      stream_;
-    [[no_unique_address]] stream_hold<platform> held_; ///< the stream may end before the buffer
+    [[no_unique_address]] held<R> mr_;
+    stream                        stream_;
+    /// The stream may be destroyed before the buffer.
+    [[no_unique_address]] stream_hold<platform> held_;
     std::size_t                                 alignment_;
     void*                                       data_     = nullptr;
     std::size_t                                 size_     = 0;

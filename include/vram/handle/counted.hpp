@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `counted` is an object that knows how many hold it, and ends with the last.
+/// `counted` is the reference count of a shared object.
 
 #include <vram/base/requirements.hpp> // C++20
 
@@ -12,17 +12,18 @@
 
 namespace vram {
 
-/// The count in front of a shared object. It is born held once.
+/// Reference count in front of a shared object. It starts at 1, and the object is destroyed with
+/// the last reference.
 ///
-/// Threads   `hold` and `drop` from any thread; what was done to the object before a `drop` is seen
-///           by its end
-/// Cost      one atomic operation each
+/// Threads   Any thread may call `hold` and `drop`. Changes to the object before a `drop` are
+///           visible to its destructor.
+/// Cost      One atomic operation each.
 class counted {
 public:
     counted(counted&&) = delete;
 
     void hold() noexcept { holders_.fetch_add(1, std::memory_order_relaxed); }
-    /// Lets go; the last one to do so ends the object.
+    /// Removes a reference. The call that removes the last one destroys the object.
     void drop() noexcept {
         if (holders_.fetch_sub(1, std::memory_order_acq_rel) == 1) { end_(this); }
     }
@@ -37,10 +38,10 @@ protected:
 
 private:
     std::atomic<std::size_t> holders_{1};
-    void (*end_)(counted*) noexcept; // in place of a virtual destructor: no table for each type
+    void (*end_)(counted*) noexcept; // instead of a virtual destructor: no table for each type
 };
 
-/// A counted object of any type, made with `new`.
+/// An object of any type with a reference count, made with `new`.
 template <class Value>
 class counted_value final : public counted {
 public:

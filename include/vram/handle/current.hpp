@@ -17,23 +17,23 @@
 
 namespace vram {
 
-/// One resource for each device of a platform, for the whole process.
+/// One default resource for each device of a platform, in the whole process.
 ///
 ///     auto before = current<cuda_platform>::set(device, my_stack);
 ///     buffer scratch{current<cuda_platform>::get(), stream, 64_MiB};
 ///
-/// Until it is set, it is the platform's `async_resource` where it has one, else its
-/// `device_resource` in stream order. It is made when it is first asked for and never destroyed: at
-/// the end of the process no device is called. What `set` replaces belongs to the caller: keep it
-/// until its memory is back and nobody uses a reference to it.
+/// Until `set` is called, it is the platform's `async_resource` if there is one, otherwise its
+/// `device_resource` in stream order. It is made at the first `get` and never destroyed, because no
+/// device may be called at the end of the process. The resource that `set` replaces belongs to the
+/// caller, who keeps it until its memory is freed and no reference to it is used.
 ///
-/// Failure   `get` and `set` as making the default and a slot (host memory, a first call for a
-///           device only)
-/// Threads   any; a `get` beside a `set` sees the resource before or after, never a mixture. The
-///           default is made with no lock held; of threads that ask first at once each makes one,
-///           and all but one end again
-/// Cost      `get`: no lock and nothing written, a comparison for each device that was asked for
-///           before; without an argument also the platform's `current_device`
+/// Failure   The first `get` or `set` for a device throws the exceptions of making the default
+///           resource, and `std::bad_alloc`.
+/// Threads   Any thread may call. A `get` during a `set` returns either the old or the new
+///           resource. The default resource is made without a lock; if several threads call first
+///           at once, each makes one, and all but one are destroyed.
+/// Cost      `get` takes no lock and writes nothing. It compares the device with each device used
+///           before. Without an argument it also calls the platform's `current_device`.
 template <platform Platform>
 class current {
     using source = typename Platform::device_resource;
@@ -43,9 +43,9 @@ public:
     using ref      = typename detail::ref_of<Platform, typename source::properties>::type;
     using resource = typename detail::any_of<Platform, typename source::properties>::type;
 
-    /// Borrows the current resource of the thread's current device.
+    /// Returns a reference to the current resource of the thread's current device.
     [[nodiscard]] static ref get() { return get(Platform::current_device()); }
-    /// Borrows the current resource of `d`.
+    /// Returns a reference to the current resource of `d`.
     [[nodiscard]] static ref get(device d) {
         if (slot* const found = find(d, first().load(std::memory_order_acquire))) {
             words const seen = found->read();
@@ -55,26 +55,26 @@ public:
         return fresh;
     }
 
-    /// Makes `mr` the current resource of `d`; returns the one before it. A handle that was moved
-    /// from, which holds nothing, means the default, as in `reset`.
+    /// Makes `mr` the current resource of `d` and returns the previous one. A handle that was moved
+    /// from means the default resource, as in `reset`.
     static resource set(device d, resource mr) {
         if (!mr.holds_resource()) { return reset(d); }
         return slot_of(d).exchange(std::move(mr));
     }
-    /// Makes the default the current resource of `d` again; returns the one before it.
+    /// Makes the default resource the current one of `d` again and returns the previous one.
     static resource reset(device d) {
         slot& place = made(d);
         return place.exchange(place.standard);
     }
-    /// Ends the default of `d` and what is set: before a device ends, as those of a simulated node
-    /// do. Asked for again, it starts over.
+    /// Destroys the default and the current resource of `d`, before a device ends, as a simulated
+    /// device does. A later `get` makes a new default resource.
     static void forget(device d) {
         slot* const found = find(d, first().load(std::memory_order_acquire));
         if (found != nullptr) { found->clear(); }
     }
 
 private:
-    /// The two words of a reference, one by one.
+    /// The two words of a type-erased reference, accessible one by one.
     struct words : erased<Platform> {
         using properties = typename source::properties;
         using calls_type = typename erased<Platform>::calls_type;
@@ -86,8 +86,8 @@ private:
         [[nodiscard]] calls_type const* calls() const noexcept { return this->calls_; }
     };
 
-    /// A device and its resource. Slots form a list that only grows. After `clear` both resources
-    /// are as if moved from, and readers see a null target.
+    /// A device with its resources. Slots form a list that only grows. After `clear` both resources
+    /// are moved from, and readers see a null target.
     struct slot {
         slot(device d, resource mr, slot* after)
             : where{d}, next{after}, standard{std::move(mr)}, owner{standard} {
@@ -96,11 +96,11 @@ private:
 
         device const where;
         slot* const  next;
-        resource     standard; ///< the default
-        resource     owner;    ///< what is set, written with the mutex held
+        resource     standard; ///< the default resource
+        resource     owner;    ///< the current resource, written under the mutex
 
-        // What readers see of `owner`. `turn` is odd while it changes; whoever saw it odd, or
-        // changed, looks again.
+        // Copy of `owner` for readers (a seqlock). `turn` is odd during a change. A reader that
+        // sees an odd or a changed `turn` reads again.
         std::atomic<unsigned>                          turn{0};
         std::atomic<void*>                             target;
         std::atomic<typename words::calls_type const*> calls;
@@ -122,23 +122,24 @@ private:
             return mr;
         }
         void clear() noexcept {
-            // Both end after the lock: a resource that ends may ask for another's current one.
+            // Both are destroyed after the mutex is unlocked: a destructor may call `current`.
             std::optional<resource> no_default, no_owner;
             std::lock_guard const   held{mutex()};
             no_default.emplace(std::move(standard));
             no_owner.emplace(std::move(owner));
             publish();
         }
-        /// With the mutex held: whether there is a default.
+        /// Returns true if there is a default resource. The mutex must be held.
         [[nodiscard]] bool filled() const noexcept { return words{standard}.target() != nullptr; }
-        /// With the mutex held: takes `mr` for the default where there is none.
+        /// Makes `mr` the default resource if there is none. The mutex must be held.
         void fill(resource& mr) {
             if (filled()) { return; }
             std::swap(standard, mr);
             if (words{owner}.target() == nullptr) { owner = standard; }
             publish();
         }
-        // Releases: a reader that sees a new word sees the odd turn that came before it.
+        // The release stores make sure that a reader that sees a new word also sees the odd `turn`
+        // before it.
         void publish() noexcept {
             words const now{owner};
             turn.fetch_add(1, std::memory_order_relaxed);
@@ -155,20 +156,20 @@ private:
     [[nodiscard]] static slot& slot_of(device d) {
         slot* const found = find(d, first().load(std::memory_order_acquire));
         bool const  there = found != nullptr && found->read().holds_resource();
-        return there ? *found : made(d); // after `forget` there is a slot that holds nothing
+        return there ? *found : made(d); // after `forget` there is an empty slot
     }
-    /// The slot of `d`, with its default: for a device that is asked for the first time.
+    /// Returns the slot of `d` and makes its default resource if there is none.
     [[nodiscard]] static slot& made(device d) {
         {
             std::lock_guard const held{mutex()};
             slot* const           found = find(d, first().load(std::memory_order_relaxed));
             if (found != nullptr && found->filled()) { return *found; }
         }
-        // Calls the platform, and may ask for another's current one: without the lock.
+        // Without the mutex, because this calls the platform and may call `current`.
         resource              mr = standard_of(d);
         std::lock_guard const held{mutex()};
         slot* const           head = first().load(std::memory_order_relaxed);
-        if (slot* const found = find(d, head)) { // forgotten, or another thread was faster
+        if (slot* const found = find(d, head)) { // after `forget`, or another thread was faster
             found->fill(mr);
             return *found;
         }
@@ -196,7 +197,7 @@ private:
         }
     }
 
-    // In functions: nvcc 13.0 takes no static members of these types.
+    // Static variables of functions, because nvcc 13.0 rejects static members of these types.
     [[nodiscard]] static std::atomic<slot*>& first() noexcept {
         static constinit std::atomic<slot*> head{nullptr};
         return head;
@@ -207,7 +208,7 @@ private:
     }
 };
 
-/// The current resource of `d`: `current_resource<cuda_platform>(device)`.
+/// Returns a reference to the current resource of `d`: `current_resource<cuda_platform>(device)`.
 template <platform Platform>
 [[nodiscard]] auto current_resource(typename Platform::device d = Platform::current_device()) {
     return current<Platform>::get(d);

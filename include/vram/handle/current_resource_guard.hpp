@@ -10,17 +10,17 @@
 
 namespace vram {
 
-/// Sets it when made, and sets back what was before when it ends. Guards of one device end in the
-/// reverse order.
+/// Sets the current resource of a device for a scope, and restores the previous one at its end.
+/// Guards of one device must be destroyed in the reverse order.
 ///
 ///     current_resource_guard<cuda_platform> const scope{device, shared_pool};
 ///
-/// The resource set is held until the scope ends, and by nobody after it unless the caller keeps a
-/// handle: memory from it is back by then.
+/// The guard owns the resource until the scope ends. Its memory must be freed by then, unless the
+/// caller keeps another handle.
 ///
-/// Failure   as `current::set`; nothing is set then
-/// Threads   the setting is the process's, so other threads see it, too
-/// Cost      two locks of a mutex
+/// Failure   Throws as `current::set`, and sets nothing then.
+/// Threads   The setting applies to the whole process, so other threads see it too.
+/// Cost      Two locks of a mutex.
 template <platform Platform>
 class current_resource_guard {
 public:

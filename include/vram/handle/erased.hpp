@@ -2,8 +2,8 @@
 #pragma once
 
 /// \file
-/// `erased` is a resource of any type in two words: what `resource_ref` and `any_resource` have in
-/// common.
+/// `erased` is a resource of any type in two words: the common base of `resource_ref` and
+/// `any_resource`.
 
 #include <vram/base/align.hpp>            // default_alignment
 #include <vram/base/call_site.hpp>        // call_site
@@ -16,17 +16,16 @@
 
 namespace vram {
 
-/// A pointer to a resource and the table of its type's calls. Not made by itself: `resource_ref`
-/// borrows, and `any_resource` owns, what it points to.
+/// A pointer to a resource and a table of the functions of its type. A base class only:
+/// `resource_ref` borrows the resource, and `any_resource` owns it.
 ///
-/// What a resource may or may not be able to do is asked when the program runs: `owns` and `usage`
-/// answer nothing where the resource cannot, `trim` gives back zero bytes, and `retire` settles
-/// nothing. `try_allocate` always answers; where the resource cannot say no without throwing, what
-/// it throws is caught here.
+/// Optional functions are tested at run time. If the resource lacks one, `owns` and `usage` return
+/// nothing, `trim` returns 0, and `retire` does nothing. `try_allocate` always works: if the
+/// resource has only `allocate`, its exception is caught.
 ///
-/// Failure   as the resource
-/// Threads   as the resource
-/// Cost      one call through a pointer
+/// Failure   As the resource.
+/// Threads   As the resource.
+/// Cost      One call through a pointer.
 template <class Platform>
 class erased : public older_calls<erased<Platform>> {
 public:
@@ -65,17 +64,19 @@ public:
         calls_->deallocate_sync(target_, p, bytes, alignment, at);
     }
 
-    /// Whether `p` lies in the resource's memory; nothing where the resource does not know.
+    /// Returns true if `p` lies in the resource's memory. Returns nothing if the resource has no
+    /// `owns`.
     [[nodiscard]] std::optional<bool> owns(void const* p) const {
         if (calls_->owns == nullptr) { return {}; }
         return calls_->owns(target_, p);
     }
-    /// The resource's figures; nothing where it keeps none.
+    /// Returns the resource's figures, or nothing if it has no `usage`.
     [[nodiscard]] std::optional<memory_usage> usage() const {
         if (calls_->usage == nullptr) { return {}; }
         return calls_->usage(target_);
     }
-    /// Bytes that went back upstream: none where the resource holds nothing on its own account.
+    /// Returns unused memory of the resource to its upstream until at most `keep` bytes remain.
+    /// Returns the number of bytes returned; 0 if the resource has no `trim`.
     std::size_t trim(std::size_t keep = 0) const {
         return calls_->trim == nullptr ? 0 : calls_->trim(target_, keep);
     }
@@ -83,34 +84,37 @@ public:
         if (calls_->retire != nullptr) { calls_->retire(target_, s); }
     }
 
-    /// Null if the resource holds no memory of its own.
+    /// Allocates a block that the stream can use without a wait. Returns null if there is none, or
+    /// if the resource has no such function.
     [[nodiscard]] void* try_allocate_ready(stream s, std::size_t bytes,
                                            std::size_t alignment = default_alignment) const {
         return calls_->try_allocate_ready == nullptr
                    ? nullptr
                    : calls_->try_allocate_ready(target_, s, bytes, alignment);
     }
-    /// The size that a request takes; `bytes` if the resource does not say.
+    /// Returns the size that a request takes, or `bytes` if the resource has no `rounded_size`.
     [[nodiscard]] std::size_t rounded_size(std::size_t bytes,
                                            std::size_t alignment) const noexcept {
         return calls_->rounded_size == nullptr ? bytes
                                                : calls_->rounded_size(target_, bytes, alignment);
     }
-    /// The device of the memory; nothing if the resource does not say.
+    /// Returns the device of the memory, or nothing if the resource has no `device`.
     [[nodiscard]] std::optional<typename Platform::device> device() const {
         if (calls_->device_of == nullptr) { return {}; }
         return calls_->device_of(target_);
     }
-    /// Bytes that went back upstream, without a wait: 0 if the resource cannot.
+    /// Returns unused memory of the resource to its upstream without a wait. Returns the number of
+    /// bytes returned; 0 if the resource has no such function.
     std::size_t trim_no_wait() const {
         return calls_->trim_no_wait == nullptr ? 0 : calls_->trim_no_wait(target_);
     }
-    /// The free pieces; nothing if the resource does not know them.
+    /// Returns the free pieces of the resource, or nothing if it has no `free_memory`.
     [[nodiscard]] std::optional<free_pieces> free_memory() const {
         if (calls_->free_memory == nullptr) { return {}; }
         return calls_->free_memory(target_);
     }
-    /// The figures from before the peaks started again; nothing if the resource has no peaks.
+    /// Restarts the peaks of the resource. Returns the figures from before, or nothing if the
+    /// resource has no peaks.
     std::optional<memory_usage> reset_peaks() const {
         if (calls_->reset_peaks == nullptr) { return {}; }
         return calls_->reset_peaks(target_);
@@ -121,7 +125,7 @@ public:
     /// Returns false if the handle was moved from.
     [[nodiscard]] bool holds_resource() const noexcept { return target_ != nullptr; }
 
-    /// The same resource, or two of one type that are equal.
+    /// Returns true if both refer to one resource, or to equal resources of one type.
     friend bool operator==(erased const& a, erased const& b) {
         if (a.target_ == b.target_ && a.calls_ == b.calls_) { return true; }
         return a.calls_ == b.calls_ && a.target_ != nullptr && b.target_ != nullptr &&
@@ -131,7 +135,7 @@ public:
 protected:
     using calls_type = resource_calls<Platform>;
 
-    /// Holds nothing from now on: each call but a question is a broken contract.
+    /// Makes the handle empty. From now on each call, except a query, is a broken contract.
     void let_go() noexcept {
         target_ = nullptr;
         calls_  = &no_calls<Platform>;

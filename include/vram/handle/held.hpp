@@ -2,8 +2,7 @@
 #pragma once
 
 /// \file
-/// `held` is a resource as a member: `held<R>` keeps it by value, `held<R&>` borrows it with its
-/// type.
+/// `held` is a resource as a member: `held<R>` stores it by value, `held<R&>` borrows it.
 
 #include <vram/concepts/held_resource.hpp> // expect_resource
 #include <vram/concepts/resource.hpp>      // synchronous_resource
@@ -13,11 +12,11 @@
 
 namespace vram {
 
-/// What a holder of memory keeps of its resource. By value for the handles (`shared`,
-/// `resource_ref`, `any_resource`) and for resources that are free to copy; by reference where the
-/// resource lives elsewhere and calls into it should stay direct.
+/// The resource of a buffer or an allocator. It is stored by value if it is a handle (`shared`,
+/// `resource_ref`, `any_resource`) or can be copied. It is stored as a reference if it lives
+/// elsewhere and calls of it should stay direct.
 ///
-/// Cost      none; an empty resource takes no space as a `[[no_unique_address]]` member
+/// Cost      None. An empty resource takes no space as a `[[no_unique_address]]` member.
 template <class R>
     requires synchronous_resource<std::remove_reference_t<R>>
 class held {
@@ -51,7 +50,7 @@ public:
     friend bool operator==(held const& a, held const& b) { return a.get() == b.get(); }
 
 private:
-    R* mr_; // a pointer, so that holders can be assigned
+    R* mr_; // a pointer, so that its owner can be assigned
 };
 
 } // namespace vram

@@ -2,8 +2,7 @@
 #pragma once
 
 /// \file
-/// `older_calls` are the names under which the CCCL of CUDA 13.0 (3.0.1) asks a resource for
-/// memory.
+/// `older_calls` are the names that CCCL before 3.1 (CUDA 13.0) uses for a resource's functions.
 
 #include <vram/base/requirements.hpp> // C++20
 
@@ -12,17 +11,17 @@
 
 namespace vram {
 
-/// Gives a handle the four calls that CCCL had before 3.1: `allocate` and `deallocate` without a
-/// stream for the synchronous pair, and `_async` with the stream last. `Handle` derives from it,
-/// has the calls of today as const members, and writes `using older_calls<Handle>::allocate;` (and
-/// `deallocate`) beside them.
+/// Gives a handle the four functions of CCCL before 3.1: `allocate` and `deallocate` without a
+/// stream for the synchronous pair, and `_async` with the stream last. `Handle` derives from this
+/// class, has the present functions as const members, and declares `using
+/// older_calls<Handle>::allocate;` and `deallocate` beside them.
 ///
-/// Sizes must be exactly `std::size_t`, so that a call that forgot its stream, `allocate(0, 64)`,
-/// does not compile.
+/// Sizes must have exactly the type `std::size_t`, so that a call without its stream, such as
+/// `allocate(0, 64)`, does not compile.
 ///
-/// Failure   as the handle
-/// Threads   as the handle
-/// Cost      none
+/// Failure   As the handle.
+/// Threads   As the handle.
+/// Cost      None.
 template <class Handle>
 class older_calls {
 public:

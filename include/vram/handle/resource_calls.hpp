@@ -2,8 +2,7 @@
 #pragma once
 
 /// \file
-/// `resource_calls` is what is left of a resource's type when its type is forgotten: a table of
-/// calls.
+/// `resource_calls` is a table of the functions of a resource type, for type erasure.
 
 #include <vram/base/call_site.hpp>     // call_site
 #include <vram/base/contract.hpp>      // broken_contract
@@ -19,45 +18,46 @@
 
 namespace vram {
 
-/// The calls of one resource type over untyped pointers to it. A power that the type does not have
-/// is a null pointer, but for `try_allocate`: any resource can be asked so, at the price of a
-/// caught exception; one that is no `std::bad_alloc` goes to the error sink.
+/// The functions of one resource type, which take an untyped pointer to the resource. A function
+/// that the type lacks is a null pointer. `try_allocate` is never null: if the type lacks it,
+/// `allocate` is called and its exception caught. An exception other than `std::bad_alloc` is
+/// reported to the error sink.
 template <class Platform>
 struct resource_calls {
     using stream = typename Platform::stream;
     using device = typename Platform::device;
-    // clang-format off
-    void* (*allocate)         (void* mr, stream, std::size_t bytes, std::size_t align, call_site);
-    void* (*allocate_sync)    (void* mr, std::size_t bytes, std::size_t align, call_site);
-    void* (*try_allocate)     (void* mr, stream, std::size_t bytes, std::size_t align,
-                               call_site) noexcept;
+    // Clang-format off.
+    void* (*allocate)(void* mr, stream, std::size_t bytes, std::size_t align, call_site);
+    void* (*allocate_sync)(void* mr, std::size_t bytes, std::size_t align, call_site);
+    void* (*try_allocate)(void* mr, stream, std::size_t bytes, std::size_t align,
+                          call_site) noexcept;
     void* (*try_allocate_sync)(void* mr, std::size_t bytes, std::size_t align, call_site) noexcept;
-    void  (*deallocate)       (void* mr, stream, void* p, std::size_t bytes,
-                               std::size_t align, call_site) noexcept;
-    void  (*deallocate_sync)  (void* mr, void* p, std::size_t bytes, std::size_t align,
-                               call_site) noexcept;
+    void (*deallocate)(void* mr, stream, void* p, std::size_t bytes, std::size_t align,
+                       call_site) noexcept;
+    void (*deallocate_sync)(void* mr, void* p, std::size_t bytes, std::size_t align,
+                            call_site) noexcept;
 
-    bool         (*owns)  (void const* mr, void const* p);
-    memory_usage (*usage) (void const* mr);
-    std::size_t  (*trim)  (void* mr, std::size_t keep);
-    void         (*retire)(void* mr, stream);
+    bool (*owns)(void const* mr, void const* p);
+    memory_usage (*usage)(void const* mr);
+    std::size_t (*trim)(void* mr, std::size_t keep);
+    void (*retire)(void* mr, stream);
 
-    void*        (*try_allocate_ready)(void* mr, stream, std::size_t bytes, std::size_t align);
-    std::size_t  (*rounded_size)(void const* mr, std::size_t bytes, std::size_t align) noexcept;
-    device       (*device_of)   (void const* mr);
-    std::size_t  (*trim_no_wait)(void* mr);
-    free_pieces  (*free_memory) (void const* mr);
-    memory_usage (*reset_peaks) (void* mr);
-    void         (*raise_peaks) (void* mr, memory_usage const& before);
-    void         (*forget_captures)(void* mr);
+    void* (*try_allocate_ready)(void* mr, stream, std::size_t bytes, std::size_t align);
+    std::size_t (*rounded_size)(void const* mr, std::size_t bytes, std::size_t align) noexcept;
+    device (*device_of)(void const* mr);
+    std::size_t (*trim_no_wait)(void* mr);
+    free_pieces (*free_memory)(void const* mr);
+    memory_usage (*reset_peaks)(void* mr);
+    void (*raise_peaks)(void* mr, memory_usage const& before);
+    void (*forget_captures)(void* mr);
 
     bool (*equal)(void const* mr, void const* other);
-    // clang-format on
+    // Clang-format on.
 };
 
 namespace detail {
 
-/// The calls of resource `R`.
+/// The functions of the resource type `R`.
 template <resource R>
 struct calls_to {
     using platform = typename R::platform;
@@ -66,7 +66,7 @@ struct calls_to {
     static R&       at(void* mr) noexcept { return *static_cast<R*>(mr); }
     static R const& at(void const* mr) noexcept { return *static_cast<R const*>(mr); }
 
-    /// It did not say no: it could not be asked. That is told, for nothing may be thrown.
+    /// Reports the exception of an allocation that `try_allocate` must not throw, and returns null.
     static void* failed(std::size_t bytes, call_site from) noexcept {
         report_caught({.kind   = error_kind::platform_error,
                        .bytes  = bytes,
@@ -137,8 +137,8 @@ struct calls_to {
 
     static bool equal(void const* mr, void const* other) { return at(mr) == at(other); }
 
-    // A member function of a class template exists only where it is named, so a power that is not
-    // there is never compiled.
+    // A member function of a class template is compiled only if it is named, so functions that `R`
+    // lacks are never compiled.
     static constexpr resource_calls<platform> table() noexcept {
         resource_calls<platform> calls{.allocate           = allocate,
                                        .allocate_sync      = allocate_sync,
@@ -177,7 +177,7 @@ struct calls_to {
     }
 };
 
-/// The calls of a handle that was moved from.
+/// The functions of a handle that was moved from: each allocation or free is a broken contract.
 template <class Platform>
 struct calls_to_nothing {
     using stream = typename Platform::stream;
@@ -219,11 +219,12 @@ struct calls_to_nothing {
 
 } // namespace detail
 
-/// The table of a handle that was moved from.
+/// Table of functions of a handle that was moved from.
 template <class Platform>
 inline constexpr resource_calls<Platform> no_calls = detail::calls_to_nothing<Platform>::table();
 
-/// The table of resource `R`. One for each type; its address stands for the type.
+/// Table of functions of the resource type `R`. There is one for each type, and its address
+/// identifies the type.
 template <resource R>
 inline constexpr resource_calls<typename R::platform> calls_of = detail::calls_to<R>::table();
 

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `resource_ref` borrows a resource of any type: the parameter of a function that allocates.
+/// `resource_ref` borrows a resource of any type: the usual parameter of a function that allocates.
 
 #include <vram/base/contract.hpp>        // expects
 #include <vram/handle/erased.hpp>        // erased
@@ -13,37 +13,38 @@
 
 namespace vram {
 
-/// Whether resource `R` runs on `Platform` and its memory has all of `Properties`.
+/// A resource type `R` of the given platform whose memory has all of `Properties`.
 template <class R, class Platform, class... Properties>
 concept resource_for = resource<R> && std::same_as<typename R::platform, Platform> &&
                        (has_property<R, Properties> && ...);
 
 namespace detail {
 
-/// What a borrowed handle of `mr` points at: `mr`, unless `mr` is a handle too and says otherwise.
+/// Returns the resource that a borrowing handle of `mr` refers to: `mr` itself, unless `mr` is a
+/// handle with its own overload of `referred`.
 template <class R>
 R& referred(R& mr) noexcept {
     return mr;
 }
 template <class R>
 auto& target_of(R& mr) noexcept(noexcept(referred(mr))) {
-    return referred(mr); // found beside R, too
+    return referred(mr); // finds overloads in the namespace of R as well
 }
 
 } // namespace detail
 
-/// A resource of a type that is not known here, and that somebody else keeps alive.
+/// A type-erased reference to a resource that the caller keeps alive.
 ///
 ///     void solve(resource_ref<cuda_platform, device_accessible> mr, cuda_stream_view stream);
 ///     solve(my_pool, stream);
 ///
 /// It is two words, copied like a pointer, and never empty. Made from another handle (`shared`,
-/// `any_resource`) it points at what that handle holds. Two are equal when they lead to one
-/// resource, or to equal ones of one type.
+/// `any_resource`), it refers to the resource of that handle. Two references are equal if they
+/// refer to one resource, or to equal resources of one type.
 ///
-/// Failure   as the resource
-/// Threads   as the resource
-/// Cost      one call through a pointer
+/// Failure   As the resource.
+/// Threads   As the resource.
+/// Cost      One call through a pointer.
 template <class Platform, property... Properties>
 class resource_ref : public erased<Platform> {
     using base = erased<Platform>;
@@ -51,7 +52,7 @@ class resource_ref : public erased<Platform> {
 public:
     using properties = property_set<Properties...>;
 
-    /// Borrows `mr`, which outlives this: a temporary does not compile.
+    /// Borrows `mr`, which must outlive this reference. A temporary does not compile.
     template <class R>
         requires(!std::derived_from<std::remove_const_t<R>, base>) &&
                 resource_for<R, Platform, Properties...>
@@ -59,8 +60,8 @@ public:
         : base{&detail::target_of(mr),
                &calls_of<std::remove_reference_t<decltype(detail::target_of(mr))>>} {}
 
-    /// Borrows what `handle`, a `resource_ref` or an `any_resource` that promises as much or more,
-    /// leads to.
+    /// Borrows the resource of `handle`, which is a `resource_ref` or an `any_resource` with at
+    /// least these properties.
     template <class Handle>
         requires std::derived_from<Handle, base> && resource_for<Handle, Platform, Properties...>
     resource_ref(Handle& handle) : base{handle} {
@@ -83,7 +84,7 @@ struct ref_of<Platform, property_set<Properties...>> {
 };
 } // namespace detail
 
-/// The `resource_ref` that promises all that `R` promises.
+/// The `resource_ref` type with the platform and all properties of `R`.
 template <resource R>
 using resource_ref_of = typename detail::ref_of<typename R::platform, typename R::properties>::type;
 
@@ -99,7 +100,7 @@ template <class R>
 resource_ref(R&) -> resource_ref<typename R::platform, host_accessible>;
 // clang-format on
 
-// A borrowed resource is a resource, of two words and no duties.
+// A reference is a resource, has two words, and is trivially copyable.
 static_assert(resource<resource_ref_of<null_resource<>>>);
 static_assert(fallible_resource<resource_ref_of<null_resource<>>>);
 static_assert(std::is_trivially_copyable_v<resource_ref_of<null_resource<>>>);

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `shared` lets many hold one resource: the copyable handle of a stack that must not be copied.
+/// `shared` is a copyable handle of a resource that must not be copied.
 
 #include <vram/base/call_site.hpp>         // call_site
 #include <vram/concepts/held_resource.hpp> // expect_resource
@@ -21,20 +21,21 @@ namespace detail {
 struct shared_access;
 }
 
-/// A handle of a resource that lives until its last handle ends. A copy is another handle of the
-/// same resource.
+/// A reference-counted handle of a resource, which lives until its last handle is destroyed. A copy
+/// is another handle of one resource.
 ///
 ///     shared memory{pool{stream_ordered{cuda_resource{}}}};
 ///     worker a{device, [memory] { ... }};
 ///
-/// It has every power of the resource, and it is what a library takes that wants a copyable one
-/// (CCCL and RMM do). A handle that was moved from holds nothing and may only be assigned to or
-/// destroyed.
+/// It has every optional function of the resource. Use it for libraries that need a copyable
+/// resource, such as CCCL and RMM. A handle that was moved from is empty and may only be assigned
+/// to or destroyed.
 ///
-/// Failure   `std::bad_alloc` when made; else as the resource
-/// Threads   as the resource; handles may be copied and ended by any threads, one handle by one at
-///           a time
-/// Cost      one host allocation when made, one atomic operation per copy, an indirection per call
+/// Failure   Making the first handle throws `std::bad_alloc`. Otherwise as the resource.
+/// Threads   As the resource. Handles may be copied and destroyed by any threads; one handle by one
+///           thread at a time.
+/// Cost      One host allocation for the first handle, one atomic operation for each copy, one
+///           indirection for each call.
 template <synchronous_resource R>
 class shared : public older_calls<shared<R>> {
 public:
@@ -46,7 +47,7 @@ public:
     using older_calls<shared>::deallocate;
 
     explicit shared(R mr) : block_{new block{std::in_place, std::move(mr)}} {}
-    /// Makes the resource where it will live: for one that cannot be moved.
+    /// Constructs the resource in place from `args`, for a resource that cannot be moved.
     template <class... Args>
     explicit shared(std::in_place_t, Args&&... args)
         : block_{new block{std::in_place, std::forward<Args>(args)...}} {}
@@ -158,23 +159,23 @@ public:
         get().raise_peaks(before);
     }
 
-    /// The resource itself, for what only its own type can do.
+    /// Returns the resource itself, for functions that only its type has.
     [[nodiscard]] R& get() const noexcept { return block_->value; }
     [[nodiscard]] R* operator->() const noexcept { return &block_->value; }
 
     /// Returns false if the handle was moved from.
     [[nodiscard]] bool holds_resource() const noexcept { return block_ != nullptr; }
 
-    /// How many handles there are; others may come and go while it is read.
+    /// Returns the number of handles. Other threads may change it at any time.
     [[nodiscard]] std::size_t holders() const noexcept { return block_->holders(); }
 
-    /// Handles of one resource are equal, and so are handles of equal resources.
+    /// Returns true if both handles refer to one resource, or to equal resources.
     friend bool operator==(shared const& a, shared const& b) {
         return a.block_ == b.block_ ||
                (a.block_ != nullptr && b.block_ != nullptr && a.get() == b.get());
     }
 
-    /// What a borrowed handle of this one points at: the resource itself.
+    /// Returns the resource to which a borrowing handle made from this one refers.
     friend R& referred(shared const& handle) {
         detail::expect_resource(handle, "shared: the handle holds a resource");
         return handle.get();
@@ -190,7 +191,7 @@ private:
 };
 
 namespace detail {
-/// Takes the resource out of a handle, together with its hold.
+/// Takes the resource out of a handle, together with its reference.
 struct shared_access {
     template <class R>
     [[nodiscard]] static counted_value<R>* take(shared<R>& handle) noexcept {
@@ -200,11 +201,11 @@ struct shared_access {
 } // namespace detail
 
 namespace with {
-/// `source | with::stream_ordered | with::shared`
+/// Composes a stack: `source | with::stream_ordered | with::shared`.
 inline constexpr pending<vram::shared> shared{};
 } // namespace with
 
-// A handle takes nothing away, and is one word.
+// A handle has every function of its resource, and is one word.
 static_assert(powers<shared<null_resource<>>>::include<null_resource<>>);
 static_assert(sizeof(shared<null_resource<>>) == sizeof(void*));
 

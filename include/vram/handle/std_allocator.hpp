@@ -2,8 +2,8 @@
 #pragma once
 
 /// \file
-/// `std_allocator` lets standard containers live in a resource's memory: a `std::vector` in pinned
-/// memory.
+/// `std_allocator` lets standard containers use the memory of a resource, such as a `std::vector`
+/// in pinned memory.
 
 #include <vram/base/align.hpp>           // unsatisfiable
 #include <vram/concepts/property.hpp>    // host_accessible
@@ -18,20 +18,20 @@
 
 namespace vram {
 
-/// A standard allocator over a resource whose memory the host may touch.
+/// A standard allocator over a resource whose memory the host can access.
 ///
 ///     shared pinned{pool{pinned_resource{}}};
 ///     std::vector<float, std_allocator<float, decltype(pinned)>> samples{pinned};
 ///
-/// `R` is a copyable resource or handle by value, or `Resource&` for one that outlives the
-/// container. A resource of device memory alone does not compile. Elements stand at their own
-/// alignment. Moving an allocator copies it: the container that was moved from can be used again.
+/// `R` is a copyable resource or handle by value, or `Resource&` for a resource that outlives the
+/// container. A resource of device memory does not compile. Elements have their own alignment.
+/// Moving an allocator copies it, so a container that was moved from can be used again.
 ///
-/// Failure   `out_of_memory`, which is a `std::bad_alloc`; a count whose bytes overflow is one, too
-/// Threads   as the resource
-/// Streams   none: memory is given back when the container is done with it, so no stream may still
-///           use it
-/// Cost      none beside the resource's
+/// Failure   Throws `out_of_memory`, which is a `std::bad_alloc`, also for a count whose bytes
+///           overflow.
+/// Threads   As the resource.
+/// Streams   None. A container frees its memory without a stream, so no stream may still use it.
+/// Cost      None besides that of the resource.
 template <class Element, class R>
     requires synchronous_resource<std::remove_reference_t<R>> &&
              has_property<std::remove_reference_t<R>, host_accessible>
@@ -40,7 +40,7 @@ public:
     using value_type    = Element;
     using resource_type = std::remove_reference_t<R>;
 
-    // The memory goes where the elements go.
+    // The allocator moves with the memory of the container.
     using propagate_on_container_copy_assignment = std::true_type;
     using propagate_on_container_move_assignment = std::true_type;
     using propagate_on_container_swap            = std::true_type;
@@ -52,7 +52,7 @@ public:
     std_allocator(R mr) : mr_{std::forward<R>(mr)} {}
     template <class Other>
     std_allocator(std_allocator<Other, R> const& other) noexcept : mr_{other.mr_} {}
-    // No moves: a container that was moved from goes on to use its allocator.
+    // No move constructor: a container that was moved from continues to use its allocator.
     std_allocator(std_allocator const&)            = default;
     std_allocator& operator=(std_allocator const&) = default;
     ~std_allocator()                               = default;
@@ -70,7 +70,7 @@ public:
 
     template <class Other>
     friend bool operator==(std_allocator const& a, std_allocator<Other, R> const& b) {
-        return a.mr_ == std_allocator{b}.mr_; // the other's is private to it
+        return a.mr_ == std_allocator{b}.mr_; // the member of another type is private
     }
 
 private:

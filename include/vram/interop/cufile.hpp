@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `cufile` is a file that GPUDirect Storage moves to the device and back, with no host between.
+/// `cufile` is a file that GPUDirect Storage copies to and from the device without host memory.
 
 #include <vram/interop/cufile_calls.hpp> // cufile_calls
 
@@ -22,18 +22,19 @@
 
 namespace vram {
 
-/// A `file`, and where the system can, a way past the host.
+/// A `file` with direct copies to and from the device, if the system supports them.
 ///
 ///     cufile const weights{"weights.bin"};
-///     stage.upload(stream, device, weights, 0, bytes);   // says whether it went by `gds`
+///     stage.upload(stream, device, weights, 0, bytes);   // the result says if it used `gds`
 ///
-/// Where there is no libcufile, or it does not want the file, it is a file like others.
+/// If libcufile is missing or refuses the file, it is an ordinary file.
 ///
-/// Failure   `file_error`, as `file`; what the library says by a number of its own is EIO
-/// Threads   any may read and write at once
-/// Streams   none: the device's memory must be free for it, and is there when the call returns
-/// Cost      opens the file twice and registers it; where the library itself goes through the host
-///           (its compatibility mode), a ring is faster
+/// Failure   Throws `file_error`, as `file`. An error with a number of the library is EIO.
+/// Threads   Any threads may read and write at once.
+/// Streams   None. No stream may be using the device memory, and the copy is complete when the call
+///           returns.
+/// Cost      Opens the file twice and registers it. If the library itself copies through host
+///           memory (its compatibility mode), `staging` is faster.
 class cufile {
 public:
     explicit cufile(std::string path, file_options options = {},
@@ -55,16 +56,17 @@ public:
         if (descriptor_ >= 0) { ::close(descriptor_); }
     }
 
-    /// Whether `read_device` and `write_device` may be called.
+    /// Returns true if `read_device` and `write_device` may be called.
     [[nodiscard]] bool reaches_device() const noexcept { return handle_ != nullptr; }
 
-    /// Fills `bytes` bytes of the device's memory with those at `offset`, all of them.
+    /// Fills `bytes` bytes of device memory at `to` with the bytes of the file at `offset`, or
+    /// throws.
     void read_device(void* to, std::size_t bytes, std::size_t offset) const {
         move(bytes, offset, [&](std::size_t n, off_t place, off_t at) {
             return calls_->read(handle_, to, n, place, at);
         });
     }
-    /// Writes `bytes` bytes of the device's memory at `offset`.
+    /// Writes `bytes` bytes of device memory to the file at `offset`, or throws.
     void write_device(void const* from, std::size_t bytes, std::size_t offset) {
         move(bytes, offset, [&](std::size_t n, off_t place, off_t at) {
             return calls_->write(handle_, from, n, place, at);
@@ -74,7 +76,7 @@ public:
     void read(std::span<std::byte> to, std::size_t offset) const { plain_.read(to, offset); }
     void write(std::span<std::byte const> from, std::size_t offset) { plain_.write(from, offset); }
 
-    /// The file as it is without the library.
+    /// Returns the file without the library.
     [[nodiscard]] file&       plain() noexcept { return plain_; }
     [[nodiscard]] file const& plain() const noexcept { return plain_; }
 

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `cufile_calls` are the calls of GPUDirect Storage, found at run time.
+/// `cufile_calls` are the functions of GPUDirect Storage, found at run time.
 
 #include <vram/base/requirements.hpp> // C++20
 
@@ -15,20 +15,20 @@
 
 namespace vram {
 
-/// Entry points of libcufile, which nobody needs to have: where it is not, `here()` is null. The
-/// types have the layout that the library documents. A test has a table of its own.
+/// Functions of libcufile. Programs need not link with it; `here()` returns null if it is missing.
+/// The types have the layout that the library documents. A test can use a table of its own.
 ///
 ///     if (auto const* storage = cufile_calls::here()) { ... }
 ///
-/// Threads   any
-/// Cost      looked up once in a process; the library stays
+/// Threads   Any thread may call.
+/// Cost      The functions are looked up once in a process. The library stays loaded.
 struct cufile_calls {
-    struct result { ///< two numbers, 0 where all is well: the library's own and the driver's
+    struct result { ///< status of the library and of the driver; 0 means success
         int library = 0;
         int driver  = 0;
     };
     struct description {
-        int type = 1; ///< a descriptor of the system
+        int type = 1; ///< a file descriptor
         union {
             int   descriptor;
             void* other;
@@ -43,13 +43,14 @@ struct cufile_calls {
     ssize_t (*read)(handle, void* device, std::size_t, off_t place, off_t offset)        = nullptr;
     ssize_t (*write)(handle, void const* device, std::size_t, off_t place, off_t offset) = nullptr;
 
-    /// The calls of this process; null where there is no library, or its driver does not start.
+    /// Returns the functions of this process; null if the library is missing or its driver does not
+    /// start.
     [[nodiscard]] static cufile_calls const* here() {
         static cufile_calls const found = look_up("libcufile.so.0");
         return found.read != nullptr ? &found : nullptr;
     }
 
-    /// The calls of a library by its name; null ones where it lacks one of them.
+    /// Returns the functions of the library with this name; all are null if it lacks one of them.
     [[nodiscard]] static cufile_calls look_up(char const* library) noexcept {
         void* const loaded = ::dlopen(library, RTLD_NOW | RTLD_LOCAL);
         if (loaded == nullptr) { return {}; }

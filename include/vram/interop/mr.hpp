@@ -11,7 +11,7 @@
 #include <vram/handle/resource_ref.hpp> // resource_ref
 
 #ifndef LIBCUDACXX_ENABLE_EXPERIMENTAL_MEMORY_RESOURCE
-#define LIBCUDACXX_ENABLE_EXPERIMENTAL_MEMORY_RESOURCE // what CCCL before 3.1 waits for
+#define LIBCUDACXX_ENABLE_EXPERIMENTAL_MEMORY_RESOURCE // required by CCCL before 3.1
 #endif
 #include <cuda/memory_resource>
 #include <cuda/stream_ref>
@@ -39,7 +39,7 @@ template <class R>
 concept foreign_resource = ::cuda::mr::async_resource<R>;
 #endif
 
-/// The words of vram for what `::cuda::has_property` says of `R`.
+/// The properties of vram that correspond to those of CCCL's `::cuda::has_property` for `R`.
 template <class R>
 using properties_of =
     std::conditional_t<::cuda::has_property<R, ::cuda::mr::device_accessible>,
@@ -49,7 +49,8 @@ using properties_of =
                        std::conditional_t<::cuda::has_property<R, ::cuda::mr::host_accessible>,
                                           property_set<host_accessible>, property_set<>>>;
 
-/// Whether CCCL's error is about memory. It says so by its number; before 3.1, by its text alone.
+/// Returns true if CCCL's error means a shortage of memory. It has a status, and before 3.1 only a
+/// text.
 template <class Error>
 [[nodiscard]] bool about_memory(Error const& e) noexcept {
     if constexpr (requires(Error const& of) { of.status(); }) {
@@ -62,20 +63,21 @@ template <class Error>
 
 } // namespace detail
 
-/// A memory resource of CCCL's model as an upstream of vram's layers.
+/// A memory resource of CCCL's concept as an upstream of vram's layers.
 ///
 ///     limiting budget{mr{rmm::mr::get_current_device_resource_ref()}, 2_GiB};
 ///
-/// `Resource` is copied in: a `::cuda::mr::resource_ref` or `any_resource`, a resource of RMM. It
-/// is asked for no zero bytes. It has the stream-ordered pair where `Resource` has, and the
+/// `Resource` is stored as a copy: a `::cuda::mr::resource_ref` or `any_resource`, or a resource of
+/// RMM. It receives no requests of zero bytes. This class has the stream-ordered functions and the
 /// properties that `Resource` has.
 ///
-/// Failure   `out_of_memory` for every way in which such resources say it (`std::bad_alloc`, RMM's
-///           own, a `::cuda::cuda_error` over memory), and where `Resource` does not keep the
-///           alignment asked for (RMM's pools do not above 256 bytes); other exceptions pass
-/// Threads   as `Resource`
-/// Streams   as `Resource`
-/// Cost      none beside a test of the address
+/// Failure   Throws `out_of_memory` for each form of this error in such resources
+///           (`std::bad_alloc`, RMM's own, a `::cuda::cuda_error` about memory), and if `Resource`
+///           does not respect the requested alignment (RMM's pools do not above 256 bytes). Other
+///           exceptions are passed on.
+/// Threads   As `Resource`.
+/// Streams   As `Resource`.
+/// Cost      A test of the address.
 template <std::copyable Resource>
     requires detail::foreign_synchronous<Resource>
 class mr {
@@ -122,7 +124,7 @@ public:
     friend bool operator==(mr const& a, mr const& b) { return a.resource_ == b.resource_; }
 
 private:
-    // The calls, as each generation of CCCL spells them.
+    // The functions under the names of each generation of CCCL.
 #if CCCL_VERSION >= 3001000
     void* take(stream s, std::size_t bytes, std::size_t alignment) {
         return resource_.allocate(::cuda::stream_ref{s.get()}, bytes, alignment);
@@ -160,7 +162,7 @@ private:
         try {
             return call();
         } catch (out_of_memory const&) {
-            throw; // from a stack of vram inside: it knows more
+            throw; // from a stack of vram inside, with more numbers
         } catch (std::bad_alloc const&) {
             throw refused(bytes, alignment);
         } catch (::cuda::cuda_error const& e) {
@@ -173,20 +175,20 @@ private:
     Resource resource_;
 };
 
-/// A stack that lives elsewhere, as something that CCCL and RMM may copy: they refuse what is
-/// move-only.
+/// A copyable view of a stack of vram for CCCL and RMM, which refuse move-only resources.
 ///
-///     f(as_mr(stack));              // where f takes a ::cuda::mr::resource_ref
-///     auto lent = as_mr(stack);     // to keep a reference, keep what it refers to
+///     f(as_mr(stack));              // f takes a ::cuda::mr::resource_ref
+///     auto lent = as_mr(stack);     // must outlive a reference that is made from it
 ///     ::cuda::mr::resource_ref<::cuda::mr::device_accessible> ref{lent};
 ///
-/// Two words; the stack outlives it. `shared`, `any_resource` and `resource_ref` need no such help.
+/// It is two words, and the stack must outlive it. `shared`, `any_resource` and `resource_ref` can
+/// be passed without it.
 template <resource R>
 class mr_view : public resource_ref_of<R> {
 public:
     explicit mr_view(R& stack) noexcept : resource_ref_of<R>{stack} {}
 
-    /// For the length of a call. CCCL's references are made from lvalues alone.
+    /// Converts a temporary view for the duration of a call. CCCL's references accept only lvalues.
 #if CCCL_VERSION >= 3001000
     template <class... Words>
         requires(has_property<R, Words> && ...)
@@ -202,13 +204,13 @@ public:
 #endif
 };
 
-/// Lends `stack` to CCCL and RMM.
+/// Returns a view of `stack` for CCCL and RMM.
 template <resource R>
 [[nodiscard]] mr_view<R> as_mr(R& stack) noexcept {
     return mr_view<R>{stack};
 }
 
-/// Takes a resource of CCCL or RMM into vram: `mr{resource}`.
+/// Makes an upstream of vram from a resource of CCCL or RMM: `mr{resource}`.
 template <class Resource>
 [[nodiscard]] mr<Resource> from_mr(Resource resource) {
     return mr<Resource>{std::move(resource)};

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `pmr` is a resource of host memory as the standard library's polymorphic containers take it.
+/// `pmr` is a resource of host memory for the standard library's polymorphic containers.
 
 #include <vram/concepts/property.hpp> // host_accessible
 #include <vram/concepts/resource.hpp> // synchronous_resource
@@ -17,18 +17,18 @@
 
 namespace vram {
 
-/// A `std::pmr::memory_resource` over memory that the host may touch, such as pinned memory.
+/// A `std::pmr::memory_resource` over memory that the host can access, such as pinned memory.
 ///
 ///     vram::pmr pinned{pool{pinned_resource{}}};
 ///     std::pmr::vector<float> samples{&pinned};
 ///
-/// `R` is held by value, or borrowed as `Resource&`. A resource of device memory alone does not
+/// `R` is stored by value, or borrowed as `Resource&`. A resource of device memory does not
 /// compile.
 ///
-/// Failure   `out_of_memory`, which is a `std::bad_alloc`
-/// Threads   as the resource
-/// Streams   none: memory is given back when the container is done with it
-/// Cost      a virtual call beside the resource's
+/// Failure   Throws `out_of_memory`, which is a `std::bad_alloc`.
+/// Threads   As the resource.
+/// Streams   None. A container frees its memory without a stream, so no stream may still use it.
+/// Cost      A virtual call besides that of the resource.
 template <class R>
     requires synchronous_resource<std::remove_reference_t<R>> &&
              has_property<std::remove_reference_t<R>, host_accessible>
@@ -37,12 +37,12 @@ public:
     using resource_type = std::remove_reference_t<R>;
 
     explicit pmr(R mr) : mr_{std::forward<R>(mr)} {}
-    pmr(pmr&&) = delete; // containers point at it
+    pmr(pmr&&) = delete; // containers point to it
 
     [[nodiscard]] resource_type& upstream() noexcept { return mr_.get(); }
 
 private:
-    // The standard wants a pointer for zero bytes as well, and a resource has none for them.
+    // The standard requires a non-null pointer for zero bytes. A resource returns null for them.
     static std::size_t at_least_one(std::size_t bytes) noexcept { return bytes == 0 ? 1 : bytes; }
 
     void* do_allocate(std::size_t bytes, std::size_t alignment) override {

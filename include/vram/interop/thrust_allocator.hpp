@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `thrust_allocator` gives Thrust's vectors and algorithms the memory of a stack.
+/// `thrust_allocator` lets Thrust's vectors and algorithms use the memory of a stack.
 
 #include <vram/base/align.hpp>          // default_alignment, unsatisfiable
 #include <vram/concepts/sited.hpp>      // sited
@@ -24,29 +24,30 @@
 namespace vram {
 
 namespace detail {
-/// What a `thrust_allocator` borrows. That it has a platform is asked first: the rest asks, of
-/// whatever Thrust tries, whether it can be copied, and so comes back here.
+/// A stack that a `thrust_allocator` can borrow. The platform is tested first: the other tests
+/// would recurse, because they ask if a type that Thrust tries can be copied.
 template <class R>
 concept lent_stack = requires { typename R::platform; } &&
                      resource_for<R, cuda_platform, device_accessible> && !std::copyable<R>;
 
 #if defined __CUDACC__
-#define VRAM_THRUST_CALL __host__ __device__ // Thrust calls it from functions of both sides
+#define VRAM_THRUST_CALL __host__ __device__ // Thrust calls it on the host and on the device
 #else
 #define VRAM_THRUST_CALL
 #endif
 
-/// The system in which Thrust fills, copies and destroys the elements of a vector: one stream, for
-/// which the host waits at the end, as after each of Thrust's algorithms.
+/// Execution policy with which Thrust fills, copies and destroys the elements of a vector: on one
+/// stream, with a wait of the host at the end, as after each of Thrust's algorithms.
 struct thrust_system : ::thrust::cuda_cub::execute_on_stream_base<thrust_system> {
     using base = ::thrust::cuda_cub::execute_on_stream_base<thrust_system>;
 
     VRAM_THRUST_CALL thrust_system(cudaStream_t s = nullptr) : base{s} {}
-    /// Elements of any vector on the device can be copied with it.
+    /// Makes a policy from Thrust's device tag, so that elements of any device vector can be copied
+    /// with it.
     VRAM_THRUST_CALL thrust_system(::thrust::cuda_cub::tag) : base{nullptr} {}
 
-    // Of two systems Thrust takes the more general one, which is the default stream. A copy between
-    // vectors belongs to the stream of the vector that is made.
+    // Selects the policy for a copy between two vectors: the stream of the vector that is made.
+    // Thrust would select the more general policy, which is the default stream.
     friend VRAM_THRUST_CALL thrust_system& select_system(::thrust::cuda_cub::tag&,
                                                          thrust_system& to) {
         return to;
@@ -54,23 +55,24 @@ struct thrust_system : ::thrust::cuda_cub::execute_on_stream_base<thrust_system>
 };
 } // namespace detail
 
-/// An allocator of device memory, on a stream.
+/// An allocator of device memory for Thrust, on a stream.
 ///
 ///     thrust::device_vector<float, thrust_allocator<float>> v(n, {memory, stream});
 ///     thrust::sort(thrust::cuda::par(alloc).on(stream), v.begin(), v.end());   // its scratch, too
 ///
-/// It holds a `shared` stack or an `any_resource` alive, and borrows a stack that is an lvalue.
+/// It keeps a `shared` stack or an `any_resource` alive, and borrows a stack that is an lvalue.
 /// Without a resource it borrows the current one of the current device.
 ///
-/// Failure   `out_of_memory`, which is a `std::bad_alloc`; a count whose bytes overflow is one, too
-/// Threads   as the resource
+/// Failure   Throws `out_of_memory`, which is a `std::bad_alloc`, also for a count whose bytes
+///           overflow.
+/// Threads   As the resource.
 /// Streams   The allocator allocates and frees on `stream`. A vector constructs, fills and copies
 ///           its new elements on `stream`, and the host waits for them. Thrust runs all other
 ///           operations on the default stream: algorithms without a policy, access by `v[i]`, and
-///           `assign` or `=` to elements that are there. Synchronize `stream` before these, or pass
-///           `alloc.system()` to the algorithm
-/// Cost      one call through a pointer beside the resource's; copying it, one atomic operation.
-///           Moving it is copying it: an allocator that was moved from keeps its resource
+///           `assign` or `=` to existing elements. Synchronize `stream` before these, or pass
+///           `alloc.system()` to the algorithm.
+/// Cost      One call through a pointer besides that of the resource. A copy is one atomic
+///           operation. A move is a copy: an allocator that was moved from keeps its resource.
 template <class Element>
 class thrust_allocator {
 public:
@@ -85,7 +87,7 @@ public:
     using ref             = resource_ref<cuda_platform, device_accessible>;
     using system_type     = detail::thrust_system; ///< an execution policy of Thrust
 
-    // The memory goes where the elements go.
+    // The allocator moves with the memory of the container.
     using propagate_on_container_copy_assignment = std::true_type;
     using propagate_on_container_move_assignment = std::true_type;
     using propagate_on_container_swap            = std::true_type;
@@ -100,7 +102,7 @@ public:
         : mr_{std::move(mr)}, stream_{s}, system_{s.get()} {
         detail::expect_resource(mr_, "thrust_allocator: the handle holds a resource");
     }
-    /// Borrows a stack, which outlives what is allocated.
+    /// Borrows a stack, which must outlive the allocated memory.
     template <class R>
         requires detail::lent_stack<R>
     thrust_allocator(R& stack, cuda_stream_view s = {}) noexcept
@@ -108,8 +110,8 @@ public:
     template <class Other>
     thrust_allocator(thrust_allocator<Other> const& other) noexcept
         : mr_{other.upstream()}, stream_{other.get_stream()}, system_{other.get_stream().get()} {}
-    // No moves: a container that was moved from goes on to use its allocator. Written out, because
-    // nvcc compiles defaulted ones for the device as well.
+    // No move constructor: a container that was moved from continues to use its allocator. The copy
+    // functions are written out, because nvcc compiles defaulted ones for the device as well.
     thrust_allocator(thrust_allocator const& other) noexcept
         : mr_{other.mr_}, stream_{other.stream_}, system_{other.system_} {}
     thrust_allocator& operator=(thrust_allocator const& other) noexcept {
@@ -139,7 +141,7 @@ public:
         return a.mr_ == b.mr_;
     }
     friend bool operator!=(thrust_allocator const& a, thrust_allocator const& b) {
-        return !(a == b); // Thrust of CUDA 13.0 spells it so
+        return !(a == b); // used by Thrust of CUDA 13.0
     }
 
 private:

@@ -2,7 +2,8 @@
 #pragma once
 
 /// \file
-/// `checked_scope` asks a question about the memory that a block of code took, when the block ends.
+/// `checked_scope` calls a check with the memory figures of a block of code, at the end of the
+/// block.
 
 #include <vram/probe/error_count.hpp>  // error_count
 #include <vram/probe/memory_delta.hpp> // memory_delta
@@ -12,13 +13,15 @@
 
 namespace vram {
 
-/// Starts a `memory_delta` and shows it to `ask` when the scope ends, however it ends: at its last
-/// line, by `return`, `break` or `continue`. When an exception leaves the scope, nothing is asked:
-/// the exception is the news. This is what the assertion macros of the test frameworks stand on.
+/// Measures a scope with a `memory_delta` and calls `ask` with it at the end of the scope: at its
+/// last line, or by `return`, `break` or `continue`. If an exception leaves the scope, `ask` is not
+/// called, because the exception is the failure to report. The assertion macros for test frameworks
+/// use this class.
 ///
-/// Failure   whatever `ask` throws, from the destructor: some test frameworks end a test so
-/// Threads   one
-/// Cost      one `usage()` at each end
+/// Failure   The destructor throws the exceptions of `ask`, by which some test frameworks end a
+///           test.
+/// Threads   One thread.
+/// Cost      One call of `usage()` at each end.
 template <measured_resource Resource, class Question>
 class checked_scope {
 public:
@@ -35,7 +38,8 @@ private:
     int                    exceptions_ = std::uncaught_exceptions();
 };
 
-/// The same for errors: shows an `error_count` to `ask` when the scope ends.
+/// Counts the errors reported in a scope and calls `ask` with the `error_count` at the end of the
+/// scope. If an exception leaves the scope, `ask` is not called.
 template <class Question>
 class checked_errors {
 public:

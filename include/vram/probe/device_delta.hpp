@@ -13,18 +13,18 @@
 
 namespace vram {
 
-/// The difference between a device's used memory then and now.
+/// Measures the change of a device's used memory since the construction of this object.
 ///
 ///     device_delta probe{memory};                        // the current device of its platform
 ///     device_delta<cuda_platform> probe{cuda_device{1}}; // any other
 ///
-/// This counts what no resource sees, too: contexts, modules, other libraries, other processes. A
-/// leak that shows here and not in a `memory_delta` was made by somebody else. Where the platform
-/// does not know its memory, every answer is 0.
+/// It includes memory that no resource counts: contexts, modules, other libraries, other processes.
+/// A leak that appears here but not in a `memory_delta` is outside the resource. If the platform
+/// does not know the device's memory, every result is 0.
 ///
-/// Failure   the platform's error
-/// Threads   one at a time
-/// Cost      one call of the platform when made, and one for each question but `peak()`
+/// Failure   Throws errors of the platform.
+/// Threads   One thread at a time.
+/// Cost      One call of the platform at construction, and one for each function except `peak()`.
 template <has_devices Platform>
 class device_delta {
 public:
@@ -33,30 +33,30 @@ public:
     explicit device_delta(device d = Platform::current_device())
         : device_{d}, before_{used()}, peak_{before_} {}
 
-    /// The current device of the platform of `memory`.
+    /// Measures the current device of the platform of `Resource`.
     template <synchronous_resource Resource>
         requires std::same_as<typename Resource::platform, Platform>
     explicit device_delta(Resource const&) : device_delta{} {}
 
-    /// Bytes more in use on the device than at the start; 0 where there are fewer.
+    /// Returns the increase of used bytes on the device since the start; 0 if there are fewer.
     [[nodiscard]] std::size_t bytes() {
         sample();
         return now_ > before_ ? now_ - before_ : 0;
     }
 
-    /// Bytes fewer in use than at the start; 0 where there are more.
+    /// Returns the decrease of used bytes on the device since the start; 0 if there are more.
     [[nodiscard]] std::size_t returned() {
         sample();
         return now_ < before_ ? before_ - now_ : 0;
     }
 
-    /// Looks now, for `peak()`: a device keeps no peak of its own.
+    /// Reads the used bytes now, for `peak()`. A device keeps no peak of its own.
     void sample() {
         now_ = used();
         if (now_ > peak_) { peak_ = now_; }
     }
 
-    /// The most beyond the start that was seen by a question or a sample.
+    /// Returns the largest increase since the start that any function of this object has read.
     [[nodiscard]] std::size_t peak() const noexcept { return peak_ - before_; }
 
 private:

@@ -10,34 +10,35 @@
 ///     VRAM_CHECK_ALLOCATIONS(memory, 0) { steady_state(); }
 ///     VRAM_CHECK_NO_ERRORS { serve(memory); }
 ///
-/// They nest, and stand wherever a block may; a following `else` belongs to the `if` before them.
-/// (As the only statement of an `if` without an `else`, they need braces around them, as compilers
-/// say with -Wdangling-else.) The question is asked when the block ends, by
-/// `return` and `break` too; when an exception leaves the block, the exception is the failure.
-/// `memory` is any resource with `usage()`: put `statistics` over one that has none. The header
-/// includes no doctest: the macros need it where they are used.
+/// The macros nest, and may be used at any place at which a block is allowed. A following `else`
+/// belongs to the `if` before the macro. (As the only statement of an `if` without an `else`, a
+/// macro needs braces around it, as compilers say with -Wdangling-else.) The check is made when the
+/// block ends, also by `return` and `break`. If an exception leaves the block, no check is made,
+/// because the exception is the failure. `memory` is any resource with `usage()`; put `statistics`
+/// over one that has none. This header does not include doctest, which the macros need at the place
+/// of their use.
 
 #include <vram/base/bytes.hpp>          // bytes
 #include <vram/probe/checked_scope.hpp> // checked_scope, checked_errors
 
 #include <cstddef> // size_t
 
-/// As much memory is out at the end of the block as at its start, or less.
+/// Fails if more memory is live at the end of the block than at its start.
 #define VRAM_CHECK_NO_LEAK(memory)                                                                 \
     VRAM_DETAIL_SCOPE(memory,                                                                      \
                       VRAM_DETAIL_QUESTION(vram_taken, vram_scope.bytes(), ==, vram_expected, 0,   \
                                            "the block leaks ", VRAM_DETAIL_SIZE(vram_taken)))
 
-/// Exactly `size` bytes more are live at the end of the block than at its start; a negative `size`
-/// means that the block frees as many.
+/// Fails unless exactly `size` bytes more are live at the end of the block than at its start. A
+/// negative `size` means that the block frees as many.
 #define VRAM_CHECK_DELTA(memory, size)                                                             \
     VRAM_DETAIL_SCOPE(memory, VRAM_DETAIL_QUESTION(vram_taken, vram_scope.difference(), ==,        \
                                                    vram_expected, size, "the block ",              \
                                                    VRAM_DETAIL_DIFFERENCE(vram_taken)))
 
-/// At no moment of the block were more than `size` bytes out beyond those at its start. Where the
-/// resource only knows a bound of the peak (see `memory_delta`), the bound is what is checked: the
-/// check may fail for a block that kept to its size, and never passes for one that did not.
+/// Fails if at any moment of the block more than `size` bytes were live beyond those at its start.
+/// If the resource knows only a bound of the peak (see `memory_delta`), the bound is checked: the
+/// check may then fail for a block within the limit, but never passes for one beyond it.
 #define VRAM_CHECK_PEAK_AT_MOST(memory, size)                                                      \
     VRAM_DETAIL_SCOPE(memory, VRAM_DETAIL_QUESTION(                                                \
                                   vram_peak, vram_scope.peak(), <=, vram_allowed, size,            \
@@ -45,13 +46,13 @@
                                   ::doctest::String(vram_scope.peak_is_exact() ? "" : "at most "), \
                                   VRAM_DETAIL_SIZE(vram_peak)))
 
-/// The block makes exactly `count` allocations.
+/// Fails unless the block makes exactly `count` allocations.
 #define VRAM_CHECK_ALLOCATIONS(memory, count)                                                      \
     VRAM_DETAIL_SCOPE(memory, VRAM_DETAIL_QUESTION(vram_allocations, vram_scope.allocations(), ==, \
                                                    vram_expected, count, "the block makes ",       \
                                                    vram_allocations, " allocations"))
 
-/// No error is reported to the error sink in the block, by any thread.
+/// Fails if an error is reported to the error sink during the block, by any thread.
 #define VRAM_CHECK_NO_ERRORS                                                                       \
     if (::vram::checked_errors const VRAM_DETAIL_JOIN(vram_errors_of_line_, __LINE__){             \
             [&](::vram::error_count const& vram_errors) {                                          \

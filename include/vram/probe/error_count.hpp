@@ -14,17 +14,17 @@
 
 namespace vram {
 
-/// Counts the errors of all threads from its construction to its end. The sink that was installed
-/// before gets each of them too.
+/// Counts the errors of all threads from its construction to its destruction. The previously
+/// installed error sink receives each error too.
 ///
 ///     error_count errors;
 ///     train_step(memory);
 ///     CHECK(errors.count() == 0);          // errors.first() is the text of the first one
 ///
-/// Failure   never
-/// Threads   any; the scopes of several threads overlap in any way. A sink that is installed within
-///           a scope replaces the count
-/// Cost      a lock for each error
+/// Failure   Never throws.
+/// Threads   Any thread. Scopes of several threads may overlap in any way. If a sink is installed
+///           within a scope, later errors are not counted.
+/// Cost      A lock for each error.
 class error_count {
 public:
     error_count() noexcept {
@@ -44,15 +44,16 @@ public:
         *at = older_;
         if (newest != nullptr) { return; }
         error_sink const installed = set_error_sink(forward.load());
-        if (installed != &note) { set_error_sink(installed); } // the program's own, of this scope
+        // Restore the sink installed within this scope.
+        if (installed != &note) { set_error_sink(installed); }
     }
 
-    /// The errors so far.
+    /// Returns the number of errors so far.
     [[nodiscard]] std::uint64_t count() const noexcept {
         std::lock_guard const held{lock};
         return count_;
     }
-    /// The text of the first one; empty if there is none.
+    /// Returns the text of the first error; empty if there is none.
     [[nodiscard]] char const* first() const noexcept {
         std::lock_guard const held{lock};
         return first_;
@@ -67,7 +68,7 @@ private:
                 std::snprintf(each->first_, sizeof each->first_, "%.511s", error_text{e}.c_str());
             }
         }
-        forward.load()(e); // without the lock: it may report errors of its own
+        forward.load()(e); // without the lock: the sink may report errors itself
     }
 
     static inline std::mutex              lock;

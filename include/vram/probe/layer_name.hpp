@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `layer_name` is what a part of a stack is called when people are told of it.
+/// `layer_name` is the name of a layer in reports.
 
 #include <vram/base/requirements.hpp> // C++20
 
@@ -29,7 +29,7 @@ constexpr std::string_view text_with_type() noexcept {
 /// `vram::pool<vram::cuda_resource>`. Read at compile time; the text lives as long as the program.
 template <class Type>
 constexpr std::string_view layer_name() noexcept {
-    // The text around a type's name is the same for every type: that of `int` shows how long it is.
+    // The text around a type's name has one length for all types. The text for `int` shows it.
     constexpr std::string_view probe  = detail::text_with_type<int>();
     constexpr std::size_t      before = probe.rfind("int");
     constexpr std::size_t      after  = probe.size() - before - 3;
@@ -39,8 +39,8 @@ constexpr std::string_view layer_name() noexcept {
     for (std::string_view const word : {"const ", "class ", "struct "}) {
         if (name.starts_with(word)) { name.remove_prefix(word.size()); }
     }
-    // A namespace may have arguments of its own in front of it only for a class within a template,
-    // so the last "::" before the first '<' ends the namespaces.
+    // Only a class within a class template may have a '<' before its last "::". So the last "::"
+    // before the first '<' ends the namespaces.
     std::string_view const stem  = name.substr(0, name.find('<'));
     std::size_t const      colon = stem.rfind("::");
     return colon == std::string_view::npos ? stem : stem.substr(colon + 2);

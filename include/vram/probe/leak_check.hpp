@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `leak_check` is the end of a scope that tells when memory was left behind.
+/// `leak_check` reports memory that a scope has not freed at its end.
 
 #include <vram/base/error.hpp>         // report_error
 #include <vram/base/report_caught.hpp> // report_caught
@@ -13,19 +13,21 @@
 
 namespace vram {
 
-/// A scope that gives back whatever it takes, or is named to the error sink.
+/// A scope that must free all memory that it allocates. Otherwise its destructor reports a leak to
+/// the error sink.
 ///
 ///     leak_check watch{memory};
 ///     serve(request, memory);
 ///
-/// Memory that was freed and still waits for its stream is not a leak. In a test, prefer
-/// `VRAM_CHECK_NO_LEAK` of probe/doctest.hpp: it fails the test.
+/// Memory that was freed but has a pending use is not a leak. In a test, prefer
+/// `VRAM_CHECK_NO_LEAK` of probe/doctest.hpp, which fails the test.
 ///
-/// Failure   making it: what `usage()` throws. The end: never; what was left goes to the error sink
-///           as `error_kind::leak`, with the bytes and the place where the check was made, and an
-///           exception of `usage()` as `error_kind::lost_exception`
-/// Threads   as `usage()` of the resource; what other threads hold at the end is counted too
-/// Cost      one `usage()` at each end
+/// Failure   The constructor throws the exceptions of `usage()`. The destructor never throws. It
+///           reports a leak as `error_kind::leak` to the error sink, with the bytes and the line of
+///           the check, and an exception of `usage()` as `error_kind::lost_exception`.
+/// Threads   As `usage()` of the resource. Memory that other threads hold at the end is counted
+///           too.
+/// Cost      One call of `usage()` at each end.
 template <measured_resource Resource>
 class leak_check {
 public:
@@ -53,11 +55,11 @@ public:
         }
     }
 
-    /// Bytes that would be a leak if the scope ended now.
+    /// Returns the bytes that would be a leak if the scope ended now.
     [[nodiscard]] std::size_t bytes() const { return probe_.bytes(); }
     [[nodiscard]] bool        clean() const { return bytes() == 0; }
 
-    /// What is out now stays out on purpose: nothing is told at the end.
+    /// Disables the report, because memory stays live on purpose.
     void dismiss() noexcept { armed_ = false; }
 
 private:

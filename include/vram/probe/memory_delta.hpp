@@ -15,51 +15,53 @@
 
 namespace vram {
 
-/// The difference between a resource then and now.
+/// Measures the change of a resource's figures since the construction of this object.
 ///
 ///     memory_delta probe{memory};
 ///     train_step(memory);
 ///     probe.bytes(), probe.peak(), probe.allocations()
 ///
-/// All sizes are in bytes as the resource rounds them. A resource remembers one peak, since it was
-/// made or its peaks last started again: a scope that stays below it is known to have risen to no
-/// more than `peak()`, and `peak_is_exact()` is false. Where peaks start again within the scope
-/// (`reset_peaks()`, a `peak_scope`), the probe goes by the highest that was ever out: what it saw
-/// is not lost, but a scope that stays below that only has a bound. Of a `statistics` layer, the
-/// probe asks a question of its own: then sizes are as they were asked for, and the peak is exact.
+/// Sizes are in bytes as the resource rounds them. A resource stores one peak, since its
+/// construction or the last restart of its peaks. If the scope stays below that peak, `peak()` is
+/// only an upper bound, and `peak_is_exact()` is false. If the peaks are restarted within the scope
+/// (`reset_peaks()`, a `peak_scope`), the probe uses the highest peak that the resource ever had; a
+/// scope that stays below it also has only a bound. A `statistics` layer counts for each probe
+/// separately: sizes are then as requested, and the peak is exact.
 ///
-/// A peak is only as good as the resource's own: that of an `arena`, and of two resources together,
-/// is a bound however high the scope rises; and those of CUDA's pools are the driver's, where
-/// nobody tells that somebody else set them back.
+/// The peak is as exact as that of the resource. An `arena`, or two resources together, always have
+/// only a bound. The peaks of CUDA's pools are the driver's, which does not report if other code
+/// resets them.
 ///
-/// Failure   never
-/// Threads   as `usage()` of the resource; what other threads do in the scope is counted too
-/// Cost      one `usage()` when made, and one for each question
+/// Failure   Never throws, except for the exceptions of `usage()`.
+/// Threads   As `usage()` of the resource. Allocations of other threads in the scope are counted
+///           too.
+/// Cost      One call of `usage()` at construction, and one for each function.
 template <measured_resource Resource>
 class memory_delta {
 public:
-    /// Starts here. The resource outlives the probe.
+    /// Starts the measurement. The resource must outlive the probe.
     explicit memory_delta(Resource const& memory) : memory_{&memory}, before_{memory.usage()} {}
     explicit memory_delta(Resource const&&) = delete;
 
-    /// Bytes more out now than at the start; 0 where there are fewer.
+    /// Returns the increase of live bytes since the start; 0 if there are fewer.
     [[nodiscard]] std::size_t bytes() const { return risen(now().live, before_.live); }
 
-    /// Live bytes now minus those at the start: negative if memory was freed.
+    /// Returns the live bytes now minus those at the start; negative if memory was freed.
     [[nodiscard]] std::ptrdiff_t difference() const {
         return static_cast<std::ptrdiff_t>(now().live) - static_cast<std::ptrdiff_t>(before_.live);
     }
 
-    /// Bytes fewer out now than at the start; 0 where there are more.
+    /// Returns the decrease of live bytes since the start; 0 if there are more.
     [[nodiscard]] std::size_t returned() const { return risen(before_.live, now().live); }
 
-    /// The most that was out beyond the start at any moment, or a bound that it stayed under.
+    /// Returns the largest increase of live bytes since the start at any moment, or an upper bound
+    /// of it.
     [[nodiscard]] std::size_t peak() const {
         heights const h = seen(now());
         return risen(std::max(h.then, h.since), before_.live);
     }
 
-    /// Whether `peak()` was reached in this scope.
+    /// Returns true if `peak()` was reached in this scope, and false if it is only an upper bound.
     [[nodiscard]] bool peak_is_exact() const {
         memory_usage const after = now();
         heights const      h     = seen(after);
@@ -67,15 +69,15 @@ public:
                (h.since == h.then && (after.live == h.since || before_.live == h.since));
     }
 
-    /// Bytes more held from the upstream or the device than at the start; 0 where there are fewer.
+    /// Returns the increase of reserved bytes since the start; 0 if there are fewer.
     [[nodiscard]] std::size_t reserved() const { return risen(now().reserved, before_.reserved); }
 
-    /// Requests that were met since the start.
+    /// Returns the number of successful allocations since the start.
     [[nodiscard]] std::uint64_t allocations() const {
         return now().allocations - before_.allocations;
     }
 
-    /// Starts again, here.
+    /// Restarts the measurement.
     void reset() { before_ = now(); }
 
     [[nodiscard]] memory_usage const& before() const noexcept { return before_; }
@@ -83,10 +85,11 @@ public:
 
 private:
     struct heights {
-        std::size_t then; ///< the highest that the resource knew at the start
+        std::size_t then; ///< peak of the resource at the start
         std::size_t since;
     };
-    /// Peaks that started again meanwhile leave out what was before: then those of all time count.
+    /// Returns the peaks at the start and now. If the peaks were restarted in between, uses the
+    /// highest peaks ever.
     [[nodiscard]] heights seen(memory_usage const& after) const noexcept {
         if (after.restarts == before_.restarts) { return {before_.peak_live, after.peak_live}; }
         return {before_.highest_live(), after.highest_live()};
@@ -99,11 +102,12 @@ private:
     memory_usage    before_;
 };
 
-/// The same of a layer that counts. Probes of one layer may overlap in any way.
+/// Measures the change of the figures of a `statistics` layer, exactly. Probes of one layer may
+/// overlap in any way.
 ///
-/// Failure   `std::bad_alloc` when made
-/// Threads   any; what other threads do in the scope is counted too
-/// Cost      an answer costs the probes that were made since this one
+/// Failure   The constructor throws `std::bad_alloc`.
+/// Threads   Any thread. Allocations of other threads in the scope are counted too.
+/// Cost      A result takes time in proportion to the number of newer probes.
 template <class Upstream, class Lock>
 class memory_delta<statistics<Upstream, Lock>> {
 public:
@@ -119,13 +123,13 @@ public:
     [[nodiscard]] bool           peak_is_exact() const noexcept { return true; }
     [[nodiscard]] std::uint64_t  allocations() const { return counted().blocks.total; }
 
-    /// Bytes more held from the upstream or the device than at the start; 0 where there are fewer.
+    /// Returns the increase of reserved bytes since the start; 0 if there are fewer.
     [[nodiscard]] std::size_t reserved() const {
         std::size_t const after = memory_->usage().reserved;
         return after > before_.reserved ? after - before_.reserved : 0;
     }
 
-    /// Everything that was counted in the scope: blocks and refusals, too.
+    /// Returns all counters of the scope, including blocks and refusals.
     [[nodiscard]] counters counted() const { return memory_->now(asked_); }
 
     void reset() {

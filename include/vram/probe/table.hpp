@@ -14,29 +14,29 @@
 
 namespace vram {
 
-/// Rows of cells. The first column stands to the left, the others to the right; a column that is
-/// empty below its heading is left out.
+/// Rows of cells as text. The first column is aligned left, the others right. A column without text
+/// below its heading is left out.
 ///
 ///     table figures{{"layer", "live", "peak"}};
 ///     figures.row({"pool", "1.00 GiB", "2.00 GiB"});
 ///     std::fputs(figures.text().c_str(), stdout);
 ///
-/// Failure   `std::bad_alloc`
-/// Threads   one at a time
-/// Cost      a string for each cell; the text is made when asked for
+/// Failure   Throws `std::bad_alloc`.
+/// Threads   One thread at a time.
+/// Cost      A string for each cell. `text()` builds the text.
 class table {
 public:
     using cells = std::vector<std::string>;
 
     explicit table(cells headings) : rows_{std::move(headings)} {}
 
-    /// Adds a row; missing cells are empty, and those beyond the headings are dropped.
+    /// Adds a row. Missing cells are empty, and cells beyond the headings are dropped.
     void row(cells row) {
         row.resize(rows_.front().size());
         rows_.push_back(std::move(row));
     }
 
-    /// All rows, each ending in a newline; two spaces between columns.
+    /// Returns all rows, each with a newline at its end and two spaces between columns.
     [[nodiscard]] std::string text() const {
         std::vector<std::size_t> const widths = measure();
         std::string                    out;
@@ -58,7 +58,7 @@ public:
     }
 
 private:
-    /// The width of each column; 0 for those that say nothing.
+    /// Returns the width of each column; 0 for a column without text below its heading.
     [[nodiscard]] std::vector<std::size_t> measure() const {
         std::vector<std::size_t> widths(rows_.front().size(), 0);
         for (std::size_t column = 0; column < widths.size(); ++column) {
@@ -72,7 +72,7 @@ private:
         return widths;
     }
 
-    std::vector<cells> rows_; ///< the headings first
+    std::vector<cells> rows_; ///< the headings are the first row
 };
 
 } // namespace vram
