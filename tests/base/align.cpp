@@ -25,7 +25,7 @@ TEST_CASE("align: sizes are rounded up and down") {
     CHECK(align(std::size_t{1000}, 64) == 1024);
 }
 
-TEST_CASE("align: what does not fit is unsatisfiable, never small") {
+TEST_CASE("align: a size that does not fit becomes `unsatisfiable`, never a small number") {
     CHECK(align(unsatisfiable, 256) == unsatisfiable);
     CHECK(align(unsatisfiable - 254, 256) == unsatisfiable);
     CHECK(align(unsatisfiable - 255, 256) == unsatisfiable - 255); // a multiple already
@@ -35,7 +35,7 @@ TEST_CASE("align: what does not fit is unsatisfiable, never small") {
     CHECK(saturating_add(2, 3) == 5);
 }
 
-TEST_CASE("align: addresses") {
+TEST_CASE("align: addresses are rounded up") {
     alignas(64) std::byte buffer[128];
     CHECK(is_aligned(buffer, 64));
     CHECK_FALSE(is_aligned(buffer + 1, 2));

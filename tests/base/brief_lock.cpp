@@ -214,7 +214,8 @@ private:
 
 } // namespace
 
-TEST_CASE("brief_lock: in no order of three threads' steps two are in it, or all wait") {
+TEST_CASE("brief_lock: in every order of three threads' steps, one at a time holds it and none "
+          "waits for ever") {
     model::answer const found = model{model::without::nothing}.search();
     CHECK(found.states > 10'000);
     CHECK_FALSE(found.two_in_it);
@@ -223,7 +224,7 @@ TEST_CASE("brief_lock: in no order of three threads' steps two are in it, or all
     CHECK(model{model::without::fence}.search().two_in_it);
 }
 
-TEST_CASE("brief_lock: one at a time, however many want it") {
+TEST_CASE("brief_lock: one thread at a time holds it, with many threads") {
     brief_lock one;
     long       sum  = 0;
     auto const some = [&] {
@@ -239,7 +240,7 @@ TEST_CASE("brief_lock: one at a time, however many want it") {
     CHECK(sum == 80'000);
 }
 
-TEST_CASE("brief_lock: it moves, and the new place is free") {
+TEST_CASE("brief_lock: a moved lock is unlocked") {
     static_assert(std::is_nothrow_move_constructible_v<brief_lock> &&
                   std::is_nothrow_move_assignable_v<brief_lock>);
     static_assert(!std::is_copy_constructible_v<brief_lock>);
@@ -249,7 +250,7 @@ TEST_CASE("brief_lock: it moves, and the new place is free") {
     CHECK(second.hold().owns_lock());
 }
 
-TEST_CASE("brief_lock: whoever has it first gives it up to the others, whenever they come") {
+TEST_CASE("brief_lock: the first thread loses its bias when another thread comes") {
     for (int round = 0; round < 300; ++round) {
         brief_lock one;
         long       sum  = 0;
@@ -269,7 +270,7 @@ TEST_CASE("brief_lock: whoever has it first gives it up to the others, whenever 
     }
 }
 
-TEST_CASE("brief_lock: whoever had it first has it again, as often as others come and go") {
+TEST_CASE("brief_lock: the first thread gets its bias back each time the others have gone") {
     for (int round = 0; round < 40; ++round) {
         brief_lock        one;
         long              sum = 0;
@@ -299,7 +300,7 @@ TEST_CASE("brief_lock: whoever had it first has it again, as often as others com
     }
 }
 
-TEST_CASE("brief_lock: a guard that has moved lets the next thread in, though the first rests") {
+TEST_CASE("brief_lock: a moved guard admits the next thread, even if the first one sleeps") {
     brief_lock lock;
     {
         auto first = lock.hold();

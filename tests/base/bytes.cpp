@@ -14,7 +14,7 @@ std::string text(std::size_t n) { return bytes{n}.text().c_str(); }
 
 } // namespace
 
-TEST_CASE("bytes print as people say them, with three digits at most") {
+TEST_CASE("bytes: sizes print with a unit and at most three digits") {
     CHECK(text(0) == "0 B");
     CHECK(text(512) == "512 B");
     CHECK(text(999) == "999 B");
@@ -25,7 +25,7 @@ TEST_CASE("bytes print as people say them, with three digits at most") {
     CHECK(text(1610612736) == "1.50 GiB");
 }
 
-TEST_CASE("bytes: no number is too long for its unit, and none too large to print") {
+TEST_CASE("bytes: every value has a unit that fits, also the largest") {
     CHECK(text(1000) == "0.98 KiB");
     CHECK(text(1023 * 1024) == "1.00 MiB");
     CHECK(text(~std::size_t{0}) == "16.0 EiB");
@@ -36,14 +36,14 @@ TEST_CASE("bytes: no number is too long for its unit, and none too large to prin
     }
 }
 
-TEST_CASE("bytes print into any stream") {
+TEST_CASE("bytes: sizes print into any stream") {
     std::ostringstream out;
     out << bytes{2048} << ' ' << bytes{3};
     CHECK(out.str() == "2.00 KiB 3 B");
     CHECK(bytes{3} == bytes{3});
 }
 
-TEST_CASE("bytes: literals are powers of 1024, but for GB") {
+TEST_CASE("bytes: literals are powers of 1024, except GB") {
     static_assert(1_B == 1 && 4_KiB == 4096 && 1_MiB == 1u << 20 && 1_GiB == 1u << 30);
     static_assert(1_TiB == std::size_t{1} << 40 && 3_GB == 3'000'000'000);
     static_assert(0_GiB == 0);

@@ -23,7 +23,7 @@ struct owner {
 };
 } // namespace
 
-TEST_CASE("call_site: a default argument is the line of the caller, also through a layer") {
+TEST_CASE("call_site: the default argument is the line of the caller, also through a layer") {
     entry const    e;
     unsigned const line = __LINE__ + 1;
     auto const     site = e.at(0);

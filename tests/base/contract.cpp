@@ -14,13 +14,13 @@
 
 using namespace vram;
 
-TEST_CASE("contract: what holds is not told") {
+TEST_CASE("contract: a condition that holds is not reported") {
     expects(true, "holds");
     static_assert((expects(true, "holds, when compiled too"), true));
     CHECK(true);
 }
 
-TEST_CASE("contract: a handler learns what broke, and where the caller stands") {
+TEST_CASE("contract: the handler receives the broken condition and the caller's source location") {
     doubles::contracts_throw const throws;
     unsigned const                 here = __LINE__ + 2;
     try {
@@ -32,7 +32,7 @@ TEST_CASE("contract: a handler learns what broke, and where the caller stands") 
     }
 }
 
-TEST_CASE("contract: without a handler the program says so and aborts") {
+TEST_CASE("contract: without a handler the program prints the condition and aborts") {
     int pipe_ends[2];
     REQUIRE(::pipe(pipe_ends) == 0);
     pid_t const child = ::fork();

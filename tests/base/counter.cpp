@@ -5,7 +5,7 @@
 
 using namespace vram;
 
-TEST_CASE("counter: value, peak and total") {
+TEST_CASE("counter: it has a value, a peak and a total") {
     counter c;
     c.add(10);
     c.add(5);
@@ -15,14 +15,14 @@ TEST_CASE("counter: value, peak and total") {
     CHECK(c == counter{7, 15, 19});
 }
 
-TEST_CASE("counter: more may come back than went out, and the peak stays at zero") {
+TEST_CASE("counter: if more is subtracted than added, the peak stays at zero") {
     counter c;
     c.sub(100);
     c.add(40);
     CHECK(c == counter{-60, 0, 40});
 }
 
-TEST_CASE("counter: what an inner question saw is as if the outer one had seen it") {
+TEST_CASE("counter: values of an inner scope count for the outer scope") {
     counter whole, outer, inner;
     for (auto* const c : {&whole, &outer}) {
         c->add(100);

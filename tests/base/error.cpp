@@ -13,7 +13,7 @@
 
 using namespace vram;
 
-TEST_CASE("error: the sink that is installed is told, and the one before it comes back") {
+TEST_CASE("error: the installed sink receives errors, and removing it restores the previous sink") {
     int const x = 0;
     {
         doubles::mishaps outer;
@@ -32,7 +32,7 @@ TEST_CASE("error: the sink that is installed is told, and the one before it come
     CHECK((now == print_error));
 }
 
-TEST_CASE("error: it says where it was reported") {
+TEST_CASE("error: it has the source location of the report") {
     static unsigned line;
     auto const before = set_error_sink(+[](error const& e) noexcept { line = e.where.line(); });
     report_error({.kind = error_kind::leak});
@@ -40,7 +40,7 @@ TEST_CASE("error: it says where it was reported") {
     set_error_sink(before);
 }
 
-TEST_CASE_TEMPLATE("error: the sink is told when the thread holds no lock any more", Lock, lock,
+TEST_CASE_TEMPLATE("error: the sink is called after the thread has released all locks", Lock, lock,
                    brief_lock, sim_lock) {
     sim_node const   node;
     doubles::mishaps told;
@@ -68,7 +68,7 @@ TEST_CASE_TEMPLATE("error: the sink is told when the thread holds no lock any mo
     CHECK(told.under_a_lock() == 0);
 }
 
-TEST_CASE("error: the sink may take the lock that was held, and report an error of its own") {
+TEST_CASE("error: the sink may acquire the released lock, and report an error of its own") {
     doubles::mishaps told;
     lock const       one;
     told.also = [&] {
@@ -86,7 +86,8 @@ TEST_CASE("error: the sink may take the lock that was held, and report an error 
     CHECK(detail::locks_held == 0);
 }
 
-TEST_CASE("error: without host memory one is remembered, and the next is told under the lock") {
+TEST_CASE(
+    "error: without host memory one error is stored, and the next is reported under the lock") {
     doubles::mishaps told;
     lock const       one;
     for (int i = 0; i < 2; ++i) {

@@ -11,7 +11,7 @@
 
 using namespace vram;
 
-TEST_CASE("error_kind: each kind has a name of its own") {
+TEST_CASE("error_kind: each kind has a different name") {
     std::set<std::string> names;
     for (auto const kind :
          {error_kind::foreign_pointer, error_kind::wrong_size, error_kind::dead_stream,
@@ -23,7 +23,7 @@ TEST_CASE("error_kind: each kind has a name of its own") {
     CHECK_FALSE(names.contains("unknown error"));
 }
 
-TEST_CASE("error_kind: a stream is known by its id, its handle, or as a default stream") {
+TEST_CASE("error_kind: a stream is named by its id, its handle, or as a default stream") {
     int x = 0;
     CHECK_FALSE(stream_name{}.known());
     CHECK(stream_name{.id = 1}.known());

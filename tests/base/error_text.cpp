@@ -28,7 +28,7 @@ bool        has(std::string const& all, std::string const& part) {
 void const* at(std::uintptr_t address) { return reinterpret_cast<void const*>(address); }
 } // namespace
 
-TEST_CASE("error_text: numbers that are not known do not appear") {
+TEST_CASE("error_text: unknown numbers are omitted") {
     for (auto const kind : every_kind) {
         std::string const said = text({.kind = kind});
         CAPTURE(said);
@@ -44,7 +44,7 @@ TEST_CASE("error_text: numbers that are not known do not appear") {
     }
 }
 
-TEST_CASE("error_text: the caller's line comes first, and vram's own is not said then") {
+TEST_CASE("error_text: the caller's line comes first and replaces vram's own") {
     error const       e{.kind = error_kind::double_free, .caller = call_site::current()};
     std::string const said = text(e);
     std::string const line = std::to_string(__LINE__ - 2);
@@ -52,7 +52,7 @@ TEST_CASE("error_text: the caller's line comes first, and vram's own is not said
     CHECK_FALSE(has(said, "["));
 }
 
-TEST_CASE("error_text: frees say the block, both sizes and the stream") {
+TEST_CASE("error_text: a free is printed with the block, both sizes and the stream") {
     error e{.kind        = error_kind::wrong_size,
             .pointer     = at(0x1000),
             .bytes       = 512,
@@ -89,7 +89,8 @@ TEST_CASE("error_text: a stream is named by its handle, its id, or as a default 
     CHECK(has(text(e), "stream 0 (a default stream)"));
 }
 
-TEST_CASE("error_text: a platform error says the call, and the code by name and in words") {
+TEST_CASE(
+    "error_text: a platform error is printed with the call, and the name and text of its code") {
     error e{.kind = error_kind::platform_error, .code = 700, .call = "cudaFree"};
     CHECK(has(text(e), "cudaFree failed with code 700. "));
     e.text_of = +[](int) noexcept { return code_text{"cudaErrorIllegalAddress", "bad address"}; };
@@ -98,7 +99,8 @@ TEST_CASE("error_text: a platform error says the call, and the code by name and 
     CHECK(has(text(e), ": because. "));
 }
 
-TEST_CASE("error_text: a leak says how many blocks and bytes, or why memory cannot be freed") {
+TEST_CASE("error_text: a leak is printed with its blocks and bytes, or the reason why memory "
+          "cannot be freed") {
     error e{.kind = error_kind::leak, .bytes = 768, .blocks = 3};
     CHECK(has(text(e), "3 blocks of 768 bytes in all were live at the end. Free "));
     e.blocks = 1;
@@ -108,12 +110,12 @@ TEST_CASE("error_text: a leak says how many blocks and bytes, or why memory cann
     CHECK_FALSE(has(text(e), "Free every"));
 }
 
-TEST_CASE("error_text: advice of the report replaces the usual one") {
+TEST_CASE("error_text: the advice of a report replaces the usual advice") {
     CHECK(has(text({.kind = error_kind::lost_exception, .advice = "Call finish()."}),
               "failed. Call finish()."));
 }
 
-TEST_CASE("error_text: a long message is cut, and stays a string") {
+TEST_CASE("error_text: a long message is truncated and terminated") {
     std::string const long_cause(5000, 'x');
     std::string const said =
         text({.kind = error_kind::platform_error, .cause = long_cause.c_str()});

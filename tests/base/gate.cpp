@@ -9,7 +9,7 @@
 
 using namespace vram;
 
-TEST_CASE("gate: one side waits until the other lets it on") {
+TEST_CASE("gate: one thread waits until another notifies") {
     gate g;
     bool ready = false;
     int  seen  = 0;
@@ -29,7 +29,7 @@ TEST_CASE("gate: one side waits until the other lets it on") {
     CHECK(seen == 1);
 }
 
-TEST_CASE("gate: what is ready already is not waited for") {
+TEST_CASE("gate: a condition that is true is not waited for") {
     gate g;
     auto held = g.hold();
     g.wait(held, [] { return true; });
@@ -57,12 +57,12 @@ void play(gate& g, auto wait) {
 }
 } // namespace gates
 
-TEST_CASE("gate: balls go to and fro between two threads, in order") {
+TEST_CASE("gate: two threads alternate through it in order") {
     gate g;
     gates::play(g, [&](auto& held, auto ready) { g.wait(held, ready); });
 }
 
-TEST_CASE("gate: a wait may end after a time, with what it waited for or without") {
+TEST_CASE("gate: wait_for ends after a time, with or without the condition") {
     gate g;
     auto held = g.hold();
     CHECK_FALSE(g.wait_for(held, std::chrono::milliseconds{1}, [] { return false; }));
@@ -70,7 +70,7 @@ TEST_CASE("gate: a wait may end after a time, with what it waited for or without
     CHECK(g.wait_for(held, std::chrono::hours{1}, [] { return true; }));
 }
 
-TEST_CASE("gate: who stays awake is let on as well, or goes on after a time") {
+TEST_CASE("gate: wait_awake ends with a notification or after a time") {
     gate g;
     auto held = g.hold();
     CHECK_FALSE(g.wait_awake(held, std::chrono::milliseconds{1}, [] { return false; }));

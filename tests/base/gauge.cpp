@@ -9,7 +9,7 @@
 
 using namespace vram;
 
-TEST_CASE("gauge: what fits is added, what does not leaves no trace") {
+TEST_CASE("gauge: an amount within the limit is added, and one above it changes nothing") {
     gauge g;
     CHECK(g.try_add(60, 100));
     CHECK_FALSE(g.try_add(41, 100));
@@ -21,7 +21,7 @@ TEST_CASE("gauge: what fits is added, what does not leaves no trace") {
     CHECK(g.used() == 0);
 }
 
-TEST_CASE("gauge: sums do not wrap, and a limit below the level refuses") {
+TEST_CASE("gauge: sums do not overflow, and a limit below the level refuses") {
     gauge g;
     CHECK(g.try_add(10, ~std::size_t{0}));
     CHECK_FALSE(g.try_add(~std::size_t{0}, ~std::size_t{0}));
@@ -30,7 +30,7 @@ TEST_CASE("gauge: sums do not wrap, and a limit below the level refuses") {
     CHECK(g.used() == 10);
 }
 
-TEST_CASE("gauge: the level goes along when it moves") {
+TEST_CASE("gauge: a move copies the level") {
     gauge first;
     CHECK(first.try_add(7, 10));
     gauge second = std::move(first);
@@ -40,7 +40,8 @@ TEST_CASE("gauge: the level goes along when it moves") {
     CHECK(first.used() == 7);
 }
 
-TEST_CASE("gauge: under many threads it never overshoots and never refuses what fits") {
+TEST_CASE("gauge: with many threads the level never exceeds the limit, and no fitting amount is "
+          "refused") {
     gauge             g;
     std::atomic<bool> over    = false;
     std::atomic<bool> refused = false;
@@ -68,7 +69,7 @@ TEST_CASE("gauge: under many threads it never overshoots and never refuses what 
     CHECK(g.used() == 0);
 }
 
-TEST_CASE("gauge: requests that never fit cannot make a fitting one fail") {
+TEST_CASE("gauge: requests that exceed the limit cannot make a fitting one fail") {
     gauge             g;
     std::atomic<int>  refused = 0;
     std::atomic<bool> stop    = false;

@@ -9,7 +9,7 @@
 
 using namespace vram;
 
-TEST_CASE("lock: one at a time") {
+TEST_CASE("lock: one thread at a time holds it") {
     lock       one;
     long       sum = 0;
     auto const add = [&] {
@@ -22,7 +22,7 @@ TEST_CASE("lock: one at a time") {
     CHECK(sum == 20'000);
 }
 
-TEST_CASE("lock: it moves, and the new place is free") {
+TEST_CASE("lock: a moved lock is unlocked") {
     static_assert(std::is_nothrow_move_constructible_v<lock> &&
                   std::is_nothrow_move_assignable_v<lock>);
     static_assert(!std::is_copy_constructible_v<lock>);
@@ -32,7 +32,7 @@ TEST_CASE("lock: it moves, and the new place is free") {
     CHECK(second.hold().owns_lock());
 }
 
-TEST_CASE("lock: the lock of one thread costs nothing") {
+TEST_CASE("lock: the lock for a single thread has no cost") {
     static_assert(std::is_empty_v<no_lock>);
     auto const held = no_lock{}.hold();
     CHECK(sizeof held == 1);

@@ -5,14 +5,14 @@
 
 using namespace vram;
 
-TEST_CASE("memory_usage: what is not known is zero, and figures compare as a whole") {
+TEST_CASE("memory_usage: unknown values are zero, and all values are compared") {
     memory_usage usage;
     CHECK(usage == memory_usage{.live = 0, .upstream = 0});
     usage.live = 1;
     CHECK_FALSE(usage == memory_usage{});
 }
 
-TEST_CASE("memory_usage: peaks start again from what is out and held, and the highest is kept") {
+TEST_CASE("memory_usage: peaks restart at the live and reserved bytes, and the highest is kept") {
     memory_usage       usage{.live = 2, .reserved = 3, .peak_live = 7, .peak_reserved = 9};
     memory_usage const was = usage;
     CHECK(usage.highest_live() == 7);
@@ -31,7 +31,7 @@ TEST_CASE("memory_usage: peaks start again from what is out and held, and the hi
     CHECK(usage.highest_live() == 8);
 }
 
-TEST_CASE("memory_usage: peaks from before are taken in where they are higher, and it is told") {
+TEST_CASE("memory_usage: raise_peaks takes higher earlier peaks, and returns true then") {
     memory_usage usage{.peak_live = 5, .peak_reserved = 6};
     usage.raise_peaks({.peak_live = 7, .peak_reserved = 4});
     CHECK(usage == memory_usage{.peak_live = 7, .peak_reserved = 6, .restarts = 1});

@@ -8,7 +8,7 @@
 
 using namespace vram;
 
-TEST_CASE("out_of_memory is a bad_alloc that carries numbers and no text of its own") {
+TEST_CASE("out_of_memory: it is a bad_alloc with numbers, and has no text of its own") {
     static_assert(std::is_base_of_v<std::bad_alloc, out_of_memory>);
     static_assert(std::is_nothrow_copy_constructible_v<out_of_memory>);
     try {
@@ -23,7 +23,7 @@ TEST_CASE("out_of_memory is a bad_alloc that carries numbers and no text of its 
     }
 }
 
-TEST_CASE("out_of_memory: a layer that knows more fills it in and throws on") {
+TEST_CASE("out_of_memory: a layer with more numbers adds them and rethrows") {
     try {
         try {
             throw out_of_memory{{.asked = 100}};

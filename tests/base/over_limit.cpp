@@ -8,7 +8,7 @@
 
 using namespace vram;
 
-TEST_CASE("over_limit is an out_of_memory that says how much room there was") {
+TEST_CASE("over_limit: it is an out_of_memory with the remaining bytes of the limit") {
     static_assert(std::is_base_of_v<out_of_memory, over_limit>);
     over_limit const e{50, 60, 100};
     CHECK(e.room() == 40);

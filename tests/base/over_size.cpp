@@ -8,7 +8,7 @@
 
 using namespace vram;
 
-TEST_CASE("over_size: it is an out-of-memory that names the block") {
+TEST_CASE("over_size: it is an out_of_memory with the largest permitted block") {
     try {
         throw over_size{5000, 512, 4096};
     } catch (std::bad_alloc const& e) {

@@ -9,7 +9,8 @@ using namespace vram;
 
 // The end of a process is tested by tests/exit, in processes of their own.
 
-TEST_CASE("process_exit: the process has not begun to end if a thread that watched has ended") {
+TEST_CASE(
+    "process_exit: the end of a thread that called watch does not begin the end of the process") {
     process_exit::watch();
     std::thread{[] { process_exit::watch(); }}.join();
     CHECK_FALSE(process_exit::began());

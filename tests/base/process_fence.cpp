@@ -9,7 +9,8 @@
 
 using namespace vram;
 
-TEST_CASE("process_fence: of two that store and then load, one at least sees the other's store") {
+TEST_CASE(
+    "process_fence: if two threads store and then load, at least one sees the other's store") {
     if (!process_fence::available()) { return; }
     constexpr int    rounds = 2000;
     std::atomic<int> often{0}, rarely{0}, turn{0};

@@ -48,7 +48,8 @@ TEST_CASE("report_caught: the code and the text of the exception are reported") 
     CHECK(last.cause == nullptr);
 }
 
-TEST_CASE("report_caught: the text is kept until the lock is released, cut if it is long") {
+TEST_CASE(
+    "report_caught: the text is kept until the lock is released, and truncated if it is long") {
     keeping const sink;
     lock const    one;
     {

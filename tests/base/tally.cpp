@@ -5,7 +5,7 @@
 
 using namespace vram;
 
-TEST_CASE("tally: value, peak and total") {
+TEST_CASE("tally: it has a value, a peak and a total") {
     tally t;
     t.add(10);
     t.sub(4);

@@ -11,7 +11,8 @@
 
 using namespace vram;
 
-TEST_CASE("thread_number: a thread keeps its number, and no two that run together share one") {
+TEST_CASE(
+    "thread_number: a thread keeps its number, and threads that run together have different ones") {
     gate               meeting;
     std::set<unsigned> numbers{thread_number()};
     unsigned           here = 0;
@@ -32,7 +33,7 @@ TEST_CASE("thread_number: a thread keeps its number, and no two that run togethe
     CHECK(numbers.count(thread_number()) == 1);
 }
 
-TEST_CASE("thread_number: threads that come and go have the numbers of those that went") {
+TEST_CASE("thread_number: a new thread gets the number of a thread that has ended") {
     std::set<unsigned> numbers;
     for (int i = 0; i < 100; ++i) {
         worker{0, [&] { numbers.insert(thread_number()); }};
@@ -41,7 +42,7 @@ TEST_CASE("thread_number: threads that come and go have the numbers of those tha
     CHECK(numbers.count(thread_number()) == 0);
 }
 
-TEST_CASE("thread_number: beyond a thousand threads numbers go on, and nobody loses his") {
+TEST_CASE("thread_number: above a thousand threads each still keeps its number") {
     (void)thread_number();
     {
         std::deque<detail::thread_number_holder> crowd(2 * detail::most_thread_numbers);

@@ -8,7 +8,7 @@
 
 using namespace vram;
 
-TEST_CASE("worker: it is joined when it goes") {
+TEST_CASE("worker: the destructor joins the thread") {
     std::atomic<int> done = 0;
     {
         worker const w{0, [&] { ++done; }};
@@ -16,7 +16,7 @@ TEST_CASE("worker: it is joined when it goes") {
     CHECK(done == 1);
 }
 
-TEST_CASE("worker: joining twice, and joining what never ran, is nothing") {
+TEST_CASE("worker: a second join, and a join of a thread that never ran, do nothing") {
     std::atomic<int> done = 0;
     worker           w{0, [&] { ++done; }};
     w.join();
@@ -26,7 +26,7 @@ TEST_CASE("worker: joining twice, and joining what never ran, is nothing") {
     none.join();
 }
 
-TEST_CASE("worker: assigning joins the one that ran, and moving takes it along") {
+TEST_CASE("worker: an assignment joins the running thread, and a move transfers it") {
     std::atomic<int> done = 0;
     worker           first{0, [&] { ++done; }};
     first = worker{0, [&] { done += 10; }};

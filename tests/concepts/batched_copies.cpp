@@ -6,7 +6,7 @@
 
 #include <doctest/doctest.h>
 
-TEST_CASE("batched_copies: a machine can begin many copies at once, or it cannot") {
+TEST_CASE("batched_copies: a platform has copy_batch or not") {
     CHECK(vram::batched_copies<vram::sim_platform>);
     CHECK_FALSE(vram::batched_copies<vram::host_platform>);
 }

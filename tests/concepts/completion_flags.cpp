@@ -19,7 +19,7 @@ struct marking_platform {
 
 } // namespace
 
-TEST_CASE("completion_flags: a platform has them or it has not") {
+TEST_CASE("completion_flags: a platform has completion flags or not") {
     CHECK(completion_flags<marking_platform>);
     CHECK_FALSE(
         completion_flags<sim_platform>); // whose time stands still while somebody only looks

@@ -11,7 +11,7 @@
 using namespace vram;
 
 // The messages themselves are tested by tests/refuse/.
-TEST_CASE("diagnosed: a resource passes the checks as it is") {
+TEST_CASE("diagnosed: a resource passes the checks") {
     CHECK(std::is_same_v<detail::checked_upstream<host_resource>, host_resource>);
     CHECK(std::is_same_v<detail::checked_ordered_upstream<host_resource>, host_resource>);
     CHECK(

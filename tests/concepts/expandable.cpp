@@ -33,7 +33,7 @@ struct throwing_growth : growing {
 
 } // namespace
 
-TEST_CASE("expandable: growing is one power, moving memory another on top of it") {
+TEST_CASE("expandable: growing is one power, and moving memory another that includes it") {
     static_assert(!expandable_resource<null_resource<>>);
     static_assert(expandable_resource<growing> && !remappable_resource<growing>);
     static_assert(!remappable_resource<forgetful>);

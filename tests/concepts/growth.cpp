@@ -24,7 +24,7 @@ struct vague { // no size
 } // namespace growth_models
 using namespace growth_models;
 
-TEST_CASE("growth: a policy answers with a size and says whether it asks the device") {
+TEST_CASE("growth: a policy returns a size and declares if it needs the device's memory info") {
     static_assert(growth<doubling>);
     static_assert(!growth<silent>);
     static_assert(!growth<vague>);

@@ -52,7 +52,7 @@ void refuses_an_empty_handle(Part make) {
 
 } // namespace
 
-TEST_CASE("resource_handle: a part does not accept a handle that was moved from") {
+TEST_CASE("resource_handle: a pool or layer refuses a handle that was moved from") {
     doubles::contracts_throw const guard;
     refuses_an_empty_handle([](auto mr) { return resource_ref_of<full>{mr}.holds_resource(); });
     refuses_an_empty_handle(
@@ -73,7 +73,7 @@ TEST_CASE("resource_handle: a part does not accept a handle that was moved from"
     refuses_an_empty_handle([](auto mr) { return vram::pmr<decltype(mr)>{mr}.upstream() == mr; });
 }
 
-TEST_CASE("resource_handle: a handle that was moved from holds again once it is assigned") {
+TEST_CASE("resource_handle: a moved-from handle is valid again after an assignment") {
     auto mr = emptied<any>();
     CHECK(mr == emptied<any>());
     mr = any{full{}};
@@ -81,7 +81,7 @@ TEST_CASE("resource_handle: a handle that was moved from holds again once it is 
     mr.deallocate_sync(mr.allocate_sync(10), 10);
 }
 
-TEST_CASE("any_resource: an allocation from a handle that was moved from is a broken contract") {
+TEST_CASE("any_resource: an allocation from a moved-from handle is a broken contract") {
     doubles::contracts_throw const guard;
     auto const                     mr = emptied<any>();
     CHECK_THROWS_AS((void)mr.allocate({}, 10), doubles::broken_contract);

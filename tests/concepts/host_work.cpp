@@ -19,7 +19,7 @@ struct host_work_listener {
 };
 } // namespace
 
-TEST_CASE("host_work: who wants to hear of it does, the others cost nothing") {
+TEST_CASE("host_work: a platform with host_copies is notified, and others have no cost") {
     CHECK(vram::hears_host_work<host_work_listener>);
     CHECK_FALSE(vram::hears_host_work<vram::host_platform>);
     char a = 0, b = 0;

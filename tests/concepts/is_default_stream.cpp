@@ -18,7 +18,8 @@ struct platform_that_says {
 
 } // namespace
 
-TEST_CASE("is_default_stream: the platform is asked, or else a default view is one") {
+TEST_CASE(
+    "is_default_stream: the platform decides if it can, and otherwise a default view is one") {
     CHECK(is_default_stream<platform_that_says>({2}));
     CHECK_FALSE(is_default_stream<platform_that_says>({3}));
     sim_node         node;

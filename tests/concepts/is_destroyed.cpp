@@ -18,7 +18,8 @@ struct platform_that_knows {
 
 } // namespace
 
-TEST_CASE("is_destroyed: the platform is asked where it knows, and else nobody does") {
+TEST_CASE(
+    "is_destroyed: the platform decides if it can, and otherwise no stream counts as destroyed") {
     CHECK(is_destroyed<platform_that_knows>({2}));
     CHECK_FALSE(is_destroyed<platform_that_knows>({3}));
     sim_node        node;

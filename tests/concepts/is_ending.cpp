@@ -10,7 +10,7 @@ struct ended {
 };
 } // namespace
 
-TEST_CASE("is_ending: a platform says it, and one that does not say it never ends") {
+TEST_CASE("is_ending: a platform without `ending` never ends") {
     CHECK(vram::is_ending<ended>());
     CHECK_FALSE(vram::is_ending<lasting>());
 }

@@ -9,7 +9,7 @@
 
 using vram::memory_kind;
 
-TEST_CASE("memory_kind: every kind has a word of its own") {
+TEST_CASE("memory_kind: every kind has a different name") {
     memory_kind const all[] = {memory_kind::pageable, memory_kind::pinned, memory_kind::managed,
                                memory_kind::device};
     for (memory_kind a : all) {
@@ -32,7 +32,7 @@ struct memory_kind_guesser {
 };
 } // namespace
 
-TEST_CASE("memory_kind: a machine knows its memory, or does not, by what it has") {
+TEST_CASE("memory_kind: a platform returns kinds if it has memory_kind_of") {
     CHECK(vram::knows_memory<memory_kind_knower>);
     CHECK(vram::knows_page_tables<memory_kind_knower>);
     CHECK_FALSE(vram::knows_memory<memory_kind_guesser>);

@@ -12,7 +12,7 @@
 
 using namespace vram;
 
-TEST_CASE("name_of_stream: a stream has its id, a default stream says that it is one") {
+TEST_CASE("name_of_stream: a stream has its id, and a default stream is named as one") {
     sim_node const   node;
     sim_stream const stream;
     CHECK(name_of_stream<sim_platform>(stream.view()).id == stream.view().id());
@@ -20,7 +20,7 @@ TEST_CASE("name_of_stream: a stream has its id, a default stream says that it is
     CHECK(name_of_stream<host_platform>({}).is_default);
 }
 
-TEST_CASE("name_of_stream: a stream that was destroyed is unknown, and nothing is thrown") {
+TEST_CASE("name_of_stream: a destroyed stream is unknown, and nothing is thrown") {
     sim_node const            node;
     std::optional<sim_stream> stream{std::in_place};
     auto const                view = stream->view();
@@ -38,7 +38,7 @@ struct with_names {
 };
 } // namespace
 
-TEST_CASE("name_of_stream: a platform with names is not asked for an id") {
+TEST_CASE("name_of_stream: a platform with names is not queried for an id") {
     int x = 0;
     CHECK(name_of_stream<with_names>({&x}).handle == &x);
     CHECK(name_of_stream<with_names>({}).is_default);

@@ -9,14 +9,14 @@
 
 using namespace vram;
 
-TEST_CASE("pitched_copy: a row is the whole of it unless more is said") {
+TEST_CASE("pitched_copy: the defaults describe one row") {
     pitched_copy const c;
     CHECK(c.height == 1);
     CHECK(c.depth == 1);
     CHECK(c.width == 0);
 }
 
-TEST_CASE("pitched_copy moves a box between two layouts and touches nothing beside it") {
+TEST_CASE("pitched_copy: a box moves between two layouts, and other bytes do not change") {
     // 2 slices of 2 rows of 3 bytes, out of rows of 5 and slices of 10, into rows of 4 and slices
     // of 12
     std::array<unsigned char, 20> from{};

@@ -31,7 +31,7 @@ private:
 };
 } // namespace
 
-TEST_CASE("platform: the host is one, part by part") {
+TEST_CASE("platform: host_platform has every part") {
     static_assert(has_streams<host_platform> && has_events<host_platform> &&
                   has_devices<host_platform>);
     static_assert(has_copies<host_platform> && has_threads<host_platform> &&
@@ -40,7 +40,7 @@ TEST_CASE("platform: the host is one, part by part") {
     static_assert(!platform<int>);
 }
 
-TEST_CASE("platform: what misses one part is none") {
+TEST_CASE("platform: a type that lacks one part is not a platform") {
     static_assert(!has_streams<no_streams> && !platform<no_streams>);
     static_assert(!has_events<no_events> && !platform<no_events>);
     static_assert(!has_devices<no_devices> && !platform<no_devices>);

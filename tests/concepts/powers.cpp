@@ -21,7 +21,7 @@ struct silent_trim : doubles::minimal_resource<> { // does not say what came bac
 };
 } // namespace
 
-TEST_CASE("powers: the archetype has all, the minimal resource none") {
+TEST_CASE("powers: the archetype has all, and the minimal resource none") {
     using all  = powers<doubles::archetype<>>;
     using none = powers<doubles::minimal_resource<>>;
     static_assert(all::stream_ordered && all::fallible && all::owning);
@@ -30,14 +30,14 @@ TEST_CASE("powers: the archetype has all, the minimal resource none") {
     static_assert(!none::trimmable && !none::measured && !none::retiring);
 }
 
-TEST_CASE("powers: including is having at least as many") {
+TEST_CASE("powers: a set of powers includes another if it has at least those") {
     static_assert(powers<doubles::archetype<>>::include<doubles::minimal_resource<>>);
     static_assert(!powers<doubles::minimal_resource<>>::include<doubles::archetype<>>);
     static_assert(powers<doubles::archetype<>>::include<doubles::archetype<>>);
 }
 
-TEST_CASE("powers: captures are not forgotten through a handle, but for any_resource, which has no "
-          "other way to its resource") {
+TEST_CASE("powers: a handle does not forward forget_captures, except any_resource, which hides its "
+          "resource") {
     static_assert(forgetting_resource<doubles::archetype<>>);
     static_assert(!forgetting_resource<doubles::minimal_resource<>>);
     static_assert(!forgetting_resource<shared<doubles::archetype<>>>);
@@ -45,7 +45,7 @@ TEST_CASE("powers: captures are not forgotten through a handle, but for any_reso
     static_assert(forgetting_resource<any_resource<host_platform>>);
 }
 
-TEST_CASE("powers: a member of the right name and the wrong promise is none") {
+TEST_CASE("powers: a member with the right name and a wrong signature is no power") {
     static_assert(!fallible_resource<throwing_try>);
     static_assert(!trimmable_resource<silent_trim>);
 }

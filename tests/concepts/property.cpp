@@ -28,7 +28,7 @@ template <class R, class P>
 concept answers = requires(R const& r, P p) { get_property(r, p); };
 } // namespace
 
-TEST_CASE("property: another library's word of the same name is the same word") {
+TEST_CASE("property: another library's property with the same name is the same property") {
     namespace lib = another::library::v4;
     static_assert(property<lib::device_accessible> && property<lib::host_accessible>);
     static_assert(same_property<lib::device_accessible, device_accessible>);
@@ -37,7 +37,7 @@ TEST_CASE("property: another library's word of the same name is the same word") 
     static_assert(!has_property<device_only, lib::host_accessible>);
 }
 
-TEST_CASE("property: names that only resemble are no words") {
+TEST_CASE("property: names that are only similar are different properties") {
     namespace lib = another::library::v4;
     static_assert(!property<lib::device_accessible_too>);
     static_assert(!property<lib::not_device_accessible>);
@@ -45,7 +45,7 @@ TEST_CASE("property: names that only resemble are no words") {
     static_assert(!property<int>);
 }
 
-TEST_CASE("property: get_property answers for what a resource has, and for nothing else") {
+TEST_CASE("property: get_property compiles for the properties of a resource only") {
     namespace lib = another::library::v4;
     static_assert(answers<null_resource<>, lib::device_accessible>);
     static_assert(answers<null_resource<>, host_accessible>);

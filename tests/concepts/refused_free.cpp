@@ -8,7 +8,7 @@
 
 using namespace vram;
 
-TEST_CASE("refused_free: the kind follows from the block around the address") {
+TEST_CASE("refused_free: the kind of error follows from the block around the address") {
     char       memory[64];
     auto const kind = [&](void const* p, std::size_t bytes, std::size_t alignment) {
         return refused_free{"test", p, bytes, alignment}.found_live(memory, 64, 256).what.kind;
@@ -21,7 +21,8 @@ TEST_CASE("refused_free: the kind follows from the block around the address") {
     CHECK(kind(memory, 64, 256) == error_kind::double_free);
 }
 
-TEST_CASE("refused_free: a platform that collects mistakes receives it as well as the sink") {
+TEST_CASE(
+    "refused_free: a platform that collects mistakes receives the error as well as the sink") {
     static int reported = 0;
     reported            = 0;
     auto const sink     = set_error_sink([](error const&) noexcept { ++reported; });

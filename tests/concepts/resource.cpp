@@ -41,13 +41,13 @@ struct throwing_ordered_free : ordered {
 } // namespace resource_models
 using namespace resource_models;
 
-TEST_CASE(
-    "resource: the synchronous pair makes a synchronous resource, the other pair a resource") {
+TEST_CASE("resource: the synchronous pair makes a synchronous resource, and the stream-ordered "
+          "pair a resource") {
     static_assert(synchronous_resource<least> && !resource<least>);
     static_assert(resource<ordered> && synchronous_resource<ordered>);
 }
 
-TEST_CASE("resource: what misses one promise is none") {
+TEST_CASE("resource: a type that lacks one function is not a resource") {
     static_assert(!synchronous_resource<throwing_free>);
     static_assert(!synchronous_resource<no_equality>);
     static_assert(!synchronous_resource<no_properties>);

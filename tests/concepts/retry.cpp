@@ -29,7 +29,7 @@ struct trims { // only for resources that can
 };
 } // namespace
 
-TEST_CASE("retry: a policy has an end, and fits the resource that it works on") {
+TEST_CASE("retry: a policy ends, and fits the resource that it works on") {
     static_assert(retry<once, null_resource<>>);
     static_assert(!retry<boundless, null_resource<>>);
     static_assert(retry<trims, null_resource<>>);

@@ -44,7 +44,7 @@ struct noting : host_resource {
 };
 } // namespace
 
-TEST_CASE("sited: layers and handles pass the line of the caller on") {
+TEST_CASE("sited: layers and handles pass on the line of the caller") {
     any_resource<host_platform, host_accessible> all{
         limiting{statistics{shared{noting{}}}, std::size_t{1} << 20}};
     unsigned const line = __LINE__ + 1;
@@ -54,7 +54,7 @@ TEST_CASE("sited: layers and handles pass the line of the caller on") {
     CHECK(noting::freed == line + 1);
 }
 
-TEST_CASE("sited: a buffer passes the line that made it on, and its end names none") {
+TEST_CASE("sited: a buffer passes on the line that constructed it, and its destructor names none") {
     {
         noting         memory;
         unsigned const line = __LINE__ + 1;
@@ -66,7 +66,7 @@ TEST_CASE("sited: a buffer passes the line that made it on, and its end names no
     CHECK(noting::freed == 0);
 }
 
-TEST_CASE("sited: a chunk that a pool returns names no caller") {
+TEST_CASE("sited: a chunk that a pool returns has no caller") {
     noting::freed = 1;
     {
         pool memory{noting{}};

@@ -11,7 +11,7 @@
 using namespace vram;
 using namespace std::chrono_literals;
 
-TEST_CASE("stream_hold: a platform that announces no ends has an empty hold") {
+TEST_CASE("stream_hold: a platform without notifications of ends has an empty hold") {
     auto const held = hold_stream<host_platform>({});
     CHECK_FALSE(held);
     CHECK_FALSE(held.ended());

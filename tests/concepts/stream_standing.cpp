@@ -26,7 +26,7 @@ struct numbered_platform {
 
 } // namespace
 
-TEST_CASE("stream_standing: the handle means the same stream, another one, or none") {
+TEST_CASE("stream_standing: a handle means the same stream, another one, or none") {
     numbered_platform::meaning = 7;
     CHECK(standing_of<numbered_platform>(1, 7) == stream_standing::there);
     numbered_platform::meaning = 8;

@@ -35,7 +35,7 @@ struct throwing_release : idle_pages {
 
 } // namespace
 
-TEST_CASE("virtual_memory: what has all of it is one, and what lacks a word is none") {
+TEST_CASE("virtual_memory: a type with all functions is one, and a type that lacks one is not") {
     static_assert(virtual_memory<idle_pages>);
     static_assert(!exportable_memory<idle_pages>);
     static_assert(exportable_memory<exported_pages>);

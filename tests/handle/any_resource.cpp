@@ -33,7 +33,7 @@ static_assert(has_property<any, host_accessible> && !has_property<any, device_ac
 
 } // namespace
 
-TEST_CASE("any_resource keeps the laws of what it owns") {
+TEST_CASE("any_resource: it keeps the laws of the resource that it owns") {
     doubles::ledger book;
     {
         any mr = doubles::counting_resource{full{}, book};
@@ -44,7 +44,7 @@ TEST_CASE("any_resource keeps the laws of what it owns") {
     CHECK(*book.broken() == '\0');
 }
 
-TEST_CASE("any_resource: making one may fail, and loses nothing") {
+TEST_CASE("any_resource: a failed construction loses nothing") {
     doubles::bombing armed{1};
     bool             failed = false;
     try {
@@ -55,7 +55,7 @@ TEST_CASE("any_resource: making one may fail, and loses nothing") {
     CHECK(failed);
 }
 
-TEST_CASE("any_resource: copies lead to one resource, which ends with the last of them") {
+TEST_CASE("any_resource: copies share one resource, which is destroyed with the last copy") {
     doubles::ledger book;
     {
         std::optional<any> first{limiting{doubles::counting_resource{full{}, book}, 100}};
@@ -71,7 +71,7 @@ TEST_CASE("any_resource: copies lead to one resource, which ends with the last o
     CHECK(book.blocks() == 0);
 }
 
-TEST_CASE("any_resource: made from a shared it is one of its holders, and allocates nothing") {
+TEST_CASE("any_resource: made from a `shared`, it is another owner and allocates nothing") {
     shared                      mr{full{}};
     auto const                  before = doubles::host_allocations();
     any                         a      = mr;
@@ -86,7 +86,7 @@ TEST_CASE("any_resource: made from a shared it is one of its holders, and alloca
     CHECK(d.holders() == 3);
 }
 
-TEST_CASE("any_resource: made from a reference it borrows") {
+TEST_CASE("any_resource: made from a reference, it does not own the resource") {
     full      mr;
     any const borrowed = resource_ref{mr};
     CHECK(borrowed.holders() == 0);
@@ -120,7 +120,7 @@ TEST_CASE("any_resource: moves, assignments to itself and swaps keep the count")
     CHECK(was_b.holders() == 1);
 }
 
-TEST_CASE("any_resource: handles come and go on many threads") {
+TEST_CASE("any_resource: many threads copy and destroy handles") {
     doubles::ledger book;
     {
         any                        mr = doubles::counting_resource{full{}, book};

@@ -39,7 +39,7 @@ template class vram::array<int, full>;
 template class vram::array<wide, full&>;
 template class vram::array<float, shared<full>>;
 
-TEST_CASE("array: what is copied in comes out") {
+TEST_CASE("array: elements that are copied in come out unchanged") {
     full             mr;
     std::vector<int> numbers(1000);
     std::iota(numbers.begin(), numbers.end(), 7);
@@ -56,8 +56,7 @@ TEST_CASE("array: what is copied in comes out") {
     CHECK(second.span()[3] == 10);
 }
 
-TEST_CASE(
-    "array: single elements are read and written, whether or not they can be made from nothing") {
+TEST_CASE("array: single elements are read and written, with or without a default constructor") {
     array<wide, full> device{full{}, {}, 3};
     CHECK(vram::is_aligned(device.data(), 512));
     device.set(2, wide{42});
@@ -66,7 +65,7 @@ TEST_CASE(
     CHECK(device.get(2).number == 0);
 }
 
-TEST_CASE("array: it grows with what it holds, and gives back what is too much") {
+TEST_CASE("array: resize grows the capacity, and shrink_to_fit frees the surplus") {
     limiting mr{full{}, 100'000};
     auto     device = make_array<int>(mr, {}, 10);
     device.set(9, 5);
@@ -83,7 +82,7 @@ TEST_CASE("array: it grows with what it holds, and gives back what is too much")
     CHECK(mr.used() == 0);
 }
 
-TEST_CASE("array: a count whose bytes overflow is an out-of-memory, and changes nothing") {
+TEST_CASE("array: an element count that overflows is an out_of_memory, and changes nothing") {
     limiting mr{full{}, 1000};
     auto     device = make_array<double>(mr, {}, 2);
     CHECK_THROWS_AS(device.resize(unsatisfiable / 4), out_of_memory);
@@ -92,7 +91,7 @@ TEST_CASE("array: a count whose bytes overflow is an out-of-memory, and changes 
     CHECK_THROWS_AS((void)make_array<double>(mr, {}, unsatisfiable / 8 + 2), out_of_memory);
 }
 
-TEST_CASE("array: nothing is done for no elements") {
+TEST_CASE("array: operations on zero elements do nothing") {
     array<int, full> device{full{}};
     CHECK(device.empty());
     device.copy_from({});
@@ -101,8 +100,7 @@ TEST_CASE("array: nothing is done for no elements") {
     CHECK(device.data() == nullptr);
 }
 
-TEST_CASE(
-    "array: an element that is not there, or a length that is not its own, is a broken contract") {
+TEST_CASE("array: an index out of range, or a span of another length, is a broken contract") {
     doubles::contracts_throw const throws;
     array<int, full>               device{full{}, {}, 2};
     std::vector<int>               three(3);
@@ -112,7 +110,7 @@ TEST_CASE(
     CHECK_THROWS_AS(device.copy_to(three), doubles::broken_contract);
 }
 
-TEST_CASE("array: by value where the resource can be copied, else by reference") {
+TEST_CASE("array: the resource is stored by value if it can be copied, else by reference") {
     full   lonely;
     shared handle{full{}};
     CHECK(std::is_same_v<decltype(make_array<int>(lonely, {}, 1)), array<int, full&>>);
@@ -127,7 +125,7 @@ TEST_CASE("array: by value where the resource can be copied, else by reference")
     b.destroy({});
 }
 
-TEST_CASE("array: on a device, copies are in stream order and single elements are waited for") {
+TEST_CASE("array: on a device, copies are stream-ordered and single elements wait") {
     using namespace std::chrono_literals;
     sim_node node{{.on_report = sim_on_report::collect}};
     {

@@ -43,7 +43,7 @@ template class vram::buffer<any_resource_of<full>>;
 
 static_assert(!std::copyable<buffer<shared<full>>> && std::movable<buffer<shared<full>>>);
 
-TEST_CASE("buffer: it takes its memory once, and gives it back as it was taken") {
+TEST_CASE("buffer: it allocates once, and frees with the same size and alignment") {
     doubles::ledger book;
     counting        mr{full{}, book};
     {
@@ -60,7 +60,7 @@ TEST_CASE("buffer: it takes its memory once, and gives it back as it was taken")
     CHECK(*book.broken() == '\0');
 }
 
-TEST_CASE("buffer: it holds what can be copied by value, and the rest by reference") {
+TEST_CASE("buffer: the resource is stored by value if it can be copied, else by reference") {
     full   lonely;
     shared handle{full{}};
     CHECK(std::is_same_v<decltype(buffer{lonely, {}, 10}), buffer<full&>>);
@@ -72,7 +72,7 @@ TEST_CASE("buffer: it holds what can be copied by value, and the rest by referen
     CHECK(scratch.upstream() == handle);
 }
 
-TEST_CASE("buffer: zero bytes are no memory, and may grow") {
+TEST_CASE("buffer: a buffer of zero bytes has no memory, and can grow") {
     doubles::ledger book;
     counting        mr{full{}, book};
     {
@@ -94,7 +94,7 @@ TEST_CASE("buffer: zero bytes are no memory, and may grow") {
     CHECK(*book.broken() == '\0');
 }
 
-TEST_CASE("buffer: what it held stays when it grows and when it shrinks") {
+TEST_CASE("buffer: contents are kept when it grows and shrinks") {
     buffer scratch{full{}, {}, 100};
     std::memset(scratch.data(), 0x5a, 100);
     void const* const before = scratch.data();
@@ -112,7 +112,7 @@ TEST_CASE("buffer: what it held stays when it grows and when it shrinks") {
     CHECK(static_cast<unsigned char const*>(scratch.data())[6] == 0x5a);
 }
 
-TEST_CASE("buffer: a failure of the upstream leaves it as it was") {
+TEST_CASE("buffer: a failure of the upstream leaves it unchanged") {
     laws::survives_every_failure([](auto up) { return std::optional{std::move(up)}; },
                                  [](auto& mr) {
                                      buffer scratch{*mr, {}, 100};
@@ -134,7 +134,7 @@ TEST_CASE("buffer: a failure of the upstream leaves it as it was") {
     CHECK(mr.used() == 600);
 }
 
-TEST_CASE("buffer: a copy that fails while it grows leaves it as it was") {
+TEST_CASE("buffer: a copy that fails while it grows leaves it unchanged") {
     limiting    mr{brittle_resource{}, 10'000};
     buffer      scratch{mr, {}, 100};
     void* const before       = scratch.data();
@@ -147,7 +147,7 @@ TEST_CASE("buffer: a copy that fails while it grows leaves it as it was") {
     CHECK(mr.used() == 100);
 }
 
-TEST_CASE("buffer: destroyed it is empty, and may be used again") {
+TEST_CASE("buffer: after destroy it is empty and can be used again") {
     limiting mr{full{}, 1000};
     buffer   scratch{mr, {}, 600};
     scratch.destroy(host_platform::stream{});
@@ -159,7 +159,7 @@ TEST_CASE("buffer: destroyed it is empty, and may be used again") {
     CHECK(mr.used() == 10);
 }
 
-TEST_CASE("buffer: it moves with its memory, also onto itself, and swaps") {
+TEST_CASE("buffer: a move transfers the memory, also onto itself, and swap exchanges it") {
     doubles::ledger book;
     {
         shared mr{counting{full{}, book}};
@@ -189,7 +189,7 @@ TEST_CASE("buffer: it moves with its memory, also onto itself, and swaps") {
 }
 
 TEST_CASE(
-    "buffer: on a device it grows behind the kernel that fills it, and goes back behind the last") {
+    "buffer: on a device it grows behind the kernel that fills it, and is freed behind the last") {
     using namespace std::chrono_literals;
     sim_node node{{.on_report = sim_on_report::collect}};
     {
@@ -218,7 +218,7 @@ TEST_CASE(
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("buffer: given back on a stream that does not follow its last use, it is caught") {
+TEST_CASE("buffer: a free on a stream that is not ordered after the last use is reported") {
     using namespace std::chrono_literals;
     for (bool const ordered : {true, false}) {
         sim_node node{{.on_report = sim_on_report::collect}};

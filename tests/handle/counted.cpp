@@ -23,7 +23,7 @@ struct told {
 
 template class vram::counted_value<told>;
 
-TEST_CASE("counted: the object ends with its last holder, and not before") {
+TEST_CASE("counted: the object is destroyed with its last owner, and not before") {
     int   seen  = -1;
     auto* value = new counted_value<told>{std::in_place, seen};
     CHECK(value->holders() == 1);
@@ -36,7 +36,7 @@ TEST_CASE("counted: the object ends with its last holder, and not before") {
     CHECK(seen == 7);
 }
 
-TEST_CASE("counted: holders of many threads end it once, with all that they did to it before") {
+TEST_CASE("counted: owners on many threads destroy it once, after all their writes to it") {
     int   seen  = -1;
     auto* value = new counted_value<told>{std::in_place, seen};
     {

@@ -128,7 +128,7 @@ struct meeting_platform : node_platform<103> {
 template class vram::current<host_platform>;
 template class vram::current<node_platform<0>>;
 
-TEST_CASE("current: the default is made once for each device, for that device") {
+TEST_CASE("current: each device has one default resource, of that device") {
     using platform = node_platform<1>;
     using memory   = platform::device_resource;
     CHECK(memory::made == 0);
@@ -142,14 +142,15 @@ TEST_CASE("current: the default is made once for each device, for that device") 
     first.deallocate({}, first.allocate({}, 10), 10);
 }
 
-TEST_CASE("current: making a default may ask for another device's, since no lock is held") {
+TEST_CASE(
+    "current: the construction of a default may use another device's, because no lock is held") {
     auto const last = current<chained_platform>::get({3});
     CHECK(chained_platform::device_resource::made == 4);
     CHECK(current<chained_platform>::get({2}) != last);
     CHECK(chained_platform::device_resource::made == 4);
 }
 
-TEST_CASE("current: threads that ask first at once get the same default") {
+TEST_CASE("current: threads that ask concurrently for the first time get one default") {
     using ref = current<meeting_platform>::ref;
     std::optional<ref> seen[2];
     {
@@ -161,7 +162,7 @@ TEST_CASE("current: threads that ask first at once get the same default") {
     CHECK(seen[0].value() == current<meeting_platform>::get({1}));
 }
 
-TEST_CASE("current: without a device it is that of the thread's current one") {
+TEST_CASE("current: without an argument the device is the calling thread's current one") {
     using platform = node_platform<2>;
     platform::device_resource two{{2}};
     CHECK(current<platform>::get() != resource_ref{two});
@@ -176,13 +177,12 @@ TEST_CASE("current: the default of synchronous memory is that memory in stream o
     mr.deallocate({}, mr.allocate({}, 100), 100);
 }
 
-TEST_CASE("current: a platform's own stream-ordered resource comes before its synchronous one") {
+TEST_CASE("current: a platform's stream-ordered resource is preferred to its synchronous one") {
     async_platform::async_resource three{{3}};
     CHECK(current<async_platform>::get({3}) == resource_ref{three});
 }
 
-TEST_CASE("current: what is set is got, what was before is the caller's, and a reset brings the "
-          "default back") {
+TEST_CASE("current: set returns the previous resource, and reset restores the default") {
     using platform      = node_platform<3>;
     using any           = current<platform>::resource;
     auto const standard = current<platform>::get({0});
@@ -201,8 +201,7 @@ TEST_CASE("current: what is set is got, what was before is the caller's, and a r
     CHECK(current<platform>::reset({9}) == current<platform>::get({9})); // never asked for before
 }
 
-TEST_CASE(
-    "current: a device that cannot be set up for want of host memory is set up the next time") {
+TEST_CASE("current: if host memory is short, a device is set up at the next call") {
     using platform = node_platform<4>;
     for (std::uint64_t n = 1;; ++n) {
         doubles::bombing armed{n};
@@ -219,7 +218,7 @@ TEST_CASE(
     CHECK(current<platform>::get({5}) == resource_ref{five});
 }
 
-TEST_CASE("current: a device that is forgotten starts over") {
+TEST_CASE("current: a forgotten device starts over") {
     using platform = node_platform<7>;
     using memory   = platform::device_resource;
     memory one{{1}};
@@ -240,7 +239,7 @@ TEST_CASE("current: a device that is forgotten starts over") {
     CHECK(current<platform>::get({1}) == resource_ref{one});
 }
 
-TEST_CASE("current: a handle that was moved from sets the default") {
+TEST_CASE("current: setting a moved-from handle restores the default") {
     using platform      = node_platform<8>;
     using any           = current<platform>::resource;
     any        mine     = numbered_memory<platform>{{7}};
@@ -253,7 +252,7 @@ TEST_CASE("current: a handle that was moved from sets the default") {
     CHECK(current<platform>::set({0}, kept).holds_resource()); // the default, made anew
 }
 
-TEST_CASE("current: a resource that ends with its device may ask for another's current one") {
+TEST_CASE("current: a resource may use another device's current resource in its destructor") {
     using platform = host_platform;
     bool ended     = false;
     current<platform>::set({}, shared{ending{[&] {
@@ -264,7 +263,7 @@ TEST_CASE("current: a resource that ends with its device may ask for another's c
     CHECK(ended);
 }
 
-TEST_CASE("current: a simulated device has one, too, for as long as its node lives") {
+TEST_CASE("current: a simulated device has one as long as its node exists") {
     for (int i = 0; i < 3; ++i) { // nodes that follow each other may stand at one address
         sim_node node{{.on_report = sim_on_report::collect}};
         {
@@ -279,7 +278,7 @@ TEST_CASE("current: a simulated device has one, too, for as long as its node liv
     }
 }
 
-TEST_CASE("current: asking while others set gives one or the other") {
+TEST_CASE("current: a concurrent get and set return one or the other resource") {
     using platform = node_platform<5>;
     using any      = current<platform>::resource;
     using memory   = numbered_memory<platform>;
@@ -304,7 +303,8 @@ TEST_CASE("current: asking while others set gives one or the other") {
     CHECK(wrong == 0);
 }
 
-TEST_CASE("current: many threads that ask first have one default, though some make one in vain") {
+TEST_CASE(
+    "current: many threads that ask first share one default, and surplus ones are destroyed") {
     using platform = node_platform<6>;
     std::vector<std::thread> threads;
     for (int i = 0; i < 4; ++i) {

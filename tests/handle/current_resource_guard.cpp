@@ -16,7 +16,7 @@ template class vram::current_resource_guard<host_platform>;
 
 static_assert(!std::movable<current_resource_guard<host_platform>>);
 
-TEST_CASE("current_resource_guard: scopes nest, and end also when something is thrown") {
+TEST_CASE("current_resource_guard: guards nest, and restore the resource also after an exception") {
     using guard        = current_resource_guard<host_platform>;
     auto const outside = current<host_platform>::get();
     shared     a{limiting{host_resource{}, 100}};

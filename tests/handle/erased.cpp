@@ -17,7 +17,7 @@ template class vram::erased<host_platform>;
 static_assert(!std::is_default_constructible_v<erased<host_platform>>);
 static_assert(!std::is_destructible_v<erased<host_platform>>);
 
-TEST_CASE("erased: questions that the resource cannot answer are answered with nothing") {
+TEST_CASE("erased: a query that the resource does not support has an empty result") {
     host_resource      mr;
     resource_ref const ref{mr};
     CHECK_FALSE(ref.owns(&mr).has_value());
@@ -26,7 +26,7 @@ TEST_CASE("erased: questions that the resource cannot answer are answered with n
     ref.retire({});
 }
 
-TEST_CASE("erased: questions and requests that the resource knows reach it") {
+TEST_CASE("erased: queries and requests that the resource supports reach it") {
     doubles::archetype<> mr;
     resource_ref const   ref{mr};
     void* const          p = ref.allocate({}, 100);

@@ -21,7 +21,7 @@ static_assert(std::copyable<held<full&>>);
 static_assert(std::is_empty_v<held<host_resource>>);
 static_assert(sizeof(held<full&>) == sizeof(void*));
 
-TEST_CASE("held: by value it is the resource, by reference it leads to it") {
+TEST_CASE("held: by value it is the resource, and by reference it refers to it") {
     full       mr;
     held<full> value{full{}};
     held       borrowed = held<full&>{mr};

@@ -40,7 +40,7 @@ static_assert(!takes_ints<shared_full>,
 
 } // namespace
 
-TEST_CASE("older_calls: each lands at the call of today, with its numbers in their places") {
+TEST_CASE("older_calls: each reaches the present function, with its arguments in order") {
     doubles::ledger book;
     shared          mr{doubles::counting_resource{doubles::archetype<>{}, book}};
 

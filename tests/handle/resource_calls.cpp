@@ -42,8 +42,7 @@ struct broken_resource : plain_resource {
 
 } // namespace
 
-TEST_CASE(
-    "resource_calls: a power that the type lacks is a null pointer, and one that it has is not") {
+TEST_CASE("resource_calls: a power that the type lacks is a null pointer, and others are not") {
     constexpr auto const& all  = calls_of<doubles::archetype<>>;
     constexpr auto const& none = calls_of<plain_resource>;
     CHECK((all.owns != nullptr));
@@ -56,7 +55,8 @@ TEST_CASE(
     CHECK((none.retire == nullptr));
 }
 
-TEST_CASE("resource_calls: who cannot say no without throwing is caught") {
+TEST_CASE(
+    "resource_calls: a resource without try_allocate is called, and its exception becomes null") {
     plain_resource   mr;
     auto const&      calls = calls_of<plain_resource>;
     doubles::mishaps told;
@@ -71,7 +71,8 @@ TEST_CASE("resource_calls: who cannot say no without throwing is caught") {
     calls.deallocate_sync(&mr, q, 100, 256, {});
 }
 
-TEST_CASE("resource_calls: a failure that is no lack of memory is told, not taken for a no") {
+TEST_CASE("resource_calls: an exception that is not about memory is reported, and not taken for a "
+          "refusal") {
     broken_resource  mr;
     auto const&      calls = calls_of<broken_resource>;
     doubles::mishaps told;
@@ -82,7 +83,7 @@ TEST_CASE("resource_calls: a failure that is no lack of memory is told, not take
     CHECK(told.count() == 2);
 }
 
-TEST_CASE("resource_calls: who can say no is asked so") {
+TEST_CASE("resource_calls: try_allocate is called if the resource has it") {
     doubles::faults plan;
     using failing = doubles::failing_resource<doubles::archetype<>>;
     failing     mr{doubles::archetype<>{}, plan};

@@ -46,7 +46,7 @@ void* take(resource_ref<host_platform> mr) { return mr.allocate({}, 64); }
 
 } // namespace
 
-TEST_CASE("resource_ref keeps the laws of what it borrows") {
+TEST_CASE("resource_ref: it keeps the laws of the resource that it refers to") {
     doubles::ledger            book;
     doubles::counting_resource mr{full{}, book};
     ref                        borrowed{mr};
@@ -56,7 +56,7 @@ TEST_CASE("resource_ref keeps the laws of what it borrows") {
     CHECK(*book.broken() == '\0');
 }
 
-TEST_CASE("resource_ref: a layer stands on it, and keeps the laws") {
+TEST_CASE("resource_ref: a layer over it keeps the laws") {
     full mr;
     auto stack = limiting{ref{mr}, 64_KiB};
     laws::obeyed_by(stack);
@@ -75,7 +75,7 @@ TEST_CASE("resource_ref: class template arguments are those of the resource") {
 }
 
 TEST_CASE(
-    "resource_ref: equal means that they lead to one resource, or to equal ones of one type") {
+    "resource_ref: two are equal if they refer to one resource, or to equal ones of one type") {
     full          a, b;
     host_resource c, d;
     CHECK(ref{a} == ref{a});
@@ -90,7 +90,8 @@ TEST_CASE(
     CHECK(r == ref{a});
 }
 
-TEST_CASE("resource_ref: made from a handle it leads to what that holds, and outlives the handle") {
+TEST_CASE("resource_ref: made from a handle it refers to the handle's resource, and outlives the "
+          "handle") {
     shared const mr{full{}};
     auto         second = std::make_unique<shared<full>>(mr);
     ref const    borrowed{*second};
@@ -104,7 +105,7 @@ TEST_CASE("resource_ref: made from a handle it leads to what that holds, and out
     CHECK(mr.usage().live == 0);
 }
 
-TEST_CASE("resource_ref: failures pass through it as they are") {
+TEST_CASE("resource_ref: exceptions pass through unchanged") {
     doubles::faults plan;
     auto            mr = doubles::failing_resource{full{}, plan};
     ref const       borrowed{mr};

@@ -39,7 +39,7 @@ struct rooted_resource : host_resource {
 
 } // namespace
 
-TEST_CASE("shared keeps the laws of a resource") {
+TEST_CASE("shared: it keeps the laws of a resource") {
     laws::resource([](auto up) { return shared{std::move(up)}; });
     laws::resource<doubles::minimal_resource<>>([](auto up) { return shared{std::move(up)}; });
     laws::resource_of_many_threads([](auto up) { return shared{std::move(up)}; });
@@ -55,7 +55,7 @@ TEST_CASE("shared: a failure of the upstream, or of the host, leaves nothing beh
                                  [](auto& mr) { return mr.usage().live + mr.holders(); });
 }
 
-TEST_CASE("shared: copies lead to one resource, which ends with the last of them") {
+TEST_CASE("shared: copies share one resource, which is destroyed with the last copy") {
     doubles::ledger book;
     {
         std::optional first{shared{limiting{doubles::counting_resource{full{}, book}, 100}}};
@@ -106,20 +106,20 @@ TEST_CASE("shared: handles of equal resources are equal") {
     CHECK(shared{full{}} != shared{full{}});
 }
 
-TEST_CASE("shared: a resource that cannot be moved is made in place") {
+TEST_CASE("shared: a resource that cannot be moved is constructed in place") {
     shared<rooted_resource> const mr{std::in_place, 7};
     CHECK(mr->number == 7);
     CHECK(mr != shared<rooted_resource>{std::in_place, 7});
     mr.deallocate({}, mr.allocate({}, 10), 10);
 }
 
-TEST_CASE("shared stands at the end of a sentence") {
+TEST_CASE("shared: it can be the last word of a composition") {
     auto const mr = full{} | with::limiting(100) | with::shared;
     static_assert(std::is_same_v<decltype(mr), shared<limiting<full>> const>);
     CHECK(mr->limit() == 100);
 }
 
-TEST_CASE("shared: handles come and go on many threads") {
+TEST_CASE("shared: many threads copy and destroy handles") {
     auto mr = shared{full{}};
     {
         std::array<std::thread, 4> threads;

@@ -45,7 +45,7 @@ template class vram::std_allocator<int, shared<full>>;
 template class vram::std_allocator<int, full&>;
 template class vram::std_allocator<int, doubles::minimal_resource<>&>;
 
-TEST_CASE("std_allocator: containers live in the resource's memory") {
+TEST_CASE("std_allocator: containers use the memory of the resource") {
     doubles::ledger            book;
     doubles::counting_resource mr{full{}, book};
     using element = std_allocator<int, decltype(mr)&>;
@@ -65,7 +65,7 @@ TEST_CASE("std_allocator: containers live in the resource's memory") {
     CHECK(*book.broken() == '\0');
 }
 
-TEST_CASE("std_allocator: the memory goes where the elements go") {
+TEST_CASE("std_allocator: the memory moves with the elements") {
     shared one{full{}};
     shared two{full{}};
     using vector = std::vector<int, shared_allocator<int>>;
@@ -82,7 +82,7 @@ TEST_CASE("std_allocator: the memory goes where the elements go") {
     CHECK(b.get_allocator().upstream() == one);
 }
 
-TEST_CASE("std_allocator: a failure is a bad_alloc, and the container is as it was") {
+TEST_CASE("std_allocator: a refusal is a bad_alloc, and the container is unchanged") {
     limiting                                              mr{full{}, 100};
     std::vector<char, std_allocator<char, decltype(mr)&>> text(60, 'x', mr);
     CHECK_THROWS_AS(text.reserve(61), std::bad_alloc);
@@ -93,7 +93,7 @@ TEST_CASE("std_allocator: a failure is a bad_alloc, and the container is as it w
     CHECK(mr.used() == 60);
 }
 
-TEST_CASE("std_allocator: a resource that needs nothing makes an allocator that needs nothing") {
+TEST_CASE("std_allocator: an allocator of an empty resource is empty") {
     std::vector<int, std_allocator<int, host_resource>> numbers{1, 2, 3};
     CHECK(numbers.size() == 3);
     std::basic_string<char, std::char_traits<char>, std_allocator<char, host_resource>> text{
@@ -101,7 +101,7 @@ TEST_CASE("std_allocator: a resource that needs nothing makes an allocator that 
     CHECK(text.size() == 4);
 }
 
-TEST_CASE("std_allocator: an erased resource will do") {
+TEST_CASE("std_allocator: it accepts an any_resource") {
     full                                                        mr;
     std::vector<int, std_allocator<int, resource_ref_of<full>>> numbers{resource_ref{mr}};
     numbers.resize(10);
@@ -153,7 +153,7 @@ void containers_can_be_used_after_a_move(R const& mr) {
 
 } // namespace
 
-TEST_CASE("std_allocator: a container that was moved from can be used again") {
+TEST_CASE("std_allocator: a moved-from container can be used again") {
     shared const handle{full{}};
     containers_can_be_used_after_a_move(handle);
     containers_can_be_used_after_a_move(any_resource_of<full>{handle});

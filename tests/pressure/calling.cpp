@@ -11,7 +11,7 @@
 
 using namespace vram;
 
-TEST_CASE("calling: the program gives something up, and the request is met") {
+TEST_CASE("calling: the program's function frees memory, and the request succeeds") {
     doubles::archetype<>* memory = nullptr;
     void*                 cache  = nullptr;
     retrying              mr{doubles::archetype<>{100}, calling{[&](failed_attempt const& failed) {
@@ -28,7 +28,7 @@ TEST_CASE("calling: the program gives something up, and the request is met") {
     mr.deallocate_sync(p, 80);
 }
 
-TEST_CASE("calling: a function that always says yes is not called for ever") {
+TEST_CASE("calling: a function that always returns true is not called for ever") {
     unsigned calls = 0;
     retrying mr{doubles::archetype<>{10}, calling{[&](failed_attempt const&) {
                     ++calls;
@@ -38,7 +38,7 @@ TEST_CASE("calling: a function that always says yes is not called for ever") {
     CHECK(calls == 4);
 }
 
-TEST_CASE("calling: what the function throws ends the request") {
+TEST_CASE("calling: an exception of the function ends the request") {
     retrying mr{doubles::archetype<>{10},
                 calling{[](failed_attempt const&) -> bool { throw std::runtime_error{"enough"}; }}};
     CHECK_THROWS_AS((void)mr.allocate_sync(80), std::runtime_error);

@@ -16,7 +16,7 @@
 using namespace vram;
 using namespace std::chrono_literals;
 
-TEST_CASE("drain: the device finishes what it has, once, and the upstream is asked again") {
+TEST_CASE("drain: it waits once for the device's work, and the request is repeated") {
     sim_node   node{{.capacity = 1_MiB}};
     retrying   mr{sim_resource{}, drain{}};
     sim_stream s;
@@ -29,14 +29,14 @@ TEST_CASE("drain: the device finishes what it has, once, and the upstream is ask
     mr.deallocate_sync(p, 1_MiB);
 }
 
-TEST_CASE("drain: what fails while it waits goes on") {
+TEST_CASE("drain: an error of that wait is passed on") {
     sim_node node{{.capacity = 1_MiB, .on_report = sim_on_report::collect}};
     retrying mr{sim_resource{}, drain{}};
     node.faults().at(sim_call_kind::synchronize, 1);
     CHECK_THROWS_AS((void)mr.allocate_sync(2_MiB), sim_error);
 }
 
-TEST_CASE("drain: the device of the resource is waited for, whichever is the current one") {
+TEST_CASE("drain: it waits for the device of the resource, not the current one") {
     sim_node   node{{.devices = 2, .capacity = 1_MiB, .on_report = sim_on_report::collect}};
     sim_stream here{sim_device{0}}, there{sim_device{1}};
     sim_launch(here, {.duration = 90ms});

@@ -44,7 +44,7 @@ struct worker_of {
 
 } // namespace
 
-TEST_CASE("work that fits is done in one piece") {
+TEST_CASE("split_on_oom: work that fits is done in one call") {
     worker_of    work{1000};
     split_on_oom split;
     split(1000, work);
@@ -54,7 +54,7 @@ TEST_CASE("work that fits is done in one piece") {
     CHECK(split.size() == split_on_oom::unlimited);
 }
 
-TEST_CASE("nothing to do is done without asking") {
+TEST_CASE("split_on_oom: zero items call nothing") {
     worker_of    work{0};
     split_on_oom split;
     split(0, work);
@@ -62,7 +62,7 @@ TEST_CASE("nothing to do is done without asking") {
     CHECK(split.done() == 0);
 }
 
-TEST_CASE("every count is covered in order without gap or overlap, whatever fits") {
+TEST_CASE("split_on_oom: every count is covered in order without gap or overlap, for any limit") {
     for (std::size_t const granule : {1, 3, 16}) {
         for (std::size_t room = granule; room < 70; ++room) {
             for (std::size_t count = 1; count < 140; count += 7) {
@@ -77,7 +77,7 @@ TEST_CASE("every count is covered in order without gap or overlap, whatever fits
     }
 }
 
-TEST_CASE("pieces are whole granules but for the last of a call") {
+TEST_CASE("split_on_oom: pieces are whole granules, except the last of a call") {
     worker_of    work{100};
     split_on_oom split{{.granule = 32}};
     split(1001, work);
@@ -87,7 +87,7 @@ TEST_CASE("pieces are whole granules but for the last of a call") {
     }
 }
 
-TEST_CASE("the size that fits is remembered from call to call") {
+TEST_CASE("split_on_oom: the size that fits is remembered from call to call") {
     worker_of    work{100};
     split_on_oom split;
     split(400, work);
@@ -97,7 +97,7 @@ TEST_CASE("the size that fits is remembered from call to call") {
     CHECK(split.size() == 100);
 }
 
-TEST_CASE("pieces grow again after a run of successes when that is asked for") {
+TEST_CASE("split_on_oom: pieces grow after a run of successes if the options say so") {
     worker_of    work{100};
     split_on_oom split{{.grow_after = 4}};
     split(400, work); // 100 fits; after four of them 200 is next
@@ -108,7 +108,7 @@ TEST_CASE("pieces grow again after a run of successes when that is asked for") {
     CHECK(split.size() > 200);
 }
 
-TEST_CASE("finished pieces stay finished when the smallest one does not fit either") {
+TEST_CASE("split_on_oom: finished pieces stay finished if the smallest one does not fit") {
     std::vector<std::size_t> finished;
     split_on_oom             split{{.least = 10}};
     auto const               work = [&](std::size_t first, std::size_t count) {
@@ -126,7 +126,8 @@ TEST_CASE("finished pieces stay finished when the smallest one does not fit eith
     CHECK(finished == std::vector<std::size_t>{25, 25});
 }
 
-TEST_CASE("an error that is not about memory ends the call at once and keeps its type") {
+TEST_CASE(
+    "split_on_oom: an error that is not about memory ends the call at once and keeps its type") {
     int          calls = 0;
     split_on_oom split;
     CHECK_THROWS_AS(split(8,
@@ -142,14 +143,14 @@ TEST_CASE("an error that is not about memory ends the call at once and keeps its
     CHECK(split.splits() == 0);
 }
 
-TEST_CASE("the budget's own error leaves a piece that cannot be halved") {
+TEST_CASE("split_on_oom: a piece that cannot be halved throws the error of the budget") {
     split_on_oom split;
     limiting     memory{host_resource{}, 4_KiB};
     CHECK_THROWS_AS(split(1, [&](std::size_t, std::size_t) { (void)memory.allocate_sync(8_KiB); }),
                     over_limit);
 }
 
-TEST_CASE("what the exception kept alive is gone before the next try") {
+TEST_CASE("split_on_oom: objects that the exception kept alive are destroyed before the next try") {
     auto               kept = std::make_shared<int>(0);
     std::vector<long>  uses;
     std::weak_ptr<int> watched = kept;
@@ -165,7 +166,7 @@ TEST_CASE("what the exception kept alive is gone before the next try") {
     CHECK(uses == std::vector<long>{1, 0, 0});
 }
 
-TEST_CASE("a budget smaller than the batch is met and no byte of it is lost") {
+TEST_CASE("split_on_oom: a budget smaller than the batch is met, and no byte is lost") {
     limiting     memory{host_resource{}, 10_KiB};
     split_on_oom split{{.granule = 1_KiB}};
     std::size_t  covered = 0;

@@ -36,14 +36,14 @@ private:
 
 } // namespace
 
-TEST_CASE("trim_upstream: what the stack held unused meets the request") {
+TEST_CASE("trim_upstream: unused memory of the stack meets the request") {
     retrying    mr{miser{60}, trim_upstream{}};
     void* const p = mr.allocate_sync(90);
     CHECK(p != nullptr);
     mr.deallocate_sync(p, 90);
 }
 
-TEST_CASE("trim_upstream: where nothing comes back the upstream is not asked again") {
+TEST_CASE("trim_upstream: if the trim frees nothing, the upstream is not called again") {
     doubles::faults plan;
     retrying        mr{doubles::failing_resource{doubles::archetype<>{}, plan}, trim_upstream{}};
     plan.fail_nth(1, true);
@@ -52,7 +52,7 @@ TEST_CASE("trim_upstream: where nothing comes back the upstream is not asked aga
     CHECK(mr.upstream().upstream().trims() == 1);
 }
 
-TEST_CASE("trim_upstream: a resource that cannot be trimmed is left alone") {
+TEST_CASE("trim_upstream: a resource without trim is not called") {
     doubles::faults plan;
     retrying mr{doubles::failing_resource{doubles::minimal_resource<>{}, plan}, trim_upstream{}};
     plan.fail_nth(1, true);

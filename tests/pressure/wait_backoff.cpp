@@ -24,7 +24,7 @@ auto noting(waits& seen, std::chrono::nanoseconds first, std::chrono::nanosecond
 
 } // namespace
 
-TEST_CASE("wait_backoff: each wait is twice the one before, up to the longest, eight in all") {
+TEST_CASE("wait_backoff: eight waits, each twice as long as the previous one, up to the longest") {
     waits    seen;
     retrying mr{null_resource<>{}, noting(seen, 1ms, 20ms)};
     CHECK_THROWS_AS((void)mr.allocate_sync(10), out_of_memory);
@@ -39,7 +39,7 @@ TEST_CASE("wait_backoff: the next request begins with short waits again") {
     CHECK(seen == waits(16, 1ms));
 }
 
-TEST_CASE("wait_backoff: memory that another process gives back meanwhile meets the request") {
+TEST_CASE("wait_backoff: memory that another process frees during a wait meets the request") {
     sim_node node{{.capacity = 4_MiB, .on_report = sim_on_report::collect}};
     node.take(0, 4_MiB);
     auto const virtually = [&](std::chrono::nanoseconds d) {
@@ -52,7 +52,7 @@ TEST_CASE("wait_backoff: memory that another process gives back meanwhile meets 
     mr.deallocate_sync(p, 1_MiB);
 }
 
-TEST_CASE("wait_backoff: without another way it really sleeps") {
+TEST_CASE("wait_backoff: without a custom sleep it blocks in real time") {
     auto const      before = std::chrono::steady_clock::now();
     null_resource<> none;
     CHECK(wait_backoff{2ms}(none, failed_attempt{.tries = 2}));

@@ -14,7 +14,7 @@ using namespace vram;
 using memory_type = doubles::archetype<>;
 template class vram::checked_scope<memory_type, void (*)(memory_delta<memory_type> const&)>;
 
-TEST_CASE("the question is asked once, at the end of the scope") {
+TEST_CASE("checked_scope: the check runs once, at the end of the scope") {
     memory_type memory;
     int         asked = 0;
     std::size_t seen  = 0;
@@ -32,7 +32,7 @@ TEST_CASE("the question is asked once, at the end of the scope") {
     memory.deallocate_sync(p, 2_KiB);
 }
 
-TEST_CASE("leaving by break and return is an end too") {
+TEST_CASE("checked_scope: the check also runs after break and return") {
     memory_type memory;
     int         asked = 0;
     auto const  leave = [&] {
@@ -47,7 +47,7 @@ TEST_CASE("leaving by break and return is an end too") {
     CHECK(asked == 2);
 }
 
-TEST_CASE("an exception that leaves the scope is not talked over") {
+TEST_CASE("checked_scope: an exception that leaves the scope is not replaced") {
     memory_type memory;
     int         asked = 0;
     try {
@@ -70,7 +70,7 @@ TEST_CASE("an exception that leaves the scope is not talked over") {
     CHECK(asked == 1);
 }
 
-TEST_CASE("what the question throws leaves the scope") {
+TEST_CASE("checked_scope: an exception of the check leaves the scope") {
     memory_type memory;
     CHECK_THROWS_AS((void)checked_scope(memory, [](auto const&) { throw std::logic_error{"no"}; }),
                     std::logic_error);

@@ -26,7 +26,7 @@ struct metered_platform : host_platform {
 
 template class vram::device_delta<metered_platform>;
 
-TEST_CASE("a device probe counts what anybody took from the device") {
+TEST_CASE("device_delta: it counts memory that any process allocated from the device") {
     metered_platform::now.free = 900_MiB;
     device_delta<metered_platform> probe;
     CHECK(probe.bytes() == 0);
@@ -38,7 +38,7 @@ TEST_CASE("a device probe counts what anybody took from the device") {
     CHECK(probe.returned() == 100_MiB);
 }
 
-TEST_CASE("the peak is the highest that was looked at") {
+TEST_CASE("device_delta: the peak is the highest value that was sampled") {
     metered_platform::now.free = 900_MiB;
     device_delta<metered_platform> probe;
     metered_platform::now.free = 500_MiB;
@@ -51,7 +51,7 @@ TEST_CASE("the peak is the highest that was looked at") {
     CHECK(metered_platform::asked == asked); // answered from what was seen
 }
 
-TEST_CASE("a device of unknown memory answers 0") {
+TEST_CASE("device_delta: a device without memory info has the value 0") {
     host_resource memory;
     device_delta  probe{memory};
     static_assert(std::same_as<decltype(probe), device_delta<host_platform>>);

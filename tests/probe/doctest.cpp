@@ -16,33 +16,34 @@
 
 using namespace vram;
 
-TEST_CASE("a block that gives everything back has no leak") {
+TEST_CASE("check macros: a block that frees all its memory has no leak") {
     doubles::archetype<> memory;
     VRAM_CHECK_NO_LEAK(memory) { memory.deallocate_sync(memory.allocate_sync(1_KiB), 1_KiB); }
 }
 
-TEST_CASE("a block that leaks fails its test" * doctest::should_fail()) {
+TEST_CASE("check macros: a block that leaks fails its test" * doctest::should_fail()) {
     doubles::archetype<> memory;
     void*                left = nullptr;
     VRAM_CHECK_NO_LEAK(memory) { left = memory.allocate_sync(1_KiB); }
     memory.deallocate_sync(left, 1_KiB);
 }
 
-TEST_CASE("the growth of a block is checked to the byte") {
+TEST_CASE("check macros: the growth of a block is checked to the byte") {
     doubles::archetype<> memory;
     void*                kept = nullptr;
     VRAM_CHECK_DELTA(memory, 4_KiB) { kept = memory.allocate_sync(4_KiB); }
     VRAM_CHECK_DELTA(memory, -4_KiB) { memory.deallocate_sync(kept, 4_KiB); }
 }
 
-TEST_CASE("a block that grows by more than it said fails its test" * doctest::should_fail()) {
+TEST_CASE("check macros: a block that grows more than stated fails its test" *
+          doctest::should_fail()) {
     doubles::archetype<> memory;
     void*                kept = nullptr;
     VRAM_CHECK_DELTA(memory, 4_KiB) { kept = memory.allocate_sync(5_KiB); }
     memory.deallocate_sync(kept, 5_KiB);
 }
 
-TEST_CASE("a block that frees memory has a negative delta") {
+TEST_CASE("check macros: a block that frees memory has a negative delta") {
     doubles::archetype<>             plain;
     statistics<doubles::archetype<>> counted;
     auto const                       frees = [](auto& memory) {
@@ -56,19 +57,21 @@ TEST_CASE("a block that frees memory has a negative delta") {
     frees(counted);
 }
 
-TEST_CASE("a block that frees memory has no delta of 0" * doctest::should_fail()) {
+TEST_CASE("check macros: a block that frees memory does not have the delta 0" *
+          doctest::should_fail()) {
     doubles::archetype<> memory;
     void* const          kept = memory.allocate_sync(4_KiB);
     VRAM_CHECK_DELTA(memory, 0) { memory.deallocate_sync(kept, 4_KiB); }
 }
 
-TEST_CASE("counted, a block that frees memory has no delta of 0" * doctest::should_fail()) {
+TEST_CASE("check macros: on counted memory, a block that frees does not have the delta 0" *
+          doctest::should_fail()) {
     statistics<doubles::archetype<>> memory;
     void* const                      kept = memory.allocate_sync(4_KiB);
     VRAM_CHECK_DELTA(memory, 0) { memory.deallocate_sync(kept, 4_KiB); }
 }
 
-TEST_CASE("an else after an assertion belongs to the if before it") {
+TEST_CASE("check macros: an else after an assertion belongs to the if before it") {
     doubles::archetype<> memory;
     int                  others = 0;
     for (bool const checks : {true, false}) {
@@ -91,14 +94,14 @@ TEST_CASE("an else after an assertion belongs to the if before it") {
     CHECK(others == 5);
 }
 
-TEST_CASE("a block without errors passes, and break and return go through") {
+TEST_CASE("check macros: a block without errors passes, and break and return work") {
     for (;;) {
         VRAM_CHECK_NO_ERRORS { break; }
     }
     VRAM_CHECK_NO_ERRORS return;
 }
 
-TEST_CASE("a block that reports an error fails its test" * doctest::should_fail()) {
+TEST_CASE("check macros: a block that reports an error fails its test" * doctest::should_fail()) {
     doubles::mishaps const quiet;
     pool<host_resource>    memory;
     void* const            p = memory.allocate_sync(1_KiB);
@@ -106,21 +109,22 @@ TEST_CASE("a block that reports an error fails its test" * doctest::should_fail(
     VRAM_CHECK_NO_ERRORS { memory.deallocate_sync(p, 1_KiB); }
 }
 
-TEST_CASE("the peak of a block may be as high as was said") {
+TEST_CASE("check macros: the peak of a block may reach the stated value") {
     doubles::archetype<> memory;
     VRAM_CHECK_PEAK_AT_MOST(memory, 2_KiB) {
         memory.deallocate_sync(memory.allocate_sync(2_KiB), 2_KiB);
     }
 }
 
-TEST_CASE("a block that rises higher for a moment fails its test" * doctest::should_fail()) {
+TEST_CASE("check macros: a block with a short higher peak fails its test" *
+          doctest::should_fail()) {
     doubles::archetype<> memory;
     VRAM_CHECK_PEAK_AT_MOST(memory, 2_KiB) {
         memory.deallocate_sync(memory.allocate_sync(2_KiB + 1), 2_KiB + 1);
     }
 }
 
-TEST_CASE("a block whose peaks start again in it may keep to its size") {
+TEST_CASE("check macros: a block that resets the peaks may stay within its limit") {
     pool<host_resource> memory;
     VRAM_CHECK_PEAK_AT_MOST(memory, 8_KiB) {
         memory.deallocate_sync(memory.allocate_sync(8_KiB), 8_KiB);
@@ -130,7 +134,8 @@ TEST_CASE("a block whose peaks start again in it may keep to its size") {
     }
 }
 
-TEST_CASE("a block that lets the peaks start again hides nothing" * doctest::should_fail()) {
+TEST_CASE("check macros: a block that resets the peaks cannot hide a higher peak" *
+          doctest::should_fail()) {
     pool<host_resource> memory;
     VRAM_CHECK_PEAK_AT_MOST(memory, 8_KiB) {
         memory.deallocate_sync(memory.allocate_sync(64_MiB), 64_MiB);
@@ -138,7 +143,8 @@ TEST_CASE("a block that lets the peaks start again hides nothing" * doctest::sho
     }
 }
 
-TEST_CASE("a block that leaves a peak_scope open hides nothing either" * doctest::should_fail()) {
+TEST_CASE("check macros: a block that leaves a peak_scope open cannot hide a higher peak" *
+          doctest::should_fail()) {
     pool<host_resource>                            memory;
     std::optional<peak_scope<pool<host_resource>>> step;
     VRAM_CHECK_PEAK_AT_MOST(memory, 8_KiB) {
@@ -147,7 +153,7 @@ TEST_CASE("a block that leaves a peak_scope open hides nothing either" * doctest
     }
 }
 
-TEST_CASE("the allocations of a block are counted") {
+TEST_CASE("check macros: the allocations of a block are counted") {
     doubles::archetype<> memory;
     VRAM_CHECK_ALLOCATIONS(memory, 0) {}
     VRAM_CHECK_ALLOCATIONS(memory, 2) {
@@ -155,12 +161,13 @@ TEST_CASE("the allocations of a block are counted") {
     }
 }
 
-TEST_CASE("a block that allocates in its steady state fails its test" * doctest::should_fail()) {
+TEST_CASE("check macros: a block that allocates in its steady state fails its test" *
+          doctest::should_fail()) {
     doubles::archetype<> memory;
     VRAM_CHECK_ALLOCATIONS(memory, 0) { memory.deallocate_sync(memory.allocate_sync(1), 1); }
 }
 
-TEST_CASE("the assertions nest, stand without braces, and let break and return through") {
+TEST_CASE("check macros: assertions nest, work without braces, and permit break and return") {
     doubles::archetype<> memory;
     int                  rounds = 0;
     for (;;) {
@@ -175,7 +182,7 @@ TEST_CASE("the assertions nest, stand without braces, and let break and return t
     VRAM_CHECK_NO_LEAK(memory) return;
 }
 
-TEST_CASE("an exception that leaves the block arrives as itself") {
+TEST_CASE("check macros: an exception that leaves the block is unchanged") {
     doubles::archetype<> memory;
     void*                p = nullptr;
     CHECK_THROWS_AS(

@@ -9,7 +9,7 @@
 
 using namespace vram;
 
-TEST_CASE("error_count: errors of the scope are counted, and the sink still gets them") {
+TEST_CASE("error_count: errors of the scope are counted, and the sink still receives them") {
     doubles::mishaps const sink;
     report_error({.kind = error_kind::leak});
     {
@@ -32,7 +32,7 @@ TEST_CASE("error_count: errors of the scope are counted, and the sink still gets
     CHECK(sink.count() == 4);
 }
 
-TEST_CASE("error_count: a sink that the scope installs stays") {
+TEST_CASE("error_count: a sink that the scope installs stays installed") {
     doubles::mishaps const before;
     {
         error_count const errors;

@@ -27,7 +27,7 @@ static_assert(layer_name<outer::inner::nested>() == "nested");
 static_assert(layer_name<outer::inner::generic<outer::inner::nested, 3>>() == "generic");
 static_assert(layer_name<hidden>() == "hidden");
 
-TEST_CASE("a layer is called by its template, without namespaces and arguments") {
+TEST_CASE("layer_name: a layer has the name of its template, without namespaces and arguments") {
     CHECK(layer_name<null_resource<>>() == "null_resource");
     CHECK(layer_name<int>() == "int");
 }

@@ -43,7 +43,7 @@ struct unreadable : doubles::archetype<> {
 
 } // namespace
 
-TEST_CASE("a scope that gives everything back is not mentioned") {
+TEST_CASE("leak_check: a scope that frees all its memory is not reported") {
     doubles::archetype<> memory;
     doubles::mishaps     told;
     {
@@ -54,7 +54,7 @@ TEST_CASE("a scope that gives everything back is not mentioned") {
     CHECK(told.count() == 0);
 }
 
-TEST_CASE("memory left behind is told with its bytes and the place of the check") {
+TEST_CASE("leak_check: a leak is reported with its bytes and the line of the check") {
     doubles::archetype<> memory;
     void*                left = nullptr;
     keeping              told;
@@ -73,7 +73,8 @@ TEST_CASE("memory left behind is told with its bytes and the place of the check"
     memory.deallocate_sync(left, 3_KiB);
 }
 
-TEST_CASE("figures that cannot be read at the end are told, and the program goes on") {
+TEST_CASE(
+    "leak_check: usage that cannot be read at the end is reported, and the program continues") {
     unreadable memory;
     keeping    told;
     unsigned   line = 0;
@@ -86,7 +87,7 @@ TEST_CASE("figures that cannot be read at the end are told, and the program goes
     CHECK(last.where.line() == line);
 }
 
-TEST_CASE("what stays out on purpose is dismissed") {
+TEST_CASE("leak_check: memory that stays live on purpose can be dismissed") {
     doubles::archetype<> memory;
     doubles::mishaps     told;
     void*                left = nullptr;
@@ -99,7 +100,7 @@ TEST_CASE("what stays out on purpose is dismissed") {
     memory.deallocate_sync(left, 3_KiB);
 }
 
-TEST_CASE("memory of before that the scope gives back is no leak of less than nothing") {
+TEST_CASE("leak_check: a scope that frees earlier memory has no negative leak") {
     doubles::archetype<> memory;
     doubles::mishaps     told;
     void* const          old = memory.allocate_sync(3_KiB);

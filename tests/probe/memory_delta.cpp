@@ -40,7 +40,7 @@ struct drivers_pool : host_resource {
 
 } // namespace
 
-TEST_CASE("a probe says what its scope took, whatever was out before") {
+TEST_CASE("memory_delta: the delta of a scope does not depend on earlier live memory") {
     doubles::archetype<> memory;
     void* const          old = memory.allocate_sync(1_MiB);
 
@@ -64,7 +64,7 @@ TEST_CASE("a probe says what its scope took, whatever was out before") {
     memory.deallocate_sync(old, 1_MiB);
 }
 
-TEST_CASE("a scope that gives back more than it takes says so, and never a wrapped number") {
+TEST_CASE("memory_delta: a scope that frees more than it allocates has a negative delta") {
     doubles::archetype<> memory;
     void* const          old = memory.allocate_sync(8_KiB);
     memory_delta         probe{memory};
@@ -75,7 +75,7 @@ TEST_CASE("a scope that gives back more than it takes says so, and never a wrapp
     CHECK(probe.peak() == 0);
 }
 
-TEST_CASE("below an earlier peak the probe knows a bound and says that it is one") {
+TEST_CASE("memory_delta: below an earlier peak the peak is an upper bound, and marked as one") {
     doubles::archetype<> memory;
     memory.deallocate_sync(memory.allocate_sync(10_KiB), 10_KiB);
 
@@ -89,7 +89,7 @@ TEST_CASE("below an earlier peak the probe knows a bound and says that it is one
     CHECK(probe.peak_is_exact());
 }
 
-TEST_CASE("a peak that was seen is not lost when the peaks of the resource start again") {
+TEST_CASE("memory_delta: a peak that was observed survives a reset of the resource's peaks") {
     tests::for_every_pool([](auto& memory) {
         rise(memory, 1);
         memory_delta probe{memory};
@@ -109,7 +109,7 @@ TEST_CASE("a peak that was seen is not lost when the peaks of the resource start
     });
 }
 
-TEST_CASE("where peaks start again, a scope that rises less than others before has a bound") {
+TEST_CASE("memory_delta: after a reset, a scope below the peaks of others has an upper bound") {
     tests::for_every_pool([](auto& memory) {
         rise(memory, 4);
         void* const  old = memory.allocate_sync(4_KiB);
@@ -128,7 +128,7 @@ TEST_CASE("where peaks start again, a scope that rises less than others before h
     });
 }
 
-TEST_CASE("peaks that start again before the scope leave the probe an exact one") {
+TEST_CASE("memory_delta: peaks that are reset before the scope leave the probe exact") {
     tests::for_every_pool([](auto& memory) {
         rise(memory, 4);
         memory.reset_peaks();
@@ -144,7 +144,7 @@ TEST_CASE("peaks that start again before the scope leave the probe an exact one"
     });
 }
 
-TEST_CASE("a probe looks through a peak_scope in its scope, open or closed") {
+TEST_CASE("memory_delta: the probe is exact through a peak_scope inside it, open or closed") {
     tests::for_every_pool([](auto& memory) {
         memory_delta probe{memory};
         rise(memory, 4);
@@ -166,7 +166,8 @@ TEST_CASE("a probe looks through a peak_scope in its scope, open or closed") {
     });
 }
 
-TEST_CASE("a peak from before that a peak_scope brings back is not taken for the scope's own") {
+TEST_CASE(
+    "memory_delta: an earlier peak that a peak_scope restores is not taken for the scope's own") {
     tests::for_every_pool([](auto& memory) {
         rise(memory, 4);
         auto step = std::make_unique<peak_scope<std::remove_reference_t<decltype(memory)>>>(memory);
@@ -180,7 +181,7 @@ TEST_CASE("a peak from before that a peak_scope brings back is not taken for the
     });
 }
 
-TEST_CASE("of two resources, the peaks of one may start again") {
+TEST_CASE("memory_delta: of two resources, one may reset its peaks") {
     fallback     memory{pool<host_resource>{}, pool<host_resource>{}};
     memory_delta probe{memory};
     rise(memory, 4);
@@ -191,7 +192,8 @@ TEST_CASE("of two resources, the peaks of one may start again") {
     CHECK(probe.peak() == 24_KiB);
 }
 
-TEST_CASE("the private pools of an arena start again together, and none forgets what it saw") {
+TEST_CASE(
+    "memory_delta: the shards of an arena reset their peaks together, and each remains observed") {
     sim_node     node;
     sim_stream   a, b;
     arena        memory{sim_resource{}, {.count = 4, .key = arena_key::stream}};
@@ -208,7 +210,7 @@ TEST_CASE("the private pools of an arena start again together, and none forgets 
     CHECK(probe.peak() == 8_KiB); // what was ever held bounds it, not what is held
 }
 
-TEST_CASE("virtual memory whose peaks start again is known as well") {
+TEST_CASE("memory_delta: the probe is exact on virtual memory with reset peaks") {
     sim_node             node;
     sim_virtual_resource memory{};
     memory_delta         probe{memory};
@@ -219,7 +221,7 @@ TEST_CASE("virtual memory whose peaks start again is known as well") {
     CHECK(probe.peak_is_exact());
 }
 
-TEST_CASE("a peak that goes down and nobody says so is never exact") {
+TEST_CASE("memory_delta: a peak that decreases without a notification is never exact") {
     drivers_pool memory;
     memory.now = {.live = 64, .peak_live = 64};
     memory_delta probe{memory};
@@ -241,7 +243,7 @@ TEST_CASE("a peak that goes down and nobody says so is never exact") {
     CHECK_FALSE(probe.peak_is_exact());
 }
 
-TEST_CASE("a reset starts again from here") {
+TEST_CASE("memory_delta: reset starts the scope again") {
     doubles::archetype<> memory;
     memory_delta         probe{memory};
     void* const          p = memory.allocate_sync(4_KiB);
@@ -252,7 +254,7 @@ TEST_CASE("a reset starts again from here") {
     CHECK(probe.returned() == 4_KiB);
 }
 
-TEST_CASE("a probe looks through layers that forward the figures") {
+TEST_CASE("memory_delta: the probe reads usage through layers that forward it") {
     limiting     memory{doubles::archetype<>{}, 1_MiB};
     memory_delta probe{memory};
     void* const  p = memory.allocate_sync(1_KiB);
@@ -260,7 +262,7 @@ TEST_CASE("a probe looks through layers that forward the figures") {
     memory.deallocate_sync(p, 1_KiB);
 }
 
-TEST_CASE("of a layer that counts, the peak is the scope's own") {
+TEST_CASE("memory_delta: over a counting layer the peak is the scope's own") {
     statistics memory{doubles::archetype<>{}};
     memory.deallocate_sync(memory.allocate_sync(10_KiB), 10_KiB);
     void* const old = memory.allocate_sync(1_KiB);
@@ -287,7 +289,8 @@ TEST_CASE("of a layer that counts, the peak is the scope's own") {
     CHECK(probe.now().live == 0);
 }
 
-TEST_CASE("probes of one layer overlap in any way, and leave its own questions alone") {
+TEST_CASE(
+    "memory_delta: probes of one layer may overlap, and do not affect the layer's own scopes") {
     statistics memory{doubles::archetype<>{}};
     memory.push();
     auto        first = std::make_unique<memory_delta<decltype(memory)>>(memory);

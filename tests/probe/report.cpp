@@ -78,7 +78,7 @@ TEST_CASE("report: a layer over two upstreams shows both") {
     memory.deallocate_sync(p, 2_KiB);
 }
 
-TEST_CASE("report: a figure of 0 is printed as 0") {
+TEST_CASE("report: a value of 0 is printed as 0") {
     pool memory{stream_ordered{host_resource{}}};
     CHECK(report(memory) ==
           "layer              live  peak live  reserved  peak reserved  allocations\n"
@@ -87,7 +87,7 @@ TEST_CASE("report: a figure of 0 is printed as 0") {
           "    host_resource\n");
 }
 
-TEST_CASE("report: the figures of every pool are in its own row") {
+TEST_CASE("report: every pool has its values in its own row") {
     using upstream         = stream_ordered<host_resource>;
     auto const has_own_row = [](auto memory, std::string const& name) {
         void* const       p    = memory.allocate_sync(3_KiB);

@@ -5,7 +5,8 @@
 
 using vram::table;
 
-TEST_CASE("columns are as wide as their widest cell, names left, figures right") {
+TEST_CASE(
+    "table: columns are as wide as their widest cell, names to the left, numbers to the right") {
     table t{{"layer", "live", "p"}};
     t.row({"pool", "1.00 GiB", "12345"});
     t.row({"x", "2 B", "1"});
@@ -14,14 +15,14 @@ TEST_CASE("columns are as wide as their widest cell, names left, figures right")
                       "x           2 B      1\n");
 }
 
-TEST_CASE("a column in which nobody says anything is left out") {
+TEST_CASE("table: a column without any value is omitted") {
     table t{{"layer", "waits", "live"}};
     t.row({"pool", "", "1"});
     t.row({"raw", "", "2"});
     CHECK(t.text() == "layer  live\npool      1\nraw       2\n");
 }
 
-TEST_CASE("a short row is filled up, a long one cut, and no line ends in blanks") {
+TEST_CASE("table: a short row is filled, a long one cut, and no line ends in blanks") {
     table t{{"a", "b", "c"}};
     t.row({"1", "2", "3"});
     t.row({"1"});
@@ -29,4 +30,6 @@ TEST_CASE("a short row is filled up, a long one cut, and no line ends in blanks"
     CHECK(t.text() == "a  b  c\n1  2  3\n1\n1  2  3\n");
 }
 
-TEST_CASE("a table of headings alone is an empty line") { CHECK(table{{"a"}}.text() == "\n"); }
+TEST_CASE("table: a table without rows prints an empty line") {
+    CHECK(table{{"a"}}.text() == "\n");
+}

@@ -75,7 +75,7 @@ using ordered = stream_ordered<sim_resource>;
 
 } // namespace
 
-TEST_CASE("every pool: another thread's capture may begin before any call, and goes on") {
+TEST_CASE("every pool: another thread's capture may begin before any call, and stays valid") {
     SUBCASE("pool") {
         captures_begin_anywhere([](pool_options o) { return pool{ordered{}, o}; });
     }

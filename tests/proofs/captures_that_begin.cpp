@@ -50,8 +50,8 @@ struct overtaken_memory {
 
 } // namespace proofs
 
-TEST_CASE("every pool: a capture that begins while an event is recorded has it, and the pool goes "
-          "on without") {
+TEST_CASE("every pool: a capture that begins during an event record keeps the event, and the pool "
+          "does without") {
     proofs::for_pools_over_any([](std::string const&, auto make) {
         for (bool const graphs : {false, true}) {
             for (int const how : {0, 1, 2}) { // who asks: a stream, the host, a trim
@@ -96,8 +96,8 @@ TEST_CASE("every pool: a capture that begins while an event is recorded has it, 
     });
 }
 
-TEST_CASE("every pool, eager: a capture that begins while a free records its event has that, and "
-          "the pool goes on without") {
+TEST_CASE("every pool, eager: a capture that begins while a free records its event keeps the "
+          "event, and the pool does without") {
     proofs::for_pools_over_any([](std::string const&, auto make) {
         for (bool const fresh : {false, true}) { // the event of a free, or of a new chunk
             CAPTURE(fresh);

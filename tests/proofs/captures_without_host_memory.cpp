@@ -11,7 +11,7 @@
 
 using namespace vram;
 
-TEST_CASE("every pool: for want of host memory no block that comes back in a capture is lost") {
+TEST_CASE("every pool: without host memory no block that is freed in a capture is lost") {
     proofs::for_pools_of_one_chunk([](std::string const& name, auto make) {
         for (event_policy const events : {event_policy::lazy, event_policy::eager}) {
             for (std::uint64_t n = 1; n < 5; ++n) {

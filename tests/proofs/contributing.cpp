@@ -71,7 +71,7 @@ using namespace vram;
 // [test]
 template class vram::rounding<doubles::archetype<>>;
 
-TEST_CASE("rounding keeps the laws of a resource") {
+TEST_CASE("rounding: it keeps the laws of a resource") {
     laws::resource([](auto up) { return rounding{std::move(up), 4_KiB}; });
 }
 // [/test]

@@ -9,7 +9,7 @@
 
 using namespace vram;
 
-TEST_CASE("every pool: a stream that died is told when it matters, and takes no memory with it") {
+TEST_CASE("every pool: a dead raw stream is reported when it matters, and no memory is lost") {
     SUBCASE("pool") {
         laws::dead_streams([](event_policy events) {
             return pool{sim_resource{}, {.max_size = 1_MiB, .events = events}, exact_growth{}};

@@ -13,7 +13,7 @@
 using namespace vram;
 using namespace std::chrono_literals;
 
-TEST_CASE("every pool: waits of the host for a stream or a device count, where there is no event") {
+TEST_CASE("every pool: host waits for a stream or a device are counted if there is no event") {
     proofs::for_pools_over_any([](std::string const&, auto make) {
         for (bool const died : {false, true}) {
             CAPTURE(died);

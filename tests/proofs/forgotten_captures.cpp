@@ -86,18 +86,18 @@ void whatever_was_kept_is_waited_for(Make make, std::size_t bytes) {
 
 } // namespace
 
-TEST_CASE("every pool: what was kept for graphs waits for what its stream did before them") {
+TEST_CASE("every pool: graph-retained memory waits for the earlier work of its stream") {
     proofs::for_pools_of_one_chunk(
         [](auto const&, auto make) { whatever_was_kept_is_waited_for(make, 1_MiB); });
 }
 
-TEST_CASE("pool over virtual memory: what was kept for graphs waits for what its stream did before "
-          "them") {
+TEST_CASE(
+    "pool over virtual memory: graph-retained memory waits for the earlier work of its stream") {
     whatever_was_kept_is_waited_for(
         [](proofs::pool_wish const& w) { return proofs::pool_of_pages(w); }, 2_MiB);
 }
 
-TEST_CASE("every pool: when captures are forgotten the last run of a graph is waited for") {
+TEST_CASE("every pool: forget_captures waits for the last launch of a graph") {
     proofs::for_pools_of_one_chunk([](auto const&, auto make) {
         doubles::mishaps const told;
         sim_node               node{{.compute_slots = 2, .on_report = sim_on_report::collect}};
@@ -121,7 +121,8 @@ TEST_CASE("every pool: when captures are forgotten the last run of a graph is wa
     });
 }
 
-TEST_CASE("every pool: what an event covered before a capture is not kept with what came later") {
+TEST_CASE(
+    "every pool: memory that an event covered before a capture is not retained with later memory") {
     proofs::for_pools_of_one_chunk([](std::string const& name, auto make) {
         if (name == "monotonic") { return; } // takes nothing back from the middle: see below
         for (bool const trims : {true, false}) {
@@ -162,7 +163,8 @@ TEST_CASE("every pool: what an event covered before a capture is not kept with w
     });
 }
 
-TEST_CASE("monotonic: what an event covered before a capture is not kept with what came later") {
+TEST_CASE(
+    "monotonic: memory that an event covered before a capture is not retained with later memory") {
     doubles::mishaps const told;
     sim_node               node{{.on_report = sim_on_report::collect}};
     sim_stream             s, t, u;

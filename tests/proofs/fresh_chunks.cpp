@@ -23,7 +23,7 @@ constexpr proofs::pool_wish of_sixteen{
 
 } // namespace
 
-TEST_CASE("every pool, eager: what is left of a chunk outlives the stream it came for") {
+TEST_CASE("every pool, eager: the rest of a chunk outlives the stream that it was allocated for") {
     proofs::for_pools_of_one_chunk([](auto const&, auto make) {
         doubles::mishaps const told;
         sim_node               node{{.compute_slots = 2, .on_report = sim_on_report::collect}};
@@ -60,8 +60,7 @@ TEST_CASE("every pool, eager: what is left of a chunk outlives the stream it cam
     });
 }
 
-TEST_CASE("every pool, eager: a chunk whose stream died before anything came back in its order "
-          "goes back") {
+TEST_CASE("every pool, eager: a chunk whose stream died before any free on it is returned") {
     proofs::for_pools_of_one_chunk([](auto const&, auto make) {
         doubles::mishaps const told;
         sim_node               node{{.on_report = sim_on_report::collect}};
@@ -108,8 +107,8 @@ TEST_CASE("every pool, eager: a thread's default stream shares its chunk with an
     });
 }
 
-TEST_CASE("monotonic, eager: a stream that gave back all that it took may die, whatever lies on "
-          "top of it") {
+TEST_CASE(
+    "monotonic, eager: a stream that freed all its blocks may die, also with blocks above them") {
     doubles::mishaps const told;
     sim_node               node{{.compute_slots = 2, .on_report = sim_on_report::collect}};
     sim_stream             other, third;

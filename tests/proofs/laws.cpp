@@ -172,26 +172,26 @@ auto const one_block       = [](auto& mr) { laws::block const held{mr, 100}; };
 } // namespace
 
 // doctest marks these as passed because a check in them fails.
-TEST_CASE("laws: an alignment that was lost is found" * doctest::should_fail()) {
+TEST_CASE("laws: a lost alignment is detected" * doctest::should_fail()) {
     laws::resource(over<misaligning>, {.operations = 50});
 }
-TEST_CASE("laws: a size that wraps is found" * doctest::should_fail()) {
+TEST_CASE("laws: a size that overflows is detected" * doctest::should_fail()) {
     laws::resource(over<wrapping>, {.operations = 50});
 }
-TEST_CASE("laws: a block that comes home with another size is found" * doctest::should_fail()) {
+TEST_CASE("laws: a block that is freed with another size is detected" * doctest::should_fail()) {
     laws::resource(over<shrinking>, {.operations = 50});
 }
-TEST_CASE("laws: a block that does not come home is found" * doctest::should_fail()) {
+TEST_CASE("laws: a block that is never freed is detected" * doctest::should_fail()) {
     laws::resource(over<leaking>, {.operations = 50});
 }
-TEST_CASE("laws: bytes that stay counted after a failure are found" * doctest::should_fail()) {
+TEST_CASE("laws: bytes that stay counted after a failure are detected" * doctest::should_fail()) {
     laws::survives_every_failure(over<forgetting>, one_block, [](auto& mr) { return mr.used; });
 }
-TEST_CASE("laws: a block that is lost when the books fail is found" * doctest::should_fail()) {
+TEST_CASE("laws: a block that is lost if host memory fails is detected" * doctest::should_fail()) {
     laws::survives_every_failure(over<careless>, one_block, observe_nothing);
 }
 
-TEST_CASE("laws: memory that another stream still uses is found") {
+TEST_CASE("laws: memory that another stream still uses is detected") {
     sim_node node{{.on_report = sim_on_report::collect}};
     {
         hasty mr{sim_resource{}};

@@ -144,4 +144,4 @@ static_assert(!std::is_default_constructible_v<statistics<region_resource<>>>);
 
 } // namespace
 
-TEST_CASE("layers: what is proved when this file compiles") { CHECK(pairs_over<full>(layers{})); }
+TEST_CASE("layers: the static_asserts of this file compile") { CHECK(pairs_over<full>(layers{})); }

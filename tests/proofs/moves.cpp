@@ -15,7 +15,7 @@
 
 using namespace vram;
 
-TEST_CASE("pool: one that is assigned another gives back what it held, and is that other") {
+TEST_CASE("pool: a move assignment frees its memory and takes the state of the other") {
     laws::moves([](auto up, laws::movable_options const& o) {
         return pool{std::move(up),
                     {.max_size = o.max_size, .events = o.events, .graphs = o.graphs},
@@ -23,7 +23,7 @@ TEST_CASE("pool: one that is assigned another gives back what it held, and is th
     });
 }
 
-TEST_CASE("pool: one that is assigned another knows the most that was held, and keeps up to that") {
+TEST_CASE("pool: a move assignment takes the peaks of the other, and keeps memory up to them") {
     sim_node        node;
     doubles::ledger here, gone;
     auto const      make = [](doubles::ledger& book) {
@@ -48,7 +48,7 @@ TEST_CASE("pool: one that is assigned another knows the most that was held, and 
     b.deallocate_sync(p, 2_MiB);
 }
 
-TEST_CASE("slab: one that is assigned another gives back what it held, and is that other") {
+TEST_CASE("slab: a move assignment frees its memory and takes the state of the other") {
     laws::moves(
         [](auto up, laws::movable_options const& o) {
             return slab{std::move(up),
@@ -58,7 +58,7 @@ TEST_CASE("slab: one that is assigned another gives back what it held, and is th
         false, 1_MiB);
 }
 
-TEST_CASE("binned: one that is assigned another gives back what it held, and is that other") {
+TEST_CASE("binned: a move assignment frees its memory and takes the state of the other") {
     laws::moves(
         [](auto up, laws::movable_options const& o) {
             return binned{std::move(up),
@@ -67,7 +67,7 @@ TEST_CASE("binned: one that is assigned another gives back what it held, and is 
         false);
 }
 
-TEST_CASE("monotonic: one that is assigned another gives back what it held, and is that other") {
+TEST_CASE("monotonic: a move assignment frees its memory and takes the state of the other") {
     laws::moves([](auto up, laws::movable_options const& o) {
         return monotonic{std::move(up),
                          {.max_size = o.max_size, .events = o.events, .graphs = o.graphs},
@@ -75,7 +75,7 @@ TEST_CASE("monotonic: one that is assigned another gives back what it held, and 
     });
 }
 
-TEST_CASE("arena: one that is assigned another gives back what it held, and is that other") {
+TEST_CASE("arena: a move assignment frees its memory and takes the state of the other") {
     laws::moves([](auto up, laws::movable_options const& o) {
         return arena{std::move(up),
                      {.max_size = o.max_size,

@@ -36,7 +36,8 @@ void strangers_are_waited_for(Make make, std::size_t bytes) {
 
 } // namespace
 
-TEST_CASE("every pool: what is out at its end is waited for, also on a stream that it never met") {
+TEST_CASE(
+    "every pool: the destructor waits for the streams of live blocks, also for unknown streams") {
     proofs::for_pools_of_one_chunk([](std::string const& name, auto make) {
         if (name == "monotonic") { return; } // what it has out is no leak, and nobody's
         for (event_policy const events : {event_policy::lazy, event_policy::eager}) {
@@ -48,7 +49,7 @@ TEST_CASE("every pool: what is out at its end is waited for, also on a stream th
     });
 }
 
-TEST_CASE("pool over virtual memory: what is out at its end is waited for, also on a stream that "
-          "it never met") {
+TEST_CASE("pool over virtual memory: the destructor waits for the streams of live blocks, also for "
+          "unknown streams") {
     strangers_are_waited_for([] { return proofs::pool_of_pages({.chunk = 2_MiB}); }, 2_MiB);
 }

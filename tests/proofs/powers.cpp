@@ -119,7 +119,7 @@ void reaches_the_upstream(Make make, unsigned times = 1) {
 
 } // namespace
 
-TEST_CASE("powers: each layer passes each power on") {
+TEST_CASE("powers: each layer forwards each power") {
     asked_of other;
     reaches_the_upstream([](auto up) { return limiting{std::move(up), 1000}; });
     reaches_the_upstream([](auto up) { return statistics{std::move(up)}; });
@@ -132,7 +132,7 @@ TEST_CASE("powers: each layer passes each power on") {
     reaches_the_upstream([](auto up) { return any{std::move(up)}; });
 }
 
-TEST_CASE("powers: handles pass each power on") {
+TEST_CASE("powers: handles forward each power") {
     asked_of book;
     handle   mr{everything{book}};
     call_all(mr);
@@ -151,7 +151,7 @@ TEST_CASE("powers: handles pass each power on") {
     none.forget_captures();
 }
 
-TEST_CASE("powers: the peaks of a pair are the sums, also after they are raised") {
+TEST_CASE("powers: the peaks of a pair are the sums, also after raise_peaks") {
     using source = doubles::archetype<>;
     fallback    mr{pool{source{}}, pool{source{}}};
     void* const p = mr.primary().allocate({}, 1000);

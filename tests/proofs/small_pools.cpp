@@ -78,6 +78,6 @@ static_assert(!std::is_default_constructible_v<monotonic_mark>);
 
 } // namespace
 
-TEST_CASE("small pools: what is proved when this file compiles") {
+TEST_CASE("small pools: the static_asserts of this file compile") {
     CHECK(is_a_pool<slab<all_powers>, all_powers>());
 }

@@ -103,7 +103,7 @@ auto soak_in_one_chunk() {
 
 } // namespace
 
-TEST_CASE("soak: through every pool of the simulated device, blocks keep what was written") {
+TEST_CASE("soak: blocks of every pool on the simulated device keep their contents") {
     laws::soak_options const o{.operations = laws::of_many(3000)};
     soaks_well(o, [] { return pool<soak_upstream>{}; });
     for (doubles::page_mode const mode : doubles::page_modes) {
@@ -115,7 +115,7 @@ TEST_CASE("soak: through every pool of the simulated device, blocks keep what wa
     soaks_well({.operations = laws::of_many(60)}, [] { return monotonic<soak_upstream>{}; });
 }
 
-TEST_CASE("soak: threads hand blocks to each other, through every pool that takes single ones") {
+TEST_CASE("soak: threads exchange blocks of every pool that accepts single frees") {
     laws::soak_options const o{.operations = 1000, .threads = 3};
     soaks_well(o, [] { return pool<soak_upstream>{}; });
     for (doubles::page_mode const mode : doubles::page_modes) {
@@ -128,7 +128,7 @@ TEST_CASE("soak: threads hand blocks to each other, through every pool that take
     }
 }
 
-TEST_CASE("soak: memory that is handed out too early is noticed in what blocks hold") {
+TEST_CASE("soak: memory that is reused too early is detected by its contents") {
     for (std::uint64_t const seed : {1, 2, 3}) {
         laws::soak_options const o{.operations = 3000, .seed = seed, .flaw = soak_flaw::one_stream};
         soak_end const           end = soak_on_sim(o, soak_in_one_chunk);
@@ -137,7 +137,7 @@ TEST_CASE("soak: memory that is handed out too early is noticed in what blocks h
     }
 }
 
-TEST_CASE("soak: a block that is handed to another stream without a wait is noticed") {
+TEST_CASE("soak: a block that another stream uses without a wait is detected") {
     laws::soak_options const o{.operations = 3000, .flaw = soak_flaw::no_wait};
     CHECK(soak_on_sim(o, soak_in_one_chunk).wrong != 0);
     laws::soak_options const steps{.operations = 60, .flaw = soak_flaw::no_wait};

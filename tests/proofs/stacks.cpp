@@ -17,7 +17,7 @@
 
 using namespace vram;
 
-TEST_CASE("stacks: every layer at once, on the host") {
+TEST_CASE("stacks: every layer in one stack, on the host") {
     laws::resource([](auto up) {
         return std::move(up) | with::statistics | with::aligned(512, aligned_size::rounded_up) |
                with::stream_ordered({.frees_per_event = 2}) | with::limiting(256_KiB) |
@@ -29,7 +29,7 @@ TEST_CASE("stacks: every layer at once, on the host") {
     });
 }
 
-TEST_CASE("stacks: every layer at once, on a device") {
+TEST_CASE("stacks: every layer in one stack, on a device") {
     sim_node node{{.on_report = sim_on_report::collect}};
     laws::resource<sim_resource>(
         [](auto up) {
@@ -41,7 +41,7 @@ TEST_CASE("stacks: every layer at once, on a device") {
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("stacks: two ways down, each with a stack of its own") {
+TEST_CASE("stacks: two branches, each with a stack of its own") {
     sim_node node{{.on_report = sim_on_report::collect}};
     laws::resource<sim_resource>(
         [](auto up) {
@@ -54,7 +54,7 @@ TEST_CASE("stacks: two ways down, each with a stack of its own") {
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("stacks: one big allocation, cut up without being touched") {
+TEST_CASE("stacks: one large allocation is divided without being accessed") {
     sim_node    node{{.on_report = sim_on_report::collect}};
     void* const whole = sim_resource{}.allocate_sync(1_MiB, 1_MiB);
     {

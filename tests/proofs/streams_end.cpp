@@ -22,7 +22,7 @@ void with_each_policy(Test test) {
 
 } // namespace
 
-TEST_CASE("every resource: its streams may end before it, in any order and with work under way") {
+TEST_CASE("every resource: its streams may end first, in any order and with unfinished work") {
     SUBCASE("pool") {
         with_each_policy([](pool_options o) {
             laws::streams_end([&] { return pool{sim_resource{}, o, exact_growth{}}; });

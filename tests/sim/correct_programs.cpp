@@ -228,8 +228,7 @@ private:
 
 } // namespace
 
-TEST_CASE(
-    "sim: two thousand random correct programs are not reported, and compute what they should") {
+TEST_CASE("sim: two thousand random correct programs compute the right values without a report") {
     std::uint64_t correct = 0;
     for (std::uint64_t seed = 1; seed <= 2000; ++seed) {
         program    p{seed};
@@ -240,8 +239,8 @@ TEST_CASE(
     CHECK(correct == 2000);
 }
 
-TEST_CASE("sim: the same programs with one wait left out are reported, but for those where another "
-          "way orders it") {
+TEST_CASE("sim: random programs with one wait removed are reported, unless another order makes the "
+          "wait redundant") {
     int reported = 0;
     for (std::uint64_t seed = 1; seed <= 500; ++seed) {
         program p{seed, 3};

@@ -41,7 +41,7 @@ int walk(Operation operation) {
 
 } // namespace
 
-TEST_CASE("sim: a failing host allocation in device memory's books loses nothing") {
+TEST_CASE("sim: a host allocation that fails during a device allocation or free loses nothing") {
     CHECK(walk([](sim_node&) {
               sim_resource memory;
               void* const  p = memory.allocate_sync(1000);
@@ -49,7 +49,8 @@ TEST_CASE("sim: a failing host allocation in device memory's books loses nothing
           }) > 1);
 }
 
-TEST_CASE("sim: a failing host allocation in stream-ordered memory's books loses nothing") {
+TEST_CASE(
+    "sim: a host allocation that fails during a stream-ordered allocation or free loses nothing") {
     CHECK(walk([](sim_node&) {
               sim_stream         s;
               sim_async_resource memory;
@@ -58,7 +59,7 @@ TEST_CASE("sim: a failing host allocation in stream-ordered memory's books loses
           }) > 1);
 }
 
-TEST_CASE("sim: a failing host allocation while work is put on streams leaves them in order") {
+TEST_CASE("sim: a host allocation that fails while work is queued leaves the streams in order") {
     CHECK(walk([](sim_node& node) {
               sim_stream s, t;
               sim_event  e;
@@ -72,7 +73,7 @@ TEST_CASE("sim: a failing host allocation while work is put on streams leaves th
           }) > 1);
 }
 
-TEST_CASE("sim: a free that cannot be remembered gives back all the same") {
+TEST_CASE("sim: a free that cannot be remembered takes effect all the same") {
     sim_node     node{{.on_report = sim_on_report::collect}};
     sim_resource memory;
     for (int i = 0; i < 200; ++i) { // the list of what was freed grows now and then

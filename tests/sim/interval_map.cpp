@@ -10,7 +10,7 @@ using namespace vram;
 
 template class vram::interval_map<int>;
 
-TEST_CASE("interval_map: a line starts as one piece") {
+TEST_CASE("interval_map: a new map is one interval") {
     interval_map<int> const m{100, 7};
     CHECK(m.size() == 100);
     CHECK(m.pieces() == 1);
@@ -19,7 +19,7 @@ TEST_CASE("interval_map: a line starts as one piece") {
     CHECK(interval_map<int>{}.pieces() == 0);
 }
 
-TEST_CASE("interval_map: a change splits at both ends and nowhere else") {
+TEST_CASE("interval_map: a change splits intervals at both ends and at no other position") {
     interval_map<int> m{100, 0};
     int               calls = 0;
     m.change(10, 20, [&](std::size_t from, std::size_t to, int& v) {
@@ -36,7 +36,7 @@ TEST_CASE("interval_map: a change splits at both ends and nowhere else") {
     CHECK(m.at(20) == 0);
 }
 
-TEST_CASE("interval_map: assigning makes one piece of many") {
+TEST_CASE("interval_map: assign merges the intervals of a range into one") {
     interval_map<int> m{100, 0};
     for (std::size_t i = 0; i < 100; i += 10) { m.assign(i, i + 5, static_cast<int>(i)); }
     CHECK(m.pieces() == 20);
@@ -44,7 +44,7 @@ TEST_CASE("interval_map: assigning makes one piece of many") {
     CHECK(m.pieces() == 1);
 }
 
-TEST_CASE("interval_map: ranges that are empty or leave the line change nothing") {
+TEST_CASE("interval_map: a range that is empty or beyond the end changes nothing") {
     interval_map<int> m{10, 0};
     m.assign(5, 5, 1);
     m.assign(5, 11, 1);

@@ -6,7 +6,7 @@
 using namespace vram;
 using namespace std::chrono_literals;
 
-TEST_CASE("sim: one header has the whole platform") {
+TEST_CASE("sim: sim/sim.hpp includes the whole platform") {
     sim_node            node;
     sim_resource        memory;
     sim_async_resource  async;

@@ -17,7 +17,8 @@ namespace {
 sim_options small() { return {.capacity = 1_MiB, .on_report = sim_on_report::collect}; }
 } // namespace
 
-TEST_CASE("sim_async_resource: gives and takes in stream order; the host waits for nothing") {
+TEST_CASE(
+    "sim_async_resource: allocations and frees are stream-ordered, and the host does not wait") {
     sim_node           node{small()};
     sim_async_resource memory;
     sim_stream         s;
@@ -35,7 +36,7 @@ TEST_CASE("sim_async_resource: gives and takes in stream order; the host waits f
     CHECK(node.figures().host_waits == 1);
 }
 
-TEST_CASE("sim_async_resource: a stream has at once what it freed itself") {
+TEST_CASE("sim_async_resource: memory that a stream freed can be reused by that stream at once") {
     sim_node           node{small()};
     sim_async_resource memory;
     sim_stream         s;
@@ -49,8 +50,8 @@ TEST_CASE("sim_async_resource: a stream has at once what it freed itself") {
     memory.deallocate(s, q, 1_MiB);
 }
 
-TEST_CASE("sim_async_resource: where nothing else is left, a stream is made to wait for what "
-          "another frees") {
+TEST_CASE(
+    "sim_async_resource: if no other memory is left, a stream waits for a free on another stream") {
     sim_options o = small();
     o.trace       = true;
     sim_node           node{o};
@@ -66,7 +67,8 @@ TEST_CASE("sim_async_resource: where nothing else is left, a stream is made to w
     memory.deallocate(t, q, 512_KiB);
 }
 
-TEST_CASE("sim_async_resource: what nobody frees is refused, with the pool's numbers") {
+TEST_CASE("sim_async_resource: if no stream frees memory, the request is refused with the pool's "
+          "numbers") {
     sim_node           node{small()};
     sim_async_resource memory;
     sim_stream         s;
@@ -85,7 +87,7 @@ TEST_CASE("sim_async_resource: what nobody frees is refused, with the pool's num
     memory.deallocate(s, p, 700_KiB);
 }
 
-TEST_CASE("sim_async_resource: keeps up to its threshold, and trims") {
+TEST_CASE("sim_async_resource: the pool keeps memory up to its threshold, and trim returns it") {
     sim_node           node{small()};
     sim_async_resource memory{sim_device{}, {.release_threshold = 512_KiB}};
     sim_stream         s;
@@ -99,7 +101,7 @@ TEST_CASE("sim_async_resource: keeps up to its threshold, and trims") {
     CHECK(sim_device{}.memory().free == 1_MiB);
 }
 
-TEST_CASE("sim_async_resource: holds no more than its maximum") {
+TEST_CASE("sim_async_resource: the pool reserves no more than its maximum") {
     sim_node           node{small()};
     sim_async_resource memory{sim_device{}, {.maximum = 64_KiB}};
     sim_stream         s;
@@ -108,7 +110,8 @@ TEST_CASE("sim_async_resource: holds no more than its maximum") {
     memory.deallocate(s, p, 64_KiB);
 }
 
-TEST_CASE("sim_async_resource: the synchronous pair is usable by everybody the host tells") {
+TEST_CASE("sim_async_resource: memory from allocate_sync can be used by every stream that the host "
+          "then uses") {
     sim_node           node{small()};
     sim_async_resource memory;
     sim_stream         s;
@@ -121,7 +124,7 @@ TEST_CASE("sim_async_resource: the synchronous pair is usable by everybody the h
     CHECK(memory.usage().reserved == 0);
 }
 
-TEST_CASE("sim_async_resource: zero bytes are a null pointer") {
+TEST_CASE("sim_async_resource: an allocation of zero bytes is a null pointer") {
     sim_node           node{small()};
     sim_async_resource memory;
     sim_stream         s;
@@ -131,14 +134,15 @@ TEST_CASE("sim_async_resource: zero bytes are a null pointer") {
     memory.deallocate_sync(nullptr, 0);
 }
 
-TEST_CASE("sim_async_resource: two are equal where their pool is one") {
+TEST_CASE("sim_async_resource: two resources are equal if they share a pool") {
     sim_node                 node{small()};
     sim_async_resource const a, b, c{a};
     CHECK(a == c);
     CHECK_FALSE(a == b);
 }
 
-TEST_CASE("sim_async_resource: memory freed before earlier kernels ran is theirs until they have") {
+TEST_CASE(
+    "sim_async_resource: memory that was freed behind kernels is reused after they are complete") {
     sim_node           node{small()};
     sim_async_resource memory;
     sim_stream         s;
@@ -157,8 +161,8 @@ TEST_CASE("sim_async_resource: memory freed before earlier kernels ran is theirs
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("sim_async_resource: what its pool keeps goes back when the last copy is gone, frees "
-          "under way too") {
+TEST_CASE("sim_async_resource: the pool returns all memory after its last copy is destroyed, "
+          "queued frees included") {
     sim_node   node{small()};
     sim_stream s;
     {
@@ -177,8 +181,8 @@ TEST_CASE("sim_async_resource: what its pool keeps goes back when the last copy 
     CHECK(sim_device{}.memory().free == 1_MiB);
 }
 
-TEST_CASE("sim_async_resource: a report of an earlier call is thrown before there is anything to "
-          "lose") {
+TEST_CASE(
+    "sim_async_resource: a report of an earlier call is thrown before anything is allocated") {
     sim_options o = small();
     o.on_report   = sim_on_report::throw_it;
     sim_node           node{o};
@@ -192,7 +196,7 @@ TEST_CASE("sim_async_resource: a report of an earlier call is thrown before ther
     CHECK(node.take_reports().size() == 1);
 }
 
-TEST_CASE("sim_async_resource: where the wait of the synchronous pair throws, nothing is out") {
+TEST_CASE("sim_async_resource: if the wait of allocate_sync throws, the block is freed") {
     sim_node           node{small()};
     sim_async_resource memory;
     sim_stream         s;
@@ -201,7 +205,7 @@ TEST_CASE("sim_async_resource: where the wait of the synchronous pair throws, no
     CHECK(memory.usage().live == 0);
 }
 
-TEST_CASE("sim_async_resource: a request that is refused orders nothing") {
+TEST_CASE("sim_async_resource: a refused request adds no order between streams") {
     sim_node            node{small()};
     sim_async_resource  memory;
     sim_pinned_resource pinned;
@@ -218,7 +222,7 @@ TEST_CASE("sim_async_resource: a request that is refused orders nothing") {
     pinned.deallocate_sync(h, 64);
 }
 
-TEST_CASE("sim_async_resource: a stream has what it freed first before what another one freed") {
+TEST_CASE("sim_async_resource: a stream reuses memory that it freed itself first") {
     sim_node           node{{.capacity = 1_MiB, .on_report = sim_on_report::collect}};
     sim_async_resource memory;
     sim_stream         s, t;
@@ -243,7 +247,7 @@ TEST_CASE("sim_async_resource: a stream has what it freed first before what anot
     CHECK(memory.usage().pending == 0);
 }
 
-TEST_CASE("sim_async_resource: a trim waits for what was freed, as far as it is needed") {
+TEST_CASE("sim_async_resource: trim waits for queued frees, but only as far as necessary") {
     sim_node           node{{.capacity = 4_MiB, .on_report = sim_on_report::collect}};
     sim_async_resource memory;
     sim_stream         s, t;
@@ -266,7 +270,7 @@ TEST_CASE("sim_async_resource: a trim waits for what was freed, as far as it is 
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("sim_async_resource: frees that wait cost the logarithm of their number") {
+TEST_CASE("sim_async_resource: a queued free costs the logarithm of their number") {
     // If each free looked at all others that wait, this test would take several minutes.
     sim_node           node{{.capacity = 8_GiB, .backed = false}};
     sim_async_resource memory;
@@ -279,7 +283,8 @@ TEST_CASE("sim_async_resource: frees that wait cost the logarithm of their numbe
     CHECK(memory.usage().pending == 0);
 }
 
-TEST_CASE("sim_async_resource: a block that outlives its stream is freed once its work is done") {
+TEST_CASE(
+    "sim_async_resource: a block of a destroyed stream is freed after the work of that stream") {
     sim_node           node{small()};
     sim_async_resource memory;
     bool               raw = false;

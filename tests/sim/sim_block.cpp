@@ -5,7 +5,7 @@
 
 using namespace vram;
 
-TEST_CASE("sim_block: ends where its bytes end, and is live at first") {
+TEST_CASE("sim_block: the end is begin plus bytes, and a new block is live") {
     sim_block b;
     b.begin = 4096;
     b.bytes = 100;

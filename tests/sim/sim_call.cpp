@@ -9,7 +9,7 @@ namespace {
 std::source_location here(std::source_location w = std::source_location::current()) { return w; }
 } // namespace
 
-TEST_CASE("sim_call: pays, counts, and meets its faults") {
+TEST_CASE("sim_call: a call costs virtual time, is counted, and receives injected faults") {
     sim_machine m{{.call_cost = sim_time{5}}};
     m.faults.at(sim_call_kind::record, 2, {.status = sim_status::refused});
     {
@@ -24,14 +24,14 @@ TEST_CASE("sim_call: pays, counts, and meets its faults") {
     CHECK(m.faults.calls(sim_call_kind::record) == 2);
 }
 
-TEST_CASE("sim_call: is not permitted inside an operation") {
+TEST_CASE("sim_call: a call inside an operation is refused") {
     sim_machine m{{}};
     detail::inside_effect = true;
     CHECK_THROWS_AS((sim_call{m, sim_call_kind::other, 0, here()}), sim_error);
     detail::inside_effect = false;
 }
 
-TEST_CASE("sim_call: each step of the host is a new one") {
+TEST_CASE("sim_call: each call of a host thread is a new step of its vector clock") {
     sim_machine        m{{}};
     sim_call           call{m, sim_call_kind::other, 0, here()};
     sim_event_of const a = call.host_step("a");

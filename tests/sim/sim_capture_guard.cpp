@@ -26,7 +26,7 @@ sim_status ask_raw(sim_node& node) {
 
 } // namespace
 
-TEST_CASE("sim_capture_guard: for a scope no capture forbids this thread anything") {
+TEST_CASE("sim_capture_guard: within the scope, no capture forbids this thread a call") {
     sim_node   node{traced()};
     sim_stream s;
     for (auto const mode : {sim_capture_mode::global, sim_capture_mode::thread_local_only}) {
@@ -48,7 +48,7 @@ TEST_CASE("sim_capture_guard: for a scope no capture forbids this thread anythin
     }
 }
 
-TEST_CASE("sim_capture_guard: no call of vram's types that has one on CUDA breaks a capture") {
+TEST_CASE("sim_capture_guard: calls that vram guards on CUDA break no capture here") {
     sim_node             node{traced()};
     sim_stream           s, other;
     sim_event            e;
@@ -83,7 +83,7 @@ TEST_CASE("sim_capture_guard: no call of vram's types that has one on CUDA break
     }
 }
 
-TEST_CASE("sim_capture_guard: a call that failed leaves the thread's mode what it was") {
+TEST_CASE("sim_capture_guard: a call that fails restores the thread's capture mode") {
     sim_node     node{traced()};
     sim_stream   s;
     sim_resource memory;

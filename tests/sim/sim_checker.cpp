@@ -74,7 +74,7 @@ TEST_CASE("sim_checker: two writes on two streams race, and the report names bot
               std::to_string(t.a.id()) + " after `writer` #" + std::to_string(r.first.number));
 }
 
-TEST_CASE("sim_checker: an event between them is order enough") {
+TEST_CASE("sim_checker: an event between two writes orders them") {
     crime_scene t;
     sim_event   e;
     t.kernel(t.a, sim_access::write, t.d);
@@ -84,7 +84,7 @@ TEST_CASE("sim_checker: an event between them is order enough") {
     CHECK(t.clean());
 }
 
-TEST_CASE("sim_checker: an event recorded too early is not") {
+TEST_CASE("sim_checker: an event that is recorded too early orders nothing") {
     crime_scene t;
     sim_event   e;
     e.record(t.a);
@@ -94,7 +94,8 @@ TEST_CASE("sim_checker: an event recorded too early is not") {
     t.one(sim_mistake::race);
 }
 
-TEST_CASE("sim_checker: that the times never met is no order") {
+TEST_CASE(
+    "sim_checker: operations without an order race even if their virtual times do not overlap") {
     crime_scene t;
     t.kernel(t.a, sim_access::write, t.d);
     t.node.work(std::chrono::seconds{1}); // it was over long ago
@@ -102,7 +103,8 @@ TEST_CASE("sim_checker: that the times never met is no order") {
     t.one(sim_mistake::race);
 }
 
-TEST_CASE("sim_checker: a query that said yes is order, one that said no is none") {
+TEST_CASE(
+    "sim_checker: a query that returns true orders the host, and one that returns false does not") {
     crime_scene t;
     sim_event   e;
     t.kernel(t.a, sim_access::write, t.d);
@@ -115,7 +117,8 @@ TEST_CASE("sim_checker: a query that said yes is order, one that said no is none
     CHECK(t.clean());
 }
 
-TEST_CASE("sim_checker: reads do not race with reads, and a write must follow all of them") {
+TEST_CASE(
+    "sim_checker: reads do not race with reads, and a write must be ordered after all of them") {
     crime_scene t;
     sim_event   e;
     sim_touch({t.h, 1024}, sim_access::write);
@@ -130,7 +133,7 @@ TEST_CASE("sim_checker: reads do not race with reads, and a write must follow al
     t.one(sim_mistake::race);
 }
 
-TEST_CASE("sim_checker: disjoint ranges do not race, one byte in common does") {
+TEST_CASE("sim_checker: disjoint ranges do not race, and ranges with one common byte do") {
     crime_scene t;
     auto* const d = static_cast<char*>(t.d);
     t.kernel(t.a, sim_access::write, d, 512);
@@ -142,7 +145,7 @@ TEST_CASE("sim_checker: disjoint ranges do not race, one byte in common does") {
     CHECK(r.address == reinterpret_cast<std::uintptr_t>(d) + 511);
 }
 
-TEST_CASE("sim_checker: use before a copy is complete is a race, on a stream and on the host") {
+TEST_CASE("sim_checker: a use before a copy is complete is a race, on a stream and on the host") {
     crime_scene t;
     sim_touch({t.h, 1024}, sim_access::write);
     sim_copy(t.a, t.d, t.h, 1024);
@@ -157,7 +160,7 @@ TEST_CASE("sim_checker: use before a copy is complete is a race, on a stream and
     CHECK(host.missing.find("the host must wait for stream") == 0);
 }
 
-TEST_CASE("sim_checker: overwriting a pinned source that is still being copied is a race") {
+TEST_CASE("sim_checker: a write to a pinned source during its copy is a race") {
     crime_scene t;
     sim_touch({t.h, 1024}, sim_access::write);
     sim_copy(t.a, t.d, t.h, 1024);
@@ -169,7 +172,7 @@ TEST_CASE("sim_checker: overwriting a pinned source that is still being copied i
     CHECK(t.clean());
 }
 
-TEST_CASE("sim_checker: the host's own work counts from when it was enqueued") {
+TEST_CASE("sim_checker: a host write is ordered before work that is queued after it") {
     crime_scene t;
     t.kernel(t.a, sim_access::read, t.h);
     sim_touch({t.h, 4}, sim_access::write); // after the launch
@@ -179,7 +182,7 @@ TEST_CASE("sim_checker: the host's own work counts from when it was enqueued") {
     CHECK(t.clean());
 }
 
-TEST_CASE("sim_checker: a block handed to a second stream before the first is done is a race") {
+TEST_CASE("sim_checker: a second stream that uses a block before the first is complete races") {
     // What a pool does that reuses too early: it gives one piece to two streams with no edge
     // between.
     crime_scene t;
@@ -190,7 +193,7 @@ TEST_CASE("sim_checker: a block handed to a second stream before the first is do
     t.one(sim_mistake::race);
 }
 
-TEST_CASE("sim_checker: read and write after free are told with the free") {
+TEST_CASE("sim_checker: a read or write after a free is reported with the free") {
     for (sim_access const access : {sim_access::read, sim_access::write}) {
         crime_scene t;
         t.memory.deallocate_sync(t.d, 1024);
@@ -201,7 +204,7 @@ TEST_CASE("sim_checker: read and write after free are told with the free") {
     }
 }
 
-TEST_CASE("sim_checker: a copy from freed memory is told") {
+TEST_CASE("sim_checker: a copy from freed memory is reported") {
     crime_scene t;
     t.memory.deallocate_sync(t.d, 1024);
     sim_copy(t.a, t.h, t.d, 8);
@@ -209,7 +212,7 @@ TEST_CASE("sim_checker: a copy from freed memory is told") {
     t.d = nullptr;
 }
 
-TEST_CASE("sim_checker: an access outside any live allocation is told") {
+TEST_CASE("sim_checker: an access outside any live allocation is reported") {
     crime_scene t;
     t.kernel(t.a, sim_access::read, static_cast<char*>(t.d) + 1020, 8); // over the end
     t.one(sim_mistake::out_of_bounds, false);
@@ -217,7 +220,8 @@ TEST_CASE("sim_checker: an access outside any live allocation is told") {
     t.one(sim_mistake::out_of_bounds, false);
 }
 
-TEST_CASE("sim_checker: a free that does not follow the last use is told, though the free waits") {
+TEST_CASE("sim_checker: a synchronous free that is not ordered after the last use is reported, "
+          "though it waits") {
     crime_scene t;
     t.kernel(t.a, sim_access::read, t.d);
     t.memory.deallocate_sync(t.d, 1024);
@@ -226,7 +230,7 @@ TEST_CASE("sim_checker: a free that does not follow the last use is told, though
     t.d = nullptr;
 }
 
-TEST_CASE("sim_checker: a free on a stream that does not follow the last use is told") {
+TEST_CASE("sim_checker: a stream-ordered free that is not ordered after the last use is reported") {
     crime_scene        t;
     sim_async_resource async;
     void* const        p = async.allocate(t.a, 256);
@@ -237,7 +241,8 @@ TEST_CASE("sim_checker: a free on a stream that does not follow the last use is 
     CHECK(r.first.actor == t.a.id());
 }
 
-TEST_CASE("sim_checker: use before the stream-ordered allocation is complete is told") {
+TEST_CASE(
+    "sim_checker: a use that is not ordered after the stream-ordered allocation is reported") {
     crime_scene        t;
     sim_async_resource async;
     void* const        p = async.allocate(t.a, 256);
@@ -248,7 +253,7 @@ TEST_CASE("sim_checker: use before the stream-ordered allocation is complete is 
     async.deallocate(t.a, p, 256);
 }
 
-TEST_CASE("sim_checker: double and foreign frees are told, with the first free") {
+TEST_CASE("sim_checker: double and foreign frees are reported, with the first free") {
     crime_scene t;
     auto const  before = set_error_sink([](error const&) noexcept {});
     t.memory.deallocate_sync(t.d, 1024);
@@ -273,14 +278,14 @@ TEST_CASE("sim_checker: double and foreign frees are told, with the first free")
     set_error_sink(before);
 }
 
-TEST_CASE("sim_checker: a free with another size is told") {
+TEST_CASE("sim_checker: a free with a wrong size is reported") {
     crime_scene t;
     t.memory.deallocate_sync(t.d, 1000);
     t.one(sim_mistake::wrong_size);
     t.d = nullptr;
 }
 
-TEST_CASE("sim_checker: reads of what nobody wrote are told where that is wanted") {
+TEST_CASE("sim_checker: reads of unwritten memory are reported if that check is on") {
     sim_options o;
     o.checks.uninitialised = true;
     crime_scene t{o};
@@ -292,7 +297,8 @@ TEST_CASE("sim_checker: reads of what nobody wrote are told where that is wanted
     CHECK(r.bytes == 512);
 }
 
-TEST_CASE("sim_checker: a kernel on pageable memory is told, one on registered memory is not") {
+TEST_CASE(
+    "sim_checker: a kernel's access to pageable memory is reported, but not to registered memory") {
     crime_scene t;
     char        local[64];
     t.kernel(t.a, sim_access::read, local, sizeof local);
@@ -309,13 +315,13 @@ TEST_CASE("sim_checker: a kernel on pageable memory is told, one on registered m
     t.one(sim_mistake::pageable_access, false);
 }
 
-TEST_CASE("sim_checker: the host on device memory is told") {
+TEST_CASE("sim_checker: a host access to device memory is reported") {
     crime_scene t;
     sim_touch({t.d, 8}, sim_access::read);
     t.one(sim_mistake::host_access);
 }
 
-TEST_CASE("sim_checker: a device without peer access is told, copies are not") {
+TEST_CASE("sim_checker: a kernel without peer access is reported, and a copy is not") {
     sim_options o;
     o.devices     = 2;
     o.peer_access = false;
@@ -334,7 +340,7 @@ TEST_CASE("sim_checker: a device without peer access is told, copies are not") {
     second.deallocate_sync(p, 1024);
 }
 
-TEST_CASE("sim_checker: a refused request is told where that is wanted") {
+TEST_CASE("sim_checker: a refused request is reported if that check is on") {
     sim_options o;
     o.capacity        = 1_MiB;
     o.checks.capacity = true;
@@ -345,7 +351,8 @@ TEST_CASE("sim_checker: a refused request is told where that is wanted") {
     CHECK(r.bytes == 2_MiB);
 }
 
-TEST_CASE("sim_checker: what is still out when the node ends is a leak, with its allocation") {
+TEST_CASE(
+    "sim_checker: memory that is live when the node ends is a leak, reported with its allocation") {
     sim_node           node{{.on_report = sim_on_report::collect}};
     sim_resource       memory;
     sim_async_resource async;
@@ -363,7 +370,7 @@ TEST_CASE("sim_checker: what is still out when the node ends is a leak, with its
     CHECK(all[0].first.what == sim_event_of::kind::allocation);
 }
 
-TEST_CASE("sim_checker: each check can be switched off by itself") {
+TEST_CASE("sim_checker: each check can be switched off separately") {
     auto const reports = [](void (*off)(sim_checks&)) {
         sim_options o;
         o.checks.uninitialised = true;
@@ -395,7 +402,7 @@ TEST_CASE("sim_checker: each check can be switched off by itself") {
     CHECK(reports([](sim_checks& c) { c.frees = false; }) == u + r + b + p);
 }
 
-TEST_CASE("sim_checker: a report is thrown where it was noticed, when that is asked for") {
+TEST_CASE("sim_checker: with throw_it, the call that made the mistake throws the report") {
     sim_node     node{{.on_report = sim_on_report::throw_it}};
     sim_resource memory;
     sim_stream   a, b;

@@ -5,7 +5,7 @@
 
 using namespace vram;
 
-TEST_CASE("sim_choices: a script is followed, then the first is taken") {
+TEST_CASE("sim_choices: decisions follow the script, then take the first candidate") {
     sim_choices c{sim_order::by_choice, 1, {2, 1}};
     CHECK(c.choose(3) == 2);
     CHECK(c.choose(1) == 0); // no choice: not remembered
@@ -15,7 +15,7 @@ TEST_CASE("sim_choices: a script is followed, then the first is taken") {
     CHECK(c.taken()[2].among == 4);
 }
 
-TEST_CASE("sim_choices: a seed gives the same choices every time, and another seed others") {
+TEST_CASE("sim_choices: equal seeds give equal decisions, and different seeds differ") {
     auto const run = [](std::uint64_t seed) {
         sim_choices           c{sim_order::by_seed, seed, {}};
         std::vector<unsigned> all;
@@ -26,7 +26,7 @@ TEST_CASE("sim_choices: a seed gives the same choices every time, and another se
     CHECK(run(7) != run(8));
 }
 
-TEST_CASE("sim_random: stays below its bound and reaches every number") {
+TEST_CASE("sim_random: numbers are below the bound and reach all values") {
     sim_random random{3};
     bool       seen[6] = {};
     for (int i = 0; i < 200; ++i) {

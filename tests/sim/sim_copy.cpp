@@ -46,7 +46,8 @@ struct machine {
 };
 } // namespace
 
-TEST_CASE("sim_copy: between pinned and device memory the host goes on, and the bytes arrive") {
+TEST_CASE("sim_copy: the host does not wait for a copy between pinned and device memory, and the "
+          "bytes arrive") {
     machine t;
     sim_copy(t.s, t.d, t.h, 100000);
     CHECK(t.node.now() == 0us);
@@ -83,7 +84,7 @@ TEST_CASE("sim_copy: a large pageable source is read after the stream's earlier 
     CHECK(sim_view(t.d)[99999] == 3);
 }
 
-TEST_CASE("sim_copy: the device end of a pageable source is not ready for other streams") {
+TEST_CASE("sim_copy: other streams must wait for the device end of a copy from a pageable source") {
     machine    t;
     sim_stream other;
     sim_copy(t.s, t.d, t.pageable.data(), 100000);
@@ -101,14 +102,14 @@ TEST_CASE("sim_copy: to a pageable destination everything is complete when the c
     CHECK(t.node.reports().empty());
 }
 
-TEST_CASE("sim_copy: between host memory the host waits") {
+TEST_CASE("sim_copy: a copy between host memory is complete when the call returns") {
     machine t;
     sim_copy(t.s, t.pageable.data(), t.h, 1000);
     CHECK(t.pageable[0] == 7);
     CHECK(t.node.now() == 1us);
 }
 
-TEST_CASE("sim_copy: managed memory copies as device memory does") {
+TEST_CASE("sim_copy: managed memory is copied like device memory") {
     machine t;
     sim_copy(t.s, t.m, t.h, 1000);
     CHECK(t.node.now() == 0us);
@@ -117,8 +118,8 @@ TEST_CASE("sim_copy: managed memory copies as device memory does") {
     CHECK(t.node.trace()[0].engine == sim_engine::to_device);
 }
 
-TEST_CASE("sim_copy: the synchronous copy waits, but not within a device, and not for a pageable "
-          "source's end") {
+TEST_CASE("sim_copy: sim_copy_sync waits, except within a device and for the end of a copy from a "
+          "pageable source") {
     machine t;
     sim_copy_sync(t.d, t.h, 1000);
     CHECK(t.node.now() == 1us);
@@ -133,7 +134,7 @@ TEST_CASE("sim_copy: the synchronous copy waits, but not within a device, and no
     CHECK(t.node.reports().size() == 1);
 }
 
-TEST_CASE("sim_copy: both directions and the kernel engine work at one time") {
+TEST_CASE("sim_copy: both copy directions and a kernel run at the same time") {
     machine    t;
     sim_stream a, b, c;
     sim_copy(a, t.d, t.h, 10000);
@@ -146,7 +147,8 @@ TEST_CASE("sim_copy: both directions and the kernel engine work at one time") {
           10us);
 }
 
-TEST_CASE("sim_copy: between devices the link counts, and without one it is refused") {
+TEST_CASE(
+    "sim_copy: a copy between devices has the speed of the link, and is refused without one") {
     sim_options o = even(3);
     o.links       = {{.from = 0, .to = 1, .bandwidth = 2_GB, .latency = 5us}};
     machine      t{o};
@@ -168,7 +170,7 @@ TEST_CASE("sim_copy: between devices the link counts, and without one it is refu
     unreachable.deallocate_sync(q, 1000);
 }
 
-TEST_CASE("sim_copy: a box of bytes moves row by row, and only its rows count as touched") {
+TEST_CASE("sim_copy: a pitched copy moves rows, and only the rows count as accessed") {
     machine t;
     for (int i = 0; i < 64; ++i) { t.h[i] = static_cast<char>(i); }
     // a 4x3 box, two slices, from a pitch of 8 to a pitch of 16
@@ -251,7 +253,7 @@ TEST_CASE("sim_copy: overlapping source and destination are reported") {
     CHECK(t.node.take_reports().front().kind == sim_mistake::overlapping_copy);
 }
 
-TEST_CASE("sim_copy: a blocking copy from pageable memory first waits for the default stream") {
+TEST_CASE("sim_copy: sim_copy_sync from pageable memory first waits for the default stream") {
     machine           t;
     std::vector<char> v(1000);
     sim_copy(sim_stream_view{}, t.h, t.d, 1000);
@@ -283,7 +285,7 @@ TEST_CASE("sim_copy: a copy between devices in the NULL stream is ordered on bot
     there.deallocate_sync(q, 1000);
 }
 
-TEST_CASE("sim_copy: no bytes are no operation") {
+TEST_CASE("sim_copy: a copy of zero bytes queues no operation") {
     machine t;
     sim_copy(t.s, nullptr, nullptr, 0);
     sim_fill(t.s, nullptr, std::byte{}, 0);
@@ -293,7 +295,7 @@ TEST_CASE("sim_copy: no bytes are no operation") {
     CHECK(t.node.trace().empty());
 }
 
-TEST_CASE("sim_copy: without contents a copy takes its time and moves nothing") {
+TEST_CASE("sim_copy: on a node without contents a copy takes time and transfers nothing") {
     sim_options o = even();
     o.backed      = false;
     o.capacity    = 160_GiB;
@@ -315,7 +317,7 @@ TEST_CASE("sim_copy: without contents a copy takes its time and moves nothing") 
     pinned.deallocate_sync(h, 1000);
 }
 
-TEST_CASE("sim_copy: the host does not wait for a synchronous copy between devices either") {
+TEST_CASE("sim_copy: the host does not wait for sim_copy_sync between devices") {
     machine      t{even(2)};
     sim_resource far{sim_device{1}};
     void* const  p = far.allocate_sync(1000);

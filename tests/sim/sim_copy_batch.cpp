@@ -7,7 +7,7 @@
 
 using namespace vram;
 
-TEST_CASE("sim_copy_batch: many copies cost the host one call, and are in the stream's order") {
+TEST_CASE("sim_copy_batch: many copies cost the host one call, and are stream-ordered") {
     sim_node node{
         {.host_bandwidth = 1_GB, .copy_latency = sim_time{10}, .call_cost = sim_time{100}}};
     sim_stream const    stream;
@@ -32,7 +32,7 @@ TEST_CASE("sim_copy_batch: many copies cost the host one call, and are in the st
 }
 
 TEST_CASE(
-    "sim_copy_batch: not on the default stream, not in a capture, and a fault is the call's") {
+    "sim_copy_batch: default streams and captures are refused, and an injected fault is thrown") {
     sim_node          node;
     sim_stream const  stream;
     char              a = 1, b = 0;

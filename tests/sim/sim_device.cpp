@@ -13,7 +13,7 @@ using namespace std::chrono_literals;
 
 static_assert(std::regular<sim_device>);
 
-TEST_CASE("sim_device: each thread has a current one, the first at first") {
+TEST_CASE("sim_device: each thread has a current device, which is device 0 at first") {
     sim_node const node{{.devices = 2}};
     CHECK(sim_device::current() == sim_device{0});
     sim_device{1}.make_current();
@@ -23,13 +23,13 @@ TEST_CASE("sim_device: each thread has a current one, the first at first") {
     CHECK(other == 0);
 }
 
-TEST_CASE("sim_device: one that is not there is refused") {
+TEST_CASE("sim_device: an index without a device is refused") {
     sim_node const node{{.devices = 2}};
     CHECK_THROWS_AS(sim_device{2}, sim_error);
     CHECK_THROWS_AS(sim_device{-1}, sim_error);
 }
 
-TEST_CASE("sim_device: synchronising waits for every stream of it, and for no other device's") {
+TEST_CASE("sim_device: synchronize waits for all streams of the device, and for no other device") {
     sim_node const node{{.devices = 2}};
     sim_stream     a, b, far{sim_device{1}};
     sim_launch(a, {.duration = 2us});

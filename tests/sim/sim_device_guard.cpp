@@ -5,7 +5,7 @@
 
 using namespace vram;
 
-TEST_CASE("sim_device_guard: guards nest, and each gives back what was before") {
+TEST_CASE("sim_device_guard: guards nest, and each restores the previous device") {
     sim_node const node{{.devices = 3}};
     {
         sim_device_guard const one{sim_device{1}};

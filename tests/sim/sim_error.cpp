@@ -10,7 +10,7 @@
 
 using namespace vram;
 
-TEST_CASE("sim_error: carries its status, the place, and is a system_error") {
+TEST_CASE("sim_error: it has a status and a source location, and is a std::system_error") {
     sim_error const e{sim_status::device_lost};
     CHECK(e.status() == sim_status::device_lost);
     CHECK(e.code().category() == sim_category());
@@ -18,8 +18,8 @@ TEST_CASE("sim_error: carries its status, the place, and is a system_error") {
     CHECK(std::string{e.what()}.find("device lost") != std::string::npos);
 }
 
-TEST_CASE(
-    "sim_error: what is caught where nothing may be thrown is told, with the machine's status") {
+TEST_CASE("sim_error: an error in a function that must not throw goes to the error sink, with its "
+          "status") {
     struct told {
         static void   note(error const& e) noexcept { last() = e; }
         static error& last() {
@@ -49,7 +49,7 @@ TEST_CASE(
     CHECK(other.bytes == 7);
 }
 
-TEST_CASE("sim_error: every status has a name of its own") {
+TEST_CASE("sim_error: every status has a different name") {
     std::set<std::string> names;
     int const             last = static_cast<int>(sim_status::unbacked);
     for (int i = 0; i <= last; ++i) { names.insert(name(static_cast<sim_status>(i))); }

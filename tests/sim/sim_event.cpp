@@ -11,7 +11,7 @@ using namespace vram;
 using doubles::traced;
 using namespace std::chrono_literals;
 
-TEST_CASE("sim_event: never recorded, it is done, and waiting for it is no wait") {
+TEST_CASE("sim_event: an event that was never recorded is done, and a wait for it has no effect") {
     sim_node   node{traced()};
     sim_stream s, t;
     sim_event  e;
@@ -26,7 +26,8 @@ TEST_CASE("sim_event: never recorded, it is done, and waiting for it is no wait"
     CHECK(node.figures().stream_waits == 0);
 }
 
-TEST_CASE("sim_event: recording takes the place in the stream at that moment") {
+TEST_CASE(
+    "sim_event: an event stands behind the work that the stream has at the time of the record") {
     sim_node   node{traced()};
     sim_stream s;
     sim_event  e;
@@ -39,7 +40,7 @@ TEST_CASE("sim_event: recording takes the place in the stream at that moment") {
     CHECK_FALSE(s.done());
 }
 
-TEST_CASE("sim_event: recording again does not change waits already made") {
+TEST_CASE("sim_event: a second record does not change waits that were queued before") {
     sim_options o   = traced();
     o.compute_slots = 2;
     sim_node   node{o};
@@ -57,7 +58,7 @@ TEST_CASE("sim_event: recording again does not change waits already made") {
     CHECK(e.done());
 }
 
-TEST_CASE("sim_event: a stream that waits for several starts at the latest") {
+TEST_CASE("sim_event: a stream that waits for several events continues after the last of them") {
     sim_options o   = traced();
     o.compute_slots = 3;
     sim_node   node{o};
@@ -74,7 +75,7 @@ TEST_CASE("sim_event: a stream that waits for several starts at the latest") {
     CHECK(node.now() == 9us);
 }
 
-TEST_CASE("sim_event: an event after a bare wait is done when what was waited for is") {
+TEST_CASE("sim_event: an event recorded behind a wait is done when the awaited work is") {
     sim_node   node{traced()};
     sim_stream s, t;
     sim_event  e, f;
@@ -87,7 +88,7 @@ TEST_CASE("sim_event: an event after a bare wait is done when what was waited fo
     CHECK(node.now() == 5us);
 }
 
-TEST_CASE("sim_event: timed events tell when they happened") {
+TEST_CASE("sim_event: timed events return their completion times") {
     sim_node   node{traced()};
     sim_stream s;
     sim_event  begin{sim_device{}, true}, end{sim_device{}, true};
@@ -99,7 +100,7 @@ TEST_CASE("sim_event: timed events tell when they happened") {
     CHECK(begin.time() == 2us);
 }
 
-TEST_CASE("sim_event: is refused by a stream of another device, and waited for across devices") {
+TEST_CASE("sim_event: a stream of another device cannot record it, but can wait for it") {
     sim_options o = traced();
     o.devices     = 2;
     sim_node   node{o};

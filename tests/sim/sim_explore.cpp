@@ -60,7 +60,7 @@ TEST_CASE("sim_explore: runs every interleaving of two threads once" *
     }
 }
 
-TEST_CASE("sim_explore: the bound on preemptions leaves the orders with few of them" *
+TEST_CASE("sim_explore: the bound on preemptions removes the orders with more of them" *
           doctest::skip(!sim_ordered_threads) *
           doctest::description("threads run freely under ThreadSanitizer")) {
     // Three steps each: without stopping anybody 2 orders, with one stop 6.
@@ -71,7 +71,7 @@ TEST_CASE("sim_explore: the bound on preemptions leaves the orders with few of t
     CHECK(one == std::set<std::string>{"aaabbb", "bbbaaa", "abbbaa", "aabbba", "baaabb", "bbaaab"});
 }
 
-TEST_CASE("sim_explore: three threads of one step have six orders" *
+TEST_CASE("sim_explore: three threads of one step each have six orders" *
           doctest::skip(!sim_ordered_threads) *
           doctest::description("threads run freely under ThreadSanitizer")) {
     std::set<std::string> seen;
@@ -92,7 +92,7 @@ TEST_CASE("sim_explore: three threads of one step have six orders" *
     CHECK(seen.size() == 6);
 }
 
-TEST_CASE("sim_explore: finds the order in which an update is lost, and what replays it" *
+TEST_CASE("sim_explore: a lost update is found, with the choices that repeat it" *
           doctest::skip(!sim_ordered_threads) *
           doctest::description("threads run freely under ThreadSanitizer")) {
     auto const found = sim_explore({.print = false}, lost_update);
@@ -107,7 +107,8 @@ TEST_CASE("sim_explore: finds the order in which an update is lost, and what rep
     CHECK(again.replay == found.replay);
 }
 
-TEST_CASE("sim_explore: a seed finds it too, and replays it" * doctest::skip(!sim_ordered_threads) *
+TEST_CASE("sim_explore: random orders find a lost update, and the seed repeats it" *
+          doctest::skip(!sim_ordered_threads) *
           doctest::description("threads run freely under ThreadSanitizer")) {
     auto const found =
         sim_explore({.order = sim_order::by_seed, .seeds = 50, .print = false}, lost_update);
@@ -118,7 +119,7 @@ TEST_CASE("sim_explore: a seed finds it too, and replays it" * doctest::skip(!si
     CHECK(again.failures == 1);
 }
 
-TEST_CASE("sim_explore: finds the deadlock of a notice that comes too early" *
+TEST_CASE("sim_explore: the deadlock of a notification that comes too early is found" *
           doctest::skip(!sim_ordered_threads) *
           doctest::description("threads run freely under ThreadSanitizer")) {
     // The waiter looks at the flag, lets the gate go, and waits for a notice that may have come in
@@ -153,7 +154,7 @@ TEST_CASE("sim_explore: finds the deadlock of a notice that comes too early" *
     CHECK(found.first.find("deadlock") != std::string::npos);
 }
 
-TEST_CASE("sim_explore: a race is found whichever thread comes first" *
+TEST_CASE("sim_explore: a race is found in every order of the threads" *
           doctest::skip(!sim_ordered_threads) *
           doctest::description("threads run freely under ThreadSanitizer")) {
     auto const found = sim_explore({.print = false}, [](sim_node&) {
@@ -173,7 +174,7 @@ TEST_CASE("sim_explore: a race is found whichever thread comes first" *
     CHECK(found.failures == 2);
 }
 
-TEST_CASE("sim_explore: stops at the most runs it was given" * doctest::skip(!sim_ordered_threads) *
+TEST_CASE("sim_explore: it stops at max_runs" * doctest::skip(!sim_ordered_threads) *
           doctest::description("threads run freely under ThreadSanitizer")) {
     auto const found = sim_explore({.max_runs = 3, .print = false}, lost_update);
     CHECK(found.runs == 3);

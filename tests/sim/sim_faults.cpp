@@ -21,7 +21,7 @@ sim_options instant_copies() {
 
 } // namespace
 
-TEST_CASE("sim_faults: the n-th allocation is refused, the ones around it are not") {
+TEST_CASE("sim_faults: the n-th allocation is refused, and the ones before and after it succeed") {
     sim_node     node{instant_copies()};
     sim_resource mr;
     node.faults().at(sim_call_kind::allocate, 2);
@@ -36,7 +36,7 @@ TEST_CASE("sim_faults: the n-th allocation is refused, the ones around it are no
     mr.deallocate_sync(b, 64);
 }
 
-TEST_CASE("sim_faults: a number of calls in a row fail, counted from where the fault is planted") {
+TEST_CASE("sim_faults: consecutive calls fail, counted from the injection of the fault") {
     sim_node     node{instant_copies()};
     sim_resource mr;
     mr.deallocate_sync(mr.allocate_sync(8), 8);
@@ -45,7 +45,7 @@ TEST_CASE("sim_faults: a number of calls in a row fail, counted from where the f
     mr.deallocate_sync(mr.allocate_sync(8), 8);
 }
 
-TEST_CASE("sim_faults: random faults are the same from the same seed") {
+TEST_CASE("sim_faults: random faults repeat with the same seed") {
     auto const run = [](std::uint64_t seed) {
         sim_node     node{instant_copies()};
         sim_resource mr;
@@ -80,7 +80,7 @@ TEST_CASE("sim_faults: a predicate chooses by kind, size and device") {
     mr.deallocate_sync(q, 1001);
 }
 
-TEST_CASE("sim_faults: capacity that another process took is missing until it is given back") {
+TEST_CASE("sim_faults: memory that another process allocated is unavailable until it is freed") {
     sim_options o = instant_copies();
     o.capacity    = 1_MiB;
     sim_node     node{o};
@@ -95,7 +95,7 @@ TEST_CASE("sim_faults: capacity that another process took is missing until it is
     CHECK(sim_device{}.memory().free == 0);
 }
 
-TEST_CASE("sim_faults: a copy fails now, or the next synchronise does, once or for good") {
+TEST_CASE("sim_faults: a copy fails at once, or the next synchronisation fails, once or always") {
     sim_node            node{instant_copies()};
     sim_resource        mr;
     sim_pinned_resource pinned;
@@ -121,7 +121,7 @@ TEST_CASE("sim_faults: a copy fails now, or the next synchronise does, once or f
     pinned.deallocate_sync(h, 16);
 }
 
-TEST_CASE("sim_faults: a slow copy is late by what was planted") {
+TEST_CASE("sim_faults: a slow copy takes the injected duration longer") {
     sim_node            node{instant_copies()};
     sim_resource        mr;
     sim_pinned_resource pinned;
@@ -148,7 +148,7 @@ TEST_CASE("sim_faults: events, streams and pinned memory can be refused") {
     sim_stream const s;
 }
 
-TEST_CASE("sim_faults: a thread stalls for as long as was planted") {
+TEST_CASE("sim_faults: a thread is delayed by the injected time") {
     sim_node   node{instant_copies()};
     sim_stream s;
     sim_event  e;
@@ -157,7 +157,8 @@ TEST_CASE("sim_faults: a thread stalls for as long as was planted") {
     CHECK(node.now() == 3ms);
 }
 
-TEST_CASE("sim_faults: a lost device fails every later call, and the other devices none") {
+TEST_CASE("sim_faults: after the loss of a device every call on it fails, and calls on other "
+          "devices succeed") {
     sim_options o = instant_copies();
     o.devices     = 2;
     sim_node     node{o};

@@ -5,7 +5,7 @@
 
 using namespace vram;
 
-TEST_CASE("sim_figures: busy and overlap are sums over the sets of engines that were busy") {
+TEST_CASE("sim_figures: busy and overlap are sums over sets of busy engines") {
     sim_figures f;
     f.together[sim_set()]                                           = sim_time{1000};
     f.together[sim_set(sim_engine::compute)]                        = sim_time{5};

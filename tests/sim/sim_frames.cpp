@@ -9,7 +9,7 @@
 
 using namespace vram;
 
-TEST_CASE("sim_frames: what was written at one address is read at the next") {
+TEST_CASE("sim_frames: contents that were written at one address are read at another mapping") {
     sim_frames           frames;
     sim_space            space{1 << 20, true};
     std::uintptr_t const first  = space.begin();
@@ -29,7 +29,7 @@ TEST_CASE("sim_frames: what was written at one address is read at the next") {
     CHECK(*reinterpret_cast<char*>(second) == 0); // it is gone, wherever it is still seen
 }
 
-TEST_CASE("sim_frames: a place is the next one's beginning, and never comes again") {
+TEST_CASE("sim_frames: offsets are consecutive and never reused") {
     sim_frames          frames;
     std::uint64_t const first = frames.take(std::size_t{1} << 40);
     frames.give(first, std::size_t{1} << 40);

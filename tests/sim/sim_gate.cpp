@@ -17,7 +17,7 @@ using namespace vram;
 using doubles::collecting;
 using namespace std::chrono_literals;
 
-TEST_CASE("sim_gate: a waiter takes over the later of the two clocks" *
+TEST_CASE("sim_gate: a waiting thread continues at the later of the two clocks" *
           doctest::skip(!sim_ordered_threads) *
           doctest::description("threads run freely under ThreadSanitizer")) {
     for (sim_time const mine : {10us, 90us}) {
@@ -41,8 +41,7 @@ TEST_CASE("sim_gate: a waiter takes over the later of the two clocks" *
     }
 }
 
-TEST_CASE(
-    "sim_gate: what was done before it was let go happened before what the next holder does") {
+TEST_CASE("sim_gate: work before a release happens before work after the next acquisition") {
     sim_node            node{collecting()};
     sim_pinned_resource pinned;
     sim_gate            g;
@@ -67,7 +66,7 @@ TEST_CASE(
     pinned.deallocate_sync(p, 64);
 }
 
-TEST_CASE("sim_gate: it is held by one at a time, and waiting for it takes time" *
+TEST_CASE("sim_gate: one thread at a time holds it, and waiting for it takes virtual time" *
           doctest::skip(!sim_ordered_threads) *
           doctest::description("threads run freely under ThreadSanitizer")) {
     sim_node   node{collecting()};
@@ -90,7 +89,7 @@ TEST_CASE("sim_gate: it is held by one at a time, and waiting for it takes time"
     CHECK(end[2] == 30us);
 }
 
-TEST_CASE("sim_gate: a producer and a consumer with two slots keep the time of a pipeline" *
+TEST_CASE("sim_gate: a producer and a consumer with two slots have the timeline of a pipeline" *
           doctest::skip(!sim_ordered_threads) *
           doctest::description("threads run freely under ThreadSanitizer")) {
     // Filling takes 10 us, using 15 us, four items, two slots: 10 + 4 * 15.
@@ -121,7 +120,7 @@ TEST_CASE("sim_gate: a producer and a consumer with two slots keep the time of a
     CHECK(node.now() == 70us);
 }
 
-TEST_CASE("sim_gate: a host callback may notify") {
+TEST_CASE("sim_gate: a host function of a stream may notify") {
     sim_node   node{collecting()};
     sim_stream s;
     struct shared {
@@ -146,7 +145,7 @@ TEST_CASE("sim_gate: a host callback may notify") {
     CHECK(node.now() == 40us);
 }
 
-TEST_CASE("sim_gate: ordinary threads hand over through it too") {
+TEST_CASE("sim_gate: ordinary threads can hand over through it") {
     sim_node         node{collecting()};
     sim_gate         g;
     std::vector<int> got;
@@ -170,8 +169,7 @@ TEST_CASE("sim_gate: ordinary threads hand over through it too") {
     for (int i = 0; i < 100; ++i) { REQUIRE(got[static_cast<std::size_t>(i)] == i); }
 }
 
-TEST_CASE(
-    "sim_gate: a participating thread waits for an ordinary one that it has seen at the gate") {
+TEST_CASE("sim_gate: a participating thread waits for an ordinary thread that has used the gate") {
     sim_node    node{collecting()};
     sim_gate    g;
     bool        ready = false, waiting = false;
@@ -196,8 +194,7 @@ TEST_CASE(
     CHECK(ready);
 }
 
-TEST_CASE("sim_gate: threads that wait for each other for ever are told so" *
-          doctest::skip(!sim_ordered_threads) *
+TEST_CASE("sim_gate: a deadlock is reported and thrown" * doctest::skip(!sim_ordered_threads) *
           doctest::description("threads run freely under ThreadSanitizer")) {
     sim_node node{collecting()};
     sim_gate g;
@@ -221,7 +218,8 @@ TEST_CASE("sim_gate: threads that wait for each other for ever are told so" *
     CHECK(all[0].missing == "host thread 1 waits for others to end, host thread 2 waits at a gate");
 }
 
-TEST_CASE("sim_gate: an ordinary thread takes over what a participating one did before") {
+TEST_CASE(
+    "sim_gate: an ordinary thread is ordered after a participating one that released the gate") {
     sim_node            node{collecting()};
     sim_pinned_resource pinned;
     void* const         p = pinned.allocate_sync(64);
@@ -253,7 +251,8 @@ TEST_CASE("sim_gate: an ordinary thread takes over what a participating one did 
     pinned.deallocate_sync(p, 64);
 }
 
-TEST_CASE("sim_gate: an ordinary thread that notified once is one that may notify again") {
+TEST_CASE(
+    "sim_gate: after one notification by an ordinary thread, a wait for another is no deadlock") {
     sim_node node{collecting()};
     sim_gate g;
     bool     ready = false;
@@ -278,7 +277,7 @@ TEST_CASE("sim_gate: an ordinary thread that notified once is one that may notif
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("sim_gate: a host callback may hold it, and hands on what came before it in its stream") {
+TEST_CASE("sim_gate: a host function may hold it, and releases the earlier work of its stream") {
     for (bool gated : {true, false}) {
         sim_node            node{collecting()};
         sim_stream          stream;
@@ -320,8 +319,7 @@ TEST_CASE("sim_gate: a host callback may hold it, and hands on what came before 
     }
 }
 
-TEST_CASE("sim_gate: a wait may end after a time, in virtual time" *
-          doctest::skip(!sim_ordered_threads) *
+TEST_CASE("sim_gate: wait_for ends after a virtual time" * doctest::skip(!sim_ordered_threads) *
           doctest::description("threads run freely under ThreadSanitizer")) {
     sim_node node{collecting()};
     sim_gate g;
@@ -355,9 +353,10 @@ TEST_CASE("sim_gate: a wait may end after a time, in virtual time" *
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("sim_gate: a wait ends after real time if a thread really blocks" *
-          doctest::skip(!sim_ordered_threads) *
-          doctest::description("threads run freely under ThreadSanitizer")) {
+TEST_CASE(
+    "sim_gate: wait_at_most ends after real time if a participating thread blocks in real time" *
+    doctest::skip(!sim_ordered_threads) *
+    doctest::description("threads run freely under ThreadSanitizer")) {
     sim_node          node{collecting()};
     sim_gate          g;
     std::atomic<bool> go{false}, blocked{false};

@@ -35,8 +35,7 @@ struct ends {
 
 } // namespace
 
-TEST_CASE(
-    "sim_graph: captured work does not run until it is launched, and then as often as it is") {
+TEST_CASE("sim_graph: captured work runs at each launch, and not before") {
     sim_node   node{traced()};
     sim_stream s;
     int        ran = 0;
@@ -82,9 +81,8 @@ TEST_CASE("sim_graph: a stream that waits for a captured event joins the capture
     CHECK(node.trace().size() == 4);
 }
 
-TEST_CASE(
-    "sim_graph: asking or waiting for a captured stream is an error, and the capture goes on; "
-    "waiting for its device breaks it") {
+TEST_CASE("sim_graph: a query or wait for a captured stream throws, and only a wait for its device "
+          "breaks the capture") {
     sim_node   node{traced()};
     sim_stream s;
     for (auto const mode : {sim_capture_mode::global, sim_capture_mode::thread_local_only,
@@ -102,8 +100,8 @@ TEST_CASE(
     }
 }
 
-TEST_CASE(
-    "sim_graph: an event recorded in a capture is not for asking, and orders nothing outside") {
+TEST_CASE("sim_graph: an event recorded in a capture cannot be queried, and orders nothing outside "
+          "the graph") {
     sim_node   node{traced()};
     sim_stream s, busy;
     sim_event  e;
@@ -116,7 +114,7 @@ TEST_CASE(
     CHECK(e.done());
 }
 
-TEST_CASE("sim_graph: a captured stream may not depend on work outside") {
+TEST_CASE("sim_graph: a captured stream must not depend on work outside its graph") {
     sim_node   node{traced()};
     sim_stream s, other;
     sim_event  e;
@@ -127,7 +125,7 @@ TEST_CASE("sim_graph: a captured stream may not depend on work outside") {
     CHECK(status_of([&] { static_cast<void>(sim_graph::end(s)); }) == sim_status::capture_invalid);
 }
 
-TEST_CASE("sim_graph: work of a joined stream that nobody waits for makes the capture invalid") {
+TEST_CASE("sim_graph: unjoined work of a stream that joined makes the capture invalid") {
     sim_node   node{traced()};
     sim_stream s, t;
     sim_event  fork;
@@ -139,7 +137,8 @@ TEST_CASE("sim_graph: work of a joined stream that nobody waits for makes the ca
     CHECK_FALSE(t.view().capturing());
 }
 
-TEST_CASE("sim_graph: the mode says whose copies that the host waits for break a capture") {
+TEST_CASE(
+    "sim_graph: the mode determines the threads with synchronous copies that break a capture") {
     sim_node   node{traced()};
     sim_stream s;
     ends       memory;
@@ -172,7 +171,7 @@ TEST_CASE("sim_graph: the mode says whose copies that the host waits for break a
     CHECK(node.trace().size() == 2);
 }
 
-TEST_CASE("sim_graph: threads of the platform do not disturb a capture in the global mode") {
+TEST_CASE("sim_graph: threads of the platform break no capture in the global mode") {
     sim_node   node{traced()};
     sim_stream s;
     sim_graph::begin(s);
@@ -188,8 +187,8 @@ TEST_CASE("sim_graph: threads of the platform do not disturb a capture in the gl
     static_cast<void>(sim_graph::end(s));
 }
 
-TEST_CASE("sim_graph: ends on the stream it began on, begins once, and never on the legacy default "
-          "stream") {
+TEST_CASE("sim_graph: a capture ends on its first stream, begins once, and never on the legacy "
+          "default stream") {
     sim_node   node{traced()};
     sim_stream s, t;
     CHECK(status_of([&] { static_cast<void>(sim_graph::end(t)); }) == sim_status::capture_invalid);
@@ -199,7 +198,7 @@ TEST_CASE("sim_graph: ends on the stream it began on, begins once, and never on 
     static_cast<void>(sim_graph::end(s));
 }
 
-TEST_CASE("sim_graph: accesses are checked when it is launched") {
+TEST_CASE("sim_graph: accesses are checked at each launch") {
     sim_node     node{traced()};
     sim_resource memory;
     sim_stream   s, t;
@@ -215,7 +214,7 @@ TEST_CASE("sim_graph: accesses are checked when it is launched") {
     memory.deallocate_sync(p, 8);
 }
 
-TEST_CASE("sim_graph: a capture is its thread's however many nodes the thread turns to meanwhile") {
+TEST_CASE("sim_graph: a capture belongs to its thread even if the thread uses other nodes") {
     sim_node   node{traced()};
     sim_stream s;
     ends       memory;
@@ -335,7 +334,7 @@ TEST_CASE("sim_graph: a launch is ordered after the previous launch of the same 
     CHECK(g.node.take_reports().size() == 1);
 }
 
-TEST_CASE("sim_graph: a captured host function passes on what happened before its node") {
+TEST_CASE("sim_graph: a captured host function releases the work before its node") {
     graph_scene         g;
     sim_pinned_resource pinned;
     void* const         h = pinned.allocate_sync(4096);
@@ -390,7 +389,7 @@ TEST_CASE("sim_graph: memory that a capture allocates is live in each launch, an
     CHECK(async.usage().live == 0);
 }
 
-TEST_CASE("sim_graph: a captured free that an earlier use does not come before is reported") {
+TEST_CASE("sim_graph: a captured free that is not ordered after an earlier use is reported") {
     graph_scene        g;
     sim_async_resource async;
     sim_event          fork, join;
@@ -408,7 +407,7 @@ TEST_CASE("sim_graph: a captured free that an earlier use does not come before i
     CHECK(g.node.take_reports().front().kind == sim_mistake::free_before_last_use);
 }
 
-TEST_CASE("sim_graph: the addresses of captured memory can be used again once the graph is gone") {
+TEST_CASE("sim_graph: the addresses of captured memory are reused after the graph is destroyed") {
     sim_node           node{{.capacity = 1_MiB, .on_report = sim_on_report::collect}};
     sim_async_resource async;
     sim_stream const   s;
@@ -443,7 +442,7 @@ TEST_CASE("sim_graph: each node runs on the device that it was captured on") {
     there.deallocate_sync(q, 4096);
 }
 
-TEST_CASE("sim_graph: a graph that is launched into a capture keeps its edges") {
+TEST_CASE("sim_graph: a graph that is launched during a capture keeps its edges") {
     graph_scene g;
     auto const  inner = two_branches(
         g.s, g.t, [&](auto& on) { g.write(on, 0, 1024); },

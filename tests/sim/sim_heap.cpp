@@ -10,7 +10,7 @@
 
 using namespace vram;
 
-TEST_CASE("sim_heap: books what it gives, and takes it off again") {
+TEST_CASE("sim_heap: allocations and frees are counted") {
     sim_machine m{{.capacity = 1_MiB, .on_report = sim_on_report::collect}};
     sim_call    call{m, sim_call_kind::other, 0, std::source_location::current()};
     sim_heap    heap{call};
@@ -26,7 +26,7 @@ TEST_CASE("sim_heap: books what it gives, and takes it off again") {
     CHECK(m.checker.reports().size() == 1);
 }
 
-TEST_CASE("sim_heap: a pool's bytes are live, waiting or free in it, and nothing else") {
+TEST_CASE("sim_heap: the bytes of a pool are live, pending or free") {
     sim_machine       m{{.capacity = 1_MiB}};
     sim_call          call{m, sim_call_kind::other, 0, std::source_location::current()};
     sim_heap          heap{call};

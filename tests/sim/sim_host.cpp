@@ -5,7 +5,7 @@
 
 using namespace vram;
 
-TEST_CASE("sim_host: a step is not known to those who joined before it") {
+TEST_CASE("sim_host: a new step is not ordered before earlier joins") {
     sim_host h;
     h.slot = 2;
     h.advance();
@@ -16,7 +16,7 @@ TEST_CASE("sim_host: a step is not known to those who joined before it") {
     CHECK_FALSE(joined.includes(2, h.vclock[2]));
 }
 
-TEST_CASE("sim_host: a thread is remembered on every node it uses") {
+TEST_CASE("sim_host: a thread has a state on every node that it uses") {
     detail::self(1000001).device = 3;
     detail::self(1000002).device = 5;
     CHECK(detail::self(1000001).device == 3);

@@ -7,7 +7,7 @@
 
 using namespace vram;
 
-TEST_CASE("sim_host_copies: it takes as long as the host's bandwidth says, or no time") {
+TEST_CASE("sim_host_copies: a copy takes the time of the host bandwidth, or none if that is 0") {
     sim_node            slow{{.host_copy_bandwidth = 10_GB}};
     sim_pinned_resource mr;
     void* const         p = mr.allocate_sync(1000);
@@ -22,7 +22,8 @@ TEST_CASE("sim_host_copies: it takes as long as the host's bandwidth says, or no
     CHECK(fast.now() == sim_time{});
 }
 
-TEST_CASE("sim_host_copies: a chunk that a device still copies is seen, on either end") {
+TEST_CASE("sim_host_copies: a chunk that a device is still copying is reported, as source and as "
+          "destination") {
     for (bool const fills : {true, false}) {
         sim_node            node{{.on_report = sim_on_report::collect}};
         sim_resource        device;

@@ -9,7 +9,7 @@
 
 using namespace vram;
 
-TEST_CASE("sim_interrupt: it happens once, before the call that was named, of this thread alone") {
+TEST_CASE("sim_interrupt: the function runs once, before the n-th call of this thread") {
     sim_node         node;
     sim_stream const s;
     sim_event        e;

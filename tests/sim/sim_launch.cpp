@@ -10,7 +10,7 @@
 using namespace vram;
 using namespace std::chrono_literals;
 
-TEST_CASE("sim_launch: a kernel computes on device memory through its view") {
+TEST_CASE("sim_launch: a kernel computes on device memory through sim_view") {
     sim_node     node;
     sim_resource memory;
     sim_stream   s;
@@ -29,7 +29,7 @@ TEST_CASE("sim_launch: a kernel computes on device memory through its view") {
     memory.deallocate_sync(d, 40);
 }
 
-TEST_CASE("sim_launch: a callable that is not given is a kernel that takes its time") {
+TEST_CASE("sim_launch: a kernel without a callable takes its duration") {
     sim_node   node;
     sim_stream s;
     sim_launch(s, {.duration = 3us});
@@ -37,7 +37,7 @@ TEST_CASE("sim_launch: a callable that is not given is a kernel that takes its t
     CHECK(node.now() == 3us);
 }
 
-TEST_CASE("sim_launch: device memory that the host may dereference is an option") {
+TEST_CASE("sim_launch: with dereferenceable, the host may access device addresses") {
     sim_node     node{{.dereferenceable = true}};
     sim_resource memory;
     auto* const  d = static_cast<int*>(memory.allocate_sync(4));
@@ -46,13 +46,13 @@ TEST_CASE("sim_launch: device memory that the host may dereference is an option"
     memory.deallocate_sync(d, 4);
 }
 
-TEST_CASE("sim_launch: host memory is viewed as it is") {
+TEST_CASE("sim_launch: sim_view returns host addresses unchanged") {
     int local = 4;
     CHECK(sim_view(&local) == &local);
     CHECK(sim_view(static_cast<int*>(nullptr)) == nullptr);
 }
 
-TEST_CASE("sim_call_host: runs in the stream's order") {
+TEST_CASE("sim_call_host: the function runs in stream order") {
     sim_node   node;
     sim_stream s;
     int        at = 0;

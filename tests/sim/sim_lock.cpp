@@ -39,12 +39,12 @@ std::size_t races(bool ordered) {
 
 } // namespace
 
-TEST_CASE("sim_lock: what was done under it happened before what the next holder does") {
+TEST_CASE("sim_lock: work before a release happens before work after the next acquisition") {
     CHECK(races(true) == 0);
     if (sim_ordered_threads) { CHECK(races(false) == 1); } // else the two may meet by luck
 }
 
-TEST_CASE("sim_lock: a lock that moves is fresh in its new place") {
+TEST_CASE("sim_lock: a moved lock is unlocked") {
     sim_node node;
     sim_lock a;
     sim_lock b{std::move(a)};
@@ -57,7 +57,7 @@ TEST_CASE("sim_lock: a lock that moves is fresh in its new place") {
     CHECK(also.owns_lock());
 }
 
-TEST_CASE("sim_lock: code inside an operation takes over nothing for the thread that runs it") {
+TEST_CASE("sim_lock: an acquisition inside an operation does not order the thread that runs it") {
     sim_node            node{{.on_report = sim_on_report::collect}};
     sim_lock            lock;
     sim_pinned_resource pinned;
@@ -79,7 +79,7 @@ TEST_CASE("sim_lock: code inside an operation takes over nothing for the thread 
     pinned.deallocate_sync(word, 8);
 }
 
-TEST_CASE("sim_lock: who holds it may wait for a stream, and time goes on for those who want it") {
+TEST_CASE("sim_lock: the holder may wait for a stream while other threads wait for the lock") {
     sim_node   node{collecting()};
     sim_lock   lock;
     sim_stream s;
@@ -103,7 +103,7 @@ TEST_CASE("sim_lock: who holds it may wait for a stream, and time goes on for th
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("sim_lock: ordinary threads wait for it really, and one at a time has it") {
+TEST_CASE("sim_lock: ordinary threads wait in real time, and one at a time holds it") {
     sim_node                 node{collecting()};
     sim_lock                 lock;
     sim_stream               s;
@@ -127,7 +127,8 @@ TEST_CASE("sim_lock: ordinary threads wait for it really, and one at a time has 
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("sim_lock: an ordinary thread and a participating one wait for each other") {
+TEST_CASE(
+    "sim_lock: an ordinary thread and a participating one can wait for each other's release") {
     sim_node          node{collecting()};
     sim_lock          lock;
     sim_stream        s;
@@ -159,7 +160,7 @@ TEST_CASE("sim_lock: an ordinary thread and a participating one wait for each ot
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("sim_lock: two threads that want each other's locks are told so" *
+TEST_CASE("sim_lock: a deadlock of two threads with two locks is reported" *
           doctest::skip(!sim_ordered_threads) *
           doctest::description("threads run freely under ThreadSanitizer")) {
     sim_node   node{collecting()};
@@ -190,7 +191,7 @@ TEST_CASE("sim_lock: two threads that want each other's locks are told so" *
     CHECK(all[0].text().find("waits for a lock") != std::string::npos);
 }
 
-TEST_CASE("sim_lock: of a lock's waiter and a gate's, the gate's is told that it waits for good" *
+TEST_CASE("sim_lock: in a deadlock of a lock and a gate, the wait at the gate throws" *
           doctest::skip(!sim_ordered_threads) *
           doctest::description("threads run freely under ThreadSanitizer")) {
     for (bool const holder_first : {true, false}) {
@@ -222,7 +223,7 @@ TEST_CASE("sim_lock: of a lock's waiter and a gate's, the gate's is told that it
     }
 }
 
-TEST_CASE("sim_lock: in every order of two threads that wait with it held, both have their turn" *
+TEST_CASE("sim_lock: in every order of two threads that wait with it held, both acquire it" *
           doctest::skip(!sim_ordered_threads) *
           doctest::description("threads run freely under ThreadSanitizer")) {
     auto const found = sim_explore({.node = {.preemptions = 2}}, [](sim_node&) {

@@ -5,7 +5,7 @@
 
 using namespace vram;
 
-TEST_CASE("sim_machine: streams and events are used again, ids never are") {
+TEST_CASE("sim_machine: states of streams and events are reused, and ids are not") {
     sim_machine       m{{.devices = 2}};
     std::unique_lock  held{m.mutex};
     sim_stream_state& a  = m.make_stream(m.turns.outside, 1, false);
@@ -23,7 +23,7 @@ TEST_CASE("sim_machine: streams and events are used again, ids never are") {
     CHECK_FALSE(e.timed);
 }
 
-TEST_CASE("sim_machine: what the host hears it knows, and what it enqueues comes after it") {
+TEST_CASE("sim_machine: the host acquires a clock, and a stream acquires the host's") {
     sim_machine       m{{}};
     std::unique_lock  held{m.mutex};
     sim_stream_state& a = m.make_stream(m.turns.outside, 0, false);
@@ -35,7 +35,7 @@ TEST_CASE("sim_machine: what the host hears it knows, and what it enqueues comes
     CHECK(b.vclock.includes(a.slot, a.count));
 }
 
-TEST_CASE("sim_machine: with races off nobody keeps clocks") {
+TEST_CASE("sim_machine: with races off, vector clocks do not change") {
     sim_machine       m{{.checks = {.races = false}}};
     std::unique_lock  held{m.mutex};
     sim_stream_state& a = m.make_stream(m.turns.outside, 0, false);
@@ -45,8 +45,8 @@ TEST_CASE("sim_machine: with races off nobody keeps clocks") {
     CHECK(m.turns.outside.vclock == before);
 }
 
-TEST_CASE("sim_machine: what a destroyed stream left behind holds the legacy stream only where it "
-          "was a blocking one") {
+TEST_CASE("sim_machine: the legacy stream waits for unfinished work of a destroyed stream only if "
+          "it was blocking") {
     sim_machine       m{{}};
     std::unique_lock  held{m.mutex};
     sim_operation     op;

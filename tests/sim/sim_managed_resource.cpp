@@ -9,7 +9,7 @@ using namespace vram;
 
 static_assert(has_property<sim_managed_resource, host_accessible>);
 
-TEST_CASE("sim_managed_resource: both sides use it, and the checker sees who forgot to wait") {
+TEST_CASE("sim_managed_resource: host and device use it, and a missing wait is reported") {
     sim_node             node{{.on_report = sim_on_report::collect}};
     sim_managed_resource managed;
     sim_stream           s;
@@ -28,7 +28,7 @@ TEST_CASE("sim_managed_resource: both sides use it, and the checker sees who for
     managed.deallocate_sync(m, 4);
 }
 
-TEST_CASE("sim_managed_resource: may be larger than the device") {
+TEST_CASE("sim_managed_resource: it may be larger than the device") {
     sim_node const       node{{.capacity = 1_MiB}};
     sim_managed_resource managed;
     void* const          p = managed.allocate_sync(100_MiB);

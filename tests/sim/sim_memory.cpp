@@ -5,7 +5,7 @@
 
 using namespace vram;
 
-TEST_CASE("sim_memory: knows what every address is, and whose") {
+TEST_CASE("sim_memory: every address has a kind and an owner") {
     sim_memory       m{{.devices = 2, .capacity = 1_MiB, .pinned_capacity = 1_MiB}};
     int              local = 0, device = -1;
     auto const       here = reinterpret_cast<std::uintptr_t>(&local);
@@ -28,7 +28,7 @@ TEST_CASE("sim_memory: knows what every address is, and whose") {
     CHECK(blocks == 4);
 }
 
-TEST_CASE("sim_memory: unbacked device memory has no view, host memory always has") {
+TEST_CASE("sim_memory: unbacked device memory has no view, and host memory always has one") {
     sim_memory m{{.capacity = 160_GiB, .backed = false}};
     CHECK(m.view(m.space(sim_kind::device, 0).insert(64, 64)->begin) == 0);
     auto const pin = m.space(sim_kind::pinned, 0).insert(64, 64)->begin;

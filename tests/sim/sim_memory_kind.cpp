@@ -9,7 +9,7 @@
 
 using namespace vram;
 
-TEST_CASE("sim_memory_kind: each kind is told apart, and what is unknown is pageable") {
+TEST_CASE("sim_memory_kind: each kind is recognised, and unknown memory is pageable") {
     sim_node             node;
     sim_resource         device;
     sim_pinned_resource  pinned;

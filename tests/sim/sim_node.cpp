@@ -11,7 +11,8 @@
 using namespace vram;
 using namespace std::chrono_literals;
 
-TEST_CASE("sim_node: there is one from the start; the newest that lives is the current one") {
+TEST_CASE(
+    "sim_node: a default node exists from the start, and the newest node is the current one") {
     sim_node& first = sim_node::current();
     {
         sim_node const a;
@@ -25,7 +26,7 @@ TEST_CASE("sim_node: there is one from the start; the newest that lives is the c
     CHECK(&sim_node::current() == &first);
 }
 
-TEST_CASE("sim_node: nodes may end in any order") {
+TEST_CASE("sim_node: nodes may be destroyed in any order") {
     sim_node& first = sim_node::current();
     auto      a     = std::make_unique<sim_node>();
     auto      b     = std::make_unique<sim_node>();
@@ -35,7 +36,7 @@ TEST_CASE("sim_node: nodes may end in any order") {
     CHECK(&sim_node::current() == &first);
 }
 
-TEST_CASE("sim_node: time is the host's: it moves by work, by waiting, and by what calls cost") {
+TEST_CASE("sim_node: virtual time advances by work, by waits, and by the cost of calls") {
     sim_node   node{{.call_cost = 100ns}};
     sim_stream s; // a call
     CHECK(node.now() == 100ns);
@@ -47,7 +48,7 @@ TEST_CASE("sim_node: time is the host's: it moves by work, by waiting, and by wh
     CHECK(node.now() == 6300ns);
 }
 
-TEST_CASE("sim_node: runs what is queued when it ends") {
+TEST_CASE("sim_node: the destructor runs queued work") {
     bool ran = false;
     {
         sim_node const node;
@@ -56,7 +57,7 @@ TEST_CASE("sim_node: runs what is queued when it ends") {
     CHECK(ran);
 }
 
-TEST_CASE("sim_node: reports are taken, or looked at; checks can be changed on the way") {
+TEST_CASE("sim_node: reports can be read or taken, and checks can be changed") {
     sim_node   node{{.on_report = sim_on_report::collect}};
     sim_stream s;
     char       local[4];
@@ -69,7 +70,7 @@ TEST_CASE("sim_node: reports are taken, or looked at; checks can be changed on t
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("sim_node: figures are kept for each device and start anew when asked") {
+TEST_CASE("sim_node: figures are per device, and can be reset") {
     sim_node     node{{.devices = 2}};
     sim_resource memory{sim_device{1}};
     sim_stream   s{sim_device{1}};
@@ -86,7 +87,7 @@ TEST_CASE("sim_node: figures are kept for each device and start anew when asked"
     CHECK(node.figures(1).frees == 1);
 }
 
-TEST_CASE("sim_node: the trace holds every finished operation, where it is wanted") {
+TEST_CASE("sim_node: the trace has every completed operation if it is on") {
     sim_node   node{{.trace = true}};
     sim_stream s;
     sim_launch(s, {.name = "k", .duration = 5us});
@@ -97,7 +98,7 @@ TEST_CASE("sim_node: the trace holds every finished operation, where it is wante
     CHECK(node.trace()[0].end == 5us);
 }
 
-TEST_CASE("sim_node: ends also where the calling thread still takes part, and makes it ordinary") {
+TEST_CASE("sim_node: the end makes a participating caller an ordinary thread") {
     bool ran = false;
     {
         sim_node node;

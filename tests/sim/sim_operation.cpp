@@ -5,7 +5,7 @@
 
 using namespace vram;
 
-TEST_CASE("sim_operation: a moment is over when its operation is used for something else") {
+TEST_CASE("sim_operation: a moment is over if its operation object was reused") {
     sim_operation op;
     op.number = 7;
     sim_moment const m{&op, 7};

@@ -5,8 +5,7 @@
 
 using namespace vram;
 
-TEST_CASE(
-    "sim_options: the defaults are one device with every check on that every program passes") {
+TEST_CASE("sim_options: the defaults are one device and all checks that a correct program passes") {
     sim_options const o;
     CHECK(o.devices == 1);
     CHECK(o.checks.races);

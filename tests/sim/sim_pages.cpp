@@ -7,7 +7,7 @@
 
 using namespace vram;
 
-TEST_CASE("sim_pages: a page that no system could map is a broken contract") {
+TEST_CASE("sim_pages: a page size that no system could map is a broken contract") {
     doubles::contracts_throw const throws;
     for (std::size_t const page : {0, 512, 12288}) {
         sim_machine m{{.capacity = 8_MiB, .page = page}};
@@ -16,7 +16,7 @@ TEST_CASE("sim_pages: a page that no system could map is a broken contract") {
     }
 }
 
-TEST_CASE("sim_pages: books what it makes, and takes it off again") {
+TEST_CASE("sim_pages: physical memory is counted when created and when destroyed") {
     sim_machine         m{{.capacity = 8_MiB, .on_report = sim_on_report::collect}};
     sim_call            call{m, sim_call_kind::other, 0, std::source_location::current()};
     sim_pages           pages{call};

@@ -5,7 +5,7 @@
 
 using namespace vram;
 
-TEST_CASE("sim_physical: is mapped nowhere at first, and has a handle") {
+TEST_CASE("sim_physical: new memory has a handle and no mapping") {
     sim_physical const memory;
     CHECK(memory.mappings == 0);
     CHECK(memory.handle);

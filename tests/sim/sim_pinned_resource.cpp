@@ -28,7 +28,7 @@ TEST_CASE("sim_pinned_resource: the host and the device use the same bytes") {
     pinned.deallocate_sync(h, 64);
 }
 
-TEST_CASE("sim_pinned_resource: takes nothing of the device, and has a limit of its own") {
+TEST_CASE("sim_pinned_resource: it uses no device memory, and has a limit of its own") {
     sim_node const      node{{.capacity = 1_MiB, .pinned_capacity = 2_MiB}};
     sim_pinned_resource pinned;
     void* const         p = pinned.allocate_sync(2_MiB);
@@ -38,7 +38,7 @@ TEST_CASE("sim_pinned_resource: takes nothing of the device, and has a limit of 
     pinned.deallocate_sync(p, 2_MiB);
 }
 
-TEST_CASE("sim_pinned_resource: the limit is for all that is out, of each kind") {
+TEST_CASE("sim_pinned_resource: the limit applies to the live bytes of each kind") {
     sim_node const       node{{.pinned_capacity = 1_MiB}};
     sim_pinned_resource  pinned;
     sim_managed_resource managed;
@@ -58,8 +58,8 @@ TEST_CASE("sim_pinned_resource: the limit is for all that is out, of each kind")
     pinned.deallocate_sync(all, 1_MiB);
 }
 
-TEST_CASE("sim_pinned_resource: a pool takes it in large blocks, rounds to no power of two, has a "
-          "limit") {
+TEST_CASE("sim_pinned_resource: a pool allocates large blocks, rounds to no power of two, and has "
+          "a limit") {
     sim_node node;
     {
         pool<limiting<sim_pinned_resource>> mr{limiting{sim_pinned_resource{}, 40_MiB}};

@@ -18,7 +18,7 @@ using namespace std::chrono_literals;
 static_assert(platform<sim_platform>);
 static_assert(std::same_as<sim_stream_view::platform, sim_platform>);
 
-TEST_CASE("sim_platform: every call does what its name says") {
+TEST_CASE("sim_platform: every function has the effect of its name") {
     using P = sim_platform;
     sim_node      node{{.copy_latency = sim_time{0}, .on_report = sim_on_report::collect}};
     P::own_stream s, t;
@@ -59,7 +59,7 @@ TEST_CASE("sim_platform: every call does what its name says") {
     memory.deallocate_sync(d, 16);
 }
 
-TEST_CASE("sim_platform: ordinary threads use it at one time with real locks") {
+TEST_CASE("sim_platform: ordinary threads can use it concurrently with real locks") {
     sim_node         node{{.on_report = sim_on_report::collect}};
     std::atomic<int> wrong{0};
     {
@@ -98,7 +98,7 @@ TEST_CASE("sim_platform: ordinary threads use it at one time with real locks") {
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("sim_platform: it says what an address is, and hears what the host copies") {
+TEST_CASE("sim_platform: it returns the kind of an address, and accepts copies of the host") {
     for (bool const tables : {false, true}) {
         sim_node      node{{.host_copy_bandwidth = 1_GB, .host_page_tables = tables}};
         sim_resource  memory;

@@ -7,7 +7,7 @@
 
 using namespace vram;
 
-TEST_CASE("sim_queue: an event without loose ends is no operation") {
+TEST_CASE("sim_queue: an event on a stream without waits is no operation") {
     sim_machine       m{{}};
     sim_call          call{m, sim_call_kind::other, 0, std::source_location::current()};
     sim_queue         queue{call};
@@ -27,7 +27,7 @@ TEST_CASE("sim_queue: an event without loose ends is no operation") {
     CHECK(m.schedule.now() == sim_time{10});
 }
 
-TEST_CASE("sim_queue: waits that are over are forgotten") {
+TEST_CASE("sim_queue: completed waits are removed") {
     sim_machine       m{{}};
     sim_call          call{m, sim_call_kind::other, 0, std::source_location::current()};
     sim_queue         queue{call};
@@ -60,13 +60,13 @@ std::size_t reports_after_end(bool blocking) {
 }
 } // namespace
 
-TEST_CASE("sim_queue: the legacy stream comes after a destroyed blocking stream, and races with a "
-          "destroyed non-blocking one") {
+TEST_CASE("sim_queue: the legacy stream is ordered after a destroyed blocking stream, and races "
+          "with a non-blocking one") {
     CHECK(reports_after_end(true) == 0);
     CHECK(reports_after_end(false) == 1);
 }
 
-TEST_CASE("sim_queue: an event that the legacy stream waits for holds blocking streams too") {
+TEST_CASE("sim_queue: blocking streams also wait for an event that the legacy stream waits for") {
     sim_node     node{{.on_report = sim_on_report::collect, .trace = true}};
     sim_resource memory;
     void* const  p = memory.allocate_sync(1024);

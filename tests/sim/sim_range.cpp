@@ -7,7 +7,7 @@
 
 using namespace vram;
 
-TEST_CASE("sim_range: is made from a pointer and bytes, or from a span") {
+TEST_CASE("sim_range: it converts from a pointer and a size, and from a span") {
     std::array<float, 8> a{};
     sim_range const      whole{std::span{a}};
     CHECK(whole.data == a.data());

@@ -67,7 +67,7 @@ TEST_CASE("sim: a double free through a pool is a report of the node") {
     CHECK(sink.count() == 3); // and of the error sink
 }
 
-TEST_CASE("sim: a free with another size through a pool is a report of the node") {
+TEST_CASE("sim: a free with a wrong size through a pool is a report of the node") {
     sim_node const                 node{{.on_report = sim_on_report::collect}};
     doubles::mishaps const         sink;
     std::vector<sim_mistake> const wrong{sim_mistake::wrong_size};
@@ -89,7 +89,7 @@ TEST_CASE("sim: a free of foreign memory through any pool is a report of the nod
     CHECK(refusals::of(refusals::device{}, check) == foreign);
 }
 
-TEST_CASE("sim: a report of a refused free has the line that freed") {
+TEST_CASE("sim: a report of a refused free has the source line of the free") {
     sim_node               node{{.on_report = sim_on_report::collect}};
     doubles::mishaps const sink;
     pool<refusals::device> memory;

@@ -10,7 +10,7 @@
 using namespace vram;
 using namespace std::chrono_literals;
 
-TEST_CASE("sim_register: registered memory copies as pinned memory does") {
+TEST_CASE("sim_register: registered memory is copied like pinned memory") {
     sim_node          node{{.host_bandwidth = 1_GB, .copy_latency = sim_time{0}}};
     sim_resource      memory;
     sim_stream        s;
@@ -28,7 +28,7 @@ TEST_CASE("sim_register: registered memory copies as pinned memory does") {
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("sim_register: pinning can be refused; what cannot be pinned is an error") {
+TEST_CASE("sim_register: a refusal to pin and an invalid range are errors") {
     sim_node            node;
     sim_pinned_resource pinned;
     char                local[64];
@@ -42,7 +42,7 @@ TEST_CASE("sim_register: pinning can be refused; what cannot be pinned is an err
     pinned.deallocate_sync(p, 8);
 }
 
-TEST_CASE("sim_register: ending while a copy is under way is told, and waited for") {
+TEST_CASE("sim_register: unregistering during a copy waits, and is reported") {
     sim_node     node{{.on_report = sim_on_report::collect}};
     sim_resource memory;
     sim_stream   s;

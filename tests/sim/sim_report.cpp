@@ -8,7 +8,7 @@
 
 using namespace vram;
 
-TEST_CASE("sim_report: reads as text with both operations and the missing edge") {
+TEST_CASE("sim_report: the text has both operations and the missing edge") {
     sim_report r;
     r.kind           = sim_mistake::race;
     r.second         = {.name = "sum", .what = sim_event_of::kind::read, .number = 12, .actor = 3};
@@ -32,7 +32,7 @@ TEST_CASE("sim_report: a host thread is named by its number") {
     CHECK(e.title() == "`host` #4 by host thread 1");
 }
 
-TEST_CASE("sim_report: every mistake has a name of its own") {
+TEST_CASE("sim_report: every kind of mistake has a different name") {
     std::set<std::string> names;
     int const             last = static_cast<int>(sim_mistake::thread_failed);
     for (int i = 0; i <= last; ++i) { names.insert(name(static_cast<sim_mistake>(i))); }

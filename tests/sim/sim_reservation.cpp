@@ -5,7 +5,7 @@
 
 using namespace vram;
 
-TEST_CASE("sim_reservation: is aligned, and knows what is mapped where") {
+TEST_CASE("sim_reservation: the range is aligned, and its mappings are found") {
     sim_reservation r{1 << 20, 1 << 22, 1, true, false};
     CHECK(r.begin % (1 << 22) == 0);
     CHECK(r.end() == r.begin + (1 << 20));
@@ -20,7 +20,7 @@ TEST_CASE("sim_reservation: is aligned, and knows what is mapped where") {
     CHECK(r.mapping(r.begin + 8192) == nullptr);
 }
 
-TEST_CASE("sim_reservation: the host may use plain addresses, and bare ones have no contents") {
+TEST_CASE("sim_reservation: the host may use plain addresses, and unbacked ones have no contents") {
     sim_reservation const plain{1 << 20, 4096, 0, true, true};
     CHECK(plain.space.view(plain.begin) == plain.begin);
     sim_reservation const bare{std::size_t{1} << 40, 4096, 0, false, true};

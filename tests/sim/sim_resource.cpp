@@ -13,14 +13,14 @@ namespace {
 sim_options one_mebibyte() { return {.capacity = 1_MiB, .on_report = sim_on_report::collect}; }
 } // namespace
 
-TEST_CASE("sim_resource: works with no set-up, on the node that is there from the start") {
+TEST_CASE("sim_resource: it works without a node of the program's own") {
     sim_resource memory;
     void* const  p = memory.allocate_sync(1000);
     CHECK(p != nullptr);
     memory.deallocate_sync(p, 1000);
 }
 
-TEST_CASE("sim_resource: honours every alignment, and pieces do not overlap") {
+TEST_CASE("sim_resource: every alignment is honoured, and blocks do not overlap") {
     sim_node     node{one_mebibyte()};
     sim_resource memory;
     char*        last = nullptr;
@@ -34,7 +34,7 @@ TEST_CASE("sim_resource: honours every alignment, and pieces do not overlap") {
     memory.deallocate_sync(last, 100);
 }
 
-TEST_CASE("sim_resource: the capacity is the device's, counted in granules") {
+TEST_CASE("sim_resource: the capacity is that of the device, in units of the granularity") {
     sim_node     node{one_mebibyte()};
     sim_resource memory;
     void* const  all = memory.allocate_sync(1_MiB);
@@ -49,7 +49,7 @@ TEST_CASE("sim_resource: the capacity is the device's, counted in granules") {
     memory.deallocate_sync(little, 1);
 }
 
-TEST_CASE("sim_resource: what is refused is told in numbers, and sizes that overflow are refused") {
+TEST_CASE("sim_resource: a refusal has numbers, and a size that overflows is refused") {
     sim_node     node{one_mebibyte()};
     sim_resource memory;
     void* const  p = memory.allocate_sync(512_KiB);
@@ -71,7 +71,7 @@ TEST_CASE("sim_resource: what is refused is told in numbers, and sizes that over
     memory.deallocate_sync(p, 512_KiB);
 }
 
-TEST_CASE("sim_resource: zero bytes are a null pointer, and giving it back does nothing") {
+TEST_CASE("sim_resource: an allocation of zero bytes is null, and freeing null does nothing") {
     sim_node     node{one_mebibyte()};
     sim_resource memory;
     CHECK(memory.allocate_sync(0) == nullptr);
@@ -80,7 +80,7 @@ TEST_CASE("sim_resource: zero bytes are a null pointer, and giving it back does 
     CHECK(node.figures().allocations == 0);
 }
 
-TEST_CASE("sim_resource: giving back waits for the whole device, as cudaFree does") {
+TEST_CASE("sim_resource: a free waits for the whole device, as cudaFree does") {
     sim_node     node{one_mebibyte()};
     sim_resource memory;
     sim_stream   s;
@@ -91,7 +91,7 @@ TEST_CASE("sim_resource: giving back waits for the whole device, as cudaFree doe
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("sim_resource: what is not its own is told to the error sink and left alone") {
+TEST_CASE("sim_resource: a foreign pointer is reported to the error sink and not freed") {
     sim_node         node{one_mebibyte()};
     sim_resource     memory;
     static int       told   = 0;
@@ -109,7 +109,7 @@ TEST_CASE("sim_resource: what is not its own is told to the error sink and left 
     CHECK(node.reports().size() == 3);
 }
 
-TEST_CASE("sim_resource: owns what is live, and no more") {
+TEST_CASE("sim_resource: owns returns true for live blocks only") {
     sim_node            node{one_mebibyte()};
     sim_resource        memory;
     sim_pinned_resource pinned;
@@ -125,7 +125,7 @@ TEST_CASE("sim_resource: owns what is live, and no more") {
     CHECK_FALSE(memory.owns(p));
 }
 
-TEST_CASE("sim_resource: knows its device, whatever device is current") {
+TEST_CASE("sim_resource: it keeps its device if another device becomes current") {
     sim_options o = one_mebibyte();
     o.devices     = 2;
     sim_node           node{o};
@@ -140,7 +140,7 @@ TEST_CASE("sim_resource: knows its device, whatever device is current") {
     memory.deallocate_sync(p, 512);
 }
 
-TEST_CASE("sim_resource: addresses rest before they are used again") {
+TEST_CASE("sim_resource: freed addresses are not reused soon") {
     sim_node     node{one_mebibyte()};
     sim_resource memory;
     void* const  first = memory.allocate_sync(1000);
@@ -156,8 +156,7 @@ TEST_CASE("sim_resource: addresses rest before they are used again") {
     CHECK(node.reports().empty());
 }
 
-TEST_CASE(
-    "sim_resource: a million bytes on an unbacked node cost nothing, an 80 GB device neither") {
+TEST_CASE("sim_resource: on an unbacked node a large block or device costs no memory") {
     sim_node     node{{.capacity = 80_GiB, .backed = false}};
     sim_resource memory;
     void* const  p = memory.allocate_sync(79_GiB);

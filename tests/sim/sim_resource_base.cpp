@@ -12,7 +12,7 @@ using namespace vram;
 template class vram::sim_resource_base<sim_kind::device, sim_call_kind::allocate,
                                        property_set<device_accessible>>;
 
-TEST_CASE("sim_resource_base: an allocation and a free are reported with the place that asked") {
+TEST_CASE("sim_resource_base: an allocation and a free are reported with their source locations") {
     sim_node     node{{.on_report = sim_on_report::collect}};
     sim_resource memory;
     static_cast<void>(memory.allocate_sync(8));
@@ -24,8 +24,7 @@ TEST_CASE("sim_resource_base: an allocation and a free are reported with the pla
     CHECK(node.reports()[0].first.where.line() == line);
 }
 
-TEST_CASE("sim_resource_base: a report of an earlier call is thrown before there is anything to "
-          "lose") {
+TEST_CASE("sim_resource_base: a report of an earlier call is thrown before anything is allocated") {
     sim_node     node{{.on_report = sim_on_report::throw_it}};
     sim_resource memory;
     void* const  p = memory.allocate_sync(1024);
@@ -36,7 +35,7 @@ TEST_CASE("sim_resource_base: a report of an earlier call is thrown before there
     CHECK(node.take_reports().size() == 1);
 }
 
-TEST_CASE("sim_resource_base: a refusal that is a report is thrown as one") {
+TEST_CASE("sim_resource_base: with the capacity check and throw_it, a refusal throws a report") {
     sim_node node{
         {.capacity = 1_MiB, .checks = {.capacity = true}, .on_report = sim_on_report::throw_it}};
     sim_resource memory;

@@ -28,7 +28,7 @@ std::string story(sim_node& node) {
 }
 } // namespace
 
-TEST_CASE("sim_schedule: one stream works in order") {
+TEST_CASE("sim_schedule: operations of one stream run in order") {
     sim_node   node{exact()};
     sim_stream s;
     sim_launch(s, {.name = "a", .duration = 5us});
@@ -38,7 +38,8 @@ TEST_CASE("sim_schedule: one stream works in order") {
     CHECK(node.now() == 8us);
 }
 
-TEST_CASE("sim_schedule: two streams share an engine of one slot, the earliest ready first") {
+TEST_CASE(
+    "sim_schedule: two streams share an engine with one slot, the earliest ready operation first") {
     sim_node   node{exact()};
     sim_stream s, t;
     sim_launch(s, {.name = "a", .duration = 5us});
@@ -49,7 +50,7 @@ TEST_CASE("sim_schedule: two streams share an engine of one slot, the earliest r
     CHECK(story(node) == "a 0-5 c 5-10 b 10-15");
 }
 
-TEST_CASE("sim_schedule: with two slots two kernels run at one time") {
+TEST_CASE("sim_schedule: with two slots two kernels run at the same time") {
     sim_options o   = exact();
     o.compute_slots = 2;
     sim_node   node{o};
@@ -63,7 +64,7 @@ TEST_CASE("sim_schedule: with two slots two kernels run at one time") {
     CHECK(node.figures().work[0] == 15us);
 }
 
-TEST_CASE("sim_schedule: effects happen in the order of time, not of the calls") {
+TEST_CASE("sim_schedule: effects happen in the order of virtual time, not of the calls") {
     sim_node         node{exact()};
     sim_options      o = exact();
     sim_stream       s, t;
@@ -74,7 +75,7 @@ TEST_CASE("sim_schedule: effects happen in the order of time, not of the calls")
     CHECK(order == std::vector{2, 1});
 }
 
-TEST_CASE("sim_schedule: what is enqueued later may be ready earlier") {
+TEST_CASE("sim_schedule: an operation that is queued later may be ready earlier") {
     sim_node            node{exact()};
     sim_resource        mr;
     sim_pinned_resource pinned;
@@ -90,7 +91,7 @@ TEST_CASE("sim_schedule: what is enqueued later may be ready earlier") {
     pinned.deallocate_sync(h, 10000);
 }
 
-TEST_CASE("sim_schedule: a two-slot prefetch overlaps exactly as the arithmetic says") {
+TEST_CASE("sim_schedule: a prefetch with two slots overlaps exactly as computed") {
     // Four batches: copies of 10 us, kernels of 15 us, two slots. Copy i may start when kernel i-2
     // is done: copies 0-10, 10-20, 25-35, 40-50; kernels 10-25, 25-40, 40-55, 55-70.
     sim_node            node{exact()};
@@ -129,8 +130,8 @@ TEST_CASE("sim_schedule: a two-slot prefetch overlaps exactly as the arithmetic 
     pinned.deallocate_sync(h, 10000);
 }
 
-TEST_CASE(
-    "sim_schedule: leaving the wait for released slots out changes the timeline, and is a race") {
+TEST_CASE("sim_schedule: without the wait for a released slot the timeline changes, and a race is "
+          "reported") {
     sim_node            node{exact()};
     sim_resource        mr;
     sim_pinned_resource pinned;
@@ -152,7 +153,7 @@ TEST_CASE(
     pinned.deallocate_sync(h, 10000);
 }
 
-TEST_CASE("sim_schedule: the same program has the same trace every time") {
+TEST_CASE("sim_schedule: a program has the same trace in every run") {
     auto const run = [] {
         sim_node   node{exact()};
         sim_stream s[3];
@@ -172,7 +173,7 @@ TEST_CASE("sim_schedule: the same program has the same trace every time") {
     CHECK(run() == run());
 }
 
-TEST_CASE("sim_schedule: what a kernel throws is thrown by the next wait, once") {
+TEST_CASE("sim_schedule: the next wait throws an exception of a kernel, once") {
     sim_node   node{exact()};
     sim_stream s;
     sim_launch(s, {}, [] { throw 42; });
@@ -180,7 +181,7 @@ TEST_CASE("sim_schedule: what a kernel throws is thrown by the next wait, once")
     s.synchronize();
 }
 
-TEST_CASE("sim_schedule: a kernel may call nothing of the machine") {
+TEST_CASE("sim_schedule: a kernel must not call the simulated device") {
     sim_node   node{exact()};
     sim_stream s;
     sim_launch(s, {}, [&] { s.synchronize(); });
@@ -190,7 +191,7 @@ TEST_CASE("sim_schedule: a kernel may call nothing of the machine") {
     } catch (sim_error const& e) { CHECK(e.status() == sim_status::not_permitted); }
 }
 
-TEST_CASE("sim_schedule: what a kernel throws is told by a wait for its own device") {
+TEST_CASE("sim_schedule: an exception of a kernel is thrown by a wait for its own device") {
     sim_options o = exact();
     o.devices     = 2;
     sim_node   node{o};

@@ -7,7 +7,7 @@
 
 using namespace vram;
 
-TEST_CASE("sim_space: blocks are aligned, apart, and found by any address in them") {
+TEST_CASE("sim_space: blocks are aligned and apart, and found by any address in them") {
     sim_space        space{1 << 20, false};
     sim_block* const a = space.insert(100, 256);
     sim_block* const b = space.insert(100, 4096);
@@ -22,7 +22,7 @@ TEST_CASE("sim_space: blocks are aligned, apart, and found by any address in the
     CHECK_FALSE(space.holds(0));
 }
 
-TEST_CASE("sim_space: freed addresses are used again only when the others are gone") {
+TEST_CASE("sim_space: freed addresses are reused only if no others are left") {
     sim_space  space{64 * 1024, false};
     sim_block* first = space.insert(1024, 256);
     auto const at    = first->begin;
@@ -35,7 +35,7 @@ TEST_CASE("sim_space: freed addresses are used again only when the others are go
     CHECK(rounds > 40);
 }
 
-TEST_CASE("sim_space: what earlier work may still use is not used again") {
+TEST_CASE("sim_space: addresses that earlier work may still use are not reused") {
     sim_space  space{16 * 1024, false};
     sim_block* busy = space.insert(8 * 1024, 256);
     busy->freed = busy->busy = true;
@@ -44,7 +44,7 @@ TEST_CASE("sim_space: what earlier work may still use is not used again") {
     CHECK(space.insert(12 * 1024, 256) != nullptr);
 }
 
-TEST_CASE("sim_space: says no when it is full, and fills the gap that fits") {
+TEST_CASE("sim_space: a full space refuses, and a gap of the right size is filled") {
     sim_space  space{64 * 1024, false};
     sim_block* hole = nullptr;
     int        n    = 0;
@@ -60,7 +60,8 @@ TEST_CASE("sim_space: says no when it is full, and fills the gap that fits") {
     CHECK(again->begin == at);
 }
 
-TEST_CASE("sim_space: in zones, small blocks that live long do not cut up what large ones need") {
+TEST_CASE(
+    "sim_space: with zones, small long-lived blocks do not fragment the addresses of large ones") {
     constexpr std::size_t capacity = std::size_t{1} << 30;
     auto const            rounds   = [&](std::size_t zones) {
         sim_space   space{32 * 4 * capacity, false, zones};
@@ -77,7 +78,7 @@ TEST_CASE("sim_space: in zones, small blocks that live long do not cut up what l
     CHECK(rounds(32) == 2000);
 }
 
-TEST_CASE("sim_space: a block whose zone is full lies in another one") {
+TEST_CASE("sim_space: a block is placed in another zone if its own is full") {
     sim_space space{32 * 64 * 1024, false, 32};
     int       n = 0;
     while (space.insert(4000, 256) != nullptr) { ++n; }
@@ -85,7 +86,7 @@ TEST_CASE("sim_space: a block whose zone is full lies in another one") {
     CHECK(space.insert(std::size_t{1} << 40, 256) == nullptr);
 }
 
-TEST_CASE("sim_space: contents are elsewhere than the addresses, or there are none") {
+TEST_CASE("sim_space: contents have other addresses, or there are none") {
     sim_space bare{1 << 16, false};
     CHECK_FALSE(bare.backed());
     bare.back();
@@ -99,7 +100,7 @@ TEST_CASE("sim_space: contents are elsewhere than the addresses, or there are no
     std::memset(reinterpret_cast<void*>(c->begin), 1, 64);
 }
 
-TEST_CASE("sim_space: marks of freed blocks are bounded") {
+TEST_CASE("sim_space: the number of remembered freed blocks is bounded") {
     sim_space space{std::size_t{1} << 30, false};
     for (int i = 0; i < 10000; ++i) { space.retire(*space.insert(64, 64)); }
     CHECK(space.blocks().size() <= 4096);

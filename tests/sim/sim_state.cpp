@@ -5,7 +5,8 @@
 
 using namespace vram;
 
-TEST_CASE("sim_state: a device has free what nobody took, and never less than nothing") {
+TEST_CASE("sim_state: the free bytes of a device exclude those of other processes, and are never "
+          "negative") {
     sim_device_state d;
     d.capacity = 100;
     CHECK(d.free() == 100);

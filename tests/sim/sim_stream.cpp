@@ -26,7 +26,7 @@ TEST_CASE("sim_stream: a destroyed stream's work still runs") {
     CHECK(node.now() == 5us);
 }
 
-TEST_CASE("sim_stream: its handle is given to a new stream at once, its id never") {
+TEST_CASE("sim_stream: the handle of a destroyed stream is reused at once, and its id never") {
     sim_node                node;
     std::set<std::uint64_t> ids;
     sim_stream_state*       handle = nullptr;
@@ -39,7 +39,7 @@ TEST_CASE("sim_stream: its handle is given to a new stream at once, its id never
     CHECK(ids.size() == 10);
 }
 
-TEST_CASE("sim_stream: work for a stream that was destroyed, and waiting for it, is refused") {
+TEST_CASE("sim_stream: work on a destroyed stream, and a wait for it, are refused") {
     sim_node                  node{{.on_report = sim_on_report::collect}};
     doubles::mishaps const    told;
     sim_resource              mr;
@@ -75,7 +75,8 @@ TEST_CASE("sim_stream: work for a stream that was destroyed, and waiting for it,
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("sim_stream: a new stream with an old handle is not ordered after the old one's work") {
+TEST_CASE(
+    "sim_stream: a new stream with a reused handle is not ordered after the old stream's work") {
     sim_node     node{{.on_report = sim_on_report::collect}};
     sim_resource mr;
     void* const  p = mr.allocate_sync(8);
@@ -90,7 +91,7 @@ TEST_CASE("sim_stream: a new stream with an old handle is not ordered after the 
     mr.deallocate_sync(p, 8);
 }
 
-TEST_CASE("sim_stream: moves, and swaps when it is assigned") {
+TEST_CASE("sim_stream: a move transfers the stream, and an assignment swaps") {
     sim_node   node;
     sim_stream a, b;
     auto const id_a = a.id(), id_b = b.id();
@@ -101,7 +102,7 @@ TEST_CASE("sim_stream: moves, and swaps when it is assigned") {
     CHECK(b.id() == id_a);
 }
 
-TEST_CASE("sim_stream: many short-lived streams leave little behind") {
+TEST_CASE("sim_stream: many short-lived streams leave little state behind") {
     sim_node node;
     for (int i = 0; i < 10000; ++i) {
         sim_stream const s;

@@ -11,8 +11,7 @@
 using namespace vram;
 using namespace std::chrono_literals;
 
-TEST_CASE(
-    "sim_stream_hold: the handle of a stream that ended is its own until the last hold goes") {
+TEST_CASE("sim_stream_hold: the handle of a stream is not reused until its last hold is released") {
     sim_node                  node;
     std::optional<sim_stream> s{std::in_place};
     sim_stream_view const     view = *s;
@@ -41,7 +40,7 @@ TEST_CASE(
     CHECK_THROWS_AS((void)view.id(), sim_error);
 }
 
-TEST_CASE("sim_stream_hold: there is none on a default stream, nor on a raw one") {
+TEST_CASE("sim_stream_hold: a hold on a default or raw stream is empty") {
     sim_node         node;
     sim_stream const raw{sim_device::current(), {.raw = true}};
     CHECK_FALSE(sim_stream_hold{raw.view()});

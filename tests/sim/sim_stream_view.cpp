@@ -19,8 +19,8 @@ static_assert(sizeof(sim_stream_view) == sizeof(void*));
 static_assert(!std::is_convertible_v<int, sim_stream_view>);
 static_assert(!std::is_convertible_v<std::nullptr_t, sim_stream_view>);
 
-TEST_CASE("sim_stream_view: the default one is the default stream of the current device, when it "
-          "is used") {
+TEST_CASE("sim_stream_view: a default view means the default stream of the current device at the "
+          "time of use") {
     sim_options o = traced();
     o.devices     = 2;
     sim_node        node{o};
@@ -35,7 +35,7 @@ TEST_CASE("sim_stream_view: the default one is the default stream of the current
 }
 
 TEST_CASE(
-    "sim_stream_view: the legacy default stream waits for blocking streams, and they for it") {
+    "sim_stream_view: the legacy default stream waits for blocking streams, and they wait for it") {
     sim_node   node{traced()};
     sim_stream blocking{sim_device{}, {.blocking = true}}, free;
     sim_launch(blocking, {.name = "a", .duration = 5us});
@@ -51,8 +51,8 @@ TEST_CASE(
     CHECK(t[2].start == 5us);
 }
 
-TEST_CASE("sim_stream_view: what the legacy stream orders is no race, and non-blocking streams "
-          "take no part") {
+TEST_CASE("sim_stream_view: the order of the legacy stream prevents races, except with "
+          "non-blocking streams") {
     sim_node     node{traced()};
     sim_resource mr;
     void* const  p = mr.allocate_sync(64);
@@ -68,7 +68,7 @@ TEST_CASE("sim_stream_view: what the legacy stream orders is no race, and non-bl
     mr.deallocate_sync(p, 64);
 }
 
-TEST_CASE("sim_stream_view: with default streams per thread every thread has one of its own") {
+TEST_CASE("sim_stream_view: with per_thread every thread has a default stream of its own") {
     sim_options o    = traced();
     o.default_stream = sim_default_stream::per_thread;
     sim_node      node{o};
@@ -80,7 +80,7 @@ TEST_CASE("sim_stream_view: with default streams per thread every thread has one
     CHECK(mine != sim_stream_view::legacy(sim_device{}).id());
 }
 
-TEST_CASE("sim_stream_view: asks whether all work is done, at the thread's own moment") {
+TEST_CASE("sim_stream_view: done answers for the calling thread's virtual time") {
     sim_node   node{traced()};
     sim_stream s;
     CHECK(s.done());
@@ -90,7 +90,7 @@ TEST_CASE("sim_stream_view: asks whether all work is done, at the thread's own m
     CHECK(s.done());
 }
 
-TEST_CASE("sim_stream_view: a loop that only asks gets on") {
+TEST_CASE("sim_stream_view: a polling loop makes progress") {
     sim_node   node{traced()};
     sim_stream s;
     sim_launch(s, {.duration = 1us});

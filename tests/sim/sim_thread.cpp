@@ -16,7 +16,7 @@ using namespace vram;
 using doubles::collecting;
 using namespace std::chrono_literals;
 
-TEST_CASE("sim_thread: runs its callable with its device current, and is joined when it ends") {
+TEST_CASE("sim_thread: the callable runs with the given device current, and the destructor joins") {
     sim_options o = collecting();
     o.devices     = 2;
     sim_node         node{o};
@@ -28,7 +28,7 @@ TEST_CASE("sim_thread: runs its callable with its device current, and is joined 
     CHECK(sim_device::current().index() == 0);
 }
 
-TEST_CASE("sim_thread: the work of threads runs side by side in virtual time" *
+TEST_CASE("sim_thread: the work of two threads overlaps in virtual time" *
           doctest::skip(!sim_ordered_threads) *
           doctest::description("threads run freely under ThreadSanitizer")) {
     sim_node   node{collecting()};
@@ -44,9 +44,10 @@ TEST_CASE("sim_thread: the work of threads runs side by side in virtual time" *
     CHECK(node.now() == 51us);
 }
 
-TEST_CASE("sim_thread: the thread with the earliest clock goes first, ties by number" *
-          doctest::skip(!sim_ordered_threads) *
-          doctest::description("threads run freely under ThreadSanitizer")) {
+TEST_CASE(
+    "sim_thread: the thread with the earliest clock runs first, and the lower number on a tie" *
+    doctest::skip(!sim_ordered_threads) *
+    doctest::description("threads run freely under ThreadSanitizer")) {
     sim_node         node{collecting()};
     std::vector<int> order;
     auto const       body = [&](int number, sim_time first) {
@@ -65,9 +66,10 @@ TEST_CASE("sim_thread: the thread with the earliest clock goes first, ties by nu
     CHECK(node.now() == 15us);
 }
 
-TEST_CASE("sim_thread: waits for a stream in its own time while another still asks for work" *
-          doctest::skip(!sim_ordered_threads) *
-          doctest::description("threads run freely under ThreadSanitizer")) {
+TEST_CASE(
+    "sim_thread: a wait for a stream takes virtual time while another thread still queues work" *
+    doctest::skip(!sim_ordered_threads) *
+    doctest::description("threads run freely under ThreadSanitizer")) {
     // The waiter needs the engine from 0 to 10; the other asks for it at 4 with something that is
     // ready at once.
     sim_options o = collecting();
@@ -90,7 +92,7 @@ TEST_CASE("sim_thread: waits for a stream in its own time while another still as
     CHECK(woke == 23us);
 }
 
-TEST_CASE("sim_thread: what it did happened before what comes after the join") {
+TEST_CASE("sim_thread: its work happens before work after the join") {
     sim_node            node{collecting()};
     sim_pinned_resource pinned;
     void* const         p = pinned.allocate_sync(64);
@@ -102,7 +104,7 @@ TEST_CASE("sim_thread: what it did happened before what comes after the join") {
     pinned.deallocate_sync(p, 64);
 }
 
-TEST_CASE("sim_thread: two threads that touch one thing with no gate between race" *
+TEST_CASE("sim_thread: two threads that use one buffer without a gate race" *
           doctest::skip(!sim_ordered_threads) *
           doctest::description("threads run freely under ThreadSanitizer")) {
     sim_node            node{collecting()};
@@ -118,7 +120,7 @@ TEST_CASE("sim_thread: two threads that touch one thing with no gate between rac
     pinned.deallocate_sync(p, 64);
 }
 
-TEST_CASE("sim_thread: an exception that leaves it is a report") {
+TEST_CASE("sim_thread: an exception of the callable is a report") {
     sim_node node{collecting()};
     {
         sim_thread const t{sim_device{}, [] { throw std::runtime_error{"lost its way"}; }};
@@ -129,7 +131,7 @@ TEST_CASE("sim_thread: an exception that leaves it is a report") {
     CHECK(all[0].missing == "lost its way");
 }
 
-TEST_CASE("sim_thread: threads start threads") {
+TEST_CASE("sim_thread: participating threads can start threads") {
     sim_node         node{collecting()};
     std::atomic<int> ran{0};
     {
@@ -146,7 +148,7 @@ TEST_CASE("sim_thread: threads start threads") {
     if (sim_ordered_threads) { CHECK(node.now() == 5us); }
 }
 
-TEST_CASE("sim_thread: moves; a moved-from one joins nothing; joining twice is joining once") {
+TEST_CASE("sim_thread: a moved-from thread joins nothing, and a second join does nothing") {
     sim_node   node{collecting()};
     sim_thread a{sim_device{}, [] { sim_work(5us); }};
     sim_thread b{std::move(a)};
@@ -158,7 +160,7 @@ TEST_CASE("sim_thread: moves; a moved-from one joins nothing; joining twice is j
     none.join();
 }
 
-TEST_CASE("sim_thread: many runs one after the other leave nothing running") {
+TEST_CASE("sim_thread: many threads in sequence leave none running") {
     sim_node node{collecting()};
     for (int i = 0; i < 50; ++i) {
         sim_thread a{sim_device{}, [] { sim_work(1us); }};
@@ -168,7 +170,7 @@ TEST_CASE("sim_thread: many runs one after the other leave nothing running") {
     if (sim_ordered_threads) { CHECK(node.now() == 100us); }
 }
 
-TEST_CASE("sim_thread: run freely, threads are ordinary ones") {
+TEST_CASE("sim_thread: with `freely`, threads are ordinary ones") {
     sim_options o = collecting();
     o.threads     = sim_order::freely;
     sim_node         node{o};
@@ -183,7 +185,7 @@ TEST_CASE("sim_thread: run freely, threads are ordinary ones") {
     CHECK(ran == 2);
 }
 
-TEST_CASE("sim_thread: an ordinary thread that joins one knows what it did") {
+TEST_CASE("sim_thread: an ordinary thread is ordered after a thread that it joins") {
     sim_node            node{collecting()};
     sim_pinned_resource pinned;
     void* const         p = pinned.allocate_sync(64);
@@ -201,7 +203,8 @@ TEST_CASE("sim_thread: an ordinary thread that joins one knows what it did") {
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("sim_thread: a thread that another one joins lets its maker leave at its next join") {
+TEST_CASE(
+    "sim_thread: if another thread joins its threads, a thread becomes ordinary at its next join") {
     sim_node node{collecting()};
     {
         sim_thread t{sim_device{}, [] {}};
@@ -212,8 +215,8 @@ TEST_CASE("sim_thread: a thread that another one joins lets its maker leave at i
     sim_launch(sim_stream{}, {.duration = 1ms});
 }
 
-TEST_CASE("sim_thread: its maker takes part until all are joined that it started, whoever joins "
-          "others") {
+TEST_CASE("sim_thread: a thread participates until all threads that it started are joined, by any "
+          "thread") {
     sim_node   node{collecting()};
     sim_thread inner;
     sim_thread maker{sim_device{}, [&] { inner = sim_thread{sim_device{}, [] {}}; }};

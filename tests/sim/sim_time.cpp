@@ -5,7 +5,7 @@
 
 using namespace vram;
 
-TEST_CASE("sim_time: a transfer takes bytes over bandwidth, rounded up") {
+TEST_CASE("sim_time: the duration of a transfer is bytes over bandwidth, rounded up") {
     CHECK(sim_transfer_time(0, 1000000000) == sim_time{0});
     CHECK(sim_transfer_time(64, 1000000000) == sim_time{64});
     CHECK(sim_transfer_time(1, 25000000000) == sim_time{1});

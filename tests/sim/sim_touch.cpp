@@ -7,7 +7,7 @@
 
 using namespace vram;
 
-TEST_CASE("sim_touch: what the host may touch is no report, pageable memory never is one") {
+TEST_CASE("sim_touch: permitted accesses of the host are not reported, nor is pageable memory") {
     sim_node             node{{.on_report = sim_on_report::collect}};
     sim_pinned_resource  pinned;
     sim_managed_resource managed;

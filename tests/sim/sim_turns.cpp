@@ -9,7 +9,8 @@
 
 using namespace vram;
 
-TEST_CASE("sim_turns: a thread enters where its maker is in time, and leaves no trace") {
+TEST_CASE("sim_turns: a thread starts with the clock of the thread that started it, and leaves no "
+          "trace") {
     sim_options const o;
     sim_schedule      schedule{o};
     sim_turns         turns{schedule, o};
@@ -32,7 +33,7 @@ TEST_CASE("sim_turns: a thread enters where its maker is in time, and leaves no 
     CHECK(turns.outside_may_step());
 }
 
-TEST_CASE("sim_turns: what a maker does after it started a thread is not known to it") {
+TEST_CASE("sim_turns: a thread is not ordered after later work of the thread that started it") {
     sim_options const o;
     sim_schedule      schedule{o};
     sim_turns         turns{schedule, o};
@@ -41,7 +42,7 @@ TEST_CASE("sim_turns: what a maker does after it started a thread is not known t
     CHECK_FALSE(a.vclock.includes(0, turns.outside.vclock[0]));
 }
 
-TEST_CASE("sim_turns: a thread that holds a lock is left on") {
+TEST_CASE("sim_turns: a thread that holds a lock is not preempted") {
     sim_options const o;
     sim_schedule      schedule{o};
     sim_turns         turns{schedule, o};

@@ -55,7 +55,8 @@ struct mapped_scene {
 
 } // namespace
 
-TEST_CASE("sim_virtual_memory: memory counts when it is made, addresses never") {
+TEST_CASE(
+    "sim_virtual_memory: physical memory counts as used when created, and addresses never do") {
     mapped_scene t;
     CHECK(t.memory.granularity() == small_page);
     CHECK(t.memory.memory() == memory_info{64 * small_page, 64 * small_page});
@@ -72,7 +73,7 @@ TEST_CASE("sim_virtual_memory: memory counts when it is made, addresses never") 
     t.pages.clear();
 }
 
-TEST_CASE("sim_virtual_memory: contents follow the memory to another address") {
+TEST_CASE("sim_virtual_memory: contents move with the physical memory to another address") {
     mapped_scene t;
     auto const   page = t.make();
     t.put(0, page);
@@ -104,7 +105,8 @@ TEST_CASE("sim_virtual_memory: one access may span many mappings") {
     CHECK(t.one() == sim_mistake::race);
 }
 
-TEST_CASE("sim_virtual_memory: what is not mapped, or not granted, is seen when it is used") {
+TEST_CASE(
+    "sim_virtual_memory: an access to memory that is not mapped, or not granted, is reported") {
     mapped_scene t;
     sim_fill(t.s, t.at(0), std::byte{1}, 8);
     CHECK(t.one() == sim_mistake::unmapped_access);
@@ -120,7 +122,8 @@ TEST_CASE("sim_virtual_memory: what is not mapped, or not granted, is seen when 
     CHECK(t.one() == sim_mistake::host_access);
 }
 
-TEST_CASE("sim_virtual_memory: unmapping waits for nothing, and what still runs is told") {
+TEST_CASE("sim_virtual_memory: unmap waits for nothing, and work that still uses the memory is "
+          "reported") {
     using namespace std::chrono_literals;
     mapped_scene t;
     t.put(0, t.make());
@@ -141,7 +144,7 @@ TEST_CASE("sim_virtual_memory: unmapping waits for nothing, and what still runs 
     CHECK(t.node.reports().empty());
 }
 
-TEST_CASE("sim_virtual_memory: access that was there already orders nothing") {
+TEST_CASE("sim_virtual_memory: set_access on an accessible mapping adds no order") {
     mapped_scene t;
     t.put(0, t.make());
     sim_stream other;
@@ -161,7 +164,7 @@ TEST_CASE("sim_virtual_memory: another device has no access") {
     CHECK(t.one() == sim_mistake::peer_access);
 }
 
-TEST_CASE("sim_virtual_memory: what breaks a rule is refused, and nothing has changed") {
+TEST_CASE("sim_virtual_memory: a call that breaks a rule is refused and changes nothing") {
     mapped_scene t;
     auto const   refused = [](auto call) {
         return doubles::status_of(call) == sim_status::invalid_value;
@@ -198,7 +201,7 @@ TEST_CASE("sim_virtual_memory: what breaks a rule is refused, and nothing has ch
     CHECK(t.node.reports().empty());
 }
 
-TEST_CASE("sim_virtual_memory: a device without memory says so in numbers") {
+TEST_CASE("sim_virtual_memory: a refusal of the device has numbers") {
     mapped_scene t{small_pages(2)};
     t.make();
     t.make();
@@ -213,7 +216,7 @@ TEST_CASE("sim_virtual_memory: a device without memory says so in numbers") {
     CHECK(t.node.figures().refused == 1);
 }
 
-TEST_CASE("sim_virtual_memory: every call can be made to fail, and does nothing then") {
+TEST_CASE("sim_virtual_memory: every call can be made to fail, and then has no effect") {
     mapped_scene t;
     auto&        faults = t.node.faults();
     auto const   fails  = [](auto call) { return doubles::status_of(call) == sim_status::refused; };
@@ -241,7 +244,7 @@ TEST_CASE("sim_virtual_memory: every call can be made to fail, and does nothing 
     CHECK(t.memory.memory().free == 63 * small_page);
 }
 
-TEST_CASE("sim_virtual_memory: what is never given back is a leak") {
+TEST_CASE("sim_virtual_memory: memory that is never destroyed is a leak") {
     sim_node                 node{small_pages()};
     sim_virtual_memory const memory;
     (void)memory.reserve(small_page, small_page);
@@ -255,7 +258,7 @@ TEST_CASE("sim_virtual_memory: what is never given back is a leak") {
     CHECK(std::string{all[1].first.name} == "reserve");
 }
 
-TEST_CASE("sim_virtual_memory: an unbacked node has addresses for any size, and no contents") {
+TEST_CASE("sim_virtual_memory: an unbacked node has addresses of any size, and no contents") {
     sim_node           node{{.capacity = 80_GiB, .backed = false}};
     sim_virtual_memory memory;
     void* const        p    = memory.reserve(320_GiB, 2_MiB);
@@ -268,7 +271,7 @@ TEST_CASE("sim_virtual_memory: an unbacked node has addresses for any size, and 
     memory.release(p, 320_GiB);
 }
 
-TEST_CASE("sim_virtual_memory: two accesses through different addresses of one memory meet") {
+TEST_CASE("sim_virtual_memory: accesses through different addresses of one memory race") {
     for (bool const ordered : {false, true}) {
         mapped_scene t;
         sim_stream   other;
@@ -291,7 +294,8 @@ TEST_CASE("sim_virtual_memory: two accesses through different addresses of one m
     }
 }
 
-TEST_CASE("sim_virtual_memory: an address is unmapped while its memory is in use at another") {
+TEST_CASE(
+    "sim_virtual_memory: one mapping can be removed while another of the same memory is in use") {
     mapped_scene t;
     auto const   page = t.make();
     t.put(0, page);

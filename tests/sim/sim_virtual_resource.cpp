@@ -19,7 +19,7 @@ namespace {
 virtual_options one_page_each() { return {.reserve = 64_MiB, .handle_size = small_page}; }
 } // namespace
 
-TEST_CASE("sim_virtual_resource keeps the laws of a resource") {
+TEST_CASE("sim_virtual_resource: it keeps the laws of a resource") {
     sim_node node{doubles::small_pages(4096)};
     laws::source([] { return sim_virtual_resource{one_page_each()}; },
                  {.room = 64_MiB, .largest_alignment = 2_MiB, .operations = 500});
@@ -28,7 +28,7 @@ TEST_CASE("sim_virtual_resource keeps the laws of a resource") {
 }
 
 TEST_CASE(
-    "sim_virtual_resource: stream_ordered over it keeps the laws, and waits before it unmaps") {
+    "sim_virtual_resource: a stream_ordered over it keeps the laws, and waits before it unmaps") {
     sim_node node{doubles::small_pages(4096)};
     laws::source([] { return stream_ordered{sim_virtual_resource{one_page_each()}}; },
                  {.room = 64_MiB, .operations = 500});
@@ -36,7 +36,7 @@ TEST_CASE(
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("sim_virtual_resource: a pool over it keeps the laws") {
+TEST_CASE("sim_virtual_resource: a pool over a stream_ordered over it keeps the laws") {
     sim_node node{doubles::small_pages(4096)};
     laws::source(
         [] {
@@ -48,7 +48,7 @@ TEST_CASE("sim_virtual_resource: a pool over it keeps the laws") {
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("sim_virtual_resource: a pool right over it keeps the laws too") {
+TEST_CASE("sim_virtual_resource: a pool directly over it keeps the laws") {
     sim_node node{doubles::small_pages(4096)};
     laws::source(
         [] { return pool{sim_virtual_resource{{.reserve = 1_GiB, .handle_size = small_page}}}; },
@@ -57,7 +57,7 @@ TEST_CASE("sim_virtual_resource: a pool right over it keeps the laws too") {
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("sim_virtual_resource: many threads at once") {
+TEST_CASE("sim_virtual_resource: many threads use it concurrently") {
     sim_node             node{doubles::small_pages(4096)};
     sim_virtual_resource memory{one_page_each()};
     {
@@ -74,7 +74,7 @@ TEST_CASE("sim_virtual_resource: many threads at once") {
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("sim_virtual_resource: knows its device, and reserves four times what that has") {
+TEST_CASE("sim_virtual_resource: it has a device, and reserves four times the device's capacity") {
     sim_options o = doubles::small_pages();
     o.devices     = 2;
     sim_node             node{o};

@@ -10,7 +10,7 @@
 
 using namespace vram;
 
-TEST_CASE("sim_wait: waiting moves the clock and is counted; being idle teaches nothing") {
+TEST_CASE("sim_wait: a wait advances the clock and is counted, and wait_idle adds no order") {
     sim_machine       m{{}};
     sim_call          call{m, sim_call_kind::other, 0, std::source_location::current()};
     sim_stream_state& s = m.make_stream(*call.host, 0, false);
@@ -25,7 +25,7 @@ TEST_CASE("sim_wait: waiting moves the clock and is counted; being idle teaches 
     CHECK(m.schedule.figures(0).host_waiting == sim_time{9});
 }
 
-TEST_CASE("sim_wait: a captured stream that is asked or waited for breaks its capture") {
+TEST_CASE("sim_wait: a query of a captured stream, or a wait for it, breaks the capture") {
     sim_node         node;
     sim_stream const s;
     auto const       broken_by = [&](auto body) {
@@ -40,7 +40,7 @@ TEST_CASE("sim_wait: a captured stream that is asked or waited for breaks its ca
     broken_by([](sim_wait w, sim_stream_state& state) { w.synchronize(state); });
 }
 
-TEST_CASE("sim_wait: an error that waits is told once, a sticky one always") {
+TEST_CASE("sim_wait: a deferred error is thrown once, and a sticky one always") {
     sim_machine m{{}};
     sim_call    call{m, sim_call_kind::other, 0, std::source_location::current()};
     m.at(0).pending = sim_status::launch_failed;

@@ -8,7 +8,7 @@
 using namespace vram;
 using namespace std::chrono_literals;
 
-TEST_CASE("sim_work: moves the thread's clock, while the device works too") {
+TEST_CASE("sim_work: the thread's clock advances while the device works") {
     sim_node const node;
     sim_stream     s;
     sim_launch(s, {.duration = 5us});

@@ -5,7 +5,7 @@
 
 using namespace vram;
 
-TEST_CASE("vector_clock: nothing is known of whom nobody spoke of") {
+TEST_CASE("vector_clock: the counter of an unknown actor is 0") {
     vector_clock const c;
     CHECK(c[0] == 0);
     CHECK(c[1000] == 0);
@@ -13,14 +13,14 @@ TEST_CASE("vector_clock: nothing is known of whom nobody spoke of") {
     CHECK_FALSE(c.includes(7, 1));
 }
 
-TEST_CASE("vector_clock: an actor's count goes up by one") {
+TEST_CASE("vector_clock: advance increments an actor's counter") {
     vector_clock c;
     CHECK(c.advance(3) == 1);
     CHECK(c.advance(3) == 2);
     CHECK(c[2] == 0);
 }
 
-TEST_CASE("vector_clock: a join knows what either knew") {
+TEST_CASE("vector_clock: a join takes the larger of each pair of counters") {
     vector_clock a, b;
     a.raise(0, 5);
     a.raise(1, 1);
@@ -33,14 +33,14 @@ TEST_CASE("vector_clock: a join knows what either knew") {
     CHECK_FALSE(b.includes(0, 1));
 }
 
-TEST_CASE("vector_clock: raising never lowers") {
+TEST_CASE("vector_clock: raise never lowers a counter") {
     vector_clock c;
     c.raise(2, 9);
     c.raise(2, 3);
     CHECK(c[2] == 9);
 }
 
-TEST_CASE("vector_clock: trailing zeros do not tell two clocks apart") {
+TEST_CASE("vector_clock: trailing zeros do not matter for equality") {
     vector_clock a, b;
     a.raise(0, 1);
     b.raise(0, 1);

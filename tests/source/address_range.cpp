@@ -10,7 +10,7 @@ using doubles::small_page;
 
 template class vram::address_range<sim_virtual_memory>;
 
-TEST_CASE("address_range: reserves, knows what lies in it, moves, and gives back") {
+TEST_CASE("address_range: it reserves, finds addresses, moves, and releases") {
     sim_node node{doubles::small_pages()};
     {
         address_range first{sim_virtual_memory{}, 4 * small_page, 4 * small_page};

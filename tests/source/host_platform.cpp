@@ -16,7 +16,7 @@ using namespace vram;
 
 static_assert(platform<host_platform>);
 
-TEST_CASE("host_platform: everything is done when the call returns") {
+TEST_CASE("host_platform: all work is complete when the call returns") {
     host_platform::own_stream const owner;
     host_platform::stream const     s = owner.view();
     host_platform::event            e{host_platform::current_device()};
@@ -35,7 +35,7 @@ TEST_CASE("host_platform: everything is done when the call returns") {
     host_platform::device_guard const guard{host_platform::current_device()};
 }
 
-TEST_CASE("host_platform: bytes are copied and filled, none of none") {
+TEST_CASE("host_platform: bytes are copied and filled, and zero bytes are no work") {
     std::array<unsigned char, 4> from{1, 2, 3, 4}, to{};
     host_platform::copy({}, to.data(), from.data(), 3);
     CHECK(to == std::array<unsigned char, 4>{1, 2, 3, 0});
@@ -45,7 +45,7 @@ TEST_CASE("host_platform: bytes are copied and filled, none of none") {
     host_platform::fill({}, nullptr, std::byte{}, 0);
 }
 
-TEST_CASE("host_platform: a box goes from one layout into another") {
+TEST_CASE("host_platform: a box is copied from one layout into another") {
     std::array<unsigned char, 2 * 3 * 8> from{};
     std::iota(from.begin(), from.end(), static_cast<unsigned char>(0));
     std::array<unsigned char, 64> to{};

@@ -5,13 +5,13 @@
 
 using namespace vram;
 
-TEST_CASE("host_resource keeps the laws of a resource") {
+TEST_CASE("host_resource: it keeps the laws of a resource") {
     laws::source([] { return host_resource{}; }, {.largest_alignment = 2_MiB});
 }
 
-TEST_CASE("host_resource: any two are one") { CHECK(host_resource{} == host_resource{}); }
+TEST_CASE("host_resource: any two are equal") { CHECK(host_resource{} == host_resource{}); }
 
-TEST_CASE("host_resource: a refusal tells what was asked and what it was rounded to") {
+TEST_CASE("host_resource: a refusal has the requested and the rounded size") {
     try {
         (void)host_resource{}.allocate_sync(unsatisfiable - 100, 64);
         FAIL("nobody has that much");
@@ -22,7 +22,8 @@ TEST_CASE("host_resource: a refusal tells what was asked and what it was rounded
     }
 }
 
-TEST_CASE("host_resource: a size that no object may have is refused before the system is asked") {
+TEST_CASE(
+    "host_resource: a size above the largest object is refused without a call of the system") {
     CHECK(host_resource{}.try_allocate_sync(unsatisfiable / 2 + 1, 1) == nullptr);
     CHECK_THROWS_AS((void)host_resource{}.allocate({}, unsatisfiable / 2 + 1, 1), out_of_memory);
 }

@@ -12,7 +12,7 @@ using namespace vram;
 template class vram::null_resource<>;
 template class vram::null_resource<sim_platform>;
 
-TEST_CASE("null_resource has nothing to give, and says what was asked") {
+TEST_CASE("null_resource: it refuses every request, with the size") {
     null_resource<> mr;
     CHECK(mr.allocate_sync(0) == nullptr);
     CHECK(mr.allocate({}, 0) == nullptr);
@@ -31,7 +31,7 @@ TEST_CASE("null_resource has nothing to give, and says what was asked") {
     CHECK(told.count() == 0);
 }
 
-TEST_CASE("null_resource takes no memory: what is given to it is told as another's") {
+TEST_CASE("null_resource: a free is reported as a foreign pointer") {
     null_resource<>  mr;
     doubles::mishaps told;
     int              anothers = 0;
@@ -43,7 +43,7 @@ TEST_CASE("null_resource takes no memory: what is given to it is told as another
     CHECK(told.pointer() == &anothers);
 }
 
-TEST_CASE("null_resource has every power, and nothing to show for it") {
+TEST_CASE("null_resource: it has every power, with empty results") {
     null_resource<> mr;
     CHECK_FALSE(mr.owns(&mr));
     CHECK(mr.usage() == memory_usage{});

@@ -40,7 +40,7 @@ std::vector<int_pieces::number> pages_in_vain(int_pieces& all, int_pieces::numbe
 
 } // namespace
 
-TEST_CASE("page_pieces: a piece is a spare until a page has it, and again when it leaves") {
+TEST_CASE("page_pieces: a piece is spare until a page gets it, and again after the page loses it") {
     int_pieces all{4};
     CHECK(all.pages() == 4);
     auto const k = piece_made(all, 70);
@@ -74,7 +74,8 @@ TEST_CASE("page_pieces: a piece is a spare until a page has it, and again when i
     CHECK(all.spares() == 0);
 }
 
-TEST_CASE("page_pieces: a piece goes from page to page, and those that had it know where") {
+TEST_CASE(
+    "page_pieces: a piece moves from page to page, and its earlier pages know the present one") {
     int_pieces all{8};
     auto const k = piece_made(all, 1);
     for (int_pieces::number i : {5U, 1U, 3U}) {
@@ -96,7 +97,7 @@ TEST_CASE("page_pieces: a piece goes from page to page, and those that had it kn
     CHECK(pages_in_vain(all, k) == std::vector<int_pieces::number>{3});
 }
 
-TEST_CASE("page_pieces: what is gone gives its number to the next") {
+TEST_CASE("page_pieces: the number of a removed piece is reused") {
     int_pieces all{2};
     auto const a = piece_made(all, 1), b = piece_made(all, 2), c = piece_made(all, 3);
     CHECK(all.spares() == 3);
@@ -110,12 +111,12 @@ TEST_CASE("page_pieces: what is gone gives its number to the next") {
     CHECK(all.in_vain(a) == nowhere);
 }
 
-TEST_CASE("page_pieces: more pages than there are numbers are nobody's range") {
+TEST_CASE("page_pieces: a range with more pages than numbers is refused") {
     doubles::contracts_throw const throwing;
     CHECK_THROWS_AS(int_pieces{std::size_t{nowhere}}, doubles::broken_contract);
 }
 
-TEST_CASE("page_pieces: moves, and leaves nothing behind") {
+TEST_CASE("page_pieces: a move leaves nothing behind") {
     int_pieces first{3};
     auto const k = piece_made(first, 9);
     first.map(0, k);
@@ -128,7 +129,8 @@ TEST_CASE("page_pieces: moves, and leaves nothing behind") {
     CHECK(second.in_vain(k) == 0);
 }
 
-TEST_CASE("page_pieces: after `reserve` a piece may be added, spared and removed without memory") {
+TEST_CASE(
+    "page_pieces: after `reserve` a piece can be added, spared and removed without host memory") {
     for (std::uint64_t n = 1, hit = 1; hit != 0; ++n) {
         int_pieces       all{4};
         std::size_t      made = 0;
@@ -147,7 +149,7 @@ TEST_CASE("page_pieces: after `reserve` a piece may be added, spared and removed
     }
 }
 
-TEST_CASE("page_pieces: whatever is done, it agrees with a list of who has what") {
+TEST_CASE("page_pieces: it agrees with a plain list after random operations") {
     constexpr int_pieces::number          pages = 8;
     std::minstd_rand                      random{3};
     int_pieces                            all{pages};

@@ -11,7 +11,7 @@ using doubles::small_page;
 
 template class vram::physical_page<sim_virtual_memory>;
 
-TEST_CASE("physical_page: owns memory, moves, and gives it back") {
+TEST_CASE("physical_page: it owns memory, moves, and frees it") {
     sim_node                 node{doubles::small_pages()};
     sim_virtual_memory const memory;
     {

@@ -15,17 +15,17 @@ alignas(4096) std::byte region[256_KiB];
 
 } // namespace
 
-TEST_CASE("region_resource keeps the laws of a resource") {
+TEST_CASE("region_resource: it keeps the laws of a resource") {
     laws::source([] { return region_resource{region, sizeof region}; }, {.may_refuse = true});
 }
 
-TEST_CASE("region_resource: addresses that nobody touches will do") {
+TEST_CASE("region_resource: it accepts addresses that the host cannot access") {
     auto const far = reinterpret_cast<void*>(std::uintptr_t{1} << 46);
     laws::source([&] { return region_resource{far, 80_GiB}; },
                  {.largest_alignment = 2_MiB, .touch = false});
 }
 
-TEST_CASE("region_resource: blocks given back in reverse order make room at once") {
+TEST_CASE("region_resource: blocks that are freed in reverse order are reusable at once") {
     region_resource mr{region, 1024};
     void* const     p = mr.allocate_sync(512, 1);
     void* const     q = mr.allocate_sync(512, 1);
@@ -38,7 +38,7 @@ TEST_CASE("region_resource: blocks given back in reverse order make room at once
     CHECK(mr.usage().largest_free == 1024);
 }
 
-TEST_CASE("region_resource: blocks given back in any order make room when the last is back") {
+TEST_CASE("region_resource: blocks that are freed in any order are reusable after the last free") {
     region_resource mr{region, 1024};
     void* const     p = mr.allocate_sync(512, 1);
     void* const     q = mr.allocate_sync(512, 1);
@@ -48,7 +48,7 @@ TEST_CASE("region_resource: blocks given back in any order make room when the la
     CHECK(mr.allocate_sync(1024, 1) == p);
 }
 
-TEST_CASE("region_resource: a refusal tells what was left") {
+TEST_CASE("region_resource: a refusal has the remaining bytes") {
     region_resource mr{region, 1024};
     (void)mr.allocate_sync(1000, 1);
     try {
@@ -62,7 +62,7 @@ TEST_CASE("region_resource: a refusal tells what was left") {
     }
 }
 
-TEST_CASE("region_resource: what is not its own, or came back before, is told and ignored") {
+TEST_CASE("region_resource: a foreign pointer or a double free is reported and ignored") {
     doubles::mishaps told;
     region_resource  mr{region, 1024};
     int              mine = 0;
@@ -80,7 +80,7 @@ TEST_CASE("region_resource: what is not its own, or came back before, is told an
     CHECK(mr.allocate_sync(1024, 1) == p);
 }
 
-TEST_CASE("region_resource: a moved-from region has nothing") {
+TEST_CASE("region_resource: a moved-from region has no memory") {
     region_resource first{region, 1024};
     region_resource second = std::move(first);
     CHECK(first.try_allocate_sync(1) == nullptr);
@@ -91,14 +91,15 @@ TEST_CASE("region_resource: a moved-from region has nothing") {
     CHECK(second.usage().reserved == 1024);
 }
 
-TEST_CASE("region_resource: an empty range is a resource that has nothing") {
+TEST_CASE("region_resource: an empty range is a resource without memory") {
     region_resource mr{nullptr, 0};
     CHECK(mr.try_allocate_sync(1, 1) == nullptr);
     CHECK(mr.allocate_sync(0) == nullptr);
     CHECK_FALSE(mr.owns(nullptr));
 }
 
-TEST_CASE("region_resource: part of the last block, given back as a block, is told and stays out") {
+TEST_CASE(
+    "region_resource: a free of a part of the last block is reported, and the block stays live") {
     doubles::mishaps       told;
     alignas(256) std::byte room[1024];
     region_resource<>      mr{room, sizeof room};

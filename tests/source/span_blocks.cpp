@@ -24,7 +24,8 @@ span_blocks::block put_block(span_blocks& blocks, std::size_t bytes, std::size_t
 
 } // namespace
 
-TEST_CASE("span_blocks: the first is in front, the second half way, the third between them") {
+TEST_CASE(
+    "span_blocks: the first block is at the front, the second at half, the third between them") {
     auto       blocks = hundreds(16);
     auto const first  = put_block(blocks, 150);
     CHECK(first.address == span_base);
@@ -38,7 +39,7 @@ TEST_CASE("span_blocks: the first is in front, the second half way, the third be
     CHECK_FALSE(blocks.empty());
 }
 
-TEST_CASE("span_blocks: what is too large for half a gap goes where it fits best") {
+TEST_CASE("span_blocks: a block that is too large for half a gap gets the best fit") {
     auto blocks = hundreds(16);
     put_block(blocks, 200);                    // [0, 2)
     put_block(blocks, 100);                    // [9, 10)
@@ -59,7 +60,7 @@ TEST_CASE("span_blocks: any alignment is met, at the front of a page") {
     CHECK(blocks.place(1, std::size_t{1} << 62).empty());
 }
 
-TEST_CASE("span_blocks: sizes beyond the span are refused, up to those that overflow") {
+TEST_CASE("span_blocks: sizes larger than the span are refused, also those that overflow") {
     auto blocks = hundreds(16);
     CHECK(blocks.place(1601, 1).empty());
     CHECK_FALSE(blocks.place(1600, 1).empty());
@@ -86,8 +87,7 @@ TEST_CASE("span_blocks: a block grows up to the next one, and no further") {
     CHECK(blocks.resized(last, (16 - last.first) * 100 + 1).empty());
 }
 
-TEST_CASE(
-    "span_blocks: a range has a page to itself where it covers it, or all that is used of it") {
+TEST_CASE("span_blocks: a range owns a page if it covers the page, or all of it that is used") {
     auto       blocks = hundreds(16);
     auto const b      = put_block(blocks, 450, 8); // five pages, the last one half used
     REQUIRE(b.address == span_base);
@@ -106,7 +106,7 @@ TEST_CASE(
     CHECK(blocks.share(1, at(span_base + 50), 200) == 100);
 }
 
-TEST_CASE("span_blocks: finds blocks by where they begin, and by what lies in their pages") {
+TEST_CASE("span_blocks: blocks are found by their start, and by any of their pages") {
     auto       blocks = hundreds(16);
     auto const b      = put_block(blocks, 150);
     CHECK(blocks.at(at(span_base)).bytes == 150);

@@ -19,7 +19,7 @@ std::size_t pages_present(void* p, std::size_t bytes) {
 }
 } // namespace
 
-TEST_CASE("touched_pages: every page is there, is zero, and can be written, at every size") {
+TEST_CASE("touched_pages: every page exists, is zero and writable, at every size") {
     std::size_t const huge = touched_pages::huge_page;
     for (std::size_t const bytes : {std::size_t{1}, std::size_t{4096}, std::size_t{5000}, huge - 1,
                                     huge, huge + 1, 5 * huge + 123}) {
@@ -41,14 +41,14 @@ TEST_CASE("touched_pages: every page is there, is zero, and can be written, at e
     }
 }
 
-TEST_CASE("touched_pages: nothing, and more than there is, is null") {
+TEST_CASE("touched_pages: zero bytes, or more than the system has, are null") {
     CHECK(touched_pages::map(0) == nullptr);
     CHECK(touched_pages::map(vram::unsatisfiable) == nullptr);
     CHECK(touched_pages::map(vram::unsatisfiable / 2) == nullptr);
     touched_pages::unmap(nullptr, 100);
 }
 
-TEST_CASE("touched_pages: a node that the system does not know is no reason to fail") {
+TEST_CASE("touched_pages: an unknown NUMA node is no failure") {
     for (int const node : {0, 63, 1000, 1'000'000}) {
         void* const p = touched_pages::map(8192, {.numa_node = node});
         REQUIRE(p != nullptr);

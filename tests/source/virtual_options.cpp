@@ -5,7 +5,7 @@
 
 using namespace vram;
 
-TEST_CASE("virtual_options: as little as a size is enough") {
+TEST_CASE("virtual_options: a size alone is enough") {
     virtual_options const o{.handle_size = 4_MiB};
     CHECK(o.reserve == 0);
     CHECK(o.keep == 0);

@@ -42,7 +42,7 @@ void use_all(void* p, std::size_t bytes) {
 
 } // namespace
 
-TEST_CASE("virtual_source: a block has whole pages, and grows where it lies") {
+TEST_CASE("virtual_source: a block has whole pages, and grows in place") {
     sim_node   node{doubles::small_pages()};
     sim_source mr = sixty_four_pages();
     CHECK(mr.page_size() == one_page);
@@ -70,7 +70,8 @@ TEST_CASE("virtual_source: a block has whole pages, and grows where it lies") {
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("virtual_source: the peaks of a scope are its own, and the others come again after it") {
+TEST_CASE("virtual_source: reset_peaks begins a scope's peaks, and raise_peaks restores the "
+          "earlier ones") {
     sim_node   node{doubles::small_pages()};
     sim_source mr = sixty_four_pages();
     mr.deallocate_sync(take_pages(mr, 12), 12 * one_page);
@@ -88,7 +89,7 @@ TEST_CASE("virtual_source: the peaks of a scope are its own, and the others come
     CHECK(mr.usage().peak_reserved == 12 * one_page);
 }
 
-TEST_CASE("virtual_source: a block begins with a page, whatever the sizes of page and alignment") {
+TEST_CASE("virtual_source: a block begins at a page, for all sizes of page and alignment") {
     sim_node node{doubles::small_pages()};
     for (std::size_t const granules : {1, 2, 3, 5, 6, 12}) {
         std::size_t const page = granules * one_page;
@@ -108,8 +109,8 @@ TEST_CASE("virtual_source: a block begins with a page, whatever the sizes of pag
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("virtual_source: a block cannot grow into another, nor beyond the device; all stays as "
-          "it was") {
+TEST_CASE("virtual_source: a block cannot grow into another, nor beyond the device, and a refusal "
+          "changes nothing") {
     sim_node         node{doubles::small_pages(40)};
     sim_source       mr   = sixty_four_pages();
     std::byte* const p    = take_pages(mr, 2);
@@ -130,7 +131,7 @@ TEST_CASE("virtual_source: a block cannot grow into another, nor beyond the devi
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("virtual_source: pages in a block come and go") {
+TEST_CASE("virtual_source: pages of a block can be unbacked and backed again") {
     sim_node         node{doubles::small_pages()};
     sim_source       mr = sixty_four_pages();
     std::byte* const p  = take_pages(mr, 8);
@@ -162,7 +163,7 @@ TEST_CASE("virtual_source: pages in a block come and go") {
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("virtual_source: at its ends a block has the rest of its pages") {
+TEST_CASE("virtual_source: a block owns the rest of the pages at its ends") {
     sim_node    node{doubles::small_pages()};
     sim_source  mr = sixty_four_pages();
     auto* const p  = static_cast<std::byte*>(mr.allocate_sync(2 * one_page + 100, 2 * one_page));
@@ -172,7 +173,7 @@ TEST_CASE("virtual_source: at its ends a block has the rest of its pages") {
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("virtual_source: free pages are put under a request that no run could meet") {
+TEST_CASE("virtual_source: free pages are remapped for a request that no free range could meet") {
     sim_node         node{doubles::small_pages(12)}; // the device has twelve pages
     sim_source       mr = sixty_four_pages();
     std::byte* const p  = take_pages(mr, 12);
@@ -223,7 +224,7 @@ TEST_CASE("virtual_source: pages move from one block to another") {
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("virtual_source: what it keeps is for the next block, and is trimmed") {
+TEST_CASE("virtual_source: kept pages are used for the next block, and are trimmed") {
     sim_node   node{doubles::small_pages()};
     sim_source mr = sixty_four_pages(3 * one_page);
     mr.deallocate_sync(take_pages(mr, 5), 5 * one_page);
@@ -240,13 +241,13 @@ TEST_CASE("virtual_source: what it keeps is for the next block, and is trimmed")
     CHECK(node.figures().used == 0);
 }
 
-TEST_CASE("virtual_source: less than a page to keep has no effect, and is a broken contract") {
+TEST_CASE("virtual_source: `keep` below one page has no effect, and is a broken contract") {
     sim_node                       node{doubles::small_pages(10)};
     doubles::contracts_throw const guard;
     CHECK_THROWS_AS(sixty_four_pages(one_page - 1), doubles::broken_contract);
 }
 
-TEST_CASE("virtual_source: a refusal has its numbers, the span's and the device's") {
+TEST_CASE("virtual_source: a refusal has the numbers of the span and the device") {
     sim_node         node{doubles::small_pages(10)};
     sim_source       mr = sixty_four_pages();
     std::byte* const p  = take_pages(mr, 4);
@@ -272,7 +273,7 @@ TEST_CASE("virtual_source: a refusal has its numbers, the span's and the device'
     mr.deallocate_sync(p, 4 * one_page);
 }
 
-TEST_CASE("virtual_source: what is not its own, or has another size, is told") {
+TEST_CASE("virtual_source: a free of a foreign pointer, or with a wrong size, is reported") {
     mishaps const    told;
     sim_node         node{doubles::small_pages()};
     sim_source       mr   = sixty_four_pages();
@@ -302,7 +303,7 @@ TEST_CASE("virtual_source: what is not its own, or has another size, is told") {
     CHECK(node.figures().used == 0);
 }
 
-TEST_CASE("virtual_source: what is out at its end is told, and given back") {
+TEST_CASE("virtual_source: live blocks at its end are reported and freed") {
     mishaps const told;
     sim_node      node{doubles::small_pages()};
     {
@@ -319,7 +320,7 @@ TEST_CASE("virtual_source: what is out at its end is told, and given back") {
 }
 
 TEST_CASE(
-    "virtual_source: handles are rounded to what the device maps in, and the span to handles") {
+    "virtual_source: handles are rounded to the device's granularity, and the span to handles") {
     sim_node   node{doubles::small_pages()};
     sim_source mr{sim_virtual_memory{}, {.reserve = 1, .handle_size = one_page + 1}};
     CHECK(mr.page_size() == 2 * one_page);
@@ -333,7 +334,7 @@ TEST_CASE(
     CHECK_THROWS_AS((void)mr.allocate_sync(1, 3), doubles::broken_contract);
 }
 
-TEST_CASE("virtual_source: a failure in any call of the driver leaves all as it was") {
+TEST_CASE("virtual_source: a failure of any driver call leaves it unchanged") {
     for (std::uint64_t const times : {1, 1000}) {
         std::byte* p    = nullptr;
         std::byte* q    = nullptr;
@@ -403,8 +404,7 @@ TEST_CASE("virtual_source: a failure in any call of the driver leaves all as it 
     }
 }
 
-TEST_CASE(
-    "virtual_source: whatever is done in whatever order, and whatever fails, every page is known") {
+TEST_CASE("virtual_source: after random operations with failures, every page is accounted for") {
     struct piece {
         std::byte*  p;
         std::size_t pages;
@@ -493,7 +493,7 @@ TEST_CASE(
     }
 }
 
-TEST_CASE("virtual_source: a failing host allocation leaves all as it was") {
+TEST_CASE("virtual_source: a failing host allocation leaves it unchanged") {
     sim_node node{doubles::small_pages()};
     bool     hit = true;
     for (std::uint64_t n = 1; hit; ++n) {

@@ -44,7 +44,7 @@ void check_usable(sim_span const& span) {
 
 } // namespace
 
-TEST_CASE("virtual_span: pages get memory where they have none, and access run by run") {
+TEST_CASE("virtual_span: unbacked pages get memory, and access is set per range") {
     sim_node node{doubles::small_pages()};
     sim_span span = sixteen_pages();
     CHECK(span.pages() == 16);
@@ -65,7 +65,7 @@ TEST_CASE("virtual_span: pages get memory where they have none, and access run b
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("virtual_span: what is dropped is the device's, but for the spares that are asked for") {
+TEST_CASE("virtual_span: dropped memory is freed, except for the requested number of spare pages") {
     sim_node node{doubles::small_pages()};
     sim_span span = sixteen_pages();
     span.fill(0, 6);
@@ -86,7 +86,7 @@ TEST_CASE("virtual_span: what is dropped is the device's, but for the spares tha
     check_usable(span);
 }
 
-TEST_CASE("virtual_span: memory moves to other pages, and its contents with it") {
+TEST_CASE("virtual_span: memory moves to other pages together with its contents") {
     sim_node node{doubles::small_pages(8)};
     sim_span span = sixteen_pages();
     span.fill(0, 8); // all that the device has
@@ -107,7 +107,7 @@ TEST_CASE("virtual_span: memory moves to other pages, and its contents with it")
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("virtual_span: moves with its memory") {
+TEST_CASE("virtual_span: a move takes its memory along") {
     sim_node node{doubles::small_pages()};
     {
         sim_span first = sixteen_pages();
@@ -125,7 +125,7 @@ TEST_CASE("virtual_span: moves with its memory") {
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("virtual_span: a failure in any call of the driver leaves all as it was, or moved") {
+TEST_CASE("virtual_span: a failure of any driver call leaves memory in its old or its new place") {
     for (std::uint64_t const times : {1, 2, 3, 1000}) {
         CAPTURE(times);
         auto const make = [] {
@@ -180,8 +180,7 @@ TEST_CASE("virtual_span: a failure in any call of the driver leaves all as it wa
     }
 }
 
-TEST_CASE(
-    "virtual_span: what cannot be unmapped at the end is told, and its memory still counted once") {
+TEST_CASE("virtual_span: memory that cannot be unmapped at the end is reported, and counted once") {
     doubles::mishaps const told;
     sim_node               node{doubles::small_pages()};
     {
@@ -193,7 +192,7 @@ TEST_CASE(
     CHECK(node.figures().used == 2 * small_page);
 }
 
-TEST_CASE("virtual_span: memory that comes back to where it was costs no call of the driver") {
+TEST_CASE("virtual_span: memory that returns to its previous address costs no driver call") {
     sim_node node{doubles::small_pages()};
     sim_span span = sixteen_pages();
     span.fill(0, 4);
@@ -225,7 +224,8 @@ TEST_CASE("virtual_span: memory that comes back to where it was costs no call of
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("virtual_span: a page that gets back what it had, of the spares, costs no call either") {
+TEST_CASE(
+    "virtual_span: a page that gets its own memory back from the spares costs no driver call") {
     sim_node node{doubles::small_pages()};
     sim_span span = sixteen_pages();
     span.fill(0, 4);
@@ -245,7 +245,7 @@ TEST_CASE("virtual_span: a page that gets back what it had, of the spares, costs
     check_usable(span);
 }
 
-TEST_CASE("virtual_span: what could not be given access is not taken for memory that came back") {
+TEST_CASE("virtual_span: memory without access is not taken for memory that returned") {
     sim_node node{doubles::small_pages()};
     sim_span span = sixteen_pages();
     span.fill(0, 2);
@@ -261,7 +261,7 @@ TEST_CASE("virtual_span: what could not be given access is not taken for memory 
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("virtual_span: memory that cannot be unmapped somewhere is told, and goes later") {
+TEST_CASE("virtual_span: a mapping that cannot be removed is reported, and removed later") {
     doubles::mishaps const told;
     sim_node               node{doubles::small_pages()};
     sim_span               span = sixteen_pages();
@@ -279,7 +279,7 @@ TEST_CASE("virtual_span: memory that cannot be unmapped somewhere is told, and g
     check_usable(span);
 }
 
-TEST_CASE("virtual_span: whatever moves where, each page keeps what was written to it") {
+TEST_CASE("virtual_span: after random moves, each page keeps its contents") {
     std::minstd_rand random{7};
     sim_node         node{doubles::small_pages()};
     sim_span         span = sixteen_pages();
