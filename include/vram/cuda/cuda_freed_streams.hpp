@@ -81,7 +81,7 @@ private:
         cuda_stream_hold held; ///< the `cuda_stream` may be destroyed before the wait
     };
 
-    /// Forgets streams that have ended and whose work is complete, so that CUDA can destroy them. A
+    /// Forgets ended streams without outstanding work, so that CUDA can destroy them. A
     /// program may create a stream for each of its tasks.
     void forget_done() noexcept {
         std::erase_if(streams_, [](user const& each) {

@@ -30,11 +30,11 @@ struct cuda_pool_options {
 
     // Reuse of memory, freed on one stream, by a request on another stream.
 
-    /// Reuse of memory whose free is ordered before the request by an event of the program.
+    /// Reuse of memory if an event of the program orders its free before the request.
     bool reuse_after_events = true;
-    /// Reuse of memory whose free happens to be complete. Makes runs less repeatable.
+    /// Reuse of memory if its free happens to be complete. Makes runs less repeatable.
     bool reuse_when_finished = true;
-    /// Reuse of memory for which the driver makes the stream of the request wait.
+    /// Reuse of memory by a wait that the driver adds to the stream of the request.
     bool reuse_by_waiting = true;
 };
 

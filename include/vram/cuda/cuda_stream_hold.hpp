@@ -41,7 +41,7 @@ public:
     }
     ~cuda_stream_hold() { let_go(); }
 
-    /// Returns true if there is a stream whose end will be detected.
+    /// Returns true if this refers to a stream that vram created and has not released.
     explicit operator bool() const noexcept {
         return its_ != nullptr && !its_->given_away.load(std::memory_order_relaxed);
     }

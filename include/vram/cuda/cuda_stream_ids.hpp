@@ -168,7 +168,7 @@ public:
     [[nodiscard]] static std::uint64_t ends() noexcept {
         return all().ends.load(std::memory_order_acquire);
     }
-    /// Forgets a stream whose last reference is gone. CUDA may reuse its handle from now on.
+    /// Forgets a stream after its last reference is gone. CUDA may reuse its handle from now on.
     static void leave(cuda_stream_hold::shared* its) noexcept {
         auto&                  book = all();
         std::scoped_lock const held{book.mutex};
@@ -209,7 +209,7 @@ public:
     static void forget(cudaStream_t stream) noexcept { forget_others(stream, 0); }
 
 private:
-    static constexpr int most_devices = 64; ///< devices whose legacy default streams are stored
+    static constexpr int most_devices = 64; ///< devices with a stored id of the legacy stream
 
     /// Data of a handle: the stream with it, or the last one if that has ended.
     struct life {

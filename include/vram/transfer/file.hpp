@@ -37,7 +37,7 @@ struct file_options {
     bool direct = false;
 };
 
-/// A file whose calls name their offset, so that threads do not share a file position.
+/// A file that is read and written at given offsets, so that threads share no file position.
 ///
 ///     file const weights{"weights.bin"};
 ///     weights.read(std::as_writable_bytes(std::span{row}), index * row_bytes);

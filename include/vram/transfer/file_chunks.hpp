@@ -16,7 +16,7 @@
 
 namespace vram {
 
-/// A source whose batches are consecutive chunks of a file. Chunks may overlap, and the last one
+/// A source with consecutive chunks of a file as batches. Chunks may overlap, and the last one
 /// may be shorter.
 ///
 ///     loader{file_chunks{file{"log.bin"}, 64_MiB}, stream};

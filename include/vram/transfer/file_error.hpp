@@ -59,7 +59,7 @@ public:
     }
     [[nodiscard]] bool ends_early() const noexcept { return is(reason::ends_early); }
 
-    /// Returns the error category "file", whose values are those of `reason`.
+    /// Returns the error category "file". Its values are those of `reason`.
     [[nodiscard]] static std::error_category const& category() noexcept {
         class file_category final : public std::error_category {
             [[nodiscard]] char const* name() const noexcept override { return "file"; }

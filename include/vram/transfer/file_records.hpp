@@ -24,7 +24,7 @@ struct file_records_options {
     bool        drop_partial = false; ///< leaves out a last batch with fewer records
 };
 
-/// A source whose batches are `records` consecutive records of a file.
+/// A source with `records` consecutive records of a file in each batch.
 ///
 ///     file_records digits{file{"train-images-idx3-ubyte"}, 28 * 28, 256, {.header = 16}};
 ///     loader{std::move(digits), stream};      // 235 batches, the last of 96 records

@@ -81,7 +81,7 @@ public:
     /// Tells the producers to stop: no further batch is filled.
     void request_stop() noexcept {
         if (!this->at_home()) { return; }
-        // Stop the ring first: a producer whose source returns because of the stop token then
+        // Stop the ring first: if the stop token makes a source return, its producer then
         // begins no further batch.
         this->stop();
         if (stop_) { stop_->request_stop(); }

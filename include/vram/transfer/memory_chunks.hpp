@@ -13,7 +13,7 @@
 
 namespace vram {
 
-/// A source whose batches are pieces of the host memory `from`, copied into pinned memory. The
+/// A source with pieces of the host memory `from` as batches, copied into pinned memory. The
 /// source does not own `from`.
 ///
 ///     mapped_file const map{"log.bin"};

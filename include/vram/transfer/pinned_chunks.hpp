@@ -12,8 +12,8 @@
 
 namespace vram {
 
-/// A source whose batches are pieces of `from`. The memory must be pinned or registered, and
-/// unchanged until the last copy is complete.
+/// A source with pieces of the memory `from` as batches. The memory must be pinned or registered,
+/// and unchanged until the last copy is complete.
 ///
 ///     pinned_chunks source{std::as_bytes(std::span{samples}), 64_MiB};
 ///     source.enqueue({device, 64_MiB}, 3, stream);              // called by a loader

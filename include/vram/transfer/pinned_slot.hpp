@@ -65,7 +65,7 @@ struct pinned_slot {
     /// Neither an event nor a wait proves that its copy is complete.
     bool unsure   = false;
     bool left_out = false; ///< its batch is not copied
-    /// `begun` and `left` enclose a copy whose time is not read yet.
+    /// `begun` and `left` enclose a copy, and its time is not read yet.
     bool unmeasured = false;
 
     /// Returns true if the completion flag shows that copy `which`, or a later one, is complete.

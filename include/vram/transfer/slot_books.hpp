@@ -86,7 +86,7 @@ public:
         copying_ = false;
         free_.push(s);
     }
-    /// Returns true once after a pinned slot whose batch was left out has become empty.
+    /// Returns true once after a pinned slot with a left-out batch has become empty.
     [[nodiscard]] bool take_passed() noexcept { return std::exchange(passed_, false); }
     /// Ends the range at the batch of `p`, because the source has no batch for it. `why` is the
     /// error, or null.
@@ -202,7 +202,7 @@ private:
         s.asked = order_[s.index];
         return s;
     }
-    /// Empties the pinned slots at the front of the order whose batches are left out.
+    /// Empties the pinned slots with left-out batches at the front of the order.
     void pass_over() noexcept {
         for (Pinned* p = filled_.front(); p != nullptr && p->left_out; p = filled_.front()) {
             land(*filled_.pop());

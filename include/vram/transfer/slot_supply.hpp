@@ -86,7 +86,7 @@ protected:
 
     /// Enqueues copies as long as a filled pinned slot and a free device slot exist (`claim`).
     virtual void copy_all() noexcept = 0;
-    /// Asks the device if copies are complete whose callback has not come.
+    /// Asks the device for the end of copies that have not called back.
     virtual void look_after_copies() noexcept = 0;
 
     /// Waits for an empty pinned slot and assigns the next batch to it. Returns null if there is no
@@ -414,7 +414,7 @@ private:
         }
         return first;
     }
-    /// Makes all pinned slots empty whose completion flags show that their copies are complete.
+    /// Makes each pinned slot empty if its completion flag shows that its copy is complete.
     void land_marked() noexcept {
         if constexpr (completion_flags<Platform>) {
             for (;;) {

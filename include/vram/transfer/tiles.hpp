@@ -51,7 +51,7 @@ struct tile_box {
 ///                         .outside = boundary::mirror}};
 ///     cut.size();              // 15 * 8 * 8
 ///     cut[17].origin;          // first element of the tile of batch 17
-///     cut.index_of({100, 0, 511});   // the batch whose tile has this element
+///     cut.index_of({100, 0, 511});   // the batch with this element in its tile
 ///
 /// A batch is its tile with the halo, contiguous row by row. If the volume ends within a tile, the
 /// tile is cut there. With `boundary::clip` the halo is cut as well. Such a batch is smaller.
@@ -125,7 +125,8 @@ public:
         return box;
     }
 
-    /// Returns the index of the batch whose tile contains the element at `place` of the volume.
+    /// Returns the index of the batch with the tile that contains the element at `place` of the
+    /// volume.
     [[nodiscard]] std::size_t index_of(std::size_t const (&place)[Rank]) const {
         std::size_t index = 0;
         bool const  last  = options_.order != tile_order::first_fastest;

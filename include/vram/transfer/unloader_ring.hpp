@@ -301,7 +301,7 @@ private:
         }
         return nullptr;
     }
-    /// Moves the pinned slots whose completion flags are set to `landed_`. The lock must be held.
+    /// Moves each pinned slot with a set completion flag to `landed_`. The lock must be held.
     void land_marked() noexcept {
         while (pinned* const p = marked_.front()) {
             if (!pinned::is_marked(p->mark, p->flight)) { return; }
@@ -320,7 +320,7 @@ private:
         gate_.notify();
     }
 
-    /// Asks the device if copies are complete whose callback is overdue, because a device that has
+    /// Asks the device for the end of copies with an overdue callback, because a device that has
     /// failed calls no callback. Stores the error if there is one.
     void look_after_copies() noexcept {
         try {
