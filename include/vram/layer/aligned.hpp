@@ -25,7 +25,7 @@ namespace vram {
 /// end.
 enum class aligned_size { as_asked, rounded_up };
 
-/// Raises the alignment of every request to at least `least`, whatever the caller requests.
+/// Raises the alignment of every request to at least `least`.
 ///
 ///     aligned mr{cuda_resource{}, 2_MiB, aligned_size::rounded_up};   // whole pages
 ///

@@ -243,7 +243,7 @@ private:
     }
 
     /// How often a request is attempted again after other threads freed memory. If two threads both
-    /// have room, one may repeatedly take what the other freed, but not that often.
+    /// have room, one may repeatedly take the memory that the other freed, but not that often.
     static constexpr std::size_t attempts_beside_others = 64;
 
     void went_out(std::size_t bytes) noexcept {

@@ -118,7 +118,7 @@ public:
         }
     }
 
-    /// Moves every block whose stream is done with it to `free`. An error of one stream does not
+    /// Moves every block to `free` if its stream is done with it. An error of one stream does not
     /// affect the others; the first error is rethrown at the end.
     void collect(freed_blocks& free) {
         std::exception_ptr failed;
@@ -313,8 +313,9 @@ private:
         return b.now == batch::stage::done || Platform::done(b.place);
     }
     /// Moves the blocks of complete batches to `free`. An event stands for the batches before it as
-    /// well. An event whose query fails may belong to a graph, because another thread captured the
-    /// stream and ended the capture while it was recorded; it is recorded again.
+    /// well. If the query of an event fails, the event may belong to a graph, because another
+    /// thread captured the stream and ended the capture while it was recorded; it is then recorded
+    /// again.
     void take_done(line& queue, freed_blocks& free) {
         for (batch *at = queue.first, *next = nullptr; at != nullptr; at = next) {
             next = at->next;

@@ -47,11 +47,11 @@ namespace vram {
 /// queue before it grows, before it reports usage, if 256 frees are queued, and before it frees a
 /// block that may be in the queue.
 ///
-/// Failure   Before it refuses, the shard does what a `pool` does. Then all shards return their
-///           idle chunks. Then every other shard is asked for a block. `out_of_memory` contains the
-///           totals of all shards. Invalid frees are reported as by `pool`; invalid remote frees
-///           are reported when they are drained. If a queued free is older than the current
-///           allocation of its block, it is reported as a double free and the block stays
+/// Failure   Before it refuses, the shard tries all that a `pool` tries. Then all shards return
+///           their idle chunks. Then every other shard is asked for a block. `out_of_memory`
+///           contains the totals of all shards. Invalid frees are reported as by `pool`; invalid
+///           remote frees are reported when they are drained. If a queued free is older than the
+///           current allocation of its block, it is reported as a double free and the block stays
 ///           allocated.
 /// Threads   Any number of threads may call concurrently. The upstream is called by several threads
 ///           at once. A shard's lock is held during the same operations as the lock of a `pool`.
@@ -89,7 +89,7 @@ public:
         options_.count = std::bit_ceil(options.count != 0 ? options.count : usual_count());
         if (options.key == arena_key::stream) { seats_ = stream_seats{options_.count}; }
     }
-    /// Makes a copy a compile error whose message says what to write instead.
+    /// A copy does not compile: the error message names the alternatives (move, borrow, share).
     template <std::same_as<arena> Same>
     arena(Same& other) : arena{detail::refuse_copy(other)} {}
     /// Moves an arena that is not shared. The source can then only be destroyed or assigned to.
@@ -282,7 +282,7 @@ private:
         unsigned const together = std::thread::hardware_concurrency();
         return together < most ? together + 1 : most;
     }
-    /// Raises the reserved bytes and peaks where needed, so that live <= reserved <= peak even if
+    /// Raises the reserved bytes and peaks if necessary, so that live <= reserved <= peak even if
     /// other threads allocated while the shards were summed.
     [[nodiscard]] static memory_usage bounded(memory_usage u) noexcept {
         if (u.live > u.reserved) { u.reserved = u.live; }
@@ -389,7 +389,7 @@ private:
             return nullptr;
         }
     }
-    /// The last attempt: throws what the upstream throws, with the totals of all shards.
+    /// The last attempt: rethrows the exception of the upstream with the totals of all shards.
     [[nodiscard]] void* must_get(member& mine, request const& r) {
         try {
             return insist(mine, r);

@@ -70,7 +70,7 @@ public:
         this->heaps_.reserve(count);
         for (std::size_t i = 0; i < count; ++i) { this->heaps_.push(size_classes::bytes(i)); }
     }
-    /// Makes a copy a compile error whose message says what to write instead.
+    /// A copy does not compile: the error message names the alternatives (move, borrow, share).
     template <std::same_as<binned> Same>
     binned(Same& other) : binned{detail::refuse_copy(other)} {}
     /// Only if not shared; the source can then only be destroyed or assigned to.

@@ -125,8 +125,8 @@ public:
     }
 
 private:
-    /// Two words more than the lists need: one for the index `count`, whose bit is always set, and
-    /// one that is always marked in `map_`. They end every search without a bounds check.
+    /// Two words more than the lists need: one for the index `count`, with a bit that is always
+    /// set, and one that is always marked in `map_`. They end every search without a bounds check.
     static constexpr std::size_t words = count / 64 + 2;
     static_assert(count % 64 == 0 && words <= 64);
 

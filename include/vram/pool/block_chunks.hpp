@@ -101,7 +101,7 @@ public:
         while (c->base != base) { ++c; }
         return *c;
     }
-    /// Returns the chunk whose last block is `tail`.
+    /// Returns the chunk that ends with the block `tail`.
     chunk& around(block const* tail) noexcept {
         chunk* c = chunks_.begin();
         while (c->end() != tail->end()) { ++c; }

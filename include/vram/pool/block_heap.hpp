@@ -117,7 +117,7 @@ public:
     void hold(block* b, tags const& held) noexcept { tags_.hold(b, held); }
     void keep(block* b, tags const& kept) noexcept { tags_.keep(b, kept); }
 
-    /// Frees a live block whose pending uses are already set, and coalesces it with its free
+    /// Frees a live block, after its pending uses were set, and coalesces it with its free
     /// neighbours if their pending uses can be merged. Returns the free block that contains it
     /// afterwards.
     template <class Settled>
@@ -425,7 +425,7 @@ private:
         tags_.drop_front(rest);
         return hand_out(b);
     }
-    /// `take` for a block whose parts have different pending uses.
+    /// `take` for a block with different pending uses of its parts.
     block* take_part(fit const& place, std::size_t bytes) noexcept {
         block*               b     = place.where;
         std::uintptr_t const start = place.start;

@@ -14,9 +14,9 @@
 namespace vram {
 
 /// A sorted array of chunks by address, each with the number of its owner. Readers need no lock: a
-/// version counter tells them if what they read is consistent. Tables that were replaced by larger
-/// ones are kept until the end, and take at most half of the memory (a seqlock: Boehm, Can seqlocks
-/// get along with programming language memory models?, 2012).
+/// version counter tells them if the values read are consistent. Tables that were replaced by
+/// larger ones are kept until the end, and take at most half of the memory (a seqlock: Boehm, Can
+/// seqlocks get along with programming language memory models?, 2012).
 ///
 /// Failure   `reserve` throws `std::bad_alloc` and changes nothing. No other function fails.
 /// Threads   Any thread may call `glance` concurrently with any other call. The other functions are

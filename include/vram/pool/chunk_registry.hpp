@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `chunk_registry` is the one way upstream for many pools: it knows whose chunk is where.
+/// `chunk_registry` allocates the chunks of all shards of an arena, and records the owner of each.
 
 #include <vram/base/align.hpp>         // saturating_add
 #include <vram/base/memory_usage.hpp>  // memory_usage
@@ -20,21 +20,23 @@
 
 namespace vram {
 
-/// Takes chunks from an upstream that it borrows, for owners that are numbers, never more than
-/// `max_size` bytes in all, and says when there are many. An upstream's call is made without the
-/// lock.
+/// Allocates chunks from a borrowed upstream for owners that are identified by numbers, never more
+/// than `max_size` bytes in total. It tells when idle chunks should be returned. The upstream is
+/// called without the lock.
 ///
-/// Failure   what the upstream throws; `out_of_memory` with the limit where that refuses, and
-///           `std::bad_alloc` for want of host memory, both before the upstream is asked
-/// Threads   any, at once, where the upstream can be used so; moving while unshared
-/// Cost      that of the upstream, and the lock twice
+/// Failure   The exceptions of the upstream are rethrown. If the limit refuses a chunk,
+///           `out_of_memory` contains the limit. If host memory cannot be allocated,
+///           `std::bad_alloc` is thrown. In both cases the upstream is not called.
+/// Threads   Any number of threads may call concurrently, if the upstream permits that. An object
+///           that is moved must not be shared.
+/// Cost      A call of the upstream and the lock twice.
 template <synchronous_resource Upstream>
 class chunk_registry {
 public:
     using platform = typename Upstream::platform;
     using stream   = typename platform::stream;
 
-    /// `trim_above`: how many bytes are a crowd at first.
+    /// `trim_above`: the reserved bytes above which idle chunks should be returned.
     chunk_registry(Upstream& upstream, std::size_t max_size, std::size_t trim_above) noexcept
         : upstream_{&upstream}, max_size_{max_size}, least_{trim_above}, crowd_{trim_above} {}
     chunk_registry(chunk_registry&& other) noexcept
@@ -64,12 +66,12 @@ public:
         return *this;
     }
 
-    /// The upstream has moved here.
+    /// Sets the address of the upstream after it was moved.
     void                    rebind(Upstream& upstream) noexcept { upstream_ = &upstream; }
     [[nodiscard]] Upstream& upstream() const noexcept { return *upstream_; }
 
-    /// A chunk for `owner`, in the order of a stream or at once (null). Null, unless `Throwing`,
-    /// where the limit or the upstream refuses it.
+    /// Allocates a chunk for `owner` in the order of the stream `on`, or with `allocate_sync`
+    /// (null). If the limit or the upstream refuses it, throws, or returns null if not `Throwing`.
     template <bool Throwing>
     [[nodiscard]] void* take(unsigned owner, stream const* on, std::size_t bytes,
                              std::size_t alignment) {
@@ -88,8 +90,8 @@ public:
         if (at != nullptr) { mine.keep(at, owner); }
         return at;
     }
-    /// The same out of what the upstream has for a stream at once. Null where it has none, where
-    /// the limit refuses it, and where there is no host memory for it.
+    /// Allocates a chunk that the upstream has ready for a stream. Returns null if it has none, if
+    /// the limit refuses it, or if host memory cannot be allocated.
     [[nodiscard]] void* take_at_once(unsigned owner, stream s, std::size_t bytes,
                                      std::size_t alignment)
         requires reusing_resource<Upstream>
@@ -97,30 +99,31 @@ public:
         if (bytes > room()) { return nullptr; }
         void* const at = upstream_->try_allocate_ready(s, bytes, alignment);
         if (at == nullptr) { return nullptr; }
-        // Claimed now that it is there: others would be refused meanwhile for nothing.
+        // The limit is claimed after the chunk was obtained; claiming it before could refuse
+        // another thread for nothing.
         try {
             claim mine{*this, bytes};
             if (mine.granted) {
                 mine.keep(at, owner);
                 return at;
             }
-        } catch (std::bad_alloc const&) {} // no place in the map
+        } catch (std::bad_alloc const&) {} // no host memory for the chunk map
         sited{*upstream_}.deallocate(s, at, bytes, alignment);
         return nullptr;
     }
-    /// Gives a chunk back that nobody uses.
+    /// Returns a chunk that no stream uses to the upstream.
     void give(void* at, std::size_t bytes, std::size_t alignment) noexcept {
         hand_back(at, bytes, [&] { sited{*upstream_}.deallocate_sync(at, bytes, alignment); });
     }
-    /// Gives a chunk back that the stream may still be using.
+    /// Returns a chunk that the stream `s` may still use to the upstream.
     void give(stream s, void* at, std::size_t bytes, std::size_t alignment) noexcept
         requires resource<Upstream>
     {
         hand_back(at, bytes, [&] { sited{*upstream_}.deallocate(s, at, bytes, alignment); });
     }
 
-    /// Whose chunk `p` lies in, or `chunk_map::nobody`. Cost: no lock, but where chunks come and go
-    /// meanwhile.
+    /// Returns the owner of the chunk that contains `p`, or `chunk_map::nobody`. Cost: no lock,
+    /// unless chunks are added or removed at the same time.
     [[nodiscard]] unsigned owner_of(void const* p) const {
         unsigned const seen = chunks_.glance(p);
         if (seen != chunk_map::unclear) { return seen; }
@@ -131,8 +134,9 @@ public:
         auto const held = lock_.hold();
         return reserved_;
     }
-    /// Writes `reserved` and its peak into `figures`, lifts `peak_live` to what was taken in,
-    /// bounds `past_peak` by what was ever held, and adds its own `restarts`.
+    /// Writes the reserved bytes and their peak into `figures`, raises `peak_live` to the value set
+    /// by `raise_peaks`, limits `past_peak` to the most bytes ever reserved, and adds the number of
+    /// restarts.
     void report_to(memory_usage& figures) const {
         auto const held       = lock_.hold();
         figures.reserved      = reserved_;
@@ -142,8 +146,8 @@ public:
         std::size_t const most = peak_ > past_ ? peak_ : past_;
         if (figures.past_peak > most) { figures.past_peak = most; }
     }
-    /// The peak starts again from what is held now. Returns the figures from before; `peak_live` is
-    /// what was taken in.
+    /// Restarts the peak from the bytes that are reserved now, and returns the usage until now.
+    /// `peak_live` is the value set by `raise_peaks`.
     memory_usage reset_peaks() noexcept {
         auto const held = lock_.hold();
         past_           = peak_ > past_ ? peak_ : past_;
@@ -152,8 +156,8 @@ public:
                 .peak_live     = std::exchange(peak_live_, 0),
                 .peak_reserved = std::exchange(peak_, reserved_)};
     }
-    /// Takes in the peaks of figures from before. That of what is out is kept for the owners, who
-    /// only know their own.
+    /// Raises the peaks to at least those of `before`. The peak of live bytes is stored for the sum
+    /// over all owners, which know only their own.
     void raise_peaks(memory_usage const& before) noexcept {
         auto const held = lock_.hold();
         peak_           = before.peak_reserved > peak_ ? before.peak_reserved : peak_;
@@ -161,9 +165,11 @@ public:
         ++restarts_;
     }
 
-    /// Whether so much is held that idle chunks should go back. Cost: a load.
+    /// Returns true if so many bytes are reserved that idle chunks should be returned. Cost: one
+    /// load.
     [[nodiscard]] bool crowded() const noexcept { return crowded_.load(std::memory_order_relaxed); }
-    /// Idle chunks went back: a quarter more than what is left is a crowd from now on.
+    /// Called after idle chunks were returned: `crowded` is true again once a quarter more is
+    /// reserved than now.
     void set_crowd() {
         auto const        held = lock_.hold();
         std::size_t const next = saturating_add(reserved_, reserved_ / 4);
@@ -176,13 +182,15 @@ private:
         auto const held = lock_.hold();
         return left();
     }
-    /// The same with the lock held: what is neither held nor on its way.
+    /// Returns the bytes within the limit that are neither reserved nor being allocated. The lock
+    /// must be held.
     [[nodiscard]] std::size_t left() const noexcept {
         std::size_t const out = reserved_ + under_way_;
         return out < max_size_ ? max_size_ - out : 0;
     }
-    /// Has `call()` give a chunk back that is nobody's any more: once it is back another may get
-    /// this address. Its bytes are within the limit until then.
+    /// Removes a chunk from the map, then calls `call()`, which returns it to the upstream: after
+    /// that, another owner may get the address. Its bytes count against the limit until the call
+    /// has returned.
     template <class Call>
     void hand_back(void* at, std::size_t bytes, Call call) noexcept {
         {
@@ -196,7 +204,7 @@ private:
         under_way_ -= bytes;
     }
 
-    /// Bytes on their way from the upstream, within the limit, with room in the map.
+    /// Bytes of the limit, and room in the map, claimed for a chunk that is being allocated.
     struct claim {
         chunk_registry&   all;
         std::size_t const bytes;
@@ -206,7 +214,7 @@ private:
             auto const held = r.lock_.hold();
             granted         = n <= r.left();
             if (!granted) { return; }
-            r.chunks_.reserve(r.claims_ + 1); // those on their way have no place in it yet
+            r.chunks_.reserve(r.claims_ + 1); // chunks being allocated are not in the map yet
             r.under_way_ += n;
             ++r.claims_;
         }
@@ -217,7 +225,7 @@ private:
             drop();
         }
 
-        /// They have come.
+        /// Turns the claimed bytes into a reserved chunk at `at`.
         void keep(void* at, unsigned owner) noexcept {
             auto const held = all.lock_.hold();
             drop();
@@ -233,20 +241,21 @@ private:
         }
     };
 
-    // What every call looks at, and what growth writes to, on lines of their own.
+    // Data that every call reads, and data that growth writes, lie on different cache lines.
     alignas(64) std::atomic<bool> crowded_ = false;
     Upstream*   upstream_;
     std::size_t max_size_;
     std::size_t least_;
     chunk_map   chunks_;
     alignas(64) platform_lock<platform> lock_;
-    std::size_t   reserved_  = 0;
-    std::size_t   peak_      = 0; ///< of `reserved_`
-    std::size_t   peak_live_ = 0; ///< as taken in; what is out is counted by the owners
-    std::size_t   past_      = 0; ///< the highest `peak_` that started again
-    std::uint64_t restarts_  = 0; ///< how often peaks did, or took earlier ones in
-    std::size_t   under_way_ = 0; ///< bytes that come, or go back
-    std::size_t   claims_    = 0; ///< chunks that come
+    std::size_t reserved_ = 0;
+    std::size_t peak_     = 0; ///< peak of `reserved_`
+    /// As set by `raise_peaks`; the owners count live bytes themselves.
+    std::size_t   peak_live_ = 0;
+    std::size_t   past_      = 0; ///< the highest peak before a restart
+    std::uint64_t restarts_  = 0; ///< number of times that the peaks were restarted or raised
+    std::size_t   under_way_ = 0; ///< bytes being allocated or returned
+    std::size_t   claims_    = 0; ///< number of chunks being allocated
     std::size_t   crowd_;
 };
 

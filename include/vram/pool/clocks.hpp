@@ -157,7 +157,7 @@ public:
         if (!std::exchange(closed_, false)) { return; }
         for (clock* each : slots_) { each->open(); }
     }
-    /// Calls `visit(timeline)` for each stream whose destruction was announced since the last call,
+    /// Calls `visit(timeline)` for each stream that was announced as destroyed since the last call,
     /// then records an event for it and retires it. Cost: one comparison if no stream was
     /// destroyed.
     template <class Visit>

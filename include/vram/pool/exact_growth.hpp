@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `exact_growth` is a growth policy whose chunks are as large as the request.
+/// `exact_growth` is a growth policy that makes chunks as large as the request.
 
 #include <vram/concepts/growth.hpp> // growth
 

@@ -103,7 +103,7 @@ public:
 
     /// Fast path of `find` at the default alignment, for the stream with timeline index `slot`.
     /// Looks at the newest block of the size's own bin and of the next non-empty bin, and returns
-    /// one whose front is ready. Returns null otherwise; `find` may still find a place.
+    /// one if its front is ready. Returns null otherwise; `find` may still find a place.
     template <class Price>
     [[nodiscard]] block* quick(std::size_t bytes, std::size_t slot, Price const& price) const {
         std::size_t const own = bins::of(bytes);

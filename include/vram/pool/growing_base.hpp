@@ -2,8 +2,8 @@
 #pragma once
 
 /// \file
-/// `growing_base` is the part that pools of small pieces share: a limit, a lock, and the way
-/// upstream.
+/// `growing_base` is the common part of pools: the limit, the lock, and the allocation of chunks
+/// from the upstream.
 
 #include <vram/base/error.hpp>           // report_error
 #include <vram/base/memory_usage.hpp>    // memory_usage
@@ -24,12 +24,13 @@
 
 namespace vram {
 
-/// Takes chunks from the upstream, never more than `max_size` bytes of them, and counts. No call of
-/// the upstream is made with the lock held.
+/// Allocates chunks from the upstream, never more than `max_size` bytes, and counts them. The
+/// upstream is called without the lock.
 ///
-/// Failure   what the upstream throws; a chunk for which there are no books goes back
-/// Threads   any
-/// Cost      of growing: that of the upstream, and the lock twice
+/// Failure   The exceptions of the upstream are rethrown. A chunk that cannot be recorded, because
+///           host memory cannot be allocated, is returned to the upstream.
+/// Threads   Any number of threads may call concurrently.
+/// Cost      Growing costs a call of the upstream and the lock twice.
 template <synchronous_resource Upstream>
 class growing_base : public layer_base<Upstream> {
     using base = layer_base<Upstream>;
@@ -38,17 +39,18 @@ public:
     using typename base::platform;
     using typename base::stream;
 
-    /// The bytes that a request takes of a chunk.
+    /// Returns the bytes that a request takes from a chunk.
     [[nodiscard]] static constexpr std::size_t rounded_size(std::size_t bytes,
                                                             std::size_t /* alignment */) noexcept {
         return bytes;
     }
-    /// Peaks start again from what is out and held now. Returns the figures from before.
+    /// Restarts the peaks from the bytes that are live and reserved now, and returns the usage
+    /// until now.
     memory_usage reset_peaks() noexcept {
         auto const held = lock_.hold();
         return figures_.restart_peaks();
     }
-    /// Takes in the peaks of figures from before.
+    /// Raises the peaks to at least those of `before`, a result of `reset_peaks`.
     void raise_peaks(memory_usage const& before) noexcept {
         auto const held = lock_.hold();
         figures_.raise_peaks(before);
@@ -58,12 +60,12 @@ protected:
     using lock  = platform_lock<platform>;
     using guard = typename lock::guard;
 
-    /// A request and its numbers, for the refusal.
+    /// A request with its numbers, for `out_of_memory`.
     struct request {
         std::size_t   asked;
         std::size_t   rounded;
         std::size_t   alignment;
-        stream const* on; ///< null: for use at once, by anybody
+        stream const* on; ///< null: any stream may use the memory at once
     };
 
     growing_base(Upstream upstream, std::size_t max_size)
@@ -82,17 +84,19 @@ protected:
     }
     ~growing_base() = default;
 
-    /// The stream in whose order a chunk for `on` should come: null, at once, where the upstream
-    /// knows no streams, and while a graph is captured there, which it would be part of.
+    /// Returns the stream that orders the allocation of a chunk for `on`. Null means without stream
+    /// order: if the upstream is not stream-ordered, or if `on` is being captured, because the
+    /// allocation would become part of the graph.
     [[nodiscard]] static stream const* order_of(stream const* on) {
         if constexpr (resource<Upstream>) {
             if (on != nullptr && !platform::capturing(*on)) { return on; }
         }
         return nullptr;
     }
-    /// A chunk of `size` from the upstream, in the order of a stream or at once (null), and what
-    /// `adopt(memory)` makes of it with the lock held. Null when the limit refuses it, or, unless
-    /// `Throwing`, the upstream.
+    /// Allocates a chunk of `size` bytes from the upstream, in the order of a stream or with
+    /// `allocate_sync` (null), and returns the result of `adopt(memory)`, which is called with the
+    /// lock held. Returns null if the limit refuses the chunk. If the upstream refuses it, throws,
+    /// or returns null if not `Throwing`.
     template <bool Throwing, class Adopt>
     void* grow(std::size_t size, std::size_t alignment, stream const* order, Adopt adopt) {
         claim mine{*this, size};
@@ -100,9 +104,10 @@ protected:
         void* const at = ask_upstream<Throwing>(this->upstream_, order, size, alignment);
         return at != nullptr ? take_over(mine, at, alignment, order, adopt) : nullptr;
     }
-    /// The same out of what the upstream has for a stream at once; null where it has none, or there
-    /// is no host memory: who asks has something that it can wait for instead. The limit is claimed
-    /// when there is something to claim it for, or others would be refused meanwhile for nothing.
+    /// Allocates a chunk that the upstream has ready for a stream, as `grow` does. Returns null if
+    /// the upstream has none, or if host memory cannot be allocated, because the caller can wait
+    /// for other memory instead. The limit is claimed after the chunk was obtained; claiming it
+    /// before could refuse another thread for nothing.
     template <class Adopt>
     void* grow_at_once(std::size_t size, std::size_t alignment, stream s, Adopt adopt)
         requires reusing_resource<Upstream>
@@ -113,17 +118,19 @@ protected:
             if (at == nullptr) { return nullptr; }
             claim mine{*this, size};
             if (mine.granted) { return take_over(mine, at, alignment, &s, adopt); }
-            count_calls(2); // others were faster
+            count_calls(2); // another thread claimed the limit first
             send_home(at, size, alignment, &s);
-        } catch (std::bad_alloc const&) {} // no books, here or beneath
+            // No host memory for the records, here or in the upstream.
+        } catch (std::bad_alloc const&) {}
         return nullptr;
     }
-    /// Bytes within the limit that are neither held nor on their way.
+    /// Returns the bytes within the limit that are neither reserved nor being allocated.
     [[nodiscard]] std::size_t room() const {
         auto const held = lock_.hold();
         return left();
     }
-    /// Bytes on their way from the upstream, within the limit.
+    /// Bytes of the limit claimed for a chunk that is being allocated. The destructor releases them
+    /// unless `keep` was called.
     struct claim {
         growing_base&     owner;
         std::size_t const bytes;
@@ -141,7 +148,7 @@ protected:
             owner.under_way_ -= bytes;
         }
 
-        /// They have come. The lock is held.
+        /// Turns the claimed bytes into reserved ones. The lock must be held.
         void keep() noexcept {
             granted         = false;
             memory_usage& f = owner.figures_;
@@ -151,12 +158,13 @@ protected:
         }
     };
 
-    /// Gives a chunk that nobody uses back; its books are closed. Opens the lock meanwhile.
+    /// Returns a chunk that no stream uses to the upstream. The caller has removed it from its
+    /// records. Releases the lock during the call.
     void give_back(void* at, std::size_t size, std::size_t alignment, guard& held) {
         hand_back(size, held, [&] { sited{this->upstream_}.deallocate_sync(at, size, alignment); });
     }
-    /// Has `call()` give `size` bytes back, without the lock. They are no longer held, and within
-    /// the limit until the upstream has them.
+    /// Calls `call()`, which returns `size` bytes to the upstream, with the lock released. The
+    /// bytes are no longer reserved, but count against the limit until the call has returned.
     template <class Call>
     void hand_back(std::size_t size, guard& held, Call call) {
         ++figures_.upstream;
@@ -168,8 +176,9 @@ protected:
         under_way_ -= size;
     }
 
-    /// The last attempt, and the refusal: throws what `attempt()` throws, with numbers added.
-    /// `largest()`, the largest free block, is asked with the lock held.
+    /// The last attempt of a request: returns the result of `attempt()`, or throws its exception
+    /// with the pool's numbers added. `largest()`, the size of the largest free block, is called
+    /// with the lock held.
     template <class Attempt, class Largest>
     void* or_throw(request const& r, Attempt attempt, Largest largest) {
         shortage numbers{};
@@ -183,7 +192,8 @@ protected:
         add_numbers(r, numbers, largest);
         throw out_of_memory{numbers};
     }
-    /// What `attempt()` returns, or null where it throws.
+    /// Returns the result of `attempt()`, or null if it throws. Errors other than a refusal are
+    /// reported.
     template <class Attempt>
     static void* or_null(std::size_t asked, Attempt attempt) noexcept {
         try {
@@ -208,18 +218,20 @@ protected:
         figures_.requested -= asked;
         figures_.live -= taken;
     }
-    /// Gives what is unused beneath back too. Returns the more of what went back to the upstream
-    /// and what that gave back: memory that went all the way is in both.
+    /// Trims the upstream. Returns the larger of `here`, the bytes that were returned to the
+    /// upstream, and the bytes that the upstream returned, because the same memory may be in both
+    /// numbers.
     std::size_t trim_beneath(std::size_t here) {
-        if constexpr (trimmable_resource<Upstream>) { // what came from here may be in both
+        // Bytes returned to the upstream may be in both numbers.
+        if constexpr (trimmable_resource<Upstream>) {
             std::size_t const beneath = this->upstream_.trim(0);
             return beneath > here ? beneath : here;
         }
         return here;
     }
 
-    /// What the device of the memory has: that of the upstream, or, if the upstream does not say,
-    /// that of the stream or the current one.
+    /// Returns the total and free memory of the device of this memory: that of the upstream, or, if
+    /// the upstream has no `device`, that of the stream or the current device.
     [[nodiscard]] memory_info device_memory([[maybe_unused]] stream const* on) const {
         if constexpr (located_resource<Upstream>) {
             return platform::memory(this->upstream_.device());
@@ -234,7 +246,8 @@ protected:
     memory_usage figures_;
 
 private:
-    /// What `adopt` makes of a chunk that has come; where it throws, the chunk goes back.
+    /// Calls `adopt` for a chunk that was obtained. If it throws, returns the chunk to the
+    /// upstream.
     template <class Adopt>
     void* take_over(claim& mine, void* at, std::size_t alignment, stream const* order,
                     Adopt& adopt) {
@@ -255,7 +268,8 @@ private:
         auto const held = lock_.hold();
         figures_.upstream += more;
     }
-    /// Gives a chunk that was not used back as it came, so that nobody waits.
+    /// Returns an unused chunk to the upstream in the same stream order in which it was allocated,
+    /// so no wait is needed.
     void send_home(void* at, std::size_t bytes, std::size_t alignment, stream const* order) {
         if constexpr (resource<Upstream>) {
             if (order != nullptr) {
@@ -264,7 +278,8 @@ private:
         }
         sited{this->upstream_}.deallocate_sync(at, bytes, alignment);
     }
-    /// `room`, with the lock held.
+    /// Returns the bytes within the limit that are neither reserved nor being allocated. The lock
+    /// must be held.
     [[nodiscard]] std::size_t left() const noexcept {
         std::size_t const out = figures_.reserved + under_way_;
         return out < max_size_ ? max_size_ - out : 0;
@@ -279,19 +294,21 @@ private:
         if (r.on != nullptr) { fill(n.stream, platform::id(*r.on)); }
         {
             auto const held = lock_.hold();
-            n.largest_free  = largest(); // these three belong together: all the pool's own
+            n.largest_free  = largest(); // these three are read together, all from this pool
             n.live          = figures_.live;
             n.reserved      = figures_.reserved;
         }
-        if constexpr (has_property<Upstream, host_accessible>) { return; } // it is no device's
+        // Host memory belongs to no device.
+        if constexpr (has_property<Upstream, host_accessible>) { return; }
         try {
             memory_info const device = device_memory(r.on);
             fill(n.device_free, device.free);
             fill(n.device_total, device.total);
-        } catch (...) {} // the refusal is the news, not that the device does not answer
+        } catch (...) {} // an error of the device query must not replace the refusal
     }
 
-    std::size_t under_way_ = 0; ///< bytes that come from the upstream, or go back to it
+    /// Bytes that are being allocated from the upstream or returned to it.
+    std::size_t under_way_ = 0;
 };
 
 } // namespace vram

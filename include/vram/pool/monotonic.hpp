@@ -29,7 +29,7 @@
 namespace vram {
 
 /// `std::pmr::monotonic_buffer_resource` for device memory: allocates with a bump pointer, for one
-/// step of a program whose memory is all freed together.
+/// step of a program that frees all its memory together.
 ///
 ///     monotonic<stream_ordered<cuda_resource>> step;
 ///     auto const here = step.mark();      // ... allocate ...
@@ -96,7 +96,7 @@ public:
             return at;
         });
     }
-    /// Makes a copy a compile error whose message says what to write instead.
+    /// A copy does not compile: the error message names the alternatives (move, borrow, share).
     template <std::same_as<monotonic> Same>
     monotonic(Same& other) : monotonic{detail::refuse_copy(other)} {}
     monotonic(monotonic&&) = default; ///< only if not shared; live memory keeps its address

@@ -2,7 +2,8 @@
 #pragma once
 
 /// \file
-/// `moving_base` is the part of a pool that brings memory of free pages to where it is needed.
+/// `moving_base` is the part of a pool that maps the physical memory of free pages to other
+/// addresses.
 
 #include <vram/concepts/expandable.hpp> // remappable_resource
 #include <vram/pool/block_list.hpp>     // block_list
@@ -15,15 +16,17 @@
 
 namespace vram {
 
-/// Memory that comes back to where it was last needs the order of streams, and no call of the
-/// driver. Where an address that never had memory gets that of a page which the asking stream may
-/// have, it is mapped there as well, and nobody waits. Where an address must get other memory than
-/// it had, that is unmapped, and the host waits for all that was freed before (the page stitching
-/// of GMLake, 2024).
+/// Maps physical pages of free blocks to the addresses of a block that lacks memory. If memory
+/// returns to the address where it was last, only stream order is needed, and no call of the
+/// driver. If an address that never had memory gets that of a page which the requesting stream may
+/// use, the memory is mapped there as a second address, without a wait. If an address must get
+/// other memory than before, the old mapping is removed, and the host waits for all pending uses
+/// (the page stitching of GMLake, 2024).
 ///
-/// Failure   as `mapped_base`; what did not come stays where it was
-/// Threads   one at a time
-/// Cost      a walk over the free blocks of at least a page; that of the upstream
+/// Failure   The functions fail as those of `mapped_base`. Memory that was not moved stays mapped
+///           to its previous page.
+/// Threads   One thread at a time.
+/// Cost      A walk over the free blocks of at least a page, and the calls of the upstream.
 template <remappable_resource Upstream, growth Growth>
 class moving_base : public mapped_base<Upstream, Growth> {
     using base = mapped_base<Upstream, Growth>;
@@ -38,13 +41,14 @@ protected:
     using base::heap_;
     using base::pages_;
 
-    /// Brings memory to pages of `b`, which are `target()`, that have none: to each its own, and to
-    /// at most `others` that never had any that of any free page; both where `on` may use them at
-    /// once (null: where nobody uses them any more).
+    /// Maps memory to the pages of the block `b` (given by `target()`) that have none. Each page
+    /// gets back its previous memory, and at most `others` pages that never had memory get that of
+    /// free pages. Only memory is used that the stream `on` may use at once (null: memory that no
+    /// stream uses).
     template <class Target>
     void bring(request const& r, stream const* on, block* b, Target const& target,
                std::size_t others, guard& held) {
-        auto const        price = heap_.price_for(on); // from here on nothing fails
+        auto const        price = heap_.price_for(on); // nothing throws from here on
         std::size_t const bare  = note_moves(target(), others != 0);
         if (moves_.size() == 0) { return; }
         if (others > bare) { others = bare; }
@@ -56,7 +60,7 @@ protected:
             aside.insert(one);
             pages_.give(own(*one));
         });
-        if (others != 0) { // from the ends of chunks on, which are needed least
+        if (others != 0) { // from the ends of chunks, which are needed least
             heap_.set_aside(
                 r.bytes, price, [&](block const& one) { return pages_.mapped(own(one)) != 0; },
                 [&](block* one) {
@@ -66,7 +70,7 @@ protected:
                 });
             for (block* one = aside.front(); one != nullptr && others != 0;
                  one        = aside.after(one)) {
-                give_any(own(*one), others); // what of them nobody wanted
+                give_any(own(*one), others); // pages of these blocks that were not wanted
             }
         }
         if (on != nullptr) { share_ends(b, target(), *on); }
@@ -77,14 +81,16 @@ protected:
         }
     }
 
-    /// Moves pages of free blocks to the ones of `b`, which are `target()`, that have none. Those
-    /// that were there last come first, of blocks that the stream may have at once: then nothing is
-    /// mapped, and nobody waits. False: no other memory may be mapped there, for some has left that
-    /// a stream may still use by these addresses, and that stream is being captured.
+    /// Remaps pages of free blocks to the pages of `b` (given by `target()`) that have no memory.
+    /// Pages that were there last come first, from blocks that the stream may use at once: they
+    /// need no mapping and no wait. Returns false if no other memory may be mapped there: a stream
+    /// may still use the previous memory through these addresses, and that stream is being
+    /// captured.
     template <class Target>
     bool find_pages(request const& r, block* b, Target const& target, guard& held) {
         auto const lack = [&] { return pages_.missing(target()) != 0; };
-        // Where memory left a page, streams may still use it by that address, which gets other now.
+        // If memory left a page, streams may still use it through that address, which gets other
+        // memory now.
         bool const left = pages_.left(target());
         if (!left && !heap_.may_have_pages(r.bytes, pages_.page())) { return true; }
         if (lack() && r.on != nullptr) { bring(r, r.on, b, target, 0, held); }
@@ -97,19 +103,22 @@ protected:
     }
 
 private:
-    /// Pages in a row. By their addresses: chunks may get other numbers while the lock is open.
+    /// A move of consecutive pages. It contains addresses, because the numbers of chunks may change
+    /// while the lock is released.
     struct page_move {
-        std::byte*  from; ///< null: it is not known yet which
+        std::byte*  from; ///< null: the source is not known yet
         std::byte*  to;
         std::size_t bytes;
     };
 
-    /// The pages of a run without memory, the last ones first, and where their own is, which is
-    /// wanted; with those that never had any (`fresh`), or without. Returns how many those are.
+    /// Collects in `moves_` the pages of a run without memory, the last first, with the page that
+    /// has their previous memory, which is marked as wanted. `fresh`: includes pages that never had
+    /// memory; returns the number of these.
     std::size_t note_moves(page_book::run const& all, bool fresh) {
-        std::size_t const page  = pages_.page();
-        std::size_t       bare  = 0;
-        std::size_t       whose = 0; // chunk the last row comes from: two may touch
+        std::size_t const page = pages_.page();
+        std::size_t       bare = 0;
+        // Chunk of the last source: adjacent addresses may belong to two chunks.
+        std::size_t whose = 0;
         moves_.clear();
         moves_.reserve(all.size());
         pages_.for_each_missing(all, [&](page_place const& place, bool left) {
@@ -141,8 +150,8 @@ private:
         }
         return bare;
     }
-    /// Gives pages of a run that nobody was given, the last ones first, to moves that may have any,
-    /// as long as there are `others`.
+    /// Assigns pages of a free run that no move uses yet, the last first, to moves without a
+    /// source, as long as `others` is not zero.
     void give_any(page_book::run own, std::size_t& others) noexcept {
         auto const idle = [&](std::size_t i) {
             return pages_.has({own.chunk, i}) && !pages_.given({own.chunk, i});
@@ -170,14 +179,15 @@ private:
             if (any->bytes == 0) {
                 *any = found;
             } else {
-                moves_.push(found); // there is room for each page
+                moves_.push(found); // capacity was reserved for each page
             }
             pages_.want(taken, true);
             pages_.give(taken);
         }
     }
-    /// Makes the moves of what was given, and of nothing else. Who has a page that is wanted may
-    /// give its chunk back while the lock is open, so nothing is wanted from then on.
+    /// Performs the moves with granted source pages. The marks of other wanted pages are cleared
+    /// first: while the lock is released, another thread may return a chunk that contains such a
+    /// page.
     void carry_all(guard& held) {
         for (std::size_t i = 0, n = moves_.size(); i != n; ++i) {
             page_move const all = moves_[i];
@@ -193,23 +203,24 @@ private:
                 if (moves_[i].bytes == 0) {
                     moves_[i] = one;
                 } else {
-                    moves_.push(one); // there is room for each page
+                    moves_.push(one); // capacity was reserved for each page
                 }
                 pages_.want(this->run_at(one.from, part), false);
                 at += part;
-            } // a page that was at two of them last comes to the first
+            } // a page that was last at two of these addresses goes to the first
             pages_.want(this->run_at(all.from, all.bytes), false);
         }
         for (page_move const& m : moves_) {
             if (m.bytes != 0) { this->carry(m.from, m.to, m.bytes, held); }
         }
     }
-    /// How many bytes of a move were given, from `at` on.
+    /// Returns the number of bytes of a move, from offset `at` on, with granted source pages.
     [[nodiscard]] std::size_t given_from(page_move const& m, std::size_t at) const noexcept {
         return pages_.given_first(this->run_at(m.from + at, m.bytes - at));
     }
-    /// What only `s` may use comes to the first and the last page of `b`, of which free blocks
-    /// beside it may have a part. Where that cannot be noted with them it stays where it is.
+    /// Handles the first and the last page of `b`, which free neighbours may share: memory that
+    /// only the stream `s` may use is mapped there only if that use can be recorded with the
+    /// neighbours. Otherwise the move is cancelled.
     void share_ends(block* b, page_book::run const& all, stream s) noexcept {
         for (std::size_t const i : {all.first, all.last - 1}) {
             auto* const p = static_cast<std::byte*>(pages_.address(page_place{all.chunk, i}));
@@ -221,8 +232,8 @@ private:
             }
         }
     }
-    /// What only `s` may use comes to a page of `b`: free blocks beside it may have a part of the
-    /// first and of the last one, and it is noted with them. False: there is no room for that.
+    /// Records with the free neighbours of `b` on one page that the stream `s` may use the memory
+    /// of that page. Returns false if there is no room for the record.
     bool share(block* b, void const* page, stream s) noexcept {
         auto const           at   = reinterpret_cast<std::uintptr_t>(page);
         std::uintptr_t const from = at < b->address ? at : b->address;
@@ -230,9 +241,9 @@ private:
         if (from == b->address && to == b->end()) { return true; }
         try {
             return heap_.share(b, from, to, s);
-        } catch (...) { return false; } // no memory for it
+        } catch (...) { return false; } // no host memory for the record
     }
-    /// Moves any pages that nobody uses.
+    /// Remaps any pages without a pending use to the pages given by `target()`.
     template <class Target>
     void move_pages(request const& r, Target const& target, guard& held) {
         std::size_t const need  = pages_.missing(target());
@@ -261,7 +272,7 @@ private:
         }
     }
 
-    heap_array<page_move> moves_; ///< of whoever is about pages
+    heap_array<page_move> moves_; ///< moves of the thread that holds the `page_turn`
 };
 
 } // namespace vram

@@ -109,7 +109,7 @@ public:
         return leading(r, [](word const& w) { return w.mapped; }) == r.size();
     }
     /// `mapped` returns the bytes of a run that have physical memory, `missing` the bytes without.
-    /// `fresh` returns the bytes without physical memory whose memory did not move elsewhere.
+    /// `fresh` returns the bytes that never had physical memory.
     [[nodiscard]] std::size_t mapped(run const& r) const noexcept {
         return count(r, [](word const& w) { return w.mapped; });
     }
@@ -263,7 +263,8 @@ public:
     [[nodiscard]] bool given(page_place const& p) const noexcept {
         return (chunks_[p.chunk].words[p.page / 64].given >> p.page % 64 & 1) != 0;
     }
-    /// Returns the number of bytes from the first page of a run on whose pages are granted.
+    /// Returns the number of bytes from the beginning of a run to its first page that is not
+    /// granted.
     [[nodiscard]] std::size_t given_first(run const& r) const noexcept {
         return leading(r, [](word const& w) { return w.given; }) * page_;
     }
@@ -295,7 +296,7 @@ private:
             visit(book.chunks_[r.chunk].words[r.first / 64], mask_of(r));
         }
     }
-    /// Returns the number of leading pages of a run whose bit is set in `bits(word)`.
+    /// Returns the number of leading pages of a run for which `bits(word)` has the page's bit set.
     template <class Bits>
     [[nodiscard]] std::size_t leading(run const& r, Bits const& bits) const noexcept {
         std::size_t i = r.first;
@@ -311,7 +312,7 @@ private:
         }
         return (i < r.last ? i : r.last) - r.first;
     }
-    /// Returns the number of bytes of a run whose pages have their bit set in `bits(word)`.
+    /// Returns the bytes of all pages of a run for which `bits(word)` has the page's bit set.
     template <class Bits>
     [[nodiscard]] std::size_t count(run const& r, Bits const& bits) const noexcept {
         std::size_t pages = 0;

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `paged_heap` is a `stream_heap` of addresses, of which parts may have no memory.
+/// `paged_heap` is a `stream_heap` with blocks that may lack physical memory on some pages.
 
 #include <vram/pool/availability.hpp>  // availability
 #include <vram/pool/block_request.hpp> // block_request
@@ -14,13 +14,13 @@
 
 namespace vram {
 
-/// What a pool does where memory comes to addresses and leaves them by pages. A block is *bare*
-/// where some of it may have none: whoever takes such a block has it filled before it is handed
-/// out.
+/// The heap of a pool over virtual memory, in which physical memory is mapped to addresses and
+/// removed page by page. A block is *bare* if some of its pages may have no memory. A caller that
+/// takes such a block must have memory mapped to it before it becomes live.
 ///
-/// Failure   as `stream_heap`
-/// Threads   one at a time, who holds the lock
-/// Cost      that of a few candidates for a block; `set_aside` looks at every free block
+/// Failure   The functions fail as those of `stream_heap`.
+/// Threads   One thread at a time, which holds the lock.
+/// Cost      A look at a few candidates for a block. `set_aside` looks at every free block.
 template <class Platform>
 class paged_heap : public stream_heap<Platform, true> {
     using base = stream_heap<Platform, true>;
@@ -32,22 +32,23 @@ public:
 
     using base::base;
 
-    /// Where in a `bare` block there is memory; see `free_blocks`.
+    /// Sets the page table that tells which parts of a bare block have memory; see `free_blocks`.
     void know_memory(page_book const* pages) noexcept { this->heaps_.know_memory(pages); }
 
     using judged = block_heap::judged;
 
-    /// A block for a request, at the place that `judge(block)` finds best among some candidates
-    /// that wait for nobody, or else among any. Null where it finds none. Nobody else has the block
-    /// until it is `filled`, or given back.
+    /// Takes a free block for a request, at the place that `judge(block)` finds best among some
+    /// candidates that are ready, or else among those that need a wait. Returns null if there is
+    /// none. The block is reserved, not live, until `filled` or `give_bare`.
     template <class Judge>
     block* take_bare(request const& r, guard& held, Judge const& judge) {
         block_heap& heap = this->heaps_.of(r.bytes);
-        this->cool(); // which may use up notes
+        this->cool(); // may use up descriptors
         heap.reserve();
         clock* const mine     = r.on != nullptr ? &this->clocks_.of(*r.on) : nullptr;
         bool const   captured = mine != nullptr && Platform::capturing(*r.on);
-        // Other memory may be mapped there, which only the host can know to be out of use.
+        // Other memory may be mapped to the block. Only the host can know that the old memory is
+        // unused.
         auto const price = this->clocks_.for_asker(captured ? nullptr : mine, false);
         auto const part  = [&](block const& b, auto start) {
             return b.waits_for().within(start, start + r.bytes);
@@ -59,38 +60,40 @@ public:
                 return none || price(part(b, found.start)) > most ? judged{} : found;
             });
             if (place.where == nullptr && !captured) { continue; }
-            if (place.where == nullptr) { break; } // which must not wait
+            if (place.where == nullptr) { break; } // a captured stream must not wait
             tags const   before = part(*place.where, place.start);
             bool const   ready  = price(before) == availability::ready;
             block* const b      = ready ? this->hand_out_uncounted(r, place)
                                         : this->ordered_uncounted(r, place, mine, held);
             if (b == nullptr) { return nullptr; }
-            if (ready || mine != nullptr) { heap.hold(b, before); } // should it go back
+            // For the case that the block is given back.
+            if (ready || mine != nullptr) { heap.hold(b, before); }
             return b;
         }
         return nullptr;
     }
-    /// Such a block has memory now, and is its client's.
+    /// Makes a block of `take_bare` live, after memory was mapped to all of its pages.
     void* filled(block* b) noexcept {
         this->heaps_.of(*b).hold(b, tags{});
         return this->counted(b)->pointer();
     }
-    /// All of a block has memory now, of which some had none.
+    /// Marks a block as fully backed after memory was mapped to its missing pages.
     void complete(block* b) noexcept { this->heaps_.of(*b).complete(b); }
-    /// Such a block goes back: its memory could not be had. Where it has some that only `on` may
-    /// use (null: anybody), that stream gives it back; if that cannot be noted, nor be waited for,
-    /// those bytes, `there`, stay out.
+    /// Returns a block of `take_bare` to the heap, because no memory could be mapped. If parts of
+    /// it have memory that only the stream `on` may use (null: any stream), it is freed on that
+    /// stream. If that use can be neither recorded nor waited for, its `there` backed bytes stay
+    /// live.
     void give_bare(block* b, stream const* on, std::size_t there) noexcept {
         b->bare = true;
         if (on != nullptr) {
-            this->heaps_.of(*b).hold(b, tags{}); // the stream is behind those
+            this->heaps_.of(*b).hold(b, tags{}); // the stream is already ordered after these uses
             if (this->freed_on(*on, b) == base::freed::lost) { return this->keep_out(there); }
         }
         this->heaps_.of(*b).give(b, this->settled());
     }
-    /// Memory that `s` may use at once comes to [from, to), where such a block lies: whoever takes
-    /// a free block beside it there comes after that stream. False: of one of them that cannot be
-    /// noted.
+    /// Records that the stream `s` may use memory that is mapped to [from, to), the pages around
+    /// the block `b`: a later user of a free neighbour on these pages is ordered after `s`. Returns
+    /// false if that cannot be recorded for some neighbour.
     [[nodiscard]] bool share(block* b, std::uintptr_t from, std::uintptr_t to, stream s) {
         clock&      c    = this->clocks_.of(s);
         block_heap& heap = this->heaps_.of(*b);
@@ -114,19 +117,20 @@ public:
         if (this->events_ == event_policy::eager) { c.try_record(); }
         return true;
     }
-    /// Whether a free block among those of `bytes` could have a page of its own, once the streams
-    /// are done: else nobody need be waited for.
+    /// Returns true if some free block of the heap for `bytes` may contain a whole page once all
+    /// streams are done. Otherwise it is useless to wait for them.
     [[nodiscard]] bool may_have_pages(std::size_t bytes, std::size_t page) noexcept {
         this->cool();
         block_heap const& heap = this->heaps_.of(bytes);
         return heap.largest_free() >= page || heap.parted();
     }
-    /// What free blocks cost `on` (null: the host, at once).
+    /// Returns the function that rates the availability of free blocks for the stream `on` (null:
+    /// for the host, at once).
     [[nodiscard]] auto price_for(stream const* on) {
         return this->clocks_.for_asker(on != nullptr ? &this->clocks_.of(*on) : nullptr, false);
     }
-    /// Calls `visit(block)` for the free blocks of at least `least` bytes, among those of `bytes`,
-    /// that cost nothing.
+    /// Calls `visit(block)` for the ready free blocks of at least `least` bytes in the heap for
+    /// `bytes`.
     template <class Price, class Visit>
     void for_each_ready(std::size_t bytes, std::size_t least, Price const& price,
                         Visit const& visit) {
@@ -135,10 +139,10 @@ public:
             if (free_blocks::priced(*b, price) == availability::ready) { visit(b); }
         });
     }
-    /// Nobody else gets a free block until `give_again`.
+    /// Removes a free block from its bin, so that no request can use it until `give_again`.
     void set_aside(block* b) noexcept { this->heaps_.of(*b).set_aside(b); }
-    /// Sets free blocks aside among those of `bytes` that cost nothing, from the ends of chunks on,
-    /// for as long as `taken(block)` says so, and only those that are `wanted(block)`.
+    /// Sets ready free blocks of the heap for `bytes` aside, from the ends of chunks on, as long as
+    /// `taken(block)` returns true. Only blocks for which `wanted(block)` returns true are taken.
     template <class Price, class Wanted, class Taken>
     void set_aside(std::size_t bytes, Price const& price, Wanted const& wanted,
                    Taken const& taken) {
@@ -149,7 +153,7 @@ public:
             },
             taken);
     }
-    /// One of those is free again; `bare`: with less memory than it has addresses.
+    /// Makes a block free again that was set aside. `bare`: some of its pages have no memory now.
     void give_again(block* b, bool bare) noexcept {
         b->bare = bare;
         this->heaps_.of(*b).give_again(b, this->settled());

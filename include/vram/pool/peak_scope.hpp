@@ -11,7 +11,7 @@
 
 namespace vram {
 
-/// A resource whose peaks can be restarted. `reset_peaks()` restarts the peaks from the current
+/// A resource with peaks that can be restarted. `reset_peaks()` restarts the peaks from the current
 /// values and returns the usage until then. `raise_peaks(usage)` raises the peaks to at least those
 /// of `usage`.
 template <class R>
@@ -23,9 +23,9 @@ concept resettable_peaks = requires(R& r, memory_usage const& u) {
 
 /// Measures the peak memory usage within a scope, independent of peaks before it. The peaks are
 /// exact, except `live()` of an `arena`, which is an upper bound. When the scope ends, the pool's
-/// own peaks are what they would have been without it. Scopes of one pool nest. Only the innermost
-/// scope can be read: an outer scope has its peak again when the inner one has ended. If
-/// `reset_peaks()` is called within a scope, the scope measures only from then on.
+/// own peaks are the same as without it. Scopes of one pool nest. Only the innermost scope can be
+/// read: an outer scope has its peak again when the inner one has ended. If `reset_peaks()` is
+/// called within a scope, the scope measures only from then on.
 ///
 ///     peak_scope step{memory};
 ///     train_step(memory);
@@ -36,8 +36,7 @@ concept resettable_peaks = requires(R& r, memory_usage const& u) {
 ///           must not partly overlap this one.
 /// Cost      One `reset_peaks()` at the beginning and one `raise_peaks()` at the end: the lock of
 ///           the pool once or twice, or that of each shard of an arena. Each query costs a
-///           `usage()`.
-///           twice, or that of each private pool; a `usage()` for each question
+///           `usage()`. twice, or that of each private pool; a `usage()` for each question
 template <resettable_peaks Pool>
 class peak_scope {
 public:

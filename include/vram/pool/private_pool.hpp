@@ -20,8 +20,8 @@ namespace vram {
 /// The shard drains the queue (`collect`) when it needs memory, and before it frees a block that
 /// may be in the queue. Queued blocks still count as live, so `collect` must be called before the
 /// usage is read. A remote free is not queued but done at once if its time matters: if each free
-/// records its own event, if captures are tracked, on a default stream, whose handle means another
-/// stream on the draining thread, and if the stream's id cannot be queried.
+/// records its own event, if captures are tracked, on a default stream, because its handle means
+/// another stream on the draining thread, and if the stream's id cannot be queried.
 ///
 /// Failure   A free of a foreign pointer, a double free and a wrong size are reported when the
 ///           queue is drained. Over a `registered_source`, a queued free that is older than the

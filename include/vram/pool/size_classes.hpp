@@ -31,7 +31,7 @@ struct size_classes {
         std::size_t const level = index / 4, step = index % 4;
         return level == 0 ? (step + 1) * granule : ((step + 5) * granule) << (level - 1);
     }
-    /// Returns the index of the smallest size class that holds `bytes` and whose blocks are all
+    /// Returns the index of the smallest size class that holds `bytes` and has blocks that are all
     /// aligned to `alignment` (a power of two, up to 2^56) if they lie side by side from an aligned
     /// address.
     [[nodiscard]] static constexpr std::size_t of(std::size_t bytes,

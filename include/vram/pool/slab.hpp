@@ -74,7 +74,7 @@ public:
         this->heaps_.push(block_bytes);
         this->grow_ahead(this->heaps_[0], options.initial_size);
     }
-    /// Makes a copy a compile error whose message says what to write instead.
+    /// A copy does not compile: the error message names the alternatives (move, borrow, share).
     template <std::same_as<slab> Same>
     slab(Same& other) : slab{detail::refuse_copy(other)} {}
     /// Only if not shared; the source can then only be destroyed or assigned to.

@@ -187,8 +187,8 @@ protected:
         if (streams_.give(heap, n, on)) { this->count_back(bytes, heap.stride()); }
         return true;
     }
-    /// Adds to the error of a rejected free what lies at its address. Returns false if the address
-    /// is in no block. The lock must be held.
+    /// Completes the error of a rejected free with the kind of memory at its address. Returns false
+    /// if the address is in no block. The lock must be held.
     [[gnu::cold]] bool explain_refusal(refused_free& e) const noexcept {
         for (slab_heap const& heap : heaps_) {
             if (heap.explain_refusal(e)) { return true; }

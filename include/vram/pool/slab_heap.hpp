@@ -143,8 +143,8 @@ public:
         return n->address == p && n->at == place::out ? n : nullptr;
     }
 
-    /// Adds to the error of a rejected free what lies at its address. Returns false if the address
-    /// is not in a block of this heap.
+    /// Completes the error of a rejected free with the kind of memory at its address. Returns false
+    /// if the address is not in a block of this heap.
     [[gnu::cold]] bool explain_refusal(refused_free& e) const noexcept {
         chunk const* const c = finder_.find(e.what.pointer);
         if (c == nullptr) { return false; }
@@ -194,7 +194,7 @@ public:
         n->older = std::exchange(aside_, n);
     }
 
-    /// Makes every block clean whose pending use is complete according to `done(slot, epoch)`.
+    /// Makes every block clean if its pending use is complete according to `done(slot, epoch)`.
     template <class Done>
     void settle(Done const& done) noexcept {
         for (std::size_t slot = 0; slot < shelves_.size(); ++slot) {

@@ -147,9 +147,9 @@ public:
         return given::back;
     }
 
-    /// Adds to the error of a rejected free what lies at its address. Blocks have no descriptors
-    /// here, so a wrong size is recognised only if the block would end behind the memory that its
-    /// stream allocated.
+    /// Completes the error of a rejected free with the kind of memory at its address. Blocks have
+    /// no descriptors here, so a wrong size is recognised only if the block would end behind the
+    /// memory that its stream allocated.
     [[gnu::cold]] void explain_refusal(refused_free& e) noexcept {
         void const* const p = e.what.pointer;
         if (!owns(p)) { return; }
@@ -341,8 +341,8 @@ private:
         if (own && r.back == r.bytes && events_ == event_policy::eager) { end_run(r, *on); }
         return true;
     }
-    /// Records the pending use of a run whose blocks are all freed by the stream that allocated it,
-    /// because that stream may be destroyed without notice.
+    /// Records the pending use of a run after the stream that allocated it has freed all its
+    /// blocks, because that stream may be destroyed without notice.
     void end_run(run& r, stream on) noexcept {
         try {
             r.last  = used_by(on);
@@ -418,7 +418,7 @@ private:
         if (eager) { c.cover_quickly(); }
         return out;
     }
-    /// Records the runs of streams whose destruction was announced as used until now.
+    /// Records the runs of destroyed streams, if that was announced, as used until now.
     void forget_ended() noexcept {
         clocks_.forget_ended([this](clock& c) {
             each_run_of(c.id(), [&](run& r) {

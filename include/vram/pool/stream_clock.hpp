@@ -58,7 +58,7 @@ public:
     /// the owner finds the stream.
     stream_clock(stream s, std::uint64_t key, std::size_t slot)
         : stream_clock{s, key, slot, identify<Platform>(s), hold_stream<Platform>(s)} {}
-    /// Creates the timeline of a stream that any thread may use, and whose identity is known.
+    /// Creates the timeline of a stream that any thread may use; its identity is known.
     stream_clock(stream s, std::uint64_t key, std::size_t slot, identity const& who,
                  stream_hold<Platform> held)
         : slot_{slot} {
@@ -103,9 +103,9 @@ public:
         return !marked_ && !keeps_ && done_ + 1 == epoch_;
     }
 
-    /// Queries the recorded events, oldest first, and updates the completed epoch. An event whose
-    /// query fails may belong to a graph, because another thread captured the stream and ended the
-    /// capture while the event was recorded. Such an event is recorded again.
+    /// Queries the recorded events, oldest first, and updates the completed epoch. If the query of
+    /// an event fails, the event may belong to a graph, because another thread captured the stream
+    /// and ended the capture while the event was recorded. It is then recorded again.
     void poll() {
         while (count_ != 0) {
             entry& oldest = entries_[order_[0]];

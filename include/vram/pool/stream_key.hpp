@@ -32,7 +32,7 @@ struct stream_key {
         return lasting(s);
     }
 
-    /// Returns the key of a stream whose id is known, without a call of the platform.
+    /// Returns the key of a stream from its known id, without a call of the platform.
     [[nodiscard]] static std::uint64_t lasting_of(std::uint64_t id) noexcept { return 2 * id + 1; }
     [[nodiscard]] static std::uint64_t named_of([[maybe_unused]] stream s,
                                                 std::uint64_t           id) noexcept {

@@ -2,7 +2,8 @@
 #pragma once
 
 /// \file
-/// `stream_slabs` hands blocks of `slab_heap`s to whichever stream may have them.
+/// `stream_slabs` selects blocks of `slab_heap`s that a stream may use, and orders streams if
+/// needed.
 
 #include <vram/base/error.hpp>              // report_error
 #include <vram/base/report_caught.hpp>      // report_caught
@@ -19,15 +20,15 @@
 
 namespace vram {
 
-/// The clocks of the streams, for any number of heaps. Every function that takes the lock's guard
-/// is called with it held; those that wait on the host let it go meanwhile.
+/// The stream timelines for any number of `slab_heap`s. Functions that take a lock guard are called
+/// with the lock held. Those that wait on the host unlock it during the wait.
 ///
-/// Failure   `std::bad_alloc` for want of host memory, and what the platform throws; nothing has
-///           changed
-/// Threads   one at a time, who holds the lock
-/// Cost      a stream's own blocks and clean ones: constant, and no call of the platform (with
-///           `event_policy::eager`, for the stream's id). Else one look at every stream that was
-///           met, and the platform is asked
+/// Failure   `std::bad_alloc` is thrown if host memory cannot be allocated, and errors of the
+///           platform are rethrown. Nothing has changed then.
+/// Threads   One thread at a time, which holds the lock.
+/// Cost      A stream's own blocks and clean blocks take constant time without a call of the
+///           platform (with `event_policy::eager`, except for the stream's id). Other blocks cost a
+///           look at every stream that was met, and queries of the platform.
 template <class Platform>
 class stream_slabs {
 public:
@@ -46,15 +47,16 @@ public:
         return *this;
     }
 
-    /// A block out of what `heap` holds, for the stream `on` (null: for anybody, at once), or null.
-    /// `must_wait` (null: of no interest): where it would take a wait it says so, and there is
-    /// none.
+    /// Allocates a block from the reserved memory of `heap`, for the stream `on` (null: for any
+    /// stream at once). Returns null if there is none. If `must_wait` is not null and every block
+    /// needs a wait, sets it to true and returns null instead of waiting.
     [[nodiscard]] note* take(slab_heap& heap, stream const* on, guard& held,
                              bool* must_wait = nullptr) {
         clock* const mine     = on != nullptr ? &clocks_.of(*on) : nullptr;
         bool const   captured = mine != nullptr && graphs_ && Platform::capturing(*on);
         if (mine != nullptr) {
-            heap.reserve_slot(mine->slot()); // else a block that comes back might find no place
+            // Makes room, so that the free of the block cannot fail.
+            heap.reserve_slot(mine->slot());
             note* const n = captured ? heap.take_kept(mine->slot()) : heap.take_own(mine->slot());
             if (n != nullptr) { return n; }
         }
@@ -63,8 +65,8 @@ public:
         return take_anothers(heap, on, mine, captured, held, must_wait);
     }
 
-    /// Takes a block back, which `on` may still be using; null: nobody is. False: it stays out, for
-    /// nobody knows who uses it, and nobody could be waited for.
+    /// Frees a block that the stream `on` may still use (null: no stream). Returns false if the
+    /// block stays live, because its use could be neither recorded nor waited for.
     bool give(slab_heap& heap, note* n, stream const* on) noexcept {
         if (on == nullptr) { return give_unused(heap, n); }
         try {
@@ -74,7 +76,8 @@ public:
             bool const looks = eager || graphs_;
             if (looks && Platform::capturing(*on)) {
                 (void)c.mark_captured();
-                bool const others = n->lent && n->slot != c.slot(); // two graphs, of two streams
+                // Two graphs, captured on two streams, use the block.
+                bool const others = n->lent && n->slot != c.slot();
                 if (others) { return give_unused(heap, n); }
                 heap.keep(n, c.slot());
                 return true;
@@ -101,8 +104,8 @@ public:
         return false;
     }
 
-    /// Adds a chunk, which the stream `order` may use at once (null: anybody), and takes a block of
-    /// it for `on`, which is `order` where that is not null.
+    /// Adds a chunk that only the stream `order` may use at once (null: any stream), and allocates
+    /// a block from it for `on`. If `order` is not null, `on` is the same stream.
     note* add(slab_heap& heap, void* base, std::size_t bytes, stream const* order,
               stream const* on) {
         clock* const mine = on != nullptr ? &clocks_.of(*on) : nullptr;
@@ -112,16 +115,18 @@ public:
         }
         slab_heap::holder const first{mine->slot(), mine->mark()};
         heap.add(base, bytes, &first);
-        if (events_ == event_policy::eager) { mine->try_record(); } // for who takes what is left
+        // Other streams will need the event.
+        if (events_ == event_policy::eager) { mine->try_record(); }
         return heap.take_own(mine->slot());
     }
-    /// A chunk none of whose blocks are out and that nobody uses any more, or null. Waits on the
-    /// host where it must.
+    /// Returns a chunk without live blocks that no stream uses any more, or null. Makes the host
+    /// wait for streams if needed.
     [[nodiscard]] chunk* idle(slab_heap& heap, guard& held) {
         clocks_.look_again();
         for (;;) {
             settle(heap);
-            note* almost = nullptr; // of a chunk that waits, and for nothing that is kept
+            // A block of a chunk that is pending, but not retained for a graph.
+            note* almost = nullptr;
             for (chunk* c : heap.chunks()) {
                 if (c->out != 0) { continue; }
                 if (c->waiting() == 0) { return c; }
@@ -134,24 +139,24 @@ public:
             if (clocks_.finish(tag_of(*almost), held) != nullptr && !keep_all(heap, slot)) {
                 clocks_.pass_over(slot);
             }
-        } // others went on meanwhile: look again
+        } // other threads may have allocated during the wait, so search again
     }
 
-    /// The stream uses memory that is not from here: its device is waited for at the end as well,
-    /// if this is the time to ask which that is.
+    /// Records the device of a stream that uses memory of the upstream directly, so that the device
+    /// is waited for at the end. Does nothing if the stream cannot be queried now.
     void meet(stream s) noexcept {
         try {
             (void)clocks_.of(s);
-        } catch (...) {} // nobody has it yet, so there may be nothing to wait for
+        } catch (...) {} // no block has been handed out yet, so there may be nothing to wait for
     }
     void poll() { clocks_.poll(); }
-    /// What streams have passed is clean.
+    /// Makes blocks clean if their pending use is complete.
     void settle(slab_heap& heap) noexcept {
         heap.settle([&](std::size_t slot, std::uint64_t epoch) {
             return clocks_.settled(tag{0, 0, epoch, slot});
         });
     }
-    /// The end: waits for everything, for whole devices where something is still out.
+    /// The end: waits for all streams, and for whole devices if a block is still live.
     void settle_all(bool something_out, guard& held) noexcept {
         if (something_out) { clocks_.settle_everybody(); }
         clocks_.settle_all(held);
@@ -162,7 +167,7 @@ public:
         heap.end_captures([this](std::size_t slot) { return clocks_.after_captures(slot); });
     }
 
-    /// Blocks of `heap` that some stream may still be using.
+    /// Returns the number of free blocks of `heap` that some stream may still use.
     [[nodiscard]] std::size_t pending(slab_heap const& heap) const noexcept {
         std::size_t count = 0;
         for (chunk const* c : heap.chunks()) {
@@ -185,23 +190,22 @@ private:
         return tags{{0, 0, n.epoch, n.slot}};
     }
 
-    /// Whether a block's stream is passed over, for it is being captured.
+    /// Returns true if the block is unavailable, because its stream is being captured.
     [[nodiscard]] bool held_up(note const& n) const noexcept {
         return clocks_.of(tag_of(n), nullptr, false) == availability::unavailable;
     }
 
-    /// Takes a block back that no stream uses; perhaps a graph still does.
+    /// Frees a block that no stream uses. A graph may still retain it.
     static bool give_unused(slab_heap& heap, note* n) noexcept {
         n->lent ? heap.lay_aside(n, n->slot, 0) : heap.give_clean(n);
         return true;
     }
 
-    /// A block that another stream gave back: one that is done with, or waited for already, and
-    /// else one that must be waited for.
+    /// Allocates a block that another stream freed: one that is ready, else one that needs a wait.
     note* take_anothers(slab_heap& heap, stream const* on, clock* mine, bool captured, guard& held,
                         bool* must_wait) {
         clocks_.look_again();
-        std::size_t held_up = 0; // streams before it cannot be waited for
+        std::size_t held_up = 0; // streams with a smaller slot cannot be waited for
         for (bool asked = false;;) {
             note* dear = nullptr;
             for (std::size_t slot = 0; slot < heap.slots(); ++slot) {
@@ -215,7 +219,7 @@ private:
             }
             if (dear == nullptr) { return nullptr; }
             if (mine != nullptr && !captured && Platform::capturing(*on)) {
-                captured = true; // it can wait for nobody now, nor ask
+                captured = true; // a captured stream must neither wait nor query
                 continue;
             }
             if (!std::exchange(asked, true)) {
@@ -226,27 +230,30 @@ private:
             }
             std::size_t const slot = dear->slot;
             if (must_wait != nullptr) {
-                if (!std::exchange(*must_wait, true)) { // it may be done, and no event say so yet
+                // Its use may be complete although no event was recorded.
+                if (!std::exchange(*must_wait, true)) {
                     clocks_.ask(tag_of(*dear));
                     continue;
                 }
                 if (clocks_.in_capture(tag_of(*dear)) == nullptr) { return nullptr; }
-                *must_wait = false; // there is no waiting for that; the next is asked again
+                *must_wait = false; // a captured stream cannot be waited for; try the next one
             } else if (note* const n = ordered(heap, dear, mine, held)) {
                 return n;
             }
             if (!keep_all(heap, slot)) { held_up = slot + 1; }
-            if (note* const n = heap.take_clean()) { return n; } // from while the lock was open
+            // Freed by another thread during the wait.
+            if (note* const n = heap.take_clean()) { return n; }
         }
     }
-    /// The block `n`, waited for. Null: its stream is being captured.
+    /// Allocates the block `n` after a wait for its stream. Returns null if that stream is being
+    /// captured.
     note* ordered(slab_heap& heap, note* n, clock* mine, guard& held) {
         tags const        waits_for = tag_of(*n);
         std::size_t const slot      = n->slot;
         if (mine != nullptr) {
             if (clocks_.order(*mine, waits_for) == nullptr) { return heap.take(n); }
         } else {
-            heap.take(n); // ours while the lock is open, and nobody's to give back
+            heap.take(n); // taken out during the wait; no thread may free it
             n->asked     = unsatisfiable;
             bool held_up = false;
             try {
@@ -260,9 +267,10 @@ private:
         }
         return nullptr;
     }
-    /// A stream is being captured, and some of what waits for it has no event yet. Where captures
-    /// are looked for, all of that was given before this one: false, it waits until the capture
-    /// ends. Else it may be the graph's, and is kept.
+    /// Called if the stream in `slot` is being captured and some of its frees have no event yet. If
+    /// captures are tracked, these frees came before the capture, and the blocks are excluded until
+    /// it ends (returns false). Otherwise they may belong to the graph and are retained (returns
+    /// true).
     bool keep_all(slab_heap& heap, std::size_t slot) noexcept {
         if (graphs_ || events_ == event_policy::eager) { return false; }
         note* n = heap.newest(slot);
