@@ -2,6 +2,10 @@
 #include <vram/sim/sim_checker.hpp> // first: the header must stand alone
 
 #include <vram/base/error.hpp>
+#include <vram/layer/limiting.hpp>
+#include <vram/layer/statistics.hpp>
+#include <vram/layer/stream_ordered.hpp>
+#include <vram/pool/pool.hpp>
 #include <vram/sim/sim.hpp>
 
 #include <doctest/doctest.h>
@@ -368,6 +372,46 @@ TEST_CASE(
     CHECK(all[0].bytes == 20);
     CHECK(all[1].bytes == 30);
     CHECK(all[0].first.what == sim_event_of::kind::allocation);
+}
+
+TEST_CASE("sim_checker: the chunks of a pool are one leak, and the report says how to free them") {
+    sim_node   node{{.on_report = sim_on_report::collect}};
+    sim_stream s;
+    pool       memory{statistics{stream_ordered{sim_resource{}}}, {.initial_size = 0}};
+    void*      blocks[] = {memory.allocate(s, 1_MiB), memory.allocate(s, 100_MiB)};
+    node.finish();
+    auto const all = node.take_reports();
+    REQUIRE(all.size() == 1);
+    CHECK(all[0].blocks == 2);
+    CHECK(all[0].bytes == memory.usage().reserved);
+    std::string const text = all[0].text();
+    CHECK(text.find("leak: " + std::to_string(all[0].bytes) +
+                    " bytes in 2 blocks, one of them at") != std::string::npos);
+    CHECK(text.find("allocated by a pool for its chunks") != std::string::npos);
+    CHECK(text.find("Destroy or trim the pool before the node ends.") != std::string::npos);
+    memory.deallocate(s, blocks[0], 1_MiB);
+    memory.deallocate(s, blocks[1], 100_MiB);
+}
+
+TEST_CASE("sim_checker: a leak through layers names the line of the user") {
+    sim_node   node{{.on_report = sim_on_report::collect}};
+    sim_stream s;
+    auto       from = [&](auto memory) {
+        (void)memory.allocate(s, 100);
+        (void)memory.allocate_sync(200);
+        (void)memory.try_allocate(s, 300);
+        (void)memory.try_allocate_sync(400);
+    };
+    from(stream_ordered{sim_resource{}});
+    from(statistics{limiting{stream_ordered{sim_resource{}}, 1_GiB}});
+    from(limiting{sim_async_resource{}, 1_GiB});
+    node.finish();
+    auto const all = node.take_reports();
+    REQUIRE(all.size() == 12);
+    for (sim_report const& each : all) {
+        CHECK(std::string{each.first.where.file_name()}.ends_with("sim_checker.cpp"));
+        CHECK(each.text().find("Free every block before the node ends.") != std::string::npos);
+    }
 }
 
 TEST_CASE("sim_checker: each check can be switched off separately") {

@@ -256,6 +256,8 @@ TEST_CASE("sim_virtual_memory: memory that is never destroyed is a leak") {
     CHECK(std::string{all[0].first.name} == "create");
     CHECK(all[1].kind == sim_mistake::leak);
     CHECK(std::string{all[1].first.name} == "reserve");
+    CHECK(all[0].text().find("its handle was never destroyed") != std::string::npos);
+    CHECK(all[0].text().find("allocated by `create`") != std::string::npos);
 }
 
 TEST_CASE("sim_virtual_memory: an unbacked node has addresses of any size, and no contents") {

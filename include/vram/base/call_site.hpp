@@ -44,6 +44,9 @@ public:
     [[nodiscard]] constexpr char const* function() const noexcept { return where_.function_name(); }
     /// The line as a location; one of no line if it is unknown.
     [[nodiscard]] constexpr std::source_location location() const noexcept { return where_; }
+    /// A function that takes a `std::source_location` as its last parameter can be called with a
+    /// site; the simulated device's functions do.
+    constexpr operator std::source_location() const noexcept { return where_; }
 
 private:
     std::source_location where_; // of no line: unknown
@@ -64,6 +67,7 @@ public:
     [[nodiscard]] static constexpr unsigned             line() noexcept { return 0; }
     [[nodiscard]] static constexpr char const*          function() noexcept { return ""; }
     [[nodiscard]] static constexpr std::source_location location() noexcept { return {}; }
+    constexpr operator std::source_location() const noexcept { return {}; }
 };
 } // namespace without_call_sites
 

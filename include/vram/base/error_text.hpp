@@ -29,7 +29,10 @@ public:
         say("vram: %s: ", name(e.kind));
         if (e.resource != nullptr) { say("%s: ", e.resource); }
         say_facts();
-        if (!e.caller.known() && e.where.line() != 0) {
+        // The end of a resource is not a call, and the line of vram that found the leak is the same
+        // for all of them: the name of the resource says more.
+        bool const leak_of_resource = e.kind == error_kind::leak && e.resource != nullptr;
+        if (!e.caller.known() && e.where.line() != 0 && !leak_of_resource) {
             say(" [%s:%u]", file_name(e.where.file_name()), static_cast<unsigned>(e.where.line()));
         }
     }

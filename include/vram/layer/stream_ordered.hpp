@@ -85,34 +85,37 @@ public:
     ~stream_ordered() { books_.settle(giving()); }
 
     [[nodiscard]] void* allocate(stream s, std::size_t bytes,
-                                 std::size_t alignment = default_alignment) {
+                                 std::size_t alignment = default_alignment,
+                                 call_site   at        = call_site::current()) {
         if (bytes == 0) { return nullptr; }
         if (!platform::capturing(s)) { books_.collect(giving()); }
-        return allocate_now(platform::id(s), bytes, alignment);
+        return allocate_now(platform::id(s), bytes, alignment, at);
     }
-    [[nodiscard]] void* allocate_sync(std::size_t bytes,
-                                      std::size_t alignment = default_alignment) {
+    [[nodiscard]] void* allocate_sync(std::size_t bytes, std::size_t alignment = default_alignment,
+                                      call_site at = call_site::current()) {
         if (bytes == 0) { return nullptr; }
         books_.collect(giving());
-        return allocate_now(0, bytes, alignment);
+        return allocate_now(0, bytes, alignment, at);
     }
 
     [[nodiscard]] void* try_allocate(stream s, std::size_t bytes,
-                                     std::size_t alignment = default_alignment) noexcept
+                                     std::size_t alignment = default_alignment,
+                                     call_site   at        = call_site::current()) noexcept
         requires fallible_resource<Upstream>
     {
         return bytes == 0 ? nullptr : or_null([&] {
             if (!platform::capturing(s)) { books_.collect(giving()); }
-            return try_allocate_now(bytes, alignment);
+            return try_allocate_now(bytes, alignment, at);
         });
     }
     [[nodiscard]] void* try_allocate_sync(std::size_t bytes,
-                                          std::size_t alignment = default_alignment) noexcept
+                                          std::size_t alignment = default_alignment,
+                                          call_site   at        = call_site::current()) noexcept
         requires fallible_resource<Upstream>
     {
         return bytes == 0 ? nullptr : or_null([&] {
             books_.collect(giving());
-            return try_allocate_now(bytes, alignment);
+            return try_allocate_now(bytes, alignment, at);
         });
     }
 
@@ -197,11 +200,11 @@ private:
         };
     }
 
-    void* allocate_now(std::uint64_t id, std::size_t bytes, std::size_t alignment) {
+    void* allocate_now(std::uint64_t id, std::size_t bytes, std::size_t alignment, call_site at) {
         promise held{books_, bytes};
         for (;;) {
             try {
-                return held.keep(this->upstream_.allocate_sync(bytes, alignment));
+                return held.keep(sited{this->upstream_, at}.allocate_sync(bytes, alignment));
             } catch (out_of_memory& e) {
                 if (held.make_room(giving())) { continue; }
                 tell(e.numbers(), id);
@@ -209,12 +212,12 @@ private:
             }
         }
     }
-    void* try_allocate_now(std::size_t bytes, std::size_t alignment)
+    void* try_allocate_now(std::size_t bytes, std::size_t alignment, call_site at)
         requires fallible_resource<Upstream>
     {
         promise held{books_, bytes};
         do {
-            if (void* const p = this->upstream_.try_allocate_sync(bytes, alignment)) {
+            if (void* const p = sited{this->upstream_, at}.try_allocate_sync(bytes, alignment)) {
                 return held.keep(p);
             }
         } while (held.make_room(giving()));

@@ -8,12 +8,13 @@
 #include <vram/sim/sim_queue.hpp> // sim_queue
 #include <vram/sim/sim_wait.hpp>  // sim_wait
 
-#include <atomic>  // atomic
-#include <cstddef> // size_t
-#include <mutex>   // mutex, lock_guard
-#include <string>  // string, to_string
-#include <utility> // move
-#include <vector>  // vector
+#include <atomic>      // atomic
+#include <cstddef>     // size_t
+#include <mutex>       // mutex, lock_guard
+#include <string>      // string, to_string
+#include <string_view> // string_view
+#include <utility>     // move
+#include <vector>      // vector
 
 namespace vram {
 
@@ -149,33 +150,42 @@ public:
             machine_.outside_step(held);
         }
         if (!machine_.checker.on().leaks) { return; }
+        // Memory that a part of vram allocated for itself, such as the chunks of a pool, is reported
+        // once for each line of vram. The user's blocks are reported one by one.
+        std::vector<sim_report> own;
+        auto const add = [&](sim_event_of const& allocated, std::uintptr_t begin, std::size_t bytes,
+                             char const* users) {
+            bool const users_own = detail::sim_part_of(allocated.where).name == nullptr;
+            for (sim_report& each : own) {
+                if (users_own || each.first.where.line() != allocated.where.line() ||
+                    std::string_view{each.first.where.file_name()} != allocated.where.file_name()) {
+                    continue;
+                }
+                each.bytes += bytes;
+                ++each.blocks;
+                return;
+            }
+            sim_report leak{sim_mistake::leak, {}, allocated, begin, bytes, users_own ? users : ""};
+            if (users_own) {
+                machine_.checker.tell(std::move(leak));
+            } else {
+                own.push_back(std::move(leak));
+            }
+        };
         machine_.memory.for_each([&](sim_block const& block) {
             if (block.freed || block.kind == sim_kind::registered) { return; }
-            machine_.checker.tell({sim_mistake::leak,
-                                   {},
-                                   block.allocated,
-                                   block.begin,
-                                   block.bytes,
-                                   "it was never freed"});
+            add(block.allocated, block.begin, block.bytes,
+                "Free every block before the node ends.");
         });
         for (auto const& [handle, memory] : machine_.memory.physical) {
             // This memory is still mapped, and the mapping was reported as a leak above.
             if (!memory.handle) { continue; }
-            machine_.checker.tell({sim_mistake::leak,
-                                   {},
-                                   memory.created,
-                                   0,
-                                   memory.bytes,
-                                   "its handle was never destroyed"});
+            add(memory.created, 0, memory.bytes, "its handle was never destroyed");
         }
         for (auto const& [begin, range] : machine_.memory.reservations) {
-            machine_.checker.tell({sim_mistake::leak,
-                                   {},
-                                   range->reserved,
-                                   begin,
-                                   range->bytes,
-                                   "the addresses were never released"});
+            add(range->reserved, begin, range->bytes, "the addresses were never released");
         }
+        for (sim_report& each : own) { machine_.checker.tell(std::move(each)); }
     }
 
     /// Returns the internal state of the node. Only the headers of `sim/` use it.

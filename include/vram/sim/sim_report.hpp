@@ -9,8 +9,10 @@
 #include <cstddef>         // size_t
 #include <cstdint>         // uint64_t, uintptr_t
 #include <exception>       // exception
+#include <iterator>        // size
 #include <source_location> // source_location
 #include <string>          // string, to_string
+#include <string_view>     // string_view
 #include <utility>         // move
 
 namespace vram {
@@ -98,6 +100,7 @@ struct sim_report {
     std::uintptr_t address = 0; ///< start of the range that both operations access
     std::size_t    bytes   = 0;
     std::string    missing = {}; ///< explanation: the missing wait or order, in words
+    std::size_t    blocks  = 1;  ///< of a leak: the number of blocks that were allocated there
 
     /// Returns the report as a text of a few lines.
     [[nodiscard]] std::string text() const;
@@ -128,17 +131,73 @@ inline std::string hexadecimal(std::uintptr_t value) {
     return "0x" + digits;
 }
 
+/// The line of the call, after a comma; empty if it is unknown.
+inline std::string place(sim_event_of const& e) {
+    if (e.where.line() == 0) { return ""; }
+    return std::string{", "} + e.where.file_name() + ":" + std::to_string(e.where.line());
+}
+
 inline std::string describe(sim_event_of const& e) {
     char const* const verbs[] = {"touches", "reads", "writes", "allocates", "frees"};
     return e.title() + " " + verbs[static_cast<int>(e.what)] + " it (called at " +
-           std::to_string(e.time.count()) + " ns, " + e.where.file_name() + ":" +
-           std::to_string(e.where.line()) + ")";
+           std::to_string(e.time.count()) + " ns" + place(e) + ")";
+}
+
+/// The part of vram that allocated memory for itself, and how its user frees this memory.
+struct sim_allocating_part {
+    std::string_view folder; ///< of include/vram
+    char const*      name;   ///< null: the user's own code
+    char const*      advice;
+};
+inline constexpr sim_allocating_part sim_allocating_parts[] = {
+    {"pool/", "a pool for its chunks", "Destroy or trim the pool before the node ends."},
+    {"transfer/", "a loader, an unloader or staging", "Destroy it before the node ends."},
+    {"staging/", "staging", "Destroy it before the node ends."},
+    {"source/", "a resource of virtual memory",
+     "Destroy it, and the pool over it, before the node ends."},
+    {"layer/", "a layer of the stack", "Destroy the stack before the node ends."},
+    {"handle/", "a handle: `buffer`, `array` or a container", "Destroy it before the node ends."},
+    {"", nullptr, ""}};
+
+/// Returns the part of vram that contains the line, found by the folder of its file.
+inline sim_allocating_part const& sim_part_of(std::source_location where) {
+    static constexpr std::string_view here = std::source_location::current().file_name();
+    std::string_view const            root = here.substr(0, here.rfind("sim/"));
+    std::string_view const            file = where.file_name();
+    for (sim_allocating_part const& each : sim_allocating_parts) {
+        if (each.name == nullptr) { return each; }
+        if (file.starts_with(root) && file.substr(root.size()).starts_with(each.folder)) {
+            return each;
+        }
+    }
+    return sim_allocating_parts[std::size(sim_allocating_parts) - 1];
+}
+
+/// The report of a leak after its kind.
+inline std::string describe_leak(sim_report const& r) {
+    sim_allocating_part const& part = sim_part_of(r.first.where);
+    std::string                text = ": " + std::to_string(r.bytes) + " bytes";
+    if (r.blocks > 1) { text += " in " + std::to_string(r.blocks) + " blocks"; }
+    if (r.address != 0) {
+        text += (r.blocks > 1 ? ", one of them at " : " at ") + hexadecimal(r.address);
+    }
+    if (*r.first.name != '\0') {
+        text += "\n  allocated by ";
+        if (part.name != nullptr) {
+            text += std::string{part.name} + (r.blocks > 1 ? ", first by " : " by ");
+        }
+        text += r.first.title() + " at " + std::to_string(r.first.time.count()) + " ns" +
+                place(r.first);
+    }
+    std::string_view const advice = r.missing.empty() ? part.advice : std::string_view{r.missing};
+    return advice.empty() ? text : text.append("\n  ").append(advice);
 }
 
 } // namespace detail
 
 inline std::string sim_report::text() const {
     std::string out = std::string{"vram::sim: "} + name(kind);
+    if (kind == sim_mistake::leak) { return out + detail::describe_leak(*this); }
     if (bytes != 0 || address != 0) {
         out += ": " + std::to_string(bytes) + " bytes at " + detail::hexadecimal(address);
     }
