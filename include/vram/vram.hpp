@@ -2,8 +2,8 @@
 #pragma once
 
 /// \file
-/// `vram` is everything that needs no GPU toolkit and no platform. Beside it goes the platform of
-/// the program: `<vram/cuda/cuda.hpp>`, `<vram/sim/sim.hpp>`, or both.
+/// `vram` is everything that needs no GPU toolkit and no platform. A program also includes its
+/// platform: `<vram/cuda/cuda.hpp>`, `<vram/sim/sim.hpp>`, or both.
 
 #include <vram/version.hpp>
 

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `brief_lock` is a lock for what takes a few dozen instructions.
+/// `brief_lock` is a biased lock for critical sections of a few dozen instructions.
 
 #include <vram/base/error.hpp>         // locks_held, tell_errors
 #include <vram/base/process_fence.hpp> // process_fence
@@ -19,23 +19,26 @@
 
 namespace vram {
 
-/// A lock for bookkeeping. The first thread that takes it has it for itself, and takes and gives it
-/// back by plain stores. When another thread comes that ends: it is taken by one exchange and given
-/// back by one store, and of those who wait one watches and the others sleep. When the first has
-/// taken it often in a row it has it for itself again; how often doubles with each time, up to a
-/// million. As a member of something that moves, it is fresh in its new place.
+/// A biased lock for bookkeeping. The first thread that takes it owns the bias: this thread locks
+/// and unlocks by plain stores. When another thread comes, the bias is revoked: the lock is then
+/// taken by an exchange and released by a store; of the waiting threads, one polls and the others
+/// sleep. When the first thread has taken the lock often enough in a row, it gets the bias back.
+/// The required number doubles each time, up to a million. A moved object contains a new, unlocked
+/// lock.
 ///
-/// After the biased locks of Kawachiya, Koseki and Onodera (2002), with a fence that only the
-/// thread that ends it pays for (Dice, Huang, Yang, 2001), and a way back.
+/// After the biased locks of Kawachiya, Koseki and Onodera (2002), with a fence that costs only the
+/// thread that revokes the bias (Dice, Huang, Yang, 2001), and with a return of the bias.
 ///
-/// Threads   moving while another thread holds or awaits it is a broken contract of the owner
-/// Cost      taking and giving back: plain stores for one thread, an exchange and a store for
-///           several. Whoever waits keeps a core busy for some microseconds and then offers it to
-///           other threads, so no call of an upstream or of the platform that waits is made with
-///           it held
+/// Threads   Any thread may lock. The owner must not move the lock while another thread holds or
+///           awaits it.
+/// Cost      Locking and unlocking take plain stores for one thread, an exchange and a store for
+///           several. A waiting thread occupies a core for some microseconds and then yields it. So
+///           no call of an upstream, and no call of the platform that waits, is made under this
+///           lock.
 class brief_lock {
 public:
-    /// Holds the lock until it ends. All of it is inlined, so that a guard lives in registers.
+    /// Holds the lock until it is destroyed. All functions are inlined, so that a guard is kept in
+    /// registers.
     class [[nodiscard]] guard {
     public:
         [[gnu::always_inline]] explicit guard(brief_lock const& owner) noexcept : owner_{&owner} {
@@ -64,7 +67,7 @@ public:
     private:
         brief_lock const*  owner_;
         bool               held_ = false;
-        std::atomic<bool>* flag_ = nullptr; ///< that says so
+        std::atomic<bool>* flag_ = nullptr; ///< the flag to clear at unlock
     };
 
     brief_lock() = default;
@@ -75,16 +78,18 @@ public:
 
 private:
     enum class use : unsigned char {
-        alone,  ///< by `first_`, or by nobody yet
-        ending, ///< another has come, who waits until `first_` is out
+        alone,  ///< biased to `first_`, or never taken
+        ending, ///< another thread waits until `first_` has unlocked
+        /// Not biased: every thread takes the lock by an exchange.
         shared,
     };
 
-    /// Takes the lock. Whether as the thread that has it for itself.
+    /// Takes the lock. Returns true if the calling thread owns the bias.
     [[nodiscard, gnu::always_inline]] bool take() const noexcept {
         if (first_.load(std::memory_order_relaxed) == &detail::locks_held) [[likely]] {
             inside_.store(true, std::memory_order_relaxed);
-            std::atomic_signal_fence(std::memory_order_seq_cst); // `share` makes it a real one
+            // `share` turns this into a real fence.
+            std::atomic_signal_fence(std::memory_order_seq_cst);
             if (use_.load(std::memory_order_relaxed) == use::alone) [[likely]] { return true; }
             inside_.store(false, std::memory_order_release);
         }
@@ -97,15 +102,16 @@ private:
         }
         return await();
     }
-    /// Takes the lock if it is free, and anybody's: it may have become that of `first_` meanwhile.
+    /// Takes the lock if it is free and not biased. The bias may have been given back to `first_`
+    /// in between.
     bool try_take() const noexcept {
         if (taken_.exchange(true, std::memory_order_acquire)) { return false; }
         if (use_.load(std::memory_order_acquire) == use::shared) [[likely]] { return true; }
         taken_.store(false, std::memory_order_release);
         return false;
     }
-    /// Who has taken the lock among others may be `first_`, and alone for some time now. As long as
-    /// it holds the lock it does so as one of them.
+    /// Counts how often `first_` has taken the lock in a row, and gives it the bias back when that
+    /// is often enough. As long as `first_` holds the lock, it holds it without bias.
     void count() const noexcept {
         if (first_.load(std::memory_order_relaxed) != &detail::locks_held) {
             if (in_a_row_ != 0) { in_a_row_ = 0; }
@@ -132,8 +138,8 @@ private:
         in_a_row_ = 0;
         return false;
     }
-    /// From here on the lock is anybody's. Either `first_` sees that it ends, or we see that it is
-    /// inside.
+    /// Revokes the bias. Either `first_` sees that the bias ends, or this thread sees that `first_`
+    /// is inside and waits until it has unlocked.
     void share() const noexcept {
         if (first_.load(std::memory_order_relaxed) != nullptr) {
             use_.store(use::ending, std::memory_order_relaxed);
@@ -142,7 +148,8 @@ private:
         }
         use_.store(use::shared, std::memory_order_release);
     }
-    /// Waits longer each time. Whoever holds the lock for so long has lost its core, perhaps to us.
+    /// Pauses that become longer each time, and then yields. A thread that holds the lock for so
+    /// long has lost its core, perhaps to this one.
     class waiting {
     public:
         void operator()() noexcept {
@@ -152,7 +159,8 @@ private:
         }
 
     private:
-        /// Tells the core that it is waiting, so that its twin and the bus are spared.
+        /// Tells the core that this thread polls, which spares the other hardware thread and the
+        /// memory bus.
         static void pause() noexcept {
 #if defined __x86_64__
             __builtin_ia32_pause();
@@ -161,7 +169,7 @@ private:
 #endif
         }
 
-        /// Offers the core to other threads.
+        /// Yields the core to other threads.
         static void yield() noexcept {
 #if __has_include(<sched.h>)
             sched_yield();
@@ -175,13 +183,16 @@ private:
 
     static constexpr unsigned most_in_a_row = 1U << 20;
 
-    mutable std::atomic<unsigned const*> first_  = nullptr; ///< names a thread by what lies there
+    /// Thread that owns the bias, identified by the address of its `locks_held`.
+    mutable std::atomic<unsigned const*> first_  = nullptr;
     mutable std::atomic<use>             use_    = use::alone;
-    mutable std::atomic<bool>            inside_ = false; ///< `first_` holds it
-    mutable std::atomic<bool>            taken_  = false; ///< somebody holds it, since it is shared
-    mutable unsigned                     in_a_row_ = 0; ///< `first_` has taken it from nobody else
-    mutable unsigned                     enough_   = 1024; ///< of those
-    mutable std::mutex                   line_;
+    mutable std::atomic<bool>            inside_ = false; ///< `first_` holds the lock by its bias
+    mutable std::atomic<bool>            taken_  = false; ///< a thread holds the lock without bias
+    /// Times that `first_` has taken the lock in a row.
+    mutable unsigned in_a_row_ = 0;
+    /// Value of `in_a_row_` at which the bias returns.
+    mutable unsigned   enough_ = 1024;
+    mutable std::mutex line_;
 };
 
 } // namespace vram

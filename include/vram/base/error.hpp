@@ -16,11 +16,12 @@
 
 namespace vram {
 
-/// Receives an error; called by any thread, which holds no lock of vram then (but see
-/// `report_error` for want of host memory): it may call any function that does not throw.
+/// A function that receives reported errors. Any thread may call it. The thread then holds no lock
+/// of vram (for an exception see `report_error`), so the function may call any function that does
+/// not throw.
 using error_sink = void (*)(error const&) noexcept;
 
-/// The sink that is installed at first: one line on stderr.
+/// The default error sink: prints one line to stderr.
 inline void print_error(error const& e) noexcept {
     std::fprintf(stderr, "%s\n", error_text{e}.c_str());
 }
@@ -28,9 +29,10 @@ inline void print_error(error const& e) noexcept {
 namespace detail {
 inline constinit std::atomic<error_sink> sink = print_error;
 
-/// How many locks of vram this thread holds, and `errors_wait` more while something is to be told
-/// when it holds none. (A platform that decides which thread runs leaves one on that holds any: the
-/// others may already be waiting for it, where the platform cannot see them.)
+/// Number of locks of vram that this thread holds, plus `errors_wait` if an error is to be reported
+/// when it holds none. (A platform that schedules simulated threads does not switch away from a
+/// thread that holds a lock, because other threads may be waiting for the lock without its
+/// knowledge.)
 inline constinit thread_local unsigned locks_held  = 0;
 inline constexpr unsigned              errors_wait = 1U << 31;
 
@@ -52,11 +54,12 @@ struct waiting_error {
     }
 };
 inline constinit thread_local waiting_error*  first_error = nullptr;
-inline constinit thread_local waiting_error** error_after = nullptr; ///< the last one's `next`
-inline constinit thread_local waiting_error   spare_error{};         ///< for want of host memory
-inline constinit thread_local bool            spare_waits = false;
+inline constinit thread_local waiting_error** error_after = nullptr; ///< `next` of the last one
+/// Used if there is no host memory.
+inline constinit thread_local waiting_error spare_error{};
+inline constinit thread_local bool          spare_waits = false;
 
-/// Returns false if there is no host memory to keep it in.
+/// Stores an error until the thread holds no lock. Returns false if there is no host memory for it.
 [[nodiscard]] inline bool remember(error const& e) noexcept {
     auto* fresh = new (std::nothrow) waiting_error;
     if (fresh == nullptr) {
@@ -70,13 +73,13 @@ inline constinit thread_local bool            spare_waits = false;
     locks_held |= errors_wait;
     return true;
 }
-/// Reports what waited. No lock is held.
+/// Reports the stored errors of this thread, which must hold no lock.
 [[gnu::noinline, gnu::cold]] inline void tell_errors() noexcept {
     waiting_error* each = first_error;
     locks_held          = 0;
     while (each != nullptr) {
         waiting_error one;
-        one.keep(each->what); // a copy: the sink may report errors of its own
+        one.keep(each->what); // a copy, because the sink may report errors itself
         one.next = each->next;
         if (each != &spare_error) {
             delete each;
@@ -88,20 +91,21 @@ inline constinit thread_local bool            spare_waits = false;
     }
 }
 
-/// A lock counts itself: `held_one()` when it is taken; when it is let go `let_one_go()` before,
-/// and `tell_errors()` after it, where that says so.
+/// Counts the locks of the thread. A lock calls `held_one()` after locking, `let_one_go()` before
+/// unlocking, and, if that returned true, `tell_errors()` after unlocking.
 [[gnu::always_inline]] inline void            held_one() noexcept { ++locks_held; }
 [[nodiscard, gnu::always_inline]] inline bool let_one_go() noexcept {
     return --locks_held == errors_wait;
 }
 } // namespace detail
 
-/// Installs `sink` (never null) and returns the one before it. Thread-safe.
+/// Installs the error sink `sink`, which must not be null, and returns the previous one. Any thread
+/// may call.
 inline error_sink set_error_sink(error_sink sink) noexcept { return detail::sink.exchange(sink); }
 
-/// Tells the sink: at once, or where this thread holds a lock of vram's when it has let that go.
-/// For one error a thread needs no host memory to remember it so long; without any, the next ones
-/// are told at once all the same. Never throws.
+/// Passes an error to the error sink: at once, or, if this thread holds a lock of vram, after it
+/// has unlocked. One error for each thread can be stored without host memory. Without host memory,
+/// further errors are passed to the sink at once, under the lock. Never throws.
 inline void report_error(error const& e) noexcept {
     if (detail::locks_held == 0 || !detail::remember(e)) { detail::sink.load()(e); }
 }

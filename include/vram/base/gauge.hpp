@@ -14,8 +14,7 @@ namespace vram {
 /// An atomic counter of bytes in use that never exceeds the limit given to `try_add`.
 ///
 /// Threads   Any thread may call `try_add`, `sub` and `used`. The owner moves it only while no
-///           other
-///           thread uses it.
+///           other thread uses it.
 /// Cost      One atomic operation. `try_add` repeats it under contention.
 class gauge {
 public:

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `process_exit` knows when the process has begun to end.
+/// `process_exit` detects that the process has begun to end.
 
 #include <vram/base/requirements.hpp> // C++20
 
@@ -15,29 +15,29 @@
 
 namespace vram {
 
-/// The end of the process: `exit` was called by some thread, or `main` has returned. From then on
-/// objects in static storage are destroyed, in an order that no program controls.
+/// Detects the end of the process: a thread has called `exit`, or `main` has returned. From then
+/// on, objects in static storage are destroyed in an order that no program controls.
 ///
 /// An object that owns memory or handles of a platform calls `watch` in its constructor. Its
-/// destructor then sees `began`, also if the object is constructed later than another that watches.
-/// `quick_exit`, `_exit` and `abort` destroy no object.
+/// destructor then sees that `began` is true, even if the object was constructed after another one
+/// that called `watch`. `quick_exit`, `_exit` and `abort` destroy no object.
 ///
-/// Threads   any
-/// Cost      `began` is one relaxed load; `watch` one more, and a store of the thread's own;
-///           32 bytes of the C library for each thread that called `watch` and ended
+/// Threads   Any thread may call.
+/// Cost      `began` is one relaxed load. `watch` is one more, and a store to a thread-local
+///           variable. The C library keeps 32 bytes for each ended thread that called `watch`.
 class process_exit {
 public:
     [[nodiscard]] static bool began() noexcept { return began_.load(std::memory_order_relaxed); }
 
-    /// The process ends: for a platform that learns it earlier.
+    /// Sets `began` to true, for a platform that detects the end of the process earlier.
     static void note() noexcept { began_.store(true, std::memory_order_relaxed); }
 
-    /// From here on `began` is true before the first object in static storage is destroyed.
+    /// Makes sure that `began` is true before the first object in static storage is destroyed.
     static void watch() noexcept {
         // Handlers run last in, first out: this one runs before the destructor of each object that
         // was constructed earlier.
         [[maybe_unused]] static int const armed = std::atexit(note);
-        // Each allocation of CUDA's comes here: threads that only read it do not slow each other.
+        // Each CUDA allocation comes here, and threads that only read do not slow each other down.
         if (!made_.load(std::memory_order_relaxed)) {
             made_.store(true, std::memory_order_relaxed);
         }
@@ -67,7 +67,7 @@ private:
     }
 
     static inline constinit std::atomic<bool> began_{false};
-    static inline constinit std::atomic<bool> made_{false}; ///< since the last farewell
+    static inline constinit std::atomic<bool> made_{false}; ///< since a thread with `watch` ended
 };
 
 } // namespace vram

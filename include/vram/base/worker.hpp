@@ -33,9 +33,8 @@ public:
     }
     ~worker() { join(); }
 
-    /// Waits for the end of the thread. A second call does nothing.
-    /// A thread that ends the process destroys static objects, its own worker among them: it does
-    /// not wait for itself.
+    /// Waits for the end of the thread. A second call does nothing. A thread that ends the process
+    /// destroys static objects, its own worker among them: it does not wait for itself.
     void join() noexcept {
         if (!thread_.joinable()) { return; }
         if (thread_.get_id() == std::this_thread::get_id()) { return thread_.detach(); }

@@ -2,17 +2,17 @@
 #pragma once
 
 /// \file
-/// `await_device` waits for a device at any moment, also while another thread captures a stream.
+/// `await_device` waits for a device at any time, also while another thread captures a stream.
 
 #include <vram/base/requirements.hpp> // C++20
 
 namespace vram {
 
-/// Makes the host wait for all work that the device has so far. `Platform::await_all` if there is
-/// one, which breaks no capture; else `Platform::synchronize`.
+/// Blocks the host until the device has finished all its work. Calls `Platform::await_all` if it
+/// exists, which breaks no capture, and otherwise `Platform::synchronize`.
 ///
-/// Failure   what the platform throws
-/// Cost      a wait of the host for the whole device
+/// Failure   Throws errors of the platform.
+/// Cost      A wait of the host for the whole device.
 template <class Platform>
 void await_device(typename Platform::device const& where) {
     if constexpr (requires { Platform::await_all(where); }) {

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `diagnosed` types make the first line of a compile error say what to write.
+/// `diagnosed` types make the first line of a compile error state the remedy.
 
 #include <vram/concepts/platform_of.hpp> // platform_of
 #include <vram/concepts/resource.hpp>    // resource, synchronous_resource
@@ -32,7 +32,8 @@ struct check_upstream {
 template <class Upstream>
 using checked_upstream = typename check_upstream<Upstream>::type;
 
-/// The same for one that must know streams.
+/// The upstream of a layer or pool that needs a stream-ordered resource, checked before anything
+/// else is instantiated.
 template <class Upstream>
 struct check_ordered_upstream : check_upstream<Upstream> {
     static_assert(!synchronous_resource<Upstream> || resource<Upstream>,
@@ -43,7 +44,7 @@ struct check_ordered_upstream : check_upstream<Upstream> {
 template <class Upstream>
 using checked_ordered_upstream = typename check_ordered_upstream<Upstream>::type;
 
-/// Two resources that stand in for each other.
+/// Checks that the two resources of a layer, such as `fallback`, belong to one platform.
 template <class First, class Second>
 struct check_pair {
     static_assert(std::same_as<typename First::platform, typename Second::platform>,
@@ -52,8 +53,9 @@ struct check_pair {
     using type = First;
 };
 
-/// Refuses the copy of a stack, with a sentence instead of "use of deleted function". The class has
-/// no copy constructor (`std::copy_constructible` is false); this one takes what is not const.
+/// Refuses the copy of a stack with a sentence instead of "use of deleted function". The class has
+/// no copy constructor (`std::copy_constructible` is false); this function is called for a
+/// non-const argument.
 template <class Stack>
 [[nodiscard]] constexpr Stack&& refuse_copy(Stack& stack) noexcept {
     static_assert(never<Stack>,
@@ -67,7 +69,7 @@ template <class Stream, class Platform>
 concept stream_of_another_platform =
     requires { typename platform_of<Stream>; } && !std::same_as<platform_of<Stream>, Platform>;
 
-/// Refuses such a stream.
+/// Refuses a stream of another platform at compile time.
 template <class Stream>
 constexpr void refuse_stream() noexcept {
     static_assert(never<Stream>,

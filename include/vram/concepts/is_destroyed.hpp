@@ -2,16 +2,16 @@
 #pragma once
 
 /// \file
-/// `is_destroyed` tells of a stream that is kept for later whether it is still there.
+/// `is_destroyed` tests if a stored stream handle belongs to a destroyed stream.
 
 #include <vram/base/requirements.hpp> // C++20
 
 namespace vram {
 
-/// Whether the stream of a handle that was noted before is known to have ended: then the handle may
-/// not be shown to the platform, which on some is as bad as any dangling pointer. The handle of a
-/// later stream counts as ended until somebody has asked for that one's id. `Platform::ended` where
-/// there is one; else nobody knows, or whoever asks is told by an error.
+/// Returns true if the stream of a stored handle is known to be destroyed. Such a handle must not
+/// be passed to the platform, because on some platforms it is a dangling pointer. If the handle was
+/// reused for a new stream, this returns true until the id of the new stream is queried. Calls
+/// `Platform::ended` if it exists, and otherwise returns false.
 template <class Platform>
 [[nodiscard]] bool is_destroyed(typename Platform::stream s) noexcept {
     if constexpr (requires { Platform::ended(s); }) {

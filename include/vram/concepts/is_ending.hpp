@@ -2,15 +2,16 @@
 #pragma once
 
 /// \file
-/// `is_ending` tells whether a platform must not be called any more because the process ends.
+/// `is_ending` tests if a platform must not be called any more because the process is ending.
 
 #include <vram/base/requirements.hpp> // C++20
 
 namespace vram {
 
-/// Returns true if the process has begun to end, or is a child of `fork` that cannot use the
-/// platform. A destructor then waits for nothing, frees nothing, reports nothing and takes no lock:
-/// all memory ends with the process. `Platform::ending` if there is one; else false.
+/// Returns true if the process has begun to end, or is a forked child that cannot use the platform.
+/// A destructor then waits for nothing, frees nothing, reports nothing and takes no lock, because
+/// the memory ends with the process. Calls `Platform::ending` if it exists, and otherwise returns
+/// false.
 template <class Platform>
 [[nodiscard]] bool is_ending() noexcept {
     if constexpr (requires { Platform::ending(); }) {

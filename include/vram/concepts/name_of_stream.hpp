@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `name_of_stream` is how a message names a stream.
+/// `name_of_stream` is the name of a stream in a message.
 
 #include <vram/base/error_kind.hpp>            // stream_name
 #include <vram/concepts/is_default_stream.hpp> // is_default_stream
@@ -11,12 +11,12 @@
 
 namespace vram {
 
-/// Returns the handle if the platform has names (`Platform::name`), else the id; unknown if the
-/// platform cannot say.
+/// Returns the handle of the stream if the platform has `Platform::name`, otherwise its id. Returns
+/// an unknown name if the platform fails.
 ///
-/// Failure   never throws
-/// Threads   any
-/// Cost      of a platform with names: no call
+/// Failure   Never throws.
+/// Threads   Any thread may call.
+/// Cost      No call of the platform if it has `Platform::name`.
 template <class Platform>
 [[nodiscard]] stream_name name_of_stream(typename Platform::stream s) noexcept {
     stream_name found{.is_default = is_default_stream<Platform>(s)};
@@ -32,7 +32,7 @@ template <class Platform>
     return found;
 }
 
-/// The same of a stream that had this id; the handle may mean another by now.
+/// Returns the name of a stream that had the id `id`. Its handle may mean another stream now.
 template <class Platform>
 [[nodiscard]] stream_name name_of_stream(typename Platform::stream s, std::uint64_t id) noexcept {
     stream_name found = name_of_stream<Platform>(s);

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `powers` are the optional functions of a resource, beside allocating and freeing.
+/// `powers` are the optional functions of a resource, besides allocating and freeing.
 
 #include <vram/base/memory_usage.hpp> // memory_usage
 #include <vram/concepts/resource.hpp> // resource, synchronous_resource
@@ -12,16 +12,16 @@
 
 namespace vram {
 
-/// The half of `fallible_resource` that streams have.
+/// The stream-ordered half of `fallible_resource`: `try_allocate(stream, bytes, alignment)`.
 template <class R>
 concept fallible_on_streams = requires(R& r, typename R::platform::stream s, std::size_t n) {
     { r.try_allocate(s, n, n) } -> std::same_as<void*>;
     requires noexcept(r.try_allocate(s, n, n)) || !detail::sees_noexcept;
 };
 
-/// `try_allocate_sync(bytes, alignment)`, and `try_allocate(stream, bytes, alignment)` where the
-/// resource is stream-ordered: as `allocate`, but "no" is `nullptr` and nothing is thrown. Zero
-/// bytes are `nullptr` as well.
+/// A resource with `try_allocate_sync(bytes, alignment)` and, if it is stream-ordered,
+/// `try_allocate(stream, bytes, alignment)`. They work as `allocate`, but return null instead of
+/// throwing. They also return null for zero bytes.
 template <class R>
 concept fallible_resource =
     synchronous_resource<R> && (!resource<R> || fallible_on_streams<R>) &&
@@ -30,75 +30,80 @@ concept fallible_resource =
         requires noexcept(r.try_allocate_sync(n, n)) || !detail::sees_noexcept;
     };
 
-/// `owns(p)`: whether `p` lies in memory that this resource handed out, or could have.
+/// A resource with `owns(p)`, which returns true if `p` lies in memory that this resource has
+/// allocated or could allocate.
 template <class R>
 concept owning_resource = requires(R const& r, void const* p) {
     { r.owns(p) } -> std::same_as<bool>;
 };
 
-/// `trim(keep)`: gives unused memory back upstream until at most `keep` bytes of it are held;
-/// returns the bytes that really went back.
+/// A resource with `trim(keep)`, which returns unused memory to the upstream until at most `keep`
+/// unused bytes are left. It returns the number of bytes returned.
 template <class R>
 concept trimmable_resource = requires(R& r, std::size_t keep) {
     { r.trim(keep) } -> std::same_as<std::size_t>;
 };
 
-/// `usage()`: the resource's own figures.
+/// A resource with `usage()`, which returns its figures.
 template <class R>
 concept measured_resource = requires(R const& r) {
     { r.usage() } -> std::same_as<memory_usage>;
 };
 
-/// `retire(stream)`: the stream is about to be destroyed; whatever still refers to it is settled
-/// now. Needed only for a stream whose end is not announced (see `announces_ends`): a raw
-/// `cudaStream_t`.
+/// A resource with `retire(stream)`, which announces that the stream is about to be destroyed, so
+/// that the resource completes or forgets everything that refers to it. Needed only if the end of
+/// the stream is not announced (see `announces_ends`): for a raw `cudaStream_t`.
 template <class R>
 concept retiring_resource = requires(R& r, typename R::platform::stream s) { r.retire(s); };
 
-/// `forget_captures()`: no graph that was captured over this resource will run again; what was kept
-/// for them is free. Whoever shares a resource cannot say so for the others: handles do not pass it
-/// on, and it is none of the `powers` below.
+/// A resource with `forget_captures()`, which frees the memory that is retained for captured
+/// graphs. The caller states that no graph captured over this resource will run again. One user of
+/// a shared resource cannot state this for the others. So handles do not forward it, and it is not
+/// one of the `powers` below.
 template <class R>
 concept forgetting_resource = requires(R& r) { r.forget_captures(); };
 
-/// `try_allocate_ready(stream, bytes, alignment)`: an `allocate` out of memory that is held and
-/// that the stream may have at once, or null; zero bytes are null as well. Nobody waits, and no
-/// upstream is asked for more. Streams may be asked how far they are, by events that are recorded
-/// for that, and it throws what an `allocate` may throw beside a refusal: for want of host memory,
-/// and what the platform does.
+/// A resource with `try_allocate_ready(stream, bytes, alignment)`, which allocates only reserved
+/// memory that the stream can use without a wait. Returns null if there is none, and for zero
+/// bytes. It neither waits nor calls the upstream. It may record and query events to find the
+/// progress of streams. It throws the exceptions of `allocate` other than a refusal: for missing
+/// host memory, and errors of the platform.
 template <class R>
 concept reusing_resource =
     resource<R> && requires(R& r, typename R::platform::stream s, std::size_t n) {
         { r.try_allocate_ready(s, n, n) } -> std::same_as<void*>;
     };
 
-/// `rounded_size(bytes, alignment)`: the bytes that a request takes of what the resource holds, at
-/// least `bytes`. The same request always gives the same size; zero bytes give zero. `limiting`
-/// counts these sizes.
+/// A resource with `rounded_size(bytes, alignment)`, which returns the bytes that a request takes,
+/// at least `bytes`. Equal requests give equal sizes, and zero bytes give zero. `limiting` counts
+/// these sizes.
 template <class R>
 concept rounding_resource = requires(R const& r, std::size_t n) {
     { r.rounded_size(n, n) } -> std::same_as<std::size_t>;
     requires noexcept(r.rounded_size(n, n)) || !detail::sees_noexcept;
 };
 
-/// `device()`: the device that the memory belongs to, or to which it is next.
+/// A resource with `device()`, which returns the device of the memory or, for host memory, the
+/// device next to it.
 template <class R>
 concept located_resource = requires(R const& r) {
     { r.device() } -> std::same_as<typename R::platform::device>;
 };
 
-/// `trim_no_wait()`: gives idle chunks back that no stream uses; never waits. Returns the bytes.
+/// A resource with `trim_no_wait()`, which returns idle chunks without a pending use to the
+/// upstream and never waits. It returns the number of bytes.
 template <class R>
 concept promptly_trimmable_resource = requires(R& r) {
     { r.trim_no_wait() } -> std::same_as<std::size_t>;
 };
 
-/// `free_memory()`: the free pieces, as `free_pieces`.
+/// A resource with `free_memory()`, which returns its free pieces as `free_pieces`.
 template <class R>
 concept surveyed_resource = requires(R const& r) { r.free_memory().largest; };
 
-/// `reset_peaks()`: the peaks start again from what is out and held now; returns the figures from
-/// before. `raise_peaks(usage)`: takes the peaks of those in again.
+/// A resource with `reset_peaks()`, which resets the peaks to the present figures and returns the
+/// previous ones, and with `raise_peaks(usage)`, which raises the peaks to at least those of
+/// `usage`.
 template <class R>
 concept peaking_resource = requires(R& r, memory_usage const& before) {
     { r.reset_peaks() } -> std::same_as<memory_usage>;
@@ -106,7 +111,7 @@ concept peaking_resource = requires(R& r, memory_usage const& before) {
 };
 
 namespace detail {
-/// The size that `r` takes for a request: `bytes` if it does not say.
+/// Returns the size that `r` takes for a request, or `bytes` if `r` has no `rounded_size`.
 template <class R>
 [[nodiscard]] constexpr std::size_t rounded_size(R const& r, std::size_t bytes,
                                                  std::size_t alignment) noexcept {
@@ -116,11 +121,11 @@ template <class R>
         return bytes;
     }
 }
-/// A handle of any resource, which may know the device.
+/// A type-erased handle, which returns the device only if its resource has one.
 template <class R>
 concept perhaps_located = requires(R const& r) { *r.device(); };
 
-/// The device of `r`; the current one if `r` does not say.
+/// Returns the device of `r`, or the current device if `r` has no `device()`.
 template <class R>
 [[nodiscard]] auto device_of_resource(R const& r) {
     if constexpr (located_resource<R>) {
@@ -134,8 +139,8 @@ template <class R>
 }
 } // namespace detail
 
-/// Every power of `R` as a constant, for parts that choose by them and for tests that nothing was
-/// lost.
+/// All optional functions of `R` as constants, for code that depends on them and for tests that a
+/// layer loses none.
 template <class R>
 struct powers {
     static constexpr bool stream_ordered = resource<R>;
@@ -151,7 +156,7 @@ struct powers {
     static constexpr bool surveyed       = surveyed_resource<R>;
     static constexpr bool peaking        = peaking_resource<R>;
 
-    /// Whether `R` can do all that `Upstream` can: a layer adds, it never takes away.
+    /// True if `R` has every optional function of `Upstream`, as a layer must.
     template <class Upstream>
     static constexpr bool include =
         stream_ordered >= powers<Upstream>::stream_ordered &&

@@ -12,19 +12,20 @@
 
 namespace vram {
 
-/// Whether a platform collects frees that a resource refused: `P::refused(error)`. The simulated
-/// one does, and adds them to the reports of its node.
+/// A platform that collects refused frees: `P::refused(error)`. The simulated platform does, and
+/// adds them to the reports of its node.
 template <class P>
 concept collects_refusals = requires(error const& e) {
     { P::refused(e) } noexcept;
 };
 
-/// What the caller of a free passed, as a foreign pointer. A resource that knows the block around
-/// the address says so with `found`, and reports `what`.
+/// The error of a `deallocate` that was refused, with the arguments of the call. It is a foreign
+/// pointer unless a resource that knows the block calls one of the `found` functions. The resource
+/// then reports `what`.
 ///
-/// Failure   never
-/// Threads   any
-/// Cost      that of `name_of_stream`; for cold paths only
+/// Failure   Never throws.
+/// Threads   Any thread may use its own object.
+/// Cost      That of `name_of_stream`; for cold paths only.
 struct refused_free {
     error what;
 
@@ -39,27 +40,28 @@ struct refused_free {
                .alignment = alignment,
                .resource  = resource} {}
 
-    /// The stream of the free; null: it names none.
+    /// Sets the stream of the free. Null means that the free names no stream.
     template <class Platform>
     refused_free& on(typename Platform::stream const* s) noexcept {
         if (s != nullptr) { what.stream = name_of_stream<Platform>(*s); }
         return *this;
     }
 
-    /// Passes it to the error sink, and to the platform if that collects mistakes.
+    /// Reports the error to the error sink, and to the platform if it collects refused frees.
     template <class Platform>
     void report() const noexcept {
         report_error(what);
         if constexpr (collects_refusals<Platform>) { Platform::refused(what); }
     }
 
-    /// The address lies in memory of the resource that is free.
+    /// Makes the error a double free: the address lies in free memory of the resource.
     refused_free& found_free() noexcept {
         what.kind = error_kind::double_free;
         return *this;
     }
-    /// The address lies in a live block, which was allocated with these. Where the block is the one
-    /// that was to be freed, another caller has allocated it since.
+    /// Makes the error one of a live block, which was allocated with this address, size and
+    /// alignment. If all three match those of the free, it is a double free and another caller has
+    /// allocated the block since.
     refused_free& found_live(void const* block, std::size_t bytes, std::size_t alignment) noexcept {
         what.block           = block;
         what.block_bytes     = bytes;

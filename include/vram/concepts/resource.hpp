@@ -2,8 +2,8 @@
 #pragma once
 
 /// \file
-/// `resource` is the concept of an object that allocates and frees memory: every part of vram takes
-/// and is one.
+/// `resource` is the concept of an object that allocates and frees memory. Each part of vram takes
+/// one and is one.
 
 #include <vram/base/align.hpp>        // default_alignment
 #include <vram/concepts/property.hpp> // properties
@@ -14,8 +14,9 @@
 namespace vram {
 
 namespace detail {
-/// nvcc's own front end (13.0) holds a call whose default argument is `source_location::current()`
-/// for one that may throw; the host compiler behind it sees the promise, and checks it.
+/// False under nvcc, because its front end (13.0) takes a call with the default argument
+/// `source_location::current()` for one that may throw. The host compiler behind it sees `noexcept`
+/// and checks it.
 #if defined __CUDACC__ && !defined __clang__
 inline constexpr bool sees_noexcept = false;
 #else
@@ -23,17 +24,17 @@ inline constexpr bool sees_noexcept = true;
 #endif
 } // namespace detail
 
-/// Memory that may be used as soon as the call returns, and given back when nobody uses it any
-/// more.
+/// A resource without stream order. Its memory can be used as soon as the allocation returns, and
+/// is freed when no stream or thread uses it.
 ///
 ///     void* allocate_sync(std::size_t bytes, std::size_t alignment = default_alignment);
 ///     void  deallocate_sync(void* p, std::size_t bytes,
 ///                           std::size_t alignment = default_alignment) noexcept;
 ///
-/// `alignment` is any power of two. Zero bytes give `nullptr`, and giving back `nullptr` does
-/// nothing. `allocate_sync` throws `out_of_memory`, or the platform's error where the machine
-/// itself fails. What goes wrong in `deallocate_sync` goes to the error sink. Two resources are
-/// equal when each can take back what the other gave.
+/// `alignment` is any power of two. An allocation of zero bytes returns null, and freeing null does
+/// nothing. `allocate_sync` throws `out_of_memory`, or the platform's error if the device fails.
+/// Errors in `deallocate_sync` are reported to the error sink. Two resources are equal if each can
+/// free the memory of the other.
 template <class R>
 concept synchronous_resource =
     std::equality_comparable<R> && requires(R& r, void* p, std::size_t n) {
@@ -44,17 +45,17 @@ concept synchronous_resource =
         requires noexcept(r.deallocate_sync(p, n, n)) || !detail::sees_noexcept;
     };
 
-/// Memory in stream order: what `allocate` returns may be used by work that is later on that
-/// stream, and what is given to `deallocate` may still be used by work that is earlier on the
-/// stream it names.
+/// A resource with stream order. Memory returned by `allocate` may be used by later work of the
+/// stream. Memory passed to `deallocate` may still be used by earlier work of the stream that the
+/// call names.
 ///
 ///     void* allocate(stream s, std::size_t bytes, std::size_t alignment = default_alignment);
 ///     void  deallocate(stream s, void* p, std::size_t bytes,
 ///                      std::size_t alignment = default_alignment) noexcept;
 ///
-/// The caller orders everything else: work on other streams that used the memory comes before the
-/// free on `s`. The synchronous pair is there too; the two may be mixed for one block, as long as
-/// the same holds.
+/// The caller orders everything else: uses of the memory on other streams come before the free on
+/// `s`. The resource also has the synchronous pair. A block may be allocated by one pair and freed
+/// by the other, under these rules.
 template <class R>
 concept resource = synchronous_resource<R> &&
                    requires(R& r, typename R::platform::stream s, void* p, std::size_t n) {

@@ -42,16 +42,15 @@ concept deallocates_sync_at = requires(R& r, void* p, std::size_t n, call_site a
 // clang-format on
 } // namespace detail
 
-/// The six calls of `upstream` on behalf of the caller at `at`. A resource takes a `call_site` as
-/// the last parameter of the functions that report or store it, and of no others: `pool` takes one
-/// in `deallocate`, a layer in all of them. vram's own calls, such as the return of a chunk, pass
-/// an unknown site.
+/// Calls `upstream` on behalf of the caller at the line `at`. A resource takes a `call_site` as the
+/// last parameter only in the functions that report or store it: `pool` in `deallocate`, a layer in
+/// all six functions. vram's own calls, such as the return of a chunk, pass an unknown line.
 ///
 ///     sited{this->upstream_, at}.deallocate(s, p, bytes, alignment);
 ///
-/// Failure   as the upstream
-/// Threads   as the upstream
-/// Cost      none; all of it is inlined
+/// Failure   As the upstream.
+/// Threads   As the upstream.
+/// Cost      None; everything is inlined.
 template <class R>
 class sited {
 public:

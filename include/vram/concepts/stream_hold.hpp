@@ -11,11 +11,12 @@
 
 namespace vram {
 
-/// A platform whose own streams announce their end. `P::hold(s)` returns a hold on the stream, or
-/// an empty one if its end will not be announced; the calling thread uses the stream. As long as a
-/// copy of a hold is there, the platform does not destroy the stream and no other stream has its
-/// handle. `ended()` returns true once the owner has destroyed it; `record(event)` is legal also
-/// then. `P::ends()` counts the streams that have ended, and never decreases.
+/// A platform that announces the end of its own streams. `P::hold(s)` returns a hold on a stream
+/// that the calling thread uses, or an empty hold if the end of the stream will not be announced.
+/// As long as a copy of the hold exists, the platform does not destroy the stream, and no other
+/// stream has its handle. `ended()` returns true after the owner has destroyed the stream;
+/// `record(event)` is legal even then. `P::ends()` is the number of streams that have ended, and
+/// never decreases.
 template <class P>
 concept announces_ends =
     requires(typename P::stream s, typename P::event& e, typename P::stream_hold const& held) {
@@ -28,7 +29,7 @@ concept announces_ends =
 
 namespace detail {
 
-/// The hold of a platform that announces nothing: always empty.
+/// The hold of a platform that does not announce the end of streams. It is always empty.
 struct no_stream_hold {
     explicit operator bool() const noexcept { return false; }
     bool     ended() const noexcept { return false; }
@@ -47,11 +48,12 @@ struct find_stream_hold<Platform> {
 
 } // namespace detail
 
-/// The hold of a platform.
+/// Type of the holds of a platform.
 template <class Platform>
 using stream_hold = typename detail::find_stream_hold<Platform>::type;
 
-/// Returns a hold on a stream that the calling thread uses; empty if its end is not announced.
+/// Returns a hold on a stream that the calling thread uses, or an empty one if its end will not be
+/// announced.
 template <class Platform>
 [[nodiscard]] stream_hold<Platform> hold_stream([[maybe_unused]]
                                                 typename Platform::stream s) noexcept {

@@ -44,7 +44,7 @@ concept virtual_memory =
         requires(noexcept(m.release(p, n)) && noexcept(m.destroy(h, n))) || !detail::sees_noexcept;
     };
 
-/// A `virtual_memory` whose physical memory other processes can map.
+/// A `virtual_memory` with physical memory that other processes can map.
 template <class M>
 concept exportable_memory =
     virtual_memory<M> && requires(M const& m, typename M::handle h) { m.export_handle(h); };

@@ -151,9 +151,9 @@ public:
 private:
     static constexpr std::size_t unit = 512;
 
-    /// Frees a block of a destroyed stream, which may still have work: the host waits
-    /// for the device, and the block is freed on the resource's stream. If the wait fails, the
-    /// block is reported as a leak.
+    /// Frees a block of a destroyed stream, which may still have work: the host waits for the
+    /// device, and the block is freed on the resource's stream. If the wait fails, the block is
+    /// reported as a leak.
     void give_after_device(void* block, error e) noexcept {
         cuda_device_guard const on{device(), std::nothrow};
         cudaError_t             status = on.status();

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `calling` answers a refusal by asking the program.
+/// `calling` is a retry policy that calls a function of the program.
 
 #include <vram/concepts/retry.hpp>       // retry, failed_attempt
 #include <vram/source/null_resource.hpp> // the stand-in of the proofs below
@@ -12,17 +12,18 @@
 
 namespace vram {
 
-/// Calls `function(failed)`: the program drops a cache, writes a line, gives something up, and says
-/// whether it is worth asking again. At most `Tries` times for one request.
+/// Calls `function(failed)` after a refusal. The program can make room, for example by dropping a
+/// cache, and returns true if the allocation should be tried again. It is called at most `Tries`
+/// times for one request.
 ///
 ///     retrying mr{pool{cuda_resource{}}, calling{[&](failed_attempt const& f) {
 ///         return cache.drop(f.bytes);
 ///     }}};
 ///
-/// Failure   what the function throws ends the request
-/// Threads   as the function; several threads may call it at once
-/// Cost      that of the function. The function may allocate through the layer. The layer does not
-///           call its policies for such requests, and holds no lock
+/// Failure   An exception of the function ends the request.
+/// Threads   Several threads may call the function at once.
+/// Cost      That of the function. The function may allocate through the layer, which does not call
+///           its policies for such requests and holds no lock.
 template <std::predicate<failed_attempt const&> Function, unsigned Tries = 4>
 class calling {
 public:

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `drain` waits for the work of the device after a refusal.
+/// `drain` is a retry policy that waits for the work of the device.
 
 #include <vram/concepts/powers.hpp>      // device_of_resource
 #include <vram/concepts/retry.hpp>       // retry, failed_attempt
@@ -10,18 +10,17 @@
 
 namespace vram {
 
-/// Waits for all work of the device of the resource (of the current device, if the resource has
-/// none), once for each request: what was freed in stream order
-/// is free then.
+/// Waits once for each request until the device of the resource has finished all its work, so that
+/// memory freed in stream order is free. Uses the current device if the resource has no `device()`.
 ///
 ///     retrying mr{cuda_async_resource{}, drain{}};
 ///
-/// `stream_ordered` and `pool` wait for their own memory by themselves, and for no more than they
-/// need.
+/// `stream_ordered` and `pool` do not need this policy. They wait for their own memory, and for no
+/// more than necessary.
 ///
-/// Failure   what the platform throws, a failed kernel's error among it
-/// Threads   any
-/// Cost      the host waits for every stream of the device
+/// Failure   Throws errors of the platform, including the error of a failed kernel.
+/// Threads   Any thread may call.
+/// Cost      The host waits for every stream of the device.
 struct drain {
     static constexpr unsigned max_tries = 1;
 

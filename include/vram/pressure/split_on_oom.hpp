@@ -30,8 +30,7 @@ struct split_options {
 /// attempt starts after the exception is destroyed, so memory that it kept alive is freed by then.
 ///
 /// Failure   If a piece cannot be halved, its `out_of_memory` is rethrown. Any other exception is
-///           not
-///           caught. In both cases `done()` returns how many items of the call are finished.
+///           not caught. In both cases `done()` returns how many items of the call are finished.
 /// Threads   One thread at a time.
 /// Cost      Only the calls of the work.
 class split_on_oom {

@@ -26,8 +26,7 @@ namespace vram {
 ///     pieces.vacate(3);                               // it is a spare again; the mapping is stale
 ///
 /// Failure   The constructor and `reserve` throw `std::bad_alloc` and change nothing. No other
-///           function
-///           fails.
+///           function fails.
 /// Threads   One thread at a time.
 /// Cost      Constant time. `reserve` allocates occasionally.
 template <class Handle>

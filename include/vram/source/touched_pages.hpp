@@ -36,12 +36,10 @@ struct touched_pages_options {
 ///     touched_pages::unmap(p, 1_GiB);
 ///
 /// Failure   `map` returns null. If the system has no huge pages or does not know the node, the
-///           option
-///           is ignored.
+///           option is ignored.
 /// Threads   Any thread.
 /// Cost      About 30 GiB/s with 16 cores and 5 GiB/s with one. A mapping of 2 MiB or more starts
-///           at a
-///           multiple of 2 MiB.
+///           at a multiple of 2 MiB.
 class touched_pages {
 public:
     static constexpr std::size_t page      = 4096;

@@ -27,14 +27,12 @@ namespace vram {
 ///     span.move(20, 25, 0, 5); // and back, without a driver call
 ///
 /// Failure   `fill` throws and changes nothing. If memory cannot be unmapped, the error is reported
-///           to
-///           the error sink, and the memory stays a spare.
+///           to the error sink, and the memory stays a spare.
 /// Threads   One thread at a time.
 /// Streams   No function waits for a stream. No stream may use the pages that are dropped, nor
 ///           addresses that are backed by other memory than they had last.
 /// Cost      One driver call to create, map, unmap or destroy each page. One call per contiguous
-///           run of
-///           pages to set access rights. None for memory that returns to its last page.
+///           run of pages to set access rights. None for memory that returns to its last page.
 template <virtual_memory Memory>
 class virtual_span {
 public:
