@@ -134,6 +134,14 @@ add_test(NAME package/readme COMMAND ${CMAKE_COMMAND} -D SOURCE=${PROJECT_SOURCE
   -D CUDA_COMPILER=${nvcc} -P ${CMAKE_CURRENT_SOURCE_DIR}/package/readme.cmake)
 set_tests_properties(package/readme PROPERTIES SKIP_REGULAR_EXPRESSION "(^|\n)skipped: " TIMEOUT 300)
 
+# The programs that the README shows, with the single-file headers alone.
+set(single_options)
+if(nvcc)
+  set(single_options --nvcc ${nvcc})
+endif()
+add_test(NAME single COMMAND ${python} ${scripts}/single.py --test ${single_options} ${CMAKE_CXX_COMPILER})
+set_tests_properties(single PROPERTIES TIMEOUT 600)
+
 add_test(NAME reference COMMAND ${python} ${scripts}/reference.py --check ${PROJECT_SOURCE_DIR})
 
 add_test(NAME links COMMAND ${python} ${scripts}/links.py ${PROJECT_SOURCE_DIR})

@@ -1,0 +1,115 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Joins the headers into two files that can be copied into a project: vram.hpp, the core and the simulated device, and
+vram_cuda.hpp, the CUDA platform, which includes vram.hpp. The opt-in headers (interop/, the check macros) are not in them.
+
+    single.py DIR                                        writes DIR/vram.hpp and DIR/vram_cuda.hpp
+    single.py --test [--nvcc NVCC] [--toolkit DIRS] COMPILER
+                                                         compiles the programs that the README shows with these files alone,
+                                                         and runs those that need no GPU
+"""
+import argparse
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+INCLUDE = ROOT / "include"
+OWN = re.compile(r"^#include <(vram/[^>]+)>")
+CORE = ("vram/vram.hpp", "vram/sim/sim.hpp")
+CUDA = ("vram/cuda/cuda.hpp",)
+
+
+def join(headers, seen):
+    """The text of `headers` and of all headers of vram that they include, each once and before its first use. A header that
+    is included inside a conditional comes before that conditional."""
+    text = []
+
+    def add(name):
+        if name in seen:
+            return
+        seen.add(name)
+        lines = []
+        for line in (INCLUDE / name).read_text().splitlines():
+            own = OWN.match(line)
+            if own:
+                add(own[1])
+            elif line != "#pragma once" and not line.startswith("// SPDX-License-Identifier"):
+                lines.append(line)
+        text.append(f"// ---- {name}\n" + "\n".join(lines).strip("\n") + "\n")
+
+    for name in headers:
+        add(name)
+    return "\n".join(text)
+
+
+def version():
+    return re.search(r'VRAM_VERSION_STRING "([^"]+)"', (INCLUDE / "vram/version.hpp").read_text())[1]
+
+
+def write(folder):
+    folder.mkdir(parents=True, exist_ok=True)
+    seen = set()
+    head = f"// SPDX-License-Identifier: Apache-2.0\n// vram {version()}"
+    core = join(CORE, seen)
+    (folder / "vram.hpp").write_text(f"{head}: the core and the simulated device, in one file.\n#pragma once\n\n{core}")
+    cuda = join(CUDA, seen)
+    (folder / "vram_cuda.hpp").write_text(
+        f'{head}: the CUDA platform, in one file beside vram.hpp.\n#pragma once\n\n#include "vram.hpp"\n\n{cuda}')
+
+
+def programs():
+    """The C++ programs of which the README shows a part, or the output."""
+    found = re.findall(r"<!-- (?:snippet|printed): (examples/[\w/]+\.(?:cpp|cu))", (ROOT / "README.md").read_text())
+    return [ROOT / name for name in dict.fromkeys(found)]
+
+
+def test(compiler, nvcc, toolkit):
+    passed = failed = skipped = 0
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = pathlib.Path(scratch)
+        write(folder)
+        for path in programs():
+            text = path.read_text()
+            includes = re.findall(r"^#include <(vram/[^>]+)>", text, re.MULTILINE)
+            opt_in = [name for name in includes if re.match(r"vram/(interop/|probe/doctest)", name)]
+            device = path.suffix == ".cu"
+            if opt_in or (device and not nvcc):
+                print(f"skipped: {path.name}: {opt_in[0] + ' is not in the single files' if opt_in else 'there is no nvcc'}")
+                skipped += 1
+                continue
+            wanted = "vram_cuda.hpp" if any(name.startswith("vram/cuda") for name in includes) else "vram.hpp"
+            text = re.sub(r"^#include <vram/[^>]+>.*$", "", text, flags=re.MULTILINE)
+            copy = folder / path.name
+            copy.write_text(f'#include "{wanted}"\n{text}')
+            command = [nvcc, "-std=c++20"] if device else [compiler, "-std=c++20", "-Wall", "-Wextra", "-pthread"]
+            command += [f"-isystem{each}" for each in toolkit if not device]
+            program = folder / path.stem
+            built = subprocess.run([*command, str(copy), "-o", str(program)], capture_output=True, text=True)
+            wrong = built.stderr if built.returncode else ""
+            if not wrong and not device:
+                ran = subprocess.run([program], capture_output=True, text=True)
+                wrong = f"exit code {ran.returncode}\n{ran.stdout}{ran.stderr}" if ran.returncode else ""
+            print(f"{'FAILED' if wrong else 'passed'}: {path.name} with {wanted} alone\n{wrong}".rstrip())
+            failed += bool(wrong)
+            passed += not wrong
+    print(f"tally: {passed} passed, {failed} failed, {skipped} skipped")
+    return failed == 0 and passed > 0
+
+
+def main():
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("--test", action="store_true")
+    arguments.add_argument("--nvcc", default="")
+    arguments.add_argument("--toolkit", default="", help="folders with the Toolkit's headers, separated by ':'")
+    arguments.add_argument("target", metavar="DIR|COMPILER")
+    asked = arguments.parse_args()
+    if asked.test:
+        sys.exit(not test(asked.target, asked.nvcc, list(filter(None, asked.toolkit.split(":")))))
+    write(pathlib.Path(asked.target))
+
+
+if __name__ == "__main__":
+    main()
