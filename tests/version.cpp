@@ -9,7 +9,7 @@
 #error "VRAM_VERSION is not a number for the preprocessor"
 #endif
 
-TEST_CASE("version: the string and the number are made of the three parts") {
+TEST_CASE("version: the string and the number consist of the three parts") {
     auto const text = std::to_string(VRAM_VERSION_MAJOR) + "." +
                       std::to_string(VRAM_VERSION_MINOR) + "." + std::to_string(VRAM_VERSION_PATCH);
     CHECK(VRAM_VERSION_STRING == text);

@@ -7,7 +7,7 @@
 
 using namespace vram;
 
-TEST_CASE("vram.hpp and a platform are all that a program includes") {
+TEST_CASE("vram.hpp: a program includes only it and a platform") {
     sim_node node;
     {
         sim_stream                         stream;

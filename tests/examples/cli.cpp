@@ -11,7 +11,7 @@
 
 using cli::parse_size;
 
-TEST_CASE("sizes are read as people write them") {
+TEST_CASE("cli: sizes are read with their units") {
     CHECK(parse_size("0") == 0);
     CHECK(parse_size("4096") == 4096);
     CHECK(parse_size("17B") == 17);
@@ -25,7 +25,7 @@ TEST_CASE("sizes are read as people write them") {
     CHECK(parse_size("2TiB") == 2199023255552);
 }
 
-TEST_CASE("what is no size is no number either") {
+TEST_CASE("cli: text that is not a size is refused") {
     for (char const* text :
          {"", " ", "KiB", "-1", "-1KiB", "1KiBs", "1 2", "1e3", "0x10", "ten", "nan", "inf", "1..5",
           "9000000TiB", "18446744073709551616", "1  KiB"}) {
@@ -53,7 +53,8 @@ int end_with(auto const& what) {
 
 } // namespace
 
-TEST_CASE("a size option takes a size and refuses the rest with the code for wrong usage") {
+TEST_CASE("cli: a size option accepts a size and refuses anything else with the exit code for "
+          "wrong usage") {
     std::size_t size = 1;
     CHECK(run({"--size", "2KiB"}, size) == 0);
     CHECK(size == 2048);
@@ -64,7 +65,7 @@ TEST_CASE("a size option takes a size and refuses the rest with the code for wro
     CHECK(size == 2048);
 }
 
-TEST_CASE("each way to fail has its own exit code") {
+TEST_CASE("cli: each kind of failure has its own exit code") {
     CHECK(end_with(cli::failure{cli::bad_usage, "no stack"}) == cli::bad_usage);
     CHECK(end_with(cli::failure{cli::bad_input, "no file"}) == cli::bad_input);
     CHECK(end_with(cli::failure{cli::wrong_result, "not the CPU's"}) == cli::wrong_result);
@@ -73,7 +74,7 @@ TEST_CASE("each way to fail has its own exit code") {
     CHECK(cli::wrong_result == 5); // what the scripts of users look for
 }
 
-TEST_CASE("a stdout that does not take everything is a failure") {
+TEST_CASE("cli: a stdout that does not accept all output is a failure") {
     int const full = open("/dev/full", O_WRONLY);
     if (full < 0) { return; } // not on this system
     std::fflush(stdout);

@@ -60,7 +60,7 @@ cli::exit_code refusal(std::string const& path, std::vector<std::string> const& 
 
 } // namespace
 
-TEST_CASE("output_file: what was there stays until there is something better") {
+TEST_CASE("output_file: the old file stays until the new one is complete") {
     scratch_folder const here;
     std::string const    path = here.path / "out";
     std::ofstream{path} << "before, and longer";
@@ -72,7 +72,7 @@ TEST_CASE("output_file: what was there stays until there is something better") {
     CHECK(content_of(path) == "after");
 }
 
-TEST_CASE("output_file: a file is replaced as a whole, and what is behind a link is written to") {
+TEST_CASE("output_file: a file is replaced as a whole, and a link is followed") {
     scratch_folder const here;
     std::string const    path = here.path / "out";
     std::string const    link = here.path / "link";
@@ -93,7 +93,7 @@ TEST_CASE("output_file: a file is replaced as a whole, and what is behind a link
     }
 }
 
-TEST_CASE("output_file: what lies where a file is written first stays as it is") {
+TEST_CASE("output_file: an existing file at the temporary path is not changed") {
     scratch_folder const here;
     std::string const    path = here.path / "out";
     std::ofstream{path + ".part"} << "of somebody else";
@@ -102,7 +102,7 @@ TEST_CASE("output_file: what lies where a file is written first stays as it is")
     CHECK(content_of(path + ".part") == "of somebody else");
 }
 
-TEST_CASE("output_file: where nothing was, only a result is left") {
+TEST_CASE("output_file: if there was no file, only a complete result is left") {
     scratch_folder const here;
     std::string const    path = here.path / "out";
     { cli::output_file const given_up{path}; }
@@ -140,7 +140,7 @@ TEST_CASE("output_file: an output that is the file of stdout is refused") {
     CHECK(refusal(here.path / "other") == cli::success);
 }
 
-TEST_CASE("output_file: with '-' the result is alone in stdout") {
+TEST_CASE("output_file: with '-' only the result goes to stdout") {
     scratch_folder const here;
     std::string const    out = here.path / "out";
     std::string const    err = here.path / "err";
@@ -164,7 +164,7 @@ TEST_CASE("output_file: with '-' the result is alone in stdout") {
     CHECK_FALSE(std::filesystem::exists("-"));
 }
 
-TEST_CASE("output_file: a place that cannot be written to is refused before the work") {
+TEST_CASE("output_file: a path that cannot be written is refused before the work") {
     scratch_folder const here;
     CHECK(refusal(here.path / "no" / "folder") == cli::bad_input);
     CHECK(refusal(here.path) == cli::bad_input);

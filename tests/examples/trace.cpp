@@ -62,7 +62,7 @@ std::string compressed(std::string const& content) {
 
 } // namespace
 
-TEST_CASE("pointers become slots that are used again, streams become small numbers") {
+TEST_CASE("trace: pointers become slots that are reused, and streams become small numbers") {
     trace const t = read(header + "1,00:00:00:000000,allocate,0x10,100,7\n"
                                   "1,00:00:00:000001,allocate,0x20,50,0x9\n"
                                   "1,00:00:00:000002,free,0x10,100,7\n"
@@ -83,14 +83,15 @@ TEST_CASE("pointers become slots that are used again, streams become small numbe
     CHECK(t.steps[4].line == 6);
 }
 
-TEST_CASE("a pointer may come back after its free") {
+TEST_CASE("trace: a pointer may be allocated again after its free") {
     trace const t = read(header + "1,t,allocate,0x10,1,0\n1,t,free,0x10,1,0\n"
                                   "1,t,allocate,0x10,2,0\n1,t,free,0x10,2,0\n");
     CHECK(t.steps.size() == 4);
     CHECK(t.slots == 1);
 }
 
-TEST_CASE("gzip, carriage returns, a byte order mark and a last line without end are all read") {
+TEST_CASE(
+    "trace: gzip, carriage returns, a byte order mark and an unterminated last line are accepted") {
     std::string const plain = header + "1,t,allocate,0x10,1,0\n1,t,free,0x10,1,0";
     CHECK(read(plain).steps.size() == 2);
     CHECK(read(compressed(plain)).steps.size() == 2);
@@ -101,7 +102,7 @@ TEST_CASE("gzip, carriage returns, a byte order mark and a last line without end
     CHECK(read(dos).steps.size() == 2);
 }
 
-TEST_CASE("recorded failures are counted and not replayed, and nothing of no size is anything") {
+TEST_CASE("trace: recorded failures are counted and not replayed, and zero bytes are ignored") {
     trace const t = read(header + "1,t,allocate failure,0x0,900,0\n"
                                   "1,t,allocate failure,(nil),900,0\n"
                                   "1,t,allocate,0x0,0,0\n1,t,free,0x0,0,0\n"
@@ -111,7 +112,7 @@ TEST_CASE("recorded failures are counted and not replayed, and nothing of no siz
     CHECK(t.steps.size() == 1);
 }
 
-TEST_CASE("every kind of malformed line is named by its number") {
+TEST_CASE("trace: every kind of malformed line is reported with its number") {
     std::string const good = header + "1,t,allocate,0x10,100,0\n";
     CHECK(complaint("1,t,allocate,0x10,100,0\n") ==
           ":1: the first line is not Thread,Time,Action,Pointer,Size,Stream");
@@ -141,7 +142,7 @@ TEST_CASE("every kind of malformed line is named by its number") {
           ":3: a null pointer of more than 0 bytes");
 }
 
-TEST_CASE("a sequence that no program could have made is named by its lines") {
+TEST_CASE("trace: an impossible sequence is reported with its lines") {
     std::string const good = header + "1,t,allocate,0x10,100,0\n";
     CHECK(complaint(good + "1,t,free,0x20,100,0\n") == ":3: 0x20 is freed but not out");
     CHECK(complaint(good + "1,t,free,0x10,100,0\n1,t,free,0x10,100,0\n") ==
@@ -154,7 +155,7 @@ TEST_CASE("a sequence that no program could have made is named by its lines") {
           ":3: the sizes overflow");
 }
 
-TEST_CASE("a file that is empty, missing, a folder or cut short is told as what it is") {
+TEST_CASE("trace: an empty, missing or truncated file, and a folder, are reported as such") {
     CHECK(complaint("") == ": the file is empty");
     CHECK(complaint(header) == ": the file holds no allocation");
     CHECK_THROWS_WITH_AS((void)read_trace("/no/such/file"),
@@ -173,7 +174,7 @@ TEST_CASE("a file that is empty, missing, a folder or cut short is told as what 
     CHECK(complaint(packed) != "nothing");
 }
 
-TEST_CASE("lines longer and shorter than a piece of the file are put together again") {
+TEST_CASE("trace: lines longer and shorter than a read are joined") {
     std::string body = header;
     for (int i = 1; i < 20000; ++i) {
         body += fmt::format("1,00:00:00:000000,allocate,{},1,0\n", i);

@@ -29,7 +29,7 @@ extern "C" int LLVMFuzzerTestOneInput(std::uint8_t const* data, std::size_t size
 
 #else
 
-TEST_CASE("fuzz: what the fuzzer found in pools is still right, file by file") {
+TEST_CASE("fuzz: each file of the corpus replays without a failure") {
     std::filesystem::path const corpus =
         std::filesystem::path{__FILE__}.parent_path() / "corpus/pool";
     std::size_t files = 0;

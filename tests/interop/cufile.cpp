@@ -88,7 +88,7 @@ struct on_device {
     std::byte*   p;
 };
 
-TEST_CASE("cufile: it goes to the device and back past the host, in the stream's order") {
+TEST_CASE("cufile: data moves between file and device without the host, in stream order") {
     library::reset();
     cufile_calls const  calls = library::table();
     files::folder const folder;
@@ -120,7 +120,7 @@ TEST_CASE("cufile: it goes to the device and back past the host, in the stream's
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("cufile: without the library, or where it does not want the file, it is a file") {
+TEST_CASE("cufile: without the library, or if it refuses the file, it is a plain file") {
     library::reset();
     cufile_calls const  calls = library::table();
     files::folder const folder;
@@ -146,7 +146,7 @@ TEST_CASE("cufile: without the library, or where it does not want the file, it i
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("cufile: what the library says is told, with the bytes that are whole") {
+TEST_CASE("cufile: an error of the library is thrown with the bytes that are complete") {
     library::reset();
     cufile_calls const  calls = library::table();
     files::folder const folder;

@@ -5,7 +5,7 @@
 
 using vram::cufile_calls;
 
-TEST_CASE("cufile_calls: a library that is not there, or is another, has no calls") {
+TEST_CASE("cufile_calls: a missing or different library has no calls") {
     CHECK((cufile_calls::look_up("libno-such-library.so.0").read == nullptr));
     CHECK((cufile_calls::look_up("libc.so.6").read == nullptr));
     cufile_calls const* const here = cufile_calls::here(); // on this machine or not; it has threads

@@ -168,7 +168,7 @@ template class vram::mr<foreign>;
 template class vram::mr<device_ref>;
 template class vram::mr_view<stack>;
 
-TEST_CASE("mr: memory of a stack goes to CCCL's users and comes back, through every handle") {
+TEST_CASE("mr: CCCL allocates from a stack and frees to it, through every handle") {
     machine const here;
     stack         memory = make_stack(1_MiB);
     {
@@ -193,7 +193,7 @@ TEST_CASE("mr: memory of a stack goes to CCCL's users and comes back, through ev
     CHECK(handle->used() == 0);
 }
 
-TEST_CASE("mr: an out-of-memory of vram reaches CCCL's users with its numbers") {
+TEST_CASE("mr: an out_of_memory of vram reaches CCCL's callers with its numbers") {
     machine const here;
     stack         memory = make_stack(1000);
     CHECK_THROWS_AS((void)foreign_take(as_mr(memory), 1001), over_limit);
@@ -215,7 +215,7 @@ TEST_CASE("mr: CCCL's owning handle keeps a shared stack alive") {
 }
 #endif
 
-TEST_CASE("mr keeps the laws of a resource") {
+TEST_CASE("mr: it keeps the laws of a resource") {
     machine const  here;
     foreign::books books;
     mr             inside{foreign{books}};
@@ -224,7 +224,7 @@ TEST_CASE("mr keeps the laws of a resource") {
     CHECK(books.zero == 0);
 }
 
-TEST_CASE("mr: layers of vram stand on a reference of CCCL's, on a stack of vram inside") {
+TEST_CASE("mr: layers of vram work over a CCCL reference to a stack of vram") {
     machine const here;
     stack         memory = make_stack(1_MiB);
     auto          lent   = as_mr(memory);
@@ -240,7 +240,7 @@ TEST_CASE("mr: layers of vram stand on a reference of CCCL's, on a stack of vram
     CHECK(outer.upstream() == from_mr(device_ref{lent}));
 }
 
-TEST_CASE("mr: every way of saying that there is no memory becomes out_of_memory") {
+TEST_CASE("mr: every form of refusal becomes out_of_memory") {
     machine const  here;
     foreign::books books;
     mr             inside{foreign{books}};
@@ -259,7 +259,7 @@ TEST_CASE("mr: every way of saying that there is no memory becomes out_of_memory
     CHECK(books.out == 0); // what was misplaced went back
 }
 
-TEST_CASE("mr: an error that is not about memory stays what it is") {
+TEST_CASE("mr: an error that is not about memory is passed on unchanged") {
     machine const  here;
     foreign::books books;
     mr             inside{foreign{books}};
@@ -269,7 +269,7 @@ TEST_CASE("mr: an error that is not about memory stays what it is") {
     CHECK_THROWS_AS((void)inside.allocate_sync(100), ::cuda::cuda_error);
 }
 
-TEST_CASE("mr: vram's own out-of-memory passes through with all its numbers") {
+TEST_CASE("mr: an out_of_memory of vram passes through with all its numbers") {
     machine const here;
     stack         memory = make_stack(1000);
     auto          lent   = as_mr(memory);

@@ -36,7 +36,7 @@ template class vram::pmr<doubles::minimal_resource<>>;
 template class vram::pmr<full&>;
 template class vram::pmr<shared<full>>;
 
-TEST_CASE("pmr: polymorphic containers live in the resource's memory") {
+TEST_CASE("pmr: polymorphic containers use the memory of the resource") {
     doubles::ledger            book;
     doubles::counting_resource memory{full{}, book};
     {
@@ -53,7 +53,7 @@ TEST_CASE("pmr: polymorphic containers live in the resource's memory") {
     CHECK(*book.broken() == '\0');
 }
 
-TEST_CASE("pmr: zero bytes are memory here, and go back as what they are") {
+TEST_CASE("pmr: zero bytes are an allocation here, and are freed as one") {
     doubles::ledger            book;
     doubles::counting_resource memory{full{}, book};
     vram::pmr                  host{memory};
@@ -64,7 +64,7 @@ TEST_CASE("pmr: zero bytes are memory here, and go back as what they are") {
     CHECK(*book.broken() == '\0');
 }
 
-TEST_CASE("pmr: equal means that each takes back what the other gave") {
+TEST_CASE("pmr: two are equal if each can free blocks of the other") {
     full      memory, other;
     shared    handle{full{}};
     vram::pmr a{memory};
@@ -79,7 +79,7 @@ TEST_CASE("pmr: equal means that each takes back what the other gave") {
     CHECK(handle.holders() == 3);
 }
 
-TEST_CASE("pmr: a refusal is a bad_alloc, and the container is as it was") {
+TEST_CASE("pmr: a refusal is a bad_alloc, and the container is unchanged") {
     limiting               memory{full{}, 100};
     vram::pmr              host{memory};
     std::pmr::vector<char> text(60, 'x', &host);

@@ -52,7 +52,7 @@ static_assert(std::is_convertible_v<::cuda::stream_ref, cuda_stream_view>);
 template class vram::mr<rmm::mr::limiting_resource_adaptor>;
 template class vram::mr<rmm_any>;
 
-TEST_CASE("rmm: its adaptors stand on a stack of vram, and give everything back to it") {
+TEST_CASE("rmm: its adaptors work over a stack of vram, and free everything to it") {
     machine const here;
     shared        memory{make_stack(1_MiB)};
     {
@@ -67,7 +67,7 @@ TEST_CASE("rmm: its adaptors stand on a stack of vram, and give everything back 
     CHECK(memory.holders() == 1);
 }
 
-TEST_CASE("rmm: an out-of-memory of vram passes through its adaptors") {
+TEST_CASE("rmm: an out_of_memory of vram passes through its adaptors") {
     machine const                        here;
     shared                               memory{make_stack(1000)};
     rmm::mr::statistics_resource_adaptor counting{memory};
@@ -75,7 +75,7 @@ TEST_CASE("rmm: an out-of-memory of vram passes through its adaptors") {
     CHECK(counting.get_bytes_counter().value == 0);
 }
 
-TEST_CASE("rmm: a stack of vram stands on its adaptors, whose refusal is an out_of_memory") {
+TEST_CASE("rmm: a stack of vram works over its adaptors, and their refusal is an out_of_memory") {
     machine const                      here;
     shared                             memory{make_stack(1_MiB)};
     rmm::mr::limiting_resource_adaptor budget{memory, 1024};
@@ -97,7 +97,7 @@ TEST_CASE("rmm: a stack of vram stands on its adaptors, whose refusal is an out_
     CHECK(memory->used() == 0);
 }
 
-TEST_CASE("rmm: a device's resource may be a stack of vram, found again through RMM") {
+TEST_CASE("rmm: a stack of vram can be the device's resource, and RMM returns it") {
     machine const             here;
     shared                    memory{make_stack(1_MiB)};
     rmm::cuda_device_id const device{0};
@@ -115,7 +115,7 @@ TEST_CASE("rmm: a device's resource may be a stack of vram, found again through 
 }
 
 #ifndef VRAM_CUDART_DOUBLE
-TEST_CASE("rmm: its containers live in a stack of vram") {
+TEST_CASE("rmm: its containers use a stack of vram") {
     machine const here;
     stack         memory = make_stack(1_MiB);
     cuda_stream   s;

@@ -36,7 +36,7 @@ static_assert(std::is_same_v<decltype(system_of_a_copy({}, {})), on_stream&>);
 
 template class vram::thrust_allocator<float>;
 
-TEST_CASE("thrust_allocator: memory comes from the stack it borrows or holds") {
+TEST_CASE("thrust_allocator: memory comes from the stack that it refers to or owns") {
     machine const here;
     cuda_stream   s;
     {
@@ -62,7 +62,7 @@ TEST_CASE("thrust_allocator: memory comes from the stack it borrows or holds") {
           thrust_allocator<int>{shared{thrust_stack{stream_ordered{cuda_resource{}}, 1_MiB}}});
 }
 
-TEST_CASE("thrust_allocator: without a resource it takes the device's current one") {
+TEST_CASE("thrust_allocator: without a resource it uses the device's current one") {
     machine const here;
     {
         shared handle{thrust_stack{stream_ordered{cuda_resource{}}, 1_MiB}};
@@ -76,7 +76,7 @@ TEST_CASE("thrust_allocator: without a resource it takes the device's current on
     current<cuda_platform>::forget(cuda_platform::current_device());
 }
 
-TEST_CASE("thrust_allocator: an allocator that was moved from keeps its resource and its stream") {
+TEST_CASE("thrust_allocator: a moved-from allocator keeps its resource and its stream") {
     machine const here;
     cuda_stream   s;
     shared        handle{thrust_stack{stream_ordered{cuda_resource{}}, 1_MiB}};

@@ -111,7 +111,7 @@ TEST_CASE("thrust_allocator: a vector fills and copies its elements in the order
 }
 
 TEST_CASE(
-    "thrust_allocator: a vector lives in the stack, and an algorithm takes its scratch there") {
+    "thrust_allocator: a vector and the temporary storage of an algorithm come from the stack") {
     limiting<stream_ordered<cuda_resource>> memory{stream_ordered{cuda_resource{}}, 64_MiB};
     cuda_stream                             s;
     {

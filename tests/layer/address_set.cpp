@@ -22,7 +22,7 @@ TEST_CASE("address_set: an empty set contains nothing, not even null") {
     CHECK_FALSE(set.erase(at(256)));
 }
 
-TEST_CASE("address_set: null is never in it, whatever else is") {
+TEST_CASE("address_set: null is never in the set") {
     address_set set;
     set.reserve(1);
     set.insert(at(256));
@@ -58,7 +58,7 @@ TEST_CASE("address_set: random inserts and erases agree with std::set") {
     }
 }
 
-TEST_CASE("address_set: room that was made is room, and a failure to make it changes nothing") {
+TEST_CASE("address_set: reserve makes room, and a failed reserve changes nothing") {
     address_set set;
     set.reserve(100);
     auto const before = doubles::host_allocations();

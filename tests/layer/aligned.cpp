@@ -11,7 +11,7 @@ using namespace vram;
 template class vram::aligned<doubles::archetype<>>;
 template class vram::aligned<doubles::minimal_resource<>>;
 
-TEST_CASE("aligned keeps the laws of a resource") {
+TEST_CASE("aligned: it keeps the laws of a resource") {
     laws::resource([](auto up) { return aligned{std::move(up), 512}; });
     laws::resource([](auto up) { return aligned{std::move(up), 512, aligned_size::rounded_up}; });
     laws::resource<doubles::minimal_resource<>>(
@@ -19,14 +19,14 @@ TEST_CASE("aligned keeps the laws of a resource") {
     laws::resource_of_many_threads([](auto up) { return aligned{std::move(up), 512}; });
 }
 
-TEST_CASE("aligned: whatever fails, nothing is lost") {
+TEST_CASE("aligned: no failure loses memory") {
     laws::survives_every_failure(
         [](auto up) { return aligned{std::move(up), 64, aligned_size::rounded_up}; },
         [](auto& mr) { laws::block const first{mr, 10}, second{mr, 990}; },
         [](auto& mr) { return mr.usage().live; });
 }
 
-TEST_CASE("aligned: the least alignment holds for everybody, a larger one for who asks") {
+TEST_CASE("aligned: every block has the least alignment, and a request may have a larger one") {
     doubles::ledger book;
     aligned         mr{doubles::counting_resource{host_resource{}, book}, 4_KiB};
     void* const     p = mr.allocate_sync(10, 8);
@@ -40,7 +40,7 @@ TEST_CASE("aligned: the least alignment holds for everybody, a larger one for wh
     CHECK(mr.alignment() == 4_KiB);
 }
 
-TEST_CASE("aligned: sizes are rounded up on the way out and on the way back") {
+TEST_CASE("aligned: sizes are rounded up in allocations and in frees") {
     doubles::ledger book;
     aligned mr{doubles::counting_resource{host_resource{}, book}, 4_KiB, aligned_size::rounded_up};
     void* const p = mr.allocate_sync(10);

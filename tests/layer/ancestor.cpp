@@ -14,7 +14,7 @@
 
 using namespace vram;
 
-TEST_CASE("ancestor finds the outermost layer of a template") {
+TEST_CASE("ancestor: it finds the outermost layer of a template") {
     auto stack = doubles::archetype<>{} | with::statistics | with::limiting(100) |
                  with::statistics | with::locked;
     CHECK(&ancestor<locked>(stack) == &stack);
@@ -25,21 +25,21 @@ TEST_CASE("ancestor finds the outermost layer of a template") {
     CHECK(ancestor<limiting>(stack).limit() == 100);
 }
 
-TEST_CASE("ancestor: a stack that is not to be changed gives a layer that is not to be changed") {
+TEST_CASE("ancestor: a const stack gives a const layer") {
     auto const stack = doubles::archetype<>{} | with::limiting(100) | with::locked;
     static_assert(
         std::is_same_v<decltype(ancestor<limiting>(stack)), limiting<doubles::archetype<>> const&>);
     CHECK(ancestor<limiting>(stack).limit() == 100);
 }
 
-TEST_CASE("ancestor searches the first of two upstreams first") {
+TEST_CASE("ancestor: of two upstreams the first is searched first") {
     fallback stack{limiting{doubles::archetype<>{}, 10},
                    limiting{statistics{doubles::archetype<>{}}, 20}};
     CHECK(ancestor<limiting>(stack).limit() == 10);
     CHECK(&ancestor<statistics>(stack) == &stack.secondary().upstream());
 }
 
-TEST_CASE("ancestor: whether there is one can be asked") {
+TEST_CASE("ancestor: a program can test if a stack has the layer") {
     using stack = limiting<statistics<doubles::archetype<>>>;
     static_assert(has_ancestor<stack, statistics> && has_ancestor<stack const&, limiting>);
     static_assert(!has_ancestor<stack, locked> && !has_ancestor<int, locked>);

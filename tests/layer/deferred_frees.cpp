@@ -42,7 +42,7 @@ void hand_out(Books& books, std::uintptr_t address, std::size_t bytes) {
 
 } // namespace
 
-TEST_CASE("deferred_frees: a promise that is not kept leaves no trace") {
+TEST_CASE("deferred_frees: an unused reservation leaves no trace") {
     deferred_frees<host_platform> books{1, 0};
     { deferred_frees<host_platform>::promise const asked{books, 100}; }
     CHECK(books.usage() == memory_usage{});
@@ -59,7 +59,8 @@ TEST_CASE("deferred_frees: a promise that is not kept leaves no trace") {
     CHECK(books.usage() == memory_usage{});
 }
 
-TEST_CASE("deferred_frees: what comes back waits, and goes when its stream is past it") {
+TEST_CASE(
+    "deferred_frees: a freed block waits, and is returned after its stream is past the free") {
     sim_node                     node;
     deferred_frees<sim_platform> books{1, 0};
     sim_stream                   s;
@@ -78,7 +79,7 @@ TEST_CASE("deferred_frees: what comes back waits, and goes when its stream is pa
     CHECK(books.usage().upstream == 2);
 }
 
-TEST_CASE("deferred_frees: room is made by waiting, until there is nothing to wait for") {
+TEST_CASE("deferred_frees: memory is made free by waiting, until there is nothing to wait for") {
     sim_node                              node;
     deferred_frees<sim_platform>          books{1, 0};
     sim_stream                            s;
@@ -99,7 +100,8 @@ TEST_CASE("deferred_frees: room is made by waiting, until there is nothing to wa
     CHECK(books.usage().waits == 3);
 }
 
-TEST_CASE("deferred_frees: a free without host memory for its event is due, and nothing is told") {
+TEST_CASE(
+    "deferred_frees: a free without host memory for its event is due, and nothing is reported") {
     doubles::mishaps              told;
     deferred_frees<host_platform> books{1, 0};
     hand_out(books, 256, 100);
@@ -115,7 +117,8 @@ TEST_CASE("deferred_frees: a free without host memory for its event is due, and 
     CHECK(books.usage().pending == 0);
 }
 
-TEST_CASE("deferred_frees: what is freed in a capture waits until the graphs are gone") {
+TEST_CASE(
+    "deferred_frees: a block that is freed in a capture waits until the graphs are forgotten") {
     sim_node                     node;
     deferred_frees<sim_platform> books{1, 0};
     sim_stream                   s;
@@ -134,7 +137,8 @@ TEST_CASE("deferred_frees: what is freed in a capture waits until the graphs are
     CHECK(books.usage().pending == 0);
 }
 
-TEST_CASE("deferred_frees: a thread that is refused waits for what another one has in its hands") {
+TEST_CASE("deferred_frees: a thread about to be refused waits for blocks that another thread is "
+          "returning") {
     deferred_frees<host_platform> books{1, 0};
     std::atomic<bool>             giving = false;
     std::atomic<bool>             given  = false;
@@ -157,7 +161,7 @@ TEST_CASE("deferred_frees: a thread that is refused waits for what another one h
     CHECK(room);
 }
 
-TEST_CASE("deferred_frees: books that moved leave empty ones behind") {
+TEST_CASE("deferred_frees: a moved-from queue is empty") {
     sim_node                     node;
     deferred_frees<sim_platform> first{1, 0}, second{4, 1000};
     sim_stream                   s;
@@ -188,7 +192,7 @@ TEST_CASE("deferred_frees: books that moved leave empty ones behind") {
     CHECK(given == 2);
 }
 
-TEST_CASE("deferred_frees: what is to go back moves too, and what a graph keeps") {
+TEST_CASE("deferred_frees: a move also takes due and graph-retained blocks") {
     sim_node                     node;
     deferred_frees<sim_platform> first{1, 1000};
     sim_stream                   s;
@@ -209,7 +213,7 @@ TEST_CASE("deferred_frees: what is to go back moves too, and what a graph keeps"
     CHECK(given == 110);
 }
 
-TEST_CASE("deferred_frees: books that were left behind know no block, and tell who brings one") {
+TEST_CASE("deferred_frees: a moved-from queue has no blocks, and reports a free") {
     sim_node                     node;
     doubles::mishaps             told;
     deferred_frees<sim_platform> first{1, 0};
@@ -223,8 +227,8 @@ TEST_CASE("deferred_frees: books that were left behind know no block, and tell w
     CHECK(second.take_idle(at(256), 100));
 }
 
-TEST_CASE("deferred_frees: what other streams are done with goes back beside one that cannot be "
-          "asked") {
+TEST_CASE("deferred_frees: blocks of completed streams are returned although another stream cannot "
+          "be queried") {
     sim_node                     node{{.on_report = sim_on_report::collect}};
     deferred_frees<sim_platform> books{1, 0};
     sim_stream                   first, second;
@@ -242,7 +246,7 @@ TEST_CASE("deferred_frees: what other streams are done with goes back beside one
     CHECK(given == 110);
 }
 
-TEST_CASE("deferred_frees: who takes all waits for what no event covers, and for nothing else") {
+TEST_CASE("deferred_frees: draining waits for uncovered blocks, and for nothing else") {
     sim_node                     node{{.compute_slots = 2, .on_report = sim_on_report::collect}};
     doubles::mishaps             told;
     deferred_frees<sim_platform> books{4, 0};
@@ -278,7 +282,7 @@ TEST_CASE("deferred_frees: who takes all waits for what no event covers, and for
     CHECK(told.under_a_lock() == 0);
 }
 
-TEST_CASE("deferred_frees: part of a block, given back as a block, is told and touches nothing") {
+TEST_CASE("deferred_frees: a free of a part of a block is reported and changes nothing") {
     doubles::mishaps                     told;
     stream_ordered<doubles::archetype<>> mr{doubles::archetype<>{}};
     void* const                          p = mr.allocate({}, 512);

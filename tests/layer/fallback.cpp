@@ -23,8 +23,7 @@ public:
 
 } // namespace
 
-TEST_CASE("fallback keeps the laws of a resource, as the primary and as the secondary of the one "
-          "that counts") {
+TEST_CASE("fallback: it keeps the laws of a resource, with either upstream in use") {
     laws::resource([](auto up) { return fallback{std::move(up), doubles::archetype<>{}}; });
     laws::resource(
         [](auto up) { return fallback{limiting{doubles::archetype<>{}, 16_KiB}, std::move(up)}; });
@@ -36,7 +35,7 @@ TEST_CASE("fallback keeps the laws of a resource, as the primary and as the seco
         [](auto up) { return fallback{limiting{doubles::archetype<>{}, 8_KiB}, std::move(up)}; });
 }
 
-TEST_CASE("fallback: whatever fails, nothing is lost") {
+TEST_CASE("fallback: no failure loses memory") {
     auto const two   = [](auto& mr) { laws::block const first{mr, 10}, second{mr, 990}; };
     auto const known = [](auto& mr) { return std::pair{mr.usage().live, mr.fallen_back()}; };
     laws::survives_every_failure(
@@ -49,7 +48,7 @@ TEST_CASE("fallback: whatever fails, nothing is lost") {
         [](auto& mr) { return mr.fallen_back(); });
 }
 
-TEST_CASE("fallback: the secondary is asked only when the primary has no memory") {
+TEST_CASE("fallback: the secondary is used only if the primary refuses") {
     doubles::ledger first, second;
     {
         fallback    mr{limiting{doubles::counting_resource{host_resource{}, first}, 100},
@@ -71,7 +70,8 @@ TEST_CASE("fallback: the secondary is asked only when the primary has no memory"
     CHECK(*second.broken() == '\0');
 }
 
-TEST_CASE("fallback: a block goes home even where the primary takes every address for its own") {
+TEST_CASE(
+    "fallback: a block is freed to its own upstream, even if the primary claims every address") {
     alignas(256) static std::byte buffer[8_KiB];
     region_resource               whole{buffer, sizeof buffer}; // owns everything in the buffer
     fallback mr{region_resource{buffer, 1_KiB}, region_resource{buffer + 1_KiB, 4_KiB}};
@@ -87,7 +87,7 @@ TEST_CASE("fallback: a block goes home even where the primary takes every addres
     CHECK(mr.secondary().usage().live == 0);
 }
 
-TEST_CASE("fallback: when both refuse, the secondary's refusal is told") {
+TEST_CASE("fallback: if both refuse, the secondary's refusal is thrown") {
     fallback mr{limiting{doubles::archetype<>{}, 10}, limiting{doubles::archetype<>{}, 20}};
     try {
         (void)mr.allocate_sync(30);
@@ -98,7 +98,7 @@ TEST_CASE("fallback: when both refuse, the secondary's refusal is told") {
     CHECK(mr.fallen_back() == 0);
 }
 
-TEST_CASE("fallback: a machine that fails is not a lack of memory") {
+TEST_CASE("fallback: an error of the device is not a refusal") {
     doubles::faults plan;
     plan.as_machine_failure();
     // without try_allocate the primary says what is wrong
@@ -108,7 +108,7 @@ TEST_CASE("fallback: a machine that fails is not a lack of memory") {
     CHECK_THROWS_AS((void)mr.allocate_sync(10), doubles::machine_failure);
 }
 
-TEST_CASE("fallback: both spellings are one type, and properties are those of both") {
+TEST_CASE("fallback: both spellings are one type, and it has the properties of both upstreams") {
     auto mr = doubles::archetype<>{} | with::fallback(null_resource<>{});
     static_assert(std::is_same_v<decltype(mr), fallback<doubles::archetype<>, null_resource<>>>);
     static_assert(has_property<decltype(mr), host_accessible>);
@@ -117,7 +117,7 @@ TEST_CASE("fallback: both spellings are one type, and properties are those of bo
     CHECK_THROWS_AS((void)mr.allocate_sync(unsatisfiable), out_of_memory);
 }
 
-TEST_CASE("fallback: trim asks both, and the second keeps what the first leaves of the allowance") {
+TEST_CASE("fallback: trim reaches both, and the secondary keeps the rest of the allowance") {
     fallback mr{doubles::archetype<>{}, doubles::archetype<>{}};
     mr.trim(0);
     mr.retire({});
@@ -127,7 +127,7 @@ TEST_CASE("fallback: trim asks both, and the second keeps what the first leaves 
     CHECK(mr.secondary().retired() == 1);
 }
 
-TEST_CASE("fallback: giving back nothing changes nothing while a block has fallen back") {
+TEST_CASE("fallback: a free of null changes nothing while the secondary has a live block") {
     fallback    mr{limiting{doubles::archetype<>{}, 10}, doubles::archetype<>{}};
     void* const p = mr.allocate_sync(100);
     CHECK(mr.fallen_back() == 1);

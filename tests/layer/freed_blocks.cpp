@@ -36,7 +36,7 @@ std::vector<void*> drained(freed_blocks& from) {
 
 } // namespace
 
-TEST_CASE("freed_blocks come out oldest first, and their links stay") {
+TEST_CASE("freed_blocks: they come out oldest first, and nodes do not move") {
     freed_blocks chain;
     put(chain, 256, 10);
     put(chain, 512, 20);
@@ -49,7 +49,7 @@ TEST_CASE("freed_blocks come out oldest first, and their links stay") {
     CHECK(drained(chain) == std::vector<void*>(3, nullptr));
 }
 
-TEST_CASE("freed_blocks: one chain is put behind another") {
+TEST_CASE("freed_blocks: one list can be appended to another") {
     freed_blocks first, second, none;
     put(first, 256, 10);
     put(second, 512, 20);
@@ -64,7 +64,7 @@ TEST_CASE("freed_blocks: one chain is put behind another") {
     CHECK(drained(none) == std::vector{at(256), at(512), at(768)});
 }
 
-TEST_CASE("freed_blocks: taking links out and putting them in keeps the counts") {
+TEST_CASE("freed_blocks: removing and inserting nodes keeps the counts") {
     freed_blocks chain;
     CHECK(chain.pop() == nullptr);
     put(chain, 256, 10);
@@ -76,7 +76,7 @@ TEST_CASE("freed_blocks: taking links out and putting them in keeps the counts")
     CHECK(drained(chain) == std::vector{at(512), at(256)});
 }
 
-TEST_CASE("freed_blocks: moving takes the chain along") {
+TEST_CASE("freed_blocks: a move takes the list along") {
     freed_blocks first;
     put(first, 256, 10);
     freed_blocks second = std::move(first);
@@ -90,7 +90,7 @@ TEST_CASE("freed_blocks: moving takes the chain along") {
     CHECK(first.bytes() == 10);
 }
 
-TEST_CASE("freed_blocks: only making a link allocates, and a failure changes nothing") {
+TEST_CASE("freed_blocks: only the creation of a node allocates, and a failure changes nothing") {
     freed_blocks chain;
     put(chain, 256, 10);
     bool threw = false;

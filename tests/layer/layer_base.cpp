@@ -23,7 +23,7 @@ struct bare : layer_base<Upstream> {
 
 } // namespace
 
-TEST_CASE("layer_base forwards the powers that the upstream has, and no other") {
+TEST_CASE("layer_base: it forwards the powers of the upstream, and no others") {
     static_assert(owning_resource<bare<doubles::archetype<>>>);
     static_assert(measured_resource<bare<doubles::archetype<>>>);
     static_assert(trimmable_resource<bare<doubles::archetype<>>>);
@@ -48,14 +48,14 @@ TEST_CASE("layer_base forwards the powers that the upstream has, and no other") 
     layer.upstream().deallocate_sync(p, 10);
 }
 
-TEST_CASE("layer_base: a layer that gives and takes nothing is no resource") {
+TEST_CASE("layer_base: a layer without allocate and deallocate is not a resource") {
     static_assert(!synchronous_resource<bare<doubles::archetype<>>>);
     static_assert(sizeof(bare<null_resource<>>) == 1);
     static_assert(!std::is_copy_constructible_v<bare<doubles::archetype<>>>);
     CHECK(true);
 }
 
-TEST_CASE("layer_base: a layer is equal to itself alone") {
+TEST_CASE("layer_base: a layer is equal to itself only") {
     bare one{null_resource<>{}}, two{null_resource<>{}};
     CHECK(one == one);
     CHECK(one != two);

@@ -17,7 +17,7 @@ using namespace vram;
 template class vram::limiting<doubles::archetype<>>;
 template class vram::limiting<doubles::minimal_resource<>>;
 
-TEST_CASE("limiting keeps the laws of a resource") {
+TEST_CASE("limiting: it keeps the laws of a resource") {
     laws::resource([](auto up) { return limiting{std::move(up), 64_KiB}; });
     laws::resource<doubles::minimal_resource<>>(
         [](auto up) { return limiting{std::move(up), 64_KiB}; });
@@ -50,7 +50,7 @@ TEST_CASE("limiting: it counts the sizes that the upstream allocates") {
     CHECK(mr.used() == 0);
 }
 
-TEST_CASE("limiting: no more of the device is taken than the limit, by blocks of whatever size") {
+TEST_CASE("limiting: blocks of any size together use no more device memory than the limit") {
     sim_node   node{{.capacity = 8_GiB, .backed = false}};
     sim_stream s;
     for (std::size_t const bytes : {1, 8, 513, 4000}) {
@@ -65,7 +65,7 @@ TEST_CASE("limiting: no more of the device is taken than the limit, by blocks of
     }
 }
 
-TEST_CASE("limiting: over a pool it counts what the pool says is live") {
+TEST_CASE("limiting: over a pool it counts the live bytes of the pool") {
     sim_node   node{{.capacity = 64_MiB, .backed = false}};
     sim_stream s;
     auto const agree = [&](auto memory) {
@@ -81,13 +81,14 @@ TEST_CASE("limiting: over a pool it counts what the pool says is live") {
     agree(binned<stream_ordered<sim_resource>>{});
 }
 
-TEST_CASE("limiting: a failing upstream leaves the budget as it was") {
+TEST_CASE("limiting: a failing upstream leaves the budget unchanged") {
     laws::survives_every_failure([](auto up) { return limiting{std::move(up), 1000}; },
                                  [](auto& mr) { laws::block const first{mr, 10}, second{mr, 990}; },
                                  [](auto& mr) { return mr.used(); });
 }
 
-TEST_CASE("limiting: what fits exactly is given, one byte more is refused with its numbers") {
+TEST_CASE("limiting: a request that fits exactly succeeds, and one byte more is refused with its "
+          "numbers") {
     limiting    mr{doubles::archetype<>{}, 100};
     void* const p = mr.allocate_sync(60);
     CHECK(mr.used() == 60);
@@ -108,7 +109,7 @@ TEST_CASE("limiting: what fits exactly is given, one byte more is refused with i
     CHECK(mr.used() == 0);
 }
 
-TEST_CASE("limiting: try_allocate says no without throwing, and without forgetting") {
+TEST_CASE("limiting: try_allocate returns null without throwing, and the count is unchanged") {
     doubles::faults plan;
     limiting        mr{doubles::failing_resource{doubles::archetype<>{}, plan}, 100};
     CHECK(mr.try_allocate_sync(101) == nullptr);
@@ -126,7 +127,7 @@ TEST_CASE("limiting: try_allocate says no without throwing, and without forgetti
     CHECK(mr.used() == 0);
 }
 
-TEST_CASE("limiting: the budget moves with the layer") {
+TEST_CASE("limiting: a move takes the budget along") {
     limiting    first{doubles::archetype<>{}, 100};
     void* const p      = first.allocate_sync(70);
     limiting    second = std::move(first);
@@ -136,7 +137,7 @@ TEST_CASE("limiting: the budget moves with the layer") {
     CHECK(second.used() == 0);
 }
 
-TEST_CASE("limiting: the budget of one layer stands under the budget of another") {
+TEST_CASE("limiting: two limits can be nested") {
     auto mr = doubles::archetype<>{} | with::limiting(100) | with::limiting(1000);
     static_assert(std::is_same_v<decltype(mr), limiting<limiting<doubles::archetype<>>>>);
     CHECK_THROWS_AS((void)mr.allocate_sync(101), over_limit);

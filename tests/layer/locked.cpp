@@ -24,25 +24,25 @@ alignas(4096) std::byte shared_region[1_MiB];
 
 } // namespace
 
-TEST_CASE("locked keeps the laws of a resource") {
+TEST_CASE("locked: it keeps the laws of a resource") {
     laws::resource([](auto up) { return locked{std::move(up)}; });
     laws::resource<doubles::minimal_resource<>>(
         [](auto up) { return std::move(up) | with::locked; });
 }
 
-TEST_CASE("locked passes on that captures are forgotten") {
+TEST_CASE("locked: it forwards forget_captures") {
     locked mr{doubles::archetype<>{}};
     mr.forget_captures();
     CHECK(mr.upstream().forgotten() == 1);
 }
 
-TEST_CASE("locked: whatever fails, nothing is lost") {
+TEST_CASE("locked: no failure loses memory") {
     laws::survives_every_failure([](auto up) { return locked{std::move(up)}; },
                                  [](auto& mr) { laws::block const first{mr, 10}, second{mr, 990}; },
                                  [](auto& mr) { return mr.usage().live; });
 }
 
-TEST_CASE("locked: a region that knows of no threads serves four of them") {
+TEST_CASE("locked: four threads use a region that is not thread-safe") {
     locked                   mr{region_resource{shared_region, sizeof shared_region}};
     std::atomic<std::size_t> wrong = 0;
     auto const               use   = [&](unsigned char mine) {
@@ -65,7 +65,8 @@ TEST_CASE("locked: a region that knows of no threads serves four of them") {
     CHECK(mr.usage().largest_free == sizeof shared_region);
 }
 
-TEST_CASE("locked: the platform sees who waits, so that a thread in the upstream holds nobody up") {
+TEST_CASE("locked: it uses the lock of the platform, so a thread that waits inside the upstream "
+          "stops no other") {
     sim_node   node{{.on_report = sim_on_report::collect}};
     locked     mr{sim_resource{}};
     auto const use = [&] {

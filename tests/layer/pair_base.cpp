@@ -38,7 +38,7 @@ private:
 
 } // namespace
 
-TEST_CASE("pair_base: what both can do the pair can do, and trimming needs only one") {
+TEST_CASE("pair_base: a pair has the powers that both upstreams have, and trim if one has it") {
     using whole = doubles::archetype<>;
     using least = doubles::minimal_resource<>;
     static_assert(owning_resource<both<whole, whole>> && measured_resource<both<whole, whole>>);
@@ -58,7 +58,7 @@ TEST_CASE("pair_base: what both can do the pair can do, and trimming needs only 
     CHECK(turned.second().forgotten() == 1);
 }
 
-TEST_CASE("pair_base: what may be kept is kept once") {
+TEST_CASE("pair_base: bytes that trim may keep are kept once") {
     both mr{hoard{100}, hoard{100}};
     CHECK(mr.trim(1000) == 0);
     CHECK(mr.trim(130) == 70); // 100 here, 30 there
@@ -70,7 +70,7 @@ TEST_CASE("pair_base: what may be kept is kept once") {
     CHECK(mr.usage().reserved == 0);
 }
 
-TEST_CASE("pair_base: properties are those that both have") {
+TEST_CASE("pair_base: it has the properties that both upstreams have") {
     static_assert(has_property<both<null_resource<>, null_resource<>>, device_accessible>);
     static_assert(has_property<both<null_resource<>, null_resource<>>, host_accessible>);
     static_assert(has_property<both<null_resource<>, host_resource>, host_accessible>);

@@ -21,7 +21,7 @@ TEST_CASE("record_behind: the event covers the work of the stream") {
     CHECK(node.now() >= 5us);
 }
 
-TEST_CASE("record_behind: a captured stream is noticed, and its capture goes on") {
+TEST_CASE("record_behind: a captured stream is recognised, and its capture continues") {
     sim_node         node;
     sim_stream const s;
     sim_event        e;
@@ -31,7 +31,8 @@ TEST_CASE("record_behind: a captured stream is noticed, and its capture goes on"
     CHECK(record_behind<sim_platform>(e, s.view(), s.id()) == recorded::done);
 }
 
-TEST_CASE("record_behind: a stream that has ended is covered by its hold, and lost without one") {
+TEST_CASE(
+    "record_behind: a hold covers a stream that has ended, and without a hold its work is lost") {
     sim_node   node;
     sim_event  e;
     auto       owner = std::make_unique<sim_stream>();

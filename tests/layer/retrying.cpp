@@ -77,7 +77,7 @@ template class vram::retrying<doubles::archetype<>, always_once, again>;
 template class vram::retrying<doubles::minimal_resource<>, always_once>;
 template class vram::retrying<doubles::archetype<>>;
 
-TEST_CASE("retrying keeps the laws of a resource") {
+TEST_CASE("retrying: it keeps the laws of a resource") {
     laws::resource([](auto up) { return retrying{std::move(up), always_once{}}; });
     laws::resource([](auto up) { return retrying{std::move(up)}; });
     laws::resource<doubles::minimal_resource<>>(
@@ -85,13 +85,14 @@ TEST_CASE("retrying keeps the laws of a resource") {
     laws::resource_of_many_threads([](auto up) { return retrying{std::move(up), always_once{}}; });
 }
 
-TEST_CASE("retrying: whatever fails, nothing is lost") {
+TEST_CASE("retrying: no failure loses memory") {
     laws::survives_every_failure([](auto up) { return retrying{std::move(up), always_once{}}; },
                                  [](auto& mr) { laws::block const first{mr, 10}, second{mr, 990}; },
                                  [](auto& mr) { return mr.usage().live; });
 }
 
-TEST_CASE("retrying: policies are asked in order, each until it says no or has had its tries") {
+TEST_CASE("retrying: policies are used in order, each until it returns false or reaches its number "
+          "of tries") {
     doubles::faults plan;
     std::string     story;
     retrying mr{doubles::failing_resource{doubles::archetype<>{}, plan}, again{'a', 1, &story},
@@ -106,7 +107,7 @@ TEST_CASE("retrying: policies are asked in order, each until it says no or has h
     CHECK(mr.policy<1>().name == 'b');
 }
 
-TEST_CASE("retrying: as soon as there is memory the chain ends") {
+TEST_CASE("retrying: it stops as soon as the request succeeds") {
     doubles::faults plan;
     std::string     story;
     retrying mr{doubles::failing_resource{doubles::archetype<>{}, plan}, again{'a', 3, &story},
@@ -123,7 +124,7 @@ TEST_CASE("retrying: as soon as there is memory the chain ends") {
     mr.deallocate_sync(q, 10);
 }
 
-TEST_CASE("retrying: another error than a lack of memory goes on at always_once, untouched") {
+TEST_CASE("retrying: an error other than out_of_memory is passed on unchanged") {
     doubles::faults plan;
     std::string     story;
     retrying mr{doubles::failing_resource{doubles::archetype<>{}, plan}, again{'a', 3, &story}};
@@ -133,8 +134,7 @@ TEST_CASE("retrying: another error than a lack of memory goes on at always_once,
     CHECK(story.empty());
 }
 
-TEST_CASE("retrying: a policy that throws ends the request, and try_allocate still says no without "
-          "throwing") {
+TEST_CASE("retrying: a policy that throws ends the request, and try_allocate returns null") {
     doubles::faults plan;
     retrying        mr{doubles::failing_resource{doubles::archetype<>{}, plan}, broken_policy{}};
     plan.fail_nth(1, true);
@@ -142,7 +142,7 @@ TEST_CASE("retrying: a policy that throws ends the request, and try_allocate sti
     CHECK(mr.try_allocate_sync(10) == nullptr);
 }
 
-TEST_CASE("retrying: the policies are not asked about a request that one of them makes") {
+TEST_CASE("retrying: a request that a policy makes does not use the policies") {
     doubles::faults       plan;
     std::function<void()> request;
     unsigned              asked = 0, refused = 0;
@@ -170,7 +170,7 @@ TEST_CASE("retrying: the policies are not asked about a request that one of them
     CHECK(asked != 0); // and after an exception
 }
 
-TEST_CASE("retrying: a policy sees what the upstream told") {
+TEST_CASE("retrying: a policy receives the upstream's refusal") {
     failed_attempt seen;
     retrying       mr{doubles::archetype<>{100}, look{&seen}};
     void* const    p = mr.allocate_sync(60);

@@ -9,7 +9,7 @@ using namespace vram;
 template class vram::segregated<doubles::archetype<>, doubles::archetype<>>;
 template class vram::segregated<doubles::minimal_resource<>, doubles::archetype<>>;
 
-TEST_CASE("segregated keeps the laws of a resource, as the small and as the large one") {
+TEST_CASE("segregated: it keeps the laws of a resource, with either upstream in use") {
     laws::resource([](auto up) { return segregated{std::move(up), doubles::archetype<>{}, 100}; });
     laws::resource([](auto up) { return segregated{doubles::archetype<>{}, std::move(up), 40}; });
     laws::resource<doubles::minimal_resource<>>(
@@ -18,14 +18,14 @@ TEST_CASE("segregated keeps the laws of a resource, as the small and as the larg
         [](auto up) { return segregated{std::move(up), doubles::archetype<>{}, 100}; });
 }
 
-TEST_CASE("segregated: whatever fails, nothing is lost") {
+TEST_CASE("segregated: no failure loses memory") {
     laws::survives_every_failure(
         [](auto up) { return segregated{doubles::archetype<>{}, std::move(up), 100}; },
         [](auto& mr) { laws::block const first{mr, 10}, second{mr, 990}; },
         [](auto& mr) { return mr.usage().live; });
 }
 
-TEST_CASE("segregated: the threshold itself is small, one byte more is large") {
+TEST_CASE("segregated: a request of the threshold is small, and one byte more is large") {
     doubles::ledger small, large;
     segregated      mr{doubles::counting_resource{host_resource{}, small},
                   doubles::counting_resource{host_resource{}, large}, 100};
@@ -44,7 +44,7 @@ TEST_CASE("segregated: the threshold itself is small, one byte more is large") {
     CHECK(*large.broken() == '\0');
 }
 
-TEST_CASE("segregated: the figures are the sums") {
+TEST_CASE("segregated: usage is the sum of both upstreams") {
     segregated  mr{doubles::archetype<>{}, doubles::archetype<>{}, 100};
     void* const p = mr.allocate_sync(100);
     void* const q = mr.allocate_sync(200);

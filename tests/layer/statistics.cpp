@@ -11,14 +11,14 @@ template class vram::statistics<doubles::archetype<>>;
 template class vram::statistics<doubles::archetype<>, no_lock>;
 template class vram::statistics<doubles::minimal_resource<>>;
 
-TEST_CASE("statistics keeps the laws of a resource") {
+TEST_CASE("statistics: it keeps the laws of a resource") {
     laws::resource([](auto up) { return statistics{std::move(up)}; });
     laws::resource<doubles::minimal_resource<>>(
         [](auto up) { return std::move(up) | with::statistics; });
     laws::resource_of_many_threads([](auto up) { return std::move(up) | with::statistics(); });
 }
 
-TEST_CASE("statistics: a failing upstream counts as a refusal, and as nothing else") {
+TEST_CASE("statistics: a failing upstream counts as a refusal only") {
     laws::survives_every_failure([](auto up) { return statistics{std::move(up)}; },
                                  [](auto& mr) { laws::block const first{mr, 10}, second{mr, 990}; },
                                  [](auto& mr) { return mr.now().bytes.value; });
@@ -34,7 +34,7 @@ TEST_CASE("statistics: a failing upstream counts as a refusal, and as nothing el
     CHECK(mr.now().blocks == counter{});
 }
 
-TEST_CASE("statistics: value, peak and total of bytes and blocks") {
+TEST_CASE("statistics: it counts value, peak and total of bytes and blocks") {
     statistics  mr{doubles::archetype<>{}};
     void* const p = mr.allocate_sync(100);
     void* const q = mr.try_allocate({}, 50);
@@ -46,15 +46,14 @@ TEST_CASE("statistics: value, peak and total of bytes and blocks") {
     CHECK(mr.now().refusals == 0);
 }
 
-TEST_CASE("statistics: zero bytes are no block and no refusal") {
+TEST_CASE("statistics: zero bytes count as no block and no refusal") {
     statistics mr{doubles::archetype<>{}};
     mr.deallocate_sync(mr.allocate_sync(0), 0);
     mr.deallocate({}, mr.try_allocate({}, 0), 0);
     CHECK(mr.now() == counters{});
 }
 
-TEST_CASE(
-    "statistics: a question inside a question counts from zero, and the outer one learns of it") {
+TEST_CASE("statistics: a nested scope counts from zero, and the outer scope includes it") {
     statistics  mr{doubles::archetype<>{}};
     void* const before = mr.allocate_sync(1000);
     mr.push();
@@ -72,7 +71,7 @@ TEST_CASE(
     mr.deallocate_sync(outer, 100);
 }
 
-TEST_CASE("statistics: over an upstream without figures it has its own") {
+TEST_CASE("statistics: over an upstream without usage it counts by itself") {
     statistics  mr{doubles::minimal_resource<>{}};
     void* const p = mr.allocate_sync(100);
     CHECK(mr.usage().live == 100);
@@ -83,7 +82,7 @@ TEST_CASE("statistics: over an upstream without figures it has its own") {
     CHECK(mr.usage().allocations == 1);
 }
 
-TEST_CASE("statistics: bytes are struck off before another thread can have them") {
+TEST_CASE("statistics: freed bytes are subtracted before another thread can allocate them") {
     // One block of 100 bytes exists. Two threads pass it to and fro; a layer that forgot only after
     // the memory was back would at times count it twice.
     statistics mr{doubles::delaying_resource{doubles::archetype<>{100}}};
@@ -96,7 +95,7 @@ TEST_CASE("statistics: bytes are struck off before another thread can have them"
     CHECK(mr.now().bytes.peak == 100);
 }
 
-TEST_CASE("statistics: two of them are told apart when written in reading order") {
+TEST_CASE("statistics: two of them in one stack are distinct when composed with `|`") {
     auto mr = doubles::archetype<>{} | with::statistics | with::statistics;
     static_assert(std::is_same_v<decltype(mr), statistics<statistics<doubles::archetype<>>>>);
     mr.deallocate_sync(mr.allocate_sync(8), 8);
@@ -104,7 +103,7 @@ TEST_CASE("statistics: two of them are told apart when written in reading order"
     CHECK(mr.upstream().now().bytes.total == 8);
 }
 
-TEST_CASE("statistics: questions with numbers end in any order, each with its own answer") {
+TEST_CASE("statistics: numbered scopes end in any order, each with its own counts") {
     statistics          mr{doubles::archetype<>{}};
     void* const         before = mr.allocate_sync(1000);
     std::uint64_t const outer  = mr.push();

@@ -57,7 +57,7 @@ struct racing_platform : sim_platform {
 
 } // namespace
 
-TEST_CASE("stream_ordered keeps the laws of a resource") {
+TEST_CASE("stream_ordered: it keeps the laws of a resource") {
     laws::resource([](auto up) { return stream_ordered{std::move(up)}; });
     laws::resource([](auto up) {
         return stream_ordered{std::move(up), {.frees_per_event = 4, .give_back_bytes = 5000}};
@@ -69,7 +69,7 @@ TEST_CASE("stream_ordered keeps the laws of a resource") {
         [](auto up) { return std::move(up) | with::stream_ordered({.frees_per_event = 3}); });
 }
 
-TEST_CASE("stream_ordered keeps the laws on a device, and every order between streams") {
+TEST_CASE("stream_ordered: it keeps the laws on a device, and every order between streams") {
     sim_node node{{.on_report = sim_on_report::collect}};
     laws::resource<sim_resource>([](auto up) { return stream_ordered{std::move(up)}; },
                                  {.room = 4_MiB, .largest_alignment = 2_MiB});
@@ -82,7 +82,7 @@ TEST_CASE("stream_ordered keeps the laws on a device, and every order between st
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("stream_ordered: whatever fails, nothing is lost") {
+TEST_CASE("stream_ordered: no failure loses memory") {
     laws::survives_every_failure([](auto up) { return stream_ordered{std::move(up)}; },
                                  [](auto& mr) { laws::block const first{mr, 10}, second{mr, 990}; },
                                  [](auto& mr) { return mr.usage().live; });
@@ -111,8 +111,8 @@ TEST_CASE("stream_ordered: a freed block waits for its stream, and the host does
     mr.deallocate(s, r, 1_MiB);
 }
 
-TEST_CASE("stream_ordered: before it says no it waits for what is pending, oldest first, and for "
-          "no more") {
+TEST_CASE("stream_ordered: before a refusal it waits for pending frees, oldest first, and no more "
+          "than needed") {
     sim_node       node{{.capacity = 4_MiB}};
     stream_ordered mr{sim_resource{}};
     sim_stream     quick, slow;
@@ -134,7 +134,7 @@ TEST_CASE("stream_ordered: before it says no it waits for what is pending, oldes
     mr.deallocate(quick, d, 4_MiB);
 }
 
-TEST_CASE("stream_ordered: when nothing is left to wait for, the refusal has its numbers") {
+TEST_CASE("stream_ordered: if nothing is left to wait for, the refusal has its numbers") {
     sim_node       node{{.capacity = 4_MiB, .on_report = sim_on_report::collect}};
     stream_ordered mr{sim_resource{}};
     sim_stream     s;
@@ -153,7 +153,7 @@ TEST_CASE("stream_ordered: when nothing is left to wait for, the refusal has its
     mr.deallocate(s, p, 3_MiB);
 }
 
-TEST_CASE("stream_ordered: what nobody will ever have is refused without waiting") {
+TEST_CASE("stream_ordered: an impossible request is refused without waiting") {
     sim_node       node{{.on_report = sim_on_report::collect}};
     stream_ordered mr{sim_resource{}};
     sim_stream     s;
@@ -166,7 +166,7 @@ TEST_CASE("stream_ordered: what nobody will ever have is refused without waiting
     CHECK(mr.usage().pending == 1_MiB);
 }
 
-TEST_CASE("stream_ordered: the synchronous pair gives back at once, without an event") {
+TEST_CASE("stream_ordered: deallocate_sync frees at once, without an event") {
     sim_node       node;
     stream_ordered mr{sim_resource{}};
     void* const    p = mr.allocate_sync(1_MiB);
@@ -177,7 +177,7 @@ TEST_CASE("stream_ordered: the synchronous pair gives back at once, without an e
 }
 
 TEST_CASE(
-    "stream_ordered: events and books are reused, so a warm layer allocates nothing on the host") {
+    "stream_ordered: events and nodes are reused, so after a warm-up the host allocates nothing") {
     stream_ordered mr{host_resource{}};
     auto const     round = [&] {
         void* blocks[8];
@@ -209,7 +209,7 @@ TEST_CASE("stream_ordered: one event may cover several frees of a stream") {
     CHECK(mr.usage().events == 3);
 }
 
-TEST_CASE("stream_ordered: a stream may end as soon as its memory is back") {
+TEST_CASE("stream_ordered: a stream may end as soon as its frees are complete") {
     sim_node       node{{.on_report = sim_on_report::collect}};
     stream_ordered mr{sim_resource{}};
     void*          p = nullptr;
@@ -226,7 +226,8 @@ TEST_CASE("stream_ordered: a stream may end as soon as its memory is back") {
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("stream_ordered: small change is kept until there is enough of it, or it is needed") {
+TEST_CASE("stream_ordered: small frees are collected until there are enough of them, or memory is "
+          "needed") {
     stream_ordered mr{limiting{host_resource{}, 1000}, {.give_back_bytes = 500}};
     void* const    p = mr.allocate({}, 300);
     mr.deallocate({}, p, 300);
@@ -243,7 +244,7 @@ TEST_CASE("stream_ordered: small change is kept until there is enough of it, or 
     CHECK(mr.upstream().used() == 0);
 }
 
-TEST_CASE("stream_ordered: trim gives back what is done, trims the upstream, and never waits") {
+TEST_CASE("stream_ordered: trim returns completed frees, trims the upstream, and never waits") {
     sim_node                                         node;
     stream_ordered<doubles::archetype<sim_platform>> mr{doubles::archetype<sim_platform>{}};
     sim_stream                                       s;
@@ -260,8 +261,8 @@ TEST_CASE("stream_ordered: trim gives back what is done, trims the upstream, and
     CHECK(mr.upstream().retired() == 1);
 }
 
-TEST_CASE(
-    "stream_ordered: what a capture freed is held until it is forgotten, and beneath as well") {
+TEST_CASE("stream_ordered: graph-retained blocks are kept until captures are forgotten, also in "
+          "the upstream") {
     {
         sim_node       node;
         stream_ordered mr{sim_resource{}};
@@ -280,7 +281,7 @@ TEST_CASE(
     CHECK(over.upstream().forgotten() == 1);
 }
 
-TEST_CASE("stream_ordered: the end waits for everything") {
+TEST_CASE("stream_ordered: the destructor waits for all pending frees") {
     sim_node   node{{.on_report = sim_on_report::collect}};
     sim_stream s;
     {
@@ -294,7 +295,7 @@ TEST_CASE("stream_ordered: the end waits for everything") {
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("stream_ordered: without an event the stream is waited for, and the sink is told") {
+TEST_CASE("stream_ordered: without an event it waits for the stream, and reports that") {
     for (auto const call : {sim_call_kind::create_event, sim_call_kind::record}) {
         sim_node         node{{.on_report = sim_on_report::collect}};
         doubles::mishaps told;
@@ -315,7 +316,7 @@ TEST_CASE("stream_ordered: without an event the stream is waited for, and the si
     }
 }
 
-TEST_CASE("stream_ordered: memory goes back only when some wait has said that it is unused") {
+TEST_CASE("stream_ordered: memory is returned only after a wait has succeeded") {
     enum class when { at_the_end, without_event };
     for (when const fails : {when::at_the_end, when::without_event}) {
         for (std::uint64_t refusals = 1; refusals <= 3; ++refusals) {
@@ -339,7 +340,7 @@ TEST_CASE("stream_ordered: memory goes back only when some wait has said that it
     }
 }
 
-TEST_CASE("stream_ordered: what came back on a dead stream waits for the device, and goes back") {
+TEST_CASE("stream_ordered: a block that is freed on a dead stream waits for the device") {
     for (bool const fails : {false, true}) {
         doubles::ledger           book;
         sim_node                  node{{.on_report = sim_on_report::collect}};
@@ -362,7 +363,7 @@ TEST_CASE("stream_ordered: what came back on a dead stream waits for the device,
     }
 }
 
-TEST_CASE("stream_ordered: for a dead stream the device of the upstream is waited for") {
+TEST_CASE("stream_ordered: for a dead stream it waits for the device of the upstream") {
     sim_node                  node{{.devices = 2, .on_report = sim_on_report::collect}};
     doubles::mishaps          told;
     stream_ordered            mr{located_memory{}};
@@ -377,7 +378,7 @@ TEST_CASE("stream_ordered: for a dead stream the device of the upstream is waite
     CHECK(mr.usage().reserved == 0);
 }
 
-TEST_CASE("stream_ordered: no wait for want of an event ends a capture") {
+TEST_CASE("stream_ordered: a wait that replaces an event breaks no capture") {
     sim_node         node{{.on_report = sim_on_report::collect}};
     doubles::mishaps told;
     stream_ordered   mr{doubles::archetype<racing_platform>{}};
@@ -389,7 +390,7 @@ TEST_CASE("stream_ordered: no wait for want of an event ends a capture") {
     CHECK_NOTHROW((void)sim_graph::end(s));
 }
 
-TEST_CASE("stream_ordered: frees that share an event outlive a capture that begins before it") {
+TEST_CASE("stream_ordered: frees that share an event survive a capture that begins before it") {
     enum class who { allocates, trims, retires };
     for (who const comes : {who::allocates, who::trims, who::retires}) {
         sim_node         node{{.on_report = sim_on_report::collect}};
@@ -418,7 +419,7 @@ TEST_CASE("stream_ordered: frees that share an event outlive a capture that begi
     }
 }
 
-TEST_CASE("stream_ordered: a full device says no rather than end a capture") {
+TEST_CASE("stream_ordered: if the device is full it refuses rather than break a capture") {
     sim_node         node{{.capacity = 2_MiB, .on_report = sim_on_report::collect}};
     doubles::mishaps told;
     stream_ordered   mr{sim_resource{}, {.frees_per_event = 4}};
@@ -433,7 +434,7 @@ TEST_CASE("stream_ordered: a full device says no rather than end a capture") {
     CHECK(told.count() == 0);
 }
 
-TEST_CASE("stream_ordered: an event that failed once holds up nothing that its stream frees") {
+TEST_CASE("stream_ordered: an event that failed once does not block later frees of its stream") {
     sim_node         node{{.on_report = sim_on_report::collect}};
     doubles::mishaps told;
     stream_ordered   mr{sim_resource{}, {.frees_per_event = 4}};
@@ -455,7 +456,7 @@ TEST_CASE("stream_ordered: an event that failed once holds up nothing that its s
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("stream_ordered: trim waits where no event is to be had, and gives back what it can") {
+TEST_CASE("stream_ordered: trim waits if there are no events, and returns as much as it can") {
     sim_node         node{{.on_report = sim_on_report::collect}};
     doubles::mishaps told;
     stream_ordered   mr{sim_resource{}, {.frees_per_event = 4}};
@@ -480,7 +481,7 @@ TEST_CASE("stream_ordered: trim waits where no event is to be had, and gives bac
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("stream_ordered: another thread's look at a default stream holds up nothing") {
+TEST_CASE("stream_ordered: another thread's query of a default stream delays nothing") {
     sim_node node{
         {.default_stream = sim_default_stream::per_thread, .on_report = sim_on_report::collect}};
     doubles::mishaps told;
@@ -496,7 +497,7 @@ TEST_CASE("stream_ordered: another thread's look at a default stream holds up no
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("stream_ordered: a batch that cannot be closed is waited for, and the sink is told") {
+TEST_CASE("stream_ordered: a batch without an event is waited for, and reported") {
     sim_node         node{{.capacity = 2_MiB, .on_report = sim_on_report::collect}};
     doubles::mishaps told;
     stream_ordered   mr{sim_resource{}, {.frees_per_event = 2}};
@@ -513,7 +514,7 @@ TEST_CASE("stream_ordered: a batch that cannot be closed is waited for, and the 
     mr.deallocate(s, q, 2_MiB);
 }
 
-TEST_CASE("stream_ordered: an error while it waits goes on, and nothing is lost by it") {
+TEST_CASE("stream_ordered: an error during its wait is passed on, and no memory is lost") {
     sim_node         node{{.capacity = 2_MiB, .on_report = sim_on_report::collect}};
     doubles::mishaps told;
     {
@@ -540,7 +541,7 @@ TEST_CASE("stream_ordered: an error while it waits goes on, and nothing is lost 
     CHECK(node.figures().used == 0);
 }
 
-TEST_CASE("stream_ordered: what cannot be its own is told and left alone") {
+TEST_CASE("stream_ordered: a foreign pointer is reported and ignored") {
     doubles::mishaps told;
     stream_ordered   mr{host_resource{}};
     void* const      mine = host_resource{}.allocate_sync(4);
@@ -551,7 +552,7 @@ TEST_CASE("stream_ordered: what cannot be its own is told and left alone") {
     host_resource{}.deallocate_sync(mine, 4);
 }
 
-TEST_CASE("stream_ordered: one that was moved from has nothing, and takes nothing") {
+TEST_CASE("stream_ordered: a moved-from layer has no blocks, and accepts none") {
     sim_node         node{{.on_report = sim_on_report::collect}};
     doubles::mishaps told;
     sim_stream       s;
@@ -577,7 +578,8 @@ TEST_CASE("stream_ordered: one that was moved from has nothing, and takes nothin
     CHECK(node.reports().size() == 2); // the refused frees
 }
 
-TEST_CASE("stream_ordered: one that is assigned another gives back what waits, and is that other") {
+TEST_CASE(
+    "stream_ordered: a move assignment frees its pending blocks and takes the state of the other") {
     using counted = stream_ordered<doubles::counting_resource<doubles::archetype<sim_platform>>>;
     doubles::ledger  here, gone;
     sim_node         node{{.on_report = sim_on_report::collect}};
@@ -631,7 +633,7 @@ struct refusing_resource : host_resource {
 
 } // namespace
 
-TEST_CASE("stream_ordered: an impossible request is refused though other threads free memory") {
+TEST_CASE("stream_ordered: an impossible request is refused even while other threads free memory") {
     std::function<void()> meanwhile;
     int                   refusals = 0;
     stream_ordered        mr{refusing_resource{meanwhile, refusals}};
@@ -656,7 +658,7 @@ TEST_CASE("stream_ordered: an impossible request is refused though other threads
     }
 }
 
-TEST_CASE("stream_ordered: in every order of two threads, what fits is never refused") {
+TEST_CASE("stream_ordered: in every order of two threads, a request that fits is never refused") {
     // There is room for both at any time, but only when what the other one freed is waited for:
     // while it is in the books, and while the other thread has it in its hands.
     auto const found = sim_explore(
@@ -676,7 +678,7 @@ TEST_CASE("stream_ordered: in every order of two threads, what fits is never ref
     CHECK(found.failures == 0);
 }
 
-TEST_CASE("stream_ordered: threads that really run together are refused nothing that fits") {
+TEST_CASE("stream_ordered: concurrent threads are refused no request that fits") {
     stream_ordered   mr{limiting{host_resource{}, 2000}};
     std::atomic<int> refused = 0;
     auto const       work    = [&] {

@@ -13,7 +13,8 @@
 using namespace vram;
 using namespace std::chrono_literals;
 
-TEST_CASE("sure_wait: where the stream cannot be waited for its device is, and each refusal told") {
+TEST_CASE(
+    "sure_wait: if the stream cannot be waited for, its device is, and each failure is reported") {
     for (std::uint64_t refusals = 0; refusals < 4; ++refusals) {
         CAPTURE(refusals);
         sim_node               node{{.on_report = sim_on_report::collect}};
@@ -31,7 +32,7 @@ TEST_CASE("sure_wait: where the stream cannot be waited for its device is, and e
     }
 }
 
-TEST_CASE("sure_wait: a device that cannot be named is as one that cannot be waited for") {
+TEST_CASE("sure_wait: an unknown device counts as one that cannot be waited for") {
     sim_node               node{{.on_report = sim_on_report::collect}};
     doubles::mishaps const told;
     sim_stream             s;

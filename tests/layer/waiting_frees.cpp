@@ -54,7 +54,7 @@ struct naming_platform : sim_platform {
 
 } // namespace
 
-TEST_CASE("waiting_frees: what a stream is not past stays, and every stream goes at its own pace") {
+TEST_CASE("waiting_frees: each stream's frees complete independently of other streams") {
     sim_node                    node{{.compute_slots = 2}};
     waiting_frees<sim_platform> waiting;
     sim_stream                  quick, slow;
@@ -74,7 +74,7 @@ TEST_CASE("waiting_frees: what a stream is not past stays, and every stream goes
     CHECK(waiting.empty());
 }
 
-TEST_CASE("waiting_frees: a batch has as many blocks as may share an event") {
+TEST_CASE("waiting_frees: a batch has at most the number of blocks that may share an event") {
     sim_node                    node;
     waiting_frees<sim_platform> waiting;
     sim_stream                  s;
@@ -87,7 +87,7 @@ TEST_CASE("waiting_frees: a batch has as many blocks as may share an event") {
     CHECK(collected(waiting).count() == 5);
 }
 
-TEST_CASE("waiting_frees: the oldest can be waited for, and others may collect it meanwhile") {
+TEST_CASE("waiting_frees: a thread can wait for the oldest free while others collect it") {
     sim_node                    node{{.compute_slots = 2}};
     waiting_frees<sim_platform> waiting;
     sim_stream                  first, second;
@@ -109,7 +109,7 @@ TEST_CASE("waiting_frees: the oldest can be waited for, and others may collect i
     CHECK(waiting.pin_oldest().at == nullptr);
 }
 
-TEST_CASE("waiting_frees: the oldest is the oldest of all, wherever its stream stands") {
+TEST_CASE("waiting_frees: the oldest free is the oldest of all streams") {
     sim_node                    node{{.compute_slots = 2}};
     waiting_frees<sim_platform> waiting;
     sim_stream                  first, second, third;
@@ -126,7 +126,7 @@ TEST_CASE("waiting_frees: the oldest is the oldest of all, wherever its stream s
     CHECK(collected(waiting).bytes() == 20);
 }
 
-TEST_CASE("waiting_frees: a wait that failed leaves everything as it was") {
+TEST_CASE("waiting_frees: a failed wait changes nothing") {
     sim_node                    node{{.on_report = sim_on_report::collect}};
     waiting_frees<sim_platform> waiting;
     sim_stream                  s;
@@ -141,7 +141,7 @@ TEST_CASE("waiting_frees: a wait that failed leaves everything as it was") {
     CHECK(node.now() >= 3ms);
 }
 
-TEST_CASE("waiting_frees: what could not be recorded is still the caller's") {
+TEST_CASE("waiting_frees: a block without a recorded event still belongs to the caller") {
     sim_node                    node{{.on_report = sim_on_report::collect}};
     waiting_frees<sim_platform> waiting;
     sim_stream                  s;
@@ -156,7 +156,7 @@ TEST_CASE("waiting_frees: what could not be recorded is still the caller's") {
     }
 }
 
-TEST_CASE("waiting_frees: streams of two devices use events of their own") {
+TEST_CASE("waiting_frees: streams of two devices use events of their own devices") {
     sim_node                    node{{.devices = 2, .on_report = sim_on_report::collect}};
     waiting_frees<sim_platform> waiting;
     sim_stream                  here{sim_device{0}}, there{sim_device{1}};
@@ -168,7 +168,7 @@ TEST_CASE("waiting_frees: streams of two devices use events of their own") {
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("waiting_frees: settling waits for everything, and tells what fails") {
+TEST_CASE("waiting_frees: draining waits for everything, and reports failures") {
     sim_node                    node{{.on_report = sim_on_report::collect}};
     doubles::mishaps            told;
     waiting_frees<sim_platform> first;
@@ -186,7 +186,7 @@ TEST_CASE("waiting_frees: settling waits for everything, and tells what fails") 
     CHECK(told.count(error_kind::platform_error) == 1);
 }
 
-TEST_CASE("waiting_frees: what nobody could be made to wait for is told as a leak, and kept") {
+TEST_CASE("waiting_frees: a block that no wait covers is reported as a leak, and kept") {
     sim_node                    node{{.on_report = sim_on_report::collect}};
     doubles::mishaps            told;
     waiting_frees<sim_platform> waiting;
@@ -201,7 +201,7 @@ TEST_CASE("waiting_frees: what nobody could be made to wait for is told as a lea
     CHECK(told.pointer() == reinterpret_cast<void*>(std::uintptr_t{256}));
 }
 
-TEST_CASE("waiting_frees: when a question throws, what was collected before it is not lost") {
+TEST_CASE("waiting_frees: if a query throws, blocks that were collected before it are not lost") {
     sim_node                    node{{.on_report = sim_on_report::collect}};
     waiting_frees<sim_platform> waiting;
     sim_stream                  first, second;
@@ -216,7 +216,7 @@ TEST_CASE("waiting_frees: when a question throws, what was collected before it i
     CHECK(free.bytes() == 30);
 }
 
-TEST_CASE("waiting_frees: a stream that cannot be asked bars no other") {
+TEST_CASE("waiting_frees: a stream that cannot be queried does not block others") {
     sim_node                    node{{.on_report = sim_on_report::collect}};
     waiting_frees<sim_platform> waiting;
     sim_stream                  first, second, third;
@@ -258,8 +258,8 @@ TEST_CASE("waiting_frees: a batch stays open while its stream is captured") {
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("waiting_frees: what a capture keeps open at the end waits for the device, and the "
-          "capture goes on") {
+TEST_CASE("waiting_frees: at the end a batch that a capture keeps open waits for the device, and "
+          "the capture continues") {
     sim_node                    node{{.on_report = sim_on_report::collect}};
     doubles::mishaps            told;
     waiting_frees<sim_platform> waiting;
@@ -311,7 +311,7 @@ TEST_CASE("waiting_frees: an event that another thread's capture took is recorde
     }
 }
 
-TEST_CASE("waiting_frees: an event that cannot be recorded is tried again, and holds nothing up") {
+TEST_CASE("waiting_frees: an event that cannot be recorded is tried again, and delays nothing") {
     sim_node                    node{{.on_report = sim_on_report::collect}};
     doubles::mishaps            told;
     waiting_frees<sim_platform> waiting;
@@ -328,8 +328,8 @@ TEST_CASE("waiting_frees: an event that cannot be recorded is tried again, and h
     CHECK(told.count() == 1);
 }
 
-TEST_CASE("waiting_frees: where no event can be had the host waits for the device, and nothing "
-          "comes to what it waits for") {
+TEST_CASE("waiting_frees: without events the host waits for the device, and later frees are not "
+          "part of that wait") {
     sim_node                    node{{.on_report = sim_on_report::collect}};
     doubles::mishaps            told;
     waiting_frees<sim_platform> waiting;
@@ -352,7 +352,7 @@ TEST_CASE("waiting_frees: where no event can be had the host waits for the devic
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("waiting_frees: what was waited for in vain is covered by the next event") {
+TEST_CASE("waiting_frees: after a failed wait the next event covers the blocks") {
     sim_node                    node{{.on_report = sim_on_report::collect}};
     doubles::mishaps            told;
     waiting_frees<sim_platform> waiting;
@@ -372,7 +372,7 @@ TEST_CASE("waiting_frees: what was waited for in vain is covered by the next eve
     CHECK(collected(waiting).bytes() == 30);
 }
 
-TEST_CASE("waiting_frees: a stream that died is told once, and its device is waited for") {
+TEST_CASE("waiting_frees: a dead stream is reported once, and its device is waited for") {
     sim_node                    node{{.on_report = sim_on_report::collect}};
     doubles::mishaps            told;
     waiting_frees<sim_platform> waiting;
@@ -397,7 +397,8 @@ TEST_CASE("waiting_frees: a stream that died is told once, and its device is wai
     CHECK_FALSE(waiting.pin_uncovered(waiting.next_age()));
 }
 
-TEST_CASE("waiting_frees: a default stream's batch waits for its own thread, or for the device") {
+TEST_CASE("waiting_frees: a default stream's batch waits for its own thread's stream, or for the "
+          "device") {
     sim_node node{
         {.default_stream = sim_default_stream::per_thread, .on_report = sim_on_report::collect}};
     doubles::mishaps            told;
@@ -428,7 +429,7 @@ TEST_CASE("waiting_frees: a default stream's batch waits for its own thread, or 
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("waiting_frees: which names are aliases the platform says, where it can") {
+TEST_CASE("waiting_frees: the platform decides which handles are default streams, if it can") {
     sim_node                       node{{.on_report = sim_on_report::collect}};
     doubles::mishaps               told;
     waiting_frees<naming_platform> waiting;
@@ -442,7 +443,7 @@ TEST_CASE("waiting_frees: which names are aliases the platform says, where it ca
     CHECK(waiting.settle().bytes() == 10);
 }
 
-TEST_CASE("waiting_frees: what moved is all there, and nothing is left behind") {
+TEST_CASE("waiting_frees: a move takes everything along") {
     sim_node                    node{{.on_report = sim_on_report::collect}};
     waiting_frees<sim_platform> first, second;
     sim_stream                  s;

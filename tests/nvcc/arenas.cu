@@ -32,7 +32,7 @@ TEST_CASE("nvcc: arena with threads, each with streams of its own") {
     CHECK(memory.usage().live == 0);
 }
 
-TEST_CASE("nvcc: arena with a pool for each stream, from the word with::arena") {
+TEST_CASE("nvcc: arena with a pool for each stream, from with::arena") {
     machine const here;
     auto memory = cuda_resource{} | with::stream_ordered | with::arena({.key = arena_key::stream});
     CHECK(wrong_words_in(memory) == 0);

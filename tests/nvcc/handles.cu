@@ -31,7 +31,7 @@ template class vram::current_resource_guard<cuda_platform>;
 template class vram::std_allocator<float, shared<pinned>>;
 template class vram::pmr<pinned>;
 
-TEST_CASE("nvcc: handles lead to the stack that they hold or borrow") {
+TEST_CASE("nvcc: handles refer to the stack that they own or reference") {
     machine const here;
     shared        held{stack{}};
     any_memory    owner = held;
@@ -43,7 +43,7 @@ TEST_CASE("nvcc: handles lead to the stack that they hold or borrow") {
     CHECK(held.holders() == 2);
 }
 
-TEST_CASE("nvcc: buffer and array give kernels memory") {
+TEST_CASE("nvcc: kernels use memory of buffer and array") {
     machine const     here;
     stack             memory;
     cuda_stream const stream;
@@ -85,7 +85,7 @@ TEST_CASE("nvcc: the current resource of a device, for a scope") {
     CHECK(wrong_words_in(by_default) == 0);
 }
 
-TEST_CASE("nvcc: standard containers in pinned memory, which kernels reach") {
+TEST_CASE("nvcc: standard containers in pinned memory, which kernels access") {
     machine const     here;
     shared            memory{pinned{}};
     cuda_stream const stream;

@@ -30,7 +30,7 @@ template class vram::mr<foreign_ref>;
 template class vram::mr_view<device_pool>;
 template class vram::thrust_allocator<float>;
 
-TEST_CASE("nvcc: a device_pool goes to CCCL and comes back as an upstream") {
+TEST_CASE("nvcc: CCCL uses a device_pool, and a device_pool uses CCCL's resource") {
     machine const here;
     device_pool   memory;
     {
@@ -45,7 +45,7 @@ TEST_CASE("nvcc: a device_pool goes to CCCL and comes back as an upstream") {
     CHECK(wrong_words_in(back) == 0);
 }
 
-TEST_CASE("nvcc: streams go to CUDA, Thrust and CCCL as they are") {
+TEST_CASE("nvcc: streams convert for CUDA, Thrust and CCCL") {
     machine const     here;
     cuda_stream const stream;
     device_pool       memory;

@@ -24,7 +24,7 @@ template class vram::stream_ordered<direct>;
 template class vram::retrying<later, trim_upstream, wait_backoff<>, drain>;
 template class vram::virtual_source<cuda_virtual_memory>;
 
-TEST_CASE("nvcc: each source of CUDA") {
+TEST_CASE("nvcc: each CUDA resource without an upstream") {
     machine const       here;
     cuda_resource       device;
     cuda_async_resource async;
@@ -78,7 +78,7 @@ TEST_CASE("nvcc: a stack in reading order, and a layer found in it") {
     CHECK(ancestor<statistics>(memory).overall().blocks.total == 300);
 }
 
-TEST_CASE("nvcc: what a limit refuses is an exception with numbers") {
+TEST_CASE("nvcc: a refusal of a limit is an exception with numbers") {
     machine const     here;
     limiting          bounded{later{}, 1_MiB};
     cuda_stream const stream;

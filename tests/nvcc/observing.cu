@@ -62,7 +62,7 @@ TEST_CASE("nvcc: each retry policy") {
     memory.retire(stream);
 }
 
-TEST_CASE("nvcc: probes of a scope, and what they report") {
+TEST_CASE("nvcc: probes of a scope, and their reports") {
     machine const     here;
     stack             memory = budgeted(64_MiB);
     cuda_stream const stream;
@@ -90,7 +90,7 @@ TEST_CASE("nvcc: probes of a scope, and what they report") {
     memory.retire(stream);
 }
 
-TEST_CASE("nvcc: the assertions about memory for doctest") {
+TEST_CASE("nvcc: the memory assertions for doctest") {
     machine const     here;
     stack             memory = budgeted(64_MiB);
     cuda_stream const stream;

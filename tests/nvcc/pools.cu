@@ -82,7 +82,7 @@ TEST_CASE("nvcc: slab, binned and monotonic") {
     stream.synchronize();
 }
 
-TEST_CASE("nvcc: a pool knows the peak of a scope") {
+TEST_CASE("nvcc: a pool has the peak of a scope") {
     machine const     here;
     pool<later>       memory;
     cuda_stream const stream;

@@ -12,7 +12,7 @@
 using namespace vram;
 using namespace std::chrono_literals;
 
-TEST_CASE("nvcc: streams, events, copies and every kind of memory of the simulated machine") {
+TEST_CASE("nvcc: streams, events, copies and every kind of memory of the simulated device") {
     sim_options          options{.devices = 2};
     sim_node             node{options};
     sim_device const     second{1};
@@ -45,7 +45,7 @@ TEST_CASE("nvcc: streams, events, copies and every kind of memory of the simulat
     managed.deallocate_sync(m, 1000);
 }
 
-TEST_CASE("nvcc: a graph, planted faults and threads of the simulated machine") {
+TEST_CASE("nvcc: a graph, injected faults and threads of the simulated device") {
     sim_node         node;
     sim_resource     memory;
     sim_stream const stream;
@@ -90,7 +90,7 @@ TEST_CASE("nvcc: a graph, planted faults and threads of the simulated machine") 
     CHECK(ready);
 }
 
-TEST_CASE("nvcc: every order of two threads of the simulated machine") {
+TEST_CASE("nvcc: every order of two threads of the simulated device") {
     auto const found = sim_explore({.node = {.preemptions = 1}}, [](sim_node&) {
         sim_thread one{sim_device::current(), [] { sim_work(1us); }};
         sim_thread two{sim_device::current(), [] { sim_work(1us); }};

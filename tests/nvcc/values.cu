@@ -88,7 +88,7 @@ TEST_CASE("nvcc: options are aggregates, and stacks take them") {
     CHECK(chunks.pinned_bytes() > 0);
 }
 
-TEST_CASE("nvcc: errors say what happened") {
+TEST_CASE("nvcc: errors have texts with the details") {
     machine const                       here;
     slab<stream_ordered<cuda_resource>> small{64_KiB};
     cuda_stream const                   stream;

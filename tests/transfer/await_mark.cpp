@@ -11,7 +11,7 @@
 
 using namespace vram;
 
-TEST_CASE("await_mark: what is written is seen, sooner or later, and the gate is held again") {
+TEST_CASE("await_mark: it sees the written flag and then holds the gate again") {
     gate                       g;
     std::uint32_t              mark = 0;
     pinned_slot<host_platform> p{{}, false};
@@ -29,7 +29,7 @@ TEST_CASE("await_mark: what is written is seen, sooner or later, and the gate is
     CHECK(mark == 7);
 }
 
-TEST_CASE("await_mark: it goes on without the mark after a nap, or when something else is ready") {
+TEST_CASE("await_mark: it returns without the flag after a nap, or if another condition is true") {
     gate                       g;
     std::uint32_t              mark = 6; // of the copy before
     pinned_slot<host_platform> p{{}, false};

@@ -23,7 +23,7 @@ namespace {
 loader_options const two_slots{.batch_bytes = numbered::bytes, .depth = 2};
 }
 
-TEST_CASE("batch: an empty one is empty in every way") {
+TEST_CASE("batch: a default-constructed batch is empty") {
     batch<host_platform> none;
     CHECK(none.empty());
     CHECK(none.data() == nullptr);
@@ -33,7 +33,7 @@ TEST_CASE("batch: an empty one is empty in every way") {
     none.record_stream({});
 }
 
-TEST_CASE("batch: a size that is no whole number of elements is an error with both numbers") {
+TEST_CASE("batch: a size that is not a multiple of the element is an error with both numbers") {
     auto const fill = [](std::span<std::byte>, std::size_t index) -> std::size_t {
         return index == 0 ? 10 : 0;
     };
@@ -50,7 +50,7 @@ TEST_CASE("batch: a size that is no whole number of elements is an error with bo
     }
 }
 
-TEST_CASE("batch: moving hands the slot on, and assigning gives the former one back") {
+TEST_CASE("batch: a move transfers the slot, and an assignment releases the former one") {
     loader load{numbered{9}, host_platform::stream{}, two_slots};
     auto   at   = load.begin();
     auto   kept = std::move(*at);
@@ -66,7 +66,7 @@ TEST_CASE("batch: moving hands the slot on, and assigning gives the former one b
 }
 
 // 7
-TEST_CASE("batch: released early, its slot is filled again while the loop's body goes on") {
+TEST_CASE("batch: after an early release the slot is filled while the loop's body continues") {
     sim_node   node;
     sim_stream stream;
     loader     load{numbered{4}, stream, {.batch_bytes = numbered::bytes, .depth = 1}};
@@ -82,7 +82,7 @@ TEST_CASE("batch: released early, its slot is filled again while the loop's body
 }
 
 // 7
-TEST_CASE("batch: work on a further stream is waited for once it is named") {
+TEST_CASE("batch: work on a further stream is waited for once the stream is declared") {
     for (bool named : {true, false}) {
         sim_node   node{{.on_report = sim_on_report::collect}};
         sim_stream stream, other;
@@ -103,7 +103,7 @@ TEST_CASE("batch: work on a further stream is waited for once it is named") {
     }
 }
 
-TEST_CASE("batch: it may be released on another stream, after everything that used it there") {
+TEST_CASE("batch: it may be released on another stream, behind all streams that used it") {
     sim_node   node;
     sim_stream stream, other;
     {
@@ -123,7 +123,7 @@ TEST_CASE("batch: it may be released on another stream, after everything that us
 }
 
 // 8
-TEST_CASE("batch: it may end on another thread, and after its loader") {
+TEST_CASE("batch: it may be released on another thread, and after its loader") {
     std::thread last;
     {
         loader load{numbered{3}, host_platform::stream{}, two_slots};
@@ -135,7 +135,7 @@ TEST_CASE("batch: it may end on another thread, and after its loader") {
     last.join();
 }
 
-TEST_CASE("batch: where no event can be recorded the end waits instead, and says so") {
+TEST_CASE("batch: if no event can be recorded the release waits instead, and reports that") {
     sim_node   node{{.on_report = sim_on_report::collect}};
     sim_stream stream;
     auto const before = set_error_sink([](error const&) noexcept {});
@@ -153,7 +153,8 @@ TEST_CASE("batch: where no event can be recorded the end waits instead, and says
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("batch: after a release that had to wait, the next one knows no other stream") {
+TEST_CASE(
+    "batch: after a release that had to wait, the next batch of the slot has no further streams") {
     sim_node   node{{.on_report = sim_on_report::collect}};
     sim_stream stream, other;
     auto const before = set_error_sink([](error const&) noexcept {});

@@ -19,7 +19,7 @@
 
 using namespace vram;
 
-TEST_CASE("batch_source: a callable may leave out what it does not need") {
+TEST_CASE("batch_source: a callable may omit parameters that it does not need") {
     std::array<std::byte, 8> room{};
     std::stop_token const    stop;
     auto const               ask = [&](auto f) { return batch_source{f}.fill(room, 3, stop); };
@@ -30,7 +30,7 @@ TEST_CASE("batch_source: a callable may leave out what it does not need") {
           }) == 2);
 }
 
-TEST_CASE("batch_source: what fills, what is copied, and what is neither") {
+TEST_CASE("batch_source: a source fills, enqueues a copy, or is refused") {
     static_assert(filling_source<std::size_t (*)(std::span<std::byte>)>);
     static_assert(copied_source<std::vector<std::vector<float>>>);
     static_assert(copied_source<std::list<std::span<int const>>>);
@@ -39,7 +39,7 @@ TEST_CASE("batch_source: what fills, what is copied, and what is neither") {
     static_assert(!filling_source<int> && !copied_source<int>);
 }
 
-TEST_CASE("batch_source: a range gives element after element, then nothing") {
+TEST_CASE("batch_source: a range gives one element per batch, then ends") {
     std::array<std::byte, 8>                     room{};
     std::stop_token const                        stop;
     batch_source<std::vector<std::vector<char>>> source{{{'a', 'b'}, {}, {'c'}}};
@@ -51,7 +51,7 @@ TEST_CASE("batch_source: a range gives element after element, then nothing") {
     CHECK(source.fill(room, 3, stop) == 0);
 }
 
-TEST_CASE("batch_source: what does not fit is not written") {
+TEST_CASE("batch_source: an element that does not fit is not written") {
     std::array<std::byte, 4>                     room{};
     batch_source<std::vector<std::vector<char>>> source{{{'a', 'b', 'c', 'd', 'e'}}};
     try {
@@ -66,7 +66,7 @@ TEST_CASE("batch_source: what does not fit is not written") {
     CHECK(room[0] == std::byte{0});
 }
 
-TEST_CASE("batch_source: a negative number is a failure of the source, with errno") {
+TEST_CASE("batch_source: a negative result is a failure of the source, with errno") {
     auto const fill = [](std::span<std::byte>, std::size_t) -> long {
         errno = EIO;
         return -1;
@@ -87,7 +87,7 @@ TEST_CASE("batch_source: a negative number is a failure of the source, with errn
     errno = 0;
 }
 
-TEST_CASE("batch_source: integers and bool are results, floating-point numbers are not") {
+TEST_CASE("batch_source: integers and bool are results, and floating-point numbers are not") {
     static_assert(batch_count<std::size_t> && batch_count<int> && batch_count<long const&> &&
                   batch_count<std::uint32_t> && batch_count<bool> && batch_count<bool&>);
     static_assert(!batch_count<double> && !batch_count<void> && !batch_count<std::byte> &&
@@ -102,7 +102,7 @@ TEST_CASE("batch_source: integers and bool are results, floating-point numbers a
     static_assert(!enqueueing_source<enqueues, int> && callable_enqueueing_source<enqueues, int>);
 }
 
-TEST_CASE("batch_source: true is a batch that fills the whole range, false is the end") {
+TEST_CASE("batch_source: true is a whole batch, and false the end") {
     using any = batch_source<std::size_t (*)(std::span<std::byte>)>;
     CHECK(any::checked(true, 64, 0) == 64);
     CHECK(any::checked(false, 64, 0) == 0);

@@ -26,7 +26,7 @@ std::string around(boundary how, std::ptrdiff_t n) {
     return text;
 }
 
-TEST_CASE("boundary: a row goes on as its name says") {
+TEST_CASE("boundary: each border continues a row as its name says") {
     CHECK(around(boundary::clip, 2) == "xxabcdxx");
     CHECK(around(boundary::constant, 2) == "xxabcdxx");
     CHECK(around(boundary::edge, 5) == "aaaaaabcdddddd");
@@ -35,7 +35,7 @@ TEST_CASE("boundary: a row goes on as its name says") {
     CHECK(around(boundary::wrap, 5) == "dabcdabcdabcda");
 }
 
-TEST_CASE("boundary: it goes on for ever, as if walked there") {
+TEST_CASE("boundary: a border of any width equals one that is built step by step") {
     for (boundary const how : all) {
         for (std::size_t extent = 1; extent < 7; ++extent) {
             for (std::ptrdiff_t at = -40; at < 40; ++at) {
@@ -49,7 +49,7 @@ TEST_CASE("boundary: it goes on for ever, as if walked there") {
     }
 }
 
-TEST_CASE("boundary: a row of nothing has nothing around it, and no place is too far") {
+TEST_CASE("boundary: an empty row has nothing around it, and no position is too far") {
     using limits = std::numeric_limits<std::ptrdiff_t>;
     for (boundary const how : all) {
         CHECK(vram::boundary_place(how, 0, 0) == vram::nowhere);
@@ -62,7 +62,7 @@ TEST_CASE("boundary: a row of nothing has nothing around it, and no place is too
     CHECK(vram::boundary_place(boundary::wrap, limits::min(), 1024) == 0); // -2^63
 }
 
-TEST_CASE("boundary: runs are what lies together, each element once, in order") {
+TEST_CASE("boundary: runs are the contiguous pieces, each element once, in order") {
     for (boundary const how : all) {
         for (std::size_t extent = 1; extent < 6; ++extent) {
             for (std::ptrdiff_t begin = -9; begin < 9; ++begin) {

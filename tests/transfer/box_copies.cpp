@@ -67,8 +67,8 @@ void round(std::mt19937& random) {
     }
 }
 
-TEST_CASE(
-    "box_copies: any box arrives, in one copy up to three dimensions, and nothing beside it") {
+TEST_CASE("box_copies: a box arrives with one copy up to three dimensions, and other bytes do not "
+          "change") {
     std::mt19937 random{3};
     for (int i = 0; i < 3000; ++i) {
         round<1, char>(random);
@@ -82,7 +82,7 @@ TEST_CASE(
     }
 }
 
-TEST_CASE("box_copies: what lies together is one run, and four dimensions then one copy") {
+TEST_CASE("box_copies: contiguous dimensions are merged, so four may need one copy") {
     std::size_t const         extent[] = {5, 6, 7, 8}, zero[] = {0, 0, 0, 0}, box[] = {5, 2, 7, 8};
     std::size_t const         tight[] = {5, 2, 7, 8};
     std::vector<pitched_copy> all;
@@ -102,8 +102,7 @@ TEST_CASE("box_copies: what lies together is one run, and four dimensions then o
     CHECK(all[0].depth == 1);
 }
 
-TEST_CASE(
-    "box_copies: rows that are too far apart for a pitch go one by one, at the right places") {
+TEST_CASE("box_copies: rows that are too far apart for a pitch are copied one by one") {
     constexpr std::size_t     wide    = std::size_t{1} << 31; // bytes: one more than a pitch can be
     std::size_t const         large[] = {10, wide}, origin[] = {3, 5}, box[] = {4, 100};
     std::size_t const         zero[] = {0, 0};

@@ -27,7 +27,7 @@ std::vector<chunking::piece> one_by_one(std::size_t total, std::size_t chunk,
     return all;
 }
 
-TEST_CASE("chunking: chunks follow each other, overlap as asked, and the last one ends it") {
+TEST_CASE("chunking: chunks are consecutive, overlap as requested, and cover everything") {
     chunking const cut{1000, 400, {.overlap = 100}};
     REQUIRE(cut.size() == 3);
     CHECK(cut[0] == chunking::piece{0, 400});
@@ -39,7 +39,7 @@ TEST_CASE("chunking: chunks follow each other, overlap as asked, and the last on
     CHECK(longer[3] == chunking::piece{900, 101});
 }
 
-TEST_CASE("chunking: any cut is the one that is made step by step") {
+TEST_CASE("chunking: the chunks equal those of a step-by-step division") {
     std::mt19937 random{7};
     auto const   up_to = [&](std::size_t most) {
         return std::uniform_int_distribution<std::size_t>{0, most}(random);
@@ -65,7 +65,7 @@ TEST_CASE("chunking: any cut is the one that is made step by step") {
     }
 }
 
-TEST_CASE("chunking: nothing is no chunk, and what is shorter than one is one") {
+TEST_CASE("chunking: zero bytes have no chunk, and less than a chunk has one") {
     CHECK(chunking{0, 10}.size() == 0);
     CHECK(chunking{0, 10}.batch_bytes() == 1);
     CHECK(chunking{5, 10, {.first = 5}}.size() == 0);
@@ -75,7 +75,7 @@ TEST_CASE("chunking: nothing is no chunk, and what is shorter than one is one") 
     CHECK(chunking{5, 10, {.drop_partial = true}}.size() == 0);
 }
 
-TEST_CASE("chunking: no number is too large for it") {
+TEST_CASE("chunking: no size overflows it") {
     constexpr std::size_t most = std::numeric_limits<std::size_t>::max();
     CHECK(chunking{most, most}.size() == 1);
     chunking const single{most, 1};
@@ -85,7 +85,7 @@ TEST_CASE("chunking: no number is too large for it") {
     CHECK(half[half.size() - 1].offset + half[half.size() - 1].bytes == most);
 }
 
-TEST_CASE("chunking: chunks of nothing or of overlap alone are refused with their numbers") {
+TEST_CASE("chunking: chunks of zero bytes, or of overlap only, are refused with their numbers") {
     using r           = layout_error::reason;
     auto const why_of = [](std::size_t chunk, std::size_t overlap) {
         try {

@@ -20,7 +20,7 @@ namespace concat_tests {
 using files::content;
 using files::same;
 
-TEST_CASE("concat: files one after the other, and no batch is made of two") {
+TEST_CASE("concat: files follow each other, and no batch contains two files") {
     files::folder const            here;
     std::size_t const              lengths[] = {250, 0, 100, 301, 0};
     std::vector<file_chunks<file>> parts;
@@ -48,7 +48,7 @@ TEST_CASE("concat: files one after the other, and no batch is made of two") {
     CHECK(all.fill(to, unsatisfiable) == 0);
 }
 
-TEST_CASE("concat: nothing after nothing is nothing") {
+TEST_CASE("concat: a concatenation of empty files is empty") {
     concat<memory_chunks>  none{{}};
     std::vector<std::byte> to(1);
     CHECK(none.size() == 0);
@@ -56,7 +56,7 @@ TEST_CASE("concat: nothing after nothing is nothing") {
     CHECK(none.fill(to, 0) == 0);
 }
 
-TEST_CASE("concat: what fills is filled from, what enqueues enqueues, and neither is made up") {
+TEST_CASE("concat: it fills if its parts fill, and enqueues if they enqueue") {
     auto const             a = content(10), b = content(20, 10);
     concat                 pinned{std::vector{pinned_chunks{a, 8}, pinned_chunks{b, 8}}};
     std::vector<std::byte> to(8);

@@ -53,7 +53,7 @@ struct copied_rows {
 };
 } // namespace
 
-TEST_CASE("copy_batch: all copies are made, so many with a call") {
+TEST_CASE("copy_batch: all copies are made, several with one call") {
     for (std::size_t const most : {0U, 1U, 2U, 7U, 100U, 1000U}) {
         sim_node                 node{{.call_cost = sim_time{1000}}};
         sim_stream const         stream;
@@ -77,7 +77,7 @@ TEST_CASE("copy_batch: all copies are made, so many with a call") {
     }
 }
 
-TEST_CASE("copy_batch: where there are no batches, copies are begun one by one") {
+TEST_CASE("copy_batch: on a platform without batches, copies are queued one by one") {
     sim_node                 node;
     copied_rows const        rows{10};
     copy_batch<sim_platform> batch;
@@ -92,7 +92,7 @@ TEST_CASE("copy_batch: where there are no batches, copies are begun one by one")
     CHECK(to[2] == 3);
 }
 
-TEST_CASE("copy_batch: nothing, and copies of nothing, are no call") {
+TEST_CASE("copy_batch: an empty batch, and copies of zero bytes, make no call") {
     sim_node                 node;
     sim_stream const         stream;
     copy_batch<sim_platform> batch;
@@ -102,8 +102,8 @@ TEST_CASE("copy_batch: nothing, and copies of nothing, are no call") {
     CHECK(node.faults().calls(sim_call_kind::copy) == 0);
 }
 
-TEST_CASE(
-    "copy_batch: a call that fails leaves the list, which works then; once grown, it is kept") {
+TEST_CASE("copy_batch: after a call that fails the list is unchanged and can be used; its memory "
+          "is kept") {
     sim_node                 node;
     sim_stream const         stream;
     copied_rows const        rows{100};
@@ -124,7 +124,7 @@ TEST_CASE(
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("copy_batch: where there is no room for a copy more, the list is as it was") {
+TEST_CASE("copy_batch: if there is no host memory for another copy, the list is unchanged") {
     for (std::uint64_t n = 1; n <= 3; ++n) {
         copy_batch<host_platform> batch;
         char                      c     = 0;

@@ -14,7 +14,7 @@ using namespace std::chrono_literals;
 template class vram::copy_lane<sim_platform>;
 template class vram::copy_lane<host_platform>;
 
-TEST_CASE("copy_lane: a call comes after its event, and does not hold up the next copy") {
+TEST_CASE("copy_lane: a callback follows its event, and does not delay the next copy") {
     sim_node                node{{.host_bandwidth = 1_GB, .copy_latency = sim_time{0}}};
     copy_lane<sim_platform> lane{sim_device::current()};
     sim_resource            memory;
@@ -36,7 +36,7 @@ TEST_CASE("copy_lane: a call comes after its event, and does not hold up the nex
     pinned.deallocate_sync(from, 1000);
 }
 
-TEST_CASE("copy_lane: it may be a stream of the user's") {
+TEST_CASE("copy_lane: it may use a stream of the caller") {
     sim_node                      node;
     sim_stream                    mine;
     copy_lane<sim_platform> const lane{sim_device::current(), mine.view()};
@@ -45,7 +45,7 @@ TEST_CASE("copy_lane: it may be a stream of the user's") {
     CHECK(other.view() != mine.view());
 }
 
-TEST_CASE("copy_lane: where no wait says that all calls were made, it says so") {
+TEST_CASE("copy_lane: if no wait guarantees that all callbacks ran, it reports that") {
     sim_node                node;
     copy_lane<sim_platform> lane{sim_device::current()};
     doubles::mishaps const  told;

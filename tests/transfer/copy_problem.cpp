@@ -29,15 +29,14 @@ std::string arrives(Thrown const& thrown) {
 }
 } // namespace copy_problems
 
-TEST_CASE(
-    "copy_problem: an error of the platform keeps its type and status, and says which batch") {
+TEST_CASE("copy_problem: an error of the platform keeps its type and status, and names the batch") {
     sim_error const error{sim_status::copy_failed};
     CHECK(copy_problems::arrives<sim_platform>(error) == "copy of batch 7: vram::sim: copy failed");
     CHECK(error.in("x").status() == sim_status::copy_failed);
     CHECK(error.in("x").where().line() == error.where().line());
 }
 
-TEST_CASE("copy_problem: any other exception is left as it is") {
+TEST_CASE("copy_problem: any other exception is unchanged") {
     CHECK(copy_problems::arrives<sim_platform>(std::runtime_error{"mine"}) == "mine");
     CHECK(copy_problems::arrives<host_platform>(std::runtime_error{"mine"}) == "mine");
     CHECK(copy_problems::arrives<host_platform>(sim_error{sim_status::refused}) ==

@@ -18,7 +18,7 @@ using namespace vram;
 template class vram::crew<host_platform>;
 template class vram::crew<sim_platform>;
 
-TEST_CASE("crew: every thread does every job once, and the caller is the first of them") {
+TEST_CASE("crew: every thread runs every job once, and the caller is the first of them") {
     for (unsigned size = 1; size <= 5; ++size) {
         crew<host_platform>           all{{}, size};
         std::vector<std::atomic<int>> done(size);
@@ -36,7 +36,7 @@ TEST_CASE("crew: every thread does every job once, and the caller is the first o
     }
 }
 
-TEST_CASE("crew: jobs of different types follow each other, and nothing is allocated for them") {
+TEST_CASE("crew: jobs of different types follow each other without allocation") {
     crew<host_platform> all{{}, 3};
     std::atomic<int>    sum      = 0;
     auto const          before   = doubles::host_allocations();
@@ -49,13 +49,13 @@ TEST_CASE("crew: jobs of different types follow each other, and nothing is alloc
     CHECK(sum == 106);
 }
 
-TEST_CASE("crew: one that never had a job ends") {
+TEST_CASE("crew: a team that never had a job ends") {
     for (unsigned size = 1; size <= 4; ++size) { crew<host_platform> const all{{}, size}; }
     sim_node                 node;
     crew<sim_platform> const all{sim_device{}, 4};
 }
 
-TEST_CASE("crew: on the simulated machine the threads work at the same time") {
+TEST_CASE("crew: on the simulated device the threads work simultaneously") {
     sim_node           node;
     crew<sim_platform> all{sim_device{}, 4};
     for (int i = 1; i <= 3; ++i) {
@@ -84,12 +84,12 @@ struct crew_of_two {
 };
 } // namespace
 
-TEST_CASE("crew: where a thread cannot be started, those before it end") {
+TEST_CASE("crew: if a thread cannot be started, the ones before it end") {
     CHECK_THROWS_AS((crew<crew_of_two>{0, 5}), std::runtime_error);
     CHECK(crew_of_two::thread::started == 3);
 }
 
-TEST_CASE("crew: every order of its threads is right") {
+TEST_CASE("crew: every order of its threads is correct") {
     if constexpr (sim_ordered_threads) {
         auto const found = sim_explore(
             {.node = {.preemptions = laws::of_orders(2) == 2 ? 2U : 1U}}, [](sim_node&) {

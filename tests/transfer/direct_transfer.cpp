@@ -10,7 +10,7 @@
 
 using namespace vram;
 
-TEST_CASE("direct_transfer: every byte is moved once, by whichever thread") {
+TEST_CASE("direct_transfer: every byte is moved once, by any thread") {
     for (unsigned threads = 1; threads <= 4; ++threads) {
         crew<host_platform> all{{}, threads};
         for (std::size_t const bytes : {0U, 1U, 9U, 10U, 11U, 1000U, 1001U}) {
@@ -32,7 +32,7 @@ TEST_CASE("direct_transfer: every byte is moved once, by whichever thread") {
     }
 }
 
-TEST_CASE("direct_transfer: where a piece fails, all before it is whole") {
+TEST_CASE("direct_transfer: if a piece fails, all bytes before it are complete") {
     for (unsigned threads = 1; threads <= 4; ++threads) {
         crew<host_platform> all{{}, threads};
         for (std::size_t at = 0; at < 100; at += 10) {

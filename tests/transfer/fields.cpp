@@ -37,7 +37,7 @@ struct block {
     std::size_t       size_;
 };
 
-TEST_CASE("fields: each begins where it is aligned, and has room for all samples") {
+TEST_CASE("fields: each field begins at its alignment, and has room for all samples") {
     sample const layout{10};
     CHECK(layout.samples() == 10);
     CHECK(layout.offset<0>() == 0);
@@ -59,7 +59,7 @@ TEST_CASE("fields: each begins where it is aligned, and has room for all samples
     static_assert(sample::count == 3);
 }
 
-TEST_CASE("fields: what was written sample by sample is read field by field, short batches too") {
+TEST_CASE("fields: data written by sample is read by field, also in short batches") {
     sample const layout{10};
     block        memory{layout.batch_bytes()};
     for (std::size_t n = 1; n <= 10; ++n) {
@@ -90,7 +90,7 @@ TEST_CASE("fields: what was written sample by sample is read field by field, sho
 }
 
 // 32
-TEST_CASE("fields: one copy brings all fields, and places are the same in every batch") {
+TEST_CASE("fields: one copy transfers all fields, and offsets are equal in every batch") {
     sim_node      node;
     sim_stream    stream;
     sample const  layout{4};
@@ -130,7 +130,7 @@ TEST_CASE("fields: one copy brings all fields, and places are the same in every 
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("fields: what is no batch of this layout is refused") {
+TEST_CASE("fields: a batch of another layout is refused") {
     using r = layout_error::reason;
     sample const layout{10};
     for (std::size_t const bytes :
@@ -160,7 +160,7 @@ TEST_CASE("fields: what is no batch of this layout is refused") {
     CHECK_THROWS_AS((void)layout.bytes(11), layout_error);
 }
 
-TEST_CASE("fields: no sample is a broken layout, and neither are more than can be counted") {
+TEST_CASE("fields: zero samples, or more than can be counted, are a broken layout") {
     using r        = layout_error::reason;
     auto const why = [](std::size_t n) {
         try {

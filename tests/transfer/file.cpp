@@ -113,7 +113,7 @@ static_assert(std::is_nothrow_move_constructible_v<file> &&
               std::is_nothrow_move_assignable_v<file>);
 static_assert(!std::is_copy_constructible_v<file>);
 
-TEST_CASE("file: it reads what lies at a place, and all that was asked for") {
+TEST_CASE("file: it reads all requested bytes at an offset") {
     files::folder const here;
     auto const          all = content(10000);
     file const          f{here.with("a", all)};
@@ -131,7 +131,7 @@ TEST_CASE("file: it reads what lies at a place, and all that was asked for") {
 }
 
 TEST_CASE(
-    "file: where it ends before, the error has the place, the bytes wanted and the bytes got") {
+    "file: if the file ends early, the error has the offset, the requested and the read bytes") {
     files::folder const    here;
     file const             f{here.with("a", content(1000))};
     std::vector<std::byte> some(300);
@@ -149,7 +149,8 @@ TEST_CASE(
     CHECK(cut.got() == 100);
 }
 
-TEST_CASE("file: missing, a folder, a pipe, a device without places, and no right to it") {
+TEST_CASE("file: a missing file, a folder, a pipe, an unseekable device and a lack of permission "
+          "are errors") {
     files::folder const here;
     CHECK(refusal([&] { file{here / "missing"}; }).code() == std::errc::no_such_file_or_directory);
     CHECK(refusal([&] { file{here / "missing", {.use = file_options::mode::update}}; }).code() ==
@@ -167,7 +168,7 @@ TEST_CASE("file: missing, a folder, a pipe, a device without places, and no righ
     CHECK(refusal([&] { read_only.write(one, 3); }).code() == std::errc::bad_file_descriptor);
 }
 
-TEST_CASE("file: what is written is read, and a file grows to what is written") {
+TEST_CASE("file: written data can be read, and the file grows as needed") {
     files::folder const here;
     auto const          all = content(5000);
     file                f{here / "new", {.use = file_options::mode::create}};
@@ -192,7 +193,7 @@ TEST_CASE("file: what is written is read, and a file grows to what is written") 
     CHECK(file{here / "new", {.use = file_options::mode::create}}.size() == 0); // emptied
 }
 
-TEST_CASE("file: places beyond 4 GiB are places like any other") {
+TEST_CASE("file: offsets beyond 4 GiB work") {
     files::folder const    here;
     constexpr std::size_t  far = (std::size_t{5} << 30) + 12345;
     std::vector<std::byte> back(100);
@@ -209,7 +210,7 @@ TEST_CASE("file: places beyond 4 GiB are places like any other") {
     CHECK(same(back, std::vector<std::byte>(100)));
 }
 
-TEST_CASE("file: a place that no file has is refused before the system is asked") {
+TEST_CASE("file: an offset that no file can have is refused without a system call") {
     files::folder const    here;
     file                   f{here / "a", {.use = file_options::mode::create}};
     std::vector<std::byte> some(2);
@@ -220,7 +221,7 @@ TEST_CASE("file: a place that no file has is refused before the system is asked"
     CHECK(refusal([&] { f.resize(unsatisfiable); }).code() == std::errc::file_too_large);
 }
 
-TEST_CASE("file: calls that are interrupted or cut short are made again") {
+TEST_CASE("file: system calls that are interrupted or incomplete are repeated") {
     files::folder const here;
     auto const          all = content(3000);
     for (std::size_t const most : {std::size_t{1}, std::size_t{7}, std::size_t{2999}}) {
@@ -245,7 +246,7 @@ TEST_CASE("file: calls that are interrupted or cut short are made again") {
     poor_calls::reset();
 }
 
-TEST_CASE("file: what the system refuses is thrown with its code and what was done before") {
+TEST_CASE("file: an error of the system is thrown with its code and the bytes done before") {
     files::folder const here;
     poor_calls::reset();
     auto const             all = content(10);
@@ -270,7 +271,7 @@ TEST_CASE("file: what the system refuses is thrown with its code and what was do
     poor_calls::reset();
 }
 
-TEST_CASE("file: directly goes what is aligned, through the cache the rest, and all arrives") {
+TEST_CASE("file: aligned parts use direct I/O, others the page cache, and all data arrives") {
     files::folder const here;
     poor_calls::reset();
     auto const        all = content(6 * 4096 + 100);
@@ -313,7 +314,7 @@ TEST_CASE("file: directly goes what is aligned, through the cache the rest, and 
     CHECK(refusal([&] { f.read(memory.all, 0); }).got() == all.size());
 }
 
-TEST_CASE("file: where direct input is refused it goes through the cache, and says why") {
+TEST_CASE("file: if direct I/O is refused it uses the page cache, and reports the reason") {
     files::folder const here;
     poor_calls::reset();
     auto const        all  = content(3 * 4096);
@@ -344,7 +345,7 @@ TEST_CASE("file: where direct input is refused it goes through the cache, and sa
     poor_calls::reset();
 }
 
-TEST_CASE("file: past the page cache of this system, or with its reason") {
+TEST_CASE("file: this system supports direct I/O, or the reason is given") {
     files::folder const here;
     auto const          all = content(64 * 4096 + 77);
     file                f{here / "a", {.use = file_options::mode::create, .direct = true}};
@@ -359,7 +360,7 @@ TEST_CASE("file: past the page cache of this system, or with its reason") {
     MESSAGE("direct: ", f.direct(), ", ", f.direct_refused().message());
 }
 
-TEST_CASE("file: moved, it takes its file along, and closes the one that it had") {
+TEST_CASE("file: a move transfers the file, and closes the previous one") {
     files::folder const here;
     file                a{here.with("a", content(10))};
     file                b{here.with("b", content(20))};
@@ -374,7 +375,7 @@ TEST_CASE("file: moved, it takes its file along, and closes the one that it had"
     CHECK(a.descriptor() == -1); // NOLINT(bugprone-use-after-move)
 }
 
-TEST_CASE("file: many threads read and write at once") {
+TEST_CASE("file: many threads read and write concurrently") {
     files::folder const   here;
     constexpr int         threads = 4;
     constexpr std::size_t each = 5000, times = 20;

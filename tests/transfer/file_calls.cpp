@@ -11,7 +11,7 @@ using vram::file_calls;
 
 namespace file_calls_tests {
 
-TEST_CASE("file_calls: a file, a folder, a pipe and nothing are told apart") {
+TEST_CASE("file_calls: a file, a folder, a pipe and a missing path are distinguished") {
     files::folder const here;
     int const           fd = file_calls::open((here / "new").c_str(), O_RDWR | O_CREAT);
     REQUIRE(fd >= 0);

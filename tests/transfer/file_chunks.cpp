@@ -41,7 +41,7 @@ std::vector<std::vector<std::byte>> through_a_loader(Source const& source, std::
     return all;
 }
 
-TEST_CASE("file_chunks: a loader brings the file piece by piece, the last one short") {
+TEST_CASE("file_chunks: a loader reads the file chunk by chunk, the last one short") {
     files::folder const here;
     auto const          all = content(10'500);
     file_chunks const   source{file{here.with("a", all)}, 1000};
@@ -55,7 +55,7 @@ TEST_CASE("file_chunks: a loader brings the file piece by piece, the last one sh
     }
 }
 
-TEST_CASE("file_chunks: pieces overlap, begin after a header, and leave a short one out") {
+TEST_CASE("file_chunks: chunks may overlap, begin after a header, and omit a short last one") {
     files::folder const here;
     auto const          all = content(1000);
     auto const          got = through_a_loader(
@@ -76,7 +76,7 @@ TEST_CASE("file_chunks: an empty file has no batches") {
     CHECK(through_a_loader(source, 1).empty());
 }
 
-TEST_CASE("file_chunks: what has no room is not read, and a loader says so") {
+TEST_CASE("file_chunks: a chunk that does not fit is not read, and a loader reports it") {
     files::folder const    here;
     file_chunks const      source{file{here.with("a", content(1000))}, 600};
     std::vector<std::byte> small(599);
@@ -94,7 +94,8 @@ TEST_CASE("file_chunks: what has no room is not read, and a loader says so") {
     }
 }
 
-TEST_CASE("file_chunks: a file that is cut meanwhile is an error at exactly its batch") {
+TEST_CASE(
+    "file_chunks: a file that is truncated during the loop is an error at exactly that batch") {
     files::folder const here;
     file_chunks const   source{file{here.with("a", content(1000))}, 300};
     std::filesystem::resize_file(here / "a", 700);
@@ -119,7 +120,7 @@ TEST_CASE("file_chunks: a file that is cut meanwhile is an error at exactly its 
     CHECK(seen == 2);
 }
 
-TEST_CASE("file_chunks: pieces beyond 4 GiB are where they are") {
+TEST_CASE("file_chunks: chunks beyond 4 GiB have the right offsets") {
     files::folder const   here;
     constexpr std::size_t chunk = std::size_t{1} << 30;
     constexpr std::size_t total = 5 * chunk + 1000;
@@ -134,7 +135,7 @@ TEST_CASE("file_chunks: pieces beyond 4 GiB are where they are") {
     CHECK(same(back, end));
 }
 
-TEST_CASE("file_chunks: who is not waited for any more does not read on") {
+TEST_CASE("file_chunks: after a stop request it does not continue to read") {
     files::folder const    here;
     constexpr std::size_t  bytes = std::size_t{17} << 20; // two looks at the token
     file_chunks const      source{file{here.sparse("a", bytes)}, bytes};
@@ -149,7 +150,7 @@ TEST_CASE("file_chunks: who is not waited for any more does not read on") {
     CHECK(to.front() == std::byte{1});
 }
 
-TEST_CASE("file_chunks: many threads fill at once, and past the page cache") {
+TEST_CASE("file_chunks: many threads fill concurrently, also with direct I/O") {
     files::folder const   here;
     constexpr std::size_t chunk = 8192, batches = 40;
     auto const            all = content(chunk * batches - 100);

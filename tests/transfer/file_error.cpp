@@ -12,7 +12,7 @@ using vram::file_error;
 
 namespace file_error_tests {
 
-TEST_CASE("file_error: it says which file, where, and how much of what was wanted") {
+TEST_CASE("file_error: it has the file, the offset, and the requested and completed bytes") {
     file_error const e{std::make_error_code(std::errc::io_error), "a/b.bin", 4096, 100, 3};
     CHECK(e.path() == "a/b.bin");
     CHECK(e.offset() == 4096);
@@ -24,7 +24,7 @@ TEST_CASE("file_error: it says which file, where, and how much of what was wante
     CHECK(std::string{e.what()}.find(e.code().message()) != std::string::npos);
 }
 
-TEST_CASE("file_error: every reason of its own has words of its own, and is no other's number") {
+TEST_CASE("file_error: every reason has its own text and number") {
     using r       = file_error::reason;
     r const all[] = {r::ends_early, r::not_a_file, r::partial_record};
     for (r a : all) {
@@ -41,7 +41,7 @@ TEST_CASE("file_error: every reason of its own has words of its own, and is no o
     CHECK(std::string{file_error::category().name()} == "file");
 }
 
-TEST_CASE("file_error: a copy throws nothing") {
+TEST_CASE("file_error: a copy does not throw") {
     static_assert(std::is_nothrow_copy_constructible_v<file_error>);
     file_error const e{file_error::reason::ends_early, std::string(100, 'p'), 1, 2, 3};
     file_error const copy{e};

@@ -16,7 +16,7 @@ namespace file_records_tests {
 using files::content;
 using files::same;
 
-TEST_CASE("file_records: so many records in each batch, and the rest in the last") {
+TEST_CASE("file_records: each batch has the given number of records, and the last one the rest") {
     files::folder const here;
     auto const          all = content(16 + 103 * 7);
     file_records const  source{file{here.with("a", all)}, 7, 10, {.header = 16}};
@@ -35,7 +35,7 @@ TEST_CASE("file_records: so many records in each batch, and the rest in the last
     CHECK(source.fill(to, 11) == 0);
 }
 
-TEST_CASE("file_records: the last batch is left out where it is not full") {
+TEST_CASE("file_records: a last batch that is not full can be omitted") {
     files::folder const    here;
     auto const             path = here.with("a", content(103 * 7));
     std::vector<std::byte> to(7 * 200);
@@ -49,7 +49,7 @@ TEST_CASE("file_records: the last batch is left out where it is not full") {
     CHECK(none.fill(to, 0) == 0);
 }
 
-TEST_CASE("file_records: fewer records than a batch has are one batch, and none are none") {
+TEST_CASE("file_records: fewer records than a batch are one batch, and zero records none") {
     files::folder const here;
     auto const          path = here.with("a", content(21));
     file_records const  few{file{path}, 7, unsatisfiable}; // no product of the two is formed
@@ -61,7 +61,7 @@ TEST_CASE("file_records: fewer records than a batch has are one batch, and none 
     CHECK(none.batch_bytes() == 7);
 }
 
-TEST_CASE("file_records: a file that is no whole number of records is refused, with the place") {
+TEST_CASE("file_records: a file that is not a multiple of the record is refused, with the offset") {
     files::folder const here;
     auto const          path = here.with("a", content(100));
     try {

@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-TEST_CASE("home_process: a child is not at home") {
+TEST_CASE("home_process: a forked child is not the owning process") {
     vram::home_process const made;
     CHECK(made.here());
     pid_t const child = ::fork();

@@ -30,7 +30,7 @@ static_assert(readable_at<file> && writable_at<file>);
 static_assert(readable_at<host_end_file> && writable_at<host_end_file>);
 static_assert(!readable_at<int> && !writable_at<host_end_file const>);
 
-TEST_CASE("host_end: memory fills chunks, and chunks fill memory, with caches or past them") {
+TEST_CASE("host_end: memory is copied to chunks and back, with and without the cache") {
     std::vector<std::byte> from(10'000), chunk(10'000), to(10'000);
     for (std::size_t i = 0; i < from.size(); ++i) { from[i] = static_cast<std::byte>(i % 251); }
     host_ends::source_memory const source{from.data()};
@@ -45,7 +45,7 @@ TEST_CASE("host_end: memory fills chunks, and chunks fill memory, with caches or
     }
 }
 
-TEST_CASE("host_end: a file is read and written from where the transfer begins in it") {
+TEST_CASE("host_end: a file is read and written at the offset of the transfer") {
     host_end_file f;
     std::iota(reinterpret_cast<unsigned char*>(f.bytes.data()),
               reinterpret_cast<unsigned char*>(f.bytes.data()) + 200,

@@ -17,14 +17,14 @@ std::vector<std::size_t> drawn(std::size_t n, std::uint64_t seed) {
 }
 } // namespace
 
-TEST_CASE("index_order: none leaves every index where it is") {
+TEST_CASE("index_order: without shuffling every index stays in place") {
     index_order const none;
     CHECK(none.size() == 0);
     CHECK(none[0] == 0);
     CHECK(none[12345] == 12345);
 }
 
-TEST_CASE("index_order: every index comes once, for every size and seed") {
+TEST_CASE("index_order: every index occurs once, for every size and seed") {
     for (std::size_t n : {0U, 1U, 2U, 3U, 10U, 1000U}) {
         for (std::uint64_t seed : {0U, 1U, 77U}) {
             auto all = drawn(n, seed);
@@ -34,12 +34,12 @@ TEST_CASE("index_order: every index comes once, for every size and seed") {
     }
 }
 
-TEST_CASE("index_order: a seed means the same order for good") {
+TEST_CASE("index_order: a seed means one order for ever") {
     CHECK(drawn(10, 1) == std::vector<std::size_t>{4, 2, 8, 1, 9, 3, 0, 6, 7, 5});
     CHECK(drawn(10, 1) != drawn(10, 2));
 }
 
-TEST_CASE("index_order: its parts take turns, in order or drawn") {
+TEST_CASE("index_order: shards take turns, in order or shuffled") {
     for (bool const shuffled : {false, true}) {
         index_order const whole = shuffled ? index_order{10, 5} : index_order{};
         for (std::size_t const part : {0U, 1U, 2U}) {
@@ -50,7 +50,7 @@ TEST_CASE("index_order: its parts take turns, in order or drawn") {
     }
 }
 
-TEST_CASE("index_order: every index is as likely in every place") {
+TEST_CASE("index_order: every index is equally likely at every position") {
     std::size_t count[4][4] = {};
     for (std::uint64_t seed = 0; seed < 4000; ++seed) {
         index_order const order{4, seed};
@@ -61,7 +61,7 @@ TEST_CASE("index_order: every index is as likely in every place") {
     }
 }
 
-TEST_CASE("index_order: chosen indices stay in their order, and are drawn among themselves") {
+TEST_CASE("index_order: chosen indices keep their order, or are shuffled among themselves") {
     index_order chosen{std::vector<std::size_t>{0, 1, 4, 5, 9}};
     CHECK(chosen.size() == 5);
     CHECK(chosen[2] == 4);

@@ -5,7 +5,8 @@
 
 #include <memory>
 
-TEST_CASE("kept_for_good: what keeps itself outlives its owners, what does not ends with them") {
+TEST_CASE(
+    "kept_for_good: an object that keeps itself outlives its owners, and others end with them") {
     struct object {
         explicit object(bool* flag) : ended{flag} {}
         ~object() { *ended = true; }

@@ -10,7 +10,7 @@ using vram::layout_error;
 
 namespace layout_error_tests {
 
-TEST_CASE("layout_error: every reason has words of its own, and the numbers are those given") {
+TEST_CASE("layout_error: every reason has its own text, and the numbers are those given") {
     using r       = layout_error::reason;
     r const all[] = {r::too_large,  r::empty,     r::overlap,
                      r::wrong_size, r::not_whole, r::no_pattern};

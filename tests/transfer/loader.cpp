@@ -37,7 +37,7 @@ static_assert(!std::copy_constructible<loader<numbered, host_platform>>);
 static_assert(std::movable<loader<numbered, host_platform>>);
 
 // 10, 14, 19
-TEST_CASE("loader: every batch of every source arrives, in order and whole, at every depth") {
+TEST_CASE("loader: every batch of every source arrives complete and in order, at every depth") {
     for (std::size_t depth = 0; depth <= 4; ++depth) {
         for (std::size_t batches = 0; batches <= depth + 2; ++batches) {
             std::size_t seen = 0;
@@ -55,7 +55,7 @@ TEST_CASE("loader: every batch of every source arrives, in order and whole, at e
 }
 
 // 3, 5
-TEST_CASE("loader: what arrives on the device is what was filled, and the checker sees no race") {
+TEST_CASE("loader: the device receives the filled data, and the checker reports no race") {
     for (std::size_t depth : {0U, 1U, 2U, 3U}) {
         sim_node    node;
         sim_stream  stream;
@@ -89,7 +89,7 @@ TEST_CASE("loader: a short last batch keeps its size") {
 }
 
 // 3
-TEST_CASE("loader: a range of vectors is copied, empty ones are passed over") {
+TEST_CASE("loader: a range of vectors is copied, and empty vectors are skipped") {
     std::list<std::vector<int>> const source{{1, 2}, {}, {3}, {4, 5, 6}};
     std::vector<int>                  seen;
     for (auto& b : loader{source, host_platform::stream{}, {.batch_bytes = 64}}) {
@@ -108,8 +108,7 @@ TEST_CASE("loader: a range of vectors is copied, empty ones are passed over") {
 }
 
 // 30, 31
-TEST_CASE(
-    "loader: views::take neither waits for a batch that it does not want nor passes one over") {
+TEST_CASE("loader: views::take waits for no further batch and loses none") {
     std::atomic<std::size_t> filled{0};
     auto const               fill = [&](std::span<std::byte> to) { return ++filled, to.size(); };
     loader                   load{fill, host_platform::stream{}, {.batch_bytes = 64, .depth = 0}};
@@ -122,7 +121,7 @@ TEST_CASE(
 }
 
 // 11
-TEST_CASE("loader: an exception of the source arrives at its batch, and then the range has ended") {
+TEST_CASE("loader: an exception of the source is thrown at its batch, and ends the range") {
     for (std::size_t depth : {0U, 1U, 2U, 3U}) {
         auto const fill = [](std::span<std::byte> to, std::size_t index) {
             if (index == 2) { throw index; }
@@ -177,7 +176,7 @@ TEST_CASE("loader: a batch larger than its slot is an error with both numbers") 
 }
 
 // 12, 13
-TEST_CASE("loader: leaving early by break, by an exception, or before the start is clean") {
+TEST_CASE("loader: an end by break, by an exception, or before the start leaves nothing behind") {
     for (int depth = 0; depth < 4; ++depth) {
         sim_node             node;
         sim_stream           stream;
@@ -205,7 +204,7 @@ TEST_CASE("loader: leaving early by break, by an exception, or before the start 
     }
 }
 
-TEST_CASE("loader: a thousand of them with random early ends leave nothing behind") {
+TEST_CASE("loader: a thousand loaders with random early ends leave nothing behind") {
     sim_node   node;
     sim_stream stream;
     sim_random random{20261120};
@@ -224,7 +223,7 @@ TEST_CASE("loader: a thousand of them with random early ends leave nothing behin
 }
 
 // 20
-TEST_CASE("loader: stop ends the range; what is in use stays usable") {
+TEST_CASE("loader: stop ends the range, and batches in use stay valid") {
     sim_node   node;
     sim_stream stream;
     loader     load{numbered{1000000}, stream, {.batch_bytes = numbered::bytes, .depth = 3}};
@@ -259,7 +258,8 @@ TEST_CASE("loader: a batch may outlive its loader") {
 }
 
 // 9
-TEST_CASE("loader: holding every slot and asking for another is told, not waited for") {
+TEST_CASE(
+    "loader: a request for a batch while the loop holds every slot is an error, not a deadlock") {
     loader load{numbered{9}, host_platform::stream{}, {.batch_bytes = numbered::bytes, .depth = 2}};
     std::vector<decltype(load)::batch> held;
     try {
@@ -274,7 +274,7 @@ TEST_CASE("loader: holding every slot and asking for another is told, not waited
 }
 
 // 16
-TEST_CASE("loader: it is read once") {
+TEST_CASE("loader: a range can be iterated once") {
     loader load{numbered{1}, host_platform::stream{}, {.batch_bytes = numbered::bytes}};
     for (auto& b : load) { CHECK(b.index() == 0); }
     try {
@@ -284,7 +284,7 @@ TEST_CASE("loader: it is read once") {
 }
 
 // 21
-TEST_CASE("loader: a budget that is too small is told before anything is taken") {
+TEST_CASE("loader: a budget that is too small is an error before anything is allocated") {
     sim_node   node;
     sim_stream stream;
     auto const make = [&](std::size_t budget) {
@@ -303,7 +303,7 @@ TEST_CASE("loader: a budget that is too small is told before anything is taken")
 }
 
 // 21
-TEST_CASE("loader: whatever fails while it is made, nothing is left") {
+TEST_CASE("loader: any failure in its constructor leaves nothing behind") {
     using kind = sim_call_kind;
     for (kind what :
          {kind::allocate, kind::allocate_host, kind::create_event, kind::create_stream}) {
@@ -327,7 +327,7 @@ TEST_CASE("loader: whatever fails while it is made, nothing is left") {
 }
 
 // 23
-TEST_CASE("loader: memory comes from the resources that it is given") {
+TEST_CASE("loader: memory comes from the given resources") {
     sim_node                              node;
     sim_stream                            stream;
     limiting                              device{stream_ordered{sim_resource{}}, 1_MiB};
@@ -355,7 +355,7 @@ TEST_CASE("loader: memory comes from the resources that it is given") {
 }
 
 // 26
-TEST_CASE("loader: reading it while the stream is captured is refused in words") {
+TEST_CASE("loader: a request for a batch while the stream is captured is an error with advice") {
     sim_node   node;
     sim_stream stream;
     loader     load{numbered{2}, stream, {.batch_bytes = numbered::bytes, .depth = 2}};
@@ -369,7 +369,7 @@ TEST_CASE("loader: reading it while the stream is captured is refused in words")
 }
 
 // 6, 21
-TEST_CASE("loader: nothing is allocated and nothing waited for once it runs") {
+TEST_CASE("loader: after the start nothing is allocated and the host waits for nothing") {
     sim_node   node;
     sim_stream stream;
     loader     load{numbered{50}, stream, {.batch_bytes = numbered::bytes, .depth = 51}};
@@ -407,7 +407,7 @@ sim_time loop(std::size_t batches, sim_time fill_time, std::size_t bytes, sim_ti
 } // namespace
 
 // 6
-TEST_CASE("loader: filling, copying and using overlap exactly, whichever is slowest") {
+TEST_CASE("loader: filling, copying and use overlap exactly, for each slowest stage") {
     loader_statistics s;
     // compute-bound: one fill and one copy to begin with, then kernel after kernel
     CHECK(loop(20, 10us, 20'000, 50us, 2, &s) == 10us + 20us + 20 * 50us);
@@ -428,7 +428,7 @@ TEST_CASE("loader: with one slot, or inline, stages follow each other") {
     CHECK(loop(10, 10us, 20'000, 50us, 0) == 10us + 10 * (20us + 50us));
 }
 
-TEST_CASE("loader: every order of producer and loop is right, at depths one and two") {
+TEST_CASE("loader: every order of producer and loop is correct, at depths one and two") {
     for (std::size_t depth : {1U, 2U}) {
         sim_exploring how{.max_runs = 4000};
         how.node.preemptions = 1;
@@ -450,7 +450,7 @@ TEST_CASE("loader: every order of producer and loop is right, at depths one and 
 }
 #endif
 
-TEST_CASE("loader: moved, it goes on where it was") {
+TEST_CASE("loader: after a move it continues at its position") {
     sim_node    node;
     sim_stream  stream;
     loader      first{numbered{3}, stream, {.batch_bytes = numbered::bytes, .depth = 2}};
@@ -467,7 +467,7 @@ TEST_CASE("loader: moved, it goes on where it was") {
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("loader: its figures may be asked for while it runs, and nothing is counted twice") {
+TEST_CASE("loader: its statistics can be read while it runs, and count everything once") {
     sim_node   node;
     sim_stream stream;
     loader load{numbered{40}, stream, {.batch_bytes = numbered::bytes, .depth = 2, .timing = true}};

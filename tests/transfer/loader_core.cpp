@@ -16,7 +16,7 @@ using feeding::numbered;
 template class vram::loader_core<sim_platform, sim_async_resource, sim_pinned_resource, numbered>;
 template class vram::loader_core<host_platform, host_resource, host_resource, numbered>;
 
-TEST_CASE("loader_core: it fills ahead by itself, and ends when it is told to") {
+TEST_CASE("loader_core: it fills ahead by itself, and ends on request") {
     sim_node   node;
     sim_stream stream;
     {
@@ -39,7 +39,7 @@ TEST_CASE("loader_core: it fills ahead by itself, and ends when it is told to") 
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("loader_core: a source that takes long hears that it is not needed any more") {
+TEST_CASE("loader_core: a slow source receives the stop request") {
     std::atomic<bool> heard{false}, asked{false};
     auto const fill = [&](std::span<std::byte>, std::size_t, std::stop_token stop) -> std::size_t {
         asked = true;

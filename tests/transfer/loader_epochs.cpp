@@ -91,7 +91,7 @@ std::optional<loader_error> error_of(Loader& load) {
 } // namespace loader_epochs
 using namespace loader_epochs;
 
-TEST_CASE("loader: a short batch that is dropped costs no other, wherever it is") {
+TEST_CASE("loader: a dropped short batch loses no other batch, at any position") {
     indices const bytes{64, 64, 9, 64, 1, 2, 3, 64, 64, 5};
     indices const full{0, 1, 3, 7, 8};
     everywhere([&](loader_options o) {
@@ -118,7 +118,7 @@ TEST_CASE("loader: a short batch that is dropped costs no other, wherever it is"
     });
 }
 
-TEST_CASE("loader: a source that says no size goes on after a short batch that is dropped") {
+TEST_CASE("loader: a source without a size continues after a dropped short batch") {
     everywhere([&](loader_options o) {
         o.last          = last_batch::drop;
         auto const fill = [](std::span<std::byte>, std::size_t i) -> std::size_t {
@@ -131,7 +131,7 @@ TEST_CASE("loader: a source that says no size goes on after a short batch that i
     });
 }
 
-TEST_CASE("loader: of several files the short batch at the end of each is dropped, and no other") {
+TEST_CASE("loader: of several files only the short batch at the end of each is dropped") {
     std::vector<std::byte> const first(1000), second(700);
     for (bool const shuffle : {false, true}) {
         std::vector<memory_chunks> parts;
@@ -153,7 +153,7 @@ TEST_CASE("loader: of several files the short batch at the end of each is droppe
     }
 }
 
-TEST_CASE("loader: a source that has fewer batches than it says is an error at that batch") {
+TEST_CASE("loader: a source with fewer batches than its size is an error at that batch") {
     everywhere([&](loader_options o) {
         for (last_batch const last : {last_batch::keep, last_batch::drop, last_batch::pad}) {
             o.last = last;
@@ -176,7 +176,7 @@ TEST_CASE("loader: a source that has fewer batches than it says is an error at t
     });
 }
 
-TEST_CASE("loader: a source that returns 0 because it was told to stop is no error") {
+TEST_CASE("loader: a source that returns 0 because of a stop request is no error") {
     sim_node   node;
     sim_stream stream;
     struct stoppable {
@@ -194,7 +194,7 @@ TEST_CASE("loader: a source that returns 0 because it was told to stop is no err
     CHECK(seen == 5);
 }
 
-TEST_CASE("loader: shards have equally many batches with drop") {
+TEST_CASE("loader: with drop, shards have equally many batches") {
     for (std::size_t const last : {64U, 10U}) {
         for (std::size_t const n : {1U, 2U, 9U, 10U, 11U, 12U}) {
             indices bytes(n, 64);
@@ -233,7 +233,7 @@ TEST_CASE("loader: shards have equally many batches with drop") {
     }
 }
 
-TEST_CASE("loader: without drop the shards have all batches, and each says how many it has") {
+TEST_CASE("loader: without drop the shards have all batches, and each has its number of batches") {
     for (last_batch const last : {last_batch::keep, last_batch::pad}) {
         std::size_t sum = 0;
         for (std::size_t const shard : {0U, 1U, 2U}) {
@@ -251,7 +251,7 @@ TEST_CASE("loader: without drop the shards have all batches, and each says how m
     CHECK_FALSE(load.batches().has_value());
 }
 
-TEST_CASE("loader: a short batch in the middle of shards is an error, and not a lost batch") {
+TEST_CASE("loader: a short batch in the middle of shards is an error, and loses no batch") {
     everywhere([&](loader_options o) {
         o.last   = last_batch::drop;
         o.shards = 2;
@@ -266,7 +266,7 @@ TEST_CASE("loader: a short batch in the middle of shards is an error, and not a 
     });
 }
 
-TEST_CASE("loader: a source that fails when shards ask for its last batch fails the constructor") {
+TEST_CASE("loader: if a source fails when shards query its last batch, the constructor throws") {
     struct broken : samples {
         [[nodiscard]] std::size_t fill(std::span<std::byte>, std::size_t) const { throw 7; }
     };
@@ -284,7 +284,7 @@ TEST_CASE("loader: a source that fails when shards ask for its last batch fails 
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("loader: padding fills every field of a batch of several fields") {
+TEST_CASE("loader: padding fills every field of a batch with several fields") {
     fields<float[16], int> const layout{4};
     auto const fill = [&](std::span<std::byte> to, std::size_t index) -> std::size_t {
         if (index >= 5) { return 0; }
@@ -314,7 +314,7 @@ TEST_CASE("loader: padding fills every field of a batch of several fields") {
     });
 }
 
-TEST_CASE("loader: the platform's sources say the bytes of each batch") {
+TEST_CASE("loader: sources of the platform give the bytes of each batch") {
     std::vector<std::byte> const data(1000);
     memory_chunks const          chunks{std::span{data}, 300, {.overlap = 100}};
     pinned_chunks const          pinned{std::span{data}, 300, {.overlap = 100}};

@@ -12,7 +12,7 @@
 
 using vram::loader_error;
 
-TEST_CASE("loader_error: every reason has words of its own") {
+TEST_CASE("loader_error: every reason has its own text") {
     using r       = loader_error::reason;
     r const all[] = {r::too_large,       r::all_held,   r::capturing, r::already_begun,
                      r::wrong_alignment, r::not_ended,  r::timed_out, r::no_size,
@@ -54,7 +54,7 @@ TEST_CASE("loader_error: the text has the batch, the source index and the number
           "vram: batch 4 has 66 bytes, which is no whole number of elements of 64 bytes");
 }
 
-TEST_CASE("loader_error: the text and the error have what the source threw") {
+TEST_CASE("loader_error: the text and the error have the exception of the source") {
     loader_error e{std::make_exception_ptr(std::runtime_error{"disk is gone"})};
     e.at(3, 17);
     CHECK(std::string{e.what()} ==

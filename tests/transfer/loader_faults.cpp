@@ -97,7 +97,7 @@ void walk(sim_call_kind kind, loader_options options, sim_fault fault = {}) {
 using namespace loader_faults;
 
 // 11, 12
-TEST_CASE("loader: whichever call of the platform fails, at whatever moment, nothing is lost") {
+TEST_CASE("loader: no failure of any platform call at any time loses memory") {
     using enum sim_call_kind;
     for (auto const& options : {loader_options{.depth = 2},
                                 {.depth = 0},
@@ -113,7 +113,7 @@ TEST_CASE("loader: whichever call of the platform fails, at whatever moment, not
 }
 
 // 11
-TEST_CASE("loader: a device that fails while it works ends the loop with its error") {
+TEST_CASE("loader: a device that fails during the loop ends it with the device's error") {
     using enum sim_call_kind;
     for (auto kind : {copy, launch}) {
         walk(kind, {.depth = 2}, {.status = sim_status::launch_failed, .later = true});
@@ -122,8 +122,7 @@ TEST_CASE("loader: a device that fails while it works ends the loop with its err
     }
 }
 
-TEST_CASE(
-    "loader: a device that is lost ends the loop, and nobody waits for a call that does not come") {
+TEST_CASE("loader: a lost device ends the loop, and no thread waits for a missing callback") {
     for (std::uint64_t n = 1; n <= laws::of_many(60, 6); ++n) {
         doubles::mishaps const told;
         sim_node               node{{.on_report = sim_on_report::collect}};
@@ -143,8 +142,7 @@ TEST_CASE(
     }
 }
 
-TEST_CASE(
-    "loader: a device that fails when the producers have long gone to sleep ends the loop too") {
+TEST_CASE("loader: a device that fails after the producers went to sleep ends the loop too") {
     for (std::size_t depth : {1U, 2U, 3U}) {
         for (std::uint64_t n = 1; n <= 5; ++n) { // call-backs are launches too
             CAPTURE(depth);
@@ -173,7 +171,7 @@ TEST_CASE(
     }
 }
 
-TEST_CASE("loader: whichever allocation of the host fails while it is made, nothing is left") {
+TEST_CASE("loader: any failed host allocation in the constructor leaves nothing behind") {
     std::uint64_t n   = 1;
     bool          hit = true;
     for (; hit; ++n) {
@@ -200,7 +198,7 @@ TEST_CASE("loader: whichever allocation of the host fails while it is made, noth
 }
 
 // 11
-TEST_CASE("loader: a restart that fails can be tried again") {
+TEST_CASE("loader: a failed restart can be repeated") {
     struct stubborn {
         int*        refusals;
         std::size_t operator()(std::span<std::byte> to, std::size_t index) const {
@@ -227,7 +225,7 @@ TEST_CASE("loader: a restart that fails can be tried again") {
 }
 
 // 12, 13
-TEST_CASE("loader: a hundred thousand of them, left at any moment, leave nothing behind") {
+TEST_CASE("loader: a hundred thousand loaders, ended at any time, leave nothing behind") {
     sim_random         random{20261122};
     std::size_t        wrong  = 0;
     constexpr unsigned rounds = laws::of_many(watched ? 20'000 : 100'000, 2'000);
@@ -267,7 +265,7 @@ TEST_CASE("loader: a hundred thousand of them, left at any moment, leave nothing
 }
 
 // 12
-TEST_CASE("loader: a source that takes long is told that nobody waits for it") {
+TEST_CASE("loader: a slow source receives the stop request when the loop ends") {
     for (std::size_t producers : {1U, 3U}) {
         std::atomic<int> heard = 0;
         auto const fill = [&](std::span<std::byte> to, std::size_t index, std::stop_token stop) {

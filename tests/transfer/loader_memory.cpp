@@ -58,7 +58,7 @@ struct enqueueing {
 using namespace loader_memory;
 
 // 5
-TEST_CASE("loader: pinned and device blocks have depths of their own") {
+TEST_CASE("loader: pinned and device slots can have different depths") {
     for (std::size_t pinned : {1U, 2U, 5U}) {
         for (std::size_t device : {1U, 2U, 5U}) {
             sim_node                              node;
@@ -93,7 +93,7 @@ TEST_CASE("loader: pinned and device blocks have depths of their own") {
 }
 
 // 8
-TEST_CASE("loader: with depths of their own, a batch may outlive its loader too") {
+TEST_CASE("loader: with different depths a batch may outlive its loader too") {
     sim_node   node;
     sim_stream stream;
     {
@@ -119,7 +119,7 @@ TEST_CASE("loader: with depths of their own, a batch may outlive its loader too"
 }
 
 // 21
-TEST_CASE("loader: the budget counts blocks of both kinds, and nothing is rounded") {
+TEST_CASE("loader: the budget counts pinned and device slots, without rounding") {
     sim_node   node;
     sim_stream stream;
     auto const make = [&](std::size_t budget) {
@@ -136,7 +136,7 @@ TEST_CASE("loader: the budget counts blocks of both kinds, and nothing is rounde
 }
 
 // 23
-TEST_CASE("loader: pinned and device memory may come from pools of the user's") {
+TEST_CASE("loader: pinned and device memory may come from pools of the caller") {
     sim_node   node;
     sim_stream stream;
     {
@@ -160,7 +160,8 @@ TEST_CASE("loader: pinned and device memory may come from pools of the user's") 
 }
 
 // 22
-TEST_CASE("loader: where no more can be pinned, that is an error, or pageable on request") {
+TEST_CASE(
+    "loader: if no more memory can be pinned, that is an error, or pageable memory on request") {
     for (bool fallback : {false, true}) {
         sim_node   node;
         sim_stream stream;
@@ -185,7 +186,7 @@ TEST_CASE("loader: where no more can be pinned, that is an error, or pageable on
 }
 
 // 24
-TEST_CASE("loader: a platform that does not know where near is takes no notice") {
+TEST_CASE("loader: a platform without NUMA information ignores the option") {
     static_assert(!has_near_device<sim_platform>);
     sim_node    node;
     sim_stream  stream;
@@ -198,7 +199,7 @@ TEST_CASE("loader: a platform that does not know where near is takes no notice")
     CHECK(seen == 3);
 }
 
-TEST_CASE("loader: a source that enqueues its copies itself needs no pinned memory") {
+TEST_CASE("loader: a source that enqueues its own copies needs no pinned memory") {
     for (std::size_t depth : {0U, 1U, 2U, 3U}) {
         sim_node                              node;
         sim_stream                            stream;
@@ -233,7 +234,8 @@ TEST_CASE("loader: a source that enqueues its copies itself needs no pinned memo
     }
 }
 
-TEST_CASE("loader: such a source's errors, padding and kept batches are as those of any other") {
+TEST_CASE(
+    "loader: errors, padding and kept batches of an enqueuing source are like those of any other") {
     sim_node            node{{.on_report = sim_on_report::collect}};
     sim_stream          stream;
     sim_pinned_resource own;
@@ -272,7 +274,7 @@ TEST_CASE("loader: such a source's errors, padding and kept batches are as those
 }
 
 // 35
-TEST_CASE("loader: in checker mode blocks are overwritten when they are nobody's") {
+TEST_CASE("loader: in checker mode slots are overwritten while they are unused") {
     std::atomic<std::size_t> stale = 0, asked = 0;
     auto const               fill = [&](std::span<std::byte> to, std::size_t index) -> std::size_t {
         ++asked;
@@ -296,7 +298,7 @@ TEST_CASE("loader: in checker mode blocks are overwritten when they are nobody's
 }
 
 // 35
-TEST_CASE("loader: in checker mode a device block is overwritten after its release") {
+TEST_CASE("loader: in checker mode a device slot is overwritten after its release") {
     for (bool check : {false, true}) {
         sim_node    node{{.checks = {.races = false, .uninitialised = false}}};
         sim_stream  stream;
@@ -321,7 +323,7 @@ TEST_CASE("loader: in checker mode a device block is overwritten after its relea
 }
 
 // 2
-TEST_CASE("loader: the copies run on a stream of the user's where one is given") {
+TEST_CASE("loader: the copies use a stream of the caller, if one is given") {
     sim_node   node{{.trace = true}};
     sim_stream stream, side;
     {
@@ -340,7 +342,7 @@ TEST_CASE("loader: the copies run on a stream of the user's where one is given")
 }
 
 // 4
-TEST_CASE("loader: no more is copied than was filled, and nothing where there is nothing") {
+TEST_CASE("loader: it copies the filled bytes only, and an empty batch not at all") {
     sim_node   node;
     sim_stream stream;
     auto const fill = [](std::span<std::byte>, std::size_t index) -> std::size_t {
@@ -379,7 +381,7 @@ bool refused(Use use) {
 } // namespace loader_memory
 
 // 27
-TEST_CASE("loader: a forked child is told that the loader is not its own") {
+TEST_CASE("loader: in a forked child, its use is an error") {
 #if !defined VRAM_TESTS_TSAN
     loader load{numbered{9}, host_platform::stream{}, {.batch_bytes = numbered::bytes}};
     auto   at = load.begin();
@@ -397,7 +399,7 @@ TEST_CASE("loader: a forked child is told that the loader is not its own") {
 }
 
 // 27
-TEST_CASE("loader: a forked child waits for nobody, whatever another thread did just then") {
+TEST_CASE("loader: a forked child waits for no thread, at any time of the fork") {
 #if !defined VRAM_TESTS_TSAN
     loader load{numbered{9}, host_platform::stream{}, {.batch_bytes = numbered::bytes}};
     auto   at   = load.begin();
@@ -435,7 +437,7 @@ struct locked_resource : host_resource {
 } // namespace loader_memory
 
 // 27
-TEST_CASE("loader: a batch that outlived its loader gives nothing back in a forked child") {
+TEST_CASE("loader: in a forked child, a batch that outlived its loader frees nothing") {
 #if !defined VRAM_TESTS_TSAN
     std::mutex           lock;
     batch<host_platform> kept;
@@ -492,7 +494,7 @@ TEST_CASE("loader: a profiler sees every fill, copy and use, and the names of th
 }
 
 // 25
-TEST_CASE("loader: its threads work with the device of the loop's stream, whichever is current") {
+TEST_CASE("loader: its threads use the device of the loop's stream, with any current device") {
     sim_node         node{{.devices = 2}};
     sim_stream const stream{sim_device{1}};
     int              seen = -1;
@@ -513,7 +515,7 @@ TEST_CASE("loader: its threads work with the device of the loop's stream, whiche
 }
 
 // 29
-TEST_CASE("loader: the default streams are streams like others") {
+TEST_CASE("loader: default streams work like other streams") {
     for (auto kind : {sim_default_stream::legacy, sim_default_stream::per_thread}) {
         sim_node    node{{.default_stream = kind}};
         std::size_t seen = 0;
@@ -531,7 +533,7 @@ TEST_CASE("loader: the default streams are streams like others") {
     }
 }
 
-TEST_CASE("loader: no thread allocates on the host once it runs") {
+TEST_CASE("loader: after the start no thread allocates host memory") {
     std::vector<std::uint64_t> producers;
     producers.reserve(200);
     auto const fill = [&](std::span<std::byte> to, std::size_t index) -> std::size_t {

@@ -3,7 +3,8 @@
 
 #include <doctest/doctest.h>
 
-TEST_CASE("loader_options: two slots, one producer in order, as much memory and time as it takes") {
+TEST_CASE("loader_options: the defaults are two slots, one producer, ordered, without limits of "
+          "memory and time") {
     vram::loader_options const o;
     CHECK(o.depth == 2);
     CHECK(o.producers == 1);

@@ -55,7 +55,7 @@ struct uneven {
 using namespace loader_order;
 
 // 10
-TEST_CASE("loader: with several producers batches come in order all the same, and whole") {
+TEST_CASE("loader: with several producers batches still arrive in order and complete") {
     for (std::size_t producers : {2U, 3U, 8U}) {
         for (std::size_t batches : {0U, 1U, 2U, 7U, 8U, 9U, 30U}) {
             sim_node    node;
@@ -83,7 +83,7 @@ TEST_CASE("loader: with several producers batches come in order all the same, an
 }
 
 // 10
-TEST_CASE("loader: on request batches come as they are filled, each of them once") {
+TEST_CASE("loader: unordered batches arrive as they are filled, each once") {
     sim_node   node;
     sim_stream stream;
     auto const fill = [&](std::span<std::byte> to, std::size_t index) -> std::size_t {
@@ -103,7 +103,7 @@ TEST_CASE("loader: on request batches come as they are filled, each of them once
 }
 
 // 10
-TEST_CASE("loader: producers fill at the same time") {
+TEST_CASE("loader: producers fill concurrently") {
 #if !defined VRAM_TESTS_TSAN
     for (std::size_t producers : {1U, 2U, 4U}) {
         sim_node   node{{.host_bandwidth = 1_GB, .copy_latency = sim_time{0}}};
@@ -124,7 +124,7 @@ TEST_CASE("loader: producers fill at the same time") {
 }
 
 // 14
-TEST_CASE("loader: the end is where the first batch is missing, whatever lies beyond it") {
+TEST_CASE("loader: the range ends at the first missing batch, even if later ones exist") {
     for (std::size_t producers : {1U, 2U, 4U}) {
         sim_node   node;
         sim_stream stream;
@@ -142,7 +142,7 @@ TEST_CASE("loader: the end is where the first batch is missing, whatever lies be
 }
 
 // 11
-TEST_CASE("loader: an error is thrown at its index, after all batches before it") {
+TEST_CASE("loader: an error is thrown at its index, after all earlier batches") {
     for (std::size_t producers : {1U, 2U, 4U}) {
         for (bool ordered : {true, false}) {
             sim_node   node;
@@ -175,7 +175,7 @@ TEST_CASE("loader: an error is thrown at its index, after all batches before it"
     }
 }
 
-TEST_CASE("loader: a source that is not told the index is asked by one thread") {
+TEST_CASE("loader: a source without an index is called by one thread") {
     std::atomic<int> inside = 0, most = 0;
     std::size_t      made = 0;
     auto const       fill = [&](std::span<std::byte> to) -> std::size_t {
@@ -192,7 +192,7 @@ TEST_CASE("loader: a source that is not told the index is asked by one thread") 
 }
 
 // 15
-TEST_CASE("loader: the last batch is kept as it is, dropped, or padded") {
+TEST_CASE("loader: the last batch is kept short, dropped, or padded") {
     for (std::size_t depth : {0U, 1U, 2U, 3U}) {
         for (std::size_t producers : {1U, 3U}) {
             auto const fill = [](std::span<std::byte> to, std::size_t index) -> std::size_t {
@@ -230,7 +230,7 @@ TEST_CASE("loader: the last batch is kept as it is, dropped, or padded") {
 }
 
 // 16
-TEST_CASE("loader: it restarts after its end or a stop, and only then") {
+TEST_CASE("loader: it can restart after its end or a stop, and only then") {
     for (std::size_t depth : {0U, 1U, 2U}) {
         sim_node   node;
         sim_stream stream;
@@ -267,7 +267,7 @@ TEST_CASE("loader: it restarts after its end or a stop, and only then") {
     }
 }
 
-TEST_CASE("loader: a batch that was kept stays through the next epoch") {
+TEST_CASE("loader: a batch that the loop keeps stays valid in the next epoch") {
     sim_node            node;
     sim_stream          stream;
     loader              load{numbered{4}, stream, {.batch_bytes = numbered::bytes, .depth = 2}};
@@ -319,7 +319,7 @@ std::thread end_elsewhere(Loader& load) {
 } // namespace loader_order
 
 // 8, 12
-TEST_CASE("loader: a stop and the end wait for a copy that a batch enqueues on another thread") {
+TEST_CASE("loader: a stop and the end wait for a copy that another thread is enqueuing") {
     auto const fill = [](std::span<std::byte> to, std::size_t index, std::stop_token stop) {
         while (index == 2 && !stop.stop_requested()) { std::this_thread::yield(); }
         return numbered{4}(to, index); // while it waits there, the batch that ends copies
@@ -351,7 +351,8 @@ TEST_CASE("loader: a stop and the end wait for a copy that a batch enqueues on a
 }
 
 // 8, 16
-TEST_CASE("loader: batches of an epoch may end on another thread while the next one begins") {
+TEST_CASE(
+    "loader: batches of an epoch may be released on another thread while the next one begins") {
     loader load{numbered{8}, host_platform::stream{}, {.batch_bytes = numbered::bytes, .depth = 3}};
     std::size_t seen = 0;
     for (int epoch = 0; epoch < 100; ++epoch) {
@@ -383,7 +384,7 @@ struct whole_source {
 };
 } // namespace loader_order
 
-TEST_CASE("loader: a source says its size and its batches' bytes, and is not asked beyond") {
+TEST_CASE("loader: a source gives its size and its batches' bytes, and is not called beyond") {
     std::vector<std::size_t> asked;
     loader                   load{whole_source{6, &asked}, host_platform::stream{}};
     std::size_t              seen = 0;
@@ -399,7 +400,7 @@ TEST_CASE("loader: a source says its size and its batches' bytes, and is not ask
 }
 
 // 16
-TEST_CASE("loader: each epoch has an order of its own, and a seed the same ones again") {
+TEST_CASE("loader: each epoch has its own order, and a seed repeats them") {
     auto const epochs = [](std::uint64_t seed, std::size_t producers) {
         std::vector<std::size_t>              asked;
         std::vector<std::vector<std::size_t>> all;
@@ -432,7 +433,7 @@ TEST_CASE("loader: each epoch has an order of its own, and a seed the same ones 
 }
 
 // 15
-TEST_CASE("loader: a short batch that is dropped costs no other, also where they are shuffled") {
+TEST_CASE("loader: a dropped short batch loses no other batch, also if shuffled") {
     auto const fill = [](std::span<std::byte> to, std::size_t i) { return i == 9 ? 3 : to.size(); };
     struct sized : decltype(fill) {
         [[nodiscard]] std::size_t size() const { return 10; }
@@ -450,7 +451,7 @@ TEST_CASE("loader: a short batch that is dropped costs no other, also where they
 }
 
 // 28
-TEST_CASE("loader: shards bring every batch once, in each epoch, shuffled or not") {
+TEST_CASE("loader: shards give every batch once in each epoch, shuffled or not") {
     for (bool const shuffle : {false, true}) {
         for (std::size_t const batches : {0U, 1U, 3U, 10U, 11U, 12U}) {
             auto const fill = [](std::span<std::byte> to, std::size_t) { return to.size(); };
@@ -487,8 +488,7 @@ TEST_CASE("loader: shards bring every batch once, in each epoch, shuffled or not
 }
 
 // 28
-TEST_CASE(
-    "loader: sources without a size have shards, those that are not told the index have none") {
+TEST_CASE("loader: sources without a size can be sharded, unless they take no index") {
     std::vector<std::size_t> asked;
     auto const fill = [](std::span<std::byte> to, std::size_t i) { return i < 8 ? to.size() : 0; };
     loader     load{fill, host_platform::stream{}, {.batch_bytes = 64, .shard = 1, .shards = 3}};
@@ -500,7 +500,7 @@ TEST_CASE(
     CHECK_THROWS_AS((loader{range, host_platform::stream{}, {.shards = 2}}), loader_error);
 }
 
-TEST_CASE("loader: a source that does not say its size is not shuffled") {
+TEST_CASE("loader: a source without a size is not shuffled") {
     sim_node   node;
     sim_stream stream;
     try {
@@ -511,7 +511,7 @@ TEST_CASE("loader: a source that does not say its size is not shuffled") {
 }
 
 // 18
-TEST_CASE("loader: a batch that does not come in time is told with what everybody does") {
+TEST_CASE("loader: a batch that is late is an error with the states of all slots") {
 #if !defined VRAM_TESTS_TSAN
     sim_node   node;
     sim_stream stream;
@@ -543,7 +543,7 @@ TEST_CASE("loader: a batch that does not come in time is told with what everybod
 }
 
 // 18
-TEST_CASE("loader: on the simulated device the timeout holds for a source that really blocks") {
+TEST_CASE("loader: on the simulated device the timeout applies to a source that really blocks") {
 #if !defined VRAM_TESTS_TSAN
     for (std::size_t const producers : {1U, 2U}) {
         sim_node          node;
@@ -584,7 +584,7 @@ TEST_CASE("loader: on the simulated device the timeout holds for a source that r
 #endif
 }
 
-TEST_CASE("loader: a source that really blocks until it is told to stop ends with the loader") {
+TEST_CASE("loader: a source that really blocks until a stop request ends with the loader") {
 #if !defined VRAM_TESTS_TSAN
     sim_node   node;
     sim_stream stream;
@@ -605,7 +605,7 @@ TEST_CASE("loader: a source that really blocks until it is told to stop ends wit
 #endif
 }
 
-TEST_CASE("loader: the timeout of a real machine is a real one") {
+TEST_CASE("loader: on a real platform the timeout is real time") {
     std::atomic<bool> asked = false, go = false;
     auto const        fill = [&](std::span<std::byte> to, std::size_t index) -> std::size_t {
         asked = true;
@@ -638,7 +638,7 @@ TEST_CASE("loader: the timeout of a real machine is a real one") {
 }
 
 // 20
-TEST_CASE("loader: a source without end ends by stop, also with several producers") {
+TEST_CASE("loader: an endless source ends by stop, also with several producers") {
     for (std::size_t producers : {1U, 4U}) {
         sim_node   node;
         sim_stream stream;
@@ -659,7 +659,7 @@ std::size_t three(std::span<std::byte> to, std::size_t index) { return index < 3
 } // namespace loader_order
 
 // 3
-TEST_CASE("loader: a function is a source as well") {
+TEST_CASE("loader: a function is a source") {
     std::size_t seen = 0;
     for (auto& b : loader{loader_order::three, host_platform::stream{}, {.batch_bytes = 64}}) {
         CHECK(b.index() == seen++);
@@ -686,7 +686,7 @@ struct three_of_a_kind {
 } // namespace loader_order
 
 // 3, 16
-TEST_CASE("loader: a source of any kind may be referred to") {
+TEST_CASE("loader: std::ref of any source is a source") {
     auto const run = [](auto load) {
         for (int epoch = 0; epoch < 2; ++epoch) {
             if (epoch != 0) { load.restart(); }

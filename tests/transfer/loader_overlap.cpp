@@ -67,7 +67,7 @@ double efficiency(std::size_t batches, sim_time fill, sim_time copy, sim_time ke
 using namespace loader_overlap;
 
 // 6, 19
-TEST_CASE("loader: whichever stage is slowest hides the others, for batches of every size") {
+TEST_CASE("loader: the slowest stage hides the others, for batches of every size") {
     constexpr std::size_t batches = 100;
     for (std::size_t bytes : {1_MiB, 16_MiB, 64_MiB, 256_MiB}) {
         sim_time const copy{static_cast<std::int64_t>(bytes)};
@@ -94,7 +94,7 @@ TEST_CASE("loader: whichever stage is slowest hides the others, for batches of e
 }
 
 // 19
-TEST_CASE("loader: the stages overlap exactly as far as the depth lets them") {
+TEST_CASE("loader: the stages overlap exactly as far as the depth permits") {
     auto const took = [](loader_options o) { return run(10, 10us, 20'000, 50us, o).took; };
     CHECK(took({.depth = 0}) == 10us + 10 * (20us + 50us)); // the fill hides behind the kernel
     CHECK(took({.depth = 1}) == 10us + 10 * (20us + 50us));
@@ -104,7 +104,7 @@ TEST_CASE("loader: the stages overlap exactly as far as the depth lets them") {
 }
 
 // 5
-TEST_CASE("loader: a pinned block is filled again as soon as its copy is over") {
+TEST_CASE("loader: a pinned slot is filled again as soon as its copy is complete") {
     // one pinned block, and kernels that hold the device blocks long: the fill does not wait for them
     auto const m = run(3, 10us, 20'000, 500us, {.pinned_depth = 1, .device_depth = 3});
     CHECK(m.took == 10us + 20us + 3 * 500us);
@@ -112,7 +112,7 @@ TEST_CASE("loader: a pinned block is filled again as soon as its copy is over") 
 }
 
 // 5
-TEST_CASE("loader: where copies do not call back, producers wait for their events") {
+TEST_CASE("loader: on a platform without callbacks, producers wait for events") {
     auto const m = run(20, 10us, 20'000, 50us, {.depth = 2, .call_back = false});
     CHECK(m.took == 10us + 20us + 20 * 50us); // as fast
     CHECK(m.figures.host_waits == 19);        // the end is found in a slot, too
@@ -121,7 +121,7 @@ TEST_CASE("loader: where copies do not call back, producers wait for their event
 }
 
 // 33
-TEST_CASE("loader: its figures say which stage the others wait for, and how well they overlap") {
+TEST_CASE("loader: its statistics name the slowest stage and the degree of overlap") {
     using bound       = loader_statistics::bound;
     auto const timed  = loader_options{.depth = 3, .timing = true};
     auto const fill   = run(100, 50us, 20'000, 10us, timed).figures;
@@ -143,7 +143,7 @@ TEST_CASE("loader: its figures say which stage the others wait for, and how well
     CHECK(fill.stall_ns > 95 * 50'000);
 }
 
-TEST_CASE("loader: a loop that waits for each kernel is fed all the same") {
+TEST_CASE("loader: a loop that waits for each kernel is not starved") {
     sim_node    node{{.host_bandwidth = 1_GB, .copy_latency = sim_time{0}}};
     sim_stream  stream;
     std::size_t seen = 0;
@@ -201,19 +201,19 @@ void explore(Source source, loader_options options, std::size_t batches, unsigne
 }
 } // namespace loader_overlap
 
-TEST_CASE("loader: every order of producer, call-back and loop is right, at depths one to three") {
+TEST_CASE("loader: every order of producer, callback and loop is correct, at depths one to three") {
     for (std::size_t depth : {1U, 2U, 3U}) { explore(numbered{3}, {.depth = depth}, 3, 3000); }
     explore(numbered{3}, {.pinned_depth = 1, .device_depth = 2}, 3, 2000);
     explore(numbered{3}, {.pinned_depth = 2, .device_depth = 1}, 3, 2000);
     explore(numbered{3}, {.depth = 2, .call_back = false}, 3, 2000);
 }
 
-TEST_CASE("loader: so is every order of two producers, in order and in none") {
+TEST_CASE("loader: every order of two producers is correct, ordered and unordered") {
     explore(numbered{3}, {.depth = 1, .producers = 2}, 3, 3000);
     explore(numbered{2}, {.depth = 2, .producers = 2, .ordered = false}, 2, 3000);
 }
 
-TEST_CASE("loader: so is every order around a source that throws, or ends in between") {
+TEST_CASE("loader: every order around a source that throws or ends is correct") {
     auto const throwing = [](std::span<std::byte> to, std::size_t index) {
         if (index == 2) { throw index; }
         return numbered{9}(to, index);
@@ -227,7 +227,7 @@ TEST_CASE("loader: so is every order around a source that throws, or ends in bet
     }
 }
 
-TEST_CASE("loader: so is every order in which a loop leaves early, or keeps its batches") {
+TEST_CASE("loader: every order with a loop that ends early or keeps its batches is correct") {
     sim_exploring how{.max_runs = laws::of_orders(3000)};
     how.node.preemptions = 1;
     auto const found     = sim_explore(how, [&](sim_node&) {
@@ -250,7 +250,7 @@ TEST_CASE("loader: so is every order in which a loop leaves early, or keeps its 
     CHECK(found.runs > 5);
 }
 
-TEST_CASE("loader: orders drawn from seeds, of four producers that take unequal times") {
+TEST_CASE("loader: random orders of four producers with unequal durations are correct") {
     sim_exploring how{.order = sim_order::by_seed, .seeds = laws::of_orders(300)};
     auto const    uneven = [](std::span<std::byte> to, std::size_t index) {
         sim_node::current().work(sim_time{100 * ((index * 5) % 7)});

@@ -8,7 +8,7 @@
 using vram::loader_statistics;
 
 TEST_CASE(
-    "loader_statistics: the stage that is nearly always busy is the one that the rest waits for") {
+    "loader_statistics: the stage that is nearly always busy is the one that others wait for") {
     using b = loader_statistics::bound;
     loader_statistics s{.fill_ns = 90, .copy_ns = 50, .wall_ns = 100};
     CHECK(s.verdict() == b::producer);
@@ -21,7 +21,7 @@ TEST_CASE(
     CHECK(std::strcmp(name(b::compute), "compute-bound") == 0);
 }
 
-TEST_CASE("loader_statistics: what several producers fill at a time counts once") {
+TEST_CASE("loader_statistics: time in which several producers fill counts once") {
     using b = loader_statistics::bound;
     loader_statistics s{.fill_ns = 720, .copy_ns = 85, .wall_ns = 100, .producers = 8};
     CHECK(s.slowest_ns() == 90);
@@ -34,7 +34,7 @@ TEST_CASE("loader_statistics: what several producers fill at a time counts once"
     CHECK(s.overlap() == 1);
 }
 
-TEST_CASE("loader_statistics: the rate is bytes to nanoseconds, and nothing of nothing") {
+TEST_CASE("loader_statistics: the rate is bytes per nanoseconds, and zero without either") {
     loader_statistics const s{.bytes = 50, .wall_ns = 100};
     CHECK(s.gigabytes_per_second() == doctest::Approx(0.5));
     CHECK(loader_statistics{}.gigabytes_per_second() == 0);

@@ -19,7 +19,7 @@ namespace mapped_file_tests {
 using files::content;
 using files::same;
 
-TEST_CASE("mapped_file: its bytes are those of the file, and are read when they are looked at") {
+TEST_CASE("mapped_file: its bytes are those of the file, and are read on access") {
     files::folder const here;
     auto const          all = content(10'000);
     for (bool const populate : {false, true}) {
@@ -34,7 +34,7 @@ TEST_CASE("mapped_file: its bytes are those of the file, and are read when they 
     }
 }
 
-TEST_CASE("mapped_file: as elements, after a header") {
+TEST_CASE("mapped_file: it can be read as elements after a header") {
     files::folder const here;
     mapped_file const   map{here.with("a", content(16 + 40))};
     auto const          numbers = map.span<std::uint32_t const>(16);
@@ -60,7 +60,7 @@ TEST_CASE("mapped_file: as elements, after a header") {
     CHECK_THROWS_AS((void)map.span<std::uint32_t>(), doubles::broken_contract);
 }
 
-TEST_CASE("mapped_file: a new one is zero, and keeps what is written to it") {
+TEST_CASE("mapped_file: a new file is zero, and keeps written data") {
     files::folder const here;
     {
         mapped_file map{here / "new", {.create = 4000}};
@@ -76,7 +76,7 @@ TEST_CASE("mapped_file: a new one is zero, and keeps what is written to it") {
     for (std::uint32_t i = 0; i < 1000; ++i) { REQUIRE(numbers[i] == i); }
 }
 
-TEST_CASE("mapped_file: an empty file has no bytes, and what is no file is refused") {
+TEST_CASE("mapped_file: an empty file has no bytes, and a path that is not a file is refused") {
     files::folder const here;
     mapped_file         empty{here.with("a", {})};
     CHECK(empty.size() == 0);
@@ -91,7 +91,7 @@ TEST_CASE("mapped_file: an empty file has no bytes, and what is no file is refus
     CHECK_THROWS_AS((mapped_file{here / "c", {.create = file_calls::most - 4095}}), file_error);
 }
 
-TEST_CASE("mapped_file: places beyond 4 GiB are places like any other") {
+TEST_CASE("mapped_file: offsets beyond 4 GiB work") {
     files::folder const   here;
     constexpr std::size_t far = (std::size_t{5} << 30) + 4096;
     {
@@ -104,7 +104,7 @@ TEST_CASE("mapped_file: places beyond 4 GiB are places like any other") {
     CHECK(map.span<std::uint64_t const>()[far / 8 - (std::size_t{4} << 30) / 8] == 0);
 }
 
-TEST_CASE("mapped_file: moved, it takes its bytes along") {
+TEST_CASE("mapped_file: a move takes its bytes along") {
     files::folder const here;
     mapped_file         a{here.with("a", content(10))};
     mapped_file         b{here.with("b", content(20))};

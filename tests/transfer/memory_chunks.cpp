@@ -14,7 +14,8 @@ namespace memory_chunks_tests {
 using files::content;
 using files::same;
 
-TEST_CASE("memory_chunks: pieces of memory, a mapped file's say, are copied to where they go") {
+TEST_CASE(
+    "memory_chunks: chunks of memory, for example of a mapped file, are copied to the batch") {
     files::folder const    here;
     auto const             all = content(1000);
     mapped_file const      map{here.with("a", all)};
@@ -32,7 +33,8 @@ TEST_CASE("memory_chunks: pieces of memory, a mapped file's say, are copied to w
     CHECK(source.fill(to, 5) == 0);
 }
 
-TEST_CASE("memory_chunks: what has no room is not copied, and nothing has no batches") {
+TEST_CASE(
+    "memory_chunks: a chunk that does not fit is not copied, and empty memory has no batches") {
     auto const             all = content(100);
     memory_chunks const    source{all, 60};
     std::vector<std::byte> small(59, std::byte{9});

@@ -20,7 +20,7 @@ struct knowing : host_platform {
 using near_devices::counted_guard;
 using near_devices::knowing;
 
-TEST_CASE("numa_local: the platform's guard lives for the scope, if it is wanted") {
+TEST_CASE("numa_local: the platform's guard exists for the scope, if it is wanted") {
     static_assert(has_near_device<knowing> && !has_near_device<host_platform>);
     { numa_local<knowing> const unwanted{{}, false}; }
     CHECK(counted_guard::made == 0);

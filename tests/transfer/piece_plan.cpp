@@ -30,7 +30,7 @@ void check_piece_plan(std::size_t bytes, std::size_t largest, std::size_t first)
 }
 } // namespace
 
-TEST_CASE("piece_plan: the pieces are all of it, at every size near a border") {
+TEST_CASE("piece_plan: the pieces cover everything, at every size near a border") {
     for (std::size_t const largest : {1U, 4096U, 5000U, 65536U, 1U << 20U}) {
         for (std::size_t const first : {0U, 1U, 4096U, 40960U, 1U << 22U}) {
             for (std::size_t const chunks : {0U, 1U, 2U, 3U, 5U, 17U, 100U}) {
@@ -43,7 +43,7 @@ TEST_CASE("piece_plan: the pieces are all of it, at every size near a border") {
     }
 }
 
-TEST_CASE("piece_plan: and at any other") {
+TEST_CASE("piece_plan: the pieces cover everything, at random sizes") {
     std::mt19937_64 random{7};
     for (int i = 0; i < 2000; ++i) {
         auto const any = [&](unsigned bits) {
@@ -53,7 +53,7 @@ TEST_CASE("piece_plan: and at any other") {
     }
 }
 
-TEST_CASE("piece_plan: pieces grow at the beginning, and become smaller at the end") {
+TEST_CASE("piece_plan: pieces grow at the beginning, and shrink at the end") {
     piece_plan const plan{1_GiB, 4_MiB, 256_KiB};
     CHECK(plan[0].bytes == 256_KiB);
     CHECK(plan[plan.pieces() - 1].bytes == 256_KiB);
@@ -65,7 +65,7 @@ TEST_CASE("piece_plan: pieces grow at the beginning, and become smaller at the e
     CHECK(plan.pieces() < 1_GiB / 4_MiB + 50); // and few are small
 }
 
-TEST_CASE("piece_plan: of little there are few pieces, of nothing none") {
+TEST_CASE("piece_plan: small sizes have few pieces, and zero bytes none") {
     CHECK(piece_plan{}.pieces() == 0);
     CHECK(piece_plan{0, 4_MiB, 256_KiB}.pieces() == 0);
     CHECK(piece_plan{1, 4_MiB, 256_KiB}.pieces() == 1);
@@ -74,7 +74,7 @@ TEST_CASE("piece_plan: of little there are few pieces, of nothing none") {
     CHECK(piece_plan{10_MiB, 1_MiB, 1_MiB}.pieces() == 10);
 }
 
-TEST_CASE("piece_plan: the less there is, the smaller are the pieces") {
+TEST_CASE("piece_plan: smaller transfers have smaller pieces") {
     static_assert(piece_plan::fitting(1_GiB, 4_MiB) == 4_MiB);
     CHECK(piece_plan::fitting(512_MiB, 4_MiB) == 4_MiB);
     CHECK(piece_plan::fitting(64_MiB, 4_MiB) == 1_MiB);

@@ -15,7 +15,8 @@ namespace pinned_chunks_tests {
 using files::content;
 using files::same;
 
-TEST_CASE("pinned_chunks: pieces go from where they lie to the device, and the host goes on") {
+TEST_CASE("pinned_chunks: chunks are copied from pinned memory to the device, and the host does "
+          "not wait") {
     sim_node      node;
     sim_stream    stream;
     sim_resource  memory;
@@ -45,7 +46,7 @@ TEST_CASE("pinned_chunks: pieces go from where they lie to the device, and the h
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("pinned_chunks: a copy that is refused is thrown, and the next one goes") {
+TEST_CASE("pinned_chunks: a copy that is refused is thrown, and the next one works") {
     sim_node      node;
     sim_stream    stream;
     sim_resource  memory;
@@ -61,7 +62,7 @@ TEST_CASE("pinned_chunks: a copy that is refused is thrown, and the next one goe
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("pinned_chunks: without a device it is a memcpy") {
+TEST_CASE("pinned_chunks: without a device the copy is a memcpy") {
     auto const             all = content(100);
     std::vector<std::byte> to(60);
     CHECK(pinned_chunks{all, 60}.enqueue(to, 1, host_platform::stream{}) == 40);

@@ -11,7 +11,7 @@ using namespace vram;
 template struct vram::pinned_slot<sim_platform>;
 template struct vram::pinned_slot<host_platform>;
 
-TEST_CASE("pinned_slot: a new one is empty, and no copy of it is under way") {
+TEST_CASE("pinned_slot: a new slot is empty, and has no copy in flight") {
     sim_node                        node;
     pinned_slot<sim_platform> const p{sim_device::current(), false};
     CHECK(p.memory == nullptr);
@@ -21,7 +21,7 @@ TEST_CASE("pinned_slot: a new one is empty, and no copy of it is under way") {
     CHECK(p.left.done());
 }
 
-TEST_CASE("pinned_slot: copies can be timed where the platform has the time") {
+TEST_CASE("pinned_slot: copies can be timed if the platform has timed events") {
     static_assert(has_timing<sim_platform>);
     static_assert(!has_timing<host_platform>);
     sim_node                  node;

@@ -43,7 +43,7 @@ void round(std::mt19937& random) {
     REQUIRE(node.reports().empty());
 }
 
-TEST_CASE("pinned_tile_source: with any border, what comes is what it is element by element") {
+TEST_CASE("pinned_tile_source: with any border, a tile equals its definition element by element") {
     std::mt19937 random{29};
     for (int i = 0; i < 40; ++i) {
         round<1>(random);
@@ -53,7 +53,8 @@ TEST_CASE("pinned_tile_source: with any border, what comes is what it is element
     }
 }
 
-TEST_CASE("pinned_tile_source: an outside that a byte does not make is refused, where it is seen") {
+TEST_CASE(
+    "pinned_tile_source: an outside value that is not one repeated byte is refused when used") {
     std::vector<float> const volume(25);
     tile_options<2>          how{.extent = {5, 5}, .tile = {2, 2}, .halo = {1, 1}};
     CHECK_NOTHROW((pinned_tile_source{tiles<2>{how}, volume, 1.5F}));
@@ -69,8 +70,7 @@ TEST_CASE("pinned_tile_source: an outside that a byte does not make is refused, 
     }
 }
 
-TEST_CASE(
-    "pinned_tile_source: each call that is refused is thrown, and the tile can be asked again") {
+TEST_CASE("pinned_tile_source: each refused call is thrown, and the tile can be requested again") {
     tiles<2> const cut{
         {.extent = {6, 6}, .tile = {3, 3}, .halo = {1, 1}, .outside = boundary::wrap}};
     std::size_t refused = 0;
@@ -103,8 +103,8 @@ TEST_CASE(
     CHECK(refused == 4 + 2); // a corner of a wrap is four copies, a constant a fill and a copy
 }
 
-TEST_CASE(
-    "pinned_tile_source: what has no room is not copied, and without a device it is a memcpy") {
+TEST_CASE("pinned_tile_source: a tile that does not fit is not copied, and without a device it is "
+          "a memcpy") {
     tiles<1> const           cut{{.extent = {10}, .tile = {4}, .halo = {1}}};
     auto const               volume = volumes::counted(10);
     pinned_tile_source const source{cut, volume};

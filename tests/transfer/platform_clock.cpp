@@ -10,7 +10,7 @@
 
 using namespace vram;
 
-TEST_CASE("platform_clock: virtual where time is, and it goes on where it is real") {
+TEST_CASE("platform_clock: it is virtual on the simulator, and advances on real platforms") {
     sim_node   node;
     auto const before = platform_clock<sim_platform>::now();
     node.work(std::chrono::microseconds{7});

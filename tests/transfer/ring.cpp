@@ -18,7 +18,7 @@ using namespace vram;
 template class vram::ring<sim_platform, sim_pinned_resource>;
 template class vram::ring<host_platform, host_resource>;
 
-TEST_CASE("ring: every thread has its own chunks, all of one block, and it goes back") {
+TEST_CASE("ring: every thread has its own chunks of one block, which is freed") {
     sim_node node;
     {
         ring<sim_platform> const none_yet{sim_device{}, sim_pinned_resource{}, {.threads = 1}};
@@ -46,7 +46,7 @@ TEST_CASE("ring: every thread has its own chunks, all of one block, and it goes 
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("ring: memory that a copy may still use stays out, and is told") {
+TEST_CASE("ring: memory that a copy may still use is not freed, and is reported") {
     doubles::mishaps const told;
     sim_node               node{{.on_report = sim_on_report::collect}};
     {
@@ -59,7 +59,7 @@ TEST_CASE("ring: memory that a copy may still use stays out, and is told") {
     CHECK(node.take_reports().size() == 1); // the node misses it too
 }
 
-TEST_CASE("ring: one without chunks is a broken contract, one larger than memory as well") {
+TEST_CASE("ring: a ring without chunks, or larger than memory, is a broken contract") {
     doubles::contracts_throw const throws;
     sim_node const                 node;
     auto const                     make = [](staging_options const& o) {
@@ -71,7 +71,7 @@ TEST_CASE("ring: one without chunks is a broken contract, one larger than memory
                     doubles::broken_contract);
 }
 
-TEST_CASE("ring: whatever fails while it is made, nothing is left") {
+TEST_CASE("ring: any failure in its constructor leaves nothing behind") {
     using enum sim_call_kind;
     for (auto const failing : {allocate_host, create_stream, create_event}) {
         for (unsigned n = 1; n <= 7; ++n) {

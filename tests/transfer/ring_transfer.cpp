@@ -63,7 +63,7 @@ auto move_all(transfer_ring& r, piece_plan const& plan, std::vector<std::byte>& 
 
 } // namespace
 
-TEST_CASE("ring_transfer: each piece is moved once, whoever takes it, and all arrive") {
+TEST_CASE("ring_transfer: each piece is moved once, by any thread, and all arrive") {
     for (unsigned threads = 1; threads <= 4; ++threads) {
         transfer_ring r{{}, {}, {.threads = threads, .chunk_bytes = 8_KiB}};
         for (std::size_t const bytes : {0U, 1U, 4096U, 100'000U, 1'000'001U}) {
@@ -84,7 +84,7 @@ TEST_CASE("ring_transfer: each piece is moved once, whoever takes it, and all ar
     }
 }
 
-TEST_CASE("ring_transfer: where the host's end fails, all before that piece is whole") {
+TEST_CASE("ring_transfer: if the host side fails, all bytes before that piece are complete") {
     std::size_t const bytes = 300'000;
     for (unsigned threads = 1; threads <= 3; ++threads) {
         transfer_ring    r{{}, {}, {.threads = threads, .chunk_bytes = 8_KiB}};

@@ -12,7 +12,7 @@ using namespace std::chrono_literals;
 template struct vram::slot<sim_platform>;
 template struct vram::slot<host_platform>;
 
-TEST_CASE("slot: a new one holds nothing and waits for nothing") {
+TEST_CASE("slot: a new slot is empty and waits for nothing") {
     sim_node           node;
     sim_stream         stream;
     slot<sim_platform> s{sim_device::current()};
@@ -26,7 +26,7 @@ TEST_CASE("slot: a new one holds nothing and waits for nothing") {
     CHECK(node.figures().host_waits == 0);
 }
 
-TEST_CASE("slot: its next owner waits for every stream that used it, once") {
+TEST_CASE("slot: its next owner waits once for every stream that used it") {
     sim_node           node{{.compute_slots = 2}};
     sim_stream         copies, a, b;
     slot<sim_platform> s{sim_device::current()};
@@ -53,7 +53,7 @@ TEST_CASE("slot: its next owner waits for every stream that used it, once") {
     CHECK_FALSE(s.in_use);
 }
 
-TEST_CASE("slot: who uses it waits for the copy, but not for one whose mark has come") {
+TEST_CASE("slot: a user waits for the copy, unless its completion flag is set") {
     sim_node           node;
     sim_stream         copies, a;
     slot<sim_platform> s{sim_device::current()};
@@ -76,7 +76,7 @@ TEST_CASE("slot: who uses it waits for the copy, but not for one whose mark has 
     }
 }
 
-TEST_CASE("slot: each stream that used it has an event of its own device, made once") {
+TEST_CASE("slot: each stream that used it has an event of its own device, created once") {
     sim_node           node{{.devices = 2}};
     sim_stream         here{sim_device{0}}, a{sim_device{0}}, far{sim_device{1}};
     slot<sim_platform> s{sim_device{0}};

@@ -42,7 +42,7 @@ struct pair_of_books {
 using bookkeeping::books;
 using bookkeeping::pair_of_books;
 
-TEST_CASE("slot_books: a batch goes round, and its slots with it") {
+TEST_CASE("slot_books: a batch passes all states, and its slots are reused") {
     pair_of_books all;
     for (std::size_t i = 0; i < 5; ++i) {
         all.bring();
@@ -56,7 +56,7 @@ TEST_CASE("slot_books: a batch goes round, and its slots with it") {
     CHECK_FALSE(all.b.exhausted());
 }
 
-TEST_CASE("slot_books: a copy in flight is one until it lands") {
+TEST_CASE("slot_books: a copy stays in flight until it is completed") {
     pair_of_books all;
     auto* const   p = all.b.fill();
     all.b.filled(*p);
@@ -73,7 +73,7 @@ TEST_CASE("slot_books: a copy in flight is one until it lands") {
     CHECK(all.b.in_flight() == 0);
 }
 
-TEST_CASE("slot_books: the range ends at its first missing batch, however it is found") {
+TEST_CASE("slot_books: the range ends at its first missing batch, in any order of discovery") {
     SUBCASE("the source ends") {
         pair_of_books all;
         all.bring();
@@ -126,7 +126,7 @@ TEST_CASE("slot_books: the range ends at its first missing batch, however it is 
     }
 }
 
-TEST_CASE("slot_books: an epoch begins with everything that nobody holds") {
+TEST_CASE("slot_books: an epoch begins with all unused slots") {
     pair_of_books all;
     all.bring();
     all.bring();
@@ -143,7 +143,7 @@ TEST_CASE("slot_books: an epoch begins with everything that nobody holds") {
     CHECK_FALSE(all.b.all_held());
 }
 
-TEST_CASE("slot_books: a batch that is left out leaves its slot when its turn comes") {
+TEST_CASE("slot_books: an omitted batch releases its slot when its turn comes") {
     pair_of_books all;
     auto* const   first = all.b.fill();
     auto* const   next  = all.b.fill();
@@ -165,7 +165,7 @@ TEST_CASE("slot_books: a batch that is left out leaves its slot when its turn co
     CHECK(all.b.can_copy());
 }
 
-TEST_CASE("slot_books: the range is over when its last batch is left out") {
+TEST_CASE("slot_books: the range is over when its last batch is omitted") {
     pair_of_books all;
     all.b.begin(2, {});
     auto* const first = all.b.fill();

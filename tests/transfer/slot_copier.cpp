@@ -64,7 +64,7 @@ TEST_CASE("slot_copier: the end of a copy calls back, and the slot can be filled
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("slot_copier: where no call-back can be had, who fills next waits for the event") {
+TEST_CASE("slot_copier: without callbacks, the next fill waits for the event") {
     sim_node   node;
     sim_stream stream;
     {
@@ -119,7 +119,8 @@ struct marked_slot_by_hand final : slot_copier<platform_by_hand> {
 };
 } // namespace copying_slots
 
-TEST_CASE("slot_copier: a marked copy has one event, and is not over before it for who asks") {
+TEST_CASE(
+    "slot_copier: a copy with a completion flag also has an event, for queries before the flag") {
     copying_slots::marked_slot_by_hand ring;
     ring.fill();
     CHECK(ring.pinned_[0].left.recorded == 0);

@@ -27,7 +27,7 @@ using plain = slot_memory<sim_platform, sim_resource, sim_pinned_resource>;
 } // namespace remembering
 using remembering::both;
 
-TEST_CASE("slot_memory: it takes a block for each slot, and gives them back") {
+TEST_CASE("slot_memory: it allocates a block for each slot, and frees them") {
     sim_node node;
     both     all;
     {
@@ -41,7 +41,8 @@ TEST_CASE("slot_memory: it takes a block for each slot, and gives them back") {
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("slot_memory: what was taken before a failure goes back, pageable memory may do") {
+TEST_CASE("slot_memory: blocks allocated before a failure are freed, and pageable memory may "
+          "replace pinned") {
     for (bool pageable : {false, true}) {
         sim_node node;
         {
@@ -61,7 +62,7 @@ TEST_CASE("slot_memory: what was taken before a failure goes back, pageable memo
     }
 }
 
-TEST_CASE("slot_memory: too many blocks, or too large ones, are over the limit") {
+TEST_CASE("slot_memory: too many or too large blocks exceed the limit") {
     using memory = remembering::plain;
     memory::expect_within(5, 100, 500);
     CHECK_THROWS_AS(memory::expect_within(5, 100, 499), over_limit);
@@ -69,7 +70,7 @@ TEST_CASE("slot_memory: too many blocks, or too large ones, are over the limit")
     memory::expect_within(0, 100, 0);
 }
 
-TEST_CASE("slot_memory: what no wait vouches for stays, and is told") {
+TEST_CASE("slot_memory: a block that no wait covers is not freed, and is reported") {
     sim_node node{{.on_report = sim_on_report::collect}};
     node.set_checks({.leaks = false});
     doubles::mishaps const told;

@@ -12,7 +12,7 @@ struct numbered_slot {
 };
 } // namespace
 
-TEST_CASE("slot_order: slots leave by their index, whichever way they came") {
+TEST_CASE("slot_order: ordered slots leave by index, in any order of arrival") {
     slot_order<numbered_slot> order{3, true};
     numbered_slot             s[5] = {{0}, {1}, {2}, {3}, {4}};
     order.push(s[2]);
@@ -32,7 +32,7 @@ TEST_CASE("slot_order: slots leave by their index, whichever way they came") {
     CHECK(order.pop() == &s[0]);
 }
 
-TEST_CASE("slot_order: where order does not matter they leave as they came") {
+TEST_CASE("slot_order: unordered slots leave as they arrive") {
     slot_order<numbered_slot> order{3, false};
     numbered_slot             s[3] = {{0}, {1}, {2}};
     for (std::size_t i : {2U, 0U, 1U}) { order.push(s[i]); }
@@ -40,7 +40,7 @@ TEST_CASE("slot_order: where order does not matter they leave as they came") {
     CHECK(order.front() == nullptr);
 }
 
-TEST_CASE("slot_order: what lies beyond the end is forgotten") {
+TEST_CASE("slot_order: slots beyond the end are forgotten") {
     for (bool ordered : {true, false}) {
         slot_order<numbered_slot> order{4, ordered};
         numbered_slot             s[4] = {{0}, {1}, {2}, {3}};

@@ -11,7 +11,7 @@ struct chained {
 
 template class vram::slot_queue<chained>;
 
-TEST_CASE("slot_queue: first in, first out, and again after it was empty") {
+TEST_CASE("slot_queue: it is first in, first out, also after it was empty") {
     vram::slot_queue<chained> q;
     chained                   a, b, c;
     CHECK(q.empty());

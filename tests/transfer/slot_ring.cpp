@@ -71,7 +71,7 @@ struct slot_ring_by_hand final : slot_ring<host_platform> {
 };
 } // namespace
 
-TEST_CASE("slot_ring: slots come in the order in which they were filled, and go round") {
+TEST_CASE("slot_ring: slots come in the order of their fills, and are reused") {
     slot_ring_by_hand ring{2};
     for (std::size_t round = 1; round < 5; ++round) {
         ring.fill(round);
@@ -87,7 +87,7 @@ TEST_CASE("slot_ring: slots come in the order in which they were filled, and go 
     });
 }
 
-TEST_CASE("slot_ring: the end and an error end it for good, until it begins again") {
+TEST_CASE("slot_ring: the end or an error ends the range until a restart") {
     slot_ring_by_hand ended{2};
     ended.end(nullptr);
     CHECK(ended.take({}) == nullptr);
@@ -105,8 +105,7 @@ TEST_CASE("slot_ring: the end and an error end it for good, until it begins agai
     CHECK(broken.take({})->size == 7);
 }
 
-TEST_CASE(
-    "slot_ring: what is filled beyond the end is dropped, what is missing before it awaited") {
+TEST_CASE("slot_ring: a batch beyond the end is dropped, and a missing one before it is awaited") {
     for (bool ordered : {true, false}) {
         slot_ring_by_hand          ring{4, {.ordered = ordered}};
         slot_ring_by_hand::pinned* p[4];
@@ -125,14 +124,14 @@ TEST_CASE(
     }
 }
 
-TEST_CASE("slot_ring: when it stops nobody gets a slot any more") {
+TEST_CASE("slot_ring: after a stop no thread gets a slot") {
     slot_ring_by_hand ring{1};
     ring.stop();
     CHECK(ring.take({}) == nullptr);
     CHECK(ring.await_pinned() == nullptr);
 }
 
-TEST_CASE("slot_ring: where every slot is kept and another batch is filled, that is told") {
+TEST_CASE("slot_ring: if the loop holds every slot while a batch is ready, that is an error") {
     slot_ring_by_hand ring{1};
     ring.fill(1);
     auto* const s = ring.take({});
@@ -151,7 +150,7 @@ TEST_CASE("slot_ring: where every slot is kept and another batch is filled, that
     CHECK(ring.take({})->size == 2);
 }
 
-TEST_CASE("slot_ring: who waits for a batch copies it, and leaves nothing that could be copied") {
+TEST_CASE("slot_ring: a thread that waits for a batch copies it, and leaves no copy undone") {
     slot_ring_by_hand ring{2};
     {
         worker const producer{0, [&] {
@@ -172,7 +171,7 @@ TEST_CASE("slot_ring: who waits for a batch copies it, and leaves nothing that c
     CHECK(ring.copies_here == 3);
 }
 
-TEST_CASE("slot_ring: who waits for a batch is told of one whose copy another thread had begun") {
+TEST_CASE("slot_ring: a thread that waits is woken for a batch that another thread copied") {
     slot_ring_by_hand ring{2};
     std::atomic<int>  begun = 0;
     worker const      producer{0, [&] {
@@ -192,7 +191,7 @@ TEST_CASE("slot_ring: who waits for a batch is told of one whose copy another th
     CHECK(ring.copies_here == 1);
 }
 
-TEST_CASE("slot_ring: a batch that ends leaves the copy to a producer that looks now and then") {
+TEST_CASE("slot_ring: a released batch leaves the copy to a producer that polls") {
     slot_ring_by_hand ring{1};
     ring.fill(1);
     auto* const  s = ring.take({});
@@ -230,7 +229,7 @@ struct slot_ring_inline final : slot_ring<host_platform> {
 };
 } // namespace
 
-TEST_CASE("slot_ring: who fills itself fills a slot that was given back after it looked") {
+TEST_CASE("slot_ring: an inline producer uses a slot that was released after its check") {
     slot_ring_inline ring;
     for (std::size_t i = 0; i < 3; ++i) {
         ring.kept = ring.take({}); // what was kept ends in between, as if on another thread

@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-TEST_CASE("slot_states: two are the same when every count is") {
+TEST_CASE("slot_states: two are equal if all counts are") {
     vram::slot_states const none;
     CHECK(none == vram::slot_states{});
     CHECK_FALSE(none == vram::slot_states{.held = 1});

@@ -45,7 +45,7 @@ struct slot_supply_by_hand final : slot_supply<host_platform> {
 } // namespace supplying
 using supplying::slot_supply_by_hand;
 
-TEST_CASE("slot_supply: who fills a slot asks for its copy, and one thread at a time copies") {
+TEST_CASE("slot_supply: a filled slot requests its copy, and one thread at a time copies") {
     slot_supply_by_hand all;
     auto*               p = all.await_pinned();
     REQUIRE(p != nullptr);
@@ -61,7 +61,7 @@ TEST_CASE("slot_supply: who fills a slot asks for its copy, and one thread at a 
     CHECK(all.states() == slot_states{.empty = 1, .copying = 1, .ready = 1});
 }
 
-TEST_CASE("slot_supply: a copy that was seen to be over does not land twice") {
+TEST_CASE("slot_supply: a copy that was polled as complete is not completed twice") {
     slot_supply_by_hand all;
     auto*               p = all.await_pinned();
     all.filled(*p, 0);
@@ -80,7 +80,7 @@ TEST_CASE("slot_supply: a copy that was seen to be over does not land twice") {
     CHECK(all.states().empty == 2);
 }
 
-TEST_CASE("slot_supply: a producer that waits too long for a call-back looks after the copies") {
+TEST_CASE("slot_supply: a producer that waits too long for a callback checks the copies") {
     slot_supply_by_hand          all;
     slot_supply_by_hand::pinned* from = nullptr;
     slot_supply_by_hand::slot*   to   = nullptr;
@@ -130,7 +130,7 @@ struct marked_supply_by_hand final : slot_supply<marking_platform> {
 };
 } // namespace supplying
 
-TEST_CASE("slot_supply: of those who wait for marks one looks, and then the next") {
+TEST_CASE("slot_supply: of the threads that wait for completion flags one polls at a time") {
     supplying::marked_supply_by_hand all;
     for (std::size_t i = 0; i < all.slots; ++i) { all.filled(*all.await_pinned(), 0); }
     CHECK(all.states() == slot_states{.copying = 3, .ready = 3});

@@ -24,7 +24,8 @@ struct told : host_platform {
 } // namespace stages
 using stages::told;
 
-TEST_CASE("stage: a range for a scope, or from here to elsewhere, for platforms that tell") {
+TEST_CASE(
+    "stage: a profiler range covers a scope, or a start and an end, if the platform has ranges") {
     static_assert(has_ranges<told> && !has_ranges<host_platform>);
     stage<told>::name_thread("me");
     {

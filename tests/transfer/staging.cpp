@@ -55,7 +55,7 @@ constexpr staging_options small(unsigned threads) {
             .alone_bytes  = 128};
 }
 
-TEST_CASE("staging: every size and alignment goes up and comes back, with any number of threads") {
+TEST_CASE("staging: every size and alignment is copied both ways, with any number of threads") {
     for (unsigned threads = 1; threads <= 16; threads += threads < 4 ? 1 : 6) {
         sim_node         node{{.on_report = sim_on_report::collect}};
         sim_stream const stream;
@@ -96,7 +96,7 @@ TEST_CASE("staging: every size and alignment goes up and comes back, with any nu
     }
 }
 
-TEST_CASE("staging: the way depends on the memory, the size and the machine, and says why") {
+TEST_CASE("staging: the path depends on the memory, the size and the platform, with a reason") {
     for (bool const tables : {false, true}) {
         sim_node               node{{.host_page_tables = tables}};
         sim_stream const       stream;
@@ -146,7 +146,7 @@ TEST_CASE("staging: the way depends on the memory, the size and the machine, and
     }
 }
 
-TEST_CASE("staging: it comes after what the stream has got, and before what it gets then") {
+TEST_CASE("staging: it is ordered after earlier and before later work of the stream") {
     for (std::size_t const bytes : {50U, 100U, 300'000U}) { // each way once
         for (bool const pinned : {false, true}) {
             sim_node            node;
@@ -187,7 +187,7 @@ TEST_CASE("staging: it comes after what the stream has got, and before what it g
     }
 }
 
-TEST_CASE("staging: the source may be used again as soon as the call returns") {
+TEST_CASE("staging: the source may be reused as soon as the call returns") {
     for (std::size_t const bytes : {50U, 100U, 300'000U}) {
         sim_node               node;
         sim_stream const       stream;
@@ -203,7 +203,7 @@ TEST_CASE("staging: the source may be used again as soon as the call returns") {
     }
 }
 
-TEST_CASE("staging: once made, nothing is allocated, pinned, or made") {
+TEST_CASE("staging: after construction nothing is allocated, pinned, or created") {
     sim_node         node;
     sim_stream const stream;
     on_device        device{1_MiB};
@@ -235,7 +235,7 @@ TEST_CASE("staging: once made, nothing is allocated, pinned, or made") {
     CHECK(doubles::host_allocations() == allocated);
 }
 
-TEST_CASE("staging: files go to the device and come back, from any place in them") {
+TEST_CASE("staging: files are copied to the device and back, at any offset") {
     files::folder const here;
     auto const          all = files::content(500'000);
     file const          in{here.with("in", all)};
@@ -263,7 +263,7 @@ TEST_CASE("staging: files go to the device and come back, from any place in them
     }
 }
 
-TEST_CASE("staging: a file that ends early is told, with what is there") {
+TEST_CASE("staging: a file that ends early is an error with the bytes that exist") {
     files::folder const here;
     file const          in{here.with("in", files::content(200'000))};
     sim_node            node;
@@ -288,7 +288,7 @@ TEST_CASE("staging: a file that ends early is told, with what is there") {
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("staging: pointers that cannot be right are named") {
+TEST_CASE("staging: invalid pointers are named") {
     using r = staging_error::reason;
     sim_node               node{{.devices = 2}};
     sim_stream const       stream;
@@ -376,8 +376,8 @@ bool survives(sim_node& node, sim_stream const& stream, auto plant, std::size_t 
     return threw;
 }
 
-TEST_CASE(
-    "staging: whatever call fails, the prefix is whole, nothing is under way, and it goes on") {
+TEST_CASE("staging: after any failed call the prefix is complete, nothing is in flight, and it "
+          "still works") {
     using enum sim_call_kind;
     std::size_t threw = 0;
     for (std::size_t const bytes : {50U, 100U, 200'000U}) {
@@ -405,7 +405,7 @@ TEST_CASE(
     CHECK(threw > 60 / laws::stride);
 }
 
-TEST_CASE("staging: allocations of the host that fail are told as well") {
+TEST_CASE("staging: failed host allocations are errors too") {
     doubles::mishaps const told; // a gate of the simulated machine may lack memory, and says so
     std::size_t            threw = 0;
     sim_node               node{{.on_report = sim_on_report::collect}};
@@ -440,7 +440,7 @@ TEST_CASE("staging: allocations of the host that fail are told as well") {
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("staging: whatever fails while it is made, nothing is left") {
+TEST_CASE("staging: any failure in its constructor leaves nothing behind") {
     using enum sim_call_kind;
     for (auto const failing : {allocate_host, create_stream, create_event}) {
         for (unsigned n = 1; n <= 9; ++n) {
@@ -460,7 +460,8 @@ TEST_CASE("staging: whatever fails while it is made, nothing is left") {
     }
 }
 
-TEST_CASE("staging: a device that is lost loses the memory that it may still write, and says so") {
+TEST_CASE("staging: after the loss of a device, memory that it may still write is not freed, and "
+          "reported") {
     doubles::mishaps const told;
     sim_node               node{{.on_report = sim_on_report::collect}};
     sim_stream const       stream;
@@ -506,7 +507,7 @@ TEST_CASE("staging: threads overlap with each other and with the link") {
     }
 }
 
-TEST_CASE("staging: every order of its threads is right, and none races") {
+TEST_CASE("staging: every order of its threads is correct, without a race") {
     if constexpr (!sim_ordered_threads) { return; }
     auto const from  = files::content(40'000);
     auto const found = sim_explore({.node = {.preemptions = 1}}, [&](sim_node& node) {
@@ -544,7 +545,7 @@ TEST_CASE("staging: several threads may call it, and take turns") {
     CHECK(wrong == 0);
 }
 
-TEST_CASE("staging: the pinned memory may come from anywhere") {
+TEST_CASE("staging: the pinned memory may come from any resource") {
     sim_node         node;
     sim_stream const stream;
     on_device        device{300'000};

@@ -22,7 +22,7 @@ struct storage {
     bool reaches = true;
 };
 
-TEST_CASE("staging_core: storage that reaches the device is asked where the ring would be") {
+TEST_CASE("staging_core: storage with direct access to the device is used instead of the ring") {
     sim_node const   node;
     sim_stream const stream;
     staging const    stage{stream, {.threads = 1, .chunk_bytes = 4096}};
@@ -34,7 +34,7 @@ TEST_CASE("staging_core: storage that reaches the device is asked where the ring
     CHECK(stage.where() == sim_device{});
 }
 
-TEST_CASE("staging_core: memory that begins or ends on a device is not the host's") {
+TEST_CASE("staging_core: memory that begins or ends on a device is not host memory") {
     sim_node         node;
     sim_stream const stream;
     sim_resource     mr;

@@ -10,7 +10,7 @@
 
 using namespace vram;
 
-TEST_CASE("staging_error: every reason has words of its own") {
+TEST_CASE("staging_error: every reason has its own text") {
     using r       = staging_error::reason;
     r const all[] = {r::failed, r::capturing, r::other_device, r::not_device_memory,
                      r::not_host_memory};
@@ -21,7 +21,7 @@ TEST_CASE("staging_error: every reason has words of its own") {
     }
 }
 
-TEST_CASE("staging_error: it tells how far it came, and what was thrown there") {
+TEST_CASE("staging_error: it has the completed bytes and the exception that ended the copy") {
     auto const          cause = std::make_exception_ptr(std::runtime_error{"broken"});
     staging_error const e{cause, transfer_path::ring, 3, 10};
     CHECK(e.why() == staging_error::reason::failed);
@@ -32,7 +32,7 @@ TEST_CASE("staging_error: it tells how far it came, and what was thrown there") 
     CHECK_THROWS_AS(e.rethrow_cause(), std::runtime_error);
 }
 
-TEST_CASE("staging_error: without a cause it is the cause") {
+TEST_CASE("staging_error: without a cause it is itself the cause") {
     int const           at = 0;
     staging_error const e{staging_error::reason::not_device_memory, 10, &at};
     CHECK(e.pointer() == &at);

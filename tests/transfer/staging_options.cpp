@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-TEST_CASE("staging_options: two chunks of 4 MiB for each of up to eight threads") {
+TEST_CASE("staging_options: the defaults are two chunks of 4 MiB for each of up to eight threads") {
     vram::staging_options o;
     CHECK(o.chunks == 2);
     CHECK(o.chunk_bytes == 4U << 20U);

@@ -7,7 +7,7 @@
 
 using namespace vram;
 
-TEST_CASE("staging_result: it compares, and says why") {
+TEST_CASE("staging_result: results can be compared, and have a reason") {
     staging_result const a{5, transfer_path::direct_small, 1, 1};
     CHECK(a == staging_result{5, transfer_path::direct_small, 1, 1});
     CHECK(a != staging_result{});

@@ -9,7 +9,7 @@
 using vram::stream_copy;
 using vram::stream_copy_width;
 
-TEST_CASE("stream_copy: every width, size and alignment copies those bytes, and no other") {
+TEST_CASE("stream_copy: every width, size and alignment copies exactly its bytes") {
     std::mt19937               random{3};
     std::vector<unsigned char> from(20'000), to(from.size());
     unsigned char constexpr other = 0xA5;
@@ -38,7 +38,7 @@ TEST_CASE("stream_copy: every width, size and alignment copies those bytes, and 
     }
 }
 
-TEST_CASE("stream_copy: what the processor has is asked once, and there is always a way") {
+TEST_CASE("stream_copy: the processor is queried once, and there is always an implementation") {
     CHECK(vram::widest_stream_copy() == vram::widest_stream_copy());
     CHECK_NOTHROW(stream_copy(nullptr, nullptr, 0));
 }

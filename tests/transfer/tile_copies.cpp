@@ -27,7 +27,7 @@ std::size_t copies_of(tile_options<N> const& how, std::size_t const (&place)[N])
     return n;
 }
 
-TEST_CASE("tile_copies: a tile inside is one copy, at the border it is what is documented") {
+TEST_CASE("tile_copies: an inner tile is one copy, and a border tile the documented number") {
     tile_options<3> how{.extent = {12, 12, 12}, .tile = {4, 4, 4}, .halo = {1, 2, 1}};
     for (boundary const b : {boundary::clip, boundary::edge, boundary::mirror, boundary::symmetric,
                              boundary::wrap, boundary::constant}) {
@@ -46,7 +46,7 @@ TEST_CASE("tile_copies: a tile inside is one copy, at the border it is what is d
     CHECK(copies_of(slabs, {2, 0, 0, 0}) == 1);
 }
 
-TEST_CASE("tile_copies: bytes of a batch and of a tile, and whether it lies inside") {
+TEST_CASE("tile_copies: it has the bytes of a batch and of a tile, and if the tile is inside") {
     tiles<2> const       cut{{.extent = {10, 10}, .tile = {4, 5}, .halo = {1, 1}}};
     tile_copies<2> const clipped{cut, 4};
     CHECK(clipped.bytes(0) == 5 * 6 * 4);
@@ -70,8 +70,7 @@ TEST_CASE("tile_copies: bytes of a batch and of a tile, and whether it lies insi
     }
 }
 
-TEST_CASE(
-    "tile_copies: gathered and scattered, by whoever does the copies, it is the volume again") {
+TEST_CASE("tile_copies: gathered and scattered tiles restore the volume, with either engine") {
     std::mt19937 random{6};
     for (int round = 0; round < 500; ++round) {
         tiles<3> const       cut{volumes::any<3>(random)};

@@ -55,7 +55,7 @@ void round(std::mt19937& random) {
     REQUIRE(node.reports().empty());
 }
 
-TEST_CASE("tile_sink: any volume comes back as it went, whatever the order of its tiles") {
+TEST_CASE("tile_sink: any volume is restored, in any order of its tiles") {
     std::mt19937 random{31};
     for (int i = 0; i < 40; ++i) {
         round<1>(random);
@@ -65,7 +65,7 @@ TEST_CASE("tile_sink: any volume comes back as it went, whatever the order of it
     }
 }
 
-TEST_CASE("tile_sink: tiles without their halos are put together as well") {
+TEST_CASE("tile_sink: tiles without halos are assembled as well") {
     tiles<2> const   cut{{.extent = {5, 7}, .tile = {2, 3}, .halo = {1, 1}}};
     std::vector<int> volume(35);
     tile_sink const  sink{cut, volume, tile_part::inner};
@@ -79,7 +79,7 @@ TEST_CASE("tile_sink: tiles without their halos are put together as well") {
     }
 }
 
-TEST_CASE("tile_sink: what has not the size of its tile, or of its volume, is refused") {
+TEST_CASE("tile_sink: a tile or volume of the wrong size is refused") {
     using r = layout_error::reason;
     tiles<2> const   cut{{.extent = {5, 7}, .tile = {2, 3}, .halo = {1, 1}}};
     std::vector<int> volume(35, 1), small(34), batch(12);
@@ -101,7 +101,7 @@ TEST_CASE("tile_sink: what has not the size of its tile, or of its volume, is re
     CHECK_THROWS_AS(whole.enqueue(std::span{batch}.first(11), 0, stream.view()), layout_error);
 }
 
-TEST_CASE("tile_sink: many threads put different tiles at once") {
+TEST_CASE("tile_sink: many threads write different tiles concurrently") {
     tiles<3> const cut{
         {.extent = {33, 34, 35}, .tile = {8, 8, 8}, .halo = {1, 2, 3}, .outside = boundary::edge}};
     auto const        volume = volumes::counted(cut.volume());

@@ -42,7 +42,7 @@ void round(std::mt19937& random) {
     REQUIRE(source.fill(std::as_writable_bytes(std::span{to}), cut.size()) == 0);
 }
 
-TEST_CASE("tile_source: with any border, a batch is what it is element by element") {
+TEST_CASE("tile_source: with any border, a batch equals its definition element by element") {
     std::mt19937 random{23};
     for (int i = 0; i < 300; ++i) {
         round<1>(random);
@@ -52,7 +52,7 @@ TEST_CASE("tile_source: with any border, a batch is what it is element by elemen
     }
 }
 
-TEST_CASE("tile_source: a loader brings tile by tile to the device") {
+TEST_CASE("tile_source: a loader brings the tiles to the device one by one") {
     sim_node       node;
     sim_stream     stream;
     tiles<2> const cut{
@@ -73,7 +73,7 @@ TEST_CASE("tile_source: a loader brings tile by tile to the device") {
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("tile_source: the volume may be a file that no memory could hold") {
+TEST_CASE("tile_source: the volume may be a file larger than memory") {
     files::folder const here;
     tiles<2> const      cut{
              {.extent = {20, 30}, .tile = {7, 8}, .halo = {1, 1}, .outside = boundary::constant}};
@@ -88,7 +88,7 @@ TEST_CASE("tile_source: the volume may be a file that no memory could hold") {
     }
 }
 
-TEST_CASE("tile_source: what has no room is not written") {
+TEST_CASE("tile_source: a tile that does not fit is not written") {
     tiles<1> const cut{{.extent = {10}, .tile = {4}, .halo = {1}, .outside = boundary::constant}};
     auto const     volume = volumes::counted(10);
     tile_source const source{cut, volume, 1};
@@ -97,7 +97,7 @@ TEST_CASE("tile_source: what has no room is not written") {
     CHECK(to == std::vector<int>(6, -1));
 }
 
-TEST_CASE("tile_source: a volume of another size, and a batch beyond all numbers, are refused") {
+TEST_CASE("tile_source: a volume of another size, and a batch that overflows, are refused") {
     using r = layout_error::reason;
     tiles<2> const   cut{{.extent = {5, 5}, .tile = {2, 2}}};
     std::vector<int> volume(24);
@@ -122,7 +122,7 @@ TEST_CASE("tile_source: a volume of another size, and a batch beyond all numbers
     } catch (layout_error const& e) { CHECK(e.why() == r::too_large); }
 }
 
-TEST_CASE("tile_source: many threads gather at once") {
+TEST_CASE("tile_source: many threads gather concurrently") {
     tiles<3> const cut{
         {.extent = {33, 34, 35}, .tile = {8, 8, 8}, .halo = {1, 2, 3}, .outside = boundary::wrap}};
     auto const        volume = volumes::counted(cut.volume());

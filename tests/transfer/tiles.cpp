@@ -88,7 +88,7 @@ layout_error why(tile_options<N> const& how) {
     return layout_error{layout_error::reason::not_whole};
 }
 
-TEST_CASE("tiles: any cut covers each element once, in its order, and finds elements again") {
+TEST_CASE("tiles: any division covers each element once, and elements can be found") {
     std::mt19937 random{11};
     for (int i = 0; i < 400; ++i) {
         round<1>(random);
@@ -98,7 +98,7 @@ TEST_CASE("tiles: any cut covers each element once, in its order, and finds elem
     }
 }
 
-TEST_CASE("tiles: the three orders of six tiles") {
+TEST_CASE("tiles: six tiles have three possible orders") {
     auto const origins = [](tile_order order) {
         tiles<2> const   cut{{.extent = {2, 3}, .tile = {1, 1}, .order = order}};
         std::vector<int> all;
@@ -112,7 +112,7 @@ TEST_CASE("tiles: the three orders of six tiles") {
     CHECK(origins(tile_order::snake) == std::vector{00, 01, 02, 12, 11, 10});
 }
 
-TEST_CASE("tiles: a tile that is larger than the volume is the volume, with its halo") {
+TEST_CASE("tiles: a tile larger than the volume is the volume with its halo") {
     tiles<2> const clipped{{.extent = {5, 6}, .tile = {100, 6}, .halo = {2, 3}}};
     REQUIRE(clipped.size() == 1);
     CHECK(clipped[0] == tile_box<2>{{0, 0}, {5, 6}, {0, 0}, {5, 6}});
@@ -125,14 +125,14 @@ TEST_CASE("tiles: a tile that is larger than the volume is the volume, with its 
     CHECK(tiles<1>{{.extent = {5}, .tile = {most}, .halo = {1}}}.size() == 1);
 }
 
-TEST_CASE("tiles: a volume of nothing has no tiles") {
+TEST_CASE("tiles: an empty volume has no tiles") {
     tiles<3> const cut{{.extent = {5, 0, 7}, .tile = {2, 2, 2}}};
     CHECK(cut.size() == 0);
     CHECK(cut.volume() == 0);
     CHECK(cut.elements() >= 1); // a slot has at least something
 }
 
-TEST_CASE("tiles: an empty tile and numbers too large are refused, with the dimension") {
+TEST_CASE("tiles: an empty tile and numbers that overflow are refused, with the dimension") {
     using r                    = layout_error::reason;
     constexpr std::size_t most = std::numeric_limits<std::size_t>::max();
     CHECK(why<2>({.extent = {5, 5}, .tile = {0, 1}}).why() == r::empty);
@@ -160,7 +160,7 @@ TEST_CASE("tiles: an empty tile and numbers too large are refused, with the dime
     CHECK(large[(1 << 20) - 1].origin[1] == (1 << 20) - 1);
 }
 
-TEST_CASE("tiles: who asks for a tile or an element that there is not breaks a contract") {
+TEST_CASE("tiles: a tile or element index out of range is a broken contract") {
     tiles<2> const                 cut{{.extent = {5, 5}, .tile = {2, 2}}};
     doubles::contracts_throw const throws;
     CHECK_THROWS_AS((void)cut[9], doubles::broken_contract);

@@ -7,7 +7,7 @@
 
 using vram::transfer_path;
 
-TEST_CASE("transfer_path: every way has a word and a reason of its own") {
+TEST_CASE("transfer_path: every path has a name and a reason") {
     for (unsigned a = 0; a <= static_cast<unsigned>(transfer_path::gds); ++a) {
         for (unsigned b = 0; b <= static_cast<unsigned>(transfer_path::gds); ++b) {
             auto const x = static_cast<transfer_path>(a), y = static_cast<transfer_path>(b);

@@ -25,7 +25,7 @@ using namespace typed_sources;
 static_assert(indexed_source<indexed> && batch_source<indexed>::concurrent);
 
 // 3
-TEST_CASE("typed_source: a source fills elements in place, as many as there is room for") {
+TEST_CASE("typed_source: a source fills elements in place, up to the capacity") {
     loader      load{typed<float>(all_of_one),
                 host_platform::stream{},
                      {.batch_bytes = 10 * sizeof(float) + 3, .producers = 2}};
@@ -40,7 +40,7 @@ TEST_CASE("typed_source: a source fills elements in place, as many as there is r
     CHECK(seen == 3);
 }
 
-TEST_CASE("typed_source: it is told what it asks for") {
+TEST_CASE("typed_source: it receives the arguments that it declares") {
     std::vector<std::byte> room(16);
     std::stop_source       stop;
     auto                   plain = typed<short>([](std::span<short> to) { return to.size() - 1; });
@@ -54,7 +54,7 @@ TEST_CASE("typed_source: it is told what it asks for") {
     CHECK(told(room, 3, stop.get_token()) == 0);
 }
 
-TEST_CASE("typed_source: more elements than there is room for is an error with both numbers") {
+TEST_CASE("typed_source: more elements than fit is an error with both numbers") {
     std::vector<std::byte> room(17);
     batch_source source{typed<int>([](std::span<int> to, std::size_t) { return to.size() + 1; })};
     try {

@@ -75,7 +75,7 @@ template class vram::unloader<void (*)(bytes_of, std::size_t), host_platform>;
 static_assert(std::movable<unloader<kept, sim_platform>>);
 static_assert(!std::copy_constructible<unloader<kept, sim_platform>>);
 
-TEST_CASE("unloader: every result arrives, in order and whole, at every depth") {
+TEST_CASE("unloader: every result arrives complete and in order, at every depth") {
     for (std::size_t pinned : {1U, 2U, 4U}) {
         for (std::size_t device : {1U, 2U, 4U}) {
             for (std::size_t results : {0U, 1U, 3U, 10U}) {
@@ -107,8 +107,7 @@ TEST_CASE("unloader: every result arrives, in order and whole, at every depth") 
     }
 }
 
-TEST_CASE(
-    "unloader: what is pushed is copied in the order of the stream, and free at once after it") {
+TEST_CASE("unloader: a pushed block is copied in stream order, and reusable behind the push") {
     sim_node                 node;
     sim_stream               stream;
     sim_resource             memory;
@@ -137,7 +136,7 @@ TEST_CASE(
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("unloader: no more is copied than was sent, and what is not sent is no result") {
+TEST_CASE("unloader: only the sent bytes are copied, and an unsent slot is no result") {
     std::vector<std::size_t> sizes;
     auto const sink = [&](bytes_of from, std::size_t) { sizes.push_back(from.size()); };
     {
@@ -160,7 +159,8 @@ TEST_CASE("unloader: no more is copied than was sent, and what is not sent is no
     CHECK(sizes == std::vector<std::size_t>{10, 0, 64, 7, 3});
 }
 
-TEST_CASE("unloader: what the sink throws reaches the next call, and nothing is written after it") {
+TEST_CASE("unloader: an exception of the sink is thrown by the next call, and nothing is written "
+          "after it") {
     std::size_t written = 0;
     auto const  sink    = [&](bytes_of, std::size_t index) {
         if (index == 2) { throw index; }
@@ -213,7 +213,7 @@ TEST_CASE("unloader: an exception that no call could throw is reported in full")
     }
 }
 
-TEST_CASE("unloader: an empty result keeps its index, and the sink gets it in its turn") {
+TEST_CASE("unloader: an empty result keeps its index, and the sink receives it in order") {
     for (std::size_t depth : {1U, 2U, 3U}) {
         sim_node                 node;
         sim_stream               stream;
@@ -250,7 +250,7 @@ TEST_CASE("unloader: an empty result keeps its index, and the sink gets it in it
     }
 }
 
-TEST_CASE("unloader: further streams are waited for, also by what is dropped") {
+TEST_CASE("unloader: further streams are waited for, also for a dropped slot") {
     sim_node                 node{{.compute_slots = 2}};
     sim_stream               stream, other;
     std::vector<std::size_t> seen;
@@ -274,8 +274,7 @@ TEST_CASE("unloader: further streams are waited for, also by what is dropped") {
     CHECK(node.reports().empty());
 }
 
-TEST_CASE(
-    "unloader: holding every slot, a captured stream, and a result that is too late are told") {
+TEST_CASE("unloader: holding every slot, a captured stream and a late result are errors") {
     sim_node   node;
     sim_stream stream;
     auto const reason = [](auto call) {
@@ -308,7 +307,7 @@ TEST_CASE(
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("unloader: a block that nobody has waited for goes back when its copy is over") {
+TEST_CASE("unloader: a block without an explicit wait is reused when its copy is complete") {
     if (!sim_ordered_threads) { return; } // the sink may throw before the second result
     doubles::mishaps const told;
     sim_node               node{{.host_bandwidth = 1'000'000, .on_report = sim_on_report::collect}};
@@ -326,7 +325,8 @@ TEST_CASE("unloader: a block that nobody has waited for goes back when its copy 
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("unloader: a budget, resources of the user's, pageable memory on request") {
+TEST_CASE(
+    "unloader: it accepts a budget, resources of the caller, and pageable memory on request") {
     sim_node   node;
     sim_stream stream;
     auto const sink = [](bytes_of, std::size_t) {};
@@ -352,7 +352,7 @@ TEST_CASE("unloader: a budget, resources of the user's, pageable memory on reque
     stream.synchronize();
 }
 
-TEST_CASE("unloader: a loop from a loader to an unloader") {
+TEST_CASE("unloader: a loop can go from a loader to an unloader") {
     sim_node                 node;
     sim_stream               stream;
     std::vector<std::size_t> seen;
@@ -380,7 +380,7 @@ TEST_CASE("unloader: a loop from a loader to an unloader") {
 
 #if !defined VRAM_TESTS_TSAN
 TEST_CASE(
-    "unloader: computing, copying and writing away overlap exactly, and nothing is waited for") {
+    "unloader: computing, copying and writing overlap exactly, and the host waits for nothing") {
     auto const took = [](sim_time kernel, std::size_t bytes, sim_time sink, std::size_t depth) {
         sim_node   node{{.backed = false, .host_bandwidth = 1_GB, .copy_latency = sim_time{0}}};
         sim_stream stream;
@@ -407,7 +407,8 @@ TEST_CASE(
     CHECK(took(10us, 20'000, 50us, 1) == 10us + 20 * (20us + 50us));
 }
 
-TEST_CASE("unloader: every order of program, call-back and sink is right, at depths one to three") {
+TEST_CASE(
+    "unloader: every order of program, callback and sink is correct, at depths one to three") {
     for (std::size_t depth : {1U, 2U, 3U}) {
         sim_exploring how{.max_runs = laws::of_orders(3000)};
         how.node.preemptions = 1;
@@ -431,8 +432,7 @@ TEST_CASE("unloader: every order of program, call-back and sink is right, at dep
 }
 #endif
 
-TEST_CASE(
-    "unloader: whichever call of the platform fails, nothing is lost and nobody waits for ever") {
+TEST_CASE("unloader: after any failed platform call nothing is lost and no thread waits for ever") {
     using enum sim_call_kind;
     for (auto kind : {allocate, allocate_host, create_stream, create_event, copy, record, wait,
                       launch, synchronize}) {
@@ -469,7 +469,7 @@ TEST_CASE(
     }
 }
 
-TEST_CASE("unloader: no thread allocates on the host once it runs") {
+TEST_CASE("unloader: after the start no thread allocates host memory") {
     std::vector<std::uint64_t> sinks;
     sinks.reserve(200);
     unloader out{[&](bytes_of, std::size_t) { sinks.push_back(doubles::host_allocations()); },
@@ -483,7 +483,7 @@ TEST_CASE("unloader: no thread allocates on the host once it runs") {
     CHECK(sinks.back() == sinks.front());
 }
 
-TEST_CASE("unloader: a forked child is told so, and what it ends is not waited for") {
+TEST_CASE("unloader: in a forked child its use is an error, and its end waits for nothing") {
 #if !defined VRAM_TESTS_TSAN
     auto const sink = [](std::span<std::byte const>, std::size_t) {};
     unloader   out{sink, host_platform::stream{}, {.batch_bytes = 64}};

@@ -27,7 +27,7 @@ template class vram::unloader_core<sim_platform, sim_resource, sim_pinned_resour
 template class vram::unloader_core<host_platform, host_resource, host_resource,
                                    unloading_core::counted_sink>;
 
-TEST_CASE("unloader_core: slots are taken, sent, and given to the sink; shutting down waits") {
+TEST_CASE("unloader_core: slots are acquired, sent, and given to the sink; shutdown waits") {
     sim_node                 node;
     sim_stream               stream;
     std::vector<std::size_t> seen;

@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-TEST_CASE("unloader_options: two slots of 4 MiB, as much memory as there is") {
+TEST_CASE("unloader_options: the defaults are two slots of 4 MiB, and no memory limit") {
     vram::unloader_options const o;
     CHECK(o.depth == 2);
     CHECK(o.batch_bytes == 4U << 20U);

@@ -34,7 +34,7 @@ struct unloader_ring_by_hand final : unloader_ring<host_platform> {
 } // namespace unloading_by_hand
 using unloading_by_hand::unloader_ring_by_hand;
 
-TEST_CASE("unloader_ring: results wait on the device while the sink has every pinned block") {
+TEST_CASE("unloader_ring: results wait on the device while the sink has every pinned slot") {
     unloader_ring_by_hand ring;
     ring.send_one(std::byte{1});
     ring.send_one(std::byte{2});
@@ -51,7 +51,7 @@ TEST_CASE("unloader_ring: results wait on the device while the sink has every pi
     CHECK(ring.await_landed() == nullptr);
 }
 
-TEST_CASE("unloader_ring: what went wrong is thrown from then on, and nothing more is copied") {
+TEST_CASE("unloader_ring: an error is thrown by all later calls, and nothing more is copied") {
     unloader_ring_by_hand ring;
     ring.send_one(std::byte{1});
     ring.send_one(std::byte{2});

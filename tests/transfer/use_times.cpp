@@ -12,7 +12,7 @@ using namespace std::chrono_literals;
 template class vram::use_times<sim_platform>;
 template class vram::use_times<host_platform>;
 
-TEST_CASE("use_times: it adds up what lies between the beginnings and the ends") {
+TEST_CASE("use_times: it adds the times between starts and ends") {
     sim_node                node;
     sim_stream              stream;
     slot<sim_platform>      s{sim_device::current()};
@@ -29,7 +29,7 @@ TEST_CASE("use_times: it adds up what lies between the beginnings and the ends")
     CHECK(times.sum() == 50'000);
 }
 
-TEST_CASE("use_times: where a pair comes round too early, that use is not timed") {
+TEST_CASE("use_times: if an event pair is still pending when reused, that use is not timed") {
     sim_node                node;
     sim_stream              stream;
     slot<sim_platform>      a{sim_device::current()}, b{sim_device::current()};
@@ -47,7 +47,8 @@ TEST_CASE("use_times: where a pair comes round too early, that use is not timed"
     CHECK(none.sum() == 0);
 }
 
-TEST_CASE("use_times: a batch that is kept has its pair, and the others go on with theirs") {
+TEST_CASE(
+    "use_times: a batch that is kept long occupies its pair, and the others continue with theirs") {
     sim_node                node;
     sim_stream              stream;
     slot<sim_platform>      kept{sim_device::current()}, s{sim_device::current()};
