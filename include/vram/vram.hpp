@@ -122,7 +122,6 @@
 #include <vram/pool/growing_base.hpp>
 #include <vram/pool/hash_cells.hpp>
 #include <vram/pool/heap_array.hpp>
-#include <vram/pool/in_place_base.hpp>
 #include <vram/pool/large_blocks.hpp>
 #include <vram/pool/mapped_base.hpp>
 #include <vram/pool/monotonic.hpp>

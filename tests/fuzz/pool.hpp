@@ -4,9 +4,8 @@
 /// \file
 /// `pool_program` reads bytes as operations on a pool, and throws where the pool does wrong.
 
-#include "../doubles/growing_resource.hpp" // growing_resource
-#include "../doubles/mishaps.hpp"          // mishaps
-#include "../laws/claims.hpp"              // claims
+#include "../doubles/mishaps.hpp" // mishaps
+#include "../laws/claims.hpp"     // claims
 
 #include <vram/base/align.hpp>           // is_aligned
 #include <vram/layer/stream_ordered.hpp> // stream_ordered
@@ -298,10 +297,10 @@ inline void run_pool(std::span<std::uint8_t const> bytes) {
         pool_program{mr, node, told}.run(input);
     };
     vram::virtual_options const pages{.handle_size = kind / 64 % 2 != 0 ? 192_KiB : 64_KiB};
-    switch (kind % 4) {
-    case 0: go(vram::stream_ordered{vram::sim_resource{}}); break;
-    case 1: go(doubles::growing_resource{vram::sim_virtual_resource{pages}}); break;
-    default: go(vram::sim_virtual_resource{pages});
+    if (kind % 4 == 0) {
+        go(vram::stream_ordered{vram::sim_resource{}});
+    } else {
+        go(vram::sim_virtual_resource{pages});
     }
     must(told.count(vram::error_kind::leak) == 0, "something is out at the end");
     must(node.figures().used == 0, "the device is not empty at the end");

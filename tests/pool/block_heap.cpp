@@ -47,6 +47,16 @@ block const* end_of_chunk(block_heap const& heap, std::size_t index = 0) {
     return b;
 }
 
+/// Ends the growth of a chunk, and tells the heap that all of its last block has memory.
+void grow(block_heap& heap, block_heap::chunk_growth const& m, std::size_t by) {
+    heap.end_growth(m.base, by);
+    for (auto const& c : heap.chunks()) {
+        block* b = c.first;
+        while (b->after != nullptr) { b = b->after; }
+        if (c.base == m.base && b->bare) { heap.complete(b); }
+    }
+}
+
 std::size_t bytes_free(block_heap const& heap) {
     std::size_t free = 0;
     heap.chunks().for_each(
@@ -336,13 +346,12 @@ TEST_CASE("block_heap: the chunk that needs least grows, and is left alone until
     CHECK(second.base == at(0x100000));
     CHECK(second.by == 8192);
     CHECK(heap.begin_growth(12288, 256, clean).base == nullptr);
-    CHECK(heap.begin_shrinking(256, 256, clean).base == nullptr);
     CHECK(heap.idle_chunk(clean) == heap.chunks().size());
     block* const b = take(heap, 8192); // what is there can be had all the while
     CHECK(b->address == 0x200000);
-    heap.end_move(m.base, 65536);
+    grow(heap, m, 65536);
     CHECK(take(heap, 65536)->address == 0x202000);
-    heap.end_move(second.base, 0); // that one did not
+    grow(heap, second, 0); // that one did not
     CHECK(heap.chunks().reserved() == 4096 + 8192 + 65536);
     CHECK(heap.chunks()[heap.idle_chunk(clean)].base == at(0x100000));
     CHECK(sound(heap));
@@ -356,7 +365,7 @@ TEST_CASE("block_heap: growth minds the alignment, and what is there or cannot b
     CHECK(heap.begin_growth(unsatisfiable - 255, 256, clean).base == nullptr);
     auto const m = heap.begin_growth(4096, 4096, clean);
     CHECK(m.by == 4096);
-    heap.end_move(m.base, m.by);
+    grow(heap, m, m.by);
     CHECK(take(heap, 4096, 4096)->address == 0x101000);
     CHECK(end_of_chunk(heap)->bytes == 0);
     CHECK(sound(heap));
@@ -370,7 +379,7 @@ TEST_CASE("block_heap: where a chunk's end is waited for, what grows there is no
     give(heap, b, tags{{b->address, b->end(), 1, 0}}, never);
     auto const m = heap.begin_growth(8192, 256, clean);
     CHECK(m.by == 4096);
-    heap.end_move(m.base, 4096);
+    grow(heap, m, 4096);
     tags const waits = end_of_chunk(heap)->waits_for();
     CHECK(waits.within(0x101000, 0x102000).begin()->end == 0x102000);
     CHECK(waits.within(0x102000, 0x103000).empty());
@@ -378,14 +387,6 @@ TEST_CASE("block_heap: where a chunk's end is waited for, what grows there is no
     CHECK(part.start == 0x102000); // behind what waits
     CHECK(part.cost == availability::ready);
     CHECK(heap.find(8192, 256, clean, false).cost == availability::needs_wait);
-    auto const back = heap.begin_shrinking(256, 8192, clean); // not while somebody waits
-    CHECK(back.base == nullptr);
-    auto const done = [](auto const&...) { return availability::ready; };
-    CHECK(heap.begin_shrinking(256, 8192, done).by == 8192);
-    CHECK(heap.chunks().reserved() == 4096);
-    CHECK(end_of_chunk(heap)->bytes == 0);
-    heap.end_move(at(0x100000), 0);
-    CHECK(sound(heap));
     give(heap, held, {}, always);
     CHECK(heap.chunks()[0].idle());
 }
@@ -404,10 +405,10 @@ TEST_CASE("block_heap: what a captured graph uses at a chunk's end is grown past
     CHECK(heap.find(1024, 256, kept, true).where == nullptr);
     auto m = heap.begin_growth(1024, 256, kept); // all of it is out of reach
     CHECK(m.by == 1024);
-    heap.end_move(m.base, m.by);
+    grow(heap, m, m.by);
     m = heap.begin_growth(4096, 256, kept); // the part that grew is not
     CHECK(m.by == 3072);
-    heap.end_move(m.base, m.by);
+    grow(heap, m, m.by);
     heap.reserve();
     auto const place = heap.find(4096, 256, kept, false);
     CHECK(place.start == 0x101000);
@@ -415,29 +416,7 @@ TEST_CASE("block_heap: what a captured graph uses at a chunk's end is grown past
     CHECK(sound(heap));
 }
 
-TEST_CASE("block_heap: chunks shrink by whole pages that are free, but for what keeps them whole") {
-    block_heap heap{true};
-    heap.add(at(0x100000), 8192, 256, {});
-    CHECK(heap.begin_shrinking(4096, 65536, clean).base == nullptr); // an idle chunk goes as one
-    auto half = heap.begin_shrinking(4096, 1, clean);
-    CHECK(half.bytes == 8192);
-    CHECK(half.by == 4096);
-    CHECK(heap.chunks().owns(at(0x100fff)));
-    CHECK_FALSE(heap.chunks().owns(at(0x101000))); // the books are first
-    CHECK(heap.begin_growth(65536, 256, clean).base == nullptr);
-    heap.end_move(half.base, 0);
-    take(heap, 256);
-    CHECK(heap.begin_shrinking(4096, 4096, clean).base == nullptr); // less than a page is free
-    heap.end_move(heap.begin_growth(8192, 256, clean).base, 8192);
-    half = heap.begin_shrinking(4096, 4097, clean); // two pages, not the part of the third
-    CHECK(half.by == 8192);
-    CHECK(half.bytes == 12288);
-    heap.end_move(half.base, 0);
-    CHECK(heap.chunks().reserved() == 4096);
-    CHECK(sound(heap));
-}
-
-TEST_CASE("block_heap: a chunk's end moves rightly where no note is left to say who waits for it") {
+TEST_CASE("block_heap: a chunk grows rightly if no note is left for the pending uses of its end") {
     block_heap heap{true};
     heap.add(at(0x100000), 1 << 20, 256, {});
     std::vector<block*> pieces; // every second joins two tags of its neighbours, for a note each
@@ -453,7 +432,7 @@ TEST_CASE("block_heap: a chunk's end moves rightly where no note is left to say 
             heap.give(pieces[j], never);
         }
     }
-    heap.end_move(end.base, end.by);
+    grow(heap, end, end.by);
     CHECK(sound(heap));
     tags const waits = end_of_chunk(heap)->waits_for(); // then all of it waits, and no less
     CHECK_FALSE(waits.within(last->address, last->address + 256).empty());
@@ -462,7 +441,7 @@ TEST_CASE("block_heap: a chunk's end moves rightly where no note is left to say 
     CHECK(end_of_chunk(heap)->slot == block::nobody);
 }
 
-TEST_CASE("block_heap: random blocks in chunks whose ends move are what a model says") {
+TEST_CASE("block_heap: random blocks in chunks that grow are what a model says") {
     std::mt19937_64 random{23};
     block_heap      heap{true};
     std::size_t     model[2] = {65536, 65536}; // the sizes of the chunks
@@ -480,7 +459,7 @@ TEST_CASE("block_heap: random blocks in chunks whose ends move are what a model 
                 auto const m = heap.begin_growth(bytes, alignment, clean);
                 if (m.base == nullptr) { FAIL("nobody can grow"); }
                 std::size_t const by = (m.by + 4095) / 4096 * 4096;
-                heap.end_move(m.base, by);
+                grow(heap, m, by);
                 model[m.base == base(1)] += by;
                 heap.reserve();
                 b = heap.take(heap.find(bytes, alignment, clean, true), bytes);
@@ -498,11 +477,6 @@ TEST_CASE("block_heap: random blocks in chunks whose ends move are what a model 
             out.pop_back();
         } else {
             if (random() % 8 == 0) { heap.tidy(always); }
-            auto const m = heap.begin_shrinking(4096, 1 + random() % 20000, clean);
-            if (m.base == nullptr) { continue; }
-            CHECK(model[m.base == base(1)] == m.bytes);
-            model[m.base == base(1)] -= m.by;
-            heap.end_move(m.base, 0);
         }
         if (i % 500 == 0) {
             CHECK(sound(heap));

@@ -110,7 +110,7 @@ TEST_CASE("block_heaps: the idle chunk that is easiest to have is found, then th
     CHECK(heaps.idle_chunk(waiting_costs).what().bytes == 4_MiB);
 }
 
-TEST_CASE("block_heaps: the ends of small and of large chunks move, each in its own books") {
+TEST_CASE("block_heaps: chunks for small and for large blocks grow, each in its own heap") {
     block_heaps<true> heaps;
     heaps.of(512).add(at(0x10000000), 64_KiB, 256, {});
     heaps.of(2_MiB).add(at(0x20000000), 2_MiB, 256, {});
@@ -118,23 +118,13 @@ TEST_CASE("block_heaps: the ends of small and of large chunks move, each in its 
     block* const large = take_where_it_belongs(heaps, 2_MiB);
     auto         m     = heaps.of(2_MiB).begin_growth(2_MiB, 256, waiting_costs);
     CHECK(m.base == at(0x20000000));
-    heaps.end_move(m, m.by);
+    heaps.end_growth(m, m.by);
     CHECK(heaps.of(2_MiB).chunks().reserved() == 4_MiB);
     CHECK(heaps.of(512).chunks().reserved() == 64_KiB);
     m = heaps.of(512).begin_growth(64_KiB, 256, waiting_costs);
     CHECK(m.by == 512);
-    heaps.end_move(m, 64_KiB);
+    heaps.end_growth(m, 64_KiB);
     CHECK(heaps.of(512).chunks().reserved() == 128_KiB);
-    m = heaps.begin_shrinking(64_KiB, 1_GiB, waiting_costs); // small ones first
-    CHECK(m.base == at(0x10000000));
-    CHECK(m.by == 64_KiB);
-    auto const other = heaps.begin_shrinking(64_KiB, 1_GiB, waiting_costs); // that one is busy
-    CHECK(other.base == at(0x20000000));
-    CHECK(other.by == 2_MiB);
-    heaps.end_move(m, 0);
-    heaps.end_move(other, 0);
-    CHECK(heaps.begin_shrinking(64_KiB, 1_GiB, waiting_costs).base == nullptr);
-    CHECK(heaps.reserved() == 64_KiB + 2_MiB);
     heaps.of(*small).give(small, all_settled);
     heaps.of(*large).give(large, all_settled);
     CHECK(bytes_free(heaps) == heaps.reserved());

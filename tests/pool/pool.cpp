@@ -17,6 +17,7 @@
 #include "../doubles/minimal_resource.hpp"
 #include "../doubles/mishaps.hpp"
 #include "../doubles/page_modes.hpp"
+#include "../doubles/small_pages.hpp"
 #include "../doubles/streams_at_work.hpp"
 #include "../laws/captures_go_on.hpp"
 #include "../laws/every_interleaving.hpp"
@@ -25,7 +26,10 @@
 #include "../laws/resource.hpp"
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <limits>
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
@@ -1550,4 +1554,334 @@ TEST_CASE("a pool that is asked, and may refuse, reuses what rests as one that m
     mr.deallocate(s, p, 4096);
     CHECK(mr.try_allocate(s, 4096) == p);
     mr.deallocate(s, p, 4096);
+}
+
+// Pools over virtual memory: see also paged_base.cpp.
+
+namespace {
+
+using doubles::in_mode;
+using doubles::page_modes;
+using doubles::small_page;
+
+template <growth Growth = exact_growth>
+pool<sim_virtual_resource, Growth> of_small_pages(pool_options const& options, Growth policy = {}) {
+    return pool<sim_virtual_resource, Growth>{
+        sim_virtual_resource{{.reserve = 1 << 30, .handle_size = small_page}}, options, policy};
+}
+
+/// A policy that asks for no more than is needed, and that can be made to throw.
+struct breaking_growth {
+    static constexpr bool asks_device = false;
+
+    bool const* broken = nullptr;
+
+    [[nodiscard]] std::size_t operator()(growth_request const& wish) const {
+        if (*broken) { throw std::runtime_error{"no policy"}; }
+        return wish.needed;
+    }
+};
+
+} // namespace
+
+TEST_CASE("pool of pages: small and large blocks need two pages more than their bytes") {
+    for (auto const mode : page_modes) {
+        sim_node                                   node{doubles::small_pages(4096)};
+        auto                                       mr = of_small_pages(in_mode(mode));
+        std::vector<std::pair<void*, std::size_t>> live;
+        std::size_t                                sum = 0;
+        for (std::size_t i = 0; i < 400; ++i) {
+            std::size_t const bytes = i % 8 == 0 ? 1_MiB + 256 * (i + 1) : 256 * (1 + i % 64);
+            sum += bytes;
+            live.emplace_back(mr.allocate_sync(bytes), bytes);
+        }
+        CHECK(mr.usage().reserved < sum + 2 * small_page);
+        CHECK(mr.usage().reserved == node.figures().used);
+        for (auto const& [p, bytes] : live) { mr.deallocate_sync(p, bytes); }
+        CHECK(mr.free_memory().releasable == mr.usage().reserved);
+        CHECK(mr.trim() == mr.usage().peak_reserved);
+        CHECK(node.figures().used == 0);
+        CHECK(node.reports().empty());
+    }
+}
+
+TEST_CASE("pool of pages: a limit that is no whole number of pages is not exceeded") {
+    for (auto const mode : page_modes) {
+        sim_node    node{doubles::small_pages(4096)};
+        auto        mr = of_small_pages(in_mode(mode, {.max_size = 64 * small_page + 256}));
+        void* const a  = mr.allocate_sync(32 * small_page);
+        void* const b  = mr.allocate_sync(32 * small_page);
+        CHECK(mr.usage().reserved == 64 * small_page);
+        CHECK(mr.try_allocate_sync(256) == nullptr);
+        CHECK_THROWS_AS((void)mr.allocate_sync(256), out_of_memory);
+        CHECK_THROWS_AS((void)mr.allocate_sync(32 * small_page), out_of_memory);
+        mr.deallocate_sync(b, 32 * small_page);
+        void* const c =
+            mr.allocate_sync(256); // in another chunk: a page of the first one goes back
+        void* const d = mr.allocate_sync(31 * small_page);
+        CHECK(mr.usage().reserved == 64 * small_page);
+        CHECK(mr.usage().peak_reserved == 64 * small_page);
+        CHECK(mr.try_allocate_sync(2 * small_page) == nullptr);
+        mr.deallocate_sync(a, 32 * small_page);
+        mr.deallocate_sync(c, 256);
+        mr.deallocate_sync(d, 31 * small_page);
+        mr.deallocate_sync(mr.allocate_sync(64 * small_page), 64 * small_page);
+    }
+}
+
+TEST_CASE("pool of pages: an initial size whose pages exceed the limit is refused") {
+    for (auto const mode : page_modes) {
+        sim_node           node{doubles::small_pages(4096)};
+        pool_options const options{.initial_size = small_page + 256, .max_size = small_page + 256};
+        CHECK_THROWS_AS((void)of_small_pages(in_mode(mode, options)), out_of_memory);
+        CHECK(node.figures().used == 0);
+    }
+}
+
+TEST_CASE("pool of pages: pending uses of a chunk's end delay no request for the rest of it") {
+    for (auto const mode : page_modes) {
+        sim_node    node{doubles::small_pages(4096)};
+        sim_stream  a, b;
+        auto        mr = of_small_pages(in_mode(mode, {.initial_size = 8 * small_page}));
+        void* const p  = mr.allocate(a, 2 * small_page);
+        use(a, p, 2 * small_page);
+        mr.deallocate(a, p, 2 * small_page);
+        CHECK(mr.usage().largest_free == 8 * small_page);
+        void* const q = mr.allocate(b, 6 * small_page);
+        use(b, q, 6 * small_page);
+        CHECK(mr.usage().waits == 0);
+        CHECK(mr.usage().events == 0);
+        CHECK(mr.usage().reserved == 8 * small_page);
+        mr.deallocate(b, q, 6 * small_page);
+        void* const r = mr.allocate(b, 10 * small_page); // its own pages, and two new ones
+        use(b, r, 10 * small_page);
+        mr.deallocate(b, r, 10 * small_page);
+        CHECK(mr.usage().reserved == 10 * small_page);
+        CHECK(node.reports().empty());
+    }
+}
+
+TEST_CASE("pool of pages: memory that a graph retains stays out of reach until it is forgotten") {
+    for (auto const mode : page_modes) {
+        sim_node   node{doubles::small_pages(4096)};
+        sim_stream s, other;
+        auto mr = of_small_pages(in_mode(mode, {.initial_size = 8 * small_page, .graphs = true}));
+        sim_graph::begin(s);
+        void* const p = mr.allocate(s, 2 * small_page);
+        mr.deallocate(s, p, 2 * small_page);
+        sim_graph const graph = sim_graph::end(s);
+        void* const     q     = mr.allocate(other, 6 * small_page);
+        CHECK(mr.usage().reserved == 8 * small_page);
+        mr.deallocate(other, q, 6 * small_page);
+        CHECK_FALSE((q < static_cast<std::byte*>(p) + 2 * small_page && p <= q));
+        void* const r = mr.allocate(other, 8 * small_page); // not the pages of the graph
+        CHECK(mr.usage().reserved > 8 * small_page);
+        use(other, r, 8 * small_page);
+        mr.deallocate(other, r, 8 * small_page);
+        mr.forget_captures();
+        auto const  reserved = mr.usage().reserved;
+        void* const all      = mr.allocate(other, reserved - 8 * small_page);
+        CHECK(mr.usage().reserved == reserved);
+        mr.deallocate(other, all, reserved - 8 * small_page);
+        CHECK(node.reports().empty());
+    }
+}
+
+TEST_CASE("pool of pages: a captured stream gets new memory rather than wait for another") {
+    for (auto const mode : page_modes) {
+        for (bool const graphs : {false, true}) {
+            sim_node   node{doubles::small_pages(4096)};
+            sim_stream s, other;
+            auto       mr =
+                of_small_pages(in_mode(mode, {.initial_size = 4 * small_page, .graphs = graphs}));
+            void* const p = mr.allocate(other, 4 * small_page);
+            use(other, p, 4 * small_page);
+            mr.deallocate(other, p, 4 * small_page);
+            sim_graph::begin(s);
+            void* const     q     = mr.allocate(s, 6 * small_page);
+            sim_graph const graph = sim_graph::end(s);
+            CHECK(mr.usage().reserved == 10 * small_page);
+            CHECK(mr.usage().waits == 0);
+            mr.deallocate_sync(q, 6 * small_page);
+            CHECK(node.reports().empty());
+        }
+    }
+}
+
+TEST_CASE("pool of pages: a growth policy that throws leaves the chunk as it was, free to grow") {
+    for (auto const mode : page_modes) {
+        if (mode == doubles::page_mode::moved) { continue; } // takes no more than is needed
+        sim_node    node{doubles::small_pages(4096)};
+        bool        broken = false;
+        auto        mr     = of_small_pages(in_mode(mode), breaking_growth{&broken});
+        void* const p      = mr.allocate_sync(2_MiB);
+        broken             = true;
+        CHECK_THROWS_AS((void)mr.allocate_sync(2_MiB), std::runtime_error);
+        CHECK(mr.usage().live == 2_MiB);
+        broken        = false;
+        void* const q = mr.allocate_sync(2_MiB);
+        mr.deallocate_sync(p, 2_MiB);
+        mr.deallocate_sync(q, 2_MiB);
+        CHECK(mr.trim() == 4_MiB);
+    }
+}
+
+TEST_CASE("pool of pages: trim keeps the bytes that it is asked to keep if others allocate") {
+    for (auto const mode : page_modes) {
+        sim_node    node{doubles::small_pages(4096)};
+        sim_stream  s;
+        auto        mr    = of_small_pages(in_mode(mode, {.initial_size = 16 * small_page}));
+        void* const hole  = mr.allocate_sync(6 * small_page);
+        void* const fixed = mr.allocate_sync(6 * small_page);
+        mr.deallocate_sync(hole, 6 * small_page);
+        void* const p = mr.allocate_sync(4 * small_page);
+        REQUIRE(p < fixed); // in the hole: the end of the chunk is free
+        use(s, p, 4 * small_page, 5ms);
+        mr.deallocate(s, p, 4 * small_page);
+        std::size_t back  = 0;
+        void*       taken = nullptr;
+        {
+            sim_thread trims{sim_device{}, [&] { back = mr.trim(8 * small_page); }};
+            sim_thread takes{sim_device{}, [&] {
+                                 sim_work(1ms);
+                                 taken = mr.allocate_sync(2 * small_page);
+                             }};
+        }
+        CHECK(mr.usage().reserved + back == 16 * small_page);
+        if constexpr (sim_ordered_threads) { CHECK(back == 2 * small_page); }
+        mr.deallocate_sync(taken, 2 * small_page);
+        mr.deallocate_sync(fixed, 6 * small_page);
+        CHECK(node.reports().empty());
+    }
+}
+
+TEST_CASE("pool of pages: trim keeps the bytes that it is asked to keep, also of an idle chunk") {
+    sim_node                   node{{.backed = false}};
+    pool<sim_virtual_resource> mr;
+    auto const                 p = mr.allocate_sync(300_MiB);
+    mr.deallocate_sync(p, 300_MiB);
+    std::size_t const held = mr.usage().reserved;
+    CHECK(mr.trim(100_MiB) == held - 100_MiB);
+    CHECK(mr.usage().reserved == 100_MiB);
+    CHECK(mr.trim() == 100_MiB);
+    CHECK(node.reports().empty());
+}
+
+TEST_CASE("pool of pages: only memory that is backed counts as free") {
+    sim_node                   node{{.backed = false}};
+    pool<sim_virtual_resource> mr;
+    void* const                low  = mr.allocate_sync(100_MiB);
+    void* const                hole = mr.allocate_sync(300_MiB);
+    void* const                high = mr.allocate_sync(100_MiB);
+    mr.deallocate_sync(hole, 300_MiB);
+    CHECK(mr.usage().largest_free == 300_MiB);
+    CHECK(mr.trim() == 300_MiB); // the pages between two live blocks
+    CHECK(mr.usage().reserved == 200_MiB);
+    CHECK(mr.usage().largest_free == 0);
+    CHECK(mr.free_memory().bytes == 0);
+    mr.deallocate_sync(low, 100_MiB);
+    CHECK(mr.free_memory().bytes == 100_MiB);
+    mr.deallocate_sync(high, 100_MiB);
+    CHECK(mr.free_memory().releasable == 200_MiB);
+    CHECK(node.reports().empty());
+}
+
+TEST_CASE("pool of pages: after every block is freed, the same requests get the same addresses") {
+    struct piece {
+        void*       at;
+        std::size_t bytes;
+        std::size_t stream;
+    };
+    sim_node node;
+    {
+        sim_stream                 streams[3];
+        pool<sim_virtual_resource> mr{{.slack = std::numeric_limits<double>::infinity()}};
+        auto const                 again = [&] {
+            sim_random         random{7};
+            std::vector<void*> all;
+            std::vector<piece> out;
+            auto const         give = [&](std::size_t i) {
+                mr.deallocate(streams[out[i].stream], out[i].at, out[i].bytes);
+                out[i] = out.back();
+                out.pop_back();
+            };
+            for (unsigned step = 0; step < 300; ++step) {
+                piece p{nullptr, (2 + random.below(9)) * 1_MiB, random.below(3)};
+                p.at = mr.allocate(streams[p.stream], p.bytes);
+                all.push_back(p.at);
+                out.push_back(p);
+                if (random.below(3) != 0) { give(random.below(out.size())); }
+            }
+            while (!out.empty()) { give(0); }
+            for (auto& s : streams) { s.synchronize(); }
+            return all;
+        };
+        for (int i = 0; i < 2; ++i) {
+            (void)again();
+        } // which grow: the second starts with one block
+        auto const reserved = mr.usage().reserved;
+        auto const places   = again();
+        for (int i = 0; i < 3; ++i) { CHECK(again() == places); }
+        CHECK(mr.usage().reserved == reserved);
+    }
+    CHECK(node.reports().empty());
+}
+
+TEST_CASE(
+    "pool of pages: sixteen small blocks fill holes between large ones before the pool grows") {
+    sim_node   node;
+    sim_stream stream;
+    {
+        pool<sim_virtual_resource> mr;
+        void*                      wide[20];
+        void*                      apart[20];
+        for (int i = 0; i < 20; ++i) {
+            wide[i]  = mr.allocate(stream, 2560_KiB);
+            apart[i] = mr.allocate(stream, 2_MiB);
+        }
+        for (void* p : wide) { mr.deallocate(stream, p, 2560_KiB); }
+        for (void*& p : wide) { p = mr.allocate(stream, 1792_KiB); } // 768 KiB are left of each
+        auto const  held = mr.usage().reserved;
+        void*       small[20];
+        std::size_t with_more = 0;
+        for (void*& p : small) {
+            p = mr.allocate(stream, 512_KiB);
+            with_more += mr.usage().reserved != held;
+        }
+        CHECK(with_more == 4);
+        for (void* p : small) { mr.deallocate(stream, p, 512_KiB); }
+        for (void* p : wide) { mr.deallocate(stream, p, 1792_KiB); }
+        for (void* p : apart) { mr.deallocate(stream, p, 2_MiB); }
+        stream.synchronize();
+        CHECK(mr.usage().live == 0);
+        mr.trim();
+        CHECK(mr.usage().reserved == 0);
+    }
+    CHECK(node.reports().empty());
+}
+
+TEST_CASE("pool of pages: a small block fills a hole only if the hole is ready for its stream") {
+    enum class asker { owner, other, host };
+    for (auto const who : {asker::owner, asker::other, asker::host}) {
+        sim_node   node{{.on_report = sim_on_report::collect}};
+        sim_stream owner, other;
+        {
+            pool        mr{sim_virtual_resource{}, {}, exact_growth{}};
+            void* const wide  = mr.allocate(owner, 2560_KiB);
+            void* const apart = mr.allocate(owner, 1536_KiB); // ends with a page
+            use(owner, wide, 2560_KiB, 5ms);
+            mr.deallocate(owner, wide, 2560_KiB);
+            CHECK(mr.allocate(owner, 1792_KiB) == wide); // and 768 KiB that are still in use
+            sim_stream_view const user = who == asker::owner ? owner : other;
+            void* const           p =
+                who == asker::host ? mr.allocate_sync(512_KiB) : mr.allocate(user, 512_KiB);
+            use(user, p, 512_KiB);
+            CHECK((p > wide && p < apart) == (who == asker::owner));
+            CHECK(mr.usage().waits == 0);
+            mr.deallocate(user, p, 512_KiB);
+            mr.deallocate(owner, wide, 1792_KiB);
+            mr.deallocate(owner, apart, 1536_KiB);
+        }
+        CHECK(node.reports().empty());
+    }
 }

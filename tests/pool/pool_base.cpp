@@ -9,7 +9,7 @@
 
 #include <type_traits>
 
-// What it does is tested where it is used: pool.cpp, in_place_base.cpp, paged_base.cpp.
+// What it does is tested where it is used: pool.cpp, paged_base.cpp.
 
 using namespace vram;
 

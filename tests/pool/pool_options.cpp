@@ -2,7 +2,6 @@
 #include <vram/pool/pool_options.hpp> // first: the header stands alone
 
 #include "../doubles/contracts_throw.hpp"
-#include "../doubles/growing_resource.hpp"
 
 #include <vram/pool/monotonic.hpp>
 #include <vram/pool/pool.hpp>
@@ -45,9 +44,6 @@ TEST_CASE("pool_options: an option that has no effect on the stack is a broken c
     doubles::contracts_throw const guard;
     rejects_page_options([](pool_options const& o) { pool{sim_resource{}, o}; });
     rejects_page_options([](pool_options const& o) { pool{sim_async_resource{}, o}; });
-    rejects_page_options([](pool_options const& o) { // grows in place, and moves no pages
-        pool{doubles::growing_resource{sim_virtual_resource{}}, o};
-    });
     rejects_page_options([](pool_options const& o) { slab{sim_resource{}, 512, o}; });
     rejects_page_options([](pool_options const& o) { monotonic{sim_resource{}, o}; });
     pool{sim_virtual_resource{}, {.remap = true}};

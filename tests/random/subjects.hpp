@@ -4,7 +4,6 @@
 /// \file
 /// `subjects` are the pools that random operations are run on, by name.
 
-#include "../doubles/growing_resource.hpp"     // growing_resource
 #include "../doubles/interrupted_platform.hpp" // interrupted_memory
 #include "../doubles/interrupted_source.hpp"   // interrupted_source
 #include "play.hpp"                            // play, round
@@ -33,11 +32,6 @@ inline vram::pool_options options(round const& r) {
 
 inline std::string pool(round const& plan) {
     return play(plan, [](round const& r) { return vram::pool{ordered{}, options(r)}; });
-}
-inline std::string pool_in_place(round const& plan) {
-    return play(plan, [](round const& r) {
-        return vram::pool{doubles::growing_resource{pages(r)}, options(r)};
-    });
 }
 inline std::string pool_paged(round const& plan) {
     return play(plan, [](round const& r) {
@@ -108,7 +102,6 @@ struct subject {
 
 inline constexpr subject subjects[] = {
     {"pool", "pool<stream_ordered<sim_resource>>", pool},
-    {"pool_in_place", "pool over virtual memory whose blocks grow where they lie", pool_in_place},
     {"pool_paged", "pool<sim_virtual_resource>", pool_paged},
     {"pool_shared", "pool<sim_virtual_resource>, free pages get second addresses", pool_shared},
     {"pool_remap", "pool<sim_virtual_resource>, pages move under large requests", pool_remap},

@@ -253,25 +253,24 @@ public:
         });
     }
 
-    /// A pending change of the end of a chunk: the chunk at `base` of `bytes` bytes changes by `by`
-    /// bytes.
-    struct move_of_end {
-        void*       base  = nullptr; ///< null: no chunk was found
+    /// The chunk at `base`, of `bytes` bytes, is to grow by `by` bytes at its end.
+    struct chunk_growth {
+        void*       base  = nullptr; ///< null: no chunk can grow
         std::size_t bytes = 0;
         std::size_t by    = 0;
     };
-    /// Returns the address of a block. The default lower bound for `begin_growth`.
+    /// The address at which a block begins.
     struct front_of {
         [[nodiscard]] std::uintptr_t operator()(block const& b) const noexcept { return b.address; }
     };
-    /// Selects the chunk that must grow least so that a request fits at its end. Free memory at the
-    /// end is used if it is not `unavailable` and begins at or behind `from(block)`. The chunk is
-    /// marked busy until `end_move`.
+    /// Finds the chunk that must grow least so that a request fits at its end, behind all memory that
+    /// is unavailable, and not before the address `from(last block)`. Marks that chunk busy until
+    /// `end_growth`: no other thread makes it grow or returns it to the upstream.
     template <class Price, class From = front_of>
-    [[nodiscard]] move_of_end begin_growth(std::size_t bytes, std::size_t alignment,
-                                           Price const& price, From const& from = {}) noexcept {
-        move_of_end least;
-        chunk*      found = nullptr;
+    [[nodiscard]] chunk_growth begin_growth(std::size_t bytes, std::size_t alignment,
+                                            Price const& price, From const& from = {}) noexcept {
+        chunk_growth least;
+        chunk*       found = nullptr;
         free_.for_each_tail([&](block const* tail) {
             chunk&               c     = chunks_.around(tail);
             std::uintptr_t const idle  = free_blocks::usable_from(*tail, price);
@@ -287,29 +286,21 @@ public:
         if (found != nullptr) { found->busy = true; }
         return least;
     }
-    /// Removes whole pages of ready free memory at the end of a chunk from the heap, at most `most`
-    /// bytes rounded up to a page. The chunk is marked busy until `end_move`.
-    template <class Price>
-    [[nodiscard]] move_of_end begin_shrinking(std::size_t page, std::size_t most,
-                                              Price const& price) noexcept {
-        std::size_t const pages = (most - 1) / page + 1;
-        move_of_end       found;
-        free_.for_each_tail([&](block const* tail) {
-            chunk const&      c     = chunks_.around(tail);
-            std::size_t const there = tail->bytes / page;
-            std::size_t const by    = (there < pages ? there : pages) * page;
-            if (c.busy || found.base != nullptr || by == 0 || by == c.bytes) { return; }
-            if (free_blocks::priced(*tail, price) == availability::ready) {
-                found = {c.base, c.bytes, by};
-            }
-        });
-        if (found.base != nullptr) { move_end(found.base, std::size_t{0} - found.by, true, false); }
-        return found;
-    }
-    /// Ends the change of a busy chunk: the end has moved out by `by` bytes, 0 if nothing changed.
-    /// `bare`: the new bytes have no physical memory yet.
-    void end_move(void const* base, std::size_t by, bool bare = false) noexcept {
-        move_end(base, by, false, bare);
+    /// Ends what `begin_growth` began: the chunk at `base` has `by` more bytes of addresses at its
+    /// end, which have no physical memory yet and no pending use. `by` is 0 if the chunk did not
+    /// grow.
+    void end_growth(void const* base, std::size_t by) noexcept {
+        chunk& c    = chunks_.at(base);
+        block* tail = nullptr;
+        free_.for_each_tail([&](block* b) { tail = b->end() == c.end() ? b : tail; });
+        tags const held = tail->waits_for();
+        tail->bytes += by;
+        tail->bare = (tail->bare || by != 0) && tail->bytes != 0;
+        chunks_.extend(c, by);
+        c.busy = false;
+        if (held.empty() || tail->slot == block::several || !tags_.empty()) {
+            tags_.hold(tail, held);
+        }
     }
 
     /// Returns true once after all blocks have been freed, if at least 64 allocations were made
@@ -382,22 +373,6 @@ public:
 private:
     /// Allocations after which coalescing everything is worth the events that it records.
     static constexpr std::size_t enough = 64;
-
-    /// Moves the end of a chunk. The new bytes have no pending uses.
-    void move_end(void const* base, std::size_t by, bool busy, bool bare) noexcept {
-        chunk& c    = chunks_.at(base);
-        block* tail = nullptr;
-        free_.for_each_tail([&](block* b) { tail = b->end() == c.end() ? b : tail; });
-        tags const held = tail->waits_for();
-        tail->bytes += by;
-        tail->bare = (tail->bare || (bare && by != 0)) && tail->bytes != 0;
-        chunks_.extend(c, by);
-        c.busy          = busy;
-        tags const left = held.within(tail->address, tail->end());
-        if (left.empty() || tail->slot == block::several || !tags_.empty()) {
-            tags_.hold(tail, left);
-        }
-    }
 
     block* hand_out(block* b) noexcept {
         b->now  = block::state::live;

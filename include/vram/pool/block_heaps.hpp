@@ -22,9 +22,9 @@ namespace vram {
 template <bool InPlace>
 class block_heaps {
 public:
-    using fit         = block_heap::fit;
-    using chunk       = block_heap::chunk;
-    using move_of_end = block_heap::move_of_end;
+    using fit          = block_heap::fit;
+    using chunk        = block_heap::chunk;
+    using chunk_growth = block_heap::chunk_growth;
 
     static constexpr std::size_t small_size = 1_MiB; ///< largest block of the heap for small blocks
 
@@ -82,19 +82,10 @@ public:
         return best;
     }
 
-    /// Removes free pages at the end of a chunk of either heap: see `block_heap::begin_shrinking`.
-    template <class Price>
-    [[nodiscard]] move_of_end begin_shrinking(std::size_t page, std::size_t most,
-                                              Price const& price) noexcept {
-        move_of_end found;
+    /// See `block_heap::end_growth`.
+    void end_growth(chunk_growth const& m, std::size_t by) noexcept {
         for (block_heap& heap : *this) {
-            if (found.base == nullptr) { found = heap.begin_shrinking(page, most, price); }
-        }
-        return found;
-    }
-    void end_move(move_of_end const& m, std::size_t by, bool bare = false) noexcept {
-        for (block_heap& heap : *this) {
-            if (heap.chunks().is_chunk(m.base)) { return heap.end_move(m.base, by, bare); }
+            if (heap.chunks().is_chunk(m.base)) { return heap.end_growth(m.base, by); }
         }
     }
 

@@ -8,8 +8,8 @@
 #include <vram/base/error.hpp>          // locks_held, held_one, let_one_go
 #include <vram/concepts/expandable.hpp> // remappable_resource
 #include <vram/concepts/sited.hpp>      // sited
-#include <vram/pool/in_place_base.hpp>  // in_place_base
 #include <vram/pool/page_book.hpp>      // page_book
+#include <vram/pool/pool_base.hpp>      // pool_base
 
 #include <concepts>         // assignable_from
 #include <cstddef>          // size_t, byte
@@ -26,13 +26,14 @@ namespace vram {
 /// Threads   any; one at a time is about pages (`page_turn`)
 /// Cost      that of the upstream
 template <remappable_resource Upstream, growth Growth>
-class mapped_base : public in_place_base<Upstream, Growth> {
-    using base = in_place_base<Upstream, Growth>;
+class mapped_base : public pool_base<Upstream, Growth, true> {
+    using base = pool_base<Upstream, Growth, true>;
 
 protected:
     using typename base::chunk;
     using typename base::guard;
     using typename base::request;
+    using chunk_growth = block_heap::chunk_growth;
     using base::heap_;
     using base::unused;
 
@@ -228,10 +229,41 @@ protected:
         return back;
     }
 
-    /// Addresses that are taken at once have memory from the start.
+    /// The size of the next chunk, or of the growth of one, in whole pages: see `pool_base`.
+    [[nodiscard]] std::size_t wanted(request const& r, growth_request const& wish) const {
+        return base::wanted(r, wish, this->upstream_.page_size());
+    }
+    void* take_in_hole(request const& r) { return heap_.take_in_hole(r); }
+
+    /// Calls `widen(bytes)`, which returns the number of bytes by which the chunk grew, for the size
+    /// that the policy wants (`more`), or else for `m.by` bytes. Releases the lock during the calls.
+    /// An exception passes through, and the chunk is as it was.
+    template <class Widen>
+    std::size_t grow_chunk(request const& r, chunk_growth const& m, bool more, guard& held,
+                           Widen widen) {
+        growth_request const wish{.needed = m.by,
+                                  .held   = heap_.blocks().of(r.bytes).chunks().reserved()};
+        held.unlock();
+        std::size_t by = 0;
+        try {
+            by = base::stepping_down(more ? wanted(r, wish) : m.by, m.by, widen);
+        } catch (...) { // the policy, or the question for the free memory of the device
+            held.lock();
+            heap_.end_growth(m, 0);
+            throw;
+        }
+        held.lock();
+        return by;
+    }
+    [[nodiscard]] std::size_t whole_pages(std::size_t bytes) const noexcept {
+        std::size_t const page  = this->upstream_.page_size();
+        std::size_t const pages = bytes / page + (bytes % page != 0 ? 1 : 0);
+        return pages > unsatisfiable / page ? unsatisfiable : pages * page;
+    }
+    /// All pages of a new chunk have physical memory.
     template <bool Throwing>
     void* new_chunk(request const& r, std::size_t size, request const* out) {
-        return this->template take_chunk<Throwing>(r, this->whole_pages(size), out, pages_);
+        return this->template take_chunk<Throwing>(r, whole_pages(size), out, pages_);
     }
     /// A bare block has what lies on those of its pages that have memory, as those do of which
     /// others have a part; so has one that is set aside, which its pages leave one by one.

@@ -30,7 +30,7 @@ class paged_base : public moving_base<Upstream, Growth> {
 
 protected:
     using typename base::guard;
-    using typename base::move_of_end;
+    using typename base::chunk_growth;
     using typename base::request;
     using typename base::stream;
     using base::heap_;
@@ -185,11 +185,11 @@ private:
         };
         offered();
         if (block* const b = heap_.take_bare(r, held, judge)) { return b; }
-        move_of_end const m = heap_.begin_growth(r, [&](block const& tail) {
+        chunk_growth const m = heap_.begin_growth(r, [&](block const& tail) {
             return remap ? tail.address : behind_what_left(tail, captured);
         });
         if (m.base == nullptr) { return nullptr; }
-        std::size_t const by = this->move_end(r, m, more, held, [&](std::size_t n) {
+        std::size_t const by = this->grow_chunk(r, m, more, held, [&](std::size_t n) {
             n = this->whole_pages(n);
             return this->upstream_.widen(m.base, m.bytes, n) ? n : 0;
         });
@@ -199,10 +199,10 @@ private:
             held.unlock();
             this->upstream_.shrink(m.base, m.bytes + by, by);
             held.lock();
-            heap_.end_move(m, 0);
+            heap_.end_growth(m, 0);
             throw;
         }
-        heap_.end_move(m, by, true);
+        heap_.end_growth(m, by);
         if (by == 0) { return nullptr; }
         offered(); // others went on meanwhile
         block* const         b   = heap_.take_bare(r, held, judge);

@@ -16,7 +16,7 @@
 #include <vram/layer/with.hpp>            // with::word
 #include <vram/pool/default_growth.hpp>   // default_growth
 #include <vram/pool/free_pieces.hpp>      // free_pieces
-#include <vram/pool/paged_base.hpp>       // pool_base, in_place_base, paged_base
+#include <vram/pool/paged_base.hpp>       // pool_base, paged_base
 #include <vram/source/null_resource.hpp>  // the stand-in of the proofs below
 
 #include <atomic>   // atomic
@@ -31,10 +31,6 @@ namespace detail {
 template <class Upstream, class Growth>
 struct pool_growth {
     using type = pool_base<Upstream, Growth>;
-};
-template <expandable_resource Upstream, class Growth>
-struct pool_growth<Upstream, Growth> {
-    using type = in_place_base<Upstream, Growth>;
 };
 template <remappable_resource Upstream, class Growth>
 struct pool_growth<Upstream, Growth> {

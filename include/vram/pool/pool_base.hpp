@@ -20,7 +20,7 @@
 namespace vram {
 
 /// A heap of blocks, and chunks from the upstream that it is made of. Chunks stay as they are here;
-/// `in_place_base` and `paged_base` move their ends, and the memory behind them.
+/// `paged_base` makes them grow at their ends, and moves the memory of their pages.
 ///
 /// Failure   as `growing_base`
 /// Threads   any

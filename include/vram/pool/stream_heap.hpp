@@ -38,11 +38,11 @@ namespace vram {
 template <class Platform, bool InPlace = false, bool Private = false>
 class stream_heap {
 public:
-    using stream      = typename Platform::stream;
-    using guard       = typename platform_lock<Platform>::guard;
-    using request     = block_request<stream>;
-    using chunk       = block_heap::chunk;
-    using move_of_end = block_heap::move_of_end;
+    using stream       = typename Platform::stream;
+    using guard        = typename platform_lock<Platform>::guard;
+    using request      = block_request<stream>;
+    using chunk        = block_heap::chunk;
+    using chunk_growth = block_heap::chunk_growth;
 
     /// `apart`: small blocks have chunks of their own. `large_limit`: bytes of the large block that
     /// rests, at most; 0: none does.
@@ -236,24 +236,17 @@ public:
         } // others went on meanwhile: look again
     }
 
-    /// The chunk whose end must move least for `r`, which cannot lie before `from(block)` there:
-    /// busy until `end_move`.
+    /// Finds the chunk that must grow least so that `r` fits at its end, and not before the address
+    /// `from(last block)`. The chunk is busy until `end_growth`.
     template <class From = block_heap::front_of>
-    [[nodiscard]] move_of_end begin_growth(request const& r, From const& from = {}) {
+    [[nodiscard]] chunk_growth begin_growth(request const& r, From const& from = {}) {
         clock* const mine     = r.on != nullptr ? &clocks_.of(*r.on) : nullptr;
         bool const   captured = mine != nullptr && Platform::capturing(*r.on);
         return heaps_.of(r.bytes).begin_growth(r.bytes, r.alignment,
                                                clocks_.for_asker(mine, captured), from);
     }
-    /// Whole pages at the end of a chunk that nobody uses any more: gone from the books, and the
-    /// chunk busy until `end_move`.
-    [[nodiscard]] move_of_end begin_shrinking(std::size_t page, std::size_t most) noexcept {
-        cool();
-        return heaps_.begin_shrinking(page, most, clocks_.for_asker(nullptr, false));
-    }
-    void end_move(move_of_end const& m, std::size_t by, bool bare = false) noexcept {
-        heaps_.end_move(m, by, bare);
-    }
+    /// The chunk has `by` more bytes at its end, which have no physical memory yet.
+    void end_growth(chunk_growth const& m, std::size_t by) noexcept { heaps_.end_growth(m, by); }
 
     /// As `remove_idle` without waiting: one without bytes where that is what it would take.
     [[nodiscard]] chunk remove_ready() {
