@@ -67,7 +67,7 @@ public:
     private:
         brief_lock const*  owner_;
         bool               held_ = false;
-        std::atomic<bool>* flag_ = nullptr; ///< the flag to clear at unlock
+        std::atomic<bool>* flag_ = nullptr; ///< flag of the lock that `unlock` clears
     };
 
     brief_lock() = default;
@@ -78,8 +78,8 @@ public:
 
 private:
     enum class use : unsigned char {
-        alone,  ///< biased to `first_`, or never taken
-        ending, ///< another thread waits until `first_` has unlocked
+        alone,  ///< biased to `first_`, or not taken yet
+        ending, ///< the bias is being revoked: a thread waits until `first_` has unlocked
         /// Not biased: every thread takes the lock by an exchange.
         shared,
     };

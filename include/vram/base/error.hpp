@@ -53,8 +53,9 @@ struct waiting_error {
         what.cause  = cause;
     }
 };
-inline constinit thread_local waiting_error*  first_error = nullptr;
-inline constinit thread_local waiting_error** error_after = nullptr; ///< `next` of the last one
+inline constinit thread_local waiting_error* first_error = nullptr;
+/// `next` of the last stored error.
+inline constinit thread_local waiting_error** error_after = nullptr;
 /// Used if there is no host memory.
 inline constinit thread_local waiting_error spare_error{};
 inline constinit thread_local bool          spare_waits = false;

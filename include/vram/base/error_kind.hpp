@@ -24,7 +24,7 @@ enum class error_kind {
     wrong_alignment,  ///< freed with another alignment than it was allocated with
     lost_exception,   ///< an exception of a source, a sink or a callback that no call could throw
 };
-using mishap = error_kind; ///< the former name
+using mishap = error_kind; ///< former name of `error_kind`
 
 /// Returns the words with which the message of an error of this kind begins.
 [[nodiscard]] constexpr char const* name(error_kind kind) noexcept {
@@ -44,7 +44,7 @@ using mishap = error_kind; ///< the former name
 
 /// How a message names a stream. Unknown if nothing is set.
 struct stream_name {
-    std::uint64_t id         = 0;       ///< the platform's number of the stream
+    std::uint64_t id         = 0;       ///< id of the stream on its platform
     void const*   handle     = nullptr; ///< the handle that the user passed: a `cudaStream_t`
     bool          is_default = false;   ///< a default stream, which has no handle of its own
 
@@ -55,31 +55,35 @@ struct stream_name {
 
 /// The name and the description of a platform's error code.
 struct code_text {
-    char const* name        = ""; ///< "cudaErrorIllegalAddress"
-    char const* description = ""; ///< "an illegal memory access was encountered"
+    char const* name        = ""; ///< such as "cudaErrorIllegalAddress"
+    char const* description = ""; ///< such as "an illegal memory access was encountered"
 };
 
 /// One reported error with its numbers. Zero, null and unknown mean: not known; a message contains
 /// only what is known. Strings are valid during the call of the sink.
 struct error {
-    error_kind           kind;
-    void const*          pointer = nullptr; ///< the address that was passed, or the block concerned
-    std::size_t          bytes   = 0;       ///< the size that was passed; of a leak: bytes in all
-    int                  code    = 0;       ///< of a platform error: the platform's number
-    std::source_location where   = std::source_location::current(); ///< in vram: the report
+    error_kind  kind;
+    void const* pointer = nullptr; ///< the address that was passed, or the block concerned
+    std::size_t bytes   = 0;       ///< the size that was passed; of a leak: bytes in all
+    int         code    = 0;       ///< number of a platform error, or 0
+    /// Line in vram that reports the error.
+    std::source_location where = std::source_location::current();
 
-    call_site   caller          = {};      ///< the line that called vram
-    std::size_t alignment       = 0;       ///< the alignment that was passed
+    call_site   caller          = {};      ///< line of the program that called vram
+    std::size_t alignment       = 0;       ///< alignment that the caller of the free passed
     void const* block           = nullptr; ///< the start of the block that contains `pointer`
     std::size_t block_bytes     = 0;       ///< the size that the block was allocated with
-    std::size_t block_alignment = 0;       ///< the alignment that it was allocated with
-    std::size_t blocks          = 0;       ///< of a leak: the number of blocks
+    std::size_t block_alignment = 0;       ///< alignment with which the block was allocated
+    std::size_t blocks          = 0;       ///< number of blocks that leaked
     stream_name stream          = {};
-    char const* resource        = nullptr; ///< which resource reports: "pool", "arena"
-    char const* call            = nullptr; ///< of a platform error: the call: "cudaFree"
-    char const* cause           = nullptr; ///< more about the reason: `what()` of an exception
-    char const* advice          = nullptr; ///< what to do, instead of the usual sentence
-    code_text (*text_of)(int) noexcept = nullptr; ///< the texts of `code`
+    char const* resource        = nullptr; ///< name of the resource that reports, such as "pool"
+    char const* call            = nullptr; ///< call of the platform that failed, such as "cudaFree"
+    /// More about the reason, such as the text of an exception.
+    char const* cause = nullptr;
+    /// Advice to the user; null means the usual sentence of this kind.
+    char const* advice = nullptr;
+    /// Function that returns the texts of `code`, or null.
+    code_text (*text_of)(int) noexcept = nullptr;
 };
 
 } // namespace vram

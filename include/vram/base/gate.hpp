@@ -71,7 +71,7 @@ public:
 private:
     std::mutex              mutex_;
     std::condition_variable condition_;
-    std::atomic<unsigned>   calls_{0}; ///< of `notify`
+    std::atomic<unsigned>   calls_{0}; ///< number of calls of `notify` and `notify_awake`
 };
 
 } // namespace vram

@@ -23,11 +23,12 @@ struct memory_usage {
     std::size_t largest_free  = 0; ///< the largest free block; a pool may grow instead of using it
     std::size_t pending       = 0; ///< freed, but a stream may still use it
 
-    std::uint64_t allocations = 0; ///< successful allocations
-    std::uint64_t events      = 0; ///< events recorded
-    std::uint64_t waits       = 0; ///< waits of streams or host threads
-    std::uint64_t upstream    = 0; ///< calls of the upstream's `allocate` and `deallocate`
-    std::uint64_t restarts    = 0; ///< resets of the peaks, and merges of earlier peaks
+    std::uint64_t allocations = 0; ///< number of successful allocations
+    std::uint64_t events      = 0; ///< number of events recorded
+    std::uint64_t waits       = 0; ///< number of waits of streams or host threads
+    /// Number of calls of the upstream's `allocate` and `deallocate`.
+    std::uint64_t upstream = 0;
+    std::uint64_t restarts = 0; ///< resets of the peaks, and merges of earlier peaks
 
     /// Returns the highest `live` since construction, regardless of resets.
     [[nodiscard]] constexpr std::size_t highest_live() const noexcept {

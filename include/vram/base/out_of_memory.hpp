@@ -17,16 +17,16 @@ namespace vram {
 struct shortage {
     static constexpr std::size_t no_limit = static_cast<std::size_t>(-1);
 
-    std::size_t   asked        = 0;        ///< the requested size
-    std::size_t   rounded      = 0;        ///< the size after rounding
-    std::size_t   alignment    = 0;        ///< the requested alignment
-    std::uint64_t stream       = 0;        ///< the platform's id of the stream
+    std::size_t   asked        = 0;        ///< requested bytes
+    std::size_t   rounded      = 0;        ///< bytes that the resource looked for, after rounding
+    std::size_t   alignment    = 0;        ///< requested alignment
+    std::uint64_t stream       = 0;        ///< id of the stream of the request
     std::size_t   live         = 0;        ///< live bytes of the resource that refused
     std::size_t   reserved     = 0;        ///< bytes that it has reserved from its upstream
     std::size_t   largest_free = 0;        ///< the largest free block of that resource
     std::size_t   limit        = no_limit; ///< the limit of the resource; it may be zero
-    std::size_t   device_free  = 0;        ///< free memory of the device
-    std::size_t   device_total = 0;        ///< total memory of the device
+    std::size_t   device_free  = 0;        ///< free bytes of the device
+    std::size_t   device_total = 0;        ///< total bytes of the device
 
     [[nodiscard]] constexpr bool has_limit() const noexcept { return limit != no_limit; }
 };

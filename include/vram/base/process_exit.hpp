@@ -67,7 +67,8 @@ private:
     }
 
     static inline constinit std::atomic<bool> began_{false};
-    static inline constinit std::atomic<bool> made_{false}; ///< since a thread with `watch` ended
+    /// `watch` was called since a thread with such a call ended.
+    static inline constinit std::atomic<bool> made_{false};
 };
 
 } // namespace vram

@@ -45,7 +45,8 @@ public:
     thread_number_holder() noexcept : number_{take_thread_number()} {}
     thread_number_holder(thread_number_holder&&) = delete;
     ~thread_number_holder() {
-        if (number_ >= most_thread_numbers) { return; } // shared with other threads
+        // Such a number is shared with other threads.
+        if (number_ >= most_thread_numbers) { return; }
         std::uint64_t const one = std::uint64_t{1} << (number_ % 64);
         thread_numbers[number_ / 64].fetch_and(~one, std::memory_order_relaxed);
     }

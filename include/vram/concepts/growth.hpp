@@ -13,9 +13,9 @@ namespace vram {
 
 /// The numbers that a pool passes to its growth policy, in bytes.
 struct growth_request {
-    std::size_t needed      = 0; ///< the smallest sufficient chunk, rounded up
-    std::size_t held        = 0; ///< already reserved for blocks of such sizes
-    std::size_t device_free = 0; ///< free on the device; 0 unless `asks_device`
+    std::size_t needed      = 0; ///< smallest chunk that suffices for the request, rounded up
+    std::size_t held        = 0; ///< bytes already reserved for blocks of such sizes
+    std::size_t device_free = 0; ///< free bytes of the device; 0 unless `asks_device`
 };
 
 /// Returns the size of the next chunk, at least `needed`. The pool requests that size first. If the

@@ -14,14 +14,14 @@ namespace vram {
 /// apart, consecutive slices `slice` bytes apart. If `depth` is 1, the slice sizes are ignored.
 struct pitched_copy {
     void*       to         = nullptr;
-    std::size_t to_pitch   = 0; ///< bytes, at least `width`
-    std::size_t to_slice   = 0; ///< bytes, a multiple of `to_pitch`
+    std::size_t to_pitch   = 0; ///< bytes from one row to the next; at least `width`
+    std::size_t to_slice   = 0; ///< bytes from one slice to the next; a multiple of `to_pitch`
     void const* from       = nullptr;
     std::size_t from_pitch = 0;
     std::size_t from_slice = 0;
-    std::size_t width      = 0; ///< bytes
-    std::size_t height     = 1; ///< rows
-    std::size_t depth      = 1; ///< slices
+    std::size_t width      = 0; ///< bytes of a row
+    std::size_t height     = 1; ///< number of rows
+    std::size_t depth      = 1; ///< number of slices
 };
 
 } // namespace vram

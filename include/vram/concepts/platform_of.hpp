@@ -14,11 +14,11 @@ template <class Stream>
 struct find_platform;
 
 template <class Type>
-Type const& one_of() noexcept; // used only in unevaluated expressions
+Type const& one_of() noexcept; // declared only, for unevaluated expressions
 
 template <class Stream>
     requires requires { typename Stream::platform; }
-struct find_platform<Stream> { // a view names its platform
+struct find_platform<Stream> { // a stream view names its platform
     using type = typename Stream::platform;
 };
 
@@ -26,7 +26,7 @@ template <class Stream>
     requires(
         !requires { typename Stream::platform; } &&
         requires(Stream const& s) { typename decltype(s.view())::platform; })
-struct find_platform<Stream> { // an owner has a view
+struct find_platform<Stream> { // an owner of a stream has a view, which names the platform
     using type = typename decltype(one_of<Stream>().view())::platform;
 };
 

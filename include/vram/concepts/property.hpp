@@ -55,8 +55,8 @@ concept same_property =
     (detail::is_named<P>("device_accessible") && detail::is_named<Q>("device_accessible")) ||
     (detail::is_named<P>("host_accessible") && detail::is_named<Q>("host_accessible"));
 
-/// The properties of the memory of a resource: `using properties =
-/// property_set<device_accessible>;`.
+/// The properties of the memory of a resource:
+/// `using properties = property_set<device_accessible>;`.
 template <property... Ps>
 struct property_set {
     template <class P>

@@ -95,7 +95,8 @@ public:
                                    .stream    = name_of_stream<platform>(s),
                                    .resource  = "cuda_async_resource",
                                    .call      = "cudaFreeAsync"};
-        bool const held = cuda_stream_ids::announced(s.get()) != 0; // its handle is valid
+        // A stream that vram keeps valid.
+        bool const held = cuda_stream_ids::announced(s.get()) != 0;
         if (s.ended() && !held) { return give_after_device(block, e); }
         freed_.note(s);
         cudaError_t const status = give(block, s);
@@ -103,7 +104,7 @@ public:
             cuda_error::report(status, e);
             return;
         }
-        cuda_error::clear(status); // a raw stream that was destroyed
+        cuda_error::clear(status); // the error means that the raw stream was destroyed
         retire(s);
         error dead = e;
         dead.kind  = error_kind::dead_stream;
@@ -167,7 +168,7 @@ private:
         }
         e.call = "cudaDeviceSynchronize";
         cuda_error::report(status, e);
-        e.kind = error_kind::leak; // the device may still use it
+        e.kind = error_kind::leak; // not freed, because the device may still use it
         e.call = nullptr;
         report_error(e);
     }

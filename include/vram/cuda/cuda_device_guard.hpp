@@ -54,7 +54,7 @@ private:
         });
     }
 
-    int         before_ = none; ///< device to restore, or `none`
+    int         before_ = none; ///< device to make current again, or `none`
     cudaError_t status_;
 };
 

@@ -15,7 +15,7 @@ namespace vram {
 
 /// Options of an event. Each of them makes it slower.
 struct cuda_event_options {
-    bool timing   = false; ///< `milliseconds_since` may be called
+    bool timing   = false; ///< records time stamps, for `milliseconds_since`
     bool blocking = false; ///< a waiting host thread sleeps instead of spinning
 };
 
@@ -94,7 +94,7 @@ public:
 
 private:
     void destroy() noexcept {
-        if (event_ == nullptr) { return; } // moved from
+        if (event_ == nullptr) { return; } // the event was moved from
         cuda_error::report("cudaEventDestroy",
                            cuda_exit::or_done([&] { return cudaEventDestroy(event_); }));
     }

@@ -67,7 +67,8 @@ public:
             try {
                 recorded const how =
                     record_behind<cuda_platform>(place, each.stream, each.id, each.held);
-                if (how == recorded::captured) { note(each.stream); } // keep it for the next call
+                // Remembered for the next `synchronize`.
+                if (how == recorded::captured) { note(each.stream); }
                 if (how != recorded::pending) { continue; }
             } catch (cuda_error const&) { continue; } // the stream belongs to another device
             place.synchronize();

@@ -28,7 +28,8 @@ inline bool cuda_mark(cuda_stream_view stream, std::uint32_t* where, std::uint32
     static std::atomic<call> known{nullptr};
     call                     write = known.load(std::memory_order_relaxed);
     if (write == nullptr) {
-        constexpr unsigned since = 11070; // the version that needs no device attribute
+        // This version of the call needs no attribute of the device.
+        constexpr unsigned since = 11070;
         write                    = cuda_entry_point<call>("cuStreamWriteValue32", since).call;
         if (write == nullptr) { return false; }
         known.store(write, std::memory_order_relaxed);

@@ -103,7 +103,7 @@ public:
         if (held >= before) { return 0; }
         cuda_check(cuda_exit::or_done([&] { return cudaMemPoolTrimTo(pool_, held); }));
         std::size_t const after = figure(cudaMemPoolAttrReservedMemCurrent);
-        return before > after ? before - after : 0; // another thread may have made it grow
+        return before > after ? before - after : 0; // 0 if another thread has made the pool grow
     }
 
     /// Returns the driver's figures: live and reserved bytes, and the peaks of both.
@@ -164,7 +164,7 @@ private:
     }
 
     void destroy() noexcept {
-        if (pool_ == nullptr) { return; } // moved from
+        if (pool_ == nullptr) { return; } // the pool was moved from
         cuda_capture_guard const relaxed;
         cuda_error::report("cudaMemPoolDestroy",
                            cuda_exit::or_done([&] { return cudaMemPoolDestroy(pool_); }));

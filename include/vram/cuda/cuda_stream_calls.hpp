@@ -39,7 +39,7 @@ public:
     }
     /// Looks up the functions that the driver has.
     [[nodiscard]] static cuda_stream_calls look_up() noexcept {
-        constexpr unsigned since = 12000; // version of the newest of these functions
+        constexpr unsigned since = 12000; // CUDA version of the newest of these functions
         cuda_stream_calls  calls;
         find("cuStreamIsCapturing", since, calls.capturing_);
         find("cuStreamGetId", since, calls.id_);

@@ -70,7 +70,8 @@ private:
         cuda_device              device;
         std::atomic<std::size_t> shares{1};
         std::atomic<bool>        ended{false};
-        std::atomic<bool>        given_away{false}; ///< released: its user destroys the stream
+        /// `release` was called: the user destroys the stream.
+        std::atomic<bool> given_away{false};
     };
 
     explicit cuda_stream_hold(shared* its) noexcept : its_{its} {}

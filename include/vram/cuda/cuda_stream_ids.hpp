@@ -213,9 +213,10 @@ private:
 
     /// Data of a handle: the stream with it, or the last one if that has ended.
     struct life {
-        identity                  who;
-        bool                      ended  = false;
-        cuda_stream_hold::shared* shared = nullptr; ///< null if there is no reference
+        identity who;
+        bool     ended = false;
+        /// Shared state of the holds; null if there is none.
+        cuda_stream_hold::shared* shared = nullptr;
     };
     struct book {
         /// Marks that a new stream has the handle.
@@ -231,11 +232,13 @@ private:
             changes.fetch_add(1, std::memory_order_release);
         }
 
-        std::atomic<std::uint64_t>             legacy[most_devices]{}; ///< ids by device
+        /// Ids of the legacy default streams, by device.
+        std::atomic<std::uint64_t>             legacy[most_devices]{};
         std::mutex                             mutex;
         std::unordered_map<cudaStream_t, life> known;
-        std::atomic<std::size_t>               ended{0}; ///< number of entries that have ended
-        std::atomic<std::uint64_t>             ends{0};  ///< number of streams that ever ended
+        /// Number of entries of `known` that have ended.
+        std::atomic<std::size_t>   ended{0};
+        std::atomic<std::uint64_t> ends{0}; ///< number of streams that ever ended
         /// Number of streams that began or ended.
         std::atomic<std::uint64_t> changes{1};
     };
@@ -314,7 +317,7 @@ private:
     /// Meaning of a default stream's handle on a device.
     struct named {
         cudaStream_t stream = nullptr;
-        identity     what; ///< id 0: empty entry
+        identity     what; ///< an id of 0 means an empty entry
     };
     /// Meanings of default streams in one thread: three handles on several devices. A new one
     /// replaces the oldest.
@@ -339,7 +342,8 @@ private:
         if (is_legacy(stream) && device < most_devices) {
             all().legacy[device].store(id, std::memory_order_relaxed);
         }
-        for (named& each : own.known) { // after a reset of the device
+        // An older id of this handle, from before a reset of the device.
+        for (named& each : own.known) {
             if (each.stream == stream && each.what.device == now.device) { each.what.id = 0; }
         }
         own.known[own.next] = {stream, now};

@@ -56,7 +56,7 @@ public:
     constexpr cuda_stream_view(S const& stream) noexcept(noexcept(stream.get()))
         : stream_{stream.get()} {}
 
-    cuda_stream_view(int)            = delete; // 0 is not a stream
+    cuda_stream_view(int)            = delete; // a literal 0 does not convert to a stream
     cuda_stream_view(std::nullptr_t) = delete;
 
     [[nodiscard]] constexpr cudaStream_t get() const noexcept { return stream_; }

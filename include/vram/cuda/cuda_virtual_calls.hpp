@@ -32,7 +32,8 @@ struct cuda_virtual_calls {
 
     /// Returns the functions of this process, which are looked up once.
     [[nodiscard]] static cuda_virtual_calls const& here() {
-        static cuda_virtual_calls const found = look_up(); // repeated if it threw
+        // After an exception, the next call looks them up again.
+        static cuda_virtual_calls const found = look_up();
         return found;
     }
 

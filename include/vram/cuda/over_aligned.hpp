@@ -96,7 +96,8 @@ private:
         return only;
     }
 
-    static inline constinit std::atomic<std::size_t> count_{0}; ///< read without the lock
+    /// Number of live blocks, read without the lock.
+    static inline constinit std::atomic<std::size_t> count_{0};
 };
 
 } // namespace vram

@@ -16,7 +16,7 @@ namespace vram {
 /// Options of pinned memory.
 struct pinned_options {
     bool portable       = true;  ///< pinned for every device, not only for one
-    bool mapped         = true;  ///< kernels may use host addresses
+    bool mapped         = true;  ///< kernels may access the memory by its host address
     bool write_combined = false; ///< faster to read for a device, very slow to read for the host
 };
 

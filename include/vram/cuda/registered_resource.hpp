@@ -24,8 +24,8 @@ namespace vram {
 struct registered_options {
     touched_pages_options pages      = {};
     bool                  portable   = true;  ///< pinned for every device, not only for one
-    bool                  mapped     = true;  ///< kernels may use host addresses
-    bool                  numa_local = false; ///< on the NUMA node of the device
+    bool                  mapped     = true;  ///< kernels may access the memory by its host address
+    bool                  numa_local = false; ///< the memory is on the NUMA node of the device
 };
 
 /// Page-locked host memory. Many threads touch the pages, as huge pages if the system has them, and

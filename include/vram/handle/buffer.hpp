@@ -111,10 +111,12 @@ public:
     void destroy() noexcept { give_back(); }
 
     // Clang-format off.
-    [[nodiscard]] void*                data() noexcept { return data_; }
-    [[nodiscard]] void const*          data() const noexcept { return data_; }
-    [[nodiscard]] std::size_t          size() const noexcept { return size_; }         ///< in bytes
-    [[nodiscard]] std::size_t          capacity() const noexcept { return capacity_; } ///< in bytes
+    [[nodiscard]] void*       data() noexcept { return data_; }
+    [[nodiscard]] void const* data() const noexcept { return data_; }
+    /// Size in bytes.
+    [[nodiscard]] std::size_t size() const noexcept { return size_; }
+    /// Capacity in bytes.
+    [[nodiscard]] std::size_t          capacity() const noexcept { return capacity_; }
     [[nodiscard]] bool                 empty() const noexcept { return size_ == 0; }
     [[nodiscard]] std::size_t          alignment() const noexcept { return alignment_; }
     [[nodiscard]] stream               get_stream() const noexcept { return stream_; }
@@ -144,7 +146,7 @@ private:
         std::swap(fresh.bytes, capacity_);
     }
     void give_back() noexcept {
-        if (data_ == nullptr) { return; } // moved from: there may be no resource
+        if (data_ == nullptr) { return; } // nothing to free; a moved-from buffer has no resource
         sited{mr_.get()}.deallocate(stream_, std::exchange(data_, nullptr),
                                     std::exchange(capacity_, 0), alignment_);
         size_ = 0;

@@ -156,7 +156,7 @@ private:
     [[nodiscard]] static slot& slot_of(device d) {
         slot* const found = find(d, first().load(std::memory_order_acquire));
         bool const  there = found != nullptr && found->read().holds_resource();
-        return there ? *found : made(d); // after `forget` there is an empty slot
+        return there ? *found : made(d); // after `forget` the slot of `d` is empty
     }
     /// Returns the slot of `d` and makes its default resource if there is none.
     [[nodiscard]] static slot& made(device d) {
@@ -169,7 +169,8 @@ private:
         resource              mr = standard_of(d);
         std::lock_guard const held{mutex()};
         slot* const           head = first().load(std::memory_order_relaxed);
-        if (slot* const found = find(d, head)) { // after `forget`, or another thread was faster
+        // An empty slot after `forget`, or one that another thread has just made.
+        if (slot* const found = find(d, head)) {
             found->fill(mr);
             return *found;
         }

@@ -28,7 +28,7 @@ struct cufile_calls {
         int driver  = 0;
     };
     struct description {
-        int type = 1; ///< a file descriptor
+        int type = 1; ///< 1 means that `handle` is a file descriptor
         union {
             int   descriptor;
             void* other;

@@ -37,7 +37,7 @@ public:
     using resource_type = std::remove_reference_t<R>;
 
     explicit pmr(R mr) : mr_{std::forward<R>(mr)} {}
-    pmr(pmr&&) = delete; // containers point to it
+    pmr(pmr&&) = delete; // not movable, because containers point to it
 
     [[nodiscard]] resource_type& upstream() noexcept { return mr_.get(); }
 

@@ -141,7 +141,7 @@ public:
         return a.mr_ == b.mr_;
     }
     friend bool operator!=(thrust_allocator const& a, thrust_allocator const& b) {
-        return !(a == b); // used by Thrust of CUDA 13.0
+        return !(a == b); // needed by Thrust of CUDA 13.0
     }
 
 private:

@@ -76,7 +76,7 @@ private:
             work(done_, piece);
             return true;
         } catch (out_of_memory const&) {
-            if (half(piece) >= piece) { throw; } // the smallest piece
+            if (half(piece) >= piece) { throw; } // a piece of the smallest size cannot be halved
         }
         return false;
     }
@@ -104,7 +104,7 @@ private:
     split_options options_{};
     std::size_t   size_   = unlimited;
     std::size_t   done_   = 0;
-    unsigned      run_    = 0; ///< consecutive full pieces
+    unsigned      run_    = 0; ///< number of consecutive full pieces
     std::uint64_t pieces_ = 0;
     std::uint64_t splits_ = 0;
 };

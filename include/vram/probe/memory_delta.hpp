@@ -85,7 +85,7 @@ public:
 
 private:
     struct heights {
-        std::size_t then; ///< peak of the resource at the start
+        std::size_t then; ///< `peak_live` of the resource at the start of the measurement
         std::size_t since;
     };
     /// Returns the peaks at the start and now. If the peaks were restarted in between, uses the

@@ -82,7 +82,7 @@ enum class column : unsigned char {
 };
 struct column_style {
     char const* heading;
-    bool        is_size; ///< a number of bytes
+    bool        is_size; ///< the figure is a number of bytes
     bool        always;  ///< shown if a layer has the figure; other columns only if one is not 0
 };
 inline constexpr std::array<column_style, 12> columns{{{"live", true, true},

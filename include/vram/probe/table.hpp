@@ -72,7 +72,7 @@ private:
         return widths;
     }
 
-    std::vector<cells> rows_; ///< the headings are the first row
+    std::vector<cells> rows_; ///< rows of the table; the first row has the headings
 };
 
 } // namespace vram

@@ -55,8 +55,9 @@ struct host_platform {
     [[nodiscard]] static device        device_of(stream) noexcept { return {}; }
     [[nodiscard]] static std::uint64_t id(stream) noexcept { return 0; }
     [[nodiscard]] static bool          capturing(stream) noexcept { return false; }
-    [[nodiscard]] static memory_info   memory(device) noexcept { return {}; } // unknown
-    [[nodiscard]] static bool          done(event const&) noexcept { return true; }
+    // Zeros, because the free memory of the host is not known.
+    [[nodiscard]] static memory_info memory(device) noexcept { return {}; }
+    [[nodiscard]] static bool        done(event const&) noexcept { return true; }
 
     static void record(event&, stream) noexcept {}
     static void wait(stream, event const&) noexcept {}

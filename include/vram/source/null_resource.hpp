@@ -57,7 +57,8 @@ public:
     }
     void deallocate_sync(void* p, std::size_t bytes, std::size_t alignment = default_alignment,
                          call_site at = call_site::current()) noexcept {
-        if (p == nullptr) { return; } // else: this resource allocated nothing
+        // Any other pointer is foreign: this resource allocates nothing.
+        if (p == nullptr) { return; }
         report_error(refused_free{"null_resource", p, bytes, alignment, at}.what);
     }
 

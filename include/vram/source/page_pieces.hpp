@@ -34,7 +34,7 @@ class page_pieces {
 public:
     using number = std::uint32_t; ///< index of a page or of a piece
 
-    static constexpr number nowhere = ~number{0}; ///< no page or no piece
+    static constexpr number nowhere = ~number{0}; ///< value that means no page or no piece
 
     explicit page_pieces(std::size_t pages) : slots_(counted(pages)) {}
     page_pieces(page_pieces&& other) noexcept
@@ -140,7 +140,7 @@ private:
     struct entry {
         Handle memory{};
         number at     = nowhere; ///< the owner; `nowhere` if the piece is a spare
-        number vain   = nowhere; ///< the first page with a stale mapping
+        number vain   = nowhere; ///< first page with a stale mapping to the piece
         number spared = 0;       ///< index in `spares_` if it is a spare
     };
 
@@ -175,8 +175,8 @@ private:
 
     std::vector<slot>   slots_;
     std::vector<entry>  pieces_;
-    std::vector<number> spares_; ///< capacity for every piece
-    std::vector<number> unused_; ///< removed pieces; capacity for every piece
+    std::vector<number> spares_; ///< indices of spare pieces; has capacity for every piece
+    std::vector<number> unused_; ///< indices of removed pieces; has capacity for every piece
 };
 
 } // namespace vram

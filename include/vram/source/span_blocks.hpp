@@ -171,7 +171,7 @@ private:
     std::uintptr_t                  base_;
     std::size_t                     page_;
     std::size_t                     pages_;
-    std::map<std::uintptr_t, block> blocks_; ///< by address
+    std::map<std::uintptr_t, block> blocks_; ///< live blocks by address
 };
 
 } // namespace vram

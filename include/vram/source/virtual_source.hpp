@@ -57,7 +57,8 @@ public:
           figures_{std::exchange(other.figures_, {})} {}
     ~virtual_source() {
         if (is_ending<platform>()) { return; }
-        blocks_.for_each([&](block const& b) { // the span releases their memory
+        // Their memory is released by the destructor of `span_`.
+        blocks_.for_each([&](block const& b) {
             report_error({.kind     = error_kind::leak,
                           .pointer  = pointer(b),
                           .bytes    = b.bytes,
@@ -297,7 +298,7 @@ private:
         block const    b    = blocks_.around(p, 1);
         auto const     base = reinterpret_cast<std::uintptr_t>(span_.range().base());
         std::uintptr_t from = reinterpret_cast<std::uintptr_t>(p) - base;
-        if (!b.empty()) { // blocks keep no alignment
+        if (!b.empty()) { // the alignment is not checked, because blocks do not store one
             e.found_live(pointer(b), b.bytes, alignment);
         } else if (from < span_.pages() * span_.page()) {
             e.found_free();

@@ -38,7 +38,8 @@ class virtual_span {
 public:
     using handle = typename Memory::handle;
 
-    static constexpr std::uint32_t nowhere = page_pieces<handle>::nowhere; ///< no page
+    /// Value that means no page.
+    static constexpr std::uint32_t nowhere = page_pieces<handle>::nowhere;
 
     /// `page` is a multiple of `memory.granularity()`, and `bytes` a multiple of `page`. The start
     /// of the range is aligned to the largest power of two that divides `page`, so that for every
@@ -69,12 +70,12 @@ public:
         numbers done;
         done.reserve(bare);
         try {
-            while (spares() < bare) { make(); } // before any page is mapped
+            while (spares() < bare) { make(); } // creates all missing memory before it maps a page
             for (number i = to_number(first); i < last; ++i) {
                 if (pieces_.piece(i) == nowhere || mapped(i) || moved_to(i) != nowhere) {
                     continue;
                 }
-                pieces_.occupy(i); // the memory that it had last
+                pieces_.occupy(i); // the page still has a mapping to the memory that it had last
                 done.push_back(i);
             }
             for (number i = to_number(first); i < last; ++i) {
@@ -242,7 +243,7 @@ private:
     std::size_t           page_;
     std::uint64_t         calls_ = 0;
     page_pieces<handle>   pieces_;
-    address_range<Memory> range_; ///< constructed last, destroyed first
+    address_range<Memory> range_; ///< constructed last and destroyed first, before the table
 };
 
 } // namespace vram

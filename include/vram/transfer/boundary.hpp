@@ -13,12 +13,12 @@ namespace vram {
 
 /// Continuation of an array beyond its ends, shown for the row `a b c d`.
 enum class boundary {
-    clip, ///< no continuation: elements outside are left out
+    clip, ///< no continuation: a halo beyond the border is left out
     edge, ///< `a a|a b c d|d d`: the last element is repeated
     /// `c b|a b c d|c b`: reflected, the last element once (SciPy's mirror, reflect 101).
     mirror,
     symmetric, ///< `b a|a b c d|d c`: reflected, the last element twice (SciPy's reflect)
-    wrap,      ///< `c d|a b c d|a b`: periodic
+    wrap,      ///< `c d|a b c d|a b`: the array repeats (periodic)
     constant,  ///< `x x|a b c d|x x`: a value of the caller, 0 by default
 };
 

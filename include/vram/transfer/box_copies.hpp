@@ -74,11 +74,11 @@ struct box_plan {
                 .depth      = slices.count};
     }
 
-    std::size_t to_begin   = 0;  ///< offset of the box in bytes
-    std::size_t from_begin = 0;  ///< offset of the box in bytes
-    std::size_t width;           ///< contiguous bytes
-    step        steps[Rank + 1]; ///< from the innermost outward, and one unused
-    std::size_t rank  = 0;       ///< number of steps in use
+    std::size_t to_begin   = 0;  ///< offset in bytes of the box in the target array
+    std::size_t from_begin = 0;  ///< offset in bytes of the box in the source array
+    std::size_t width;           ///< contiguous bytes of a row, in both arrays
+    step        steps[Rank + 1]; ///< dimensions from the innermost outward; the last is unused
+    std::size_t rank  = 0;       ///< number of dimensions in `steps`
     bool        empty = false;
     bool        apart = false; ///< rows are farther apart than the largest pitch
 };

@@ -44,7 +44,7 @@ public:
     void add(void* to, void const* from, std::size_t bytes) {
         if (bytes == 0) { return; }
         if (to_.size() == to_.capacity()) { grow(); }
-        to_.push_back(to); // `grow` reserved room in all three
+        to_.push_back(to); // cannot throw: `grow` reserved room in all three vectors
         from_.push_back(from);
         bytes_.push_back(bytes);
         total_ += bytes;
@@ -97,7 +97,7 @@ private:
         std::size_t const room = std::max<std::size_t>(2 * to_.capacity(), 64);
         bytes_.reserve(room);
         from_.reserve(room);
-        to_.reserve(room); // last, because its capacity is tested
+        to_.reserve(room); // last, because `add` tests only this capacity
     }
 
     std::size_t              most_;

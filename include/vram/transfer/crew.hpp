@@ -85,7 +85,7 @@ private:
     /// gate follows virtual time.
     void watch() const noexcept {
         if constexpr (std::is_same_v<typename Platform::gate, vram::gate>) {
-            constexpr int looks = 200; // about 50 us
+            constexpr int looks = 200; // polls for about 50 us
             for (int i = 0; i < looks && busy_.load(std::memory_order_acquire) != 0; ++i) {
                 std::this_thread::yield();
             }
@@ -121,7 +121,7 @@ private:
     typename Platform::gate gate_;
     void const*             job_                  = nullptr;
     void (*call_)(void const*, unsigned) noexcept = nullptr;
-    std::uint64_t            jobs_                = 0; ///< jobs so far
+    std::uint64_t            jobs_                = 0; ///< number of jobs started so far
     std::atomic<std::size_t> busy_{0}; ///< helpers still at the job; changed under the lock
     bool                     ending_ = false;
     std::vector<typename Platform::thread> helpers_;

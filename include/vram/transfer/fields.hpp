@@ -47,7 +47,7 @@ class fields {
     using field = std::tuple_element_t<Index, std::tuple<std::type_identity<Field>...>>::type;
 
 public:
-    static constexpr std::size_t count = sizeof...(Field); ///< number of fields
+    static constexpr std::size_t count = sizeof...(Field); ///< number of fields of a sample
 
     /// Element type of the span of field `Index`: the field's type, or its scalar type if it is an
     /// array.

@@ -27,9 +27,9 @@ namespace vram {
 /// Options of opening a file.
 struct file_options {
     enum class mode {
-        read,   ///< an existing file, only read
-        update, ///< an existing file, read and written
-        create, ///< a new or emptied file, read and written
+        read,   ///< opens an existing file, only for reading
+        update, ///< opens an existing file, for reading and writing
+        create, ///< creates a file or empties an existing one, for reading and writing
     };
     mode use = mode::read;
     /// If true, reads and writes bypass the page cache (`O_DIRECT`) if offset, memory and size are
@@ -141,7 +141,7 @@ public:
     [[nodiscard]] int descriptor() const noexcept { return plain_.fd; }
 
 private:
-    struct descriptor_owner { // closes its descriptor
+    struct descriptor_owner { // owns a file descriptor and closes it
         int fd = -1;
 
         descriptor_owner() = default;

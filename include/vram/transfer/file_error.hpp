@@ -49,9 +49,12 @@ public:
     [[nodiscard]] char const* what() const noexcept override { return text_.c_str(); }
 
     [[nodiscard]] std::string const& path() const noexcept { return *path_; }
-    [[nodiscard]] std::size_t        offset() const noexcept { return offset_; } ///< bytes
-    [[nodiscard]] std::size_t        wanted() const noexcept { return wanted_; } ///< bytes
-    [[nodiscard]] std::size_t        got() const noexcept { return got_; }       ///< bytes
+    /// Offset in the file, in bytes.
+    [[nodiscard]] std::size_t offset() const noexcept { return offset_; }
+    /// Requested bytes.
+    [[nodiscard]] std::size_t wanted() const noexcept { return wanted_; }
+    /// Bytes that were read or written.
+    [[nodiscard]] std::size_t got() const noexcept { return got_; }
 
     /// Returns true if the reason of this error is `why`. False for errors of the system.
     [[nodiscard]] bool is(reason why) const noexcept {

@@ -217,7 +217,7 @@ namespace detail {
 /// rvalue range is moved in. A callable is copied or moved in.
 template <class Source>
 struct kept_source {
-    using type = std::decay_t<Source>; // a function becomes a pointer
+    using type = std::decay_t<Source>; // decays, so that a function becomes a pointer
 };
 template <class Source>
     requires copied_source<std::remove_cvref_t<Source>>

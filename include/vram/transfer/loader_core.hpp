@@ -209,7 +209,8 @@ private:
             order_         = index_order{all ? n : n - 1, o.seed + epoch_};
         }
         order_.part(o.shard, o.shards);
-        std::size_t const rest = drop ? 0 : n % o.shards; // the first shards have one more
+        // The first `rest` shards have one batch more.
+        std::size_t const rest = drop ? 0 : n % o.shards;
         std::size_t const mine = n / o.shards + (rest > o.shard);
         if (!drop || exact()) { batches_ = mine; }
         return mine;

@@ -31,12 +31,12 @@ public:
         too_large,       ///< the source returned `bytes` bytes, more than the `limit` of a slot
         all_held,        ///< no batch can come, because the program holds a batch in every slot
         capturing,       ///< the consumer's stream is being captured into a graph
-        already_begun,   ///< second call of `begin()` without a `restart()`
+        already_begun,   ///< `begin()` was called a second time without a `restart()`
         wrong_alignment, ///< `span<T>`: `bytes` is not a multiple of `limit`, the size of `T`
         not_ended,       ///< `restart()` before the end of the range, and without a `stop()`
         timed_out,       ///< no batch came within `loader_options::timeout`; see `states()`
-        no_size,         ///< `shuffle` needs a source with `size()`
-        no_index,        ///< shards need a source that receives the index
+        no_size,         ///< `shuffle` is set, but the source has no `size()`
+        no_index,        ///< there are shards, but the source does not receive the index
         ended,           ///< a result was sent after the unloader had ended
         forked,          ///< this process is a forked child of the process that made the loader
         source_failed,   ///< the source threw `cause`, or returned the negative number `returned`

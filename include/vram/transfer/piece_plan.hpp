@@ -26,7 +26,8 @@ namespace vram {
 ///           of 4 KiB.
 class piece_plan {
 public:
-    static constexpr std::size_t unit = 4096; ///< bytes; pieces begin at multiples of it
+    /// Offsets of pieces are multiples of this many bytes.
+    static constexpr std::size_t unit = 4096;
 
     struct piece {
         std::size_t offset = 0;
@@ -82,12 +83,14 @@ private:
     }
 
     std::size_t bytes_  = 0;
-    std::size_t all_    = 0; ///< bytes, rounded up to the unit
+    std::size_t all_    = 0; ///< bytes of the transfer, rounded up to the unit
     std::size_t pieces_ = 0;
     /// Number of growing pieces, and of shrinking ones.
-    std::size_t                        ramp_   = 0;
-    std::size_t                        middle_ = unit; ///< bytes of the pieces between
-    std::array<std::size_t, steps + 1> ends_{};        ///< end offset of each growing piece
+    std::size_t ramp_ = 0;
+    /// Bytes of each piece between the growing and the shrinking ones.
+    std::size_t middle_ = unit;
+    /// End offset in bytes of each growing piece.
+    std::array<std::size_t, steps + 1> ends_{};
 };
 
 } // namespace vram

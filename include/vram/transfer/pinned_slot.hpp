@@ -58,13 +58,13 @@ struct pinned_slot {
     void*        owner     = nullptr; ///< the ring, for a callback that receives only the slot
     state        now       = state::empty;
     bool         timed     = false;
-    bool         pageable  = false; ///< its block could not be pinned
+    bool         pageable  = false; ///< the slot has pageable memory, because pinning failed
     bool         in_flight = false; ///< `left` must be waited for before it is filled again
     bool         enqueued  = false; ///< its copy is enqueued, so its event may be queried
     bool         marked    = false; ///< a completion flag reports the end of its copy
     /// Neither an event nor a wait proves that its copy is complete.
     bool unsure   = false;
-    bool left_out = false; ///< its batch is not copied
+    bool left_out = false; ///< the batch is left out, so it is not copied
     /// `begun` and `left` enclose a copy, and its time is not read yet.
     bool unmeasured = false;
 

@@ -42,11 +42,12 @@ public:
     struct chunk {
         explicit chunk(device where) : copied{where} {}
 
-        typename Platform::event copied; ///< end of the last copy
-        std::byte*               memory    = nullptr;
-        std::size_t              piece     = 0; ///< index of the piece that it holds
-        bool                     in_flight = false;
-        bool                     recorded  = false; ///< `copied` was recorded after the copy
+        typename Platform::event copied; ///< event behind the last copy that used the chunk
+        std::byte*               memory = nullptr;
+        /// Index of the piece of the transfer in this chunk.
+        std::size_t piece     = 0;
+        bool        in_flight = false;
+        bool        recorded  = false; ///< `copied` was recorded after the copy
     };
 
     ring(device where, Pinned pinned, staging_options const& options)
@@ -85,7 +86,8 @@ public:
     void lose() noexcept { memory_.lost.store(true, std::memory_order_relaxed); }
 
 private:
-    struct pinned_memory { // freed if the constructor of `ring` throws
+    // Its destructor frees the memory, also if the constructor of `ring` throws.
+    struct pinned_memory {
         pinned_memory(ring& of, unsigned threads) : owner{of} {
             detail::expect_resource(of.pinned_, "staging: the handle holds a resource");
             expects(of.each_ != 0 && of.chunk_bytes_ != 0,
@@ -97,7 +99,8 @@ private:
         }
         pinned_memory(pinned_memory&&) = delete;
         ~pinned_memory() {
-            if (lost.load(std::memory_order_relaxed)) { // no other thread runs any more
+            // Relaxed suffices: no other thread runs any more.
+            if (lost.load(std::memory_order_relaxed)) {
                 report_error({.kind    = error_kind::leak,
                               .pointer = begin,
                               .bytes   = bytes,
@@ -111,14 +114,14 @@ private:
         std::size_t       chunks = 0;
         std::size_t       bytes  = 0;
         std::byte*        begin  = nullptr;
-        std::atomic<bool> lost{false}; ///< any thread may set it
+        std::atomic<bool> lost{false}; ///< set by any thread if the memory must not be freed
     };
 
     home_process                  home_;
     device                        where_;
     [[no_unique_address]] Pinned  pinned_;
     std::size_t                   chunk_bytes_;
-    std::size_t                   each_; ///< chunks per thread
+    std::size_t                   each_; ///< number of chunks of each thread
     typename Platform::own_stream copies_;
     pinned_memory                 memory_;
     std::vector<chunk>            chunks_;

@@ -184,7 +184,8 @@ private:
     std::atomic<std::size_t> next_{0};
     std::atomic<std::size_t> undone_{none};
     std::atomic<int>         failed_{nobody};
-    std::exception_ptr       cause_; ///< written by one thread, read after all have returned
+    /// Exception of the first failure; read after all threads have returned.
+    std::exception_ptr cause_;
 };
 
 } // namespace vram

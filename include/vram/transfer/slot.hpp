@@ -35,7 +35,7 @@ struct slot {
     std::size_t size   = 0; ///< bytes of the batch
     std::size_t filled = 0; ///< bytes of the batch from the source; the rest is padding
     std::size_t index  = 0; ///< place of the batch in the loader's order
-    std::size_t asked  = 0; ///< index that the source was asked for
+    std::size_t asked  = 0; ///< index that the source was asked for (see `loader_options::shuffle`)
 
     std::vector<stream> others; ///< further streams that use the batch
     /// Holds on the streams in `others`, which may be destroyed before the batch is released.

@@ -225,14 +225,14 @@ private:
     slot_queue<Slot>     free_;
     slot_queue<Slot>     ready_;
     std::exception_ptr   error_;            ///< exception to throw at the end of the range
-    std::size_t          end_       = none; ///< first index after the range
+    std::size_t          end_       = none; ///< index of the first batch that does not exist
     std::size_t          index_     = 0;    ///< index of the batch that is filled next
     std::size_t          in_flight_ = 0;
-    std::uint64_t        turns_     = 0;     ///< number of copies begun
-    std::size_t          held_      = 0;     ///< slots held by batches of the consumer
-    std::size_t          slots_     = 0;     ///< number of device slots
+    std::uint64_t        turns_     = 0;     ///< number of copies begun so far
+    std::size_t          held_      = 0;     ///< device slots that the consumer's batches hold
+    std::size_t          slots_     = 0;     ///< number of device slots in all
     bool                 copying_   = false; ///< a thread is enqueueing a copy
-    bool                 passed_    = false; ///< result of the next `take_passed`
+    bool                 passed_    = false; ///< result of the next call of `take_passed`
 };
 
 } // namespace vram

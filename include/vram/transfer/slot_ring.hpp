@@ -74,7 +74,7 @@ public:
                            .bytes    = s.size,
                            .resource = "loader",
                            .call     = "the record of a released batch"});
-            if (!settle(s, on)) { return; } // the slot is never used again
+            if (!settle(s, on)) { return; } // not known to be free: the slot is never used again
         }
         released(s);
         give(s);
@@ -205,7 +205,7 @@ private:
             auto const held = this->gate_.hold();
             this->books_.give(s);
             fills = this->idle_ != 0 && this->pinned_.empty();
-            // A sleeping producer would take longer to wake up.
+            // To wake a sleeping producer would take longer than to copy on this thread.
             theirs = this->awake_ != 0 && this->can_copy();
             mine   = !theirs && this->can_copy();
         }
@@ -225,7 +225,7 @@ private:
         return !s.unsure;
     }
 
-    std::size_t   taken_     = 0; ///< batches that the consumer took
+    std::size_t   taken_     = 0; ///< number of batches that the consumer took in this epoch
     std::uint64_t passed_ns_ = 0; ///< `wall_ns` of earlier epochs
     bool          ended_     = false;
 };

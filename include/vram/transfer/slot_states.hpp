@@ -21,8 +21,8 @@ struct slot_states {
     std::size_t copying = 0; ///< its copy is not known to be complete
     // Device blocks.
     std::size_t unused = 0; ///< the device block is free: released, or never used
-    std::size_t ready  = 0; ///< the batch waits for the loop
-    std::size_t held   = 0; ///< the loop holds the batch
+    std::size_t ready  = 0; ///< the device block has a batch, which waits for the loop
+    std::size_t held   = 0; ///< the loop holds the batch in the device block
 
     std::size_t waiting = 0; ///< producers that wait for an empty block
 

@@ -304,14 +304,15 @@ protected:
     typename Platform::gate gate_;
     books                   books_;
     loader_statistics       figures_;
-    std::size_t             idle_     = 0;     ///< producers that wait
-    std::size_t             awake_    = 0;     ///< waiting producers that do not sleep
-    std::uint64_t           begun_    = 0;     ///< time of the first fill of the epoch
-    bool                    asking_   = false; ///< the consumer waits for a batch
-    bool                    helping_  = false; ///< the waiting consumer copies or fills
-    bool                    stopping_ = false;
-    bool                    watched_  = false; ///< a producer polls the completion flags
-    bool                    dozing_   = false; ///< a producer polls for released batches
+    std::size_t             idle_   = 0;     ///< number of producers that wait
+    std::size_t             awake_  = 0;     ///< number of waiting producers that do not sleep
+    std::uint64_t           begun_  = 0;     ///< time of the first fill of the epoch
+    bool                    asking_ = false; ///< the consumer waits for a batch
+    /// The waiting consumer is copying or filling a slot.
+    bool helping_  = false;
+    bool stopping_ = false;
+    bool watched_  = false; ///< a producer polls the completion flags
+    bool dozing_   = false; ///< a producer polls for released batches
 
 private:
     bool claim_next(pinned*& from, slot*& to) noexcept {
@@ -444,7 +445,8 @@ private:
             look_after_copies();
             held = gate_.hold();
         }
-        if (idle_ > 1 && (over || ready())) { gate_.notify(); } // another producer polls next
+        // Wakes another producer, which polls next.
+        if (idle_ > 1 && (over || ready())) { gate_.notify(); }
     }
 
     /// Time after which the device is asked if a copy is complete. A copy takes far less.

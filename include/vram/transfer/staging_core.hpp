@@ -241,10 +241,11 @@ private:
         } catch (...) { return false; }
     }
 
-    staging_options                          options_;
-    typename Platform::gate                  gate_;
-    bool                                     busy_ = false;
-    typename Platform::event                 before_; ///< recorded behind the caller's earlier work
+    staging_options         options_;
+    typename Platform::gate gate_;
+    bool                    busy_ = false;
+    /// Event behind the earlier work of the caller's stream.
+    typename Platform::event                 before_;
     bool                                     page_tables_;
     std::unique_ptr<pinning, delete_at_home> ring_;
 };

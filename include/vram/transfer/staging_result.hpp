@@ -14,7 +14,7 @@ namespace vram {
 struct staging_result {
     std::size_t   bytes   = 0;
     transfer_path path    = transfer_path::nothing;
-    std::size_t   pieces  = 0; ///< number of copies on the device
+    std::size_t   pieces  = 0; ///< number of copies that the device made
     unsigned      threads = 0; ///< number of host threads that took part
 
     /// Returns the reason for the path, as a sentence.

@@ -65,7 +65,8 @@ public:
         std::size_t const bytes = copies_.bytes(index);
         if (bytes > to.size()) { return bytes; }
         if (cut().options().outside == boundary::constant && !copies_.inside(index)) {
-            Element const value = outside_; // a local copy, which `to` cannot alias
+            // A local copy, because writes to `to` could alias the member.
+            Element const value = outside_;
             for (std::size_t at = 0; at < bytes; at += sizeof(Element)) {
                 std::memcpy(to.data() + at, &value, sizeof(Element));
             }

@@ -24,12 +24,12 @@ enum class tile_order {
 /// Options of `tiles`. Dimensions are ordered as in C arrays: the last one is contiguous in memory.
 template <std::size_t Rank>
 struct tile_options {
-    std::size_t extent[Rank]{}; ///< elements of the volume
+    std::size_t extent[Rank]{}; ///< elements of the volume in each dimension
     /// Elements of a tile; at the far border a tile may have fewer.
     std::size_t tile[Rank]{};
     /// Elements that a batch contains beyond its tile, on each side.
     std::size_t halo[Rank]{};
-    boundary    outside = boundary::clip; ///< content of a halo beyond the volume
+    boundary    outside = boundary::clip; ///< elements of a halo beyond the border of the volume
     tile_order  order   = tile_order::last_fastest;
 };
 
@@ -38,9 +38,9 @@ struct tile_options {
 template <std::size_t Rank>
 struct tile_box {
     std::size_t origin[Rank]; ///< first element of the tile in the volume, without halo
-    std::size_t inner[Rank];  ///< elements of the tile
+    std::size_t inner[Rank];  ///< elements of the tile in each dimension
     std::size_t before[Rank]; ///< halo elements in the batch before the tile
-    std::size_t extent[Rank]; ///< elements of the batch: tile and halo
+    std::size_t extent[Rank]; ///< elements of the batch (tile and halo) in each dimension
 
     friend bool operator==(tile_box const&, tile_box const&) = default;
 };

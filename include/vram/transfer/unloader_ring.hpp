@@ -324,7 +324,7 @@ private:
     /// failed calls no callback. Stores the error if there is one.
     void look_after_copies() noexcept {
         try {
-            expect_platform(0); // `index_` belongs to the program's thread
+            expect_platform(0); // not `index_`, which belongs to the program's thread
             for (pinned& p : pinned_) {
                 if (Platform::done(p.left)) { Platform::synchronize(p.left); }
             }
@@ -380,13 +380,14 @@ private:
     slot_queue<slot>        free_;
     slot_queue<slot>        full_; ///< device slots that wait for a pinned block
     slot_queue<pinned>      empty_;
-    slot_queue<pinned>      marked_; ///< copies with a completion flag, in order
-    slot_order<pinned>      landed_; ///< pinned slots that wait for the sink, in order
-    std::exception_ptr      problem_;
-    char const*             failed_ = "";   ///< the sink or the copy, which threw `problem_`
-    std::size_t             at_     = none; ///< index of the result that failed
-    std::size_t             index_  = 0;
-    std::size_t             held_   = 0; ///< slots that the program holds
+    /// Slots with a copy in progress that sets a completion flag, in order.
+    slot_queue<pinned> marked_;
+    slot_order<pinned> landed_; ///< pinned slots that wait for the sink, in order
+    std::exception_ptr problem_;
+    char const*        failed_ = "";   ///< the sink or the copy, which threw `problem_`
+    std::size_t        at_     = none; ///< index of the result that failed, or `none`
+    std::size_t        index_  = 0;
+    std::size_t        held_   = 0; ///< number of slots that the program holds
     /// Results between the start of the copy and the sink's return.
     std::size_t in_flight_ = 0;
     bool        copying_   = false;

@@ -101,7 +101,7 @@ private:
         }
     }
 
-    std::deque<pair> pairs_; ///< a deque does not move its elements
+    std::deque<pair> pairs_; ///< a deque, because events of its elements must not move
     std::size_t      next_ = 0;
     std::uint64_t    sum_  = 0;
 };
