@@ -63,6 +63,24 @@ struct late_calls : thing {
     }
 };
 
+void settle(holder& kept) {
+    kept.owned.reset();
+    if (check != nullptr) { leave(check()); }
+}
+/// The device is reset, and then the object ends.
+void device_reset_first(kind const& of) {
+    holder kept{of};
+    if (cudaDeviceReset() != cudaSuccess) { leave(2); }
+    settle(kept);
+}
+/// CUDA is used again before the object ends.
+void device_reset_and_used_again(kind const& of) {
+    holder kept{of};
+    if (cudaDeviceReset() != cudaSuccess || cudaFree(nullptr) != cudaSuccess) { leave(2); }
+    holder const other{of};
+    settle(kept);
+}
+
 } // namespace
 
 #ifdef VRAM_CUDART_DOUBLE
@@ -95,6 +113,8 @@ int main(int argc, char** argv) {
     all.push_back({"registered", make<with_block<registered_resource>>, true});
     all.push_back({"late_calls", make<late_calls>, true});
     all.push_back({"freed_registered", make<freed_block<registered_resource>>});
+    ways.push_back({"device_reset_first", device_reset_first, true, true});
+    ways.push_back({"device_reset_and_used_again", device_reset_and_used_again, true, true});
 #ifdef VRAM_CUDART_DOUBLE
     ways.push_back({"runtime_taken_down_first", runtime_taken_down_first, false});
     doubles::cudart::reset();
@@ -105,5 +125,14 @@ int main(int argc, char** argv) {
         if (argc == 3 && argv[2] == std::string{threads}) { before_exit = nullptr; } // they call on
     }
 #endif
-    return tests::exits::main(argc, argv, ways, all);
+    // A thread that uses the device during or after the reset, and a free on a stream that the
+    // reset has destroyed, are errors of the program.
+    auto const uses_dead_handles = [](way const& w, kind const& k) {
+        bool uses = false;
+        for (char const* const each : {"loader", "unfinished_unloader", "current", "late_calls"}) {
+            uses = uses || std::string{each} == k.name;
+        }
+        return uses && (w.run == device_reset_first || w.run == device_reset_and_used_again);
+    };
+    return tests::exits::main(argc, argv, ways, all, uses_dead_handles);
 }

@@ -71,7 +71,8 @@ inline void (*before_exit)() = nullptr;
 struct way {
     char const* name;
     void (*run)(kind const& of);
-    bool at_exit = true; ///< the process ends before the object
+    bool at_exit = true;  ///< the process ends before the object
+    bool tells   = false; ///< the program makes an error, and may be told
 };
 
 inline void static_object(kind const& of) {
@@ -247,7 +248,8 @@ inline int main(int argc, char** argv, std::vector<way> const& ways, std::vector
             if (k.only_at_exit && !w.at_exit) { continue; }
             if (skip != nullptr && skip(w, k)) { continue; }
             if (argc == 2 && name.find(argv[1]) == std::string::npos) { continue; }
-            std::string const wrong = run_child("/proc/self/exe", w.name, k.name, k.tells);
+            std::string const wrong =
+                run_child("/proc/self/exe", w.name, k.name, k.tells || w.tells);
             ++(wrong.empty() ? passed : failed);
             if (!wrong.empty()) { std::printf("FAILED %s: %s\n", name.c_str(), wrong.c_str()); }
         }

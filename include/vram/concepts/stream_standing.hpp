@@ -16,6 +16,7 @@ enum class stream_standing : unsigned char {
     there,   ///< the same stream, as far as is known
     another, ///< another stream
     ended,   ///< no stream
+    reset,   ///< no stream: its device was reset, which has ended all work of the stream
 };
 
 /// Returns what the handle `s` of the stream `id` means now. Asks `Platform::standing_of` if there
@@ -29,6 +30,17 @@ template <class Platform>
         try {
             return Platform::id(s) == id ? stream_standing::there : stream_standing::another;
         } catch (...) { return stream_standing::ended; }
+    }
+}
+
+/// Returns true if it is known that the stream ended because its device was reset. Makes no call of
+/// the platform beside `Platform::standing_of`.
+template <class Platform>
+[[nodiscard]] bool was_reset(typename Platform::stream s, std::uint64_t id) noexcept {
+    if constexpr (requires { Platform::standing_of(s, id); }) {
+        return Platform::standing_of(s, id) == stream_standing::reset;
+    } else {
+        return false;
     }
 }
 

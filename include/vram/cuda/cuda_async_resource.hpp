@@ -85,7 +85,8 @@ public:
     void deallocate(stream s, void* p, std::size_t bytes, std::size_t alignment = default_alignment,
                     call_site at = call_site::current()) noexcept {
         if (p == nullptr || cuda_exit::began()) { return; }
-        void* const              block = over_aligned::take_back(p, bytes, alignment, at);
+        void* const block = over_aligned::take_back(p, bytes, alignment, at);
+        if (pool_.lost()) { return; } // a reset of the device has freed it
         cuda_capture_guard const relaxed;
         error                    e{.kind      = error_kind::platform_error,
                                    .pointer   = p,

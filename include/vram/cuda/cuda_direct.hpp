@@ -9,9 +9,11 @@
 #include <vram/base/contract.hpp>           // expects
 #include <vram/concepts/property.hpp>       // has_property, host_accessible
 #include <vram/cuda/cuda_capture_guard.hpp> // cuda_capture_guard
+#include <vram/cuda/cuda_context.hpp>       // cuda_context
 #include <vram/cuda/cuda_platform.hpp>      // cuda_platform
 #include <vram/cuda/over_aligned.hpp>       // over_aligned
 
+#include <atomic>  // atomic_ref
 #include <cstddef> // size_t
 #include <new>     // nothrow
 
@@ -24,7 +26,8 @@ namespace vram {
 /// Failure   Throws `out_of_memory` with the figures of the device, or `cuda_error`.
 ///           `deallocate_sync` reports errors to the error sink.
 /// Threads   Any thread may call.
-/// Cost      The call of the driver, and two more that set the device and the capture mode.
+/// Cost      The call of the driver, two more that set the device and the capture mode, and two that
+///           notice a reset of the device.
 template <class Resource>
 class cuda_direct {
 public:
@@ -53,7 +56,13 @@ public:
     void deallocate_sync(void* p, std::size_t bytes, std::size_t alignment = default_alignment,
                          call_site at = call_site::current()) noexcept {
         if (p == nullptr || cuda_exit::began()) { return; }
-        void* const              block = over_aligned::take_back(p, bytes, alignment, at);
+        void* const block = over_aligned::take_back(p, bytes, alignment, at);
+        if (life() != none && cuda_context::ended({device_.ordinal(), life()})) { // it is freed
+            if constexpr (requires(Resource const& r) { r.forget(block); }) {
+                self().forget(block);
+            }
+            return;
+        }
         cuda_device_guard const  on{device_, std::nothrow};
         cuda_capture_guard const relaxed;
         cuda_error::report("cudaSetDevice",
@@ -79,6 +88,8 @@ protected:
     explicit cuda_direct(cuda_device device) noexcept : device_{device} { cuda_exit::watch(); }
 
 private:
+    static constexpr unsigned none = ~0U; ///< no block was allocated here
+
     Resource const& self() const noexcept { return static_cast<Resource const&>(*this); }
 
     cudaError_t attempt(void*& p, std::size_t bytes, std::size_t alignment) {
@@ -91,6 +102,7 @@ private:
         cudaError_t const        status = cuda_exit::or_refused(
             [&] { return self().take(&block, over_aligned::size(bytes, alignment)); });
         if (status != cudaSuccess) { return status; }
+        std::atomic_ref{life_}.store(cuda_context::now(device_).number, std::memory_order_relaxed);
         p = over_aligned::hand_out(block, alignment);
         if (p != nullptr) [[likely]] { return status; }
         cuda_error::report(self().give(block), block, bytes);
@@ -112,7 +124,12 @@ private:
                              .device_total = device.total}};
     }
 
-    cuda_device device_;
+    [[nodiscard]] unsigned life() const noexcept {
+        return std::atomic_ref{life_}.load(std::memory_order_relaxed);
+    }
+
+    cuda_device      device_;
+    mutable unsigned life_ = none; ///< of the device, when a block was last allocated
 };
 
 } // namespace vram

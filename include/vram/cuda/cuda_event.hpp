@@ -4,6 +4,7 @@
 /// \file
 /// `cuda_event` is a CUDA event: a position in the order of a stream.
 
+#include <vram/cuda/cuda_context.hpp>      // cuda_context
 #include <vram/cuda/cuda_device_guard.hpp> // cuda_device_guard
 #include <vram/cuda/cuda_stream_view.hpp>  // cuda_stream_view
 
@@ -38,13 +39,16 @@ public:
                                (options.blocking ? cudaEventBlockingSync : cudaEventDefault);
         cuda_exit::watch();
         cuda_check(cuda_exit::or_done([&] { return cudaEventCreateWithFlags(&event_, flags); }));
+        life_ = cuda_context::now(device);
     }
 
-    cuda_event(cuda_event&& other) noexcept : event_{std::exchange(other.event_, nullptr)} {}
+    cuda_event(cuda_event&& other) noexcept
+        : event_{std::exchange(other.event_, nullptr)}, life_{other.life_} {}
     cuda_event& operator=(cuda_event&& other) noexcept {
         if (this != &other) {
             destroy();
             event_ = std::exchange(other.event_, nullptr);
+            life_  = other.life_;
         }
         return *this;
     }
@@ -52,17 +56,20 @@ public:
 
     /// Records the event behind all work that `stream` has received so far.
     void record(cuda_stream_view stream) {
+        if (cuda_context::over(life_)) { return; }
         cuda_check(cuda_exit::or_done([&] { return cudaEventRecord(event_, stream.get()); }));
     }
 
     /// Returns true if the work before the event is complete.
     [[nodiscard]] bool done() const {
+        if (cuda_context::over(life_)) { return true; } // a reset ends all work
         cuda_capture_guard const relaxed;
         return cuda_done(cuda_exit::or_done([&] { return cudaEventQuery(event_); }));
     }
 
     /// Blocks the host until the work before the event is complete.
     void synchronize() const {
+        if (cuda_context::over(life_)) { return; }
         cuda_capture_guard const relaxed;
         cuda_check(cuda_exit::or_done([&] { return cudaEventSynchronize(event_); }));
     }
@@ -70,6 +77,7 @@ public:
     /// Makes the later work of `stream` wait until the work before the event is complete. The host
     /// does not wait.
     void wait(cuda_stream_view stream) const {
+        if (cuda_context::over(life_)) { return; }
         cuda_check(
             cuda_exit::or_done([&] { return cudaStreamWaitEvent(stream.get(), event_, 0); }));
     }
@@ -80,6 +88,7 @@ public:
     /// resolution is about 1 us.
     [[nodiscard]] float milliseconds_since(cuda_event const& start) const {
         float passed = 0;
+        if (cuda_context::over(life_) || cuda_context::over(start.life_)) { return passed; }
         cuda_check(cuda_exit::or_done(
             [&] { return cudaEventElapsedTime(&passed, start.event_, event_); }));
         return passed;
@@ -94,12 +103,14 @@ public:
 
 private:
     void destroy() noexcept {
-        if (event_ == nullptr) { return; } // the event was moved from
+        // Moved from, or destroyed by a reset of the device.
+        if (event_ == nullptr || cuda_context::ended(life_)) { return; }
         cuda_error::report("cudaEventDestroy",
                            cuda_exit::or_done([&] { return cudaEventDestroy(event_); }));
     }
 
-    cudaEvent_t event_ = nullptr;
+    cudaEvent_t        event_ = nullptr;
+    cuda_context::life life_{};
 };
 
 } // namespace vram

@@ -55,7 +55,12 @@ struct cuda_platform : cuda_ranges {
     using pinned_resource = vram::pinned_resource;
 
     /// Returns true if the process has begun to end, or is a child of `fork`: no call is made then.
-    [[nodiscard]] static bool ending() noexcept { return cuda_exit::began(); }
+    /// Else asks if a device was reset, so that no handle that a reset destroyed is passed to CUDA.
+    [[nodiscard]] static bool ending() noexcept {
+        if (cuda_exit::began()) { return true; }
+        cuda_context::notice_all();
+        return false;
+    }
 
     // Devices.
     [[nodiscard]] static device      current_device() { return device::current(); }
@@ -69,6 +74,7 @@ struct cuda_platform : cuda_ranges {
     /// Blocks the host until the device has finished all work. As CUDA's own call, it ends a graph
     /// capture.
     static void synchronize(device d) {
+        if (cuda_context::gone(d)) { return; } // a wait would create a new context
         device_guard const on{d};
         cuda_check(cuda_exit::or_done([] { return cudaDeviceSynchronize(); }));
     }
@@ -77,6 +83,7 @@ struct cuda_platform : cuda_ranges {
     /// any thread. It uses cudaFree, which waits for the device and is legal in relaxed mode. If no
     /// memory can be allocated for that, it uses cudaDeviceSynchronize, which ends a capture.
     static void await_all(device d) {
+        if (cuda_context::gone(d)) { return; } // cudaMalloc would create a new context
         device_guard const       on{d};
         cuda_capture_guard const relaxed;
         void*                    some  = nullptr;
@@ -102,7 +109,9 @@ struct cuda_platform : cuda_ranges {
     [[nodiscard]] static bool   capturing(stream s) { return s.capturing(); }
 
     [[nodiscard]] static bool ended(stream s) noexcept { return s.ended(); }
-    static void               synchronize(stream s) { s.synchronize(); }
+    static void               synchronize(stream s) {
+        if (!cuda_stream_ids::was_reset(s.get())) { s.synchronize(); } // a reset ends all work
+    }
 
     // Functions for streams that another thread may be capturing. They make no CUDA call on the
     // stream.

@@ -7,6 +7,7 @@
 #include <vram/base/align.hpp>              // unsatisfiable, saturating_add
 #include <vram/base/memory_usage.hpp>       // memory_usage
 #include <vram/cuda/cuda_capture_guard.hpp> // cuda_capture_guard
+#include <vram/cuda/cuda_context.hpp>       // cuda_context
 #include <vram/cuda/cuda_device_guard.hpp>  // cuda_device_guard
 #include <vram/cuda/cuda_stream.hpp>        // cuda_stream
 
@@ -59,6 +60,7 @@ public:
         properties.location.id   = device.ordinal();
         properties.maxSize       = options.maximum_size;
         cuda_check(cuda_exit::or_refused([&] { return cudaMemPoolCreate(&pool_, &properties); }));
+        life_ = cuda_context::now(device);
         try {
             set_up(options);
         } catch (...) {
@@ -70,18 +72,22 @@ public:
     cuda_pool(cuda_pool&& other) noexcept
         : pool_{std::exchange(other.pool_, nullptr)},
           device_{other.device_},
-          maximum_{other.maximum_} {}
+          maximum_{other.maximum_},
+          life_{other.life_} {}
     cuda_pool& operator=(cuda_pool&& other) noexcept {
         if (this != &other) {
             destroy();
             pool_    = std::exchange(other.pool_, nullptr);
             device_  = other.device_;
             maximum_ = other.maximum_;
+            life_    = other.life_;
         }
         return *this;
     }
     ~cuda_pool() { destroy(); }
 
+    /// Returns true if the device is known to have been reset: the pool and its memory are gone.
+    [[nodiscard]] bool          lost() const noexcept { return cuda_context::over(life_); }
     [[nodiscard]] cudaMemPool_t get() const noexcept { return pool_; }
     [[nodiscard]] cuda_device   device() const noexcept { return device_; }
     [[nodiscard]] std::size_t   maximum_size() const noexcept { return maximum_; }
@@ -164,15 +170,17 @@ private:
     }
 
     void destroy() noexcept {
-        if (pool_ == nullptr) { return; } // the pool was moved from
+        // Moved from, or destroyed by a reset of the device.
+        if (pool_ == nullptr || cuda_context::ended(life_)) { return; }
         cuda_capture_guard const relaxed;
         cuda_error::report("cudaMemPoolDestroy",
                            cuda_exit::or_done([&] { return cudaMemPoolDestroy(pool_); }));
     }
 
-    cudaMemPool_t pool_ = nullptr;
-    cuda_device   device_;
-    std::size_t   maximum_;
+    cudaMemPool_t      pool_ = nullptr;
+    cuda_device        device_;
+    std::size_t        maximum_;
+    cuda_context::life life_{};
 };
 
 } // namespace vram

@@ -97,7 +97,7 @@ private:
     void destroy() noexcept {
         // Moved from, or the process is ending.
         if (held_.get() == nullptr || cuda_exit::began()) { return; }
-        end_capture();
+        if (!held_.reset()) { end_capture(); }
         cuda_stream_ids::end(std::exchange(held_, {}));
     }
     /// Ends a capture of the stream before the stream is destroyed. Destroying the stream would

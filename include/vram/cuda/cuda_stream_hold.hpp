@@ -5,6 +5,7 @@
 /// `cuda_stream_hold` keeps the handle of a `cuda_stream` valid after its owner has destroyed it.
 
 #include <vram/cuda/cuda_capture_guard.hpp> // cuda_capture_guard
+#include <vram/cuda/cuda_context.hpp>       // cuda_context
 #include <vram/cuda/cuda_device.hpp>        // cuda_device
 #include <vram/cuda/cuda_error.hpp>         // cuda_error
 
@@ -41,9 +42,15 @@ public:
     }
     ~cuda_stream_hold() { let_go(); }
 
-    /// Returns true if this refers to a stream that vram created and has not released.
+    /// Returns true if this refers to a stream that vram created and has not released, and if no
+    /// reset of the device is known since.
     explicit operator bool() const noexcept {
-        return its_ != nullptr && !its_->given_away.load(std::memory_order_relaxed);
+        return its_ != nullptr && !its_->given_away.load(std::memory_order_relaxed) &&
+               !cuda_context::over(its_->life);
+    }
+    /// Returns true if a reset of the device has destroyed the stream. Asks CUDA about the device.
+    [[nodiscard]] bool reset() const noexcept {
+        return its_ != nullptr && cuda_context::ended(its_->life);
     }
     /// Returns true if the owner of the stream has destroyed it.
     [[nodiscard]] bool ended() const noexcept {
@@ -67,7 +74,7 @@ private:
     struct shared {
         cudaStream_t             stream;
         std::uint64_t            id;
-        cuda_device              device;
+        cuda_context::life       life;
         std::atomic<std::size_t> shares{1};
         std::atomic<bool>        ended{false};
         /// `release` was called: the user destroys the stream.

@@ -112,6 +112,7 @@ public:
         auto const             found = book.known.find(stream);
         if (found == book.known.end()) { return stream_standing::there; }
         life const& its = found->second;
+        if (its.reset) { return stream_standing::reset; }
         if (its.ended && its.shared == nullptr) { return stream_standing::ended; }
         return its.who.id == id ? stream_standing::there : stream_standing::another;
     }
@@ -120,7 +121,7 @@ public:
     /// `std::bad_alloc`.
     [[nodiscard]] static cuda_stream_hold begin(cudaStream_t stream, std::uint64_t id,
                                                 cuda_device device) {
-        auto* const made = new cuda_stream_hold::shared{stream, id, device};
+        auto* const made = new cuda_stream_hold::shared{stream, id, cuda_context::now(device)};
         try {
             auto&                  book = all();
             std::scoped_lock const held{book.mutex};
@@ -205,6 +206,15 @@ public:
         last = {stream, so_far};
         return false;
     }
+    /// Returns true if the stream of this handle is known to have ended because its device was
+    /// reset, and no new stream is known to have the handle.
+    [[nodiscard]] static bool was_reset(cudaStream_t stream) noexcept {
+        if (!ended(stream)) { return false; }
+        auto&                  book = all();
+        std::scoped_lock const held{book.mutex};
+        auto const             found = book.known.find(stream);
+        return found != book.known.end() && found->second.reset;
+    }
     /// Forgets everything that is stored for the handle `stream`.
     static void forget(cudaStream_t stream) noexcept { forget_others(stream, 0); }
 
@@ -215,6 +225,7 @@ private:
     struct life {
         identity who;
         bool     ended = false;
+        bool     reset = false; ///< ended because its device was reset
         /// Shared state of the holds; null if there is none.
         cuda_stream_hold::shared* shared = nullptr;
     };
@@ -223,6 +234,7 @@ private:
         void revive(life& its) noexcept {
             if (its.ended) { ended.fetch_sub(1, std::memory_order_relaxed); }
             its.ended  = false;
+            its.reset  = false;
             its.shared = nullptr;
         }
         void end(life& its) noexcept {
@@ -242,6 +254,17 @@ private:
         /// Number of streams that began or ended.
         std::atomic<std::uint64_t> changes{1};
     };
+    /// Marks all streams of a device as ended, after the device was reset.
+    static void end_all(cuda_device device) noexcept {
+        auto&                  book = all();
+        std::scoped_lock const held{book.mutex};
+        for (auto& [stream, its] : book.known) {
+            if (its.who.device != device || (its.ended && its.shared == nullptr)) { continue; }
+            its.shared = nullptr;
+            its.reset  = true;
+            book.end(its);
+        }
+    }
     /// Returns true if the handle is that of the stream of vram with the id `id`.
     [[nodiscard]] static bool is_announced(cudaStream_t stream, std::uint64_t id) noexcept {
         auto&                  book = all();
@@ -371,8 +394,12 @@ private:
 
     // Never destroyed, because streams in static storage may outlive any object here.
     static book& all() {
-        static book& only = *new book;
+        static book& only = *make_book();
         return only;
+    }
+    static book* make_book() {
+        cuda_context::call_after_reset(end_all);
+        return new book;
     }
 };
 
@@ -380,7 +407,7 @@ inline void cuda_stream_hold::let_go() noexcept {
     if (its_ == nullptr || cuda_exit::began()) { return; } // a forked child may find a locked mutex
     if (its_->shares.fetch_sub(1, std::memory_order_acq_rel) != 1) { return; }
     cuda_stream_ids::leave(its_);
-    if (!its_->given_away.load(std::memory_order_relaxed)) {
+    if (!its_->given_away.load(std::memory_order_relaxed) && !reset()) {
         cuda_capture_guard const relaxed;
         cuda_error::report("cudaStreamDestroy",
                            cuda_exit::or_done([&] { return cudaStreamDestroy(its_->stream); }));

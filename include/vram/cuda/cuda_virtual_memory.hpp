@@ -8,6 +8,7 @@
 #include <vram/base/out_of_memory.hpp>      // out_of_memory
 #include <vram/concepts/virtual_memory.hpp> // the concepts that the proofs below check
 #include <vram/cuda/cuda_capture_guard.hpp> // cuda_capture_guard
+#include <vram/cuda/cuda_context.hpp>       // cuda_context
 #include <vram/cuda/cuda_platform.hpp>      // cuda_platform
 #include <vram/cuda/cuda_virtual_calls.hpp> // cuda_virtual_calls
 
@@ -48,6 +49,7 @@ public:
                 "cuda_virtual_memory: memory is exported as a file descriptor");
         cuda_exit::watch();
         (void)cuda_memory_info(device_); // initializes the driver and the device's context
+        life_                          = cuda_context::now(device_).number;
         CUmemAllocationProp const kind = properties();
         demand(attempt([&](cuda_virtual_calls const& driver) {
             return driver.granularity(&granularity_, &kind, CU_MEM_ALLOC_GRANULARITY_MINIMUM);
@@ -104,6 +106,7 @@ public:
         }));
     }
     void unmap(void* p, std::size_t bytes) const {
+        if (lost()) { return; }
         cuda_virtual_calls const& driver = cuda_virtual_calls::here();
         cuda_device_guard const   on{device_};
         cuda_capture_guard const  relaxed;
@@ -123,10 +126,15 @@ public:
 
     [[nodiscard]] cuda_device device() const noexcept { return device_; }
 
-    friend bool operator==(cuda_virtual_memory const&,
-                           cuda_virtual_memory const&) noexcept = default;
+    friend bool operator==(cuda_virtual_memory const& a, cuda_virtual_memory const& b) noexcept {
+        return a.device_ == b.device_ && a.export_ == b.export_ && a.granularity_ == b.granularity_;
+    }
 
 private:
+    /// Returns true if the device was reset, which has freed all memory.
+    [[nodiscard]] bool lost() const noexcept {
+        return cuda_context::ended({device_.ordinal(), life_});
+    }
     /// Makes one call of the driver with the device current and in relaxed capture mode. Returns
     /// its status.
     template <class Call>
@@ -139,7 +147,7 @@ private:
     /// Makes one call of the driver that frees something, and reports an error to the error sink.
     template <class Call>
     void give(void* p, std::size_t bytes, Call const& call) const noexcept {
-        if (cuda_exit::began()) { return; }
+        if (cuda_exit::began() || lost()) { return; }
         cuda_device_guard const  on{device_, std::nothrow};
         cuda_capture_guard const relaxed;
         cuda_error::report("cudaSetDevice",
@@ -184,6 +192,7 @@ private:
     cuda_device                 device_;
     cudaMemAllocationHandleType export_;
     std::size_t                 granularity_ = 0;
+    unsigned                    life_        = 0; ///< of the device
 };
 
 static_assert(virtual_memory<cuda_virtual_memory> && exportable_memory<cuda_virtual_memory>);

@@ -114,7 +114,10 @@ private:
         }
     }
 
-    static cudaError_t give(void* p) noexcept {
+    static cudaError_t give(void* p) noexcept { return give(p, true); }
+    /// A reset of the device has unregistered it.
+    static void        forget(void* p) noexcept { (void)give(p, false); }
+    static cudaError_t give(void* p, bool pinned) noexcept {
         block what;
         {
             auto&                  known = all();
@@ -124,7 +127,7 @@ private:
             what = found->second;
             known.blocks.erase(found);
         }
-        cudaError_t const status = what.registered ? cudaHostUnregister(p) : cudaSuccess;
+        cudaError_t const status = what.registered && pinned ? cudaHostUnregister(p) : cudaSuccess;
         // Pages that may still be registered stay mapped, so that their addresses are not reused.
         if (status == cudaSuccess) { touched_pages::unmap(p, what.bytes); }
         return status;

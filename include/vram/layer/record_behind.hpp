@@ -68,8 +68,9 @@ template <class Platform>
 [[nodiscard]] recorded record_behind(typename Platform::event& e, typename Platform::stream s,
                                      std::uint64_t id, stream_hold<Platform> const& held = {}) {
     if (!held) {
-        bool const there = standing_of<Platform>(s, id) == stream_standing::there;
-        if (!there) {
+        stream_standing const now = standing_of<Platform>(s, id);
+        if (now == stream_standing::reset) { return recorded::done; }
+        if (now != stream_standing::there) {
             return is_default_stream<Platform>(s) ? recorded::elsewhere : recorded::lost;
         }
     }

@@ -6,6 +6,7 @@
 
 #include <vram/base/report_caught.hpp>    // report_caught
 #include <vram/concepts/await_device.hpp> // await_device
+#include <vram/concepts/is_ending.hpp>    // is_ending
 #include <vram/concepts/platform.hpp>     // has_devices
 
 #include <concepts> // same_as
@@ -22,6 +23,7 @@ namespace vram {
 template <class Platform, class Place, class Where>
     requires has_devices<Platform>
 [[nodiscard]] bool sure_wait(Place const& place, Where where) noexcept {
+    if (is_ending<Platform>()) { return true; }
     try {
         if constexpr (std::same_as<Place, typename Platform::device>) {
             await_device<Platform>(place);

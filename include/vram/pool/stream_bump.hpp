@@ -10,7 +10,7 @@
 #include <vram/concepts/is_ending.hpp>         // is_ending
 #include <vram/concepts/name_of_stream.hpp>    // name_of_stream
 #include <vram/concepts/refused_free.hpp>      // refused_free
-#include <vram/concepts/stream_standing.hpp>   // standing_of
+#include <vram/concepts/stream_standing.hpp>   // standing_of, was_reset
 #include <vram/pool/availability.hpp>          // availability
 #include <vram/pool/bump_chunk.hpp>            // bump_chunk
 #include <vram/pool/bump_row.hpp>              // bump_row
@@ -432,6 +432,7 @@ private:
     /// stream.
     static void dead(run const& r) noexcept {
         if (is_default_stream<Platform>(r.user) || is_ending<Platform>()) { return; }
+        if (was_reset<Platform>(r.user, r.id)) { return; }
         report_error(
             {.kind = error_kind::dead_stream, .stream = name_of_stream<Platform>(r.user, r.id)});
     }

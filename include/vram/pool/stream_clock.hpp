@@ -11,7 +11,7 @@
 #include <vram/concepts/is_ending.hpp>       // is_ending
 #include <vram/concepts/name_of_stream.hpp>  // name_of_stream
 #include <vram/concepts/stream_hold.hpp>     // stream_hold, hold_stream
-#include <vram/concepts/stream_standing.hpp> // stream_identity
+#include <vram/concepts/stream_standing.hpp> // stream_identity, standing_of, was_reset
 #include <vram/layer/record_behind.hpp>      // record_behind
 #include <vram/pool/heap_array.hpp>          // heap_array
 #include <vram/pool/tag.hpp>                 // tag
@@ -280,6 +280,10 @@ private:
     /// Ends the epoch with an event if one is free. If host threads wait for all of them, the host
     /// waits here as well (`may_wait`), or nothing is recorded.
     recorded record_now(bool may_wait) {
+        if (!held_ && was_reset<Platform>(stream_, id_)) {
+            end_epoch(); // an event would create a new context, and all work has ended
+            return recorded::done;
+        }
         std::size_t const place = spare();
         if (place == most) { return may_wait ? wait_behind() : recorded::captured; }
         recorded const how = record_behind_all(entries_[place].what);

@@ -47,6 +47,12 @@ std::size_t dangling() {
     return m.dangling;
 }
 
+bool has_context(int device) {
+    machine&               m = machine::here();
+    std::scoped_lock const held{m.mutex};
+    return m.contexts[static_cast<std::size_t>(device)].active;
+}
+
 std::size_t mistakes() {
     bomb_shelter const     inside;
     machine&               m = machine::here();

@@ -61,6 +61,9 @@ void reset(machine_options const& options = {});
 /// follows the handle and may crash.
 [[nodiscard]] std::size_t dangling();
 
+/// Returns true if the device has a context: it was not reset, or was used after the reset.
+[[nodiscard]] bool has_context(int device);
+
 /// Calls made so far: of one function (its name as in CUDA's documentation), or of all.
 [[nodiscard]] std::uint64_t calls(char const* function);
 [[nodiscard]] std::uint64_t calls();

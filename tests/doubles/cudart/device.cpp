@@ -120,6 +120,51 @@ cudaError_t CUDARTAPI cudaMemGetInfo(std::size_t* free, std::size_t* total) {
     });
 }
 
+/// All that the device has is destroyed; its handles are not used again.
+cudaError_t CUDARTAPI cudaDeviceReset() {
+    return machine_call("cudaDeviceReset", [&](machine& m, auto& held) {
+        int const              device = this_thread().device;
+        vram::sim_device const its    = m.device(device);
+        held.unlock();
+        its.synchronize();
+        held.lock();
+        for (auto at = m.streams.begin(); at != m.streams.end();) {
+            if (at->second->device != device) {
+                ++at;
+                continue;
+            }
+            at->second->own.reset();
+            at->second->captured.reset();
+            m.dead_streams.insert(m.streams.extract(at++));
+        }
+        for (auto at = m.events.begin(); at != m.events.end();) {
+            auto const each = at++;
+            if (each->second->device == device) { m.dead_events.insert(m.events.extract(each)); }
+        }
+        std::erase_if(m.blocks, [&](auto const& each) {
+            auto const& [p, b] = each;
+            if (b.device != device) { return false; }
+            switch (b.what) {
+            case block::kind::device:
+                vram::sim_resource{its}.deallocate_sync(p, b.bytes, 256);
+                break;
+            case block::kind::pinned:
+                vram::sim_pinned_resource{its}.deallocate_sync(p, b.bytes, 256);
+                break;
+            case block::kind::managed:
+                vram::sim_managed_resource{its}.deallocate_sync(p, b.bytes, 256);
+                break;
+            case block::kind::pool: b.pool->memory->deallocate_sync(p, b.bytes, 256); break;
+            }
+            return true;
+        });
+        m.registered.clear();
+        std::erase_if(m.pools, [&](auto const& each) { return each.second->device == device; });
+        m.contexts[static_cast<std::size_t>(device)] = {false, 0};
+        return cudaSuccess;
+    });
+}
+
 // Threads
 
 cudaError_t CUDARTAPI cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {

@@ -80,6 +80,12 @@ struct CUgraph_st {};
 
 namespace doubles::cudart {
 
+/// The primary context of a device.
+struct context {
+    bool               active = true;
+    unsigned long long id     = 0;
+};
+
 /// A piece of memory that the runtime gave.
 struct block {
     enum class kind { device, pinned, managed, pool };
@@ -176,7 +182,11 @@ public:
         marks.clear();
         ++epoch;
         dangling = 0;
-        chosen   = options;
+        dead_streams.clear();
+        dead_events.clear();
+        contexts.assign(static_cast<std::size_t>(options.devices), {});
+        for (auto& each : contexts) { each.id = ++last_context; }
+        chosen = options;
         node.reset();
         vram::sim_options of_node{};
         of_node.devices      = options.devices;
@@ -201,8 +211,16 @@ public:
     }
     [[nodiscard]] vram::sim_device device(int ordinal) const { return {node->machine(), ordinal}; }
 
+    void activate(int device) {
+        context& its = contexts[static_cast<std::size_t>(device)];
+        if (its.active) { return; }
+        its = {true, ++last_context};
+    }
+    /// A call with the handle of an event that a reset destroyed.
+    void note_event(cudaEvent_t handle) { dangling += dead_events.contains(handle) ? 1 : 0; }
     /// Whether a stream had the handle.
     [[nodiscard]] bool is_gone(cudaStream_t handle) const {
+        if (dead_streams.contains(handle)) { return true; }
         for (auto const& each : spare_streams) {
             if (each.get() == handle) { return true; }
         }
@@ -234,8 +252,13 @@ public:
     std::vector<std::weak_ptr<capture>>                          captures;
     std::vector<std::shared_ptr<left_mark>>                      marks;
     std::uint64_t                                                epoch = 0; ///< of this machine
-    std::size_t             dangling = 0; ///< calls with the handle of a stream that was destroyed
-    std::set<std::uint64_t> exportable;   ///< physical memory that other processes may map
+    std::size_t dangling = 0; ///< calls with the handle of a stream that was destroyed
+    std::map<cudaStream_t, std::unique_ptr<CUstream_st>>
+                                                       dead_streams; ///< of a device that was reset
+    std::map<cudaEvent_t, std::unique_ptr<CUevent_st>> dead_events;
+    std::vector<context>                               contexts; ///< of the devices
+    unsigned long long                                 last_context = 0;
+    std::set<std::uint64_t> exportable; ///< physical memory that other processes may map
 
 private:
     CUstream_st* default_stream(int ordinal, std::thread::id thread) {
@@ -268,6 +291,14 @@ void count_virtual(machine& m, census& now);
     }
 }
 
+/// Whether a function makes the context of a device that was reset anew.
+inline bool makes_context(std::string_view function) noexcept {
+    return function.starts_with("cudaMalloc") || function.starts_with("cudaFree") ||
+           function.starts_with("cudaStream") || function.starts_with("cudaEvent") ||
+           function.starts_with("cudaHost") || function == "cudaDeviceSynchronize" ||
+           function == "cudaMemGetInfo" || function == "cudaMemPoolCreate";
+}
+
 /// A call that works on the machine: `body(machine, lock)` under the lock, which it may let go of.
 template <class Body>
 cudaError_t machine_call(char const* function, Body body) noexcept {
@@ -275,6 +306,7 @@ cudaError_t machine_call(char const* function, Body body) noexcept {
         try {
             machine&         m = machine::here();
             std::unique_lock held{m.mutex};
+            if (makes_context(function)) { m.activate(this_thread().device); }
             return body(m, held);
         } catch (vram::sim_error const& e) { return translated(e); } catch (std::bad_alloc const&) {
             return cudaErrorMemoryAllocation;

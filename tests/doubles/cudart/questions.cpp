@@ -43,6 +43,28 @@ CUresult CUDAAPI exchange_mode(CUstreamCaptureMode* mode) {
     });
 }
 
+// The driver's view of a primary context; not counted, and they never fail.
+
+CUresult CUDAAPI context_state(CUdevice device, unsigned* flags, int* active) {
+    machine&               m = machine::here();
+    std::scoped_lock const held{m.mutex};
+    *flags  = 0;
+    *active = m.contexts[static_cast<std::size_t>(device)].active ? 1 : 0;
+    return CUDA_SUCCESS;
+}
+CUresult CUDAAPI context_retain(CUcontext* context, CUdevice device) {
+    // The handle is the same after a reset.
+    *context = reinterpret_cast<CUcontext>(static_cast<std::uintptr_t>(device + 1));
+    return CUDA_SUCCESS;
+}
+CUresult CUDAAPI context_release(CUdevice) { return CUDA_SUCCESS; }
+CUresult CUDAAPI context_id(CUcontext context, unsigned long long* id) {
+    machine&               m = machine::here();
+    std::scoped_lock const held{m.mutex};
+    *id = m.contexts[reinterpret_cast<std::uintptr_t>(context) - 1].id;
+    return CUDA_SUCCESS;
+}
+
 } // namespace
 
 void* doubles::cudart::stream_question(std::string_view name) {
@@ -52,5 +74,9 @@ void* doubles::cudart::stream_question(std::string_view name) {
     if (name == "cuThreadExchangeStreamCaptureMode") {
         return reinterpret_cast<void*>(exchange_mode);
     }
+    if (name == "cuDevicePrimaryCtxGetState") { return reinterpret_cast<void*>(context_state); }
+    if (name == "cuDevicePrimaryCtxRetain") { return reinterpret_cast<void*>(context_retain); }
+    if (name == "cuDevicePrimaryCtxRelease") { return reinterpret_cast<void*>(context_release); }
+    if (name == "cuCtxGetId") { return reinterpret_cast<void*>(context_id); }
     return nullptr;
 }

@@ -81,7 +81,10 @@ cudaError_t CUDARTAPI cudaStreamCreate(cudaStream_t* stream) {
 cudaError_t CUDARTAPI cudaStreamDestroy(cudaStream_t stream) {
     return machine_call("cudaStreamDestroy", [&](machine& m, auto&) {
         auto const found = m.streams.find(stream);
-        if (found == m.streams.end()) { return cudaErrorInvalidResourceHandle; }
+        if (found == m.streams.end()) {
+            m.dangling += m.is_gone(stream) ? 1 : 0;
+            return cudaErrorInvalidResourceHandle;
+        }
         found->second->own.reset();
         found->second->captured.reset();
         m.spare_streams.push_back(std::move(found->second));
@@ -143,6 +146,7 @@ cudaError_t CUDARTAPI cudaStreamSynchronize(cudaStream_t stream) {
 
 cudaError_t CUDARTAPI cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
     return stream_call("cudaStreamWaitEvent", stream, [&](machine& m, auto&, CUstream_st& s) {
+        m.note_event(event);
         if (!m.events.contains(event)) { return cudaErrorInvalidResourceHandle; }
         if (s.captured != nullptr) {
             if (event->in_graph) {
@@ -194,12 +198,14 @@ cudaError_t CUDARTAPI cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flag
 
 cudaError_t CUDARTAPI cudaEventDestroy(cudaEvent_t event) {
     return machine_call("cudaEventDestroy", [&](machine& m, auto&) {
+        m.note_event(event);
         return m.events.erase(event) == 1 ? cudaSuccess : cudaErrorInvalidResourceHandle;
     });
 }
 
 cudaError_t CUDARTAPI cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
     return stream_call("cudaEventRecord", stream, [&](machine& m, auto&, CUstream_st& s) {
+        m.note_event(event);
         if (!m.events.contains(event) || event->device != s.device) {
             return cudaErrorInvalidResourceHandle;
         }
@@ -217,6 +223,7 @@ cudaError_t CUDARTAPI cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
 
 cudaError_t CUDARTAPI cudaEventQuery(cudaEvent_t event) {
     return machine_call("cudaEventQuery", [&](machine& m, auto&) {
+        m.note_event(event);
         if (!m.events.contains(event)) { return cudaErrorInvalidResourceHandle; }
         if (cudaError_t const refused = unsafe(m); refused != cudaSuccess) { return refused; }
         if (event->in_graph) { return stale(*event); }
@@ -226,6 +233,7 @@ cudaError_t CUDARTAPI cudaEventQuery(cudaEvent_t event) {
 
 cudaError_t CUDARTAPI cudaEventSynchronize(cudaEvent_t event) {
     return machine_call("cudaEventSynchronize", [&](machine& m, auto& held) {
+        m.note_event(event);
         if (!m.events.contains(event)) { return cudaErrorInvalidResourceHandle; }
         if (cudaError_t const refused = unsafe(m); refused != cudaSuccess) { return refused; }
         if (event->in_graph) { return stale(*event); }

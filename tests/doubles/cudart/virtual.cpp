@@ -201,7 +201,9 @@ cudaError_t CUDARTAPI cudaGetDriverEntryPointByVersion(char const* symbol, void*
         if (*function == nullptr && m.chosen.virtual_memory) { *function = entry_point(name); }
         *result =
             *function != nullptr ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
-        if (*function != nullptr && (version < 10020 || m.chosen.old_driver)) {
+        if (*function != nullptr &&
+            (m.chosen.old_driver || (version < 10020 && name != "cuDevicePrimaryCtxGetState" &&
+                                     name != "cuDevicePrimaryCtxRetain"))) {
             *function = nullptr;
             *result   = cudaDriverEntryPointVersionNotSufficent;
         }
