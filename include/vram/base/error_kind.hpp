@@ -42,7 +42,7 @@ using mishap = error_kind; ///< former name of `error_kind`
     return "unknown error";
 }
 
-/// How a message names a stream. Unknown if nothing is set.
+/// Name of a stream in a message. The stream is unknown if no member is set.
 struct stream_name {
     std::uint64_t id         = 0;       ///< id of the stream on its platform
     void const*   handle     = nullptr; ///< the handle that the user passed: a `cudaStream_t`

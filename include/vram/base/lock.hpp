@@ -11,8 +11,8 @@
 
 namespace vram {
 
-/// A mutex whose move constructs a new, unlocked mutex. A thread that holds it calls no upstream,
-/// and no function of the platform that waits.
+/// A mutex that can be moved: the new object has a new, unlocked mutex. A thread that holds it
+/// calls no upstream, and no function of the platform that waits.
 ///
 /// Threads   The owner must not be moved while another thread holds or waits for the lock.
 class lock {

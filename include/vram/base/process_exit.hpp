@@ -46,10 +46,10 @@ public:
     }
 
 private:
-    /// `exit` first destroys the thread-local objects of the thread that calls it. This one then
-    /// registers the handler once more, so that it runs before the destructors of static objects
-    /// that were constructed after the first `watch`. A thread that only ends does the same, which
-    /// is harmless.
+    /// `exit` first destroys the thread-local objects of the thread that calls it. The destructor
+    /// of this object then registers the handler once more, so that it runs before the destructors
+    /// of static objects that were constructed after the first `watch`. A thread that only ends
+    /// does the same, which is harmless.
     struct farewell {
         ~farewell() {
             bool const others = made_.exchange(false, std::memory_order_relaxed);

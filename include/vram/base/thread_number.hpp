@@ -14,10 +14,11 @@ namespace vram {
 
 namespace detail {
 
-/// The numbers in use, one bit each.
+/// Bitmap of the thread numbers in use.
 inline constinit std::atomic<std::uint64_t> thread_numbers[16]{};
 inline constexpr unsigned                   most_thread_numbers = 16 * 64;
-/// Number of threads beyond these. They share the numbers that follow, in turn.
+/// Number of threads so far that got no number of their own, because all were in use. They share
+/// the numbers that follow.
 inline constinit std::atomic<unsigned> later_threads{0};
 
 inline constexpr unsigned              no_thread_number     = ~0U;

@@ -32,7 +32,7 @@ consteval bool is_named(char const (&word)[Size]) {
     while (*at != '\0' && !(at[0] == 'W' && (at[1] == '=' || (at[1] == ' ' && at[2] == '=')))) {
         ++at;
     }
-    char const* last = at; // where the last component of the name begins
+    char const* last = at; // start of the last component of the name
     for (; *at != '\0' && *at != ';' && *at != ',' && *at != ']'; ++at) {
         if (*at == '<') { return false; } // a template's arguments may be named so, but are not `W`
         if (*at == ':') { last = at + 1; }
@@ -55,8 +55,9 @@ concept same_property =
     (detail::is_named<P>("device_accessible") && detail::is_named<Q>("device_accessible")) ||
     (detail::is_named<P>("host_accessible") && detail::is_named<Q>("host_accessible"));
 
-/// The properties of the memory of a resource:
-/// `using properties = property_set<device_accessible>;`.
+/// The properties of the memory of a resource, which declares for example:
+///
+///     using properties = property_set<device_accessible>;
 template <property... Ps>
 struct property_set {
     template <class P>

@@ -28,10 +28,10 @@
 
 namespace vram {
 
-class gate;            // base/gate.hpp
-class cuda_resource;   // cuda/cuda_resource.hpp
-class cuda_thread;     // cuda/cuda_thread.hpp
-class pinned_resource; // cuda/pinned_resource.hpp
+class gate;            // defined in base/gate.hpp
+class cuda_resource;   // defined in cuda/cuda_resource.hpp
+class cuda_thread;     // defined in cuda/cuda_thread.hpp
+class pinned_resource; // defined in cuda/pinned_resource.hpp
 
 /// The types and functions by which layers, pools and loaders use CUDA. Most are one call of CUDA.
 ///

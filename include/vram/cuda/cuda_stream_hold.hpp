@@ -18,7 +18,7 @@
 
 namespace vram {
 
-class cuda_stream_ids; // cuda/cuda_stream_ids.hpp
+class cuda_stream_ids; // defined in cuda/cuda_stream_ids.hpp
 
 /// A shared reference to a stream that vram created. `cudaStreamDestroy` is called when the last
 /// reference is gone. As long as a resource has one, an event can be recorded behind the stream's
@@ -83,7 +83,7 @@ private:
 
     explicit cuda_stream_hold(shared* its) noexcept : its_{its} {}
 
-    void let_go() noexcept; // cuda/cuda_stream_ids.hpp
+    void let_go() noexcept; // defined in cuda/cuda_stream_ids.hpp
 
     shared* its_ = nullptr;
 };

@@ -19,7 +19,7 @@
 
 namespace vram {
 
-struct cuda_platform; // cuda/cuda_platform.hpp
+struct cuda_platform; // defined in cuda/cuda_platform.hpp
 
 /// A `cudaStream_t` with functions to query it. It converts from the streams of other libraries
 /// (`::cuda::stream_ref`, `rmm::cuda_stream_view`, any type with `.get()`). It does not convert

@@ -14,9 +14,9 @@
 
 namespace vram {
 
-class gate;          // base/gate.hpp
-class worker;        // base/worker.hpp
-class host_resource; // source/host_resource.hpp
+class gate;          // defined in base/gate.hpp
+class worker;        // defined in base/worker.hpp
+class host_resource; // defined in source/host_resource.hpp
 
 /// Has one stream, which is always idle, so that stream-ordered resources also work on pageable
 /// host memory.

@@ -90,13 +90,13 @@ public:
         slots_[i] = {.piece = k};
         link(i);
     }
-    /// Records that page `i`, whose mapping is stale, was unmapped.
+    /// Records that page `i`, which has a stale mapping, was unmapped.
     void unmap(number i) noexcept {
         unlink(i);
         slots_[i] = {};
     }
-    /// Makes page `i`, whose mapping is stale, the owner of its piece. The mapping of the previous
-    /// owner becomes stale.
+    /// Makes page `i`, which has a stale mapping, the owner of its piece. The mapping of the
+    /// previous owner becomes stale.
     void occupy(number i) noexcept {
         number const k = slots_[i].piece;
         unlink(i);

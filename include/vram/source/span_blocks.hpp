@@ -93,7 +93,7 @@ public:
     // Pages of a block. A block includes all bytes of its pages, also those of the last page behind
     // its own last byte. If a range does not lie within one block, it has no pages.
 
-    /// Returns the block whose pages contain the range, or an empty block.
+    /// Returns the block with pages that contain the range, or an empty block.
     [[nodiscard]] block around(void const* p, std::size_t bytes) const noexcept {
         auto const from  = reinterpret_cast<std::uintptr_t>(p);
         auto const after = blocks_.upper_bound(from);

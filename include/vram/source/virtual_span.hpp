@@ -216,7 +216,7 @@ private:
         memory().unmap(address(i), page_);
         pieces_.unmap(i);
     }
-    /// Unmaps a page without access rights whose mapping is stale. If the call fails, it stays
+    /// Unmaps a page with a stale mapping and no access rights. If the call fails, it stays
     /// mapped.
     void forget_closed(number i) noexcept {
         try {

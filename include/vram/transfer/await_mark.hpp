@@ -24,7 +24,7 @@ template <class Platform, class Guard, class Ready>
 [[nodiscard]] bool await_mark(typename Platform::gate& gate, Guard& held,
                               pinned_slot<Platform> const& p, bool awake, Ready const& ready) {
     using clock                   = platform_clock<Platform>;
-    constexpr std::uint64_t eager = 30'000; // ns
+    constexpr std::uint64_t eager = 30'000; // ns of polling without sleep
     constexpr auto          nap   = std::chrono::microseconds{20};
     std::uint32_t* const    mark  = p.mark; // both may change while the lock is released
     std::uint64_t const     which = p.flight;

@@ -196,7 +196,7 @@ private:
         }
     }
 
-    struct run { // bytes moved by one call, and its descriptor
+    struct run { // bytes moved by one system call, and its descriptor
         int         fd;
         std::size_t bytes;
     };

@@ -64,7 +64,7 @@ protected:
 
     using guard = decltype(std::declval<typename Platform::gate&>().hold());
 
-    /// `options` must be complete: no depth is 0 by default any more.
+    /// Makes the slots. `options` must be complete: a depth of 0 is not replaced by its default.
     slot_supply(loader_options const& options, device where)
         : options_{options}, books_{options.pinned_depth, options.device_depth, options.ordered} {
         slots_.reserve(options.device_depth);
@@ -389,7 +389,7 @@ private:
     }
     template <class Ready>
     void doze(guard& held, Ready const& ready, std::uint64_t since) {
-        constexpr std::uint64_t least = 20'000, most = 1'000'000; // ns
+        constexpr std::uint64_t least = 20'000, most = 1'000'000; // pauses in ns
         std::uint64_t const     nap = std::clamp((clock::now() - since) / 8, least, most);
         dozing_                     = true;
         ++awake_;

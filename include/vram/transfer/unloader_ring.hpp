@@ -142,7 +142,7 @@ public:
     [[nodiscard]] std::size_t batch_bytes() const noexcept { return options_.batch_bytes; }
 
 protected:
-    /// `options` must be complete: no depth is 0 by default any more.
+    /// Makes the slots. `options` must be complete: a depth of 0 is not replaced by its default.
     unloader_ring(unloader_options const& options, device where)
         : options_{options},
           lane_{where, std::nullopt, options.priority},
@@ -160,8 +160,8 @@ protected:
     }
     ~unloader_ring() = default;
 
-    /// Waits until the sink has received all results or has failed, and then ends the wait of its
-    /// thread.
+    /// Waits until the sink has received all results or has failed, and then lets the sink's thread
+    /// end.
     void stop() noexcept {
         bool lost = false;
         {
