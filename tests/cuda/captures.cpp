@@ -78,7 +78,7 @@ void captures_begin_anywhere(Make make) {
 
 } // namespace
 
-TEST_CASE("pool on CUDA: another thread's capture may begin before any call, and goes on") {
+TEST_CASE("pool on CUDA: another thread's capture may begin before any call, and stays valid") {
     captures_begin_anywhere([](pool_options o) { return pool{ordered{}, o}; });
 }
 TEST_CASE("pool over cudaMallocAsync: another thread's capture may begin before any call") {
@@ -91,18 +91,19 @@ TEST_CASE("pool over virtual memory: another thread's capture may begin before a
         });
     }
 }
-TEST_CASE("slab on CUDA: another thread's capture may begin before any call, and goes on") {
+TEST_CASE("slab on CUDA: another thread's capture may begin before any call, and stays valid") {
     captures_begin_anywhere([](pool_options o) { return slab{ordered{}, 24_MiB, o}; });
 }
-TEST_CASE("binned on CUDA: another thread's capture may begin before any call, and goes on") {
+TEST_CASE("binned on CUDA: another thread's capture may begin before any call, and stays valid") {
     captures_begin_anywhere([](pool_options o) {
         return binned{ordered{}, {.largest = 128_KiB, .events = o.events, .graphs = o.graphs}};
     });
 }
-TEST_CASE("monotonic on CUDA: another thread's capture may begin before any call, and goes on") {
+TEST_CASE(
+    "monotonic on CUDA: another thread's capture may begin before any call, and stays valid") {
     captures_begin_anywhere([](pool_options o) { return monotonic{ordered{}, o}; });
 }
-TEST_CASE("arena on CUDA: another thread's capture may begin before any call, and goes on") {
+TEST_CASE("arena on CUDA: another thread's capture may begin before any call, and stays valid") {
     for (arena_key const key : {arena_key::thread, arena_key::stream}) {
         captures_begin_anywhere([&](pool_options o) {
             return arena{pool{ordered{}, o},
@@ -110,7 +111,7 @@ TEST_CASE("arena on CUDA: another thread's capture may begin before any call, an
         });
     }
 }
-TEST_CASE("layers on CUDA: another thread's capture may begin before any call, and goes on") {
+TEST_CASE("layers on CUDA: another thread's capture may begin before any call, and stays valid") {
     laws::captures_begin_anywhere<cuda_world>([] { return ordered{}; });
     laws::captures_begin_anywhere<cuda_world>(
         [] { return ordered{cuda_resource{}, {.frees_per_event = 4}}; });
@@ -169,7 +170,7 @@ std::size_t fill_batch(std::span<std::byte> to, std::size_t index) {
 
 } // namespace
 
-TEST_CASE("loader on CUDA: another thread's capture may begin before any call, and goes on") {
+TEST_CASE("loader on CUDA: another thread's capture may begin before any call, and stays valid") {
     for (std::size_t const depth : {0, 2}) {
         goes_on_beside([&] {
             auto              source = fill_batch;
@@ -187,7 +188,7 @@ TEST_CASE("loader on CUDA: another thread's capture may begin before any call, a
     }
 }
 
-TEST_CASE("unloader on CUDA: another thread's capture may begin before any call, and goes on") {
+TEST_CASE("unloader on CUDA: another thread's capture may begin before any call, and stays valid") {
     goes_on_beside([] {
         std::size_t       count = 0;
         cuda_stream const producer;
@@ -205,7 +206,7 @@ TEST_CASE("unloader on CUDA: another thread's capture may begin before any call,
     });
 }
 
-TEST_CASE("staging on CUDA: another thread's capture may begin before any call, and goes on") {
+TEST_CASE("staging on CUDA: another thread's capture may begin before any call, and stays valid") {
     goes_on_beside([] {
         cuda_stream const      stream;
         cuda_resource          memory;

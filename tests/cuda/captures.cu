@@ -161,7 +161,7 @@ void captures_go_on(char const* name, Make make) {
 
 } // namespace
 
-TEST_CASE("captures on a GPU: other threads that share the resource break none") {
+TEST_CASE("captures on a GPU: other threads that share the resource break no capture") {
     stamp<<<1, 1>>>(nullptr, 0, 0); // both are loaded before any capture
     compare<<<1, 1>>>(nullptr, 0, 0, nullptr);
     cuda_check(cudaDeviceSynchronize());
@@ -185,8 +185,8 @@ TEST_CASE("captures on a GPU: other threads that share the resource break none")
     captures_go_on("stream_ordered", [] { return device_memory{}; });
 }
 
-TEST_CASE("captures on a GPU: an event from a capture that is over cannot be asked, which breaks "
-          "nothing") {
+TEST_CASE(
+    "captures on a GPU: a query of an event from an ended capture fails, and breaks no capture") {
     tests::machine const here;
     cuda_stream const    s;
     cuda_event           place;
@@ -218,7 +218,7 @@ __global__ void dawdle(long long cycles) {
 }
 } // namespace
 
-TEST_CASE("captures on a GPU: a device can be waited for while a stream is captured") {
+TEST_CASE("captures on a GPU: the host can wait for a device while a stream is captured") {
     tests::machine const here;
     cuda_stream const    busy, captured;
     for (auto const mode : {cudaStreamCaptureModeThreadLocal, cudaStreamCaptureModeGlobal}) {
@@ -236,7 +236,7 @@ TEST_CASE("captures on a GPU: a device can be waited for while a stream is captu
     }
 }
 
-TEST_CASE("captures on a GPU: events and streams are made and destroyed while one is captured") {
+TEST_CASE("captures on a GPU: events and streams can be created and destroyed during a capture") {
     tests::machine const here;
     cuda_stream const    captured;
     for (auto const mode : {cudaStreamCaptureModeThreadLocal, cudaStreamCaptureModeGlobal}) {

@@ -8,7 +8,7 @@
 using namespace vram;
 using tests::machine;
 
-TEST_CASE("cuda: one header is the whole platform") {
+TEST_CASE("cuda: cuda/cuda.hpp includes the whole platform") {
     machine const                 here;
     stream_ordered<cuda_resource> memory{cuda_resource{}};
     cuda_stream const             s;

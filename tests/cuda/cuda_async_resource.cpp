@@ -22,7 +22,7 @@ template class vram::limiting<cuda_async_resource>;
 static_assert(std::is_nothrow_move_constructible_v<cuda_async_resource>);
 static_assert(!std::is_copy_constructible_v<cuda_async_resource>);
 
-TEST_CASE("cuda_async_resource keeps the laws of a resource") {
+TEST_CASE("cuda_async_resource: it keeps the laws of a resource") {
     machine const here;
     laws::source([] { return cuda_async_resource{}; },
                  {.largest_alignment = 2_MiB, .operations = 1000});
@@ -34,13 +34,13 @@ TEST_CASE("cuda_async_resource: limiting over it keeps the laws") {
                                         {.operations = 500});
 }
 
-TEST_CASE("cuda_async_resource: many threads at once keep the laws") {
+TEST_CASE("cuda_async_resource: many concurrent threads keep the laws") {
     machine const here;
     laws::resource_of_many_threads<cuda_async_resource>(
         [](auto up) { return limiting{std::move(up), 16_MiB}; }, {.operations = 100});
 }
 
-TEST_CASE("cuda_async_resource: each has a pool of its own, and is equal to itself alone") {
+TEST_CASE("cuda_async_resource: each has a pool of its own, and is equal to itself only") {
     machine const       here;
     cuda_async_resource first, second{cuda_device::current(), {.maximum_size = 64_MiB}};
     CHECK(first == first);
@@ -54,7 +54,7 @@ TEST_CASE("cuda_async_resource: each has a pool of its own, and is equal to itse
     CHECK(std::as_const(second).pool().get() == second.pool().get());
 }
 
-TEST_CASE("cuda_async_resource: memory that is unused goes back when it is trimmed") {
+TEST_CASE("cuda_async_resource: trim returns unused memory") {
     machine const       here;
     cuda_async_resource mr{{.initial_size = 64_MiB}};
     CHECK(mr.usage().reserved >= 64_MiB);
@@ -62,7 +62,7 @@ TEST_CASE("cuda_async_resource: memory that is unused goes back when it is trimm
     CHECK(mr.usage().reserved == 0);
 }
 
-TEST_CASE("cuda_async_resource: a refusal carries the figures of the pool and of the device") {
+TEST_CASE("cuda_async_resource: a refusal has the numbers of the pool and of the device") {
     machine const       here;
     cuda_async_resource mr{{.maximum_size = 64_MiB}};
     cuda_stream const   s;
@@ -87,7 +87,7 @@ TEST_CASE("cuda_async_resource: a refusal carries the figures of the pool and of
     s.synchronize();
 }
 
-TEST_CASE("cuda_async_resource: a trim waits for what was freed, and breaks no capture") {
+TEST_CASE("cuda_async_resource: trim waits for pending frees, and breaks no capture") {
     machine const       here;
     cuda_async_resource mr;
     cuda_stream const   s, captured;
@@ -109,7 +109,7 @@ TEST_CASE("cuda_async_resource: a trim waits for what was freed, and breaks no c
     cuda_check(cudaGraphDestroy(graph));
 }
 
-TEST_CASE("cuda_async_resource: a trim does not use a stream that ended or was retired") {
+TEST_CASE("cuda_async_resource: trim does not use a stream that has ended or was retired") {
     machine const       here;
     mishaps const       told;
     cuda_async_resource mr;
@@ -132,7 +132,7 @@ TEST_CASE("cuda_async_resource: a trim does not use a stream that ended or was r
     CHECK(mr.usage().reserved == 0);
 }
 
-TEST_CASE("cuda_async_resource: foreign memory and what is freed twice is told") {
+TEST_CASE("cuda_async_resource: foreign pointers and double frees are reported") {
     machine const       here;
     mishaps const       told;
     cuda_async_resource mr;
@@ -149,8 +149,8 @@ TEST_CASE("cuda_async_resource: foreign memory and what is freed twice is told")
     s.synchronize();
 }
 
-TEST_CASE("cuda_async_resource: while a graph is captured, others allocate, and the captured "
-          "stream its own") {
+TEST_CASE("cuda_async_resource: during a capture other streams allocate, and the captured stream "
+          "allocates in its graph") {
     machine const       here;
     cuda_async_resource mr;
     cuda_stream const   captured, other;
@@ -165,7 +165,7 @@ TEST_CASE("cuda_async_resource: while a graph is captured, others allocate, and 
     cuda_check(cudaGraphDestroy(graph));
 }
 
-TEST_CASE("cuda_async_resource: an alignment that is no power of two is a broken contract") {
+TEST_CASE("cuda_async_resource: an alignment that is not a power of two is a broken contract") {
     machine const                  here;
     cuda_async_resource            mr;
     doubles::contracts_throw const throws;
@@ -174,7 +174,7 @@ TEST_CASE("cuda_async_resource: an alignment that is no power of two is a broken
 }
 
 #ifdef VRAM_CUDART_DOUBLE
-TEST_CASE("cuda_async_resource takes memory of its device, whatever device is current") {
+TEST_CASE("cuda_async_resource: it allocates on its device, with any current device") {
     machine const       here;
     cuda_async_resource mr{cuda_device{1}};
     CHECK(mr.device() == cuda_device{1});
@@ -185,7 +185,7 @@ TEST_CASE("cuda_async_resource takes memory of its device, whatever device is cu
     mr.deallocate_sync(p, 1_MiB);
 }
 
-TEST_CASE("cuda_async_resource: a failure at any call leaves all as it was") {
+TEST_CASE("cuda_async_resource: a failure of any call changes nothing") {
     machine const                      here;
     cuda_async_resource                mr;
     cuda_stream const                  s;
@@ -202,7 +202,7 @@ TEST_CASE("cuda_async_resource: a failure at any call leaves all as it was") {
     CHECK(mr.usage().live == 0);
 }
 
-TEST_CASE("cuda_async_resource: a free that fails is told") {
+TEST_CASE("cuda_async_resource: a free that fails is reported") {
     machine const       here;
     cuda_async_resource mr;
     cuda_stream const   s;
@@ -213,7 +213,7 @@ TEST_CASE("cuda_async_resource: a free that fails is told") {
     CHECK(mr.usage().live == 0);
 }
 
-TEST_CASE("cuda_async_resource: figures that cannot be had do not hide the refusal") {
+TEST_CASE("cuda_async_resource: a refusal is thrown even if its numbers cannot be queried") {
     machine const       here;
     cuda_async_resource mr{{.maximum_size = 1_MiB}};
     for (char const* const call :
@@ -224,7 +224,8 @@ TEST_CASE("cuda_async_resource: figures that cannot be had do not hide the refus
     }
 }
 
-TEST_CASE("cuda_async_resource: a note that the host has no room for is an out_of_memory") {
+TEST_CASE("cuda_async_resource: if the host has no memory for the bookkeeping, the request is an "
+          "out_of_memory") {
     machine const       here;
     cuda_async_resource mr;
     bool                hit = true;
@@ -266,7 +267,7 @@ TEST_CASE("cuda_async_resource: a block that outlives its stream is freed") {
     CHECK(cudaGetLastError() == cudaSuccess);
 }
 
-TEST_CASE("cuda_async_resource: a block of a destroyed stream stays out if no wait succeeds") {
+TEST_CASE("cuda_async_resource: a block of a destroyed stream is not freed if no wait succeeds") {
     machine const          here;
     mishaps const          told;
     cuda_async_resource    mr;

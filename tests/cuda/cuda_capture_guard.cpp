@@ -21,7 +21,7 @@ cudaStreamCaptureMode mode_of_this_thread() {
 
 } // namespace
 
-TEST_CASE("cuda_capture_guard: the mode is relaxed for a scope") {
+TEST_CASE("cuda_capture_guard: the capture mode is relaxed for a scope") {
     machine const here;
     CHECK(mode_of_this_thread() == cudaStreamCaptureModeGlobal);
     {
@@ -36,7 +36,7 @@ TEST_CASE("cuda_capture_guard: the mode is relaxed for a scope") {
     CHECK(mode_of_this_thread() == cudaStreamCaptureModeGlobal);
 }
 
-TEST_CASE("cuda_capture_guard: memory can be had while a graph is being captured") {
+TEST_CASE("cuda_capture_guard: memory can be allocated during a capture") {
     machine const here;
     cudaStream_t  s     = nullptr;
     cudaGraph_t   graph = nullptr;
@@ -61,7 +61,8 @@ TEST_CASE("cuda_capture_guard: memory can be had while a graph is being captured
 }
 
 #ifdef VRAM_CUDART_DOUBLE
-TEST_CASE("cuda_capture_guard: a mode that cannot be changed is told, and not changed back") {
+TEST_CASE(
+    "cuda_capture_guard: a failure to change the mode is reported, and the mode is not restored") {
     machine const here;
     for (std::uint64_t n : {1, 2}) {
         mishaps const told;

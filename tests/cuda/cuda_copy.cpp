@@ -30,7 +30,7 @@ std::vector<unsigned char> counting(std::size_t n) {
 
 } // namespace
 
-TEST_CASE("cuda_copy moves bytes there and back, in the order of the stream") {
+TEST_CASE("cuda_copy: bytes are copied both ways, in stream order") {
     machine const              here;
     cuda_stream const          s;
     device_bytes const         first{1000}, second{1000};
@@ -43,7 +43,7 @@ TEST_CASE("cuda_copy moves bytes there and back, in the order of the stream") {
     CHECK(to == from);
 }
 
-TEST_CASE("cuda_copy: nothing to copy is nothing done, wherever it points") {
+TEST_CASE("cuda_copy: a copy of zero bytes does nothing, with any pointers") {
     machine const     here;
     cuda_stream const s;
     CHECK_NOTHROW(cuda_copy(s, nullptr, nullptr, 0));
@@ -53,7 +53,7 @@ TEST_CASE("cuda_copy: nothing to copy is nothing done, wherever it points") {
     CHECK_NOTHROW(cuda_copy(s, pitched_copy{.width = 5, .depth = 0}));
 }
 
-TEST_CASE("cuda_copy: rows go from one pitch to another") {
+TEST_CASE("cuda_copy: rows are copied from one pitch to another") {
     machine const              here;
     cuda_stream const          s;
     device_bytes const         device{512};
@@ -79,7 +79,7 @@ TEST_CASE("cuda_copy: rows go from one pitch to another") {
     }
 }
 
-TEST_CASE("cuda_copy: slices go from one distance to another") {
+TEST_CASE("cuda_copy: slices are copied from one distance to another") {
     machine const              here;
     cuda_stream const          s;
     device_bytes const         device{4096};
@@ -114,7 +114,7 @@ TEST_CASE("cuda_copy: slices go from one distance to another") {
     }
 }
 
-TEST_CASE("cuda_copy: between devices, named or not") {
+TEST_CASE("cuda_copy: bytes are copied between devices, named or not") {
     machine const      here;
     int const          second_ordinal = tests::two_devices() ? 1 : 0;
     cuda_stream const  s;
@@ -134,7 +134,7 @@ TEST_CASE("cuda_copy: between devices, named or not") {
     cuda_check(cudaFree(other));
 }
 
-TEST_CASE("cuda_copy: a box that cannot be is a broken contract") {
+TEST_CASE("cuda_copy: an impossible box is a broken contract") {
     machine const                  here;
     cuda_stream const              s;
     device_bytes const             device{4096};
@@ -160,7 +160,7 @@ TEST_CASE("cuda_copy: a box that cannot be is a broken contract") {
 }
 
 #ifdef VRAM_CUDART_DOUBLE
-TEST_CASE("cuda_copy: every refusal of the runtime is thrown") {
+TEST_CASE("cuda_copy: every error of the runtime is thrown") {
     machine const      here;
     cuda_stream const  s;
     device_bytes const device{4096};

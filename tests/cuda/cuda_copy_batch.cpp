@@ -53,7 +53,7 @@ struct cuda_batch_rows {
 };
 } // namespace
 
-TEST_CASE("cuda_copy_batch: rows go there and come back, in batches or on a stream without") {
+TEST_CASE("cuda_copy_batch: rows are copied both ways, in batches or one by one") {
     machine const         here;
     cuda_stream const     stream;
     cuda_batch_rows const rows;
@@ -75,7 +75,7 @@ TEST_CASE("cuda_copy_batch: rows go there and come back, in batches or on a stre
     }
 }
 
-TEST_CASE("cuda_copy_batch: in a capture there are no batches, and the capture goes on") {
+TEST_CASE("cuda_copy_batch: during a capture it returns false, and the capture stays valid") {
     machine const             here;
     cuda_stream const         stream;
     cuda_batch_rows const     rows;
@@ -89,7 +89,7 @@ TEST_CASE("cuda_copy_batch: in a capture there are no batches, and the capture g
 }
 
 #ifdef VRAM_CUDART_DOUBLE
-TEST_CASE("cuda_copy_batch: every refusal is thrown, but that there are no batches") {
+TEST_CASE("cuda_copy_batch: every error is thrown, except that batches are not supported") {
     machine const             here;
     cuda_stream const         stream;
     cuda_batch_rows const     rows;

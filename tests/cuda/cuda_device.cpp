@@ -12,13 +12,13 @@ static_assert(std::regular<cuda_device>);
 static_assert(sizeof(cuda_device) == sizeof(int));
 static_assert(!std::is_convertible_v<int, cuda_device>);
 
-TEST_CASE("cuda_device names a device, and nothing more") {
+TEST_CASE("cuda_device: it is an index of a device") {
     CHECK(cuda_device{} == cuda_device{0});
     CHECK(cuda_device{1} != cuda_device{0});
     CHECK(cuda_device{3}.ordinal() == 3);
 }
 
-TEST_CASE("cuda_device: the current one is this thread's") {
+TEST_CASE("cuda_device: the current device is per thread") {
     machine const here;
     CHECK(cuda_device::current() == cuda_device{0});
     CHECK(cuda_device::count() >= 1);
@@ -29,7 +29,7 @@ TEST_CASE("cuda_device: the current one is this thread's") {
     }
 }
 
-TEST_CASE("cuda_device: attributes and peers can be asked for") {
+TEST_CASE("cuda_device: attributes and peers can be queried") {
     machine const here;
     CHECK(cuda_device{}.attribute(cudaDevAttrMultiProcessorCount) > 0);
     CHECK_FALSE(cuda_device{}.can_access(cuda_device{})); // a device is not its own peer
@@ -38,7 +38,7 @@ TEST_CASE("cuda_device: attributes and peers can be asked for") {
 }
 
 #ifdef VRAM_CUDART_DOUBLE
-TEST_CASE("cuda_device: every refusal of the runtime is thrown") {
+TEST_CASE("cuda_device: every error of the runtime is thrown") {
     machine const here;
     auto const    nothing = [] {};
     CHECK(tests::walk_failures([] { (void)cuda_device::current(); }, nothing) == 2);

@@ -10,7 +10,7 @@ using tests::machine;
 static_assert(!std::is_move_constructible_v<cuda_device_guard>);
 static_assert(std::is_nothrow_constructible_v<cuda_device_guard, cuda_device, std::nothrow_t>);
 
-TEST_CASE("cuda_device_guard: the device that is current stays current") {
+TEST_CASE("cuda_device_guard: the current device stays current") {
     machine const           here;
     cuda_device const       before = cuda_device::current();
     cuda_device_guard const on{before};
@@ -18,7 +18,7 @@ TEST_CASE("cuda_device_guard: the device that is current stays current") {
     CHECK(on.status() == cudaSuccess);
 }
 
-TEST_CASE("cuda_device_guard: a device that is not there is refused, and nothing has changed") {
+TEST_CASE("cuda_device_guard: an unknown device is refused, and nothing has changed") {
     machine const here;
     CHECK_THROWS_AS(cuda_device_guard{cuda_device{99}}, cuda_error);
     CHECK(cuda_device::current() == cuda_device{0});
@@ -32,7 +32,7 @@ TEST_CASE("cuda_device_guard: a device that is not there is refused, and nothing
 }
 
 #ifdef VRAM_CUDART_DOUBLE
-TEST_CASE("cuda_device_guard makes another device current, and then the one from before") {
+TEST_CASE("cuda_device_guard: another device becomes current, then the previous one again") {
     machine const here;
     {
         cuda_device_guard const on{cuda_device{1}};
@@ -46,7 +46,7 @@ TEST_CASE("cuda_device_guard makes another device current, and then the one from
     CHECK(cuda_device::current() == cuda_device{0});
 }
 
-TEST_CASE("cuda_device_guard: what is current already costs one question") {
+TEST_CASE("cuda_device_guard: if the device is current already, the cost is one query") {
     machine const here;
     { cuda_device_guard const on{cuda_device{0}}; }
     CHECK(doubles::cudart::calls("cudaGetDevice") == 1);
@@ -56,7 +56,8 @@ TEST_CASE("cuda_device_guard: what is current already costs one question") {
     CHECK(doubles::cudart::calls("cudaSetDevice") == 2);
 }
 
-TEST_CASE("cuda_device_guard: a failure on the way in is thrown, one on the way out is told") {
+TEST_CASE(
+    "cuda_device_guard: a failure in the constructor is thrown, and in the destructor reported") {
     machine const here;
     for (std::uint64_t n : {1, 2}) {
         doubles::cudart::fail_nth(n, cudaErrorUnknown);

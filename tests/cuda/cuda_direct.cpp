@@ -18,7 +18,7 @@ template class vram::cuda_direct<managed_resource>;
 template class vram::cuda_direct<pinned_resource>;
 
 TEST_CASE_TEMPLATE(
-    "cuda_direct: resources of one device are equal, and take back each other's memory", R,
+    "cuda_direct: resources of one device are equal, and can free each other's memory", R,
     cuda_resource, managed_resource, pinned_resource) {
     machine const here;
     R             first, second;
@@ -29,8 +29,8 @@ TEST_CASE_TEMPLATE(
     second.deallocate_sync(first.allocate_sync(100), 100);
 }
 
-TEST_CASE_TEMPLATE("cuda_direct: a refusal of device memory carries the device's figures", R,
-                   cuda_resource, pinned_resource, managed_resource) {
+TEST_CASE_TEMPLATE("cuda_direct: a refusal has the numbers of the device", R, cuda_resource,
+                   pinned_resource, managed_resource) {
     machine const here;
     R             mr;
     try {
@@ -47,9 +47,8 @@ TEST_CASE_TEMPLATE("cuda_direct: a refusal of device memory carries the device's
     CHECK(mr.try_allocate_sync(std::size_t{1} << 50) == nullptr);
 }
 
-TEST_CASE_TEMPLATE(
-    "cuda_direct: foreign memory and what is freed twice is told, and nothing else happens", R,
-    cuda_resource, managed_resource, pinned_resource) {
+TEST_CASE_TEMPLATE("cuda_direct: foreign pointers and double frees are reported and ignored", R,
+                   cuda_resource, managed_resource, pinned_resource) {
     machine const here;
     mishaps const told;
     R             mr;
@@ -65,7 +64,7 @@ TEST_CASE_TEMPLATE(
 }
 
 TEST_CASE_TEMPLATE(
-    "cuda_direct: another alignment on the way back is told, and the memory is not lost", R,
+    "cuda_direct: a free with another alignment is reported, and the memory is freed", R,
     cuda_resource, managed_resource, pinned_resource) {
     machine const here;
     mishaps const told;
@@ -77,7 +76,7 @@ TEST_CASE_TEMPLATE(
     CHECK(told.count() == 2);
 }
 
-TEST_CASE_TEMPLATE("cuda_direct: memory comes and goes while a graph is captured", R, cuda_resource,
+TEST_CASE_TEMPLATE("cuda_direct: memory is allocated and freed during a capture", R, cuda_resource,
                    managed_resource, pinned_resource) {
     machine const     here;
     R                 mr;
@@ -90,7 +89,7 @@ TEST_CASE_TEMPLATE("cuda_direct: memory comes and goes while a graph is captured
     cuda_check(cudaGraphDestroy(graph));
 }
 
-TEST_CASE("cuda_direct: an alignment that is no power of two is a broken contract") {
+TEST_CASE("cuda_direct: an alignment that is not a power of two is a broken contract") {
     machine const                  here;
     doubles::contracts_throw const throws;
     CHECK_THROWS_AS((void)cuda_resource{}.allocate_sync(100, 48), doubles::broken_contract);
@@ -98,7 +97,7 @@ TEST_CASE("cuda_direct: an alignment that is no power of two is a broken contrac
 }
 
 #ifdef VRAM_CUDART_DOUBLE
-TEST_CASE_TEMPLATE("cuda_direct allocates on its device, whatever device is current", R,
+TEST_CASE_TEMPLATE("cuda_direct: it allocates on its device, with any current device", R,
                    cuda_resource, managed_resource, pinned_resource) {
     machine const here;
     R             mr{cuda_device{1}};
@@ -113,7 +112,7 @@ TEST_CASE_TEMPLATE("cuda_direct allocates on its device, whatever device is curr
                                                                              : "cudaFree") == 1);
 }
 
-TEST_CASE_TEMPLATE("cuda_direct: a failure at any call leaves all as it was", R, cuda_resource,
+TEST_CASE_TEMPLATE("cuda_direct: a failure of any call changes nothing", R, cuda_resource,
                    managed_resource, pinned_resource) {
     machine const here;
     R             mr{cuda_device{1}};
@@ -128,7 +127,7 @@ TEST_CASE_TEMPLATE("cuda_direct: a failure at any call leaves all as it was", R,
     }
 }
 
-TEST_CASE("cuda_direct: try_allocate says no, whatever call refuses") {
+TEST_CASE("cuda_direct: try_allocate returns null if any call refuses") {
     machine const here;
     cuda_resource mr{cuda_device{1}};
     for (char const* const call : {"cudaGetDevice", "cudaSetDevice", "cudaMalloc"}) {
@@ -139,8 +138,8 @@ TEST_CASE("cuda_direct: try_allocate says no, whatever call refuses") {
     }
 }
 
-TEST_CASE("cuda_direct: a note that the host has no room for is an out_of_memory, and the block "
-          "goes back") {
+TEST_CASE("cuda_direct: if the host has no memory for the bookkeeping, the block is freed and "
+          "out_of_memory thrown") {
     machine const here;
     cuda_resource mr;
     bool          hit = true;
@@ -158,7 +157,7 @@ TEST_CASE("cuda_direct: a note that the host has no room for is an out_of_memory
     }
 }
 
-TEST_CASE("cuda_direct: figures that cannot be had do not hide the refusal") {
+TEST_CASE("cuda_direct: a refusal is thrown even if its numbers cannot be queried") {
     machine const here;
     doubles::cudart::fail("cudaMemGetInfo", cudaErrorUnknown);
     try {

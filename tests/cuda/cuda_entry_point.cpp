@@ -8,14 +8,14 @@
 using namespace vram;
 using tests::machine;
 
-TEST_CASE("cuda_entry_point: a call of the driver is found by its name") {
+TEST_CASE("cuda_entry_point: a function of the driver is found by its name") {
     machine const here;
     auto const    found = cuda_entry_point<decltype(&::cuMemUnmap)>("cuMemUnmap", 10020);
     CHECK((found.call != nullptr));
     CHECK(found.why == cudaDriverEntryPointSuccess);
 }
 
-TEST_CASE("cuda_entry_point: that there is no such call is an answer, and nothing is latched") {
+TEST_CASE("cuda_entry_point: a missing function is null, and no error is latched") {
     machine const here;
     auto const    found = cuda_entry_point<void (*)()>("cuMakeCoffee", 10020);
     CHECK((found.call == nullptr));
@@ -24,7 +24,7 @@ TEST_CASE("cuda_entry_point: that there is no such call is an answer, and nothin
 }
 
 #ifdef VRAM_CUDART_DOUBLE
-TEST_CASE("cuda_entry_point: a driver that is too old says so") {
+TEST_CASE("cuda_entry_point: a driver that is too old is reported as that") {
     machine const here{{.old_driver = true}};
     auto const    found = cuda_entry_point<decltype(&::cuMemUnmap)>("cuMemUnmap", 10020);
     CHECK((found.call == nullptr));

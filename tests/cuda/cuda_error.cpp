@@ -16,7 +16,7 @@ using tests::machine;
 static_assert(std::is_base_of_v<std::system_error, cuda_error>);
 static_assert(std::is_nothrow_copy_constructible_v<cuda_error>);
 
-TEST_CASE("cuda_error carries its number, the runtime's words and the place") {
+TEST_CASE("cuda_error: it has the code, the runtime's text and the source location") {
     machine const         here;
     [[maybe_unused]] auto line = __LINE__;
     try {
@@ -34,19 +34,18 @@ TEST_CASE("cuda_error carries its number, the runtime's words and the place") {
     CHECK(cuda_error::category().name() == std::string{"cuda"});
 }
 
-TEST_CASE("cuda_error: a number that nobody knows has words too") {
+TEST_CASE("cuda_error: an unknown code has a text too") {
     machine const here;
     CHECK_FALSE(cuda_error{static_cast<cudaError_t>(12345)}.code().message().empty());
 }
 
-TEST_CASE("cuda_check: success is silence") {
+TEST_CASE("cuda_check: success does nothing") {
     machine const here;
     CHECK_NOTHROW(cuda_check(cudaSuccess));
     CHECK_NOTHROW(cuda_check(cudaSuccess, {.asked = 5}));
 }
 
-TEST_CASE(
-    "cuda_check: memory that is not there is out_of_memory, with the numbers that were given") {
+TEST_CASE("cuda_check: an allocation failure is out_of_memory, with the given numbers") {
     machine const here;
     CHECK_THROWS_AS(cuda_check(cudaErrorMemoryAllocation), out_of_memory);
     try {
@@ -58,7 +57,7 @@ TEST_CASE(
     }
 }
 
-TEST_CASE("cuda_done: ready and not ready are answers, and anything else is thrown") {
+TEST_CASE("cuda_done: ready and not ready are results, and any other code is thrown") {
     machine const here;
     CHECK(cuda_done(cudaSuccess));
     CHECK_FALSE(cuda_done(cudaErrorNotReady));
@@ -66,7 +65,7 @@ TEST_CASE("cuda_done: ready and not ready are answers, and anything else is thro
     CHECK_THROWS_AS((void)cuda_done(cudaErrorMemoryAllocation), out_of_memory);
 }
 
-TEST_CASE("cuda_check: nothing stays latched") {
+TEST_CASE("cuda_check: no error stays latched") {
     machine const here;
     void*         p = nullptr;
     CHECK_THROWS_AS(cuda_check(cudaMalloc(&p, std::size_t{1} << 50)), out_of_memory);
@@ -75,7 +74,7 @@ TEST_CASE("cuda_check: nothing stays latched") {
     CHECK(cudaPeekAtLastError() == cudaSuccess);
 }
 
-TEST_CASE("cuda_error: a report goes to the sink and clears what was latched") {
+TEST_CASE("cuda_error: a report goes to the sink and clears the latched error") {
     machine const here;
     mishaps const told;
     CHECK(cuda_error::report(cudaSuccess));
@@ -95,7 +94,7 @@ TEST_CASE("cuda_error: a pointer that CUDA does not know is named as such") {
 }
 
 #ifdef VRAM_CUDART_DOUBLE
-TEST_CASE("cuda_error: a broken context keeps its error, whatever is cleared") {
+TEST_CASE("cuda_error: a broken context keeps its error") {
     {
         machine const here;
         doubles::cudart::break_context(cudaErrorIllegalAddress);
@@ -107,7 +106,7 @@ TEST_CASE("cuda_error: a broken context keeps its error, whatever is cleared") {
 }
 #endif
 
-TEST_CASE("cuda_error: a report says the call, and the code by name and in words") {
+TEST_CASE("cuda_error: a report has the call, and the code by name and in words") {
     machine const here;
     mishaps const told;
     CHECK_FALSE(cuda_error::report("cudaSetDevice", cudaSetDevice(-1)));

@@ -18,7 +18,7 @@ static_assert(std::is_nothrow_move_constructible_v<cuda_event>);
 static_assert(std::is_nothrow_move_assignable_v<cuda_event>);
 static_assert(!std::is_copy_constructible_v<cuda_event>);
 
-TEST_CASE("cuda_event: one that was never recorded is done, and waiting for it is no wait") {
+TEST_CASE("cuda_event: an event that was never recorded is done, and a wait for it has no effect") {
     machine const     here;
     cuda_event const  e;
     cuda_stream const s;
@@ -28,7 +28,7 @@ TEST_CASE("cuda_event: one that was never recorded is done, and waiting for it i
     CHECK(s.view().done());
 }
 
-TEST_CASE("cuda_event marks a place: the work before it, not the work after it") {
+TEST_CASE("cuda_event: it covers the work before the record, and not the work after it") {
     machine const    here;
     tests::slow_work work;
     cuda_stream      s;
@@ -43,7 +43,7 @@ TEST_CASE("cuda_event marks a place: the work before it, not the work after it")
     s.synchronize();
 }
 
-TEST_CASE("cuda_event: a stream that waits comes after the place") {
+TEST_CASE("cuda_event: a stream that waits continues after the event") {
     machine const    here;
     tests::slow_work work;
     cuda_stream      first, second;
@@ -57,7 +57,7 @@ TEST_CASE("cuda_event: a stream that waits comes after the place") {
     CHECK(before.done());
 }
 
-TEST_CASE("cuda_event: time passes between two places") {
+TEST_CASE("cuda_event: the time between two events can be measured") {
     machine const            here;
     tests::slow_work         work;
     cuda_stream              s;
@@ -72,7 +72,7 @@ TEST_CASE("cuda_event: time passes between two places") {
     CHECK_THROWS_AS((void)silent.milliseconds_since(start), cuda_error);
 }
 
-TEST_CASE("cuda_event moves, and what it moved from is nobody's") {
+TEST_CASE("cuda_event: a moved-from event is empty") {
     machine const here;
     cuda_event    first;
     auto const    raw = first.get();
@@ -87,7 +87,7 @@ TEST_CASE("cuda_event moves, and what it moved from is nobody's") {
     CHECK(third.get() == raw);
 }
 
-TEST_CASE("cuda_event: asking does not end a capture on the same thread") {
+TEST_CASE("cuda_event: a query breaks no capture of the same thread") {
     machine const     here;
     cuda_stream const other, captured;
     cuda_event        e;
@@ -100,7 +100,7 @@ TEST_CASE("cuda_event: asking does not end a capture on the same thread") {
     cuda_check(cudaGraphDestroy(graph));
 }
 
-TEST_CASE("cuda_event: one recorded in a capture orders only the graph") {
+TEST_CASE("cuda_event: an event that is recorded in a capture orders only the graph") {
     machine const     here;
     cuda_stream const s;
     cuda_event        e;
@@ -114,7 +114,7 @@ TEST_CASE("cuda_event: one recorded in a capture orders only the graph") {
 }
 
 #ifdef VRAM_CUDART_DOUBLE
-TEST_CASE("cuda_event belongs to its device, and is recorded on streams of that device alone") {
+TEST_CASE("cuda_event: it belongs to its device, and is recorded only on streams of that device") {
     machine const     here;
     cuda_event        e{cuda_device{1}};
     cuda_stream const theirs{cuda_device{1}}, mine;
@@ -123,7 +123,7 @@ TEST_CASE("cuda_event belongs to its device, and is recorded on streams of that 
     CHECK_NOTHROW(e.make_wait(mine)); // waiting goes across devices
 }
 
-TEST_CASE("cuda_event: a failure at any call leaves nothing behind") {
+TEST_CASE("cuda_event: a failure of any call leaves nothing behind") {
     machine const     here;
     cuda_stream const s;
     cuda_event        e{cuda_device::current(), {.timing = true}};
@@ -139,7 +139,7 @@ TEST_CASE("cuda_event: a failure at any call leaves nothing behind") {
     CHECK(tests::walk_failures([&] { (void)e.milliseconds_since(e); }, nothing) == 2);
 }
 
-TEST_CASE("cuda_event: a failure of its end is told") {
+TEST_CASE("cuda_event: a failure in its destructor is reported") {
     machine const          here;
     doubles::mishaps const told;
     {

@@ -26,7 +26,7 @@ TEST_CASE("cuda_exit: while the program runs, calls are made") {
 
 #include <thread> // thread
 
-TEST_CASE("cuda_exit: a thread that ends is not the end") {
+TEST_CASE("cuda_exit: the end of a thread is not the end of the process") {
     doubles::cudart::reset();
     std::thread{[] { cuda_stream const s; }}.join();
     CHECK_FALSE(cuda_exit::began());

@@ -11,7 +11,7 @@
 using namespace vram;
 using tests::machine;
 
-TEST_CASE("cuda_fill writes one byte everywhere, and nowhere else") {
+TEST_CASE("cuda_fill: it writes exactly the given bytes") {
     machine const     here;
     cuda_stream const s;
     void*             p = nullptr;
@@ -29,7 +29,7 @@ TEST_CASE("cuda_fill writes one byte everywhere, and nowhere else") {
 }
 
 #ifdef VRAM_CUDART_DOUBLE
-TEST_CASE("cuda_fill: every refusal of the runtime is thrown") {
+TEST_CASE("cuda_fill: every error of the runtime is thrown") {
     machine const     here;
     cuda_stream const s;
     void*             p = nullptr;

@@ -13,7 +13,7 @@
 using namespace vram;
 using tests::machine;
 
-TEST_CASE("cuda_freed_streams: it waits once for each stream that was noted and not forgotten") {
+TEST_CASE("cuda_freed_streams: it waits once for each stream that was recorded and not forgotten") {
     machine const      here;
     cuda_resource      mr;
     cuda_stream const  s, t;
@@ -32,8 +32,7 @@ TEST_CASE("cuda_freed_streams: it waits once for each stream that was noted and 
     mr.deallocate_sync(p, 1 << 20);
 }
 
-TEST_CASE(
-    "cuda_freed_streams: a stream that has ended is waited for, and one that is captured is not") {
+TEST_CASE("cuda_freed_streams: it waits for a stream that has ended, and not for a captured one") {
     machine const              here;
     cuda_resource              mr;
     std::optional<cuda_stream> s{std::in_place};

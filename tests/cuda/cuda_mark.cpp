@@ -30,7 +30,7 @@ struct pinned_number {
 
 } // namespace
 
-TEST_CASE("cuda_mark: a thread that only looks sees how far a stream is") {
+TEST_CASE("cuda_mark: a host thread that polls memory sees the progress of a stream") {
     machine const       here;
     cuda_stream const   stream;
     pinned_number const mark;
@@ -43,7 +43,7 @@ TEST_CASE("cuda_mark: a thread that only looks sees how far a stream is") {
 }
 
 #ifdef VRAM_CUDART_DOUBLE
-TEST_CASE("cuda_mark: a driver or a device that cannot says so, and latches nothing") {
+TEST_CASE("cuda_mark: an unsupported driver or device returns false, and latches no error") {
     {
         machine const       here{{.marks = false}};
         cuda_stream const   stream;

@@ -6,7 +6,7 @@
 using namespace vram;
 using tests::machine;
 
-TEST_CASE("cuda_memory_info: what is free is part of what there is, and shrinks as it is taken") {
+TEST_CASE("cuda_memory_info: the free bytes are at most the total, and shrink with allocations") {
     machine const     here;
     memory_info const before = cuda_memory_info();
     CHECK(before.total > 0);
@@ -17,14 +17,14 @@ TEST_CASE("cuda_memory_info: what is free is part of what there is, and shrinks 
     cuda_check(cudaFree(p));
 }
 
-TEST_CASE("cuda_memory_info: a device that is not there is refused, or has nothing") {
+TEST_CASE("cuda_memory_info: an unknown device is refused, or has no memory") {
     machine const here;
     CHECK_THROWS_AS((void)cuda_memory_info(cuda_device{99}), cuda_error);
     CHECK(cuda_memory_info(cuda_device{99}, std::nothrow) == memory_info{});
 }
 
 #ifdef VRAM_CUDART_DOUBLE
-TEST_CASE("cuda_memory_info asks the device that it is asked for") {
+TEST_CASE("cuda_memory_info: it queries the given device") {
     machine const here;
     void*         p = nullptr;
     cuda_check(cudaMalloc(&p, std::size_t{1} << 20));
@@ -33,7 +33,7 @@ TEST_CASE("cuda_memory_info asks the device that it is asked for") {
     cuda_check(cudaFree(p));
 }
 
-TEST_CASE("cuda_memory_info: every refusal of the runtime is thrown, or answered with zeros") {
+TEST_CASE("cuda_memory_info: every error of the runtime is thrown, or the result is zero") {
     machine const here;
     CHECK(tests::walk_failures([] { (void)cuda_memory_info(cuda_device{1}); }, [] {}) == 6);
     doubles::cudart::fail("cudaMemGetInfo", cudaErrorUnknown);

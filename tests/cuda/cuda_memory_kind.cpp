@@ -14,7 +14,7 @@
 using namespace vram;
 using tests::machine;
 
-TEST_CASE("cuda_memory_kind: each kind is told apart, and what is unknown is pageable") {
+TEST_CASE("cuda_memory_kind: each kind is recognised, and unknown memory is pageable") {
     machine const     here;
     cuda_resource     device;
     pinned_resource   pinned;
@@ -44,7 +44,7 @@ TEST_CASE("cuda_memory_kind: each kind is told apart, and what is unknown is pag
 }
 
 #ifdef VRAM_CUDART_DOUBLE
-TEST_CASE("cuda_memory_kind: every refusal of the runtime is thrown") {
+TEST_CASE("cuda_memory_kind: every error of the runtime is thrown") {
     machine const here;
     char          plain   = 0;
     auto const    nothing = [] {};

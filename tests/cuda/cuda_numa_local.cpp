@@ -10,7 +10,7 @@
 using namespace vram;
 using tests::machine;
 
-TEST_CASE("cuda_numa_local: the thread runs where it may, and as before afterwards") {
+TEST_CASE("cuda_numa_local: the thread runs near the device, and afterwards as before") {
     machine const here;
 #ifdef __linux__
     cpu_set_t before, within, after;
@@ -28,7 +28,7 @@ TEST_CASE("cuda_numa_local: the thread runs where it may, and as before afterwar
 #endif
 }
 
-TEST_CASE("cuda_numa_local: a device that is not there is nowhere") {
+TEST_CASE("cuda_numa_local: an unknown device has no NUMA node") {
     machine const here;
     CHECK(cuda_numa_local::node_of(cuda_device{99}) == -1);
     CHECK(cudaPeekAtLastError() == cudaSuccess);

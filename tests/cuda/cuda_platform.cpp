@@ -20,7 +20,7 @@ static_assert(std::is_same_v<P::device_resource::platform, P>);
 static_assert(std::is_same_v<P::pinned_resource::platform, P>);
 static_assert(std::constructible_from<P::own_stream, P::device>);
 
-TEST_CASE("cuda_platform says what its parts say") {
+TEST_CASE("cuda_platform: its functions return the results of its parts") {
     machine const here;
     P::own_stream s;
     P::event      e{P::current_device()};
@@ -35,7 +35,7 @@ TEST_CASE("cuda_platform says what its parts say") {
     CHECK(P::done(e));
 }
 
-TEST_CASE("cuda_platform: copies and fills are in the order of the stream") {
+TEST_CASE("cuda_platform: copies and fills are in stream order") {
     machine const          here;
     P::own_stream          s;
     P::device_resource     memory;
@@ -54,7 +54,7 @@ TEST_CASE("cuda_platform: copies and fills are in the order of the stream") {
     memory.deallocate_sync(p, 100);
 }
 
-TEST_CASE("cuda_platform: a host callback comes after the work before it") {
+TEST_CASE("cuda_platform: a host callback runs after the work before it") {
     machine const    here;
     tests::slow_work work;
     P::own_stream    s;
@@ -65,7 +65,7 @@ TEST_CASE("cuda_platform: a host callback comes after the work before it") {
     CHECK(called == 1);
 }
 
-TEST_CASE("cuda_platform: events that take the time say how much passed") {
+TEST_CASE("cuda_platform: timed events measure the time between them") {
     machine const    here;
     tests::slow_work work;
     P::own_stream    s;
@@ -78,7 +78,7 @@ TEST_CASE("cuda_platform: events that take the time say how much passed") {
     CHECK(P::elapsed(start, end) > 1000); // 64 MiB in a microsecond is no machine of today's
 }
 
-TEST_CASE("cuda_platform: a device that was waited for has done everything") {
+TEST_CASE("cuda_platform: after a wait for a device all its work is complete") {
     machine const    here;
     tests::slow_work work, other;
     P::own_stream    first, second;
@@ -89,7 +89,8 @@ TEST_CASE("cuda_platform: a device that was waited for has done everything") {
     CHECK(second.view().done());
 }
 
-TEST_CASE("cuda_platform: it says what an address is, and whose page tables the device uses") {
+TEST_CASE("cuda_platform: it returns the kind of an address, and if the device uses the host's "
+          "page tables") {
     machine const here;
     unsigned char plain = 0;
     CHECK(P::memory_kind_of(&plain) == memory_kind::pageable);
@@ -100,7 +101,7 @@ TEST_CASE("cuda_platform: it says what an address is, and whose page tables the 
 }
 
 #ifdef VRAM_CUDART_DOUBLE
-TEST_CASE("cuda_platform: every refusal of the runtime is thrown") {
+TEST_CASE("cuda_platform: every error of the runtime is thrown") {
     machine const here;
     auto const    nothing = [] {};
     CHECK(tests::walk_failures([] { P::synchronize(cuda_device{1}); }, nothing) == 6);

@@ -30,7 +30,7 @@ int setting(cuda_pool const& pool, cudaMemPoolAttr which) {
 
 } // namespace
 
-TEST_CASE("cuda_pool is made as asked") {
+TEST_CASE("cuda_pool: it is created with the given options") {
     machine const   here;
     cuda_pool const plain{cuda_device::current()};
     cuda_pool const strict{cuda_device::current(),
@@ -54,14 +54,14 @@ TEST_CASE("cuda_pool is made as asked") {
     CHECK(strict.device() == cuda_device::current());
 }
 
-TEST_CASE("cuda_pool holds its initial size from the start") {
+TEST_CASE("cuda_pool: it reserves its initial size from the start") {
     machine const   here;
     cuda_pool const pool{cuda_device::current(), {.initial_size = 40_MiB}};
     CHECK(pool.usage().reserved >= 40_MiB);
     CHECK(pool.usage().live == 0);
 }
 
-TEST_CASE("cuda_pool says what is out and what is held, and gives the rest back") {
+TEST_CASE("cuda_pool: it has live and reserved bytes, and trim returns the rest") {
     machine const     here;
     cuda_pool         pool{cuda_device::current()};
     cuda_stream const s;
@@ -89,7 +89,7 @@ TEST_CASE("cuda_pool says what is out and what is held, and gives the rest back"
     CHECK(pool.usage().reserved == 0);
 }
 
-TEST_CASE("cuda_pool: nothing exceeds its maximum") {
+TEST_CASE("cuda_pool: it never exceeds its maximum") {
     machine const     here;
     cuda_pool const   pool{cuda_device::current(), {.maximum_size = 64_MiB}};
     cuda_stream const s;
@@ -101,7 +101,7 @@ TEST_CASE("cuda_pool: nothing exceeds its maximum") {
         out_of_memory);
 }
 
-TEST_CASE("cuda_pool moves, and what it moved from is nobody's") {
+TEST_CASE("cuda_pool: a moved-from pool is empty") {
     machine const here;
     cuda_pool     first{cuda_device::current(), {.maximum_size = 64_MiB}};
     auto const    raw = first.get();
@@ -117,7 +117,7 @@ TEST_CASE("cuda_pool moves, and what it moved from is nobody's") {
     CHECK(third.get() == raw);
 }
 
-TEST_CASE("cuda_pool: destroyed with memory out, it lives on until that is freed") {
+TEST_CASE("cuda_pool: destroyed with live memory, it exists until that is freed") {
     machine const     here;
     cuda_stream const s;
     void*             p = nullptr;
@@ -129,7 +129,7 @@ TEST_CASE("cuda_pool: destroyed with memory out, it lives on until that is freed
     s.synchronize();
 }
 
-TEST_CASE("cuda_pool: a device that is not there is refused access") {
+TEST_CASE("cuda_pool: access of an unknown device is refused") {
     machine const here;
     cuda_pool     pool{cuda_device::current()};
     CHECK_NOTHROW(pool.allow_access(cuda_device::current()));
@@ -139,7 +139,7 @@ TEST_CASE("cuda_pool: a device that is not there is refused access") {
     CHECK_THROWS_AS(cuda_pool{cuda_device{99}}, cuda_error);
 }
 
-TEST_CASE("cuda_pool: nothing that is done to it ends a capture on the same thread") {
+TEST_CASE("cuda_pool: no function breaks a capture of the same thread") {
     machine const     here;
     cuda_stream const s;
     cuda_pool         pool{cuda_device::current()};
@@ -154,7 +154,7 @@ TEST_CASE("cuda_pool: nothing that is done to it ends a capture on the same thre
 }
 
 #ifdef VRAM_CUDART_DOUBLE
-TEST_CASE("cuda_pool: a peer is let in and kept out") {
+TEST_CASE("cuda_pool: access of a peer is granted and revoked") {
     machine const here;
     cuda_pool     pool{cuda_device{0}};
     auto const    access = [&] {
@@ -180,7 +180,7 @@ TEST_CASE("cuda_pool: a device without pools refuses") {
     } catch (cuda_error const& e) { CHECK(e.status() == cudaErrorNotSupported); }
 }
 
-TEST_CASE("cuda_pool: a failure at any call leaves nothing behind") {
+TEST_CASE("cuda_pool: a failure of any call leaves nothing behind") {
     machine const            here;
     auto const               nothing = [] {};
     std::optional<cuda_pool> made;
@@ -209,7 +209,7 @@ TEST_CASE("cuda_pool: a failure at any call leaves nothing behind") {
     CHECK(tests::walk_failures([&] { pool.allow_access(cuda_device{0}); }, nothing) == 2);
 }
 
-TEST_CASE("cuda_pool: a failure of its end is told") {
+TEST_CASE("cuda_pool: a failure in its destructor is reported") {
     machine const          here;
     doubles::mishaps const told;
     {

@@ -18,7 +18,7 @@ template class vram::stream_ordered<cuda_resource>;
 static_assert(sizeof(cuda_resource) <= 2 * sizeof(cuda_device));
 static_assert(std::is_trivially_copyable_v<cuda_resource>);
 
-TEST_CASE("cuda_resource keeps the laws of a resource") {
+TEST_CASE("cuda_resource: it keeps the laws of a resource") {
     machine const here;
     laws::source([] { return cuda_resource{}; }, {.largest_alignment = 2_MiB, .operations = 300});
 }
@@ -36,13 +36,13 @@ TEST_CASE("cuda_resource: limiting over stream_ordered over it keeps the laws") 
         {.operations = 300});
 }
 
-TEST_CASE("cuda_resource: many threads at once keep the laws") {
+TEST_CASE("cuda_resource: many concurrent threads keep the laws") {
     machine const here;
     laws::resource_of_many_threads<cuda_resource>(
         [](auto up) { return stream_ordered{std::move(up)}; }, {.operations = 100});
 }
 
-TEST_CASE("cuda_resource: stream_ordered over it gives and takes while a graph is captured") {
+TEST_CASE("cuda_resource: stream_ordered over it allocates and frees during a capture") {
     machine const     here;
     cuda_stream const s;
     cudaGraph_t       graph = nullptr;

@@ -27,7 +27,7 @@ static_assert(comparable<cuda_stream&, cudaStream_t>);
 static_assert(comparable<cuda_stream_view, cudaStream_t>);
 static_assert(!comparable<cuda_stream&, int>);
 
-TEST_CASE("cuda_stream is made as asked, and ends with its owner") {
+TEST_CASE("cuda_stream: it is created as requested, and destroyed with its owner") {
     machine const     here;
     cuda_stream const plain;
     cuda_stream const blocking{cuda_device::current(), {.blocking = true, .priority = -1000}};
@@ -46,7 +46,7 @@ TEST_CASE("cuda_stream is made as asked, and ends with its owner") {
     CHECK(plain.id() != blocking.id());
 }
 
-TEST_CASE("cuda_stream moves, and what it moved from is nobody's") {
+TEST_CASE("cuda_stream: a moved-from stream is empty") {
     machine const here;
     cuda_stream   first;
     auto const    id  = first.id();
@@ -64,7 +64,7 @@ TEST_CASE("cuda_stream moves, and what it moved from is nobody's") {
     CHECK(third.id() == id);
 }
 
-TEST_CASE("cuda_stream is passed to CUDA as it is, and compares with every kind of stream") {
+TEST_CASE("cuda_stream: it converts for CUDA, and compares with every kind of stream") {
     machine const     here;
     cuda_stream const s, other;
     cuda_event        e;
@@ -82,7 +82,7 @@ TEST_CASE("cuda_stream is passed to CUDA as it is, and compares with every kind 
     CHECK(raw != other);
 }
 
-TEST_CASE("cuda_stream: what is let go of is the caller's to destroy") {
+TEST_CASE("cuda_stream: the caller destroys a released stream") {
     machine const here;
     cuda_stream   s;
     cudaStream_t  raw = s.release();
@@ -90,7 +90,7 @@ TEST_CASE("cuda_stream: what is let go of is the caller's to destroy") {
     cuda_check(cudaStreamDestroy(raw));
 }
 
-TEST_CASE("cuda_stream: synchronize waits for its work, and its end does not") {
+TEST_CASE("cuda_stream: synchronize waits for its work, and the destructor does not") {
     machine const    here;
     tests::slow_work work;
     cuda_stream      s;
@@ -105,20 +105,20 @@ TEST_CASE("cuda_stream: synchronize waits for its work, and its end does not") {
 }
 
 #ifdef VRAM_CUDART_DOUBLE
-TEST_CASE("cuda_stream is made on its device, whatever device is current") {
+TEST_CASE("cuda_stream: it is created on its device, with any current device") {
     machine const     here;
     cuda_stream const s{cuda_device{1}};
     CHECK(s.view().device() == cuda_device{1});
     CHECK(cuda_device::current() == cuda_device{0});
 }
 
-TEST_CASE("cuda_stream: a failure at any call of its making leaves no stream behind") {
+TEST_CASE("cuda_stream: a failure of any call of its constructor leaves no stream behind") {
     machine const              here;
     std::optional<cuda_stream> s;
     CHECK(tests::walk_failures([&] { s.emplace(cuda_device{1}); }, [&] { s.reset(); }) == 8);
 }
 
-TEST_CASE("cuda_stream: a failure of its end is told") {
+TEST_CASE("cuda_stream: a failure in its destructor is reported") {
     machine const          here;
     doubles::mishaps const told;
     {

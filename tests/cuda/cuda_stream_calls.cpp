@@ -36,7 +36,7 @@ std::uint64_t id_of(cuda_stream_calls const& calls, cudaStream_t stream) {
 
 } // namespace
 
-TEST_CASE("cuda_stream_calls: the driver says what the runtime says") {
+TEST_CASE("cuda_stream_calls: the driver and the runtime give equal results") {
     machine const    here;
     raw_stream const own;
     for (cudaStream_t const s : {own.at, cudaStream_t{}, cudaStreamLegacy, cudaStreamPerThread}) {
@@ -49,8 +49,7 @@ TEST_CASE("cuda_stream_calls: the driver says what the runtime says") {
     }
 }
 
-TEST_CASE("cuda_stream_calls: a stream that has something to do is not done, and nothing is "
-          "latched") {
+TEST_CASE("cuda_stream_calls: a stream with unfinished work is not done, and no error is latched") {
     machine const    here;
     raw_stream const own;
     ask_both([&](cuda_stream_calls const& calls) {
@@ -63,8 +62,8 @@ TEST_CASE("cuda_stream_calls: a stream that has something to do is not done, and
     });
 }
 
-TEST_CASE("cuda_stream_calls: a captured stream says so, and so does the legacy one that must keep "
-          "off") {
+TEST_CASE("cuda_stream_calls: a captured stream is recognised, and so is a legacy stream that it "
+          "blocks") {
     machine const here;
     ask_both([](cuda_stream_calls const& calls) {
         cudaStream_t blocking = nullptr;
@@ -86,7 +85,7 @@ TEST_CASE("cuda_stream_calls: a captured stream says so, and so does the legacy 
     });
 }
 
-TEST_CASE("cuda_stream_calls: an error of somebody else stays latched") {
+TEST_CASE("cuda_stream_calls: an error that another call latched stays latched") {
     machine const    here;
     raw_stream const own;
     void*            p = nullptr;
@@ -99,7 +98,7 @@ TEST_CASE("cuda_stream_calls: an error of somebody else stays latched") {
     CHECK(cudaGetLastError() == cudaErrorMemoryAllocation);
 }
 
-TEST_CASE("cuda_stream_calls: the mode of the thread changes places") {
+TEST_CASE("cuda_stream_calls: the capture mode of the thread is exchanged") {
     machine const here;
     ask_both([](cuda_stream_calls const& calls) {
         cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
@@ -110,8 +109,7 @@ TEST_CASE("cuda_stream_calls: the mode of the thread changes places") {
     });
 }
 
-TEST_CASE("cuda_stream_calls: a thread that has done nothing yet may ask, also of another device's "
-          "stream") {
+TEST_CASE("cuda_stream_calls: a new thread may query a stream, also of another device") {
     machine const here;
     raw_stream    first;
     cudaStream_t  second = nullptr;
@@ -146,7 +144,7 @@ TEST_CASE("cuda_stream_calls: they are looked up once") {
 }
 
 #ifdef VRAM_CUDART_DOUBLE
-TEST_CASE("cuda_stream_calls: where the driver has them not, or cannot be asked, the runtime is") {
+TEST_CASE("cuda_stream_calls: if the driver lacks a function, the runtime is called") {
     using namespace doubles;
     auto const questions = [](cuda_stream_calls const& calls) {
         cudaStreamCaptureMode mode     = cudaStreamCaptureModeGlobal;
@@ -171,7 +169,8 @@ TEST_CASE("cuda_stream_calls: where the driver has them not, or cannot be asked,
     }
 }
 
-TEST_CASE("cuda_stream_calls: what the driver refuses the runtime is asked, and latches") {
+TEST_CASE(
+    "cuda_stream_calls: if the driver refuses, the runtime is called, and latches the error") {
     machine const    here;
     auto const       calls = cuda_stream_calls::look_up();
     raw_stream const own;

@@ -13,7 +13,7 @@
 using namespace vram;
 using tests::machine;
 
-TEST_CASE("cuda_stream_hold: the stream lives until the last share goes") {
+TEST_CASE("cuda_stream_hold: the stream exists until the last share is released") {
     machine const              here;
     std::optional<cuda_stream> owner{std::in_place};
     cuda_stream_hold           held = cuda_stream_ids::hold(owner->get());
@@ -31,7 +31,7 @@ TEST_CASE("cuda_stream_hold: the stream lives until the last share goes") {
     CHECK(e.done());
 }
 
-TEST_CASE("cuda_stream_hold: a stream that vram did not make has none") {
+TEST_CASE("cuda_stream_hold: a hold on a raw stream is empty") {
     machine const here;
     cudaStream_t  raw = nullptr;
     cuda_check(cudaStreamCreateWithFlags(&raw, cudaStreamNonBlocking));

@@ -15,8 +15,8 @@
 using namespace vram;
 using tests::machine;
 
-TEST_CASE("cuda_stream_ids: what the name of a default stream meant is known to the thread that "
-          "asked") {
+TEST_CASE("cuda_stream_ids: the meaning of a default stream's handle is known on the thread that "
+          "queried it") {
     machine const here;
     for (cudaStream_t const name : {cudaStream_t{}, cudaStreamLegacy, cudaStreamPerThread}) {
         CHECK_FALSE(cuda_stream_ids::is_proper(name));
@@ -34,7 +34,7 @@ TEST_CASE("cuda_stream_ids: what the name of a default stream meant is known to 
     }
 }
 
-TEST_CASE("cuda_stream_ids: a stream of vram's is known as long as it is there") {
+TEST_CASE("cuda_stream_ids: a cuda_stream is known as long as it exists") {
     machine const here;
     cudaStream_t  raw = nullptr;
     {
@@ -48,8 +48,8 @@ TEST_CASE("cuda_stream_ids: a stream of vram's is known as long as it is there")
     CHECK_FALSE(cuda_stream_ids::recall(raw));
 }
 
-TEST_CASE("cuda_stream_ids: a stream of vram's that has ended is known to, until its handle is "
-          "another's that somebody has asked") {
+TEST_CASE("cuda_stream_ids: a cuda_stream that has ended is known, until its handle is another "
+          "stream's that was queried") {
     machine const here;
     cudaStream_t  raw = nullptr;
     {
@@ -77,8 +77,8 @@ TEST_CASE("cuda_stream_ids: a stream of vram's that has ended is known to, until
     CHECK_FALSE(moved.view().ended());
 }
 
-TEST_CASE("cuda_stream_ids: somebody else's is known from the first question on, also when its "
-          "handle comes back") {
+TEST_CASE(
+    "cuda_stream_ids: a raw stream is known from its first query, also when its handle is reused") {
     machine const here;
     for (int i = 0; i < 2; ++i) {
         cudaStream_t raw = nullptr;
@@ -92,7 +92,7 @@ TEST_CASE("cuda_stream_ids: somebody else's is known from the first question on,
 }
 
 #ifdef VRAM_CUDART_DOUBLE
-TEST_CASE("cuda_stream_ids: what cannot be noted is noted the next time") {
+TEST_CASE("cuda_stream_ids: a stream that cannot be recorded is recorded at the next query") {
     machine const here;
     cudaStream_t  raw = nullptr;
     cuda_check(cudaStreamCreate(&raw));
@@ -112,7 +112,7 @@ TEST_CASE("cuda_stream_ids: what cannot be noted is noted the next time") {
     cuda_check(cudaStreamDestroy(raw));
 }
 
-TEST_CASE("cuda_stream_ids: a question that comes too late does not bring a stream back") {
+TEST_CASE("cuda_stream_ids: a query after the end does not revive a stream") {
     machine const here;
     cudaStream_t  raw = nullptr;
     std::uint64_t id  = 0;
@@ -133,7 +133,8 @@ TEST_CASE("cuda_stream_ids: a question that comes too late does not bring a stre
     CHECK_FALSE(cuda_stream_ids::recall(raw));
 }
 
-TEST_CASE("cuda_stream_ids: who has asked before sees the end of a stream, whoever ends it") {
+TEST_CASE(
+    "cuda_stream_ids: a thread with an earlier query sees the end of a stream by another thread") {
     machine const here;
     cudaStream_t  some[40]; // so many that a thread keeps several of them in one place
     for (cudaStream_t& each : some) {
@@ -160,7 +161,7 @@ TEST_CASE("cuda_stream_ids: who has asked before sees the end of a stream, whoev
     }
 }
 
-TEST_CASE("cuda_stream_ids: whatever threads note, end and forget, ends are seen") {
+TEST_CASE("cuda_stream_ids: with concurrent records, ends and removals every end is seen") {
     machine const here;
     cudaStream_t  raw = nullptr;
     cuda_check(cudaStreamCreate(&raw));
@@ -180,7 +181,7 @@ TEST_CASE("cuda_stream_ids: whatever threads note, end and forget, ends are seen
     cuda_check(cudaStreamDestroy(raw));
 }
 
-TEST_CASE("cuda_stream_ids: a stream that cannot be noted is not taken for the one before") {
+TEST_CASE("cuda_stream_ids: a stream that cannot be recorded is not taken for its predecessor") {
     machine const here;
     cudaStream_t  raw = nullptr;
     {
@@ -200,7 +201,7 @@ TEST_CASE("cuda_stream_ids: a stream that cannot be noted is not taken for the o
     CHECK(cudaPeekAtLastError() == cudaSuccess);
 }
 
-TEST_CASE("cuda_stream_ids: a stream is destroyed when the last hold on it goes") {
+TEST_CASE("cuda_stream_ids: a stream is destroyed when its last hold is released") {
     machine const    here;
     cuda_stream_hold held, copy;
     cudaStream_t     raw = nullptr;
@@ -237,7 +238,7 @@ TEST_CASE("cuda_stream_ids: a stream is destroyed when the last hold on it goes"
     CHECK(doubles::cudart::dangling() == 0);
 }
 
-TEST_CASE("cuda_stream_ids: there is no hold on a raw stream, nor on one that was released") {
+TEST_CASE("cuda_stream_ids: a hold on a raw or a released stream is empty") {
     machine const here;
     cudaStream_t  raw = nullptr;
     cuda_check(cudaStreamCreate(&raw));
@@ -255,7 +256,7 @@ TEST_CASE("cuda_stream_ids: there is no hold on a raw stream, nor on one that wa
     cuda_check(cudaStreamDestroy(raw));
 }
 
-TEST_CASE("cuda_stream: one that ends while it is captured ends the capture") {
+TEST_CASE("cuda_stream: a stream that is destroyed during its capture ends the capture") {
     machine const              here;
     std::optional<cuda_stream> s{std::in_place};
     cuda_stream_hold const     held = cuda_stream_ids::hold(s->get());
@@ -267,7 +268,7 @@ TEST_CASE("cuda_stream: one that ends while it is captured ends the capture") {
     CHECK(place.done());
 }
 
-TEST_CASE("cuda_stream_ids: the last hold may go on any thread, and none is lost") {
+TEST_CASE("cuda_stream_ids: the last hold may be released on any thread, and none is lost") {
     machine const here;
     for (int i = 0; i != 100; ++i) {
         std::optional<cuda_stream> s{std::in_place};

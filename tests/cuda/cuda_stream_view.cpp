@@ -77,7 +77,7 @@ TEST_CASE("cuda_stream_view: streams of other libraries convert, and compare by 
     cuda_check(cudaStreamDestroy(raw));
 }
 
-TEST_CASE("cuda_stream_view: an id is never used twice, even where the handle is") {
+TEST_CASE("cuda_stream_view: an id is never reused, even if the handle is") {
     machine const here;
     cudaStream_t  raw = nullptr;
     cuda_check(cudaStreamCreate(&raw));
@@ -106,7 +106,7 @@ TEST_CASE("cuda_stream_view: the default streams have ids of their own, one for 
     CHECK((unnamed == legacy || unnamed == mine)); // as the program is compiled
 }
 
-TEST_CASE("cuda_stream_view knows its device") {
+TEST_CASE("cuda_stream_view: it has the device of its stream") {
     machine const here;
     CHECK(cuda_stream_view{}.device() == cuda_device::current());
     if (tests::two_devices()) {
@@ -120,7 +120,7 @@ TEST_CASE("cuda_stream_view knows its device") {
     }
 }
 
-TEST_CASE("cuda_stream_view: work is not done, and then it is") {
+TEST_CASE("cuda_stream_view: done is false during the work, and true after it") {
     machine const    here;
     tests::slow_work work;
     cudaStream_t     raw = nullptr;
@@ -134,7 +134,8 @@ TEST_CASE("cuda_stream_view: work is not done, and then it is") {
     cuda_check(cudaStreamDestroy(raw));
 }
 
-TEST_CASE("cuda_stream_view: a captured stream says so, and a question does not end the capture") {
+TEST_CASE(
+    "cuda_stream_view: a captured stream is recognised, and a query does not break the capture") {
     machine const here;
     for (auto const mode : {cudaStreamCaptureModeGlobal, cudaStreamCaptureModeRelaxed}) {
         captured_stream        captured{mode};
@@ -147,7 +148,7 @@ TEST_CASE("cuda_stream_view: a captured stream says so, and a question does not 
     }
 }
 
-TEST_CASE("cuda_stream_view: a captured stream is who it was before") {
+TEST_CASE("cuda_stream_view: a captured stream has the id that it had before") {
     machine const here;
     cudaStream_t  raw   = nullptr;
     cudaGraph_t   graph = nullptr;
@@ -162,7 +163,7 @@ TEST_CASE("cuda_stream_view: a captured stream is who it was before") {
     cuda_check(cudaStreamDestroy(raw));
 }
 
-TEST_CASE("cuda_stream_view: one that nobody knew before its capture cannot be asked") {
+TEST_CASE("cuda_stream_view: a stream without a query before its capture cannot be queried") {
     machine const here;
     cudaStream_t  raw   = nullptr;
     cudaGraph_t   graph = nullptr;
@@ -177,7 +178,8 @@ TEST_CASE("cuda_stream_view: one that nobody knew before its capture cannot be a
     cuda_check(cudaStreamDestroy(raw));
 }
 
-TEST_CASE("cuda_stream_view: the thread's own stream is known in a capture if asked before") {
+TEST_CASE(
+    "cuda_stream_view: a thread's own default stream is known in a capture if queried before") {
     machine const          here;
     cuda_stream_view const s     = cudaStreamPerThread; // another one on every thread
     cudaGraph_t            graph = nullptr;
@@ -189,7 +191,7 @@ TEST_CASE("cuda_stream_view: the thread's own stream is known in a capture if as
     cuda_check(cudaGraphDestroy(graph));
 }
 
-TEST_CASE("cuda_stream_view: the legacy default stream must keep off while a blocking stream is "
+TEST_CASE("cuda_stream_view: the legacy default stream cannot be used while a blocking stream is "
           "captured") {
     machine const   here;
     captured_stream captured{cudaStreamCaptureModeGlobal, cudaStreamDefault};
@@ -200,7 +202,7 @@ TEST_CASE("cuda_stream_view: the legacy default stream must keep off while a blo
     CHECK_FALSE(cuda_stream_view{cudaStreamLegacy}.capturing());
 }
 
-TEST_CASE("cuda_stream_view: another stream may be asked and waited for meanwhile") {
+TEST_CASE("cuda_stream_view: another stream may be queried and waited for during a capture") {
     machine const here;
     cudaStream_t  raw = nullptr;
     cuda_check(cudaStreamCreateWithFlags(&raw, cudaStreamNonBlocking));
@@ -215,7 +217,7 @@ TEST_CASE("cuda_stream_view: another stream may be asked and waited for meanwhil
 }
 
 #ifdef VRAM_CUDART_DOUBLE
-TEST_CASE("cuda_stream_view: every refusal of the runtime is thrown") {
+TEST_CASE("cuda_stream_view: every error of the runtime is thrown") {
     machine const          here;
     auto const             nothing = [] {};
     cuda_stream_view const s;

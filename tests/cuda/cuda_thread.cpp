@@ -10,7 +10,7 @@ using tests::machine;
 
 static_assert(std::is_nothrow_move_assignable_v<cuda_thread>);
 
-TEST_CASE("cuda_thread: the body finds its device current, and is joined") {
+TEST_CASE("cuda_thread: the callable runs with its device current, and the destructor joins") {
     machine const here;
     int const     last = tests::two_devices() ? 1 : 0;
     cuda_device   seen{-1};
@@ -21,7 +21,7 @@ TEST_CASE("cuda_thread: the body finds its device current, and is joined") {
     CHECK(cuda_device::current() == cuda_device{0});
 }
 
-TEST_CASE("cuda_thread: one that is assigned to ends first, and joining twice is joining") {
+TEST_CASE("cuda_thread: an assignment joins the old thread first, and a second join does nothing") {
     machine const here;
     bool          first = false, second = false;
     cuda_thread   worker;
@@ -33,7 +33,7 @@ TEST_CASE("cuda_thread: one that is assigned to ends first, and joining twice is
     CHECK(second);
 }
 
-TEST_CASE("cuda_thread: it leaves a capture on another thread alone") {
+TEST_CASE("cuda_thread: it breaks no capture of another thread") {
     machine const     here;
     cuda_stream const captured;
     cudaGraph_t       graph = nullptr;
@@ -52,7 +52,7 @@ TEST_CASE("cuda_thread: it leaves a capture on another thread alone") {
     cuda_check(cudaGraphDestroy(graph));
 }
 
-TEST_CASE("cuda_thread: where the device cannot be set, the body never begins") {
+TEST_CASE("cuda_thread: if the device cannot be set, the callable never runs") {
     machine const here;
     bool          begun = false;
     CHECK_THROWS_AS((cuda_thread{cuda_device{99}, [&] { begun = true; }}), cuda_error);
@@ -60,7 +60,7 @@ TEST_CASE("cuda_thread: where the device cannot be set, the body never begins") 
 }
 
 #ifdef VRAM_CUDART_DOUBLE
-TEST_CASE("cuda_thread: a failure of its set-up is thrown where it is made") {
+TEST_CASE("cuda_thread: a failure of its set-up is thrown by the constructor") {
     machine const here;
     bool          begun = false;
     CHECK(tests::walk_failures([&] { cuda_thread{cuda_device{0}, [&] { begun = true; }}; },

@@ -6,7 +6,7 @@
 using namespace vram;
 using tests::machine;
 
-TEST_CASE("cuda_virtual_calls: the driver has them all, and is asked once") {
+TEST_CASE("cuda_virtual_calls: the driver has them all, and is queried once") {
     machine const             here;
     cuda_virtual_calls const& calls = cuda_virtual_calls::here();
     CHECK((calls.granularity != nullptr));
@@ -21,7 +21,7 @@ TEST_CASE("cuda_virtual_calls: the driver has them all, and is asked once") {
     CHECK(&cuda_virtual_calls::here() == &calls);
 }
 
-TEST_CASE("cuda_virtual_calls: what they return are the runtime's numbers") {
+TEST_CASE("cuda_virtual_calls: their results are codes of the runtime") {
     CHECK(cuda_virtual_calls::status(CUDA_SUCCESS) == cudaSuccess);
     CHECK(cuda_virtual_calls::status(CUDA_ERROR_OUT_OF_MEMORY) == cudaErrorMemoryAllocation);
     CHECK(cuda_virtual_calls::status(CUDA_ERROR_INVALID_DEVICE) == cudaErrorInvalidDevice);
@@ -37,7 +37,7 @@ TEST_CASE("cuda_virtual_calls: a driver without them is a clear error") {
     } catch (cuda_error const& e) { CHECK(e.status() == cudaErrorSymbolNotFound); }
 }
 
-TEST_CASE("cuda_virtual_calls: a driver that is too old is another") {
+TEST_CASE("cuda_virtual_calls: a driver that is too old is another clear error") {
     machine const here{{.old_driver = true}};
     try {
         (void)cuda_virtual_calls::look_up();
@@ -45,7 +45,7 @@ TEST_CASE("cuda_virtual_calls: a driver that is too old is another") {
     } catch (cuda_error const& e) { CHECK(e.status() == cudaErrorCallRequiresNewerDriver); }
 }
 
-TEST_CASE("cuda_virtual_calls: a lookup that fails is thrown, each of them") {
+TEST_CASE("cuda_virtual_calls: each lookup that fails is thrown") {
     machine const here;
     (void)cuda_virtual_calls::here();
     auto const before = doubles::cudart::calls("cudaGetDriverEntryPointByVersion");

@@ -53,7 +53,8 @@ std::byte byte_at(void const* p) {
 
 } // namespace
 
-TEST_CASE("cuda_virtual_memory: what is mapped can be used, and contents follow the memory") {
+TEST_CASE(
+    "cuda_virtual_memory: mapped memory can be used, and contents belong to the physical memory") {
     machine const             here;
     cuda_virtual_memory const memory;
     std::size_t const         unit = memory.granularity();
@@ -74,7 +75,7 @@ TEST_CASE("cuda_virtual_memory: what is mapped can be used, and contents follow 
     memory.unmap(base + 3 * unit, unit);
 }
 
-TEST_CASE("cuda_virtual_memory: access to a run of mappings is one call") {
+TEST_CASE("cuda_virtual_memory: access to consecutive mappings is one call") {
     machine const             here;
     cuda_virtual_memory const memory;
     std::size_t const         unit = memory.granularity();
@@ -92,7 +93,7 @@ TEST_CASE("cuda_virtual_memory: access to a run of mappings is one call") {
     for (std::size_t i = 0; i < 3; ++i) { memory.unmap(base + i * unit, unit); }
 }
 
-TEST_CASE("cuda_virtual_memory: a refusal carries the device's figures") {
+TEST_CASE("cuda_virtual_memory: a refusal has the numbers of the device") {
     machine const             here;
     cuda_virtual_memory const memory;
     CHECK(memory.memory().total == cuda_memory_info().total);
@@ -105,7 +106,7 @@ TEST_CASE("cuda_virtual_memory: a refusal carries the device's figures") {
     }
 }
 
-TEST_CASE("cuda_virtual_memory: what breaks a rule is refused, and nothing stays latched") {
+TEST_CASE("cuda_virtual_memory: a call that breaks a rule is refused, and no error stays latched") {
     machine const             here;
     doubles::mishaps const    told;
     cuda_virtual_memory const memory;
@@ -126,7 +127,7 @@ TEST_CASE("cuda_virtual_memory: what breaks a rule is refused, and nothing stays
                     doubles::broken_contract);
 }
 
-TEST_CASE("cuda_virtual_memory: an error of the program stays latched when the driver refuses") {
+TEST_CASE("cuda_virtual_memory: an error of the program stays latched if the driver refuses") {
     machine const             here;
     cuda_virtual_memory const memory;
     CHECK(cudaSetDevice(99) == cudaErrorInvalidDevice); // the program's own
@@ -147,7 +148,7 @@ TEST_CASE("cuda_virtual_memory: memory for other processes is a file descriptor"
     CHECK_THROWS_AS((void)own.export_handle(kept.get()), cuda_error);
 }
 
-TEST_CASE("cuda_virtual_memory: pages come and go while a graph is captured") {
+TEST_CASE("cuda_virtual_memory: pages are mapped and unmapped during a capture") {
     machine const             here;
     cuda_virtual_memory const memory;
     cuda_stream const         s;
@@ -159,7 +160,7 @@ TEST_CASE("cuda_virtual_memory: pages come and go while a graph is captured") {
 }
 
 #ifdef VRAM_CUDART_DOUBLE
-TEST_CASE("cuda_virtual_memory: its memory is its device's, whatever device is current") {
+TEST_CASE("cuda_virtual_memory: it allocates on its device, with any current device") {
     machine const             here;
     cuda_virtual_memory const memory{cuda_device{1}};
     std::size_t const         before = cuda_memory_info(cuda_device{1}).free;
@@ -178,7 +179,7 @@ TEST_CASE("cuda_virtual_memory: its memory is its device's, whatever device is c
           doubles::cudart::census{.streams = 1, .ranges = 1, .pages = 1, .mappings = 1});
 }
 
-TEST_CASE("cuda_virtual_memory: a failure at any call leaves nothing behind") {
+TEST_CASE("cuda_virtual_memory: a failure of any call leaves nothing behind") {
     machine const                      here;
     std::optional<cuda_virtual_memory> made;
     (void)cuda_virtual_calls::here();

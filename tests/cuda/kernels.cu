@@ -84,20 +84,20 @@ unsigned wrong_words(R& memory) {
 
 } // namespace
 
-TEST_CASE("kernels find what they wrote: stream_ordered over cuda_resource") {
+TEST_CASE("kernels read back their own writes: stream_ordered over cuda_resource") {
     tests::machine const          here;
     stream_ordered<cuda_resource> memory{cuda_resource{}};
     CHECK(wrong_words(memory) == 0);
 }
 
-TEST_CASE("kernels find what they wrote: cuda_async_resource") {
+TEST_CASE("kernels read back their own writes: cuda_async_resource") {
     tests::machine const here;
     cuda_async_resource  memory;
     CHECK(wrong_words(memory) == 0);
     CHECK(memory.usage().live == 0);
 }
 
-TEST_CASE("kernels reach pinned and managed memory through the host's own pointers") {
+TEST_CASE("kernels access pinned and managed memory through the host's pointers") {
     tests::machine const here;
     cuda_stream const    s;
     pinned_resource      pinned;

@@ -78,7 +78,7 @@ loader_options batched(loader_options o) {
 } // namespace cuda_loader
 using namespace cuda_loader;
 
-TEST_CASE("loader on CUDA: what arrives is what was filled, in order, in every shape") {
+TEST_CASE("loader on CUDA: the device receives the filled data in order, for every option") {
     machine const         here;
     constexpr std::size_t batches = 40;
     cuda_stream const     stream;
@@ -111,7 +111,7 @@ TEST_CASE("loader on CUDA: what arrives is what was filled, in order, in every s
     }
 }
 
-TEST_CASE("loader on CUDA: the last copies are timed too, whatever says that they are over") {
+TEST_CASE("loader on CUDA: the last copies are timed too, with flags, callbacks and events") {
     machine const     here;
     cuda_stream const stream;
     for (bool const marks : {true, false}) {
@@ -127,7 +127,7 @@ TEST_CASE("loader on CUDA: the last copies are timed too, whatever says that the
 }
 
 // 1
-TEST_CASE("loader on CUDA: its events have no time, unless they are asked for one") {
+TEST_CASE("loader on CUDA: its events are not timed, unless requested") {
     machine const     here;
     cuda_stream const stream;
     auto const        timed = [&](bool asked) {
@@ -144,7 +144,8 @@ TEST_CASE("loader on CUDA: its events have no time, unless they are asked for on
 }
 
 #ifdef VRAM_CUDART_DOUBLE
-TEST_CASE("loader on CUDA: the end of a copy is marked where it can be, and calls back elsewhere") {
+TEST_CASE(
+    "loader on CUDA: the end of a copy sets a completion flag if possible, or else calls back") {
     std::size_t const all = 4 * numbered_batches::bytes; // two blocks on each side
     for (bool const machine_marks : {true, false}) {
         for (bool const marks : {true, false}) {
@@ -169,7 +170,7 @@ TEST_CASE("loader on CUDA: the end of a copy is marked where it can be, and call
 }
 #endif
 
-TEST_CASE("loader on CUDA: where no more may be pinned than its blocks it goes without marks") {
+TEST_CASE("loader on CUDA: if only its slots can be pinned, it works without completion flags") {
     machine const     here;
     cuda_stream const stream;
     std::size_t const blocks = 2 * numbered_batches::bytes;
@@ -181,7 +182,7 @@ TEST_CASE("loader on CUDA: where no more may be pinned than its blocks it goes w
     CHECK(load.statistics().allocations == 4);
 }
 
-TEST_CASE("loader on CUDA: unordered, shuffled, and again from the beginning") {
+TEST_CASE("loader on CUDA: batches arrive unordered, shuffled, and again after a restart") {
     machine const     here;
     cuda_stream const stream;
     struct sized : numbered_batches {
@@ -231,7 +232,8 @@ TEST_CASE("loader on CUDA: a source may enqueue its own copies") {
     memory.deallocate_sync(from, all);
 }
 
-TEST_CASE("loader on CUDA: further streams, early releases, a batch that outlives the loader") {
+TEST_CASE(
+    "loader on CUDA: further streams, early releases and a batch that outlives the loader work") {
     machine const     here;
     cuda_stream const stream, other;
     {
@@ -253,7 +255,7 @@ TEST_CASE("loader on CUDA: further streams, early releases, a batch that outlive
     stream.synchronize();
 }
 
-TEST_CASE("loader on CUDA: its stream for copies has the priority that is asked for") {
+TEST_CASE("loader on CUDA: its copy stream has the requested priority") {
     machine const     here;
     cuda_stream const stream;
     int               least = 0, greatest = 0;
@@ -275,7 +277,7 @@ TEST_CASE("loader on CUDA: its stream for copies has the priority that is asked 
     }
 }
 
-TEST_CASE("loader on CUDA: memory from pools, copies on a stream of the user's") {
+TEST_CASE("loader on CUDA: memory may come from pools, and copies use a stream of the caller") {
     machine const     here;
     cuda_stream const stream, side;
     {
@@ -301,7 +303,7 @@ TEST_CASE("loader on CUDA: memory from pools, copies on a stream of the user's")
     CHECK(got.right() == 10 * numbered_batches::bytes);
 }
 
-TEST_CASE("loader on CUDA: the default streams are streams like others") {
+TEST_CASE("loader on CUDA: default streams work like other streams") {
     machine const here;
     for (cudaStream_t const each : {cudaStream_t{}, cudaStreamLegacy, cudaStreamPerThread}) {
         cuda_stream_view const stream{each};
@@ -315,8 +317,8 @@ TEST_CASE("loader on CUDA: the default streams are streams like others") {
     }
 }
 
-TEST_CASE(
-    "loader on CUDA: a capture of another thread's is left alone, one of the loop's refused") {
+TEST_CASE("loader on CUDA: it breaks no capture of another thread, and refuses a capture of the "
+          "loop's stream") {
     machine const     here;
     cuda_stream const stream;
     loader            load{numbered_batches{50}, stream, batched({.producers = 2})};
@@ -351,7 +353,8 @@ TEST_CASE(
 }
 
 #ifdef VRAM_CUDART_DOUBLE
-TEST_CASE("loader on CUDA: once it runs it allocates nothing, waits for nothing and asks nothing") {
+TEST_CASE(
+    "loader on CUDA: after the start it allocates nothing, waits for nothing and queries nothing") {
     machine const     here;
     cuda_stream const stream;
     loader            load{numbered_batches{100}, stream, batched({.producers = 2})};
@@ -372,7 +375,7 @@ TEST_CASE("loader on CUDA: once it runs it allocates nothing, waits for nothing 
     }
 }
 
-TEST_CASE("loader on CUDA: where no more can be pinned, pageable memory will do on request") {
+TEST_CASE("loader on CUDA: if no more memory can be pinned, pageable memory is used on request") {
     machine const     here;
     cuda_stream const stream;
     doubles::cudart::fail("cudaHostAlloc", cudaErrorMemoryAllocation, 2);
@@ -386,7 +389,7 @@ TEST_CASE("loader on CUDA: where no more can be pinned, pageable memory will do 
     CHECK(seen == 9);
 }
 
-TEST_CASE("loader on CUDA: a context that breaks ends the loop, and is not waited for") {
+TEST_CASE("loader on CUDA: a broken context ends the loop, and is not waited for") {
     for (std::size_t when : {0U, 1U, 5U}) {
         mishaps const     told;
         machine const     here;
@@ -410,7 +413,7 @@ TEST_CASE("loader on CUDA: a context that breaks ends the loop, and is not waite
     }
 }
 
-TEST_CASE("loader on CUDA: whichever call fails, at whatever moment, nothing is lost") {
+TEST_CASE("loader on CUDA: no failure of any call at any time loses memory") {
     // Half of the calls are made by other threads, in an order that varies: what is left is compared.
     machine const     here;
     cuda_stream const stream;

@@ -10,13 +10,13 @@
 using namespace vram;
 using tests::machine;
 
-TEST_CASE("managed_resource keeps the laws of a resource") {
+TEST_CASE("managed_resource: it keeps the laws of a resource") {
     machine const here;
     laws::source([] { return managed_resource{}; },
                  {.largest_alignment = 64_KiB, .operations = 300});
 }
 
-TEST_CASE("managed_resource: places are CUDA's") {
+TEST_CASE("managed_resource: locations are those of CUDA") {
     machine const          here;
     managed_resource const mr;
     CHECK(mr.here().type == cudaMemLocationTypeDevice);
@@ -25,7 +25,7 @@ TEST_CASE("managed_resource: places are CUDA's") {
     CHECK(managed_resource::host().type == cudaMemLocationTypeHost);
 }
 
-TEST_CASE("managed_resource: advice and prefetch move pages, not contents") {
+TEST_CASE("managed_resource: advice and prefetch move pages, and keep contents") {
     machine const     here;
     managed_resource  mr;
     cuda_stream const s;
@@ -42,7 +42,7 @@ TEST_CASE("managed_resource: advice and prefetch move pages, not contents") {
     mr.deallocate_sync(p, 1_MiB);
 }
 
-TEST_CASE("managed_resource: memory that is not managed takes no advice") {
+TEST_CASE("managed_resource: memory that is not managed accepts no advice") {
     machine const          here;
     managed_resource const mr;
     cuda_stream const      s;
@@ -54,7 +54,7 @@ TEST_CASE("managed_resource: memory that is not managed takes no advice") {
 }
 
 #ifdef VRAM_CUDART_DOUBLE
-TEST_CASE("managed_resource: every refusal of the runtime is thrown") {
+TEST_CASE("managed_resource: every error of the runtime is thrown") {
     machine const    here;
     managed_resource mr;
     auto const       nothing = [] {};

@@ -11,7 +11,7 @@
 using namespace vram;
 using doubles::mishaps;
 
-TEST_CASE("over_aligned: what CUDA aligns anyway is handed out as it is") {
+TEST_CASE("over_aligned: an alignment that CUDA guarantees needs no larger block") {
     alignas(256) std::byte block[256];
     CHECK(over_aligned::size(100, 1) == 100);
     CHECK(over_aligned::size(100, 256) == 100);
@@ -20,7 +20,7 @@ TEST_CASE("over_aligned: what CUDA aligns anyway is handed out as it is") {
     CHECK(over_aligned::take_back(block, 256, 256) == block);
 }
 
-TEST_CASE("over_aligned: more than that is an address inside a larger block, and the block is "
+TEST_CASE("over_aligned: a larger alignment is an address inside a larger block, and the block is "
           "found again") {
     std::vector<std::byte> room(20000);
     void* const            block = align_address(room.data(), 256);
@@ -34,13 +34,12 @@ TEST_CASE("over_aligned: more than that is an address inside a larger block, and
     CHECK(over_aligned::count() == 0);
 }
 
-TEST_CASE("over_aligned: a size that does not fit is one that nobody has") {
+TEST_CASE("over_aligned: a size that overflows is refused") {
     CHECK(over_aligned::size(unsatisfiable, 4096) == unsatisfiable);
     CHECK(over_aligned::size(unsatisfiable - 100, 512) == unsatisfiable);
 }
 
-TEST_CASE(
-    "over_aligned: another alignment on the way back is told, and the block found all the same") {
+TEST_CASE("over_aligned: a free with another alignment is reported, and the block is found") {
     mishaps const          told;
     std::vector<std::byte> room(20000);
     void* const            p = over_aligned::hand_out(room.data(), 4096);
@@ -52,7 +51,7 @@ TEST_CASE(
     CHECK(over_aligned::count() == 0);
 }
 
-TEST_CASE("over_aligned: an address that others are handed out beside is not theirs") {
+TEST_CASE("over_aligned: an address next to live blocks is not one of them") {
     mishaps const          told;
     std::vector<std::byte> room(20000);
     void* const            p    = over_aligned::hand_out(room.data(), 4096);
@@ -63,7 +62,7 @@ TEST_CASE("over_aligned: an address that others are handed out beside is not the
     CHECK(over_aligned::take_back(p, 100, 4096) == room.data());
 }
 
-TEST_CASE("over_aligned: where the host has no room for a note, nothing is handed out") {
+TEST_CASE("over_aligned: if the host has no memory for the bookkeeping, the request is refused") {
     std::vector<std::byte> room(20000);
     bool                   hit = true;
     for (std::uint64_t n = 1; hit; ++n) {

@@ -13,13 +13,13 @@
 using namespace vram;
 using tests::machine;
 
-TEST_CASE("pinned_resource keeps the laws of a resource") {
+TEST_CASE("pinned_resource: it keeps the laws of a resource") {
     machine const here;
     laws::source([] { return pinned_resource{}; },
                  {.largest_alignment = 64_KiB, .operations = 300});
 }
 
-TEST_CASE("pinned_resource: what it is made for is asked of CUDA") {
+TEST_CASE("pinned_resource: its flags are passed to CUDA") {
     machine const here;
     for (unsigned bits = 0; bits < 8; ++bits) {
         pinned_resource mr{cuda_device::current(),
@@ -36,8 +36,8 @@ TEST_CASE("pinned_resource: what it is made for is asked of CUDA") {
     }
 }
 
-TEST_CASE("pinned_resource: a pool takes it in large blocks, rounds to no power of two, and has a "
-          "limit") {
+TEST_CASE(
+    "pinned_resource: a pool allocates large blocks, rounds to no power of two, and has a limit") {
     machine const                   here;
     pool<limiting<pinned_resource>> mr{limiting{pinned_resource{}, 40_MiB}};
     void* const                     large = mr.allocate_sync(17_MiB); // not 32
@@ -55,7 +55,7 @@ TEST_CASE("pinned_resource: a pool takes it in large blocks, rounds to no power 
 }
 
 #ifdef VRAM_CUDART_DOUBLE
-TEST_CASE("pinned_resource: what a pool has is not pinned again") {
+TEST_CASE("pinned_resource: memory that a pool has is not pinned again") {
     machine const         here;
     pool<pinned_resource> mr{pinned_resource{}};
     mr.deallocate_sync(mr.allocate_sync(5_MiB), 5_MiB);

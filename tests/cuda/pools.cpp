@@ -53,7 +53,7 @@ using ordered = stream_ordered<cuda_resource>;
 
 } // namespace
 
-TEST_CASE("pool on CUDA keeps the laws of a resource") {
+TEST_CASE("pool on CUDA: it keeps the laws of a resource") {
     machine const here;
     laws::source([] { return pool{stream_ordered{cuda_resource{}}}; }, {.operations = 2000});
     laws::source([] { return pool{cuda_async_resource{}}; }, {.operations = 2000});
@@ -62,7 +62,7 @@ TEST_CASE("pool on CUDA keeps the laws of a resource") {
         {.operations = 2000});
 }
 
-TEST_CASE("pool on CUDA over virtual memory keeps the laws, with pages that move and without") {
+TEST_CASE("pool on CUDA over virtual memory: it keeps the laws, with and without remap") {
     machine const here;
     for (doubles::page_mode const mode : doubles::page_modes) {
         laws::source(
@@ -71,7 +71,7 @@ TEST_CASE("pool on CUDA over virtual memory keeps the laws, with pages that move
     }
 }
 
-TEST_CASE("slab, binned and monotonic on CUDA keep the laws of a resource") {
+TEST_CASE("slab, binned and monotonic on CUDA: they keep the laws of a resource") {
     machine const here;
     for (auto const events : {event_policy::lazy, event_policy::eager}) {
         laws::source([&] { return slab{ordered{}, 4_KiB, {.events = events}}; },
@@ -83,7 +83,7 @@ TEST_CASE("slab, binned and monotonic on CUDA keep the laws of a resource") {
     }
 }
 
-TEST_CASE("pools on CUDA: whatever they do, a capture goes on") {
+TEST_CASE("pools on CUDA: no operation breaks a capture") {
     machine const here;
     captures_go_on([](event_policy events, bool graphs) {
         return pool{ordered{},
@@ -115,7 +115,7 @@ TEST_CASE("pools on CUDA: whatever they do, a capture goes on") {
     });
 }
 
-TEST_CASE("pools on CUDA over virtual memory: whatever they do, a capture goes on") {
+TEST_CASE("pools on CUDA over virtual memory: no operation breaks a capture") {
     machine const here;
     for (doubles::page_mode const mode : doubles::page_modes) {
         captures_go_on([&](event_policy events, bool graphs) {
@@ -126,7 +126,7 @@ TEST_CASE("pools on CUDA over virtual memory: whatever they do, a capture goes o
     }
 }
 
-TEST_CASE("pool on CUDA: the default streams are streams like others") {
+TEST_CASE("pool on CUDA: default streams work like other streams") {
     machine const                       here;
     cuda_stream const                   s;
     pool<stream_ordered<cuda_resource>> memory;
@@ -168,8 +168,8 @@ void a_block_comes_back_in_a_capture(Make make, GiveBack give_back) {
 
 } // namespace
 
-TEST_CASE("pools on CUDA: what comes back on the thread's own stream while that is captured is the "
-          "graph's") {
+TEST_CASE("pools on CUDA: a block freed on the thread's own stream during its capture belongs to "
+          "the graph") {
     auto const one = [](auto& memory, cudaStream_t s, void* p) { memory.deallocate(s, p, 1_MiB); };
     for (auto const events : {event_policy::lazy, event_policy::eager}) {
         for (bool const graphs : {false, true}) {
@@ -184,7 +184,8 @@ TEST_CASE("pools on CUDA: what comes back on the thread's own stream while that 
     }
 }
 
-TEST_CASE("pools on CUDA: what comes back on a stream that is met while it is captured stays out") {
+TEST_CASE(
+    "pools on CUDA: a block freed on a stream that is first seen during its capture is retained") {
     auto const stays_out = [](auto make) {
         machine const     here;
         mishaps const     told;
@@ -211,7 +212,7 @@ TEST_CASE("pools on CUDA: what comes back on a stream that is met while it is ca
     stays_out([] { return monotonic{ordered{}}; });
 }
 
-TEST_CASE("arena on CUDA keeps the laws of a resource, by thread and by stream") {
+TEST_CASE("arena on CUDA: it keeps the laws of a resource, by thread and by stream") {
     machine const here;
     for (arena_key const key : {arena_key::thread, arena_key::stream}) {
         laws::source([&] { return arena{pool{stream_ordered{cuda_resource{}}}, {.key = key}}; },
@@ -221,7 +222,7 @@ TEST_CASE("arena on CUDA keeps the laws of a resource, by thread and by stream")
     }
 }
 
-TEST_CASE("arena on CUDA: the default streams are streams like others") {
+TEST_CASE("arena on CUDA: default streams work like other streams") {
     machine const                              here;
     cuda_stream const                          s;
     arena<pool<stream_ordered<cuda_resource>>> memory{{.key = arena_key::stream}};
@@ -271,7 +272,7 @@ void outlives_a_stream(Make make, std::size_t bytes, bool waits) {
 
 } // namespace
 
-TEST_CASE("every pool on CUDA outlives streams of vram's, and none has to be retired") {
+TEST_CASE("every pool on CUDA: it outlives each cuda_stream, and none needs to be retired") {
     for (bool const waits : {false, true}) {
         CAPTURE(waits);
         outlives_a_stream([] { return pool{ordered{}}; }, 20_MiB, waits);
@@ -295,7 +296,7 @@ TEST_CASE("every pool on CUDA outlives streams of vram's, and none has to be ret
     }
 }
 
-TEST_CASE("monotonic on CUDA: what a stream of vram's took that has ended is unwound") {
+TEST_CASE("monotonic on CUDA: memory of a cuda_stream that has ended is unwound") {
     for (auto const events : {event_policy::lazy, event_policy::eager}) {
         machine const     here;
         mishaps const     told;
@@ -318,7 +319,7 @@ TEST_CASE("monotonic on CUDA: what a stream of vram's took that has ended is unw
     }
 }
 
-TEST_CASE("buffer on CUDA: its stream may end before it, and its memory goes back all the same") {
+TEST_CASE("buffer on CUDA: its stream may end first, and its memory is freed all the same") {
     auto const outlives = [](auto make) {
         machine const here;
         mishaps const told;
@@ -378,7 +379,7 @@ void makes_no_call_of_its_own(Make make, std::size_t most) {
 
 } // namespace
 
-TEST_CASE("every pool on CUDA: a stream that uses its own memory again makes no call") {
+TEST_CASE("every pool on CUDA: a stream that reuses its own memory makes no CUDA call") {
     makes_no_call_of_its_own([] { return pool{ordered{}}; }, 8_MiB);
     for (doubles::page_mode const mode : doubles::page_modes) {
         auto const make = [&] { return pool{virtual_resource{}, doubles::in_mode(mode)}; };
@@ -392,7 +393,7 @@ TEST_CASE("every pool on CUDA: a stream that uses its own memory again makes no 
     makes_no_call_of_its_own([] { return monotonic{ordered{}}; }, 1_MiB);
 }
 
-TEST_CASE("monotonic on CUDA: a step after the other makes no call, however it is taken back") {
+TEST_CASE("monotonic on CUDA: consecutive steps make no CUDA call, with any kind of reset") {
     machine const     here;
     cuda_stream const s;
     monotonic         memory{ordered{}};
@@ -476,17 +477,15 @@ void notices_a_handle_that_came_back(Make make, std::size_t bytes) {
 
 } // namespace
 
-TEST_CASE(
-    "every pool on CUDA: the handle of a stream of vram's that ended is no other stream's while "
-    "the pool needs it") {
+TEST_CASE("every pool on CUDA: the handle of an ended cuda_stream is not reused while the pool "
+          "needs it") {
     keeps_the_handle([] { return pool{ordered{}}; }, 20_MiB);
     keeps_the_handle([] { return slab{ordered{}, 20_MiB}; }, 20_MiB);
     keeps_the_handle([] { return binned{ordered{}, {.largest = 1_MiB}}; }, 1_MiB);
     keeps_the_handle([] { return monotonic{ordered{}, {}, exact_growth{}}; }, 20_MiB);
 }
 
-TEST_CASE(
-    "arena on CUDA: a block that was left by a stream that ended waits for that stream alone") {
+TEST_CASE("arena on CUDA: a remote free by a stream that has ended waits for that stream only") {
     machine const here;
     mishaps const told;
     {
@@ -513,7 +512,8 @@ TEST_CASE(
     CHECK(doubles::cudart::calls("cudaDeviceSynchronize") == 0);
 }
 
-TEST_CASE("monotonic on CUDA: a stream that ended is known though many others came after it") {
+TEST_CASE(
+    "monotonic on CUDA: a stream that has ended is known though many others were used later") {
     machine const              here;
     mishaps const              told;
     monotonic                  memory{ordered{}};
@@ -527,7 +527,7 @@ TEST_CASE("monotonic on CUDA: a stream that ended is known though many others ca
     CHECK(doubles::cudart::dangling() == 0);
 }
 
-TEST_CASE("every pool on CUDA: a handle that came back unannounced is noticed when it matters") {
+TEST_CASE("every pool on CUDA: a reused handle of a raw stream is noticed when it matters") {
     notices_a_handle_that_came_back([] { return pool{ordered{}}; }, 20_MiB);
     notices_a_handle_that_came_back(
         [] { return arena{pool{ordered{}}, {.count = 1, .key = arena_key::stream}}; }, 20_MiB);
@@ -537,8 +537,7 @@ TEST_CASE("every pool on CUDA: a handle that came back unannounced is noticed wh
                                     20_MiB);
 }
 
-TEST_CASE(
-    "monotonic on CUDA: a handle that came back is not the stream that took what is unwound") {
+TEST_CASE("monotonic on CUDA: a reused handle is not taken for the stream of the unwound memory") {
     machine const     here;
     mishaps const     told;
     cuda_stream const other;
@@ -560,8 +559,7 @@ TEST_CASE(
     cuda_check(cudaStreamDestroy(raw));
 }
 
-TEST_CASE(
-    "binned on CUDA: a stream that is being captured takes a large block before anything else") {
+TEST_CASE("binned on CUDA: a captured stream may begin with a large block") {
     machine const here;
     mishaps const told;
     {

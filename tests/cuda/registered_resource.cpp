@@ -17,14 +17,15 @@
 using namespace vram;
 using tests::machine;
 
-TEST_CASE("registered_resource keeps the laws of a resource") {
+TEST_CASE("registered_resource: it keeps the laws of a resource") {
     machine const here;
     laws::source(
         [] { return registered_resource{cuda_device::current(), {.pages = {.threads = 2}}}; },
         {.largest_alignment = 64_KiB, .operations = 100});
 }
 
-TEST_CASE("registered_resource: what it gives is pinned to its last byte, and copies in one go") {
+TEST_CASE(
+    "registered_resource: its memory is pinned to the last byte, and is copied asynchronously") {
     machine const       here;
     registered_resource mr{cuda_device::current(), {.numa_local = true}};
     cuda_resource       device;
@@ -47,7 +48,7 @@ TEST_CASE("registered_resource: what it gives is pinned to its last byte, and co
     }
 }
 
-TEST_CASE("registered_resource: any one takes back what another gave, a pool stands on it") {
+TEST_CASE("registered_resource: any two can free each other's memory, and a pool works over one") {
     machine const       here;
     registered_resource a, b;
     CHECK(a == b);
@@ -62,7 +63,7 @@ TEST_CASE("registered_resource: any one takes back what another gave, a pool sta
     all.deallocate_sync(y, 3_MiB);
 }
 
-TEST_CASE("registered_resource: memory that is not its own is told, and stays") {
+TEST_CASE("registered_resource: a foreign pointer is reported and ignored") {
     machine const          here;
     doubles::mishaps const told;
     registered_resource    mr;
@@ -76,7 +77,7 @@ TEST_CASE("registered_resource: memory that is not its own is told, and stays") 
 }
 
 #ifdef VRAM_CUDART_DOUBLE
-TEST_CASE("registered_resource: every refusal of the runtime leaves nothing pinned") {
+TEST_CASE("registered_resource: every error of the runtime leaves nothing pinned") {
     machine const       here;
     registered_resource mr;
     void*               p = nullptr;
@@ -86,7 +87,8 @@ TEST_CASE("registered_resource: every refusal of the runtime leaves nothing pinn
                         [&] { mr.deallocate_sync(p, 3_MiB); });
 }
 
-TEST_CASE("registered_resource: where there is no room for a note, nothing stays pinned") {
+TEST_CASE(
+    "registered_resource: if the host has no memory for the bookkeeping, nothing stays pinned") {
     machine const       here;
     registered_resource mr{cuda_device::current(), {.pages = {.threads = 1}}};
     for (std::uint64_t n = 1; n < 10; ++n) {
@@ -100,7 +102,7 @@ TEST_CASE("registered_resource: where there is no room for a note, nothing stays
     }
 }
 
-TEST_CASE("registered_resource: addresses that are registered already are left to others") {
+TEST_CASE("registered_resource: addresses that are registered already are not unregistered") {
     machine const       here;
     registered_resource mr;
     for (unsigned times = 1; times <= 2; ++times) {
@@ -120,7 +122,7 @@ TEST_CASE("registered_resource: addresses that are registered already are left t
     }
 }
 
-TEST_CASE("registered_resource: a limit on pages is no memory") {
+TEST_CASE("registered_resource: a limit of pinned pages is an out_of_memory") {
     machine const       here;
     registered_resource mr;
     doubles::cudart::fail("cudaHostRegister", cudaErrorMemoryAllocation);

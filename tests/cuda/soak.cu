@@ -243,12 +243,12 @@ TEST_CASE("soak on a GPU: monotonic") {
     soaks_well("monotonic", monotonic<soak_upstream>{});
 }
 
-TEST_CASE("soak on a GPU: it notices memory that is handed out too early") {
+TEST_CASE("soak on a GPU: memory that is reused too early is detected") {
     tests::machine const here;
     soak_notices("a pool that is told of one stream", laws::soak_flaw::one_stream);
 }
 
-TEST_CASE("soak on a GPU: it notices a block that is handed over without a wait") {
+TEST_CASE("soak on a GPU: a block that another stream uses without a wait is detected") {
     tests::machine const here;
     soak_notices("a hand-over without a wait", laws::soak_flaw::no_wait);
 }

@@ -65,7 +65,7 @@ void round(std::mt19937& random, cuda_stream const& stream) {
 } // namespace cuda_sources
 
 TEST_CASE(
-    "sources on CUDA: with any border, tiles come to the device element by element, and back") {
+    "sources on CUDA: with any border, tiles reach the device element by element, and return") {
     machine const     here;
     cuda_stream const stream;
     std::mt19937      random{37};
@@ -97,7 +97,7 @@ TEST_CASE("sources on CUDA: a volume in pageable memory works as well") {
     CHECK(result == volume);
 }
 
-TEST_CASE("sources on CUDA: chunks go from pinned memory to the device") {
+TEST_CASE("sources on CUDA: chunks are copied from pinned memory to the device") {
     machine const                              here;
     cuda_stream const                          stream;
     cuda_sources::block<pinned_resource> const pinned{1000};
@@ -114,7 +114,7 @@ TEST_CASE("sources on CUDA: chunks go from pinned memory to the device") {
 }
 
 #ifdef VRAM_CUDART_DOUBLE
-TEST_CASE("sources on CUDA: every refusal of the runtime is thrown") {
+TEST_CASE("sources on CUDA: every error of the runtime is thrown") {
     machine const     here;
     cuda_stream const stream;
     tiles<3> const    cut{

@@ -51,7 +51,7 @@ std::vector<std::byte> fetched(void const* p, std::size_t bytes) {
     return all;
 }
 
-TEST_CASE("staging on CUDA: every size goes up and comes back, with any number of threads") {
+TEST_CASE("staging on CUDA: every size is copied both ways, with any number of threads") {
     machine const     here;
     cuda_stream const stream;
     on_device         device{3_MiB};
@@ -81,7 +81,7 @@ TEST_CASE("staging on CUDA: every size goes up and comes back, with any number o
     }
 }
 
-TEST_CASE("staging on CUDA: the way depends on the memory") {
+TEST_CASE("staging on CUDA: the path depends on the memory") {
     machine const          here;
     cuda_stream const      stream;
     on_device              device{1_MiB};
@@ -116,7 +116,7 @@ TEST_CASE("staging on CUDA: the way depends on the memory") {
     pinned.deallocate_sync(p, 1_MiB);
 }
 
-TEST_CASE("staging on CUDA: it comes after what the stream has got, and before what it gets then") {
+TEST_CASE("staging on CUDA: it is ordered after earlier and before later work of the stream") {
     machine const     here;
     cuda_stream const stream;
     on_device         device{2_MiB};
@@ -135,7 +135,7 @@ TEST_CASE("staging on CUDA: it comes after what the stream has got, and before w
     }
 }
 
-TEST_CASE("staging on CUDA: files go up and come back") {
+TEST_CASE("staging on CUDA: files are copied both ways") {
     machine const       here;
     files::folder const folder;
     auto const          all = files::content(1_MiB);
@@ -159,7 +159,7 @@ TEST_CASE("staging on CUDA: files go up and come back") {
     }
 }
 
-TEST_CASE("staging on CUDA: a capture on its stream is refused, one elsewhere goes on") {
+TEST_CASE("staging on CUDA: a capture on its stream is refused, and another stays valid") {
     machine const     here;
     cuda_stream const stream, captured;
     on_device         device{1_MiB};
@@ -179,7 +179,7 @@ TEST_CASE("staging on CUDA: a capture on its stream is refused, one elsewhere go
     CHECK(files::same(fetched(device.p, 1_MiB), host));
 }
 
-TEST_CASE("staging on CUDA: pointers that cannot be right are named") {
+TEST_CASE("staging on CUDA: invalid pointers are named") {
     machine const     here;
     cuda_stream const stream;
     on_device         device{1_MiB};
@@ -199,7 +199,7 @@ TEST_CASE("staging on CUDA: pointers that cannot be right are named") {
     CHECK(why([&] { stage.download(stream, host, nullptr); }) == not_device_memory);
 }
 
-TEST_CASE("staging on CUDA: it works for its own device, whichever is current") {
+TEST_CASE("staging on CUDA: it uses its own device, with any current device") {
     machine const here;
     if (!tests::two_devices()) { return; }
     std::optional<cuda_device_guard> second{cuda_device{1}};
@@ -221,7 +221,8 @@ TEST_CASE("staging on CUDA: it works for its own device, whichever is current") 
 }
 
 #ifdef VRAM_CUDART_DOUBLE
-TEST_CASE("staging on CUDA: whatever call fails, the prefix is whole, and nothing is left over") {
+TEST_CASE(
+    "staging on CUDA: after any failed call the prefix is complete, and nothing is left over") {
     using namespace doubles;
     machine const     here;
     cuda_stream const stream;
@@ -281,7 +282,7 @@ TEST_CASE("staging on CUDA: whatever call fails, the prefix is whole, and nothin
     pinned.deallocate_sync(p, 500'000);
 }
 
-TEST_CASE("staging on CUDA: whatever fails while it is made, nothing is left") {
+TEST_CASE("staging on CUDA: any failure in its constructor leaves nothing behind") {
     machine const     here;
     cuda_stream const stream;
     for (cudaError_t const status : tests::refusals) {
@@ -301,7 +302,8 @@ TEST_CASE("staging on CUDA: whatever fails while it is made, nothing is left") {
     }
 }
 
-TEST_CASE("staging on CUDA: a context that broke is told, and what it may still write stays out") {
+TEST_CASE("staging on CUDA: a broken context is reported, and memory that it may still write is "
+          "not freed") {
     machine const          here;
     doubles::mishaps const told;
     cuda_stream const      stream;
@@ -318,7 +320,7 @@ TEST_CASE("staging on CUDA: a context that broke is told, and what it may still 
     doubles::cudart::reset();
 }
 
-TEST_CASE("staging on CUDA: where the device uses the host's page tables it copies directly") {
+TEST_CASE("staging on CUDA: if the device uses the host's page tables it copies directly") {
     machine const     here{{.page_tables = true}};
     cuda_stream const stream;
     on_device         device{1_MiB};

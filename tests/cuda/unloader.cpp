@@ -49,7 +49,7 @@ void send_all(auto& out, cuda_stream const& stream, int results) {
 } // namespace cuda_unloader
 using namespace cuda_unloader;
 
-TEST_CASE("unloader on CUDA: its stream for copies has the priority that is asked for") {
+TEST_CASE("unloader on CUDA: its copy stream has the requested priority") {
     machine const here;
     int           least = 0, greatest = 0;
     cuda_check(cudaDeviceGetStreamPriorityRange(&least, &greatest));
@@ -61,7 +61,7 @@ TEST_CASE("unloader on CUDA: its stream for copies has the priority that is aske
     }
 }
 
-TEST_CASE("unloader on CUDA: what the device wrote arrives, in order, in every shape") {
+TEST_CASE("unloader on CUDA: the sink receives the device's data in order, for every option") {
     machine const     here;
     cuda_stream const stream;
     for (std::size_t pinned : {1U, 2U, 4U}) {
@@ -81,7 +81,7 @@ TEST_CASE("unloader on CUDA: what the device wrote arrives, in order, in every s
     }
 }
 
-TEST_CASE("unloader on CUDA: out of a loader, pushed, with nobody waiting for the device") {
+TEST_CASE("unloader on CUDA: blocks of a loader are pushed without a host wait") {
     machine const     here;
     cuda_stream const stream;
     std::size_t       right = 0;
@@ -112,7 +112,7 @@ TEST_CASE("unloader on CUDA: out of a loader, pushed, with nobody waiting for th
 
 #ifdef VRAM_CUDART_DOUBLE
 TEST_CASE(
-    "unloader on CUDA: the end of a copy is marked where it can be, and calls back elsewhere") {
+    "unloader on CUDA: the end of a copy sets a completion flag if possible, or else calls back") {
     std::size_t const all = 4 * result_bytes; // two blocks on each side
     for (bool const machine_marks : {true, false}) {
         for (bool const marks : {true, false}) {
@@ -137,7 +137,7 @@ TEST_CASE(
     }
 }
 
-TEST_CASE("unloader on CUDA: whichever call fails, at whatever moment, nothing is lost") {
+TEST_CASE("unloader on CUDA: no failure of any call at any time loses memory") {
     machine const     here;
     cuda_stream const stream;
     bool              struck = true;

@@ -42,7 +42,7 @@ std::byte* take_virtual(virtual_resource& mr, std::size_t pages) {
 
 } // namespace
 
-TEST_CASE("virtual_resource keeps the laws of a resource") {
+TEST_CASE("virtual_resource: it keeps the laws of a resource") {
     machine const here;
     laws::source([] { return virtual_resource{small_handles()}; },
                  {.room = 64_MiB, .largest_alignment = 4_MiB, .operations = 300});
@@ -54,7 +54,7 @@ TEST_CASE("virtual_resource: stream_ordered over it keeps the laws, and waits be
                  {.room = 64_MiB, .operations = 300});
 }
 
-TEST_CASE("virtual_resource: many threads at once") {
+TEST_CASE("virtual_resource: many threads use it concurrently") {
     machine const    here;
     virtual_resource mr{small_handles()};
     {
@@ -70,7 +70,7 @@ TEST_CASE("virtual_resource: many threads at once") {
     CHECK(mr.usage().reserved == 0);
 }
 
-TEST_CASE("virtual_resource: a block grows where it lies, and its bytes stay") {
+TEST_CASE("virtual_resource: a block grows in place, and its bytes are kept") {
     machine const     here;
     virtual_resource  mr{small_handles()};
     std::size_t const unit = mr.page_size();
@@ -90,7 +90,7 @@ TEST_CASE("virtual_resource: a block grows where it lies, and its bytes stay") {
     CHECK(mr.usage().reserved == 0);
 }
 
-TEST_CASE("virtual_resource: free pages are put under a request that no run could meet") {
+TEST_CASE("virtual_resource: free pages are remapped for a request that no free range could meet") {
     machine const     here;
     virtual_resource  mr{small_handles()};
     std::size_t const unit = mr.page_size();
@@ -113,7 +113,7 @@ TEST_CASE("virtual_resource: free pages are put under a request that no run coul
     mr.deallocate_sync(p, 11 * unit);
 }
 
-TEST_CASE("virtual_resource: memory goes and comes back with what was written to it") {
+TEST_CASE("virtual_resource: memory that is remapped away and back keeps its contents") {
     machine const     here;
     virtual_resource  mr{small_handles()};
     std::size_t const unit = mr.page_size();
@@ -138,7 +138,7 @@ TEST_CASE("virtual_resource: memory goes and comes back with what was written to
     CHECK(mr.usage().reserved == 0);
 }
 
-TEST_CASE("virtual_resource: what it keeps is for the next block, and is trimmed") {
+TEST_CASE("virtual_resource: kept pages are used for the next block, and are trimmed") {
     machine const     here;
     virtual_resource  mr{{.handle_size = 2_MiB, .keep = 8_MiB}};
     std::size_t const unit = mr.page_size();
@@ -153,7 +153,7 @@ TEST_CASE("virtual_resource: what it keeps is for the next block, and is trimmed
     CHECK(mr.usage().reserved == 0);
 }
 
-TEST_CASE("virtual_resource: a refusal has the device's figures, and leaves all as it was") {
+TEST_CASE("virtual_resource: a refusal has the numbers of the device, and changes nothing") {
     machine const     here;
     std::size_t const total = cuda_memory_info().total;
     virtual_resource  mr{{.handle_size = 2 * total}}; // no device has one of those
@@ -169,7 +169,7 @@ TEST_CASE("virtual_resource: a refusal has the device's figures, and leaves all 
     CHECK(mr.usage() == memory_usage{});
 }
 
-TEST_CASE("virtual_resource: pages are exported one by one, where it was asked for") {
+TEST_CASE("virtual_resource: pages are exported one by one, if requested") {
     machine const    here;
     virtual_resource mr{small_handles(), cuda_device::current(),
                         cudaMemHandleTypePosixFileDescriptor};
@@ -184,7 +184,7 @@ TEST_CASE("virtual_resource: pages are exported one by one, where it was asked f
     mr.deallocate_sync(p, 2 * mr.page_size());
 }
 
-TEST_CASE("virtual_resource: stream_ordered over it gives and takes while a graph is captured") {
+TEST_CASE("virtual_resource: stream_ordered over it allocates and frees during a capture") {
     machine const     here;
     cuda_stream const s;
     cudaGraph_t       graph = nullptr;
@@ -257,7 +257,7 @@ struct exported_page {
 
 } // namespace
 
-TEST_CASE("virtual_resource: a page that was exported is the same memory for who imports it") {
+TEST_CASE("virtual_resource: an exported page is the same memory in the importing process") {
     machine const     here;
     virtual_resource  mr{small_handles(), cuda_device::current(),
                         cudaMemHandleTypePosixFileDescriptor};
@@ -297,7 +297,7 @@ TEST_CASE("virtual_resource: a driver without virtual memory is a clear error") 
     CHECK(doubles::cudart::forgive());
 }
 
-TEST_CASE("virtual_resource: a failure at any call leaves all as it was") {
+TEST_CASE("virtual_resource: a failure of any call changes nothing") {
     machine const                   here;
     std::optional<virtual_resource> made;
     CHECK(tests::walk_failures([&] { made.emplace(small_handles()); }, [&] { made.reset(); }) > 5);
@@ -329,7 +329,7 @@ TEST_CASE("virtual_resource: a failure at any call leaves all as it was") {
     CHECK(mr.usage().reserved == 0);
 }
 
-TEST_CASE("virtual_resource: what fails while memory goes back is told, and the memory kept") {
+TEST_CASE("virtual_resource: a failure during a free is reported, and the memory is kept") {
     machine const     here;
     virtual_resource  mr{small_handles()};
     std::size_t const unit = mr.page_size();
