@@ -13,7 +13,7 @@ using namespace vram;
 
 template class vram::address_map<int>;
 
-TEST_CASE("address_map: agrees with a map of the standard library over random operations") {
+TEST_CASE("address_map: it agrees with std::map over random operations") {
     std::mt19937_64                         random{7};
     address_map<int>                        map;
     std::unordered_map<std::uint64_t, int*> model;
@@ -39,7 +39,7 @@ TEST_CASE("address_map: agrees with a map of the standard library over random op
     for (auto const& [key, value] : model) { CHECK(map.find(key) == value); }
 }
 
-TEST_CASE("address_map: keys that collide, and the key 0, are found and taken out in any order") {
+TEST_CASE("address_map: keys that collide, and the key 0, are found and erased in any order") {
     address_map<int> map;
     int              value = 0;
     map.reserve(3);
@@ -50,7 +50,7 @@ TEST_CASE("address_map: keys that collide, and the key 0, are found and taken ou
     CHECK(map.find(1ULL << 63) == &value);
 }
 
-TEST_CASE("address_map: an empty one and a moved one find nothing") {
+TEST_CASE("address_map: an empty or moved-from map finds nothing") {
     address_map<int> a;
     CHECK(a.find(5) == nullptr);
     int value = 0;
@@ -65,7 +65,7 @@ TEST_CASE("address_map: an empty one and a moved one find nothing") {
     CHECK(b.size() == 0);
 }
 
-TEST_CASE("address_map: when there is no host memory nothing has changed") {
+TEST_CASE("address_map: without host memory nothing has changed") {
     address_map<int> map;
     int              value = 0;
     map.reserve(1);
@@ -81,7 +81,7 @@ TEST_CASE("address_map: when there is no host memory nothing has changed") {
     CHECK(map.find(31) == &value);
 }
 
-TEST_CASE("address_map: a reserved place takes no allocation, at any size") {
+TEST_CASE("address_map: after reserve an insert does not allocate, at any size") {
     address_map<int> map;
     int              value = 0;
     for (std::uint64_t i = 0; i < 100'000; ++i) {
@@ -93,8 +93,8 @@ TEST_CASE("address_map: a reserved place takes no allocation, at any size") {
     for (std::uint64_t i = 0; i < 100'000; ++i) { CHECK_UNARY(map.find(i * 256) == &value); }
 }
 
-TEST_CASE("address_map: there is room for a quarter of the smallest table, and what is not there "
-          "is told") {
+TEST_CASE(
+    "address_map: a quarter of the smallest table can be used, and a missing key is not found") {
     address_map<int> map;
     int              value = 0;
     map.reserve(1);

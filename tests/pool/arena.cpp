@@ -85,7 +85,7 @@ void elsewhere(Body body) {
 
 } // namespace
 
-TEST_CASE("arena keeps the laws of a resource") {
+TEST_CASE("arena: it keeps the laws of a resource") {
     laws::resource([](auto up) { return arena{std::move(up)}; });
     laws::resource([](auto up) { return lean(std::move(up), {.count = 1}); });
     laws::resource([](auto up) { return arena{std::move(up), by_stream}; });
@@ -97,7 +97,7 @@ TEST_CASE("arena keeps the laws of a resource") {
     });
 }
 
-TEST_CASE("arena keeps the laws for many threads at once") {
+TEST_CASE("arena: it keeps the laws for many concurrent threads") {
     laws::resource_of_many_threads([](auto up) { return std::move(up) | with::arena; });
     laws::resource_of_many_threads([](auto up) { return lean(std::move(up), {.count = 2}); });
     laws::resource_of_many_threads([](auto up) { return lean(std::move(up), by_stream); });
@@ -109,7 +109,7 @@ TEST_CASE("arena keeps the laws for many threads at once") {
         {.operations = 1000, .may_refuse = true});
 }
 
-TEST_CASE("arena keeps the laws on a device, and every order between streams") {
+TEST_CASE("arena: it keeps the laws on a device, and every order between streams") {
     for (arena_key const key : {arena_key::thread, arena_key::stream}) {
         for (event_policy const events : {event_policy::lazy, event_policy::eager}) {
             sim_node            node{{.on_report = sim_on_report::collect}};
@@ -134,7 +134,7 @@ TEST_CASE("arena keeps the laws on a device, and every order between streams") {
     }
 }
 
-TEST_CASE("arena: whatever fails, nothing is lost") {
+TEST_CASE("arena: no failure loses memory") {
     auto const live = [](auto& mr) { return mr.usage().live; };
     laws::survives_every_failure([](auto up) { return arena{std::move(up)}; },
                                  [](auto& mr) { laws::block const first{mr, 10}, second{mr, 990}; },
@@ -144,7 +144,8 @@ TEST_CASE("arena: whatever fails, nothing is lost") {
         [](auto& mr) { laws::block const first{mr, 10}, second{mr, 9990}; }, live);
 }
 
-TEST_CASE("arena: as many streams as private pools have one each, and a thread has its own") {
+TEST_CASE(
+    "arena: if there are as many streams as shards each stream has one, and a thread has its own") {
     for (int round = 0; round < 20; ++round) {
         sim_node   node;
         sim_stream streams[8];
@@ -177,7 +178,7 @@ TEST_CASE("arena: as many streams as private pools have one each, and a thread h
     CHECK(mr.usage().live == 0);
 }
 
-TEST_CASE("arena: what is asked for is rounded, and the rest is chosen for the machine") {
+TEST_CASE("arena: sizes and counts are rounded, and the defaults fit the machine") {
     CHECK(arena{host_resource{}, {.count = 5}}.options().count == 8);
     CHECK(arena{host_resource{}, {.count = 64}}.options().count == 64);
     unsigned const usual = arena{host_resource{}}.options().count;
@@ -185,7 +186,7 @@ TEST_CASE("arena: what is asked for is rounded, and the rest is chosen for the m
     CHECK((usual & (usual - 1)) == 0);
 }
 
-TEST_CASE("arena: own memory is there again at once, without event, wait or host memory") {
+TEST_CASE("arena: a stream's own memory is reused at once, without event, wait or host memory") {
     for (arena_key const key : {arena_key::thread, arena_key::stream}) {
         sim_node    node;
         sim_stream  s;
@@ -206,7 +207,8 @@ TEST_CASE("arena: own memory is there again at once, without event, wait or host
     }
 }
 
-TEST_CASE("arena: a block goes home from any thread and stream, and the next user waits for it") {
+TEST_CASE(
+    "arena: a block is freed to its shard from any thread and stream, and the next user waits") {
     for (arena_key const key : {arena_key::thread, arena_key::stream}) {
         sim_node               node{{.on_report = sim_on_report::collect}};
         doubles::mishaps const told;
@@ -232,7 +234,8 @@ TEST_CASE("arena: a block goes home from any thread and stream, and the next use
     }
 }
 
-TEST_CASE("arena: one that allocates for ever and one that frees need what is out at a time") {
+TEST_CASE(
+    "arena: a thread that only allocates and one that only frees need the peak of live memory") {
     SUBCASE("on streams of a device") {
         sim_node                             node{{.on_report = sim_on_report::collect}};
         sim_stream                           a, b;
@@ -283,7 +286,7 @@ TEST_CASE("arena: one that allocates for ever and one that frees need what is ou
     }
 }
 
-TEST_CASE("arena: what other private pools hold idle is given back before it says no") {
+TEST_CASE("arena: before a refusal idle memory of other shards is returned") {
     for (bool const own_limit : {false, true}) {
         sim_node node{
             {.capacity = own_limit ? 64_MiB : 8_MiB, .on_report = sim_on_report::collect}};
@@ -306,7 +309,7 @@ TEST_CASE("arena: what other private pools hold idle is given back before it say
     }
 }
 
-TEST_CASE("arena: where chunks of others are in use, they are asked for a block") {
+TEST_CASE("arena: if other shards have no idle chunks, they are asked for a block") {
     sim_node    node{{.on_report = sim_on_report::collect}};
     sim_stream  a, b;
     arena       small{sim_resource{},
@@ -328,7 +331,7 @@ TEST_CASE("arena: where chunks of others are in use, they are asked for a block"
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("arena: a refusal has the numbers of all private pools together") {
+TEST_CASE("arena: a refusal has the totals of all shards") {
     sim_node    node{{.capacity = 8_MiB}};
     sim_stream  a, b;
     auto        mr = lean(sim_resource{}, by_stream);
@@ -370,7 +373,8 @@ TEST_CASE("arena: a refusal has the numbers of all private pools together") {
     under.deallocate_sync(t, 1000);
 }
 
-TEST_CASE("arena: idle chunks go to others before there are many, and no stream is waited for") {
+TEST_CASE(
+    "arena: idle chunks move to other shards before there are many, without a wait for a stream") {
     sim_node   node{{.on_report = sim_on_report::collect}};
     sim_stream streams[8];
     auto mr = lean(sim_resource{}, {.count = 8, .key = arena_key::stream, .trim_above = 8_MiB});
@@ -402,7 +406,7 @@ TEST_CASE("arena: idle chunks go to others before there are many, and no stream 
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("arena: a stream that is captured asks no other, and the next request tidies") {
+TEST_CASE("arena: a captured stream uses no other shard, and the next request cleans up") {
     sim_node   node{{.on_report = sim_on_report::collect}};
     sim_stream s, other;
     auto mr = lean(sim_resource{}, {.count = 8, .key = arena_key::stream, .trim_above = 2_MiB});
@@ -424,7 +428,7 @@ TEST_CASE("arena: a stream that is captured asks no other, and the next request 
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("arena: trim gives back all but what is live, and keeps what it is asked to keep") {
+TEST_CASE("arena: trim returns all idle memory beyond the bytes to keep") {
     sim_node   node;
     sim_stream streams[4];
     auto       mr = lean(sim_resource{}, by_stream);
@@ -450,7 +454,7 @@ TEST_CASE("arena: trim gives back all but what is live, and keeps what it is ask
     CHECK(over.upstream().usage().reserved == 0);
 }
 
-TEST_CASE("arena: figures are those of all private pools") {
+TEST_CASE("arena: usage is the sum of all shards") {
     sim_node    node;
     sim_stream  a, b;
     auto        mr = lean(sim_resource{}, by_stream);
@@ -478,7 +482,7 @@ TEST_CASE("arena: figures are those of all private pools") {
     other.deallocate(b, t, 2_MiB);
 }
 
-TEST_CASE("arena: free memory is that of all private pools, and makes figures of fragmentation") {
+TEST_CASE("arena: free_memory is the sum of all shards, and gives fragmentation") {
     sim_node   node;
     sim_stream a, b;
     auto       mr = lean(sim_resource{}, by_stream);
@@ -505,7 +509,7 @@ TEST_CASE("arena: free memory is that of all private pools, and makes figures of
     CHECK(mr.free_memory().releasable == 8_MiB);
 }
 
-TEST_CASE("arena: peaks start again in every private pool, and a scope has its own") {
+TEST_CASE("arena: reset_peaks applies to every shard, and a peak_scope has its own peaks") {
     sim_node    node;
     sim_stream  a, b;
     auto        mr = lean(sim_resource{}, by_stream);
@@ -545,7 +549,8 @@ TEST_CASE("arena: peaks start again in every private pool, and a scope has its o
     mr.deallocate(a, stays, 1_MiB);
 }
 
-TEST_CASE("arena: the peak of what is out is never told below the truth, nor above what was held") {
+TEST_CASE(
+    "arena: the peak of live bytes is at least the true one, and at most the reserved bytes") {
     sim_node   node;
     sim_stream a, b;
     auto       mr = lean(sim_resource{}, by_stream);
@@ -558,7 +563,7 @@ TEST_CASE("arena: the peak of what is out is never told below the truth, nor abo
     CHECK(mr.usage().peak_live == 0);
 }
 
-TEST_CASE("arena: peaks move along, and none are left behind") {
+TEST_CASE("arena: a move takes the peaks along") {
     using movable = doubles::archetype<sim_platform>;
     sim_node    node;
     sim_stream  s;
@@ -579,7 +584,7 @@ TEST_CASE("arena: peaks move along, and none are left behind") {
     CHECK(a.usage().peak_live == 0);
 }
 
-TEST_CASE("arena: what happens in the middle of a reset is in the peaks of before or after") {
+TEST_CASE("arena: allocations during reset_peaks count in the peaks before or after it") {
     using platform = interruptible_platform;
     for (int lock = 1; lock <= 9; ++lock) { // two private pools: all there are, and some after
         CAPTURE(lock);
@@ -609,7 +614,7 @@ TEST_CASE("arena: what happens in the middle of a reset is in the peaks of befor
     }
 }
 
-TEST_CASE("arena: a probe that asks in the middle of a reset is not told too little") {
+TEST_CASE("arena: a probe that reads during reset_peaks gets no value that is too small") {
     using platform = interruptible_platform;
     for (int lock = 1; lock <= 8; ++lock) {
         CAPTURE(lock);
@@ -629,7 +634,7 @@ TEST_CASE("arena: a probe that asks in the middle of a reset is not told too lit
     }
 }
 
-TEST_CASE("arena: scopes come and go beside threads that allocate, and no peak is lost") {
+TEST_CASE("arena: scopes that begin and end beside allocating threads lose no peak") {
     auto                     mr = lean(doubles::archetype<>{}, {.count = 4});
     std::atomic<std::size_t> out{0}, most{0}, done{0};
     {
@@ -661,8 +666,7 @@ TEST_CASE("arena: scopes come and go beside threads that allocate, and no peak i
     CHECK(now.peak_live <= now.peak_reserved);
 }
 
-TEST_CASE(
-    "arena: what is not its own, given back twice, or with another size, is reported and left") {
+TEST_CASE("arena: foreign pointers, double frees and wrong sizes are reported and ignored") {
     for (arena_key const key : {arena_key::thread, arena_key::stream}) {
         sim_node               node;
         doubles::mishaps const told;
@@ -834,7 +838,7 @@ TEST_CASE("arena: who is told of a block that was given back twice may take what
     CHECK(told.count() == 2);
 }
 
-TEST_CASE("arena: what others left for a pool is taken in before it grows, or asks, or says no") {
+TEST_CASE("arena: a shard drains its remote frees before it grows, trims, or refuses") {
     sim_node          node{{.on_report = sim_on_report::collect}};
     sim_stream        s;
     auto              mr       = lean(sim_resource{}, {.max_size = 8_MiB, .count = 4});
@@ -876,7 +880,7 @@ TEST_CASE("arena: what others left for a pool is taken in before it grows, or as
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("arena: a stream whose blocks were left may be retired and end") {
+TEST_CASE("arena: a stream with remote frees may be retired and destroyed") {
     sim_node               node{{.on_report = sim_on_report::collect}};
     doubles::mishaps const told;
     sim_stream             s;
@@ -898,7 +902,7 @@ TEST_CASE("arena: a stream whose blocks were left may be retired and end") {
 }
 
 TEST_CASE(
-    "arena: a block left before its stream is captured is not lost, nor asked for each time") {
+    "arena: a remote free before a capture of its stream is not lost, nor queried repeatedly") {
     for (bool const has_own : {false, true}) {
         sim_node               node{{.on_report = sim_on_report::collect}};
         doubles::mishaps const told;
@@ -922,7 +926,7 @@ TEST_CASE(
     }
 }
 
-TEST_CASE("arena: what was left for a pool is idle when a crowd is tidied") {
+TEST_CASE("arena: remote frees count as idle memory when shards are cleaned up") {
     sim_node    node;
     sim_stream  s;
     auto        mr = lean(sim_resource{}, {.count = 4, .trim_above = 2_MiB});
@@ -935,7 +939,8 @@ TEST_CASE("arena: what was left for a pool is idle when a crowd is tidied") {
     });
 }
 
-TEST_CASE("arena: what its pools get at once beneath is aligned as it was asked for") {
+TEST_CASE(
+    "arena: memory that shards get at once from an upstream pool has the requested alignment") {
     sim_node               node;
     doubles::mishaps const told;
     sim_stream             a, b;
@@ -953,7 +958,7 @@ TEST_CASE("arena: what its pools get at once beneath is aligned as it was asked 
     CHECK(told.count() == 0);
 }
 
-TEST_CASE("arena: what is out when it ends is reported, and its chunks go back all the same") {
+TEST_CASE("arena: live blocks at its end are reported, and its chunks are freed") {
     sim_node               node;
     doubles::mishaps const told;
     {
@@ -965,7 +970,7 @@ TEST_CASE("arena: what is out when it ends is reported, and its chunks go back a
     CHECK(node.figures().used == 0);
 }
 
-TEST_CASE("arena: one that moves takes its private pools and their blocks along") {
+TEST_CASE("arena: a move takes shards and blocks along") {
     using movable = doubles::archetype<sim_platform>;
     sim_node    node;
     sim_stream  s, t;
@@ -987,7 +992,7 @@ TEST_CASE("arena: one that moves takes its private pools and their blocks along"
     CHECK(node.figures().used == 0);
 }
 
-TEST_CASE("arena: a stream that is retired may end, and what it freed is still waited for") {
+TEST_CASE("arena: a stream that was retired may be destroyed, and its frees are still waited for") {
     for (arena_key const key : {arena_key::thread, arena_key::stream}) {
         sim_node               node{{.on_report = sim_on_report::collect}};
         doubles::mishaps const told;
@@ -1005,7 +1010,8 @@ TEST_CASE("arena: a stream that is retired may end, and what it freed is still w
     }
 }
 
-TEST_CASE("arena: with eager events a stream may end unannounced, and each free has its event") {
+TEST_CASE("arena: with eager events a stream may be destroyed without retire, and each free has "
+          "its event") {
     for (arena_key const key : {arena_key::thread, arena_key::stream}) {
         sim_node               node{{.on_report = sim_on_report::collect}};
         doubles::mishaps const told;
@@ -1025,7 +1031,7 @@ TEST_CASE("arena: with eager events a stream may end unannounced, and each free 
     }
 }
 
-TEST_CASE("arena: the private pool of a stream that was retired is the next one's") {
+TEST_CASE("arena: the shard of a retired stream is assigned to the next stream") {
     sim_node    node;
     sim_stream  first, second, third;
     auto        mr = lean(sim_resource{}, {.count = 2, .key = arena_key::stream});
@@ -1038,19 +1044,19 @@ TEST_CASE("arena: the private pool of a stream that was retired is the next one'
     mr.deallocate(first, p, 1_MiB);
 }
 
-TEST_CASE("arena: that captures are forgotten is told to the upstream") {
+TEST_CASE("arena: it forwards forget_captures to the upstream") {
     arena mr{doubles::archetype<>{}};
     mr.forget_captures();
     CHECK(mr.upstream().forgotten() == 1);
 }
 
-TEST_CASE("arena: that a stream ends is told to the upstream") {
+TEST_CASE("arena: it forwards retire to the upstream") {
     arena mr{doubles::archetype<>{}, by_stream};
     mr.retire({});
     CHECK(mr.upstream().retired() == 1);
 }
 
-TEST_CASE("arena: whatever it does, a capture goes on") {
+TEST_CASE("arena: no operation breaks a capture") {
     for (arena_key const key : {arena_key::thread, arena_key::stream}) {
         laws::captures_go_on([&](event_policy events, bool graphs) {
             return lean(
@@ -1060,7 +1066,7 @@ TEST_CASE("arena: whatever it does, a capture goes on") {
     }
 }
 
-TEST_CASE("arena: what a capture frees is not another's until the graphs are forgotten") {
+TEST_CASE("arena: memory that a capture freed is not reused until the graphs are forgotten") {
     sim_node   node{{.on_report = sim_on_report::collect}};
     sim_stream s, other;
     auto       mr = lean(sim_resource{},
@@ -1083,7 +1089,7 @@ TEST_CASE("arena: what a capture frees is not another's until the graphs are for
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("arena: what a graph keeps it keeps when a later capture's block comes back outside") {
+TEST_CASE("arena: graph-retained memory stays so if a later capture's block is freed outside") {
     for (arena_key const key : {arena_key::thread, arena_key::stream}) {
         laws::graphs_keep([&] { // where streams have private pools of their own, all share one
             auto mr =
@@ -1095,7 +1101,7 @@ TEST_CASE("arena: what a graph keeps it keeps when a later capture's block comes
 }
 
 TEST_CASE(
-    "arena: whatever call of the platform fails, nothing is lost and nobody is let in early") {
+    "arena: after any failed platform call nothing is lost, and no stream gets memory too early") {
     // A block goes back to a private pool that is none of the caller's.
     auto const pass_on = [](auto& mr, sim_stream_view to, std::size_t bytes) {
         try {
@@ -1125,7 +1131,7 @@ TEST_CASE(
     }
 }
 
-TEST_CASE("arena: random operations on sixteen streams, with little to have") {
+TEST_CASE("arena: it passes random operations on sixteen streams with little memory") {
     for (arena_key const key : {arena_key::thread, arena_key::stream}) {
         sim_node node{{.on_report = sim_on_report::collect}};
         {
@@ -1151,7 +1157,7 @@ TEST_CASE("arena: random operations on sixteen streams, with little to have") {
     }
 }
 
-TEST_CASE("arena: two streams with six operations each, in every order") {
+TEST_CASE("arena: it is correct for two streams with six operations each, in every order") {
     for (arena_key const key : {arena_key::thread, arena_key::stream}) {
         laws::every_interleaving(
             [=] { return arena{sim_resource{}, {.max_size = 20_MiB, .count = 2, .key = key}}; },

@@ -5,7 +5,7 @@
 
 using namespace vram;
 
-TEST_CASE("arena_key: an arena is for threads unless it is told otherwise") {
+TEST_CASE("arena_key: the default is one shard per thread") {
     CHECK(arena_key{} == arena_key::thread);
     CHECK(arena_key::thread != arena_key::stream);
 }

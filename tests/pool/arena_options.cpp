@@ -5,7 +5,7 @@
 
 using namespace vram;
 
-TEST_CASE("arena_options: by default threads are told apart and everything may be taken") {
+TEST_CASE("arena_options: the defaults are shards by thread and no limit") {
     arena_options const o;
     CHECK(o.key == arena_key::thread);
     CHECK(o.max_size == unsatisfiable);

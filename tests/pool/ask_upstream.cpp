@@ -32,14 +32,14 @@ void both_ways(R& mr) {
 
 } // namespace
 
-TEST_CASE("ask_upstream: a refusal is a null pointer, or thrown where that is wanted") {
+TEST_CASE("ask_upstream: a refusal is null, or thrown on request") {
     doubles::archetype<>        able;
     doubles::minimal_resource<> minimal;
     both_ways(able);
     both_ways(minimal);
 }
 
-TEST_CASE("ask_upstream: what is no refusal is thrown either way") {
+TEST_CASE("ask_upstream: another error is always thrown") {
     broken_machine mr;
     CHECK_THROWS_AS((void)ask_upstream<false>(mr, nullptr, 512, 256), int);
     CHECK_THROWS_AS((void)ask_upstream<true>(mr, nullptr, 512, 256), int);

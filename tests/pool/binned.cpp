@@ -29,7 +29,7 @@ template class vram::binned<stream_ordered<sim_resource>>;
 template class vram::binned<sim_async_resource>;
 template class vram::binned<doubles::archetype<sim_platform>>;
 
-TEST_CASE("binned keeps the laws of a resource") {
+TEST_CASE("binned: it keeps the laws of a resource") {
     laws::resource([](auto up) { return binned{std::move(up)}; });
     laws::resource([](auto up) { return binned{std::move(up), {.largest = 1_KiB}}; });
     laws::resource([](auto up) { return binned{std::move(up), {.events = event_policy::eager}}; });
@@ -41,7 +41,7 @@ TEST_CASE("binned keeps the laws of a resource") {
         [](auto up) { return std::move(up) | with::binned({.largest = 1_KiB}); });
 }
 
-TEST_CASE("binned keeps the laws on a device, and every order between streams") {
+TEST_CASE("binned: it keeps the laws on a device, and every order between streams") {
     for (event_policy const events : {event_policy::lazy, event_policy::eager}) {
         sim_node             node{{.on_report = sim_on_report::collect}};
         binned_options const options{.largest = 2_KiB, .events = events};
@@ -60,14 +60,15 @@ TEST_CASE("binned keeps the laws on a device, and every order between streams") 
     }
 }
 
-TEST_CASE("binned: whatever fails, nothing is lost") {
+TEST_CASE("binned: no failure loses memory") {
     laws::survives_every_failure(
         [](auto up) { return binned{std::move(up)}; },
         [](auto& mr) { laws::block const first{mr, 10}, second{mr, 9990}, large{mr, 2_MiB}; },
         [](auto& mr) { return mr.usage().live; });
 }
 
-TEST_CASE("binned: nothing is reserved before the first request, and a class takes its own part") {
+TEST_CASE(
+    "binned: nothing is reserved before the first request, and each class reserves its own part") {
     binned mr{host_resource{} | with::stream_ordered};
     CHECK(mr.usage() == memory_usage{});
     void* const p = mr.allocate_sync(1300);
@@ -84,7 +85,7 @@ TEST_CASE("binned: nothing is reserved before the first request, and a class tak
     CHECK(mr.usage().reserved == 0);
 }
 
-TEST_CASE("binned: a large request is the upstream's, with its size and its stream") {
+TEST_CASE("binned: a large request goes to the upstream, with its size and its stream") {
     sim_node    node{{.on_report = sim_on_report::collect}};
     binned      mr{sim_async_resource{}, {.largest = 64_KiB}};
     sim_stream  s;
@@ -103,7 +104,7 @@ TEST_CASE("binned: a large request is the upstream's, with its size and its stre
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("binned: alignment chooses a class whose blocks have it, or the upstream") {
+TEST_CASE("binned: an alignment selects a class with that alignment, or the upstream") {
     binned mr{host_resource{} | with::stream_ordered, {.largest = 16_KiB}};
     for (std::size_t alignment = 1; alignment <= 64_KiB; alignment *= 2) {
         for (std::size_t const bytes : {1_B, 257_B, 1281_B, 5_KiB, 14_KiB, 17_KiB}) {
@@ -120,7 +121,7 @@ TEST_CASE("binned: alignment chooses a class whose blocks have it, or the upstre
     CHECK_THROWS_AS((void)mr.allocate_sync(1, 3), doubles::broken_contract);
 }
 
-TEST_CASE("binned: a stream's own memory is its own again at once, large or small") {
+TEST_CASE("binned: a stream's own memory is reused at once, large or small") {
     sim_node   node;
     sim_stream s;
     binned     mr{sim_async_resource{}};
@@ -136,7 +137,7 @@ TEST_CASE("binned: a stream's own memory is its own again at once, large or smal
     CHECK(mr.usage().waits == 0);
 }
 
-TEST_CASE("binned: idle chunks of one class go back before another is refused") {
+TEST_CASE("binned: idle chunks of one class are freed before another class refuses") {
     sim_node   node{{.capacity = 8_MiB, .on_report = sim_on_report::collect}};
     sim_stream a, b;
     binned     mr{sim_resource{} | with::stream_ordered, {.max_size = 8_MiB}};
@@ -175,7 +176,7 @@ TEST_CASE("binned: a refusal has every number, large or small") {
     mr.deallocate(s, p, 3_MiB);
 }
 
-TEST_CASE("binned: what is not its own, given back twice, or with another size, is reported") {
+TEST_CASE("binned: foreign pointers, double frees and wrong sizes are reported") {
     doubles::mishaps const told;
     binned                 mr{host_resource{} | with::stream_ordered};
     int                    foreign = 0;
@@ -204,7 +205,7 @@ TEST_CASE("binned: what is not its own, given back twice, or with another size, 
     }
 }
 
-TEST_CASE("binned: what is out when it ends is reported, and goes back all the same") {
+TEST_CASE("binned: live blocks at its end are reported and freed") {
     sim_node               node;
     doubles::mishaps const told;
     {
@@ -217,7 +218,7 @@ TEST_CASE("binned: what is out when it ends is reported, and goes back all the s
     CHECK(node.figures().used == 0);
 }
 
-TEST_CASE("binned: a large block that is out when it ends is waited for on its stream's device") {
+TEST_CASE("binned: at its end a live large block waits for the device of its stream") {
     sim_node               node{{.devices = 2, .on_report = sim_on_report::collect}};
     doubles::mishaps const told;
     sim_stream const       there{sim_device{1}};
@@ -229,7 +230,7 @@ TEST_CASE("binned: a large block that is out when it ends is waited for on its s
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("binned: one that moves takes its blocks along") {
+TEST_CASE("binned: a move takes its blocks along") {
     sim_node    node;
     sim_stream  s;
     binned      a{sim_async_resource{}};
@@ -247,7 +248,7 @@ TEST_CASE("binned: one that moves takes its blocks along") {
 }
 
 TEST_CASE(
-    "binned: whatever call of the platform fails, nothing is lost and nobody is let in early") {
+    "binned: after any failed platform call nothing is lost, and no stream gets memory too early") {
     auto const work = [](auto& mr, sim_stream_view a, sim_stream_view b) {
         laws::take_turns(mr, a, b, {1_MiB, 1_MiB, 3_MiB, 700_KiB});
     };
@@ -264,7 +265,7 @@ TEST_CASE(
         work);
 }
 
-TEST_CASE("binned: whatever it does, a capture goes on") {
+TEST_CASE("binned: no operation breaks a capture") {
     for (std::size_t const largest : {2_KiB, 1_MiB}) { // bins, and what is beyond them
         laws::captures_go_on([&](event_policy events, bool graphs) {
             return binned{
@@ -274,7 +275,7 @@ TEST_CASE("binned: whatever it does, a capture goes on") {
     }
 }
 
-TEST_CASE("binned: what a graph keeps it keeps when a later capture's block comes back outside") {
+TEST_CASE("binned: graph-retained memory stays so if a later capture's block is freed outside") {
     laws::graphs_keep([] {
         binned mr{sim_resource{} | with::stream_ordered,
                   {.largest = 1_MiB, .max_size = 1_MiB, .graphs = true}};
@@ -283,7 +284,7 @@ TEST_CASE("binned: what a graph keeps it keeps when a later capture's block come
     });
 }
 
-TEST_CASE("binned: a large block that a capture freed goes back when captures are forgotten") {
+TEST_CASE("binned: a large block that a capture freed is returned when captures are forgotten") {
     sim_node   node;
     binned     mr{sim_resource{} | with::stream_ordered, {.graphs = true}};
     sim_stream s;
@@ -295,7 +296,7 @@ TEST_CASE("binned: a large block that a capture freed goes back when captures ar
     CHECK(node.figures().used == 0);
 }
 
-TEST_CASE("binned: a large block that cannot be noted goes back as it came, also in a capture") {
+TEST_CASE("binned: a large block that cannot be recorded is returned, also in a capture") {
     unsigned hits = 0;
     for (bool const captured : {false, true}) {
         for (std::uint64_t n = 1; n < 10; ++n) {
@@ -331,7 +332,7 @@ TEST_CASE("binned: a large block that cannot be noted goes back as it came, also
     CHECK(hits != 0);
 }
 
-TEST_CASE("binned: ten thousand random operations on sixteen streams") {
+TEST_CASE("binned: it passes ten thousand random operations on sixteen streams") {
     laws::random_streams(
         {301, 302}, {.room = 24_MiB, .largest = 512_KiB, .operations = 5000, .may_refuse = true},
         [] {
@@ -340,13 +341,13 @@ TEST_CASE("binned: ten thousand random operations on sixteen streams") {
         });
 }
 
-TEST_CASE("binned: two streams with six operations each, in every order") {
+TEST_CASE("binned: it is correct for two streams with six operations each, in every order") {
     laws::every_interleaving(
         [] { return sim_resource{} | with::stream_ordered | with::binned({.largest = 8_MiB}); },
         8_MiB);
 }
 
-TEST_CASE("binned: an alignment beyond that of any chunk is the upstream's") {
+TEST_CASE("binned: an alignment above that of any chunk goes to the upstream") {
     sim_node                             node;
     binned<stream_ordered<sim_resource>> mr{{.largest = 8_MiB}};
     void* const                          p = mr.allocate_sync(4_MiB, 4_MiB);
@@ -355,7 +356,7 @@ TEST_CASE("binned: an alignment beyond that of any chunk is the upstream's") {
     CHECK(mr.usage().reserved == 0); // no chunk of it is kept
 }
 
-TEST_CASE("binned: idle chunks go back before a large request is refused") {
+TEST_CASE("binned: idle chunks are freed before a large request is refused") {
     sim_node                             node;
     binned<stream_ordered<sim_resource>> mr{{.largest = 1_MiB, .max_size = 4_MiB}};
     void* const                          p = mr.allocate_sync(1_MiB);
@@ -366,7 +367,7 @@ TEST_CASE("binned: idle chunks go back before a large request is refused") {
     mr.deallocate_sync(q, 4_MiB);
 }
 
-TEST_CASE("binned: over a pool has what streams are done with before it takes more") {
+TEST_CASE("binned: over a pool it uses completed memory before it grows") {
     sim_node          node;
     sim_stream        streams[8];
     binned            mr{pool{sim_resource{}, {.initial_size = 64_MiB}}};

@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-TEST_CASE("binned_options: without a word, small is up to 1 MiB and nothing is limited") {
+TEST_CASE("binned_options: the defaults are small blocks up to 1 MiB and no limit") {
     vram::binned_options const o;
     CHECK(o.largest == 1 << 20);
     CHECK(o.max_size == vram::unsatisfiable);

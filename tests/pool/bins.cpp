@@ -13,7 +13,8 @@ using namespace vram;
 static_assert(bins::of(256) == 0 && bins::of(512) == 32 && bins::of(768) == 48);
 static_assert(bins::of(bins::largest) == bins::count - 1);
 
-TEST_CASE("bins: a larger size is never in an earlier bin, and sizes of one bin differ by 1/32") {
+TEST_CASE(
+    "bins: a larger size is never in an earlier bin, and sizes of one bin differ by at most 1/32") {
     std::size_t before = bins::of(bins::granule);
     for (std::size_t n = 2; n < 100000; ++n) {
         std::size_t const bin = bins::of(n * bins::granule);
@@ -29,7 +30,7 @@ TEST_CASE("bins: a larger size is never in an earlier bin, and sizes of one bin 
     }
 }
 
-TEST_CASE("bins: the next bin that holds something is found over any distance") {
+TEST_CASE("bins: the next non-empty bin is found over any distance") {
     std::mt19937_64                                      random{3};
     bins                                                 all;
     std::map<std::size_t, std::set<block*>>              model;
@@ -59,7 +60,7 @@ TEST_CASE("bins: the next bin that holds something is found over any distance") 
     }
 }
 
-TEST_CASE("bins: the largest block is known, and moves along") {
+TEST_CASE("bins: the largest block is known, also after a move") {
     bins  a;
     block small, large, larger;
     small.bytes  = 256;
@@ -77,8 +78,7 @@ TEST_CASE("bins: the largest block is known, and moves along") {
     CHECK(b.largest_block() == large.bytes);
 }
 
-TEST_CASE(
-    "bins: a block that changes its size is found where it belongs, and the largest are last") {
+TEST_CASE("bins: a block that changes its size is found in its new bin, and the largest are last") {
     bins  all;
     block small, large;
     small.bytes = 512;

@@ -5,7 +5,7 @@
 
 using namespace vram;
 
-TEST_CASE("block: a note says where its piece begins and ends") {
+TEST_CASE("block: its descriptor has the start and the end of the block") {
     block b;
     b.address = 0x1000;
     b.bytes   = 256;
@@ -15,7 +15,7 @@ TEST_CASE("block: a note says where its piece begins and ends") {
     CHECK(b.waits_for().empty());
 }
 
-TEST_CASE("block: what waits for it is all of it, or in a note") {
+TEST_CASE("block: a pending use covers the whole block, or is in a separate node") {
     block b;
     b.address = 0x1000;
     b.bytes   = 256;

@@ -41,7 +41,7 @@ struct two_chunks {
 
 } // namespace
 
-TEST_CASE("block_chunks: they are counted, and found by where they begin and end") {
+TEST_CASE("block_chunks: chunks are counted, and found by start and end") {
     two_chunks f;
     CHECK(f.chunks.size() == 2);
     CHECK(f.chunks.reserved() == 0x6000);
@@ -52,7 +52,7 @@ TEST_CASE("block_chunks: they are counted, and found by where they begin and end
     CHECK(f.chunks.around(&f.blocks[2]).end() == 0x42000);
 }
 
-TEST_CASE("block_chunks: an address is owned from a chunk's first byte to its last") {
+TEST_CASE("block_chunks: an address belongs to a chunk from its first byte to its last") {
     two_chunks const f;
     CHECK(f.chunks.owns(at(0x10000)));
     CHECK(f.chunks.owns(at(0x13fff)));
@@ -62,7 +62,7 @@ TEST_CASE("block_chunks: an address is owned from a chunk's first byte to its la
     CHECK_FALSE(block_chunks{}.owns(nullptr));
 }
 
-TEST_CASE("block_chunks: one is idle where all of it is one free block") {
+TEST_CASE("block_chunks: a chunk is idle if it is one free block") {
     two_chunks f;
     CHECK_FALSE(f.chunks[0].idle());
     CHECK(f.chunks[1].idle());
@@ -79,7 +79,7 @@ TEST_CASE("block_chunks: blocks are visited in the order of addresses") {
     CHECK(seen == 3);
 }
 
-TEST_CASE("block_chunks: one that grows, shrinks or goes takes its bytes along") {
+TEST_CASE("block_chunks: growing, shrinking and removing a chunk changes the bytes") {
     two_chunks f;
     f.chunks.extend(f.chunks.at(at(0x10000)), 0x1000);
     CHECK(f.chunks.reserved() == 0x7000);
@@ -93,7 +93,7 @@ TEST_CASE("block_chunks: one that grows, shrinks or goes takes its bytes along")
     CHECK(f.chunks.begin()->base == at(0x40000));
 }
 
-TEST_CASE("block_chunks: those that are moved leave nothing behind") {
+TEST_CASE("block_chunks: a moved-from list is empty") {
     two_chunks   f;
     block_chunks moved{std::move(f.chunks)};
     CHECK(moved.size() == 2);
@@ -106,7 +106,7 @@ TEST_CASE("block_chunks: those that are moved leave nothing behind") {
     CHECK(moved.reserved() == 0);
 }
 
-TEST_CASE("block_chunks: when there is no host memory nothing has changed") {
+TEST_CASE("block_chunks: without host memory nothing has changed") {
     block_chunks     none;
     doubles::bombing armed{1};
     CHECK_THROWS_AS(none.reserve(), std::bad_alloc);

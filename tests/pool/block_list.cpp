@@ -22,7 +22,7 @@ bool is_ring_of(block_list const& list, std::initializer_list<block const*> bloc
 
 } // namespace
 
-TEST_CASE("block_list: the block that was put in last comes first, and each can be taken out") {
+TEST_CASE("block_list: the last inserted block comes first, and each can be removed") {
     block_list list;
     block      a, b, c;
     CHECK(is_ring_of(list, {}));
@@ -44,8 +44,7 @@ TEST_CASE("block_list: the block that was put in last comes first, and each can 
     CHECK(is_ring_of(list, {&a}));
 }
 
-TEST_CASE(
-    "block_list: what another list held is this one's, in its order, and the other's no more") {
+TEST_CASE("block_list: a splice takes all blocks of another list, in their order") {
     block_list from, to;
     block      a, b, gone;
     to.insert(&gone);

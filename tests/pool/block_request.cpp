@@ -9,7 +9,7 @@ using namespace vram;
 
 template struct vram::block_request<sim_stream_view>;
 
-TEST_CASE("block_request: rounded once, and known to be impossible when it is") {
+TEST_CASE("block_request: the size is rounded once, and an impossible size is recognised") {
     using request = block_request<int>;
     CHECK(request{.asked = 1}.bytes == 256);
     CHECK(request{.asked = 257}.bytes == 512);

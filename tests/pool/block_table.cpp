@@ -25,7 +25,7 @@ std::vector<block> row_of(std::size_t count) {
 
 } // namespace
 
-TEST_CASE("block_table: agrees with a list of flags over random operations") {
+TEST_CASE("block_table: it agrees with a list of flags over random operations") {
     std::mt19937_64    random{7};
     block_table        table;
     std::vector<block> blocks = row_of(3000);
@@ -53,7 +53,7 @@ TEST_CASE("block_table: agrees with a list of flags over random operations") {
     }
 }
 
-TEST_CASE("block_table: blocks of one chain are found and taken out in any order") {
+TEST_CASE("block_table: blocks of one hash chain are found and erased in any order") {
     static constexpr std::size_t count = 32;
     for (std::size_t first = 0; first < count; ++first) {
         block_table        table;
@@ -75,7 +75,7 @@ TEST_CASE("block_table: blocks of one chain are found and taken out in any order
     }
 }
 
-TEST_CASE("block_table: an empty one and a moved one find nothing") {
+TEST_CASE("block_table: an empty or moved-from table finds nothing") {
     block_table a;
     block       b;
     b.address = 0x1000;
@@ -94,7 +94,7 @@ TEST_CASE("block_table: an empty one and a moved one find nothing") {
     CHECK(moved.size() == 0);
 }
 
-TEST_CASE("block_table: when there is no host memory nothing has changed") {
+TEST_CASE("block_table: without host memory nothing has changed") {
     block_table        table;
     std::vector<block> blocks = row_of(32);
     table.reserve(1);
@@ -110,7 +110,7 @@ TEST_CASE("block_table: when there is no host memory nothing has changed") {
     for (block& b : blocks) { CHECK_UNARY(table.find(b.address) == &b); }
 }
 
-TEST_CASE("block_table: the smallest has room for a quarter of its chains") {
+TEST_CASE("block_table: a quarter of the smallest table can be used") {
     block_table        table;
     std::vector<block> blocks = row_of(33);
     table.reserve(1);
@@ -118,7 +118,7 @@ TEST_CASE("block_table: the smallest has room for a quarter of its chains") {
     CHECK(table.size() == 32);
 }
 
-TEST_CASE("block_table: where it says that there is room nothing is allocated") {
+TEST_CASE("block_table: if it has room nothing is allocated") {
     block_table        table;
     std::vector<block> blocks = row_of(100'000);
     CHECK_FALSE(table.has_room());

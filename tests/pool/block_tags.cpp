@@ -45,7 +45,7 @@ std::size_t pieces(block const& b) {
 
 } // namespace
 
-TEST_CASE("block_tags: one stream, or nobody, stands in the block, and all else in a note") {
+TEST_CASE("block_tags: one pending use of a whole block is in the block, and others in a node") {
     two_blocks f;
     f.notes.hold(&f.left, two_blocks::all_of(f.left, 3, 1));
     CHECK(f.left.slot == 1);
@@ -59,7 +59,7 @@ TEST_CASE("block_tags: one stream, or nobody, stands in the block, and all else 
     CHECK(f.left.slot == 1);
 }
 
-TEST_CASE("block_tags: a note goes back when nobody needs it") {
+TEST_CASE("block_tags: a node is freed when it is no longer needed") {
     two_blocks f;
     while (!f.notes.empty()) { // all notes are in use but one
         block b;
@@ -81,7 +81,7 @@ TEST_CASE("block_tags: a note goes back when nobody needs it") {
     }
 }
 
-TEST_CASE("block_tags: of one stream a neighbour takes over the later epoch, without a note") {
+TEST_CASE("block_tags: a merge of uses of one stream keeps the later epoch, without a node") {
     for (bool const later : {false, true}) {
         two_blocks f;
         f.notes.hold(&f.left, two_blocks::all_of(f.left, later ? 5 : 3, 1));
@@ -92,7 +92,8 @@ TEST_CASE("block_tags: of one stream a neighbour takes over the later epoch, wit
     }
 }
 
-TEST_CASE("block_tags: of two streams a neighbour takes over both, in a note, whichever is left") {
+TEST_CASE(
+    "block_tags: a merge of uses of two streams keeps both, in a node, for either neighbour") {
     for (bool const up : {false, true}) {
         two_blocks f;
         f.notes.hold(&f.left, two_blocks::all_of(f.left, 3, 1));
@@ -109,7 +110,7 @@ TEST_CASE("block_tags: of two streams a neighbour takes over both, in a note, wh
     }
 }
 
-TEST_CASE("block_tags: what is settled is not taken over") {
+TEST_CASE("block_tags: completed uses are not merged") {
     two_blocks f;
     f.notes.hold(&f.left, two_blocks::all_of(f.left, 3, 1));
     f.notes.hold(&f.right, two_blocks::all_of(f.right, 5, 2));
@@ -119,7 +120,7 @@ TEST_CASE("block_tags: what is settled is not taken over") {
     CHECK(f.left.waits_for().begin()->slot == 2);
 }
 
-TEST_CASE("block_tags: what waits for one stream again as a whole has no note") {
+TEST_CASE("block_tags: a block with one use of its whole range again has no node") {
     for (bool const up : {false, true}) {
         two_blocks f;
         block&     noted = up ? f.left : f.right;
@@ -134,8 +135,7 @@ TEST_CASE("block_tags: what waits for one stream again as a whole has no note") 
     }
 }
 
-TEST_CASE(
-    "block_tags: the end of a chunk, of no bytes, takes over what there is, and no note more") {
+TEST_CASE("block_tags: the empty end of a chunk takes over the uses without another node") {
     two_blocks f;
     f.notes      = {};
     f.left.bytes = 0;
@@ -157,7 +157,7 @@ TEST_CASE(
     CHECK(f.left.note == note);
 }
 
-TEST_CASE("block_tags: where no note is left two streams are not taken over, and nothing changed") {
+TEST_CASE("block_tags: without a node, uses of two streams are not merged, and nothing changed") {
     two_blocks f;
     f.notes = {};
     f.notes.hold(&f.left, two_blocks::all_of(f.left, 3, 1));
@@ -167,7 +167,7 @@ TEST_CASE("block_tags: where no note is left two streams are not taken over, and
     CHECK(f.right.slot == 2);
 }
 
-TEST_CASE("block_tags: what has no room in a note is not taken over, and nothing changed") {
+TEST_CASE("block_tags: uses that exceed a node are not merged, and nothing changed") {
     for (bool const up : {false, true}) {
         two_blocks f;
         block&     full  = up ? f.left : f.right;
@@ -189,7 +189,7 @@ TEST_CASE("block_tags: what has no room in a note is not taken over, and nothing
     }
 }
 
-TEST_CASE("block_tags: two notes become one, and the other is there again") {
+TEST_CASE("block_tags: a merge of two nodes frees one of them") {
     two_blocks f;
     while (f.notes.has(3)) { // no more than two
         block b;
@@ -206,7 +206,7 @@ TEST_CASE("block_tags: two notes become one, and the other is there again") {
     CHECK(f.right.slot == block::nobody);
 }
 
-TEST_CASE("block_tags: what a graph keeps is not one with what its stream is done with") {
+TEST_CASE("block_tags: a graph-retained use is not merged with a completed use of its stream") {
     two_blocks f;
     f.notes.hold(&f.left, two_blocks::all_of(f.left, 3, 1));
     f.notes.hold(&f.right, two_blocks::all_of(f.right, 3, 1));
@@ -226,7 +226,7 @@ TEST_CASE("block_tags: what a graph keeps is not one with what its stream is don
     for (tag const& t : f.left.waits_for()) { CHECK(t.epoch == 7); }
 }
 
-TEST_CASE("block_tags: a block that loses its front loses what that waited for") {
+TEST_CASE("block_tags: a block that loses its front loses the uses of the front") {
     two_blocks f;
     f.notes.hold(&f.left, two_blocks::all_of(f.left, 3, 1));
     f.notes.hold(&f.right, two_blocks::all_of(f.right, 5, 2));
@@ -245,7 +245,7 @@ TEST_CASE("block_tags: a block that loses its front loses what that waited for")
     CHECK(f.right.slot == 2);
 }
 
-TEST_CASE("block_tags: what graphs keep is noted while a block is out") {
+TEST_CASE("block_tags: graph-retained uses are recorded while the block is live") {
     two_blocks f;
     f.notes.keep(&f.left, tags{});
     CHECK(f.left.slot == block::nobody);
@@ -253,7 +253,7 @@ TEST_CASE("block_tags: what graphs keep is noted while a block is out") {
     CHECK(f.left.slot == block::several);
 }
 
-TEST_CASE("block_tags: when there is no host memory that is thrown") {
+TEST_CASE("block_tags: without host memory std::bad_alloc is thrown") {
     block_tags       notes;
     doubles::bombing armed{1};
     CHECK_THROWS_AS(notes.reserve(1), std::bad_alloc);

@@ -56,7 +56,8 @@ TEST_CASE("bump_chunk: there is room up to the end, and not beyond") {
     CHECK(c.room() == 0);
 }
 
-TEST_CASE("bump_chunk: one stream's blocks in a row are one run, and each becomes one tag") {
+TEST_CASE(
+    "bump_chunk: consecutive blocks of one stream are one run, and each run becomes one use") {
     chunk_of_ints c{at(0x1000), 0x1000, 256};
     for (int i = 0; i < 4; ++i) { take_for(c, 1, 0x100); }
     take_for(c, 2, 0x100);
@@ -76,7 +77,7 @@ TEST_CASE("bump_chunk: one stream's blocks in a row are one run, and each become
     CHECK(waited_for(c, 0x2000) == slots{3, 2, 1});
 }
 
-TEST_CASE("bump_chunk: the block on top is cut off, and the gap before it stays the run's") {
+TEST_CASE("bump_chunk: the top block is removed, and the gap before it stays in the run") {
     chunk_of_ints c{at(0x1000), 0x1000, 256};
     take_for(c, 1, 0x80);
     take_for(c, 1, 0x100);
@@ -93,7 +94,7 @@ TEST_CASE("bump_chunk: the block on top is cut off, and the gap before it stays 
 }
 
 TEST_CASE(
-    "bump_chunk: a stream goes on and back at the top where all there is to wait for is its own") {
+    "bump_chunk: a stream allocates and frees at the top if all pending uses there are its own") {
     chunk_of_ints c{at(0x1000), 0x1000, 256};
     CHECK_FALSE(c.go_on(0x1000, 0x100, 1, 1)); // nobody was here
     c.reserve();
@@ -125,7 +126,7 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "bump_chunk: a stream goes neither on nor back where another's memory begins at the top") {
+    "bump_chunk: a stream cannot allocate or free at the top if another's memory begins there") {
     chunk_of_ints c{at(0x1000), 0x1000, 256};
     take_for(c, 1, 0x100);
     c.reserve();
@@ -140,8 +141,7 @@ TEST_CASE(
     CHECK(c.waits()[0] == tag{0x1200, 0x2000, 4, 1});
 }
 
-TEST_CASE(
-    "bump_chunk: a stream goes neither on nor back across a mark, a retirement, or a capture") {
+TEST_CASE("bump_chunk: a stream's run ends at a mark, a retirement, or a capture") {
     chunk_of_ints c{at(0x1000), 0x1000, 256};
     c.reserve();
     c.wait_for({0x1000, 0x2000, 4, 1});
@@ -158,8 +158,8 @@ TEST_CASE(
     CHECK_FALSE(c.go_on(0x1100, 0x100, 1, 1));
 }
 
-TEST_CASE(
-    "bump_chunk: a run that was cut off whole stays for its stream, and is nothing to others") {
+TEST_CASE("bump_chunk: a run that was removed as a whole remains its stream's, without a use for "
+          "others") {
     chunk_of_ints c{at(0x1000), 0x1000, 256};
     c.reserve();
     c.wait_for({0x1000, 0x2000, 4, 1});
@@ -199,7 +199,8 @@ TEST_CASE(
     CHECK(c.runs()[0].bytes == 0x100);
 }
 
-TEST_CASE("bump_chunk: a run that others gave back waits for them, and its gaps for itself") {
+TEST_CASE(
+    "bump_chunk: a run that other streams freed waits for them, and its gaps for its own stream") {
     for (bool const gap : {false, true}) {
         chunk_of_ints c{at(0x1000), 0x1000, 256};
         take_for(c, 1, gap ? 0xf0 : 0x100);
@@ -220,7 +221,7 @@ TEST_CASE("bump_chunk: a run that others gave back waits for them, and its gaps 
     }
 }
 
-TEST_CASE("bump_chunk: no run goes across a mark, and nothing below it is cut off") {
+TEST_CASE("bump_chunk: no run crosses a mark, and nothing below a mark is removed") {
     chunk_of_ints c{at(0x1000), 0x1000, 256};
     take_for(c, 1, 0x100);
     c.reserve_marks(1);
@@ -238,7 +239,7 @@ TEST_CASE("bump_chunk: no run goes across a mark, and nothing below it is cut of
     CHECK(c.top() == 0x1000);
 }
 
-TEST_CASE("bump_chunk: notes of other streams are split where the top stops, without host memory") {
+TEST_CASE("bump_chunk: uses of other streams are split at the top without host memory") {
     chunk_of_ints c{at(0x1000), 0x10000, 256};
     for (std::size_t i = 0; i < 8; ++i) {
         take_for(c, 1, 0x100);
@@ -261,7 +262,7 @@ TEST_CASE("bump_chunk: notes of other streams are split where the top stops, wit
     CHECK(waited_for(c, 0x1001).size() == 5); // the run, and four others
 }
 
-TEST_CASE("bump_chunk: what is over is dropped, and what a capture uses is kept") {
+TEST_CASE("bump_chunk: completed uses are dropped, and uses of a capture are kept") {
     chunk_of_ints c{at(0x1000), 0x1000, 256};
     take_for(c, 1, 0x100);
     take_for(c, 2, 0x100);
@@ -278,7 +279,7 @@ TEST_CASE("bump_chunk: what is over is dropped, and what a capture uses is kept"
     CHECK(c.waits().size() == 0);
 }
 
-TEST_CASE("bump_chunk: what a graph keeps it keeps where its stream takes it and gives it back") {
+TEST_CASE("bump_chunk: graph-retained memory stays so if its stream allocates and frees it") {
     chunk_of_ints c{at(0x1000), 0x1000, 256};
     c.wait_for({0x1000, 0x1400, tag::captured, 1});
     c.reserve_other();
@@ -297,7 +298,7 @@ TEST_CASE("bump_chunk: what a graph keeps it keeps where its stream takes it and
     CHECK(c.waits().capacity() == capacity);
 }
 
-TEST_CASE("bump_chunk: what another stream gave back is waited for up to the last of it") {
+TEST_CASE("bump_chunk: memory that another stream freed is waited for up to its last byte") {
     chunk_of_ints c{at(0x1000), 0x1000, 256};
     take_for(c, 1, 0x200);
     for (std::uint64_t epoch = 2; epoch < 4; ++epoch) {

@@ -34,7 +34,7 @@ std::size_t idle(int_row const& row) { return row.chunks().size() - row.first_id
 
 } // namespace
 
-TEST_CASE("bump_row: it goes on to what has room, and finds the chunk in use around an address") {
+TEST_CASE("bump_row: it advances to a chunk with room, and finds the used chunk of an address") {
     int_row row;
     CHECK(row.empty());
     CHECK_FALSE(row.go_on(1, 1));
@@ -57,7 +57,7 @@ TEST_CASE("bump_row: it goes on to what has room, and finds the chunk in use aro
           at(0x4000)); // still behind all that is in use
 }
 
-TEST_CASE("bump_row: what was handed out since a mark comes back, over chunks and earlier marks") {
+TEST_CASE("bump_row: blocks since a mark are freed, over chunks and earlier marks") {
     int_row row;
     row.mark(3); // before there is a chunk
     row.add({at(0x1000), 0x400, 256});
@@ -82,7 +82,7 @@ TEST_CASE("bump_row: what was handed out since a mark comes back, over chunks an
     CHECK_FALSE(row.marked());
 }
 
-TEST_CASE("bump_row: a mark with nothing after the last one is that one") {
+TEST_CASE("bump_row: a mark without allocations after the previous one is the previous one") {
     int_row row;
     CHECK(row.mark(1) == 1);
     CHECK(row.mark(2) == 1);
@@ -100,7 +100,8 @@ TEST_CASE("bump_row: a mark with nothing after the last one is that one") {
     CHECK(row.unwind(1, in_use_by_nobody) == 0x400);
 }
 
-TEST_CASE("bump_row: the chunks behind the current one may go, and the first when nothing is out") {
+TEST_CASE(
+    "bump_row: chunks behind the current one may be freed, and the first if nothing is live") {
     int_row row;
     CHECK(idle(row) == 0);
     CHECK(row.at_start());
@@ -127,7 +128,7 @@ TEST_CASE("bump_row: the chunks behind the current one may go, and the first whe
     CHECK(idle(row) == 1);
 }
 
-TEST_CASE("bump_row: it is not at its start where the first chunk was passed over") {
+TEST_CASE("bump_row: it is not at its start if the first chunk was skipped") {
     int_row row;
     row.add({at(0x1000), 0x100, 256});
     row.add({at(0x8000), 0x800, 256});
@@ -144,7 +145,8 @@ TEST_CASE("bump_row: it is not at its start where the first chunk was passed ove
     CHECK(row_take(row, 0x100) == at(0x1000));
 }
 
-TEST_CASE("bump_row: the current chunk may go where nothing of it is out, also behind one in use") {
+TEST_CASE(
+    "bump_row: the current chunk may be freed if nothing of it is live, also behind a used one") {
     int_row row;
     row.add({at(0x1000), 0x400, 256});
     row.add({at(0x8000), 0x800, 256});

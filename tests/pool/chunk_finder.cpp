@@ -25,7 +25,7 @@ struct found_chunk {
 
 template class vram::chunk_finder<found_chunk>;
 
-TEST_CASE("chunk_finder: every address of a chunk finds it, and no other does") {
+TEST_CASE("chunk_finder: every address of a chunk finds it, and no other address does") {
     chunk_finder<found_chunk> finder{0x1000};
     CHECK(finder.find(at(0x5000)) == nullptr);
     // Side by side in one stretch, over the edge of one, and as long as one.
@@ -46,7 +46,7 @@ TEST_CASE("chunk_finder: every address of a chunk finds it, and no other does") 
     }
 }
 
-TEST_CASE("chunk_finder: what is taken out is found no more, and what stood beside it is") {
+TEST_CASE("chunk_finder: a removed chunk is not found, and its neighbours are") {
     found_chunk               a{at(0x5100), 0x100}, b{at(0x5200), 0x100}, c{at(0x5300), 0x100};
     chunk_finder<found_chunk> first{0x1000};
     for (auto* each : {&a, &b, &c}) {

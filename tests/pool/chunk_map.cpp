@@ -20,7 +20,7 @@ void* address_at(std::uintptr_t n) { return reinterpret_cast<void*>(n); }
 
 } // namespace
 
-TEST_CASE("chunk_map: an address is its chunk's from the first byte to the last") {
+TEST_CASE("chunk_map: an address belongs to a chunk from its first byte to its last") {
     chunk_map all;
     all.reserve(2);
     CHECK(all.find(address_at(4096)) == chunk_map::nobody);
@@ -39,7 +39,7 @@ TEST_CASE("chunk_map: an address is its chunk's from the first byte to the last"
     CHECK(all.size() == 1);
 }
 
-TEST_CASE("chunk_map: it answers as a map does, whatever comes and goes") {
+TEST_CASE("chunk_map: it agrees with std::map over random operations") {
     chunk_map                                           all;
     std::map<std::uintptr_t, std::pair<unsigned, bool>> model; // by page
     std::mt19937_64                                     random{5};
@@ -60,8 +60,7 @@ TEST_CASE("chunk_map: it answers as a map does, whatever comes and goes") {
     }
 }
 
-TEST_CASE(
-    "chunk_map: where there is no memory nothing has changed, and after reserve none is needed") {
+TEST_CASE("chunk_map: without host memory nothing has changed, and after reserve none is needed") {
     chunk_map all;
     all.reserve(1);
     all.insert(address_at(4096), 4096, 1);
@@ -76,7 +75,7 @@ TEST_CASE(
     CHECK(doubles::host_allocations() == before);
 }
 
-TEST_CASE("chunk_map: its tables become twice as large, not one larger with each chunk") {
+TEST_CASE("chunk_map: its tables double, instead of growing with each chunk") {
     chunk_map  all;
     auto const before = doubles::host_allocations();
     for (std::uintptr_t i = 1; i <= 1000; ++i) {
@@ -86,7 +85,7 @@ TEST_CASE("chunk_map: its tables become twice as large, not one larger with each
     CHECK(doubles::host_allocations() - before <= 2 * 11); // a table and its cells each time
 }
 
-TEST_CASE("chunk_map: one that moves takes its chunks along") {
+TEST_CASE("chunk_map: a move takes its chunks along") {
     chunk_map all;
     all.reserve(1);
     all.insert(address_at(4096), 4096, 1);
@@ -102,7 +101,7 @@ TEST_CASE("chunk_map: one that moves takes its chunks along") {
     CHECK(moved.glance(address_at(5000)) == chunk_map::nobody);
 }
 
-TEST_CASE("chunk_map: who looks while others come and go finds what is there all the time") {
+TEST_CASE("chunk_map: a lookup beside concurrent changes finds the chunks that stay") {
     chunk_map all;
     for (std::uintptr_t i = 1; i <= 8; ++i) { // every 16th page stays
         all.reserve(1);

@@ -34,8 +34,8 @@ tags freed(sim_clocks& all, sim_stream const& s) {
 
 } // namespace
 
-TEST_CASE(
-    "clocks: own memory costs nothing, another's a wait, and nothing once waited for or done") {
+TEST_CASE("clocks: own memory is ready, another stream's needs a wait, unless it was waited for or "
+          "is complete") {
     sim_node   node;
     sim_clocks all;
     sim_stream a, b, c;
@@ -55,7 +55,7 @@ TEST_CASE(
     CHECK(all.events() == 1);
 }
 
-TEST_CASE("clocks: the host waits with the lock open, and for what it must") {
+TEST_CASE("clocks: the host waits with the lock released, and only as necessary") {
     sim_node                    node;
     sim_clocks                  all;
     platform_lock<sim_platform> lock;
@@ -74,7 +74,7 @@ TEST_CASE("clocks: the host waits with the lock open, and for what it must") {
     CHECK(all.settled(*late.begin()));
 }
 
-TEST_CASE("clocks: the host waits for all streams that a block waits for") {
+TEST_CASE("clocks: the host waits for all streams with a pending use of a block") {
     sim_node                    node;
     sim_clocks                  all;
     platform_lock<sim_platform> lock;
@@ -90,7 +90,7 @@ TEST_CASE("clocks: the host waits for all streams that a block waits for") {
     CHECK(b.done());
 }
 
-TEST_CASE("clocks: an event that the host waits for is pinned for as long as the lock is open") {
+TEST_CASE("clocks: an event that the host waits for is pinned while the lock is released") {
     sim_node   node;
     sim_clocks all;
     sim_stream a;
@@ -110,7 +110,7 @@ TEST_CASE("clocks: an event that the host waits for is pinned for as long as the
     CHECK(e.pins == 0);
 }
 
-TEST_CASE("clocks: at the end the device of a captured graph is waited for") {
+TEST_CASE("clocks: the end waits for the device of a captured graph") {
     sim_node                    node;
     sim_clocks                  all;
     platform_lock<sim_platform> lock;
@@ -122,9 +122,7 @@ TEST_CASE("clocks: at the end the device of a captured graph is waited for") {
     CHECK(node.now() >= 5ms);
 }
 
-TEST_CASE("clocks: of a stream that is being captured what has an event is waited for, and at the "
-          "end the "
-          "device") {
+TEST_CASE("clocks: with a captured stream its events are waited for, and the device at the end") {
     sim_node                    node;
     doubles::mishaps const      told;
     sim_clocks                  all;
@@ -149,7 +147,7 @@ TEST_CASE("clocks: of a stream that is being captured what has an event is waite
     CHECK(all.finish_all(open));
 }
 
-TEST_CASE("clocks: what an event covers, or is done, is in no capture") {
+TEST_CASE("clocks: memory that an event covers, or that is complete, belongs to no capture") {
     sim_node   node;
     sim_clocks all;
     sim_stream a, b;
@@ -167,7 +165,8 @@ TEST_CASE("clocks: what an event covers, or is done, is in no capture") {
     CHECK(all.in_capture(late) == nullptr);
 }
 
-TEST_CASE("clocks: a captured stream has what its capture freed and what nobody waits for") {
+TEST_CASE(
+    "clocks: a captured stream may use memory of its own capture and memory without pending uses") {
     sim_node   node;
     sim_clocks all;
     sim_stream a, b;
@@ -183,7 +182,7 @@ TEST_CASE("clocks: a captured stream has what its capture freed and what nobody 
     all.forget_captures();
 }
 
-TEST_CASE("clocks: slots of streams that came and went are used again") {
+TEST_CASE("clocks: slots of retired streams are reused") {
     sim_node   node;
     sim_clocks all;
     for (int i = 0; i < 200; ++i) {
@@ -203,8 +202,7 @@ TEST_CASE("clocks: slots of streams that came and went are used again") {
     for (auto const& s : many) { CHECK(all.of(s->view()).id() == s->id()); }
 }
 
-TEST_CASE(
-    "clocks: slots of streams that have ended are used again, also if no event was recorded") {
+TEST_CASE("clocks: slots of streams that have ended are reused, also if no event was recorded") {
     sim_node   node;
     sim_clocks all;
     for (int i = 0; i != 100; ++i) {
@@ -214,7 +212,7 @@ TEST_CASE(
     CHECK(all.size() == 16);
 }
 
-TEST_CASE("clocks: when there is no host memory for a new stream nothing has changed") {
+TEST_CASE("clocks: without host memory for a new stream nothing has changed") {
     sim_node   node;
     sim_clocks all;
     sim_stream a;
@@ -233,7 +231,7 @@ TEST_CASE("clocks: when there is no host memory for a new stream nothing has cha
     CHECK(all.size() == 1);
 }
 
-TEST_CASE("clocks: they move, and what is left knows no stream") {
+TEST_CASE("clocks: a moved-from object has no streams") {
     sim_node   node;
     sim_stream s;
     sim_clocks a;
@@ -246,7 +244,7 @@ TEST_CASE("clocks: they move, and what is left knows no stream") {
     CHECK(a.size() == 1);
 }
 
-TEST_CASE("clocks: what is covered is found done when somebody asks, and nobody waits for it") {
+TEST_CASE("clocks: covered memory is found complete by a query, without a wait") {
     sim_node   node;
     sim_clocks all;
     sim_stream a, b;
@@ -266,7 +264,7 @@ TEST_CASE("clocks: what is covered is found done when somebody asks, and nobody 
     CHECK(all.waits() == 0);
 }
 
-TEST_CASE("clocks: who asks learns what is done, and makes nobody wait") {
+TEST_CASE("clocks: a query learns of completed work, and makes no stream wait") {
     sim_node   node;
     sim_clocks all;
     sim_stream a, b;
@@ -288,7 +286,7 @@ TEST_CASE("clocks: who asks learns what is done, and makes nobody wait") {
     all.forget_captures();
 }
 
-TEST_CASE("clocks: nobody waits for a stream that has nothing to do") {
+TEST_CASE("clocks: a stream without pending work is not waited for") {
     sim_node   node;
     sim_clocks all;
     sim_stream a, b;
@@ -307,7 +305,7 @@ TEST_CASE("clocks: nobody waits for a stream that has nothing to do") {
     b.synchronize();
 }
 
-TEST_CASE("clocks: where streams are several all are covered, and one that is alone is not") {
+TEST_CASE("clocks: with several streams all are covered, and a single one is not") {
     sim_node   node;
     sim_clocks all;
     sim_stream a, b;
@@ -319,7 +317,7 @@ TEST_CASE("clocks: where streams are several all are covered, and one that is al
     CHECK(all.events() == 2);
 }
 
-TEST_CASE("clocks: a stream that is passed over has nothing to be had until somebody looks again") {
+TEST_CASE("clocks: memory of an excluded stream is unavailable until the streams are readmitted") {
     sim_node   node;
     sim_clocks all;
     sim_stream a, b;
@@ -336,7 +334,7 @@ TEST_CASE("clocks: a stream that is passed over has nothing to be had until some
     CHECK(all.of(held, &all.of(b), false) == availability::needs_wait);
 }
 
-TEST_CASE("clocks: streams that take turns are known, each by its own clock, until they retire") {
+TEST_CASE("clocks: alternating streams keep their own timelines until they are retired") {
     sim_node                        node;
     sim_clocks                      all{true}; // by name, which a new stream may have again
     std::vector<sim_stream>         streams(12);

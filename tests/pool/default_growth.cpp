@@ -23,7 +23,7 @@ static_assert(std::same_as<default_growth<stream_ordered<sim_virtual_resource>>,
 static_assert(std::same_as<pool<sim_virtual_resource>, pool<sim_virtual_resource, exact_growth>>);
 static_assert(std::same_as<pool<sim_resource>, pool<sim_resource, geometric_growth>>);
 
-TEST_CASE("default_growth: chunks that grow at their ends take what is needed, others more") {
+TEST_CASE("default_growth: chunks that grow in place grow as needed, and others by more") {
     CHECK(default_growth<sim_virtual_resource>{}({.needed = 2_MiB}) == 2_MiB);
     CHECK(default_growth<sim_resource>{}({.needed = 2_MiB}) > 2_MiB);
 }

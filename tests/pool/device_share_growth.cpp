@@ -9,7 +9,7 @@
 
 using namespace vram;
 
-TEST_CASE("device_share_growth: a share of what the device has, in whole pages") {
+TEST_CASE("device_share_growth: a chunk is a share of the device's memory, in whole pages") {
     device_share_growth const g{.percent = 10};
     CHECK(g({.needed = 1, .device_free = 1000_MiB}) == 100_MiB);
     CHECK(g({.needed = 1, .device_free = 1010_MiB}) == 100_MiB);
@@ -18,7 +18,7 @@ TEST_CASE("device_share_growth: a share of what the device has, in whole pages")
     CHECK(device_share_growth::asks_device);
 }
 
-TEST_CASE("device_share_growth: numbers that are none are refused") {
+TEST_CASE("device_share_growth: invalid numbers are refused") {
     doubles::contracts_throw const throwing;
     for (device_share_growth const& bad :
          {device_share_growth{.percent = -1}, device_share_growth{.percent = 101},

@@ -7,7 +7,7 @@
 
 using namespace vram;
 
-TEST_CASE("event_policy: lazy unless asked otherwise") {
+TEST_CASE("event_policy: the default is lazy") {
     CHECK(event_policy{} == event_policy::lazy);
     CHECK(pool_options{}.events == event_policy::lazy);
 }

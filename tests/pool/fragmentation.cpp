@@ -8,11 +8,11 @@
 using namespace vram;
 using namespace vram::literals;
 
-TEST_CASE("fragmentation: nothing held is nothing lost") {
+TEST_CASE("fragmentation: without reserved memory every value is zero") {
     CHECK(fragmentation{memory_usage{}, free_pieces{}} == fragmentation{});
 }
 
-TEST_CASE("fragmentation: each figure answers its own question") {
+TEST_CASE("fragmentation: each value has its own definition") {
     memory_usage const u{
         .live = 600, .requested = 500, .reserved = 1000, .peak_live = 750, .peak_reserved = 1000};
     free_pieces f{.releasable = 100};
@@ -26,7 +26,7 @@ TEST_CASE("fragmentation: each figure answers its own question") {
     CHECK(all.rounding == 100);
 }
 
-TEST_CASE("fragmentation: one free piece is whole, and what was full wasted nothing") {
+TEST_CASE("fragmentation: one free block is not fragmented, and a full pool wastes nothing") {
     memory_usage const u{.reserved = 100, .peak_live = 100, .peak_reserved = 100};
     free_pieces        f{.releasable = 100};
     f.add(100);
@@ -37,7 +37,7 @@ TEST_CASE("fragmentation: one free piece is whole, and what was full wasted noth
     CHECK(all.stranded == 0);
 }
 
-TEST_CASE("fragmentation: of every pool the figures agree with what it holds and gives back") {
+TEST_CASE("fragmentation: for every pool the values agree with its reserved and trimmed bytes") {
     tests::for_every_pool([](auto& mr) {
         CHECK(mr.free_memory() == free_pieces{});
         CHECK(fragmentation{mr.usage(), mr.free_memory()} == fragmentation{});
@@ -73,7 +73,8 @@ TEST_CASE("fragmentation: of every pool the figures agree with what it holds and
     });
 }
 
-TEST_CASE("fragmentation: a binned scatters by class, and its large blocks leave nothing behind") {
+TEST_CASE(
+    "fragmentation: free memory of a binned is scattered by class, and large blocks leave none") {
     binned<stream_ordered<host_resource>> mr{{.largest = 64_KiB}};
     void* const                           small  = mr.allocate_sync(1000);
     void* const                           medium = mr.allocate_sync(40'000);
@@ -99,7 +100,7 @@ TEST_CASE("fragmentation: a binned scatters by class, and its large blocks leave
     CHECK(mr.free_memory().releasable == held);
 }
 
-TEST_CASE("fragmentation: a slab strands the free blocks of a chunk that is in use") {
+TEST_CASE("fragmentation: free blocks of a used slab chunk cannot be trimmed") {
     slab        mr{host_resource{}, 1_KiB, {.initial_size = 16_KiB}};
     void* const p = mr.allocate_sync(1000);
     auto const  f = mr.free_memory();
@@ -116,7 +117,7 @@ TEST_CASE("fragmentation: a slab strands the free blocks of a chunk that is in u
     CHECK(mr.trim() == 16_KiB);
 }
 
-TEST_CASE("fragmentation: a monotonic can give back what it has not reached") {
+TEST_CASE("fragmentation: a monotonic can trim the chunks that it has not reached") {
     monotonic<host_resource, exact_growth> mr;
     (void)mr.allocate_sync(4_KiB);
     (void)mr.allocate_sync(2_KiB);

@@ -49,7 +49,7 @@ void wait_in_parts(block& b, tag_note& note, tag const& first, tag const& second
 
 } // namespace
 
-TEST_CASE("free_blocks: the tightest block is taken, whichever of a chunk it is") {
+TEST_CASE("free_blocks: the best fit is taken, at any position of a chunk") {
     free_blocks all;
     block       large = free_piece(0x100000, 8192), tight = free_piece(0x200000, 4096);
     all.insert(&large);
@@ -67,7 +67,7 @@ TEST_CASE("free_blocks: the tightest block is taken, whichever of a chunk it is"
     CHECK(all.largest_block() == 0);
 }
 
-TEST_CASE("free_blocks: the end of a chunk is taken last, though it be the tighter place") {
+TEST_CASE("free_blocks: the end of a chunk is taken last, even if it fits better") {
     free_blocks all{true};
     block       next;
     block       end  = free_piece(0x100000, 4096);
@@ -82,7 +82,7 @@ TEST_CASE("free_blocks: the end of a chunk is taken last, though it be the tight
 }
 
 TEST_CASE(
-    "free_blocks: the end of a chunk is better than to wait, and waiting better than nothing") {
+    "free_blocks: the end of a chunk is better than a wait, and a wait better than a refusal") {
     free_blocks all{true};
     block       next;
     block       end  = free_piece(0x100000, 4096);
@@ -99,7 +99,7 @@ TEST_CASE(
     CHECK(all.find(4096, 256, one_wait, true).where == nullptr);
 }
 
-TEST_CASE("free_blocks: a tighter block that costs a wait is named beside one that costs nothing") {
+TEST_CASE("free_blocks: a better fit that needs a wait is reported beside one that is ready") {
     free_blocks all;
     block       tight = free_piece(0x100000, 4096), large = free_piece(0x200000, 1 << 20);
     tight.slot = 1;
@@ -116,7 +116,8 @@ TEST_CASE("free_blocks: a tighter block that costs a wait is named beside one th
     CHECK(all.find(4096, 256, one_wait, false).tighter == nullptr); // it is no tighter
 }
 
-TEST_CASE("free_blocks: none is taken quickly where another stream's would do") {
+TEST_CASE(
+    "free_blocks: no block is taken without a search if one of another stream would be better") {
     free_blocks all;
     block       other = free_piece(0x1000000, 1 << 20), own = free_piece(0x2000000, 4 << 20);
     other.slot = 1;
@@ -128,7 +129,7 @@ TEST_CASE("free_blocks: none is taken quickly where another stream's would do") 
     CHECK(all.quick(2 << 20, 2, one_wait) == &own);
 }
 
-TEST_CASE("free_blocks: an end without bytes is an end, and no place for anything") {
+TEST_CASE("free_blocks: an empty end is an end, and holds no block") {
     free_blocks all{true};
     block       empty = free_piece(0x100000, 0), end = free_piece(0x200000, 512);
     all.insert(&empty);
@@ -145,8 +146,7 @@ TEST_CASE("free_blocks: an end without bytes is an end, and no place for anythin
     CHECK(all.find(512, 1 << 22, one_wait, true).where == nullptr); // not at such an address
 }
 
-TEST_CASE(
-    "free_blocks: a part that waits for nobody is found at the front of a block, or its back") {
+TEST_CASE("free_blocks: a part that is ready is found at the front or the back of a block") {
     block    next;
     block    b = free_piece(0x100000, 4096, &next);
     tag_note note;
@@ -163,7 +163,7 @@ TEST_CASE(
     CHECK(all.find(4096, 256, one_wait, false).cost == availability::needs_wait);
 }
 
-TEST_CASE("free_blocks: in the end of a chunk the lowest part that waits for nobody is taken") {
+TEST_CASE("free_blocks: in the end of a chunk the lowest ready part is taken") {
     block    end = free_piece(0x100000, 8192);
     tag_note note;
     wait_in_parts(end, note, {0x100000, 0x100400, 1, 0}, {0x100400, 0x100800, 1, 1});
@@ -179,7 +179,7 @@ TEST_CASE("free_blocks: in the end of a chunk the lowest part that waits for nob
           availability::needs_wait); // all of it, with the parts that wait
 }
 
-TEST_CASE("free_blocks: what a captured graph uses at the end of a chunk does not bar the rest") {
+TEST_CASE("free_blocks: a captured graph's use of a chunk's end does not exclude the rest") {
     block    end = free_piece(0x100000, 4096);
     tag_note note;
     note.what = tags{{0x100000, 0x100400, tag::captured, used_by_graph}};
@@ -194,8 +194,7 @@ TEST_CASE("free_blocks: what a captured graph uses at the end of a chunk does no
     CHECK(all.find(4096, 256, one_wait, true).where == nullptr);
 }
 
-TEST_CASE(
-    "free_blocks: a look at every block finds the one that costs nothing among many that do") {
+TEST_CASE("free_blocks: a search of all blocks finds the one that is ready") {
     free_blocks all;
     block       next;
     block       dear[64];
@@ -212,7 +211,7 @@ TEST_CASE(
     CHECK(place.where == &clean);
 }
 
-TEST_CASE("free_blocks: what it holds moves along, bins and ends") {
+TEST_CASE("free_blocks: a move takes bins and ends along") {
     free_blocks a{true};
     block       next;
     block       end = free_piece(0x100000, 4096), hole = free_piece(0x200000, 512, &next);
@@ -228,7 +227,8 @@ TEST_CASE("free_blocks: what it holds moves along, bins and ends") {
     CHECK(b.find(256, 256, one_wait, true).where == nullptr);
 }
 
-TEST_CASE("free_blocks: without a search the last that came to the bin is found, or to the next") {
+TEST_CASE(
+    "free_blocks: without a search the newest block of the bin, or of the next bin, is found") {
     free_blocks all{true};
     block       a = free_piece(0x100000, 1 << 20), b = free_piece(0x300000, (1 << 20) + 256),
           c = free_piece(0x500000, 8 << 20), end = free_piece(0x900000, 64 << 20);
@@ -264,8 +264,8 @@ TEST_CASE("free_blocks: without a search the last that came to the bin is found,
     CHECK(all.quick(65 << 20, 0, one_wait) == nullptr);
 }
 
-TEST_CASE("free_blocks: a block that lacks memory is had where it has some, and behind those that "
-          "lack none") {
+TEST_CASE(
+    "free_blocks: an unbacked block is used where it is backed, and after fully backed blocks") {
     constexpr std::size_t page = 4096;
     page_book             pages{page};
     free_blocks           all{true};
@@ -304,7 +304,7 @@ TEST_CASE("free_blocks: a block that lacks memory is had where it has some, and 
     CHECK(all.quick(8 * page, 0, one_wait) == nullptr);
 }
 
-TEST_CASE("free_blocks: a block that lacks memory stays behind the others when its size changes") {
+TEST_CASE("free_blocks: an unbacked block stays behind the others if its size changes") {
     free_blocks all{true};
     block       end  = free_piece(0x900000, 0);
     block       full = free_piece(0x100000, 4096, &end), lacks = free_piece(0x200000, 4096, &end);
@@ -316,7 +316,7 @@ TEST_CASE("free_blocks: a block that lacks memory stays behind the others when i
     CHECK(all.quick(4096, 0, one_wait) == &full);
 }
 
-TEST_CASE("free_blocks: rather than wait, the largest block is asked for a part that is free") {
+TEST_CASE("free_blocks: instead of a wait, the largest block is searched for a ready part") {
     free_blocks        all;
     std::vector<block> small(64, free_piece(0x100000, 4096));
     for (std::size_t i = 0; i < small.size(); ++i) {
@@ -334,7 +334,8 @@ TEST_CASE("free_blocks: rather than wait, the largest block is asked for a part 
     CHECK(place.cost == availability::ready);
 }
 
-TEST_CASE("free_blocks: without a search the front of a block will do, whatever waits behind it") {
+TEST_CASE("free_blocks: without a search the front of a block is used, independent of the uses "
+          "behind it") {
     struct {
         availability operator()(tags const&) const { return availability::needs_wait; }
         availability operator()(std::size_t slot, std::uint64_t) const {

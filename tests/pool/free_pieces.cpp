@@ -7,7 +7,7 @@
 
 using namespace vram;
 
-TEST_CASE("free_pieces: pieces are counted by size, and nothing is no piece") {
+TEST_CASE("free_pieces: pieces are counted by size, and an empty piece is none") {
     free_pieces all;
     all.add(0);
     all.add(100, 0);
@@ -25,7 +25,7 @@ TEST_CASE("free_pieces: pieces are counted by size, and nothing is no piece") {
     CHECK(all.by_size[63] == 1);
 }
 
-TEST_CASE("free_pieces: those of two are the sums, and the larger of the largest") {
+TEST_CASE("free_pieces: two are combined by sums and the larger maximum") {
     free_pieces a{.releasable = 256}, b{.releasable = 512};
     a.add(256, 3);
     b.add(512);

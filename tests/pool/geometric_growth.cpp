@@ -9,7 +9,8 @@
 
 using namespace vram;
 
-TEST_CASE("geometric_growth: a share of what is held, between what is needed and the least chunk") {
+TEST_CASE("geometric_growth: a chunk is a share of the reserved bytes, between the need and the "
+          "least chunk") {
     geometric_growth const g{.share = 0.5, .least = 4_MiB, .unit = 2_MiB};
     CHECK(g({.needed = 2_MiB}) == 4_MiB);
     CHECK(g({.needed = 1_MiB}) == 2_MiB); // small ones have chunks of their own: smaller ones
@@ -18,11 +19,11 @@ TEST_CASE("geometric_growth: a share of what is held, between what is needed and
     CHECK(g({.needed = 60_MiB, .held = 100_MiB}) == 60_MiB);
 }
 
-TEST_CASE("geometric_growth: what cannot be rounded up becomes what nobody has") {
+TEST_CASE("geometric_growth: a size that cannot be rounded up becomes unsatisfiable") {
     CHECK(geometric_growth{}({.needed = unsatisfiable - 1}) == unsatisfiable);
 }
 
-TEST_CASE("geometric_growth: the number of chunks grows with the logarithm of what is held") {
+TEST_CASE("geometric_growth: the number of chunks grows with the logarithm of the reserved bytes") {
     geometric_growth const g;
     std::size_t            held   = 0;
     int                    chunks = 0;
@@ -30,7 +31,7 @@ TEST_CASE("geometric_growth: the number of chunks grows with the logarithm of wh
     CHECK(chunks < 400);
 }
 
-TEST_CASE("geometric_growth: numbers that are none are refused") {
+TEST_CASE("geometric_growth: invalid numbers are refused") {
     doubles::contracts_throw const throwing;
     for (geometric_growth const& bad :
          {geometric_growth{.share = -0.1}, geometric_growth{.share = std::nan("")},

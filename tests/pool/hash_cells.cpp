@@ -21,7 +21,7 @@ std::size_t half_of(std::size_t cells) { return cells / 2; }
 
 } // namespace
 
-TEST_CASE("hash_cells: before there must be some there is one, which is empty") {
+TEST_CASE("hash_cells: before the first reserve there is one empty cell") {
     hash_cells<int> const none;
     CHECK(none.count() == 1);
     for (std::uint64_t const key : {std::uint64_t{0}, std::uint64_t{1}, ~std::uint64_t{0}}) {
@@ -31,7 +31,7 @@ TEST_CASE("hash_cells: before there must be some there is one, which is empty") 
     CHECK(none.after(0) == 0);
 }
 
-TEST_CASE("hash_cells: as many are enough as have room, and no fewer than there are") {
+TEST_CASE("hash_cells: the number of cells suffices for the load, and never decreases") {
     hash_cells<int> const none;
     CHECK(none.enough(1, half_of) == 128);
     CHECK(none.enough(64, half_of) == 128);
@@ -42,7 +42,7 @@ TEST_CASE("hash_cells: as many are enough as have room, and no fewer than there 
     CHECK(some.enough(129, half_of) == 512);
 }
 
-TEST_CASE("hash_cells: fresh ones are zero, and every key has one of them") {
+TEST_CASE("hash_cells: new cells are zero, and every key has one of them") {
     hash_cells<int> const cells{256};
     CHECK(cells.count() == 256);
     std::set<std::size_t> homes;
@@ -55,7 +55,7 @@ TEST_CASE("hash_cells: fresh ones are zero, and every key has one of them") {
     CHECK(homes.size() > 128); // well mixed
 }
 
-TEST_CASE("hash_cells: they go round") {
+TEST_CASE("hash_cells: the search continues at the first cell after the last") {
     hash_cells<int> const cells{128};
     CHECK(cells.after(5) == 6);
     CHECK(cells.after(127) == 0);
@@ -64,7 +64,7 @@ TEST_CASE("hash_cells: they go round") {
     CHECK(cells.distance(7, 7) == 0);
 }
 
-TEST_CASE("hash_cells: those that are moved are another's, and leave none behind") {
+TEST_CASE("hash_cells: a moved-from table has no cells") {
     hash_cells<int> a{128};
     a[3]                   = 7;
     std::size_t const home = a.home(512);
@@ -83,7 +83,7 @@ TEST_CASE("hash_cells: those that are moved are another's, and leave none behind
     CHECK(a[3] == 7);
 }
 
-TEST_CASE("hash_cells: where there is no host memory that is thrown") {
+TEST_CASE("hash_cells: without host memory std::bad_alloc is thrown") {
     doubles::bombing armed{1};
     CHECK_THROWS_AS(hash_cells<int>{128}, std::bad_alloc);
     armed.defuse();

@@ -12,7 +12,7 @@ using namespace vram;
 
 template class vram::heap_array<std::unique_ptr<int>>;
 
-TEST_CASE("heap_array: keeps what is put in, in order, through every growth") {
+TEST_CASE("heap_array: elements keep their order when it grows") {
     heap_array<std::unique_ptr<int>> a;
     for (int i = 0; i < 100; ++i) { a.push(std::make_unique<int>(i)); }
     CHECK(a.size() == 100);
@@ -26,7 +26,7 @@ TEST_CASE("heap_array: keeps what is put in, in order, through every growth") {
     CHECK(sum == 4950 - 10 - 98);
 }
 
-TEST_CASE("heap_array: moves leave nothing behind, and what was there before is ended") {
+TEST_CASE("heap_array: a move leaves nothing behind, and destroys the previous elements") {
     auto const                       alive = std::make_shared<int>(1);
     heap_array<std::shared_ptr<int>> a, b;
     a.push(alive);
@@ -39,7 +39,7 @@ TEST_CASE("heap_array: moves leave nothing behind, and what was there before is 
     CHECK(alive.use_count() == 2);
 }
 
-TEST_CASE("heap_array: when there is no host memory nothing has changed") {
+TEST_CASE("heap_array: without host memory nothing has changed") {
     heap_array<int> a;
     a.push(1);
     while (a.size() < a.capacity()) { a.push(2); }

@@ -13,7 +13,7 @@
 using namespace vram;
 using doubles::at;
 
-TEST_CASE("large_blocks: what goes in is found until it is erased, in any order") {
+TEST_CASE("large_blocks: an inserted block is found until it is erased, in any order") {
     large_blocks all;
     for (std::size_t i = 1; i <= 100; ++i) {
         all.reserve();
@@ -33,7 +33,7 @@ TEST_CASE("large_blocks: what goes in is found until it is erased, in any order"
     CHECK(all.size() == 0);
 }
 
-TEST_CASE("large_blocks: notes are used again, and want of host memory changes nothing") {
+TEST_CASE("large_blocks: descriptors are reused, and without host memory nothing has changed") {
     large_blocks all;
     bool         failed = false;
     {
@@ -56,7 +56,7 @@ TEST_CASE("large_blocks: notes are used again, and want of host memory changes n
     CHECK(doubles::host_allocations() == before);
 }
 
-TEST_CASE("large_blocks: what is moved from is empty") {
+TEST_CASE("large_blocks: a moved-from list is empty") {
     large_blocks a;
     a.reserve();
     a.insert(at(0x1000), 1, 256);

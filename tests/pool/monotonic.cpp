@@ -47,7 +47,7 @@ monotonic<Upstream, exact_growth> exactly(Upstream upstream, pool_options option
 
 } // namespace
 
-TEST_CASE("monotonic keeps the laws of a resource") {
+TEST_CASE("monotonic: it keeps the laws of a resource") {
     laws::resource([](auto up) { return monotonic{std::move(up)}; });
     laws::resource([](auto up) { return exactly(std::move(up)); });
     laws::resource([](auto up) { return monotonic{std::move(up), {.initial_size = 1_MiB}}; });
@@ -60,7 +60,7 @@ TEST_CASE("monotonic keeps the laws of a resource") {
     laws::resource_of_many_threads([](auto up) { return exactly(std::move(up)); });
 }
 
-TEST_CASE("monotonic keeps the laws on a device, and every order between streams") {
+TEST_CASE("monotonic: it keeps the laws on a device, and every order between streams") {
     for (event_policy const events : {event_policy::lazy, event_policy::eager}) {
         sim_node           node{{.capacity = 1_GiB, .on_report = sim_on_report::collect}};
         pool_options const options{.events = events};
@@ -77,7 +77,7 @@ TEST_CASE("monotonic keeps the laws on a device, and every order between streams
     }
 }
 
-TEST_CASE("monotonic: whatever fails, nothing is lost") {
+TEST_CASE("monotonic: no failure loses memory") {
     laws::survives_every_failure([](auto up) { return monotonic{std::move(up)}; },
                                  [](auto& mr) { laws::block const first{mr, 10}, second{mr, 990}; },
                                  [](auto& mr) { return mr.usage().live; });
@@ -91,7 +91,7 @@ TEST_CASE("monotonic: whatever fails, nothing is lost") {
                                  [](auto& mr) { return mr.usage().live; });
 }
 
-TEST_CASE("monotonic: blocks follow each other, each aligned as it asked") {
+TEST_CASE("monotonic: blocks are consecutive, each with its alignment") {
     monotonic mr{host_resource{}, {.initial_size = 64_KiB}};
     auto*     p = static_cast<std::byte*>(mr.allocate_sync(100, 1));
     CHECK(mr.allocate_sync(28, 1) == p + 100);
@@ -107,7 +107,7 @@ TEST_CASE("monotonic: blocks follow each other, each aligned as it asked") {
     mr.reset();
 }
 
-TEST_CASE("monotonic: a step that is reset takes nothing more from upstream or host") {
+TEST_CASE("monotonic: after reset a repeated step allocates nothing from upstream or host") {
     sim_node   node{{.on_report = sim_on_report::collect}};
     sim_stream s;
     monotonic  mr{sim_resource{}};
@@ -137,7 +137,7 @@ TEST_CASE("monotonic: a step that is reset takes nothing more from upstream or h
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("monotonic: the block on top is free again when it comes back, and all when all are") {
+TEST_CASE("monotonic: the top block is reusable when freed, and all memory when all blocks are") {
     monotonic   mr{host_resource{}, {.initial_size = 64_KiB}};
     void* const a = mr.allocate_sync(1_KiB);
     void* const b = mr.allocate_sync(1_KiB);
@@ -155,7 +155,7 @@ TEST_CASE("monotonic: the block on top is free again when it comes back, and all
     CHECK(mr.allocate_sync(1) == a);
 }
 
-TEST_CASE("monotonic: what was taken since a mark is unwound, and what was before stays") {
+TEST_CASE("monotonic: unwind frees the memory since a mark, and earlier memory stays") {
     auto        mr    = exactly(host_resource{}, {.initial_size = 4_KiB});
     auto const  start = mr.mark();
     void* const a     = mr.allocate_sync(1_KiB);
@@ -181,7 +181,7 @@ TEST_CASE("monotonic: what was taken since a mark is unwound, and what was befor
     CHECK(mr.usage().reserved == 0);
 }
 
-TEST_CASE("monotonic: a mark from before the first chunk unwinds to the beginning") {
+TEST_CASE("monotonic: a mark before the first chunk unwinds to the beginning") {
     monotonic   mr{host_resource{}};
     auto const  start = mr.mark();
     void* const p     = mr.allocate_sync(100);
@@ -194,7 +194,7 @@ TEST_CASE("monotonic: a mark from before the first chunk unwinds to the beginnin
     CHECK(mr.trim() != 0);
 }
 
-TEST_CASE("monotonic: two marks with nothing between them are one") {
+TEST_CASE("monotonic: two marks without an allocation between them are equal") {
     auto       mr    = exactly(host_resource{}, {.initial_size = 4_KiB});
     auto const start = mr.mark();
     CHECK(mr.mark() == start);
@@ -209,7 +209,7 @@ TEST_CASE("monotonic: two marks with nothing between them are one") {
     CHECK(mr.mark() != start);
 }
 
-TEST_CASE("monotonic: a mark keeps the chunks used so far from trim, though nothing is out") {
+TEST_CASE("monotonic: a mark protects the chunks before it from trim, even if nothing is live") {
     auto       mr    = exactly(host_resource{});
     auto const start = mr.mark();
     for (int i = 0; i < 3; ++i) { (void)mr.allocate_sync(1_KiB); }
@@ -220,7 +220,7 @@ TEST_CASE("monotonic: a mark keeps the chunks used so far from trim, though noth
     CHECK(mr.trim() == 1_KiB);
 }
 
-TEST_CASE("monotonic: unwinding a mark that was unwound, or another's, is a broken contract") {
+TEST_CASE("monotonic: a second unwind of a mark, or one of another object, is a broken contract") {
     monotonic                      mr{host_resource{}};
     monotonic                      other{host_resource{}};
     doubles::contracts_throw const here;
@@ -239,7 +239,7 @@ TEST_CASE("monotonic: unwinding a mark that was unwound, or another's, is a brok
     CHECK_THROWS_AS((void)mr.allocate_sync(1, 3), doubles::broken_contract);
 }
 
-TEST_CASE("monotonic: another stream waits for who used the memory before, once, and no other") {
+TEST_CASE("monotonic: another stream waits for the previous user, once, and for no other") {
     sim_node   node{{.on_report = sim_on_report::collect}};
     sim_stream a, b, c, d;
     auto       mr = exactly(sim_resource{}, {.initial_size = 4_MiB, .max_size = 4_MiB});
@@ -270,7 +270,8 @@ TEST_CASE("monotonic: another stream waits for who used the memory before, once,
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("monotonic: who gave a block back last is waited for, and not who took it") {
+TEST_CASE(
+    "monotonic: the stream that freed a block last is waited for, not the one that allocated it") {
     sim_node    node{{.on_report = sim_on_report::collect}};
     sim_stream  a, b, c;
     auto        mr = exactly(sim_resource{}, {.initial_size = 2_MiB, .max_size = 2_MiB});
@@ -293,7 +294,7 @@ TEST_CASE("monotonic: who gave a block back last is waited for, and not who took
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("monotonic: a chunk that came in one stream's order is waited for by the others") {
+TEST_CASE("monotonic: other streams wait for a chunk that was allocated in one stream's order") {
     sim_node   node{{.on_report = sim_on_report::collect}};
     sim_stream a, b;
     monotonic  mr{sim_async_resource{}};
@@ -306,7 +307,8 @@ TEST_CASE("monotonic: a chunk that came in one stream's order is waited for by t
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("monotonic: a stream that is retired may end, and one that ends without it is reported") {
+TEST_CASE(
+    "monotonic: a retired stream may be destroyed, and one destroyed without retire is reported") {
     sim_node               node{{.on_report = sim_on_report::collect}};
     doubles::mishaps const told;
     auto                   mr = exactly(sim_resource{}, {.initial_size = 1_MiB, .max_size = 1_MiB});
@@ -331,7 +333,8 @@ TEST_CASE("monotonic: a stream that is retired may end, and one that ends withou
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("monotonic: a stream that could not be retired lives on, and is waited for as before") {
+TEST_CASE(
+    "monotonic: a stream with a failed retire stays registered, and is waited for as before") {
     sim_node               node{{.compute_slots = 2, .on_report = sim_on_report::collect}};
     doubles::mishaps const told;
     sim_stream             s, other;
@@ -355,7 +358,7 @@ TEST_CASE("monotonic: a stream that could not be retired lives on, and is waited
     mr.retire(s);
 }
 
-TEST_CASE("monotonic: more streams than there are clocks at first may have memory out") {
+TEST_CASE("monotonic: more streams than initial timelines may have live memory") {
     sim_node                node{{.on_report = sim_on_report::collect}};
     monotonic               mr{sim_resource{}, {.initial_size = 1_MiB}};
     std::vector<sim_stream> streams(40);
@@ -367,7 +370,7 @@ TEST_CASE("monotonic: more streams than there are clocks at first may have memor
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("monotonic: what is still out at the end is no leak, and is waited for") {
+TEST_CASE("monotonic: live memory at its end is no leak, and is waited for") {
     sim_node               node{{.on_report = sim_on_report::collect}};
     doubles::mishaps const told;
     {
@@ -381,7 +384,7 @@ TEST_CASE("monotonic: what is still out at the end is no leak, and is waited for
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("monotonic: a foreign pointer, a stale one, and a second free are reported") {
+TEST_CASE("monotonic: foreign, stale and double frees are reported") {
     doubles::mishaps const told;
     monotonic              mr{host_resource{}};
     int                    foreign = 0;
@@ -399,7 +402,7 @@ TEST_CASE("monotonic: a foreign pointer, a stale one, and a second free are repo
     CHECK(mr.usage().live == 0);
 }
 
-TEST_CASE("monotonic: a refusal has every number, and chunks that are too small go back first") {
+TEST_CASE("monotonic: a refusal has every number, and chunks that are too small are freed first") {
     sim_node   node{{.capacity = 8_MiB}};
     sim_stream s;
     auto       mr = exactly(sim_resource{});
@@ -426,7 +429,7 @@ TEST_CASE("monotonic: a refusal has every number, and chunks that are too small 
     small_one.deallocate_sync(q, 1_MiB);
 }
 
-TEST_CASE("monotonic: one that moves takes its memory and its marks along") {
+TEST_CASE("monotonic: a move takes its memory and its marks along") {
     monotonic   a{host_resource{}};
     auto const  here = a.mark();
     void* const p    = a.allocate_sync(1_KiB);
@@ -441,7 +444,7 @@ TEST_CASE("monotonic: one that moves takes its memory and its marks along") {
     b.deallocate_sync(q, 2_KiB);
 }
 
-TEST_CASE("monotonic: what a capture used is not another's until the graphs are forgotten") {
+TEST_CASE("monotonic: memory that a capture used is not reused until the graphs are forgotten") {
     sim_node   node{{.on_report = sim_on_report::collect}};
     sim_stream s, other;
     auto mr = exactly(sim_resource{}, {.initial_size = 1_MiB, .max_size = 1_MiB, .graphs = true});
@@ -460,7 +463,7 @@ TEST_CASE("monotonic: what a capture used is not another's until the graphs are 
 }
 
 TEST_CASE(
-    "monotonic: a capture keeps what it took and gave back on top, where its stream was before") {
+    "monotonic: a capture retains memory that it took and freed at the top of its stream's run") {
     sim_node   node{{.on_report = sim_on_report::collect}};
     sim_stream s, other;
     auto mr = exactly(sim_resource{}, {.initial_size = 1_MiB, .max_size = 1_MiB, .graphs = true});
@@ -485,8 +488,7 @@ TEST_CASE(
     CHECK(node.reports().empty());
 }
 
-TEST_CASE(
-    "monotonic: with an event for each free a stream may end unannounced, whatever came back") {
+TEST_CASE("monotonic: with an event for each free a stream may be destroyed without retire") {
     sim_node               node{{.on_report = sim_on_report::collect}};
     doubles::mishaps const told;
     pool_options const     one_event_each{
@@ -511,7 +513,7 @@ TEST_CASE(
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("monotonic: a block comes back without host memory, whoever else gave back some before") {
+TEST_CASE("monotonic: a free needs no host memory, also after frees of other streams") {
     for (std::uint64_t n = 1; n < 8; ++n) {
         doubles::mishaps const told;
         sim_node               node{{.on_report = sim_on_report::collect}};
@@ -536,7 +538,7 @@ TEST_CASE("monotonic: a block comes back without host memory, whoever else gave 
     }
 }
 
-TEST_CASE("monotonic: what a capture gave back before others is kept when those come back later") {
+TEST_CASE("monotonic: memory that a capture freed first is retained when later blocks are freed") {
     sim_node   node{{.on_report = sim_on_report::collect}};
     sim_stream s, other;
     auto mr = exactly(sim_resource{}, {.initial_size = 4_MiB, .max_size = 4_MiB, .graphs = true});
@@ -557,8 +559,8 @@ TEST_CASE("monotonic: what a capture gave back before others is kept when those 
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("monotonic: what a capture gave back is kept, unwound before the graph is forgotten or "
-          "after") {
+TEST_CASE(
+    "monotonic: memory that a capture freed is retained, unwound before or after forget_captures") {
     for (bool const unwound_first : {true, false}) {
         sim_node   node{{.on_report = sim_on_report::collect}};
         sim_stream s, other;
@@ -581,7 +583,7 @@ TEST_CASE("monotonic: what a capture gave back is kept, unwound before the graph
     }
 }
 
-TEST_CASE("monotonic: what a graph uses stays its own when a later capture had it, or passed it") {
+TEST_CASE("monotonic: a graph's memory stays retained if a later capture used or skipped it") {
     for (std::size_t const alignment : {std::size_t{256}, std::size_t{1_MiB}}) {
         sim_node   node{{.on_report = sim_on_report::collect}};
         sim_stream s, other;
@@ -606,7 +608,7 @@ TEST_CASE("monotonic: what a graph uses stays its own when a later capture had i
     }
 }
 
-TEST_CASE("monotonic: what a stream uses beside its graphs is waited for when they are forgotten") {
+TEST_CASE("monotonic: forget_captures waits for uses of a stream outside its graphs") {
     for (bool const lent : {true, false}) { // lent to `s`, or taken by it
         sim_node   node{{.on_report = sim_on_report::collect}};
         sim_stream s, other;
@@ -631,26 +633,26 @@ TEST_CASE("monotonic: what a stream uses beside its graphs is waited for when th
     }
 }
 
-TEST_CASE("monotonic: whatever it does, a capture goes on") {
+TEST_CASE("monotonic: no operation breaks a capture") {
     laws::captures_go_on([](event_policy events, bool graphs) {
         return exactly(sim_resource{} | with::stream_ordered,
                        {.max_size = 8_MiB, .events = events, .graphs = graphs});
     });
 }
 
-TEST_CASE("monotonic: that captures are forgotten is told to the upstream") {
+TEST_CASE("monotonic: it forwards forget_captures to the upstream") {
     monotonic mr{doubles::archetype<>{}};
     mr.forget_captures();
     CHECK(mr.upstream().forgotten() == 1);
 }
 
-TEST_CASE("monotonic: that a stream ends is told to the upstream") {
+TEST_CASE("monotonic: it forwards retire to the upstream") {
     monotonic mr{doubles::archetype<>{}};
     mr.retire({});
     CHECK(mr.upstream().retired() == 1);
 }
 
-TEST_CASE("monotonic: a captured stream that runs short is refused, and nobody is waited for") {
+TEST_CASE("monotonic: a captured stream without enough memory is refused, without a wait") {
     for (auto const mode : {sim_capture_mode::global, sim_capture_mode::thread_local_only,
                             sim_capture_mode::relaxed}) {
         sim_node   node{{.on_report = sim_on_report::collect}};
@@ -673,7 +675,7 @@ TEST_CASE("monotonic: a captured stream that runs short is refused, and nobody i
     }
 }
 
-TEST_CASE("monotonic: what the policy wants beyond the limit is all that the limit has left") {
+TEST_CASE("monotonic: if the policy exceeds the limit, the rest of the limit is one chunk") {
     monotonic mr{host_resource{}, {.max_size = 1_MiB + 1}, fixed_growth{.step = 3_MiB}};
     (void)mr.allocate_sync(1);
     CHECK(mr.usage().reserved == 1_MiB);
@@ -681,7 +683,7 @@ TEST_CASE("monotonic: what the policy wants beyond the limit is all that the lim
     mr.reset();
 }
 
-TEST_CASE("monotonic: a policy that asks how much the device has free is told") {
+TEST_CASE("monotonic: a policy receives the free bytes of the device if it needs them") {
     sim_node   node{{.capacity = 64_MiB}};
     sim_stream s;
     monotonic  mr{sim_resource{}, {}, device_share_growth{.percent = 25}};
@@ -692,7 +694,7 @@ TEST_CASE("monotonic: a policy that asks how much the device has free is told") 
     CHECK(mr.usage().reserved == 28_MiB);
 }
 
-TEST_CASE("monotonic: what waits for a stream that is being captured is not to be had meanwhile") {
+TEST_CASE("monotonic: memory of a stream that is being captured is unavailable to others") {
     for (bool const graphs : {true, false}) {
         sim_node   node{{.on_report = sim_on_report::collect}};
         sim_stream s, other;
@@ -711,8 +713,7 @@ TEST_CASE("monotonic: what waits for a stream that is being captured is not to b
     }
 }
 
-TEST_CASE(
-    "monotonic: a chunk that everything came back to may go though an earlier one is in use") {
+TEST_CASE("monotonic: a chunk without live blocks may be freed although an earlier one is in use") {
     sim_node    node{{.on_report = sim_on_report::collect}};
     sim_stream  s;
     auto        mr = exactly(sim_resource{}, {.max_size = 40_MiB});
@@ -731,7 +732,7 @@ TEST_CASE(
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("monotonic: a chunk that a graph keeps does not keep the others from going") {
+TEST_CASE("monotonic: a chunk that a graph retains does not keep others from being freed") {
     sim_node    node{{.on_report = sim_on_report::collect}};
     sim_stream  s;
     auto        mr = exactly(sim_resource{}, {.max_size = 6_MiB, .graphs = true});
@@ -752,7 +753,7 @@ TEST_CASE("monotonic: a chunk that a graph keeps does not keep the others from g
     CHECK(mr.trim() == 2_MiB);
 }
 
-TEST_CASE("monotonic: whatever call of the platform fails, nothing is lost") {
+TEST_CASE("monotonic: after any failed platform call nothing is lost") {
     laws::survives_platform_faults(
         [](event_policy events) { return exactly(sim_resource{}, {.events = events}); },
         [](auto& mr, sim_stream_view a, sim_stream_view b) {
@@ -771,7 +772,7 @@ TEST_CASE("monotonic: whatever call of the platform fails, nothing is lost") {
         });
 }
 
-TEST_CASE("monotonic: ten thousand random steps with marks on sixteen streams") {
+TEST_CASE("monotonic: it passes ten thousand random steps with marks on sixteen streams") {
     struct piece {
         void*       p;
         std::size_t bytes;
@@ -851,11 +852,11 @@ TEST_CASE("monotonic: ten thousand random steps with marks on sixteen streams") 
     }
 }
 
-TEST_CASE("monotonic: two streams with six operations each, in every order") {
+TEST_CASE("monotonic: it is correct for two streams with six operations each, in every order") {
     laws::every_interleaving([] { return exactly(sim_resource{}); }, 8_MiB);
 }
 
-TEST_CASE("monotonic: a stream that ended is not missed if its place is asked for by another") {
+TEST_CASE("monotonic: a stream that has ended is not lost if another uses its slot") {
     sim_node               node;
     doubles::mishaps const told;
     {

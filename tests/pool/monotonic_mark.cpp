@@ -11,13 +11,13 @@
 
 using namespace vram;
 
-TEST_CASE("monotonic_mark: a plain value, which nobody but a monotonic can make") {
+TEST_CASE("monotonic_mark: it is a plain value that only a monotonic can make") {
     static_assert(std::is_trivially_copyable_v<monotonic_mark>);
     static_assert(!std::is_default_constructible_v<monotonic_mark>);
     static_assert(!std::is_constructible_v<monotonic_mark, std::uint64_t>);
 }
 
-TEST_CASE("monotonic_mark: no two places have the same mark, whoever made them") {
+TEST_CASE("monotonic_mark: different positions have different marks, for all objects") {
     monotonic   a{host_resource{}}, b{host_resource{}};
     auto const  first = a.mark(), other = b.mark(), copy = a.mark();
     void* const p      = a.allocate_sync(100);

@@ -15,7 +15,7 @@ using namespace vram;
 
 template class vram::note_store<block>;
 
-TEST_CASE("note_store: notes are all different, fresh, and used again") {
+TEST_CASE("note_store: nodes are distinct, fresh, and reused") {
     note_store<block>   store;
     std::set<block*>    out;
     std::vector<block*> order;
@@ -38,7 +38,7 @@ TEST_CASE("note_store: notes are all different, fresh, and used again") {
     CHECK(out == std::set<block*>(order.begin(), order.end()));
 }
 
-TEST_CASE("note_store: notes stay where they are when their store moves") {
+TEST_CASE("note_store: nodes stay in place when the pool of nodes moves") {
     note_store<block> a;
     a.reserve(1);
     block* const b = a.make();
@@ -50,7 +50,7 @@ TEST_CASE("note_store: notes stay where they are when their store moves") {
     CHECK(a.make() == b);
 }
 
-TEST_CASE("note_store: when there is no host memory nothing has changed") {
+TEST_CASE("note_store: without host memory nothing has changed") {
     note_store<block> store;
     doubles::bombing  armed{1};
     bool              threw = false;
@@ -63,7 +63,7 @@ TEST_CASE("note_store: when there is no host memory nothing has changed") {
     CHECK(store.make() != nullptr);
 }
 
-TEST_CASE("note_store: it says how many notes are at hand") {
+TEST_CASE("note_store: it has the number of available nodes") {
     note_store<block> store;
     CHECK(store.has(0));
     CHECK_FALSE(store.has(1));

@@ -20,7 +20,7 @@ constexpr std::uintptr_t near_base{0x100000}, far_base{0x900000};
 void* address_of(std::uintptr_t at) { return reinterpret_cast<void*>(at); }
 } // namespace
 
-TEST_CASE("page_book: a chunk has memory everywhere, and what it is widened by has none") {
+TEST_CASE("page_book: a new chunk is backed, and its extension is unbacked") {
     page_book book{leaf};
     book.add(address_of(far_base), 2 * leaf);
     book.add(address_of(near_base), 4 * leaf);
@@ -36,8 +36,7 @@ TEST_CASE("page_book: a chunk has memory everywhere, and what it is widened by h
     CHECK(book.remove(address_of(far_base)) == 2 * leaf);
 }
 
-TEST_CASE(
-    "page_book: a range touches the pages that it shares, and has to itself those it does not") {
+TEST_CASE("page_book: a range touches the pages that it shares, and owns the others") {
     page_book book{leaf};
     book.add(address_of(near_base), 8 * leaf);
     auto const touched = book.touched(near_base + 1, near_base + 2 * leaf + 1);
@@ -50,8 +49,7 @@ TEST_CASE(
     CHECK(book.bytes(book.whole(near_base + 1, near_base + 2)) == 0);
 }
 
-TEST_CASE(
-    "page_book: what moves leaves the first pages that had memory for the first that had none") {
+TEST_CASE("page_book: a move goes from the first backed pages to the first unbacked ones") {
     page_book book{leaf};
     book.add(address_of(near_base), 4 * leaf);
     book.widen(address_of(near_base), 4 * leaf);
@@ -71,7 +69,7 @@ TEST_CASE(
     CHECK(book.mapped(front) == 0);
 }
 
-TEST_CASE("page_book: memory lies behind bytes, not only behind whole pages") {
+TEST_CASE("page_book: backed bytes are counted, not only whole pages") {
     page_book book{leaf};
     book.add(address_of(near_base), 6 * leaf);
     book.set(book.touched(near_base + 2 * leaf, near_base + 4 * leaf), false);
@@ -88,7 +86,7 @@ TEST_CASE("page_book: memory lies behind bytes, not only behind whole pages") {
     CHECK(behind(0, 6 * leaf) == 4 * leaf);
 }
 
-TEST_CASE("page_book: pages in rows of any length move one by one, in their order") {
+TEST_CASE("page_book: runs of any length move page by page, in order") {
     std::mt19937_64 random{7};
     for (int turn = 0; turn != 200; ++turn) {
         constexpr std::size_t pages = 150;
@@ -129,7 +127,7 @@ TEST_CASE("page_book: pages in rows of any length move one by one, in their orde
     }
 }
 
-TEST_CASE("page_book: a page that its memory left is one until it has some again") {
+TEST_CASE("page_book: a page without its memory is unbacked until it has memory again") {
     page_book book{leaf};
     book.add(address_of(near_base), 4 * leaf);
     book.widen(address_of(near_base), 4 * leaf);
@@ -154,7 +152,7 @@ TEST_CASE("page_book: a page that its memory left is one until it has some again
     CHECK(book.fresh(front) == 0);
 }
 
-TEST_CASE("page_book: memory that left a page is found where it is, as long as it is the same") {
+TEST_CASE("page_book: memory that left a page is found at its present page while it is unchanged") {
     page_book book{leaf};
     book.add(address_of(near_base), 4 * leaf);
     book.widen(address_of(near_base), 4 * leaf);
@@ -197,7 +195,7 @@ TEST_CASE("page_book: memory that left a page is found where it is, as long as i
     CHECK(book.has({0, 0}));
 }
 
-TEST_CASE("page_book: rings outlive the number of a chunk") {
+TEST_CASE("page_book: alias rings survive a change of the chunk's number") {
     page_book book{leaf};
     book.add(address_of(near_base), 2 * leaf);
     book.add(address_of(far_base), 2 * leaf);
@@ -213,8 +211,7 @@ TEST_CASE("page_book: rings outlive the number of a chunk") {
     CHECK(other.shared() == 0);
 }
 
-TEST_CASE(
-    "page_book: pages without memory are met from the last one on, until somebody has enough") {
+TEST_CASE("page_book: unbacked pages are visited from the last, until enough are found") {
     page_book book{leaf};
     book.add(address_of(near_base), 200 * leaf);
     for (std::size_t const i : {3, 63, 64, 130}) { book.set({0, i, i + 1}, false); }
@@ -244,7 +241,7 @@ TEST_CASE(
     CHECK(book.complete(near_base + 65 * leaf, near_base + 130 * leaf));
 }
 
-TEST_CASE("page_book: what is on offer is so until it is withdrawn") {
+TEST_CASE("page_book: a page that is offered stays so until it is withdrawn") {
     page_book book{3 * leaf}; // no power of two
     book.add(address_of(near_base), 12 * leaf);
     book.set({0, 1, 2}, false);
@@ -257,7 +254,7 @@ TEST_CASE("page_book: what is on offer is so until it is withdrawn") {
     CHECK(book.touched(near_base + 3 * leaf, near_base + 6 * leaf + 1).last == 3);
 }
 
-TEST_CASE("page_book: of the pages that are wanted, those with memory are given, run by run") {
+TEST_CASE("page_book: of the wanted pages, backed ones are given run by run") {
     page_book book{leaf};
     book.add(address_of(near_base), 130 * leaf); // more than two words of bits
     auto const all   = book.touched(near_base, near_base + 130 * leaf);

@@ -31,7 +31,7 @@ std::vector<page_place> together_with(page_rings const& rings, page_place const&
 
 } // namespace
 
-TEST_CASE("page_rings: pages are alone until they are paired, and again when one of two parts") {
+TEST_CASE("page_rings: a page is alone until paired, and again when one of two leaves") {
     page_rings rings = rings_of(2, 4);
     CHECK(together_with(rings, {0, 1}).empty());
     rings.part({0, 1}); // from nobody
@@ -46,7 +46,8 @@ TEST_CASE("page_rings: pages are alone until they are paired, and again when one
     CHECK(together_with(rings, {1, 2}).empty());
 }
 
-TEST_CASE("page_rings: who comes into a ring leaves the one before; who dissolves one names all") {
+TEST_CASE("page_rings: a page that joins a ring leaves its own, and dissolving a ring names all "
+          "its pages") {
     page_rings rings = rings_of(1, 8);
     rings.pair({0, 1}, {0, 0});
     rings.pair({0, 2}, {0, 0});
@@ -64,7 +65,7 @@ TEST_CASE("page_rings: who comes into a ring leaves the one before; who dissolve
     CHECK(named == 6);
 }
 
-TEST_CASE("page_rings: where a chunk is taken out, the last one has its number, in every ring") {
+TEST_CASE("page_rings: if a chunk is removed, the last one gets its number in every ring") {
     page_rings rings = rings_of(3, 2);
     rings.pair({2, 0}, {1, 1});
     rings.pair({0, 0}, {2, 1});
@@ -77,7 +78,7 @@ TEST_CASE("page_rings: where a chunk is taken out, the last one has its number, 
     CHECK(together_with(other, {0, 0}).empty());
 }
 
-TEST_CASE("page_rings: random pairs are what a list of sets says") {
+TEST_CASE("page_rings: random pairs agree with a list of sets") {
     std::minstd_rand         random{3};
     page_rings               rings = rings_of(2, 10);
     std::vector<std::size_t> set(20); // of each page

@@ -73,7 +73,7 @@ struct sixteen_pages : tests::heap_under_lock<paged_heap<sim_platform>> {
 
 } // namespace
 
-TEST_CASE("paged_heap: of what could do, the place that lacks least is taken") {
+TEST_CASE("paged_heap: of the usable blocks, the one with the fewest unbacked bytes is taken") {
     sixteen_pages      f;
     sim_stream         s;
     std::size_t const  sizes[] = {2 * page, page, 3 * page, page};
@@ -96,7 +96,7 @@ TEST_CASE("paged_heap: of what could do, the place that lacks least is taken") {
     CHECK(f.usage().largest_free == 16 * page);
 }
 
-TEST_CASE("paged_heap: a bare block counts once it is filled, and is its client's then") {
+TEST_CASE("paged_heap: an unbacked block counts as live once it is backed") {
     sixteen_pages f;
     sim_stream    s;
     block* const  b = f.take_bare(s, 3 * page, lacks_nothing);
@@ -119,7 +119,7 @@ TEST_CASE("paged_heap: a bare block counts once it is filled, and is its client'
     CHECK(f.take_bare(s, 17 * page, lacks_nothing) == nullptr);
 }
 
-TEST_CASE("paged_heap: a bare block that goes back is had by other means no more") {
+TEST_CASE("paged_heap: an unbacked block that is returned is not handed out as a backed one") {
     sixteen_pages f;
     sim_stream    s;
     block* const  b = f.take_bare(s, 2 * page, lacks_nothing);
@@ -132,7 +132,7 @@ TEST_CASE("paged_heap: a bare block that goes back is had by other means no more
     f.give(s, again->pointer(), 2 * page);
 }
 
-TEST_CASE("paged_heap: beside memory that a stream may use at once others come after that stream") {
+TEST_CASE("paged_heap: ready memory is used before other memory of the same block") {
     for (bool const shared : {false, true}) {
         sixteen_pages f;
         sim_stream    s, other;
@@ -153,7 +153,7 @@ TEST_CASE("paged_heap: beside memory that a stream may use at once others come a
     }
 }
 
-TEST_CASE("paged_heap: a bare block that has a stream's memory is had by others after a wait") {
+TEST_CASE("paged_heap: another stream gets an unbacked block with a stream's memory after a wait") {
     for (bool const somebodys : {false, true}) {
         sixteen_pages         f;
         sim_stream            s, other;
@@ -169,7 +169,7 @@ TEST_CASE("paged_heap: a bare block that has a stream's memory is had by others 
     }
 }
 
-TEST_CASE("paged_heap: what a bare block has of a stream that nobody can wait for stays out") {
+TEST_CASE("paged_heap: memory of a stream that cannot be waited for stays reserved") {
     doubles::mishaps const told;
     sixteen_pages          f;
     sim_stream             s, unknown;
@@ -198,7 +198,7 @@ TEST_CASE("paged_heap: what a bare block has of a stream that nobody can wait fo
     CHECK(f.usage().live == page);
 }
 
-TEST_CASE("paged_heap: memory that comes to the page before a block is noted there, too") {
+TEST_CASE("paged_heap: memory that arrives on the page before a block is recorded there, too") {
     sixteen_pages f;
     sim_stream    s, other;
     void* const   first = f.take(other, page);
@@ -220,7 +220,7 @@ TEST_CASE("paged_heap: memory that comes to the page before a block is noted the
     f.heap.give_bare(b, nullptr, 0);
 }
 
-TEST_CASE("paged_heap: a block that was waited for and goes back waits for the same as before") {
+TEST_CASE("paged_heap: a block that was waited for and returned has its earlier uses") {
     for (std::size_t const pages : {1U, 16U}) { // of which the first is in use
         sixteen_pages f;
         sim_stream    s, other, third;
@@ -241,7 +241,7 @@ TEST_CASE("paged_heap: a block that was waited for and goes back waits for the s
     }
 }
 
-TEST_CASE("paged_heap: of a block of which a part is in use the rest is had without a wait") {
+TEST_CASE("paged_heap: the unused rest of a block is available without a wait") {
     sixteen_pages f;
     sim_stream    s, other;
     void* const   front = f.take(other, page);
@@ -260,7 +260,7 @@ TEST_CASE("paged_heap: of a block of which a part is in use the rest is had with
     f.give(s, wall, page);
 }
 
-TEST_CASE("paged_heap: what is set aside is nobody's until it is given again") {
+TEST_CASE("paged_heap: a quarantined block is unavailable until it is returned") {
     sixteen_pages         f;
     sim_stream            s, other;
     sim_stream_view const view = s, another = other;
@@ -289,8 +289,7 @@ TEST_CASE("paged_heap: what is set aside is nobody's until it is given again") {
     CHECK(f.usage().live == 0);
 }
 
-TEST_CASE(
-    "paged_heap: what is ready for a stream is what it may have at once, of that size and more") {
+TEST_CASE("paged_heap: a stream's ready memory includes all blocks of that size and more") {
     sim_node              node;
     sixteen_pages         f;
     sim_stream            s, other;

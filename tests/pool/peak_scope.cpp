@@ -14,8 +14,7 @@ template class vram::peak_scope<pool<sim_resource>>;
 
 static_assert(!resettable_peaks<host_resource>);
 
-TEST_CASE(
-    "peak_scope: a scope has peaks of its own, and the pool's are what they would have been") {
+TEST_CASE("peak_scope: it has its own peaks, and the pool's are restored afterwards") {
     tests::for_every_pool([](auto& mr) {
         static_assert(resettable_peaks<std::remove_reference_t<decltype(mr)>>);
         void* blocks[4];
@@ -57,7 +56,7 @@ TEST_CASE(
     });
 }
 
-TEST_CASE("peak_scope: what is out when a scope starts counts in it") {
+TEST_CASE("peak_scope: memory that is live at its start counts in it") {
     tests::for_every_pool([](auto& mr) {
         void* const p = mr.allocate_sync(4_KiB);
         {
@@ -73,7 +72,7 @@ TEST_CASE("peak_scope: what is out when a scope starts counts in it") {
 }
 
 TEST_CASE(
-    "peak_scope: a binned counts blocks as their classes round them, and large ones as asked") {
+    "peak_scope: a binned counts blocks as rounded by their classes, and large ones as requested") {
     binned<stream_ordered<host_resource>> mr{{.largest = 64_KiB}};
     mr.deallocate_sync(mr.allocate_sync(5000), 5000);
     CHECK(mr.usage().peak_live == 5_KiB);

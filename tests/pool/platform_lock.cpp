@@ -13,7 +13,7 @@ using namespace vram;
 static_assert(std::same_as<platform_lock<host_platform>, brief_lock>);
 static_assert(std::same_as<platform_lock<sim_platform>, sim_lock>);
 
-TEST_CASE("platform_lock: either kind is held by a guard that can be opened for a while") {
+TEST_CASE("platform_lock: the guard of either kind can be unlocked temporarily") {
     platform_lock<host_platform> const plain;
     auto                               held = plain.hold();
     held.unlock();

@@ -14,7 +14,7 @@
 
 using namespace vram;
 
-TEST_CASE("pool_options: by default nothing is taken at first and everything may be") {
+TEST_CASE("pool_options: the defaults are no initial size and no limit") {
     pool_options const o;
     CHECK(o.initial_size == 0);
     CHECK(o.max_size == unsatisfiable);

@@ -36,7 +36,8 @@ using places = private_pools<counted_pool>;
 
 } // namespace
 
-TEST_CASE("private_pools: one is made where it is needed, stays there, and ends with the rest") {
+TEST_CASE(
+    "private_pools: a shard is created on first use, does not move, and ends with the arena") {
     {
         places all;
         CHECK(all.find(3) == nullptr);
@@ -62,7 +63,7 @@ TEST_CASE("private_pools: one is made where it is needed, stays there, and ends 
     CHECK(counted_pool::alive == 0);
 }
 
-TEST_CASE("private_pools: no two of them have a cache line in common") {
+TEST_CASE("private_pools: no two shards share a cache line") {
     places     all;
     auto const first  = reinterpret_cast<std::uintptr_t>(&all.make(0, 0));
     auto const second = reinterpret_cast<std::uintptr_t>(&all.make(1, 1));
@@ -70,7 +71,7 @@ TEST_CASE("private_pools: no two of them have a cache line in common") {
     CHECK(apart >= sizeof(counted_pool) + 128);
 }
 
-TEST_CASE("private_pools: one that cannot be made leaves its place free") {
+TEST_CASE("private_pools: a shard that cannot be created leaves its place free") {
     places all;
     CHECK_THROWS_AS(all.make(2, -1), std::runtime_error);
     {
@@ -83,7 +84,7 @@ TEST_CASE("private_pools: one that cannot be made leaves its place free") {
     CHECK(all.find(2) != nullptr);
 }
 
-TEST_CASE("private_pools: threads that come at once have one between them") {
+TEST_CASE("private_pools: concurrent threads create a shard once") {
     for (int round = 0; round < 50; ++round) {
         places        all;
         counted_pool* seen[4]{};

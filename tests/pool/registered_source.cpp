@@ -33,7 +33,7 @@ static_assert(reusing_resource<registered_source<pool<whole>>>);
 static_assert(std::is_trivially_copyable_v<registered_source<whole>>);
 static_assert(std::is_same_v<registered_source<whole>::properties, whole::properties>);
 
-TEST_CASE("registered_source keeps the laws of a resource") {
+TEST_CASE("registered_source: it keeps the laws of a resource") {
     whole             up;
     chunk_registry    all{up, unsatisfiable, unsatisfiable};
     registered_source mr{all, 4};
@@ -45,7 +45,7 @@ TEST_CASE("registered_source keeps the laws of a resource") {
     CHECK(all.reserved() == 0);
 }
 
-TEST_CASE("registered_source: what it takes is written down as its owner's") {
+TEST_CASE("registered_source: its chunks are registered for its owner") {
     whole             up;
     chunk_registry    all{up, 1000, unsatisfiable};
     registered_source first{all, 1}, second{all, 2};
@@ -69,7 +69,8 @@ TEST_CASE("registered_source: what it takes is written down as its owner's") {
     CHECK(none == nullptr);
 }
 
-TEST_CASE("registered_source: what the upstream has at once is its owner's as well, and no more") {
+TEST_CASE(
+    "registered_source: chunks that the upstream has ready are registered as well, and no others") {
     pool<whole>       up{whole{}, {.initial_size = 1_MiB}};
     chunk_registry    all{up, 100'000, unsatisfiable};
     registered_source mr{all, 7};

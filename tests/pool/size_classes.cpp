@@ -7,7 +7,7 @@
 
 using namespace vram;
 
-TEST_CASE("size_classes: every size has the smallest class that holds it") {
+TEST_CASE("size_classes: every size has the smallest class that fits") {
     std::size_t index = 0;
     for (std::size_t bytes = 1; bytes <= 100000; ++bytes) {
         if (bytes > size_classes::bytes(index)) { ++index; }
@@ -17,7 +17,7 @@ TEST_CASE("size_classes: every size has the smallest class that holds it") {
     CHECK(index > 20);
 }
 
-TEST_CASE("size_classes: there are four to a power of two, up to the largest") {
+TEST_CASE("size_classes: there are four classes for each power of two, up to the largest") {
     CHECK(size_classes::bytes(0) == 256);
     CHECK(size_classes::bytes(3) == 1024);
     CHECK(size_classes::bytes(4) == 1280);
@@ -27,7 +27,8 @@ TEST_CASE("size_classes: there are four to a power of two, up to the largest") {
     CHECK(size_classes::bytes(size_classes::of(std::size_t{1} << 56)) == std::size_t{1} << 56);
 }
 
-TEST_CASE("size_classes: with an alignment, the class is a multiple of it and hardly larger") {
+TEST_CASE(
+    "size_classes: with an alignment the class is a multiple of it, and only slightly larger") {
     for (std::size_t alignment = 1; alignment <= 1 << 20; alignment *= 2) {
         for (std::size_t bytes = 1; bytes < 1 << 22; bytes += 1 + bytes / 7) {
             std::size_t const found = size_classes::bytes(size_classes::of(bytes, alignment));

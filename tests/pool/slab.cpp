@@ -46,7 +46,7 @@ constexpr laws::options up_to_a_block{.largest_alignment = 2_KiB};
 
 } // namespace
 
-TEST_CASE("slab keeps the laws of a resource") {
+TEST_CASE("slab: it keeps the laws of a resource") {
     laws::resource([](auto up) { return slab{std::move(up), 4_KiB}; }, up_to_a_block);
     laws::resource([](auto up) { return slab{std::move(up), 4_KiB, {.initial_size = 1_MiB}}; },
                    up_to_a_block);
@@ -63,7 +63,7 @@ TEST_CASE("slab keeps the laws of a resource") {
                                    up_to_a_block);
 }
 
-TEST_CASE("slab keeps the laws on a device, and every order between streams") {
+TEST_CASE("slab: it keeps the laws on a device, and every order between streams") {
     for (event_policy const events : {event_policy::lazy, event_policy::eager}) {
         sim_node           node{{.on_report = sim_on_report::collect}};
         pool_options const options{.events = events};
@@ -87,7 +87,7 @@ TEST_CASE("slab keeps the laws on a device, and every order between streams") {
     }
 }
 
-TEST_CASE("slab: whatever fails, nothing is lost") {
+TEST_CASE("slab: no failure loses memory") {
     laws::survives_every_failure([](auto up) { return slab{std::move(up), 1_KiB}; },
                                  [](auto& mr) { laws::block const first{mr, 10}, second{mr, 990}; },
                                  [](auto& mr) { return mr.usage().live; });
@@ -97,8 +97,7 @@ TEST_CASE("slab: whatever fails, nothing is lost") {
         [](auto& mr) { return mr.usage().live; });
 }
 
-TEST_CASE(
-    "slab: a stream's own memory is its own again at once, without event, wait or host memory") {
+TEST_CASE("slab: a stream's own memory is reused at once, without event, wait or host memory") {
     sim_node    node;
     sim_stream  s;
     slab        mr{sim_resource{}, 1_MiB};
@@ -120,7 +119,7 @@ TEST_CASE(
     CHECK(mr.usage().pending == 1_MiB);
 }
 
-TEST_CASE("slab: another stream waits for the one that freed, once, and the host does not") {
+TEST_CASE("slab: another stream waits for the stream that freed, once, and the host does not") {
     sim_node   node{{.on_report = sim_on_report::collect}};
     sim_stream a, b;
     slab       mr{sim_resource{}, 1_MiB, {.initial_size = 8_MiB, .max_size = 8_MiB}};
@@ -138,7 +137,7 @@ TEST_CASE("slab: another stream waits for the one that freed, once, and the host
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("slab: what is done by the time it is asked for makes no dependency") {
+TEST_CASE("slab: memory that is complete when requested adds no dependency") {
     sim_node    node{{.compute_slots = 2}};
     sim_stream  a, b, c;
     slab        mr{sim_resource{},
@@ -157,7 +156,7 @@ TEST_CASE("slab: what is done by the time it is asked for makes no dependency") 
     mr.deallocate(c, r, 1_MiB);
 }
 
-TEST_CASE("slab: memory that another still uses is waited for before more is taken") {
+TEST_CASE("slab: it waits for memory that another stream uses before it grows") {
     sim_node    node{{.on_report = sim_on_report::collect}};
     sim_stream  a, b;
     slab        mr{sim_resource{}, 8_MiB}; // a chunk holds one
@@ -178,7 +177,7 @@ TEST_CASE("slab: memory that another still uses is waited for before more is tak
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("slab: over a pool takes what that has at once before a stream waits") {
+TEST_CASE("slab: over a pool it uses ready memory of the pool before a stream waits") {
     sim_node   node{{.on_report = sim_on_report::collect}};
     sim_stream a, b, c;
     slab       mr{pool{sim_resource{}, {.initial_size = 12_MiB, .max_size = 12_MiB}}, 1_MiB};
@@ -207,7 +206,7 @@ TEST_CASE("slab: over a pool takes what that has at once before a stream waits")
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("slab: over a pool loses nothing where there is no host memory for what that has") {
+TEST_CASE("slab: over a pool it loses nothing without host memory") {
     for (std::uint64_t n = 1;; ++n) {
         sim_node               node;
         doubles::mishaps const told; // that an event found no memory
@@ -227,7 +226,7 @@ TEST_CASE("slab: over a pool loses nothing where there is no host memory for wha
     }
 }
 
-TEST_CASE("slab: over a pool has what streams are done with before it takes more") {
+TEST_CASE("slab: over a pool it uses completed memory before it grows") {
     sim_node   node;
     sim_stream streams[8];
     slab       mr{pool{sim_resource{}, {.initial_size = 64_MiB}}, 1_MiB};
@@ -242,7 +241,7 @@ TEST_CASE("slab: over a pool has what streams are done with before it takes more
     for (auto const& s : streams) { mr.retire(s); }
 }
 
-TEST_CASE("slab: over a pool keeps what a captured stream gave back where a request meets it") {
+TEST_CASE("slab: over a pool it keeps a captured stream's frees that meet a request") {
     sim_node    node{{.on_report = sim_on_report::collect}};
     sim_stream  a, b, c;
     slab        mr{pool{sim_resource{}, {.initial_size = 32_MiB}}, 2_MiB};
@@ -274,7 +273,7 @@ TEST_CASE("slab: over a pool keeps what a captured stream gave back where a requ
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("slab: what it had at once is its stream's, and others wait for that") {
+TEST_CASE("slab: a chunk that was ready for one stream makes others wait") {
     sim_node    node{{.on_report = sim_on_report::collect}};
     sim_stream  a, b, c;
     slab        mr{pool{sim_resource{}, {.initial_size = 4_MiB, .max_size = 4_MiB}}, 1_MiB};
@@ -295,7 +294,7 @@ TEST_CASE("slab: what it had at once is its stream's, and others wait for that")
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("slab: a stream that is retired may end, and one that ends without it is reported") {
+TEST_CASE("slab: a retired stream may be destroyed, and one destroyed without retire is reported") {
     sim_node               node{{.on_report = sim_on_report::collect}};
     doubles::mishaps const told;
     slab                   mr{sim_resource{}, 8_MiB};
@@ -322,7 +321,7 @@ TEST_CASE("slab: a stream that is retired may end, and one that ends without it 
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("slab: chunks grow with what is held, and go back when all their blocks are") {
+TEST_CASE("slab: chunks grow with the reserved bytes, and are freed when all their blocks are") {
     sim_node   node{{.capacity = 1_GiB, .on_report = sim_on_report::collect}};
     sim_stream s;
     slab       mr{sim_resource{}, 64_KiB};
@@ -343,7 +342,7 @@ TEST_CASE("slab: chunks grow with what is held, and go back when all their block
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("slab: where a chunk of many blocks is refused, one of few does") {
+TEST_CASE("slab: if a chunk of many blocks is refused, one of few is requested") {
     slab  mr{limiting{host_resource{}, 10_KiB}, 4_KiB}; // it asks for 64 KiB
     void* blocks[2];
     for (auto& p : blocks) { p = mr.allocate_sync(4_KiB); }
@@ -353,7 +352,7 @@ TEST_CASE("slab: where a chunk of many blocks is refused, one of few does") {
     CHECK(mr.usage().reserved == 8_KiB);
 }
 
-TEST_CASE("slab: what is larger than a block is refused, and the refusal says so") {
+TEST_CASE("slab: a request larger than a block is refused, and the refusal says so") {
     slab mr{host_resource{}, 3000}; // 12 * 256: aligned to 1024
     CHECK(mr.block_bytes() == 3072);
     try {
@@ -397,7 +396,7 @@ TEST_CASE("slab: a refusal has every number") {
     mr.deallocate(s, q, 2_MiB);
 }
 
-TEST_CASE("slab: what is not its own, given back twice, or with another size, is reported") {
+TEST_CASE("slab: foreign pointers, double frees and wrong sizes are reported") {
     doubles::mishaps const told;
     slab                   mr{host_resource{}, 1_KiB};
     int                    foreign = 0;
@@ -423,7 +422,7 @@ TEST_CASE("slab: what is not its own, given back twice, or with another size, is
     CHECK(mr.usage().live == 0);
 }
 
-TEST_CASE("slab: a block that the host waits for is nobody's to give back") {
+TEST_CASE("slab: a block cannot be freed while the host waits for it") {
     using platform = doubles::interrupted_platform;
     sim_node               node{{.on_report = sim_on_report::collect}};
     doubles::mishaps const told;
@@ -447,7 +446,7 @@ TEST_CASE("slab: a block that the host waits for is nobody's to give back") {
     CHECK(node.reports().size() == 3); // the refused frees
 }
 
-TEST_CASE("slab: with eager events a free waits for nobody, though all events are waited for") {
+TEST_CASE("slab: with eager events a free waits for no stream, even if all events are awaited") {
     using platform = doubles::interrupted_platform;
     sim_node           node{{.on_report = sim_on_report::collect}};
     sim_stream         s;
@@ -477,7 +476,7 @@ TEST_CASE("slab: with eager events a free waits for nobody, though all events ar
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("slab: what is out when it ends is reported, and its chunks go back all the same") {
+TEST_CASE("slab: live blocks at its end are reported, and its chunks are freed") {
     sim_node               node;
     doubles::mishaps const told;
     {
@@ -489,7 +488,7 @@ TEST_CASE("slab: what is out when it ends is reported, and its chunks go back al
     CHECK(node.figures().used == 0);
 }
 
-TEST_CASE("slab: one that moves takes its blocks along") {
+TEST_CASE("slab: a move takes its blocks along") {
     sim_node    node;
     sim_stream  s;
     slab        a{sim_resource{}, 1_MiB};
@@ -505,7 +504,7 @@ TEST_CASE("slab: one that moves takes its blocks along") {
     CHECK(b.block_bytes() == 2_MiB);
 }
 
-TEST_CASE("slab: what a capture frees is not another's until the graphs are forgotten") {
+TEST_CASE("slab: memory that a capture freed is not reused until the graphs are forgotten") {
     for (bool const graphs : {true, false}) {
         sim_node   node{{.on_report = sim_on_report::collect}};
         sim_stream s, other;
@@ -534,7 +533,7 @@ TEST_CASE("slab: what a capture frees is not another's until the graphs are forg
     }
 }
 
-TEST_CASE("slab: what is used beside memory of a graph is waited for when that is forgotten") {
+TEST_CASE("slab: forget_captures waits for uses beside the graph") {
     sim_node   node{{.on_report = sim_on_report::collect}};
     sim_stream s, other;
     slab mr{sim_resource{}, 1_MiB, {.initial_size = 2_MiB, .max_size = 2_MiB, .graphs = true}};
@@ -556,7 +555,7 @@ TEST_CASE("slab: what is used beside memory of a graph is waited for when that i
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("slab: whatever it does, a capture goes on") {
+TEST_CASE("slab: no operation breaks a capture") {
     laws::captures_go_on([](event_policy events, bool graphs) {
         return slab{sim_resource{} | with::stream_ordered,
                     1_MiB,
@@ -564,14 +563,14 @@ TEST_CASE("slab: whatever it does, a capture goes on") {
     });
 }
 
-TEST_CASE("slab: what a graph keeps it keeps when a later capture's block comes back outside") {
+TEST_CASE("slab: graph-retained memory stays so if a later capture's block is freed outside") {
     laws::graphs_keep([] {
         return slab{
             sim_resource{}, 1_MiB, {.initial_size = 1_MiB, .max_size = 1_MiB, .graphs = true}};
     });
 }
 
-TEST_CASE("slab: a chunk that waits for a capture does not keep the others from going") {
+TEST_CASE("slab: a chunk that waits for a capture does not keep others from being freed") {
     sim_node    node{{.on_report = sim_on_report::collect}};
     sim_stream  captured, other;
     slab        mr{sim_resource{}, 2_MiB, {.graphs = true}};
@@ -588,18 +587,18 @@ TEST_CASE("slab: a chunk that waits for a capture does not keep the others from 
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("slab: takes as many blocks at once as the limit has room for") {
+TEST_CASE("slab: it allocates as many blocks at once as the limit permits") {
     slab const mr{sim_resource{}, 3_MiB, {.initial_size = 10_MiB, .max_size = 11_MiB}};
     CHECK(mr.usage().reserved == 9_MiB);
 }
 
-TEST_CASE("slab: that captures are forgotten is told to the upstream") {
+TEST_CASE("slab: it forwards forget_captures to the upstream") {
     slab mr{doubles::archetype<>{}, 1_KiB};
     mr.forget_captures();
     CHECK(mr.upstream().forgotten() == 1);
 }
 
-TEST_CASE("slab: what waits for a stream that is being captured is not to be had meanwhile") {
+TEST_CASE("slab: memory of a stream that is being captured is unavailable to others") {
     for (bool const graphs : {true, false}) {
         sim_node   node{{.on_report = sim_on_report::collect}};
         sim_stream s, other;
@@ -620,7 +619,8 @@ TEST_CASE("slab: what waits for a stream that is being captured is not to be had
     }
 }
 
-TEST_CASE("slab: whatever call of the platform fails, nothing is lost and nobody is let in early") {
+TEST_CASE(
+    "slab: after any failed platform call nothing is lost, and no stream gets memory too early") {
     laws::survives_platform_faults(
         [](event_policy events) { return slab{sim_resource{}, 3_MiB, {.events = events}}; },
         [](auto& mr, sim_stream_view a, sim_stream_view b) {
@@ -628,7 +628,7 @@ TEST_CASE("slab: whatever call of the platform fails, nothing is lost and nobody
         });
 }
 
-TEST_CASE("slab: ten thousand random operations on sixteen streams") {
+TEST_CASE("slab: it passes ten thousand random operations on sixteen streams") {
     laws::random_streams({201, 202},
                          {.room              = 4_MiB,
                           .largest           = 64_KiB,
@@ -638,6 +638,6 @@ TEST_CASE("slab: ten thousand random operations on sixteen streams") {
                          [] { return slab{sim_resource{}, 64_KiB, {.max_size = 6_MiB}}; });
 }
 
-TEST_CASE("slab: two streams with six operations each, in every order") {
+TEST_CASE("slab: it is correct for two streams with six operations each, in every order") {
     laws::every_interleaving([] { return slab{sim_resource{}, 8_MiB}; }, 8_MiB);
 }

@@ -43,7 +43,7 @@ struct two_heaps : slab_base<sim_resource> {
 
 } // namespace
 
-TEST_CASE("slab_base: a heap that is full takes what another does not need") {
+TEST_CASE("slab_base: a class at the limit gets a chunk that another class does not need") {
     sim_node   node{{.on_report = sim_on_report::collect}};
     two_heaps  both{2_MiB};
     sim_stream s;

@@ -13,7 +13,7 @@
 using namespace vram;
 using doubles::at;
 
-TEST_CASE("slab_chunk: all blocks are out at first, and the lowest clean one is taken first") {
+TEST_CASE("slab_chunk: all blocks begin as live, and the lowest clean block is taken first") {
     slab_chunk c{at(0x1000), 130 * 256, 256}; // more than two words of the map
     CHECK(c.out == 130);
     CHECK(c.notes.size() == 130);
@@ -30,7 +30,7 @@ TEST_CASE("slab_chunk: all blocks are out at first, and the lowest clean one is 
     CHECK(c.out == 130);
 }
 
-TEST_CASE("slab_chunk: what waits or is kept is neither out nor clean") {
+TEST_CASE("slab_chunk: a pending or retained block is neither live nor clean") {
     slab_chunk c{at(0x1000), 4 * 256, 256};
     c.make_wait(c.notes[0], 7, 9);
     c.make_wait(c.notes[1], 8, 0, slab_chunk::place::kept);
@@ -47,7 +47,8 @@ TEST_CASE("slab_chunk: what waits or is kept is neither out nor clean") {
     CHECK(c.out == 2);
 }
 
-TEST_CASE("slab_chunk: without host memory for its notes there is none, and none is lost") {
+TEST_CASE(
+    "slab_chunk: without host memory for its descriptors it is not created, and nothing is lost") {
     for (std::uint64_t n = 1;; ++n) {
         bool             threw = false;
         doubles::bombing armed{n};

@@ -39,7 +39,7 @@ bool counts_agree(slab_heap const& heap) {
 
 } // namespace
 
-TEST_CASE("slab_heap: the lowest clean block is taken first, and found by its address alone") {
+TEST_CASE("slab_heap: the lowest clean block is taken first, and found by its address") {
     slab_heap heap{3000}; // 3072: twelve granules
     CHECK(heap.stride() == 3072);
     CHECK(heap.alignment() == 1024);
@@ -62,7 +62,8 @@ TEST_CASE("slab_heap: the lowest clean block is taken first, and found by its ad
     CHECK(counts_agree(heap));
 }
 
-TEST_CASE("slab_heap: a stream's own newest, another's oldest, and what is over becomes clean") {
+TEST_CASE(
+    "slab_heap: a stream's newest block, another's oldest, and completed blocks become clean") {
     slab_heap heap{256};
     heap.reserve_slot(2);
     heap.add(at(0x1000), 8 * 256, nullptr);
@@ -89,7 +90,7 @@ TEST_CASE("slab_heap: a stream's own newest, another's oldest, and what is over 
     CHECK(counts_agree(heap));
 }
 
-TEST_CASE("slab_heap: what is kept for a capture is that capture's, until it is forgotten") {
+TEST_CASE("slab_heap: graph-retained blocks belong to their capture until it is forgotten") {
     slab_heap heap{256};
     heap.reserve_slot(0);
     heap.add(at(0x1000), 2 * 256, nullptr);
@@ -115,7 +116,7 @@ TEST_CASE("slab_heap: what is kept for a capture is that capture's, until it is 
     CHECK(counts_agree(heap));
 }
 
-TEST_CASE("slab_heap: what was laid aside is nobody's until captures are forgotten") {
+TEST_CASE("slab_heap: quarantined blocks are unavailable until captures are forgotten") {
     slab_heap heap{256};
     heap.reserve_slot(1);
     heap.add(at(0x1000), 4 * 256, nullptr);
@@ -147,7 +148,7 @@ TEST_CASE("slab_heap: what was laid aside is nobody's until captures are forgott
     CHECK(counts_agree(moved));
 }
 
-TEST_CASE("slab_heap: what is out when captures are forgotten is lent no more") {
+TEST_CASE("slab_heap: blocks that are live when captures are forgotten are borrowed no longer") {
     slab_heap heap{256};
     heap.reserve_slot(0);
     heap.add(at(0x1000), 256, nullptr);
@@ -160,7 +161,7 @@ TEST_CASE("slab_heap: what is out when captures are forgotten is lent no more") 
     CHECK_FALSE(n->lent);
 }
 
-TEST_CASE("slab_heap: chunks of any number of blocks, side by side, are told apart") {
+TEST_CASE("slab_heap: adjacent chunks with any number of blocks are distinguished") {
     slab_heap      heap{256 * 5};
     std::uintptr_t where = 0x7000100;
     for (std::size_t i = 0; i < 40; ++i) {
@@ -234,7 +235,7 @@ TEST_CASE("slab_heap: random blocks of several streams are never handed out twic
     while (heap.chunks().size() != 0) { heap.remove(heap.chunks()[0]); }
 }
 
-TEST_CASE("slab_heap: when there is no host memory for a chunk nothing has changed") {
+TEST_CASE("slab_heap: without host memory for a chunk nothing has changed") {
     slab_heap heap{256};
     heap.add(at(0x1000), 256, nullptr);
     for (std::uint64_t n = 1;; ++n) {
@@ -254,7 +255,7 @@ TEST_CASE("slab_heap: when there is no host memory for a chunk nothing has chang
     CHECK(heap.take_own(5)->address == at(0x100000));
 }
 
-TEST_CASE("slab_heap: what is moved from is empty, and blocks stay where they are") {
+TEST_CASE("slab_heap: a moved-from heap is empty, and blocks do not move") {
     slab_heap a{256};
     a.add(at(0x1000), 4 * 256, nullptr);
     auto* const n = a.take_clean();

@@ -19,7 +19,7 @@ slab_chunk::note shelf_note(std::uint32_t slot, slab_chunk::place at = slab_chun
 
 } // namespace
 
-TEST_CASE("slab_shelves: each stream's blocks by age, and any can be taken out") {
+TEST_CASE("slab_shelves: each stream's blocks are ordered by age, and any can be removed") {
     slab_shelves shelves;
     CHECK(shelves.oldest(3) == nullptr); // a stream that has no shelf yet
     CHECK(shelves.take_newest(3) == nullptr);
@@ -48,7 +48,7 @@ TEST_CASE("slab_shelves: each stream's blocks by age, and any can be taken out")
     CHECK(shelves.oldest(1) == &other);
 }
 
-TEST_CASE("slab_shelves: a note that comes late is put where its epoch says") {
+TEST_CASE("slab_shelves: a block that is inserted late is placed by its epoch") {
     for (std::uint64_t const epoch : {1U, 3U, 5U}) { // the oldest, in the middle, the newest
         slab_shelves shelves;
         shelves.reserve(0);
@@ -71,7 +71,7 @@ TEST_CASE("slab_shelves: a note that comes late is put where its epoch says") {
     }
 }
 
-TEST_CASE("slab_shelves: what is kept for graphs is apart from what waits") {
+TEST_CASE("slab_shelves: graph-retained blocks are separate from pending ones") {
     slab_shelves shelves;
     shelves.reserve(0);
     auto waits = shelf_note(0), first = shelf_note(0, slab_chunk::place::kept), second = first;

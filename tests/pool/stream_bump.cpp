@@ -51,7 +51,7 @@ void linger(sim_stream const& s) { sim_launch(s, {.name = "linger", .duration = 
 
 } // namespace
 
-TEST_CASE("stream_bump: a chunk that is too small is passed over, and come back to after a reset") {
+TEST_CASE("stream_bump: a chunk that is too small is skipped, and used again after a reset") {
     sim_node   node;
     bump_desk  desk;
     sim_stream s;
@@ -67,7 +67,7 @@ TEST_CASE("stream_bump: a chunk that is too small is passed over, and come back 
     CHECK(desk.books.free_memory().releasable == 0);
 }
 
-TEST_CASE("stream_bump: marks are good until something earlier is unwound") {
+TEST_CASE("stream_bump: marks are valid until an earlier one is unwound") {
     sim_node   node;
     bump_desk  desk;
     sim_stream s;
@@ -90,7 +90,7 @@ TEST_CASE("stream_bump: marks are good until something earlier is unwound") {
     CHECK_FALSE(desk.books.has(3));
 }
 
-TEST_CASE("stream_bump: an idle chunk is one that nothing is out of, and nobody uses") {
+TEST_CASE("stream_bump: a chunk is idle if it has no live block and no pending use") {
     sim_node   node;
     bump_desk  desk;
     sim_stream a, b;
@@ -117,7 +117,7 @@ TEST_CASE("stream_bump: an idle chunk is one that nothing is out of, and nobody 
     CHECK(desk.books.free_memory() == free_pieces{});
 }
 
-TEST_CASE("stream_bump: when there is no host memory for a chunk nothing has changed") {
+TEST_CASE("stream_bump: without host memory for a chunk nothing has changed") {
     sim_node        node;
     bump_desk       desk;
     sim_stream      s;
@@ -137,8 +137,8 @@ TEST_CASE("stream_bump: when there is no host memory for a chunk nothing has cha
     CHECK(desk.books.free_memory().bytes == 0x300);
 }
 
-TEST_CASE("stream_bump: the stream of a run is known though many came after it, also while it is "
-          "captured") {
+TEST_CASE(
+    "stream_bump: the stream of a run is known though many came later, also during a capture") {
     sim_node              node;
     desk_of<shy_platform> desk;
     doubles::mishaps      told;
@@ -156,7 +156,7 @@ TEST_CASE("stream_bump: the stream of a run is known though many came after it, 
     CHECK(desk.books.remove_idle(held).bytes == 0x2000);
 }
 
-TEST_CASE("stream_bump: a stream that was retired is not asked for when others have its clock") {
+TEST_CASE("stream_bump: a retired stream is not queried when others have its timeline") {
     sim_node               node;
     bump_desk              desk;
     doubles::mishaps const told;
@@ -172,7 +172,7 @@ TEST_CASE("stream_bump: a stream that was retired is not asked for when others h
     CHECK(told.count() == 0);
 }
 
-TEST_CASE("stream_bump: no more is given back of what a stream took in a row than that") {
+TEST_CASE("stream_bump: no more is freed of a stream's run than the run") {
     sim_node   node;
     bump_desk  desk;
     sim_stream s, other;

@@ -36,7 +36,7 @@ struct late_platform : sim_platform {
 
 } // namespace
 
-TEST_CASE("stream_clock: what is freed in an epoch is done when the event that ends it is") {
+TEST_CASE("stream_clock: frees of an epoch are complete when the event at its end is") {
     sim_node     node;
     sim_stream   s;
     clock_of_sim c{s, s.id(), 0};
@@ -57,7 +57,7 @@ TEST_CASE("stream_clock: what is freed in an epoch is done when the event that e
     CHECK(c.mark() == epoch + 1);
 }
 
-TEST_CASE("stream_clock: a stream waits for another once, for the earliest event that will do") {
+TEST_CASE("stream_clock: a stream waits for another once, for the earliest event that suffices") {
     sim_node     node;
     sim_stream   a, b;
     clock_of_sim first{a, a.id(), 0}, second{b, b.id(), 1};
@@ -77,7 +77,7 @@ TEST_CASE("stream_clock: a stream waits for another once, for the earliest event
     CHECK(second.waited(0) == two);
 }
 
-TEST_CASE("stream_clock: few events are kept; what the oldest covered, the next one covers") {
+TEST_CASE("stream_clock: few events are kept, and the next event covers the frees of the oldest") {
     sim_node      node;
     sim_stream    s;
     clock_of_sim  c{s, s.id(), 0};
@@ -95,7 +95,7 @@ TEST_CASE("stream_clock: few events are kept; what the oldest covered, the next 
     CHECK(c.settled());
 }
 
-TEST_CASE("stream_clock: an event that somebody waits for is not used again meanwhile") {
+TEST_CASE("stream_clock: an event that a thread waits for is not reused during the wait") {
     sim_node     node;
     sim_stream   s;
     clock_of_sim c{s, s.id(), 0};
@@ -113,7 +113,7 @@ TEST_CASE("stream_clock: an event that somebody waits for is not used again mean
     --pinned.pins;
 }
 
-TEST_CASE("stream_clock: an event that is over is not used again while somebody is at it") {
+TEST_CASE("stream_clock: a completed event is not reused while a thread uses it") {
     sim_node     node;
     sim_stream   s;
     clock_of_sim c{s, s.id(), 0};
@@ -132,7 +132,7 @@ TEST_CASE("stream_clock: an event that is over is not used again while somebody 
     --pinned.pins;
 }
 
-TEST_CASE("stream_clock: a stream that is gone is reported, and its device waited for") {
+TEST_CASE("stream_clock: a dead stream is reported, and its device is waited for") {
     sim_node               node{{.on_report = sim_on_report::collect}};
     doubles::mishaps const told;
     auto                   s = std::make_unique<sim_stream>(doubles::raw_stream());
@@ -147,7 +147,7 @@ TEST_CASE("stream_clock: a stream that is gone is reported, and its device waite
     CHECK(told.count(error_kind::dead_stream) == 1);
 }
 
-TEST_CASE("stream_clock: a stream that is gone is reported once, also where the wait is refused") {
+TEST_CASE("stream_clock: a dead stream is reported once, also if the wait fails") {
     sim_node               node{{.on_report = sim_on_report::collect}};
     doubles::mishaps const told;
     auto                   s = std::make_unique<sim_stream>(doubles::raw_stream());
@@ -166,7 +166,8 @@ TEST_CASE("stream_clock: a stream that is gone is reported once, also where the 
     CHECK(told.count(error_kind::dead_stream) == 1);
 }
 
-TEST_CASE("stream_clock: who takes over a clock may be another device's, and has events of that") {
+TEST_CASE(
+    "stream_clock: the next stream of a timeline may be another device's, with its own events") {
     sim_node               node{{.devices = 2, .on_report = sim_on_report::collect}};
     doubles::mishaps const told;
     auto                   s = std::make_unique<sim_stream>(doubles::raw_stream(sim_device{0}));
@@ -207,7 +208,7 @@ TEST_CASE("stream_clock: an event that cannot be recorded is reported, and tried
     CHECK(c.cover(c.mark()));
 }
 
-TEST_CASE("stream_clock: nothing can cover a stream that is being captured") {
+TEST_CASE("stream_clock: no event can cover a stream that is being captured") {
     sim_node     node{{.on_report = sim_on_report::collect}};
     sim_stream   s;
     clock_of_sim c{s, s.id(), 0};
@@ -222,7 +223,7 @@ TEST_CASE("stream_clock: nothing can cover a stream that is being captured") {
     CHECK(c.keeps());
 }
 
-TEST_CASE("stream_clock: who finds a stream captured knows that its graph may use what it freed") {
+TEST_CASE("stream_clock: if a stream is found captured, its graph may use memory that it freed") {
     sim_node               node;
     doubles::mishaps const told;
     auto                   s = std::make_unique<sim_stream>(doubles::raw_stream());
@@ -244,7 +245,7 @@ TEST_CASE("stream_clock: who finds a stream captured knows that its graph may us
     CHECK(told.count() == 0);
 }
 
-TEST_CASE("stream_clock: what is covered quickly costs an event, and nothing where there is none") {
+TEST_CASE("stream_clock: covering a stream quickly costs one event, and nothing without events") {
     sim_node     node;
     sim_stream   s;
     clock_of_sim c{s, s.id(), 0};
@@ -264,7 +265,7 @@ TEST_CASE("stream_clock: what is covered quickly costs an event, and nothing whe
     CHECK(c.events() == 1);
 }
 
-TEST_CASE("stream_clock: what an event finds done is done at once, and the stream is not asked") {
+TEST_CASE("stream_clock: if an event is complete, the stream is not queried") {
     sim_node     node;
     sim_stream   s;
     clock_of_sim c{s, s.id(), 0};
@@ -285,7 +286,7 @@ TEST_CASE("stream_clock: what an event finds done is done at once, and the strea
     CHECK(c.events() == 2);
 }
 
-TEST_CASE("stream_clock: an event that cannot be asked is recorded again") {
+TEST_CASE("stream_clock: an event that cannot be queried is recorded again") {
     for (bool const captured : {false, true}) {
         CAPTURE(captured);
         sim_node     node{{.on_report = sim_on_report::collect}};
@@ -309,7 +310,7 @@ TEST_CASE("stream_clock: an event that cannot be asked is recorded again") {
     }
 }
 
-TEST_CASE("stream_clock: a stream that died is not waited for by who only asks") {
+TEST_CASE("stream_clock: a query does not wait for a dead stream") {
     sim_node     node{{.on_report = sim_on_report::collect}};
     auto         gone = std::make_unique<sim_stream>(doubles::raw_stream());
     clock_of_sim c{*gone, gone->id(), 0};
@@ -322,7 +323,7 @@ TEST_CASE("stream_clock: a stream that died is not waited for by who only asks")
     CHECK(node.now() < 9ms);
 }
 
-TEST_CASE("stream_clock: another stream in the same place goes on counting") {
+TEST_CASE("stream_clock: another stream in the same slot continues its epochs") {
     sim_node     node;
     sim_stream   a, b;
     clock_of_sim c{a, a.id(), 3};
@@ -338,7 +339,7 @@ TEST_CASE("stream_clock: another stream in the same place goes on counting") {
     CHECK(c.mark() > epoch);
 }
 
-TEST_CASE("stream_clock: an event that a capture took is taken back, and says nothing") {
+TEST_CASE("stream_clock: an event that a capture took is discarded, and proves nothing") {
     for (bool const quickly : {false, true}) {
         sim_node                    node{{.on_report = sim_on_report::collect}};
         doubles::mishaps const      told;
@@ -370,7 +371,7 @@ TEST_CASE("stream_clock: an event that a capture took is taken back, and says no
     }
 }
 
-TEST_CASE("stream_clock: who only tries to record does not wait where all events are waited for") {
+TEST_CASE("stream_clock: try_record does not wait if all events are awaited") {
     sim_node     node;
     sim_stream   s;
     clock_of_sim c{s, s.id(), 0};
@@ -392,7 +393,7 @@ TEST_CASE("stream_clock: who only tries to record does not wait where all events
     CHECK(c.waits() == 0);
 }
 
-TEST_CASE("stream_clock: a wait of the host for want of an event counts") {
+TEST_CASE("stream_clock: a host wait for lack of an event is counted") {
     sim_node               node;
     doubles::mishaps const told;
     auto                   s = std::make_unique<sim_stream>(doubles::raw_stream());

@@ -23,7 +23,7 @@ struct platform_with_names : platform_with_ids {
 
 } // namespace
 
-TEST_CASE("stream_key: a name where there is one, else the id, and the two never meet") {
+TEST_CASE("stream_key: a handle if there is one, else the id, and the two never collide") {
     using ids   = stream_key<platform_with_ids>;
     using names = stream_key<platform_with_names>;
     CHECK(ids::lasting({7}) == 15);

@@ -15,7 +15,7 @@
 
 using namespace vram;
 
-TEST_CASE("stream_seats: as many streams as seats have one each, whatever their keys") {
+TEST_CASE("stream_seats: as many streams as seats have one each, for any keys") {
     std::mt19937_64 random{3};
     for (int round = 0; round < 200; ++round) {
         stream_seats               seats{8};
@@ -36,7 +36,7 @@ TEST_CASE("stream_seats: as many streams as seats have one each, whatever their 
     }
 }
 
-TEST_CASE("stream_seats: a seat that was left is the next one's") {
+TEST_CASE("stream_seats: the seat of a forgotten stream is reused first") {
     stream_seats seats{4};
     for (std::uint64_t key = 1; key <= 4; ++key) { (void)seats.of(key); }
     auto const left = seats.of(3);
@@ -50,7 +50,7 @@ TEST_CASE("stream_seats: a seat that was left is the next one's") {
     CHECK(on == std::vector{1, 1, 1, 1});
 }
 
-TEST_CASE("stream_seats: those that stay are found, whoever else comes and goes") {
+TEST_CASE("stream_seats: streams that stay are found beside others that come and go") {
     stream_seats               seats{16};
     std::mt19937_64            random{9};
     std::vector<std::uint64_t> keys;
@@ -70,13 +70,13 @@ TEST_CASE("stream_seats: those that stay are found, whoever else comes and goes"
     }
 }
 
-TEST_CASE("stream_seats: streams that nobody forgets do not add up") {
+TEST_CASE("stream_seats: streams that are never forgotten do not accumulate") {
     stream_seats seats{8};
     for (std::uint64_t key = 1; key < 10'000; ++key) { CHECK(seats.of(key) < 8); }
     CHECK(seats.known() <= stream_seats::most);
 }
 
-TEST_CASE("stream_seats: all memory is taken when it is made") {
+TEST_CASE("stream_seats: all host memory is allocated by the constructor") {
     for (std::uint64_t n = 1; n <= 2; ++n) {
         doubles::bombing const armed{n};
         CHECK_THROWS_AS(stream_seats{8}, std::bad_alloc);
@@ -87,7 +87,7 @@ TEST_CASE("stream_seats: all memory is taken when it is made") {
     CHECK(doubles::host_allocations() == before);
 }
 
-TEST_CASE("stream_seats: threads that look while others come and go get some seat") {
+TEST_CASE("stream_seats: concurrent lookups and changes always give a seat") {
     stream_seats      seats{8};
     std::atomic<bool> wrong = false;
     auto const        some  = [&](std::uint64_t first) {

@@ -5,7 +5,7 @@
 
 using namespace vram;
 
-TEST_CASE("tag: a piece overlaps what shares a byte with it") {
+TEST_CASE("tag: two ranges overlap if they share a byte") {
     constexpr tag t{100, 200, 1, 0};
     static_assert(t.overlaps(150, 160) && t.overlaps(0, 101) && t.overlaps(199, 300));
     static_assert(!t.overlaps(0, 100) && !t.overlaps(200, 300));

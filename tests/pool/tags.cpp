@@ -28,14 +28,14 @@ std::uint64_t epoch_at(tags const& t, std::uintptr_t place, std::size_t slot) {
 
 } // namespace
 
-TEST_CASE("tags: neighbours of one stream become one piece that waits for the later") {
+TEST_CASE("tags: neighbouring ranges of one stream become one range with the later epoch") {
     tags t{{0, 100, 1, 0}};
     CHECK(t.merge(tags{{100, 200, 3, 0}}, none));
     CHECK(count(t) == 1);
     CHECK(*t.begin() == tag{0, 200, 3, 0});
 }
 
-TEST_CASE("tags: pieces apart keep their own ranges, so what lies between waits for nobody") {
+TEST_CASE("tags: separate ranges keep a gap between them without a use") {
     tags t{{0, 100, 1, 0}};
     CHECK(t.merge(tags{{200, 300, 1, 0}}, none));
     CHECK(count(t) == 2);
@@ -43,7 +43,7 @@ TEST_CASE("tags: pieces apart keep their own ranges, so what lies between waits 
     CHECK(t.within(50, 250).begin()->begin == 50);
 }
 
-TEST_CASE("tags: when there is no room, pieces of one stream span a small gap between them") {
+TEST_CASE("tags: if there is no room, ranges of one stream span a small gap") {
     tags t;
     for (std::uintptr_t i = 0; i <= tags::most; ++i) {
         CHECK(t.merge(tags{{i * 100, i * 100 + 60, i + 1, 7}}, none));
@@ -52,7 +52,7 @@ TEST_CASE("tags: when there is no room, pieces of one stream span a small gap be
     CHECK(*t.begin() == tag{0, tags::most * 100 + 60, tags::most + 1, 7});
 }
 
-TEST_CASE("tags: pieces of one stream do not span much that nobody waits for") {
+TEST_CASE("tags: ranges of one stream do not span a large gap") {
     tags t;
     for (std::uintptr_t i = 0; i < tags::most; ++i) {
         CHECK(t.merge(tags{{i * 100, i * 100 + 10, 1, 7}}, none));
@@ -74,7 +74,7 @@ TEST_CASE("tags: more streams than there is room for are refused, and nothing ha
     CHECK(count(t) == tags::most);
 }
 
-TEST_CASE("tags: what is settled is dropped") {
+TEST_CASE("tags: completed uses are dropped") {
     tags t{{0, 1, 1, 0}};
     CHECK(t.merge(tags{{5, 6, 2, 1}}, none));
     t.drop([](tag const& each) { return each.epoch == 1; });
@@ -83,7 +83,7 @@ TEST_CASE("tags: what is settled is dropped") {
     CHECK(t.empty());
 }
 
-TEST_CASE("tags: a piece kept for a capture stays kept when it is joined") {
+TEST_CASE("tags: a graph-retained range stays retained when merged") {
     tags t{{0, 1, 1, 0}};
     CHECK(t.merge(tags{{1, 2, 1, 1}}, none));
     t.keep_for_capture(0, 2);
@@ -97,7 +97,7 @@ TEST_CASE("tags: a piece kept for a capture stays kept when it is joined") {
     CHECK(epoch_at(t, 1, 1) == 1);
 }
 
-TEST_CASE("tags: what a graph keeps and what its stream may still use stay two pieces") {
+TEST_CASE("tags: a graph's range and a pending range of its stream stay separate") {
     tags t{{0, 100, 4, 7}};
     CHECK(t.merge(tags{{100, 200, tag::captured, 7}}, none));
     CHECK(count(t) == 2);
@@ -108,7 +108,7 @@ TEST_CASE("tags: what a graph keeps and what its stream may still use stay two p
     CHECK(*t.begin() == tag{0, 100, 4, 7});
 }
 
-TEST_CASE("tags: what graphs keep is one piece over all of it") {
+TEST_CASE("tags: graph-retained ranges become one range over all of them") {
     tags t{{200, 300, tag::captured, 7}};
     CHECK(t.merge(tags{{0, 50, tag::captured, 7}}, none));
     CHECK(t.merge(tags{{50, 200, 4, 7}}, none));
@@ -118,7 +118,7 @@ TEST_CASE("tags: what graphs keep is one piece over all of it") {
     CHECK(tags{{0, 50, 4, 7}}.kept().empty());
 }
 
-TEST_CASE("tags: where there is no room, pieces span a gap between those of their own kind") {
+TEST_CASE("tags: if there is no room, ranges span a gap between those of their own kind") {
     tags t;
     for (std::uintptr_t i = 0; i <= tags::most; ++i) {
         std::uint64_t const epoch = i % 2 == 0 ? tag::captured : 5;
@@ -129,7 +129,7 @@ TEST_CASE("tags: where there is no room, pieces span a gap between those of thei
     CHECK(epoch_at(t, 0, 7) == 0);
 }
 
-TEST_CASE("tags: however they are joined, no place waits for less than it must") {
+TEST_CASE("tags: however they are merged, no byte loses a pending use") {
     std::mt19937 random{1};
     for (int round = 0; round < 2000; ++round) {
         std::vector<std::vector<std::uint64_t>> must(64, std::vector<std::uint64_t>(6));
@@ -154,7 +154,7 @@ TEST_CASE("tags: however they are joined, no place waits for less than it must")
     }
 }
 
-TEST_CASE("tags: what is before a place is dropped, and no more") {
+TEST_CASE("tags: uses before a position are dropped, and no more") {
     tags t{{100, 200, 1, 0}};
     CHECK(t.merge(tags{{200, 300, 2, 1}}, none));
     CHECK(t.merge(tags{{250, 400, 4, 3}}, none));

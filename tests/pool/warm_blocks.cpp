@@ -21,7 +21,7 @@ void put(warm_blocks& warm, block& b) { warm.put(&b, b.bytes, b.slot); }
 
 } // namespace
 
-TEST_CASE("warm_blocks: the stream that gave a block has it back, for its size and an alignment") {
+TEST_CASE("warm_blocks: the stream that freed a block gets it back, for its size and alignment") {
     warm_blocks warm;
     block       b = given_back(0x1200, 512, 4);
     put(warm, b);
@@ -34,7 +34,7 @@ TEST_CASE("warm_blocks: the stream that gave a block has it back, for its size a
     CHECK(warm.take(4, 512, 512) == nullptr);
 }
 
-TEST_CASE("warm_blocks: of blocks of one size, the last that was given back is the first to go") {
+TEST_CASE("warm_blocks: of blocks of one size, the last freed is the first reused") {
     warm_blocks warm;
     block       first = given_back(0x1000, 512, 0), second = given_back(0x2000, 512, 0);
     put(warm, first);
@@ -44,7 +44,7 @@ TEST_CASE("warm_blocks: of blocks of one size, the last that was given back is t
     CHECK(warm.take(0, 512, 256) == nullptr);
 }
 
-TEST_CASE("warm_blocks: a block may be an eighth larger than what is asked, and never 32 KiB") {
+TEST_CASE("warm_blocks: a block may be an eighth larger than the request, but less than 32 KiB") {
     warm_blocks warm;
     block       b = given_back(0x100000, 9 * 1024, 0), c = given_back(0x200000, 1 << 20, 0);
     put(warm, b);
@@ -56,7 +56,7 @@ TEST_CASE("warm_blocks: a block may be an eighth larger than what is asked, and 
     CHECK(warm.take(0, (1 << 20) - 28 * 1024, 256) == &c);
 }
 
-TEST_CASE("warm_blocks: one that is too small for its list hides none in the next") {
+TEST_CASE("warm_blocks: a block that is too small for its list does not hide the next") {
     warm_blocks warm;
     block       low = given_back(0x100000, 64 * 1024, 0), high = given_back(0x200000, 66 * 1024, 0);
     put(warm, high);
@@ -66,7 +66,7 @@ TEST_CASE("warm_blocks: one that is too small for its list hides none in the nex
     CHECK(warm.take(0, 64 * 1024, 256) == &low);
 }
 
-TEST_CASE("warm_blocks: a list that ran out is passed over, and used again") {
+TEST_CASE("warm_blocks: an empty list is skipped, and used again") {
     warm_blocks warm;
     block       low = given_back(0x100000, 66 * 1024, 0), high = given_back(0x200000, 68 * 1024, 0);
     for (int i = 0; i < 3; ++i) {
@@ -81,7 +81,7 @@ TEST_CASE("warm_blocks: a list that ran out is passed over, and used again") {
     CHECK(warm.drain(256, [&](block* b) { CHECK(b == &low); }));
 }
 
-TEST_CASE("warm_blocks: what a capture used does not rest for its stream") {
+TEST_CASE("warm_blocks: memory that a capture used is not cached for its stream") {
     warm_blocks warm;
     block       b = given_back(0x1000, 512, 0);
     put(warm, b);
@@ -89,7 +89,7 @@ TEST_CASE("warm_blocks: what a capture used does not rest for its stream") {
     CHECK(warm.take(0, 512, 256) == nullptr);
 }
 
-TEST_CASE("warm_blocks: drained, all of them come once, and moved from, none") {
+TEST_CASE("warm_blocks: a drain returns each block once, and a moved-from object has none") {
     warm_blocks        warm;
     std::vector<block> all;
     for (std::size_t i = 1; i < 400; ++i) {
@@ -105,7 +105,7 @@ TEST_CASE("warm_blocks: drained, all of them come once, and moved from, none") {
     CHECK_FALSE(moved.drain(256, [&](block*) { ++drained; }));
 }
 
-TEST_CASE("warm_blocks: of large blocks the last one is kept, and who brings another has it back") {
+TEST_CASE("warm_blocks: one large block is cached, and inserting another returns it") {
     warm_blocks warm;
     block first = given_back(0x1000000, 2 << 20, 0), second = given_back(0x2000000, 4 << 20, 1);
     CHECK(warm.take_large() == nullptr);
@@ -123,7 +123,7 @@ TEST_CASE("warm_blocks: of large blocks the last one is kept, and who brings ano
     CHECK(moved.take_large() == &first);
 }
 
-TEST_CASE("warm_blocks: a block may be kept among smaller ones, and is taken for what it is") {
+TEST_CASE("warm_blocks: a block among smaller ones is taken with its own size") {
     warm_blocks warm;
     block       b = given_back(0x100000, 9 * 1024, 0);
     warm.put(&b, 8 * 1024, 0);
@@ -132,7 +132,7 @@ TEST_CASE("warm_blocks: a block may be kept among smaller ones, and is taken for
     CHECK(warm.take(0, 8 * 1024, 256) == &b);
 }
 
-TEST_CASE("warm_blocks: drained from a size on, what is smaller goes on resting") {
+TEST_CASE("warm_blocks: a drain from a size on leaves smaller blocks cached") {
     warm_blocks warm;
     block       small = given_back(0x100000, 4096, 0),
           large       = given_back(0x200000, warm_blocks::bulky, 0),
@@ -145,14 +145,14 @@ TEST_CASE("warm_blocks: drained from a size on, what is smaller goes on resting"
     CHECK(warm.take(0, 4096, 256) == &small);
 }
 
-TEST_CASE("warm_blocks: a block may be larger than what is asked within its list too") {
+TEST_CASE("warm_blocks: within its list a block may also be larger than the request") {
     warm_blocks warm;
     block       b = given_back(0x100000, 65 * 1024 + 512, 0);
     put(warm, b);
     CHECK(warm.take(0, 64 * 1024 + 512, 256) == &b);
 }
 
-TEST_CASE("warm_blocks: a list that was looked at in vain, or had another, loses nothing") {
+TEST_CASE("warm_blocks: a lookup that fails, or that takes another block, loses nothing") {
     warm_blocks warm;
     block low = given_back(0x100000, 64 * 1024, 0), first = given_back(0x200000, 67 * 1024, 0),
           second = given_back(0x300000, 67 * 1024, 0);
@@ -163,7 +163,7 @@ TEST_CASE("warm_blocks: a list that was looked at in vain, or had another, loses
     CHECK(came == std::vector<block*>{&low, &first});
 }
 
-TEST_CASE("warm_blocks: a larger block too is only its stream's, and at the alignment") {
+TEST_CASE("warm_blocks: a larger block too is only for its stream and alignment") {
     warm_blocks warm;
     block       b = given_back(0x100200, 9 * 1024, 4);
     put(warm, b);
