@@ -111,12 +111,12 @@ public:
                     call_site at = call_site::current()) noexcept
         requires resource<Upstream>
     {
-        came_back(p, bytes);
+        count_free(p, bytes);
         sited{this->upstream_, at}.deallocate(s, p, bytes, alignment);
     }
     void deallocate_sync(void* p, std::size_t bytes, std::size_t alignment = default_alignment,
                          call_site at = call_site::current()) noexcept {
-        came_back(p, bytes);
+        count_free(p, bytes);
         sited{this->upstream_, at}.deallocate_sync(p, bytes, alignment);
     }
 
@@ -124,20 +124,20 @@ public:
     /// not nest, such as those of several threads.
     std::uint64_t push() {
         auto const held = lock_.hold();
-        asked_.push_back({++last_, now_});
+        scopes_.push_back({++last_, now_});
         now_ = {};
         return last_;
     }
     /// Ends the innermost scope and returns its counters.
     counters pop() {
         auto const held = lock_.hold();
-        expects(!asked_.empty(), "statistics: every pop has its push");
-        return close(asked_.size() - 1);
+        expects(!scopes_.empty(), "statistics: pop() ends an open scope");
+        return close(scopes_.size() - 1);
     }
     /// Ends the scope with that number, even if it is not the innermost, and returns its counters.
-    counters pop(std::uint64_t asked) {
+    counters pop(std::uint64_t scope_number) {
         auto const held = lock_.hold();
-        return close(place(asked));
+        return close(place(scope_number));
     }
 
     /// Returns the counters of the innermost scope until now.
@@ -146,14 +146,14 @@ public:
         return now_;
     }
     /// Returns the counters of the scope with that number until now.
-    [[nodiscard]] counters now(std::uint64_t asked) const {
+    [[nodiscard]] counters now(std::uint64_t scope_number) const {
         auto const held = lock_.hold();
-        return since(place(asked));
+        return since(place(scope_number));
     }
     /// Returns the counters since the layer was created.
     [[nodiscard]] counters overall() const {
         auto const held = lock_.hold();
-        return asked_.empty() ? now_ : merged(asked_.front().before, since(0));
+        return scopes_.empty() ? now_ : merged(scopes_.front().before, since(0));
     }
 
     /// Returns the usage of the upstream if it has that function, else the figures of this layer.
@@ -195,7 +195,7 @@ private:
         std::size_t bytes_;
     };
 
-    void came_back(void* p, std::size_t bytes) noexcept {
+    void count_free(void* p, std::size_t bytes) noexcept {
         if (p == nullptr) { return; }
         auto const held = lock_.hold();
         now_.bytes.sub(bytes);
@@ -212,34 +212,34 @@ private:
     /// An open scope, and the figures counted between the begin of the scope before it and its own
     /// begin. The begins of scopes divide time into intervals; the counters of a scope are the sum
     /// of the intervals since its begin.
-    struct question {
+    struct scope {
         std::uint64_t number;
         counters      before;
     };
 
-    [[nodiscard]] std::size_t place(std::uint64_t asked) const {
-        std::size_t at = asked_.size();
-        while (at != 0 && asked_[at - 1].number != asked) { --at; }
-        expects(at != 0, "statistics: the question is open");
+    [[nodiscard]] std::size_t place(std::uint64_t scope_number) const {
+        std::size_t at = scopes_.size();
+        while (at != 0 && scopes_[at - 1].number != scope_number) { --at; }
+        expects(at != 0, "statistics: the scope is open");
         return at - 1;
     }
     [[nodiscard]] counters since(std::size_t at) const noexcept {
         counters sum = now_;
-        for (std::size_t i = asked_.size(); --i > at;) { sum = merged(asked_[i].before, sum); }
+        for (std::size_t i = scopes_.size(); --i > at;) { sum = merged(scopes_[i].before, sum); }
         return sum;
     }
     counters close(std::size_t at) noexcept {
         counters const answer = since(at);
-        counters&      piece  = at + 1 == asked_.size() ? now_ : asked_[at + 1].before;
+        counters&      piece  = at + 1 == scopes_.size() ? now_ : scopes_[at + 1].before;
         // The interval before this scope and the one after it become one.
-        piece = merged(asked_[at].before, piece);
-        asked_.erase(asked_.begin() + static_cast<std::ptrdiff_t>(at));
+        piece = merged(scopes_[at].before, piece);
+        scopes_.erase(scopes_.begin() + static_cast<std::ptrdiff_t>(at));
         return answer;
     }
 
     [[no_unique_address]] Lock lock_;
     counters                   now_; ///< since the begin of the innermost scope
-    std::vector<question>      asked_;
+    std::vector<scope>         scopes_;
     std::uint64_t              last_ = 0;
 };
 

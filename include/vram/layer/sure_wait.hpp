@@ -32,7 +32,8 @@ template <class Platform, class Place, class Where>
         }
         return true;
     } catch (...) {
-        report_caught({.kind = error_kind::platform_error, .call = "the wait for a last use"});
+        report_caught(
+            {.kind = error_kind::platform_error, .call = "the wait for the last use of memory"});
     }
     try {
         await_device<Platform>(where());

@@ -284,7 +284,7 @@ private:
             queue.how = recorded::pending; // tried again later
             report_caught({.kind  = error_kind::platform_error,
                            .bytes = last->blocks.bytes(),
-                           .call  = "the event of a stream"});
+                           .call  = "recording an event on a stream"});
         }
         if (queue.how != recorded::lost) { return; }
         last->now = batch::stage::unrecordable;

@@ -63,7 +63,8 @@ namespace vram {
 ///           owner's queue. If the caller has no shard yet, the stream is asked for its id instead.
 template <class Upstream, growth Growth = geometric_growth>
 class arena : public layer_base<detail::checked_upstream<Upstream>> {
-    static_assert(std::copy_constructible<Growth>, "arena: each private pool has the policy");
+    static_assert(std::copy_constructible<Growth>,
+                  "arena: the growth policy must be copyable: each shard has a copy");
 
     using base   = layer_base<Upstream>;
     using source = registered_source<Upstream>;
@@ -85,7 +86,7 @@ public:
           chunks_{this->upstream_, options.max_size, options.trim_above},
           options_{options},
           growth_{std::move(growth)} {
-        expects(options.count <= most, "arena: there are at most 64 private pools");
+        expects(options.count <= most, "arena: `count` is at most 64");
         options_.count = std::bit_ceil(options.count != 0 ? options.count : usual_count());
         if (options.key == arena_key::stream) { seats_ = stream_seats{options_.count}; }
     }

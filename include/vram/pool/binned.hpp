@@ -65,7 +65,7 @@ public:
     explicit binned(Upstream upstream, binned_options options = {})
         : base{std::move(upstream), options.max_size, options.events, options.graphs} {
         expects(options.largest != 0 && options.largest <= slab_heap::largest,
-                "binned: the largest size that is not left to the upstream is below 2^56");
+                "binned: `largest` is from 1 to 2^56 bytes");
         std::size_t const count = size_classes::of(options.largest) + 1;
         this->heaps_.reserve(count);
         for (std::size_t i = 0; i < count; ++i) { this->heaps_.push(size_classes::bytes(i)); }

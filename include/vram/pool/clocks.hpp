@@ -385,7 +385,7 @@ private:
                 retire(*each);
             } catch (...) { // the event is recorded later, when memory of this stream is needed
                 report_caught(
-                    {.kind = error_kind::platform_error, .call = "the event of a stream"});
+                    {.kind = error_kind::platform_error, .call = "recording an event on a stream"});
             }
         }
     }

@@ -24,7 +24,7 @@ struct device_share_growth {
     double percent = 50;
 
     [[nodiscard]] std::size_t operator()(growth_request const& request) const {
-        expects(percent >= 0 && percent <= 100, "device_share_growth: 0 to 100 per cent");
+        expects(percent >= 0 && percent <= 100, "device_share_growth: `percent` is from 0 to 100");
         double const part = static_cast<double>(request.device_free) * percent / 100;
         std::size_t  size = align_down(static_cast<std::size_t>(part), 2_MiB);
         return request.needed > size ? request.needed : size;

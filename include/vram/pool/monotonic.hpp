@@ -166,7 +166,7 @@ public:
     void unwind(monotonic_mark to) {
         auto const held = this->lock_.hold();
         expects(books_.has(to.serial_),
-                "monotonic: the mark is this resource's, and was not unwound itself");
+                "monotonic: the mark belongs to this resource and was not unwound");
         std::size_t const out = books_.unwind(to.serial_);
         this->count_back(out, out);
     }

@@ -65,7 +65,7 @@ public:
     slab(Upstream upstream, std::size_t block_bytes, pool_options options = {})
         : base{std::move(upstream), options.max_size, options.events, options.graphs} {
         expects(block_bytes != 0 && block_bytes <= slab_heap::largest,
-                "slab: a block is of some size, below 2^56");
+                "slab: the block size is from 1 to 2^56 bytes");
         detail::expect_no_page_options(
             options, "slab: `remap` and `slack` have no effect; leave them out, or use a pool over "
                      "virtual memory");

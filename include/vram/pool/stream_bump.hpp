@@ -326,13 +326,13 @@ private:
                            .pointer  = p,
                            .bytes    = bytes,
                            .resource = "monotonic",
-                           .call     = "asking the stream of a free how far it is"});
+                           .call     = "recording the stream of a free"});
             if (!clocks_.settle_user(*on)) {
                 report_error({.kind     = error_kind::leak,
                               .pointer  = p,
                               .bytes    = bytes,
                               .resource = "monotonic",
-                              .cause    = "its stream could not be asked, or waited for"});
+                              .cause    = "its stream could be neither recorded nor waited for"});
                 return false;
             }
         }

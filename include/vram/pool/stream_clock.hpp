@@ -168,7 +168,8 @@ public:
         try {
             if (marked_ && alive_) { (void)record_now(false); }
         } catch (...) {
-            report_caught({.kind = error_kind::platform_error, .call = "the event of a stream"});
+            report_caught(
+                {.kind = error_kind::platform_error, .call = "recording an event on a stream"});
         }
     }
 
@@ -197,7 +198,8 @@ public:
             Platform::record(entries_[place].what, stream_);
             if (!Platform::capturing(stream_)) { list(place); }
         } catch (...) {
-            report_caught({.kind = error_kind::platform_error, .call = "the event of a stream"});
+            report_caught(
+                {.kind = error_kind::platform_error, .call = "recording an event on a stream"});
         }
     }
 
@@ -273,7 +275,8 @@ private:
         try {
             return record_now(true);
         } catch (...) {
-            report_caught({.kind = error_kind::platform_error, .call = "the event of a stream"});
+            report_caught(
+                {.kind = error_kind::platform_error, .call = "recording an event on a stream"});
         }
         return record_now(true);
     }

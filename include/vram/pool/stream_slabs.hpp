@@ -93,14 +93,14 @@ public:
             report_caught({.kind    = error_kind::platform_error,
                            .pointer = n->address,
                            .stream  = name_of_stream<Platform>(*on),
-                           .call    = "asking the stream of a free how far it is"});
+                           .call    = "recording the stream of a free"});
         }
         if (clocks_.settle_user(*on)) { return give_unused(heap, n); }
         report_error({.kind    = error_kind::leak,
                       .pointer = n->address,
                       .bytes   = heap.stride(),
                       .stream  = name_of_stream<Platform>(*on),
-                      .cause   = "its stream could not be asked, or waited for"});
+                      .cause   = "its stream could be neither recorded nor waited for"});
         return false;
     }
 

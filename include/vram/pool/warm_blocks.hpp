@@ -99,7 +99,7 @@ private:
     /// Sets of lists, selected by slot, for streams that alternate.
     static constexpr std::size_t ways = 4;
     static_assert(slack + largest / 2 / bins::per_level + bins::granule <= 1 << 16,
-                  "what a block has more than was asked, at most, has room in it");
+                  "the largest excess of a block over its request fits into `block::slack`");
 
     /// A set of lists by size with a bitmap of those that may contain blocks. Blocks are linked by
     /// `previous` alone, because `next` belongs to `block_table`, in which cached blocks remain.
