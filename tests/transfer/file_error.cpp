@@ -53,12 +53,12 @@ TEST_CASE("file_error: a copy does not throw") {
 
 TEST_CASE("file_error: the text has the numbers that are known") {
     using r = file_error::reason;
-    CHECK(
-        std::string{file_error{r::ends_early, "a.bin", 600, 300, 100}.what()} ==
-        "vram: a.bin: the file ends before the bytes that were wanted: 100 of 300 bytes at offset "
-        "600");
+    CHECK(std::string{file_error{r::ends_early, "a.bin", 600, 300, 100}.what()} ==
+          "vram: a.bin: the file ends before the requested bytes: 100 of 300 bytes at offset "
+          "600");
     CHECK(std::string{file_error{r::partial_record, "a.bin", 960, 64, 40}.what()} ==
-          "vram: a.bin: the file is no whole number of records: 40 bytes remain at offset 960, and "
+          "vram: a.bin: the file is not a whole number of records: 40 bytes remain at offset 960, "
+          "and "
           "a record or an element has 64");
     file_error const missing{std::error_code{ENOENT, std::generic_category()}, "a.bin"};
     CHECK(std::string{missing.what()} == "vram: a.bin: " + std::generic_category().message(ENOENT));

@@ -51,7 +51,7 @@ TEST_CASE("loader_error: the text has the batch, the source index and the number
     }
     CHECK(loader_error{r::all_held, 4, 2, 2}.source_index() == loader_error::unknown);
     CHECK(std::string{loader_error{r::wrong_alignment, 4, 66, 64}.what()} ==
-          "vram: batch 4 has 66 bytes, which is no whole number of elements of 64 bytes");
+          "vram: batch 4 has 66 bytes, which is not a whole number of elements of 64 bytes");
 }
 
 TEST_CASE("loader_error: the text and the error have the exception of the source") {

@@ -45,7 +45,7 @@ TEST_CASE("staging_error: without a cause it is itself the cause") {
 TEST_CASE("staging_error: the text has the numbers, the path and the cause") {
     auto const cause = std::make_exception_ptr(std::runtime_error{"the disk is gone"});
     CHECK(std::string{staging_error{cause, transfer_path::ring, 4096, 65536}.what()} ==
-          "vram: staging failed under way (ring): 4096 of 65536 bytes from the beginning are "
+          "vram: a staging copy failed (ring): 4096 of 65536 bytes from the beginning are "
           "copied: the disk is gone");
     using r = staging_error::reason;
     std::string const device =

@@ -20,6 +20,6 @@ TEST_CASE("what_text: it is the text that was built, or a literal if building it
 
 TEST_CASE("what_text: every exception has a text") {
     CHECK(what_of(std::make_exception_ptr(std::runtime_error{"news"})) == "news");
-    CHECK(what_of(std::make_exception_ptr(7)) == "an exception that is no std::exception");
+    CHECK(what_of(std::make_exception_ptr(7)) == "an exception that is not a std::exception");
     CHECK(what_of(nullptr).empty());
 }

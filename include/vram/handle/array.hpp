@@ -61,13 +61,13 @@ public:
     /// Enqueues a copy of `host`, which is as long as the array, into the array. The host memory
     /// must not change until the stream has passed the copy.
     void copy_from(std::span<Element const> host) {
-        expects(host.size() == size(), "array: what is copied into it is as long as it is");
+        expects(host.size() == size(), "array: the source of a copy must be as long as the array");
         if (!empty()) { platform::copy(get_stream(), data(), host.data(), bytes_.size()); }
     }
     /// Enqueues a copy of the array into `host`, which is as long as the array. The host may read
     /// it when the stream has passed the copy.
     void copy_to(std::span<Element> host) const {
-        expects(host.size() == size(), "array: what it is copied into is as long as it is");
+        expects(host.size() == size(), "array: the target of a copy must be as long as the array");
         if (!empty()) { platform::copy(get_stream(), host.data(), data(), bytes_.size()); }
     }
     /// Enqueues an operation that sets each byte to `value`.
@@ -78,7 +78,7 @@ public:
     /// Returns the element at `i`. The host waits for the stream, so this is for tests and for
     /// single results.
     [[nodiscard]] Element get(std::size_t i) const {
-        expects(i < size(), "array: the element is in the array");
+        expects(i < size(), "array: the index must be less than size()");
         one_element box;
         platform::copy(get_stream(), &box.value, data() + i, sizeof(Element));
         platform::synchronize(get_stream());
@@ -86,7 +86,7 @@ public:
     }
     /// Sets the element at `i`. The host waits for the stream.
     void set(std::size_t i, Element const& value) {
-        expects(i < size(), "array: the element is in the array");
+        expects(i < size(), "array: the index must be less than size()");
         platform::copy(get_stream(), data() + i, &value, sizeof(Element));
         platform::synchronize(get_stream());
     }

@@ -63,7 +63,7 @@ public:
     }
     /// Returns chunk `index`, which must be less than `size()`.
     [[nodiscard]] piece operator[](std::size_t index) const {
-        expects(index < size_, "chunking: there is no such chunk");
+        expects(index < size_, "chunking: the index must be less than size()");
         std::size_t const past = index * step();
         return {first_ + past, std::min(chunk_, bytes_ - past)};
     }

@@ -60,7 +60,7 @@ public:
     explicit fields(std::size_t samples, std::size_t alignment = default_alignment)
         : samples_{samples} {
         using why = layout_error::reason;
-        expects(valid_alignment(alignment), "fields: an alignment is a power of two");
+        expects(valid_alignment(alignment), "fields: the alignment must be a power of two");
         if (samples == 0) { throw layout_error{why::empty}; }
         constexpr std::size_t sizes[]      = {sizeof(Field)...};
         constexpr std::size_t alignments[] = {alignof(Field)...};

@@ -68,9 +68,9 @@ public:
             [[nodiscard]] char const* name() const noexcept override { return "file"; }
             [[nodiscard]] std::string message(int value) const override {
                 switch (static_cast<reason>(value)) {
-                case reason::ends_early: return "the file ends before the bytes that were wanted";
-                case reason::not_a_file: return "not a file that can be read at any place";
-                case reason::partial_record: return "the file is no whole number of records";
+                case reason::ends_early: return "the file ends before the requested bytes";
+                case reason::not_a_file: return "not a file that can be read at an offset";
+                case reason::partial_record: return "the file is not a whole number of records";
                 }
                 return "unknown";
             }

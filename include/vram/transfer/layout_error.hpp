@@ -44,12 +44,14 @@ public:
 private:
     static constexpr char const* literal(reason why) noexcept {
         switch (why) {
-        case reason::too_large: return "vram: a layout is larger than memory can be";
-        case reason::empty: return "vram: a layout is made of pieces of nothing";
-        case reason::overlap: return "vram: pieces overlap by no less than they are long";
-        case reason::wrong_size: return "vram: memory has not the size of its layout";
-        case reason::not_whole: return "vram: a batch is no whole number of samples";
-        case reason::no_pattern: return "vram: no byte repeated makes this element";
+        case reason::too_large: return "vram: a layout needs more memory than can exist";
+        case reason::empty: return "vram: a layout has pieces of 0 bytes";
+        case reason::overlap: return "vram: the overlap of pieces is not less than their length";
+        case reason::wrong_size: return "vram: memory does not have the size of its layout";
+        case reason::not_whole: return "vram: a batch is not a whole number of samples";
+        case reason::no_pattern:
+            return "vram: device memory cannot be filled with this element, because its bytes "
+                   "differ";
         }
         return "vram: layout";
     }

@@ -162,7 +162,7 @@ private:
         if (o.pinned_depth == 0 || o.depth == 0) { o.pinned_depth = depth - 1 + o.producers; }
         o.producers = std::min(o.producers, o.pinned_depth);
         if (!batch_source<Source>::fills) { o.pinned_depth = 0; }
-        expects(o.shard < o.shards, "loader: it has one of the shards");
+        expects(o.shard < o.shards, "loader_options: shard must be less than shards");
         if (o.shards > 1 && !batch_source<Source>::indexed) {
             throw loader_error{loader_error::reason::no_index};
         }

@@ -106,15 +106,17 @@ private:
         case reason::too_large: return "vram: a batch is larger than the loader's slots";
         case reason::all_held: return "vram: all slots of the loader are held by batches in use";
         case reason::capturing: return "vram: a loader cannot be read while its stream is captured";
-        case reason::already_begun: return "vram: a loader can be read once";
-        case reason::wrong_alignment: return "vram: a batch is no whole number of elements";
-        case reason::not_ended: return "vram: a loader restarts after its end, or a stop";
+        case reason::already_begun: return "vram: a loader can be read only once before restart()";
+        case reason::wrong_alignment: return "vram: a batch is not a whole number of elements";
+        case reason::not_ended:
+            return "vram: restart() was called before the end of the loader and without stop()";
         case reason::timed_out: return "vram: no batch came within the loader's timeout";
-        case reason::no_size: return "vram: a source that does not say its size is not shuffled";
+        case reason::no_size: return "vram: shuffle needs a source with size()";
         case reason::no_index:
-            return "vram: a source that does not receive the index has no shards";
-        case reason::ended: return "vram: the unloader of the result has ended";
-        case reason::forked: return "vram: a forked process has none of its parent's loaders";
+            return "vram: shards need a source that receives the index of the batch";
+        case reason::ended: return "vram: the result was sent after its unloader had ended";
+        case reason::forked:
+            return "vram: a loader or unloader of the parent cannot be used in a forked process";
         case reason::source_failed: return "vram: the source of a loader failed";
         case reason::ends_early: return "vram: the source ended before its last batch";
         case reason::short_batch: return "vram: a batch is too short and cannot be left out";
@@ -141,7 +143,7 @@ private:
             return "vram: " + batch + " cannot be taken while the stream is captured into a graph";
         case reason::wrong_alignment:
             return "vram: " + batch + " has " + n(bytes_) +
-                   " bytes, which is no whole number of elements of " + n(limit_) + " bytes";
+                   " bytes, which is not a whole number of elements of " + n(limit_) + " bytes";
         case reason::timed_out: return "vram: " + batch + " did not come in time; " + waiting();
         case reason::source_failed:
             return "vram: the source failed at " + batch + ": " +

@@ -88,8 +88,10 @@ public:
     template <class Element>
         requires std::is_trivially_copyable_v<Element>
     [[nodiscard]] std::span<Element> span(std::size_t header = 0) const {
-        expects(writable_ || std::is_const_v<Element>, "mapped_file: the file is only read");
-        expects(header % alignof(Element) == 0, "mapped_file: elements are aligned");
+        expects(writable_ || std::is_const_v<Element>,
+                "mapped_file: elements of a file that is only read must be const");
+        expects(header % alignof(Element) == 0,
+                "mapped_file: the header must keep the elements aligned");
         if (header > size()) {
             throw file_error{file_error::reason::ends_early, path(), 0, header, size()};
         }

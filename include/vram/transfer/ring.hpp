@@ -91,9 +91,10 @@ private:
         pinned_memory(ring& of, unsigned threads) : owner{of} {
             detail::expect_resource(of.pinned_, "staging: the handle holds a resource");
             expects(of.each_ != 0 && of.chunk_bytes_ != 0,
-                    "staging: every thread has a chunk, of at least one byte");
+                    "staging_options: chunks and chunk_bytes must be at least 1");
             chunks = std::size_t{threads} * of.each_;
-            expects(of.chunk_bytes_ <= unsatisfiable / chunks, "staging: chunks fit in memory");
+            expects(of.chunk_bytes_ <= unsatisfiable / chunks,
+                    "staging_options: the chunks of all threads must fit in memory");
             bytes = chunks * of.chunk_bytes_;
             begin = static_cast<std::byte*>(of.pinned_.allocate_sync(bytes, piece_plan::unit));
         }
@@ -104,7 +105,7 @@ private:
                 report_error({.kind    = error_kind::leak,
                               .pointer = begin,
                               .bytes   = bytes,
-                              .cause   = "the copies that use it could not be waited for"});
+                              .cause   = "waiting for the copies that use it failed"});
             } else {
                 sited{owner.pinned_}.deallocate_sync(begin, bytes, piece_plan::unit);
             }

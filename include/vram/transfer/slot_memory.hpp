@@ -187,7 +187,7 @@ private:
         report_error({.kind    = error_kind::leak,
                       .pointer = memory,
                       .bytes   = bytes_,
-                      .cause   = "the copies that use it could not be waited for"});
+                      .cause   = "waiting for the copies that use it failed"});
     }
 
     [[no_unique_address]] Device device_;

@@ -73,11 +73,14 @@ public:
 private:
     static constexpr char const* literal(reason why) noexcept {
         switch (why) {
-        case reason::failed: return "vram: staging failed under way";
-        case reason::capturing: return "vram: staging waits, and its stream is being captured";
-        case reason::other_device: return "vram: staging is for another device than the stream's";
-        case reason::not_device_memory: return "vram: staging to or from what no device knows";
-        case reason::not_host_memory: return "vram: staging between devices, or no host memory";
+        case reason::failed: return "vram: a staging copy failed";
+        case reason::capturing: return "vram: staging cannot be used while its stream is captured";
+        case reason::other_device:
+            return "vram: the stream and the staging belong to different devices";
+        case reason::not_device_memory:
+            return "vram: the device address of a staging copy is not device memory";
+        case reason::not_host_memory:
+            return "vram: the host address of a staging copy is not host memory";
         }
         return "vram: staging";
     }

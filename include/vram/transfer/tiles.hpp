@@ -109,7 +109,7 @@ public:
 
     /// Returns the tile of batch `index`, which must be less than `size()`.
     [[nodiscard]] box_type operator[](std::size_t index) const {
-        expects(index < size_, "tiles: there is no such tile");
+        expects(index < size_, "tiles: the index must be less than size()");
         box_type    box{};
         std::size_t left = index;
         bool const  last = options_.order != tile_order::first_fastest;
@@ -132,7 +132,7 @@ public:
         bool const  last  = options_.order != tile_order::first_fastest;
         for (std::size_t i = 0; i < Rank; ++i) { // the slowest dimension first
             std::size_t const d = last ? i : Rank - 1 - i;
-            expects(place[d] < options_.extent[d], "tiles: the volume has no such element");
+            expects(place[d] < options_.extent[d], "tiles: the place must be inside the volume");
             std::size_t tile = place[d] / options_.tile[d];
             if (options_.order == tile_order::snake && index % 2 != 0) {
                 tile = count_[d] - 1 - tile;

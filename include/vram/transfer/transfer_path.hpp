@@ -42,14 +42,15 @@ enum class transfer_path : unsigned char {
     switch (path) {
     case transfer_path::nothing: return "there are no bytes to move";
     case transfer_path::direct_pinned: return "the host's memory is pinned already";
-    case transfer_path::direct_managed: return "the memory is managed, and moves by itself";
+    case transfer_path::direct_managed: return "the memory is managed, so the driver moves it";
     case transfer_path::direct_host_page_tables:
         return "the device reads the host's memory through the host's own page tables";
-    case transfer_path::direct_small: return "so few bytes are copied as fast by the platform";
-    case transfer_path::one_thread: return "for so few bytes other threads would wake too late";
+    case transfer_path::direct_small: return "the platform copies so few bytes as fast";
+    case transfer_path::one_thread: return "other threads would wake too late for so few bytes";
     case transfer_path::ring: return "many bytes of pageable memory or a file";
     case transfer_path::batched: return "many small copies begin with one call";
-    case transfer_path::gds: return "the file system gives the file to the device directly";
+    case transfer_path::gds:
+        return "the device reads or writes the file directly (GPUDirect Storage)";
     }
     return "unknown";
 }

@@ -76,7 +76,7 @@ public:
 
 private:
     static unloader_options complete(unloader_options o) {
-        expects(o.batch_bytes != 0, "unloader: a result has at least one byte");
+        expects(o.batch_bytes != 0, "unloader_options: batch_bytes must be at least 1");
         o.depth = std::max<std::size_t>(o.depth, 1);
         if (o.pinned_depth == 0) { o.pinned_depth = o.depth; }
         if (o.device_depth == 0) { o.device_depth = o.depth; }

@@ -47,7 +47,7 @@ private:
     try {
         std::rethrow_exception(of);
     } catch (std::exception const& e) { return e.what(); } catch (...) {
-        return "an exception that is no std::exception";
+        return "an exception that is not a std::exception";
     }
 }
 
