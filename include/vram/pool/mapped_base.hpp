@@ -2,8 +2,7 @@
 #pragma once
 
 /// \file
-/// `mapped_base` is the part of a pool that knows which of its pages have memory, and gives them
-/// some and takes it back.
+/// `mapped_base` is the part of a pool that maps physical memory to its pages and unmaps it.
 
 #include <vram/base/error.hpp>          // locks_held, held_one, let_one_go
 #include <vram/concepts/expandable.hpp> // remappable_resource
@@ -19,12 +18,13 @@
 
 namespace vram {
 
-/// Chunks are addresses; what is free in them may have memory or not.
+/// A chunk is a range of addresses. Free blocks in it may lack physical memory.
 ///
-/// Failure   what the driver does half is taken for not done, so that a page without memory is
-///           never handed out
-/// Threads   any; one at a time is about pages (`page_turn`)
-/// Cost      that of the upstream
+/// Failure   If the driver completes a call only partly, it counts as not done, so that a page
+///           without memory is never allocated.
+/// Threads   Any number of threads may call concurrently. One thread at a time changes mappings
+///           (`page_turn`).
+/// Cost      The calls of the upstream.
 template <remappable_resource Upstream, growth Growth>
 class mapped_base : public pool_base<Upstream, Growth, true> {
     using base = pool_base<Upstream, Growth, true>;
@@ -55,13 +55,14 @@ protected:
     }
     ~mapped_base() = default;
 
-    /// Makes the calling thread the one that is about pages, as long as it lasts. The lock is held
-    /// at both ends, and open in between: who would refuse something waits for that
-    /// (`await_pages`).
+    /// The exclusive right of the calling thread to change mappings. The pool's lock is held at
+    /// construction and destruction, and may be released in between. An allocation that would be
+    /// refused waits for the holder first (`await_pages`).
     class page_turn {
     public:
         explicit page_turn(mapped_base& owner) : owner_{owner}, held_{owner.turn_.hold()} {
-            (void)detail::let_one_go(); // neither errors nor other threads wait for its end
+            // Neither error reports nor other threads wait for the end of this lock.
+            (void)detail::let_one_go();
             owner.mover_ = &detail::locks_held;
         }
         page_turn(page_turn const&)            = delete;
@@ -76,7 +77,8 @@ protected:
         guard        held_;
     };
     [[nodiscard]] bool about_pages() const noexcept { return mover_ != nullptr; }
-    /// Waits until another thread that is about pages is done. False: there was none.
+    /// Waits until another thread that changes mappings has finished. Returns false if there is
+    /// none.
     bool await_pages(guard& held) {
         if (mover_ == nullptr || mover_ == &detail::locks_held) { return false; }
         held.unlock();
@@ -85,7 +87,8 @@ protected:
         return true;
     }
 
-    /// A block that has memory now is its client's. What it was cut from may have all of its own.
+    /// Makes a block live after memory was mapped to all of its pages. Neighbours on the same pages
+    /// may now be fully backed as well.
     void* hand_over(block* b) noexcept {
         for (block* beside : {b->before, b->after}) {
             if (beside == nullptr || !beside->bare || beside->bytes == 0) { continue; }
@@ -97,7 +100,8 @@ protected:
         return pages_.missing(pages_.touched(b.address, b.end())) != 0;
     }
 
-    /// Gives memory to the pages that have none; all of them or none.
+    /// Maps new memory to all pages of a run that have none. Returns false and changes nothing if
+    /// that fails.
     bool fill(page_book::run const& pages, guard& held) {
         std::size_t const need = pages_.missing(pages);
         if (need == 0) { return true; }
@@ -121,18 +125,20 @@ protected:
         pages_.set(run_at(at, bytes), true);
         return true;
     }
-    /// The same for a range of which nobody knows whether streams are done with memory that left
-    /// its pages: as long as they are not, no other may be mapped there. False where some has left.
+    /// Maps new memory to the pages of a range that have none. Returns false if memory of such a
+    /// page moved elsewhere: streams may still use it through this address, so no other memory may
+    /// be mapped there.
     bool fill_unleft(std::uintptr_t from, std::uintptr_t to, guard& held) {
         auto const all = pages_.touched(from, to);
         return !pages_.left(all) && fill(all, held);
     }
-    /// Moves the memory of `bytes` at `from`, where each page has some, to `to`, where none has.
+    /// Remaps the memory of the `bytes` at `from` to `to`. All pages of the first range have
+    /// memory, the others have none.
     void carry(void* from, void* to, std::size_t bytes, guard& held) {
         move(from, bytes, to, bytes, bytes, held);
     }
-    /// Moves memory from pages of one range to pages of another that have none: `expected` bytes,
-    /// for all that the books say.
+    /// Remaps memory from pages of one range to pages of another that have none. `expected` is the
+    /// number of bytes that should move according to the page table.
     void move(void* from, std::size_t n, void* to, std::size_t m, std::size_t expected,
               guard& held) {
         held.unlock();
@@ -149,8 +155,9 @@ protected:
         void*       at;
         std::size_t bytes;
     };
-    /// Asks page by page, where a move was not what it should have been. What is held is counted
-    /// when all is known: meanwhile others must not take it for room within the limit.
+    /// Queries the driver page by page after a call had an unexpected result, and corrects the page
+    /// table. The reserved bytes are corrected at the end, so that other threads do not see free
+    /// room within the limit in between.
     void look_again(std::initializer_list<range> all, guard& held) {
         auto const behind_all = [&] {
             std::size_t sum = 0;
@@ -190,7 +197,7 @@ protected:
         return {one.chunk, one.first};
     }
 
-    /// Gives pages of free blocks back until at most `keep` free bytes are held.
+    /// Unmaps pages of free blocks until at most `keep` free bytes are reserved.
     std::size_t give_parts_back(std::size_t keep, guard& held) {
         std::size_t back = 0;
         auto const  own  = [&](block const& one) { return pages_.whole(one.address, one.end()); };
@@ -219,7 +226,7 @@ protected:
                     pages_.set(run_at(at, n), false);
                     this->figures_.reserved -= gone;
                 } else {
-                    look_again({{at, n}}, held); // some would not go
+                    look_again({{at, n}}, held); // some pages were not unmapped
                 }
                 heap_.give_again(b, lacks(*b));
                 back += gone;
@@ -229,15 +236,16 @@ protected:
         return back;
     }
 
-    /// The size of the next chunk, or of the growth of one, in whole pages: see `pool_base`.
+    /// Returns the size of the next chunk, or the growth of a chunk, in whole pages: see
+    /// `pool_base`.
     [[nodiscard]] std::size_t wanted(request const& r, growth_request const& wish) const {
         return base::wanted(r, wish, this->upstream_.page_size());
     }
     void* take_in_hole(request const& r) { return heap_.take_in_hole(r); }
 
-    /// Calls `widen(bytes)`, which returns the number of bytes by which the chunk grew, for the size
-    /// that the policy wants (`more`), or else for `m.by` bytes. Releases the lock during the calls.
-    /// An exception passes through, and the chunk is as it was.
+    /// Calls `widen(bytes)`, which returns the number of bytes by which the chunk grew, for the
+    /// size that the growth policy wants (`more`), or else for `m.by` bytes. Releases the lock
+    /// during the calls. Exceptions are rethrown, and the chunk is unchanged then.
     template <class Widen>
     std::size_t grow_chunk(request const& r, chunk_growth const& m, bool more, guard& held,
                            Widen widen) {
@@ -265,16 +273,17 @@ protected:
     void* new_chunk(request const& r, std::size_t size, request const* out) {
         return this->template take_chunk<Throwing>(r, whole_pages(size), out, pages_);
     }
-    /// A bare block has what lies on those of its pages that have memory, as those do of which
-    /// others have a part; so has one that is set aside, which its pages leave one by one.
+    /// Returns the bytes of a block that have physical memory. The page table is used for a bare
+    /// block, and for one that is set aside, because its pages are unmapped one by one.
     [[nodiscard]] std::size_t behind(block const& b) const noexcept {
         bool const some = b.bare || b.now == block::state::resting;
         return some ? pages_.behind(b.address, b.end()) : b.bytes;
     }
-    static void make_way(std::size_t) noexcept {} // pages go one by one
+    static void make_way(std::size_t) noexcept {} // pages are unmapped one by one instead
     bool        give_chunk_back(chunk const& gone, guard& held, std::size_t& back) {
         if (gone.bytes == 0) { return false; }
-        std::size_t const real = pages_.remove(gone.base); // what is held, and limited
+        // `max_size` limits physical memory, not addresses.
+        std::size_t const real = pages_.remove(gone.base);
         back += real;
         this->hand_back(real, held, [&] {
             sited{this->upstream_}.deallocate_sync(gone.base, gone.bytes, gone.alignment);
@@ -285,8 +294,9 @@ protected:
     page_book pages_;
 
 private:
-    typename base::lock turn_;            ///< of who is about pages
-    unsigned const*     mover_ = nullptr; ///< names that thread by what lies there
+    typename base::lock turn_; ///< held by the thread that changes mappings
+    /// Identifies that thread by the address of a thread-local variable.
+    unsigned const* mover_ = nullptr;
 };
 
 } // namespace vram

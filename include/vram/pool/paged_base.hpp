@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `paged_base` is the part of a pool that puts memory under addresses, page by page.
+/// `paged_base` is the part of a pool that maps physical memory to addresses, page by page.
 
 #include <vram/base/contract.hpp>       // expects
 #include <vram/concepts/expandable.hpp> // remappable_resource
@@ -15,15 +15,17 @@
 
 namespace vram {
 
-/// A request that no free block with memory can meet gets some under one that has too little, or at
-/// the end of a chunk: what was there last, new memory, and in place of that what other free pages
-/// have, where `options.remap` says so or more would be held than `options.slack` allows.
+/// Allocates over virtual memory. If no free block with memory fits a request, memory is mapped to
+/// a block that lacks some, or behind the end of a chunk: first the memory that was there last,
+/// then new memory. Memory of other free pages is used instead of new memory if `options.remap` is
+/// set, or if more would be reserved than `options.slack` allows.
 ///
-/// Failure   as the upstream
-/// Threads   any; one at a time is about pages, and others make a chunk of their own meanwhile, or
-///           where there is no memory for one wait
-/// Cost      that of the upstream, and a walk over the free blocks of a page or more; with `remap`,
-///           where pages move that were not there last, the host waits for all that was freed
+/// Failure   The functions fail as those of the upstream.
+/// Threads   Any number of threads may call concurrently. One thread at a time changes mappings.
+///           Other threads allocate a chunk instead, or wait if there is no memory for one.
+/// Cost      The calls of the upstream, and a walk over the free blocks of a page or more. With
+///           `remap`, the host waits for all pending uses if pages move to addresses where they
+///           were not last.
 template <remappable_resource Upstream, growth Growth>
 class paged_base : public moving_base<Upstream, Growth> {
     using base = moving_base<Upstream, Growth>;
@@ -41,9 +43,9 @@ protected:
         expects(options.slack >= 0, "pool: the slack is not negative");
     }
 
-    /// Puts memory under a free block that has too little; at the end of a chunk also what the
-    /// policy wants beyond the request (`more`), where no pages move. Null where no block is large
-    /// enough, or there is no memory, or somebody else is at it.
+    /// Maps memory to a free block that lacks some and allocates `r` there. At the end of a chunk,
+    /// maps as much as the growth policy wants (`more`), unless pages are remapped. Returns null if
+    /// no block is large enough, if there is no memory, or if another thread is changing mappings.
     void* lengthen(request const& r, bool captured, bool more) {
         std::size_t const bytes = captured ? 0 : device_of(r);
         auto              held  = this->lock_.hold();
@@ -55,7 +57,7 @@ protected:
         return stitch(
             r, captured, [&] { return bare_block(r, captured, held, more && ample, until); },
             [&](block* b, auto const& target) {
-                bool sure = false; // that nobody uses what left these pages
+                bool sure = false; // no stream uses the previous memory of these pages
                 if (remap) {
                     sure = this->find_pages(r, b, target, held);
                 } else if (!captured) {
@@ -64,16 +66,17 @@ protected:
                 if (until > b->end() && this->fill_unleft(b->address, until, held)) { return; }
                 if (sure && this->fill(target(), held)) { return; }
                 if (!sure && this->fill_unleft(b->address, b->end(), held)) { return; }
-                if (!remap && !captured && shares()) { // the device has no more
+                if (!remap && !captured && shares()) { // the device has no more memory
                     this->bring(r, r.on, b, target, ~std::size_t{0}, held);
                 }
             });
     }
-    /// Where pages move no hole is lost.
+    /// Allocates a small block in a hole between large blocks, unless pages are remapped, which
+    /// uses holes anyway.
     void* take_in_hole(request const& r) {
         return this->options_.remap ? nullptr : base::take_in_hole(r);
     }
-    /// A block whose memory is there, or where it went from there, and can be had at once.
+    /// Allocates a block that has its memory, or can get it back at once.
     void* take_beside(request const& r, bool captured, guard& held) {
         if (this->options_.remap) {
             block* const b = heap_.take_bare(r, held, [&](block const& one) {
@@ -96,9 +99,9 @@ protected:
 private:
     using judged = typename block_heap::judged;
 
-    /// Takes a block with `find()` and has `equip(block, target)` see to the memory of its pages,
-    /// which are `target()`. Null where there is no such block, or somebody else is at it, or some
-    /// of its memory could not be had.
+    /// Takes a block with `find()` and calls `equip(block, target)` to map memory to its pages,
+    /// which are `target()`. Returns null if there is no block, if another thread is changing
+    /// mappings, or if some page still lacks memory.
     template <class Find, class Equip>
     void* stitch(request const& r, bool captured, Find const& find, Equip const& equip) {
         block* const b = find();
@@ -122,8 +125,8 @@ private:
         }
         return this->hand_over(b);
     }
-    /// Brings pages of a block what was there last, and others as much of free pages as keeps new
-    /// memory for the rest within the slack.
+    /// Maps memory to the pages of a block: the memory that was there last, and as much memory of
+    /// free pages as is needed to keep new memory for the rest within the slack.
     template <class Target>
     void share_pages(request const& r, block* b, Target const& target, guard& held) {
         page_book::run const all  = target();
@@ -138,8 +141,8 @@ private:
     [[nodiscard]] bool shares() const noexcept {
         return this->options_.slack < std::numeric_limits<double>::infinity();
     }
-    /// By how much more would be held than the slack allows, with so much new memory, and the
-    /// request out.
+    /// Returns the number of bytes by which the slack would be exceeded with `fresh` bytes of new
+    /// memory and the request live; at most `fresh`.
     [[nodiscard]] std::size_t excess(std::size_t fresh, request const& r) const noexcept {
         std::size_t const out   = saturating_add(heap_.live_bytes(), r.bytes);
         std::size_t const most  = out > heap_.most_live() ? out : heap_.most_live();
@@ -147,33 +150,36 @@ private:
         std::size_t const then  = saturating_add(this->figures_.reserved, fresh);
         std::size_t const floor = this->options_.slack == 0 ? 0 : worthless();
         if (then <= floor || !(static_cast<double>(then) > bound)) { return 0; }
-        // A program that asks for something else each time would take new addresses for ever.
+        // A program with a different request each time would need new addresses forever.
         std::size_t const addresses = heap_.blocks().reserved();
         if (addresses / most_addresses > most || addresses > device_) { return 0; }
         auto const        within = static_cast<std::size_t>(bound);
         std::size_t const over   = then - (within > floor ? within : floor);
         return over < fresh ? over : fresh;
     }
-    static constexpr std::size_t most_addresses = 6; ///< for a byte that was ever out
+    /// Maximum of reserved addresses, as a multiple of the peak live bytes.
+    static constexpr std::size_t most_addresses = 6;
 
-    /// So little that it is not worth sharing. (2.25 GiB: of the recorded traces the one that holds
-    /// less takes three times as long with shared pages, and holds no less.)
+    /// Returns the number of reserved bytes below which sharing pages is not worth it. (2.25 GiB:
+    /// of the recorded traces, the one that reserves less takes three times as long with shared
+    /// pages, and does not reserve less.)
     [[nodiscard]] std::size_t worthless() const noexcept {
         constexpr std::size_t most = std::size_t{9} << 28;
         return device_ / 32 < most ? device_ / 32 : most;
     }
-    /// How large the device of a request is. 0: it does not answer, and nothing is shared to stay
-    /// within the slack; or nobody needs to know.
+    /// Returns the memory size of the request's device. Returns 0 if it is not needed, or if the
+    /// query fails; no pages are then shared.
     [[nodiscard]] std::size_t device_of(request const& r) const noexcept {
         if (this->options_.remap || !shares()) { return 0; }
         try {
             return base::device_memory(r.on).total;
-        } catch (...) { return 0; } // whoever asks for memory will hear what is wrong
+        } catch (...) { return 0; } // an allocation from the device reports the error
     }
 
-    /// A block for the request, with memory or without; where there is none, behind the end of a
-    /// chunk, which is moved out by what the policy wants (`more`) or what is needed: to `until`.
-    /// That stays 0 where the block is not the front of what is free there.
+    /// Returns a free block for the request, with or without memory. If there is none, grows a
+    /// chunk at its end, by as much as the growth policy wants (`more`) or as needed. `until` is
+    /// set to the end of the grown part if the block is the front of the free memory there, else it
+    /// stays 0.
     block* bare_block(request const& r, bool captured, guard& held, bool more,
                       std::uintptr_t& until) {
         bool const remap = this->options_.remap;
@@ -204,25 +210,25 @@ private:
         }
         heap_.end_growth(m, by);
         if (by == 0) { return nullptr; }
-        offered(); // others went on meanwhile
+        offered(); // other threads changed mappings during the call
         block* const         b   = heap_.take_bare(r, held, judge);
         std::uintptr_t const end = reinterpret_cast<std::uintptr_t>(m.base) + m.bytes + by;
-        // Others may have given back a better one meanwhile. Behind each there is another: where a
-        // chunk ends, what is free, were it nothing.
+        // Another thread may have freed a better block during the call. There is always a block
+        // behind `b`: a chunk ends with a free block, which may be empty.
         if (more && b != nullptr && b->after->end() == end) { until = end; }
         return b;
     }
 
-    // Which block
+    // Selection of a block
 
-    /// The front of a block, by how much of it has no memory.
+    /// Rates the front of a block by its bytes without memory.
     [[nodiscard]] judged by_lack(block const& b, request const& r) const noexcept {
         std::uintptr_t const start = align(b.address, r.alignment);
         if (start > b.end() || b.end() - start < r.bytes) { return {}; }
         return {start, pages_.missing(pages_.touched(start, start + r.bytes))};
     }
-    /// The first place in a block where each page has memory, or had some that can be had again, or
-    /// (`fresh`) never had any, which is dearer.
+    /// Rates the first place in a block at which every page has memory, or can get its previous
+    /// memory back, or (`fresh`) never had any. Pages of the last kind cost most.
     [[nodiscard]] judged by_price(block const& b, request const& r, bool captured,
                                   bool fresh) const noexcept {
         std::uintptr_t start = align(b.address, r.alignment);
@@ -235,7 +241,8 @@ private:
         }
         return {};
     }
-    /// Where the last page of a run ends that cannot be had, or 0; and what the others cost.
+    /// Returns the end of the last page of a run that cannot get memory, or 0. Adds the cost of the
+    /// other pages to `cost`.
     std::uintptr_t last_lost(page_book::run const& pages, bool captured, bool fresh,
                              std::size_t& cost) const noexcept {
         std::uintptr_t lost = 0;
@@ -253,9 +260,10 @@ private:
         });
         return lost;
     }
-    static constexpr std::size_t new_page = 64; ///< what one costs, in pages that come back
+    /// Cost      of new memory for a page, in units of a page that gets its memory back.
+    static constexpr std::size_t new_page = 64;
 
-    /// Where the part of a block begins that has no page whose memory is to stay elsewhere.
+    /// Returns the address from which on every page of a block can get memory.
     [[nodiscard]] std::uintptr_t behind_what_left(block const& b, bool captured) const noexcept {
         if (b.bytes == 0) { return b.address; }
         std::size_t          cost = 0;
@@ -264,7 +272,8 @@ private:
         std::uintptr_t const from = lost > b.address ? lost : b.address;
         return from < b.end() ? from : b.end();
     }
-    /// Notes which pages could come back to where they were, for the stream that asks.
+    /// Marks the pages of free blocks from which memory may return to its previous address, for the
+    /// stream of the request.
     void offer(request const& r) {
         if (pages_.shared() == 0) { return; }
         pages_.withdraw();
@@ -273,7 +282,7 @@ private:
         });
     }
 
-    std::size_t device_ = 0; ///< bytes of the device that was asked last
+    std::size_t device_ = 0; ///< memory size of the device that was queried last
 };
 
 } // namespace vram

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `pool` takes big chunks and hands out small blocks, each to whichever stream may have it.
+/// `pool` divides large chunks into blocks, and reuses freed blocks in stream order.
 
 #include <vram/base/call_site.hpp>        // call_site
 #include <vram/base/contract.hpp>         // expects
@@ -40,33 +40,35 @@ template <class Upstream, class Growth>
 using base_of_pool = typename pool_growth<Upstream, Growth>::type;
 } // namespace detail
 
-/// A coalescing, stream-aware suballocator over any resource.
+/// A coalescing, stream-ordered suballocator over any resource.
 ///
-///     pool<stream_ordered<cuda_resource>> memory;             // grows as it must
+///     pool<stream_ordered<cuda_resource>> memory;             // grows if needed
 ///     pool mr{cuda_resource{}, {.initial_size = 1_GiB}};      // a gigabyte at once
 ///
-/// Books are kept in host memory; nothing is ever written into the memory itself. Blocks are
-/// multiples of 256 bytes, found by best fit in bins, and joined with their free neighbours when
-/// they come back, also across streams: a free block remembers which part of it which stream may
-/// still use. Who asks first gets memory that waits for nobody, and else is made to wait for
-/// exactly the streams concerned, once; over another pool not before that has nothing at once.
+/// Block sizes are multiples of 256 bytes. A request gets the best fit, found in bins without a
+/// search. Freed blocks are coalesced with their free neighbours, also if these were freed on other
+/// streams: a free block records which stream may still use which part. A request gets memory that
+/// its stream may use at once, if there is any. Otherwise the stream is made to wait for exactly
+/// the streams concerned, once; over another pool, only if that pool has no ready memory either.
+/// Bookkeeping is in host memory and never in the managed memory.
 ///
-/// Failure   before it says no the pool waits for another thread that moves pages, gives idle
-///           chunks back, asks its upstream again, and waits for what is pending; then
-///           `out_of_memory` with every number. A free of a foreign pointer, of a
-///           pointer into a block, of a free block, with a wrong size or alignment is reported as
-///           such with the caller's line, and frees nothing
-/// Threads   any, at once; no lock is held over a call of the upstream, nor while waiting on the
-///           host, but for a stream that can be given no event: it died, or the call failed
-/// Streams   a block freed on a stream is that stream's again at once, and any other's after an
-///           event. A `cuda_stream` or `sim_stream` may be destroyed at any time; with
-///           `event_policy::lazy` a raw `cudaStream_t` is retired before that. Any thread may
-///           capture its own stream meanwhile. Idle chunks go back only when every stream is done
-///           with them
-/// Cost      constant at any number of blocks where there is room; where there is none, a walk
-///           over all of them if some wait for streams or lie apart; a stream that reuses its own
-///           memory makes, with `event_policy::lazy`, no call of the platform (but for the id of a
-///           default stream), and no event and no host allocation
+/// Failure   Before it refuses, the pool waits for another thread that remaps pages, returns idle
+///           chunks, asks its upstream again, and waits for pending uses. Then it throws
+///           `out_of_memory` with every number. These invalid frees are reported with the caller's
+///           line and free nothing: of a foreign pointer, of a pointer into a block, of a free
+///           block, with a wrong size or alignment.
+/// Threads   Any number of threads may call concurrently. The lock is not held during calls of the
+///           upstream or waits on the host, with one exception: a wait for a stream on which no
+///           event can be recorded, because it was destroyed or the call failed.
+/// Streams   The stream that freed a block may reuse it at once, any other stream after an event. A
+///           `cuda_stream` or `sim_stream` may be destroyed at any time. With `event_policy::lazy`
+///           a raw `cudaStream_t` must be retired before that. Any thread may capture its own
+///           stream at the same time. An idle chunk is returned only after every stream has
+///           finished with it.
+/// Cost      Constant at any number of blocks if a free block fits. Otherwise a walk over all
+///           blocks if some are pending or not coalesced. With `event_policy::lazy`, a stream that
+///           reuses its own memory makes no call of the platform (except for the id of a default
+///           stream), records no event, and allocates no host memory.
 template <class Upstream, growth Growth = default_growth<Upstream>>
 class pool : public detail::base_of_pool<detail::checked_upstream<Upstream>, Growth> {
     using base = detail::base_of_pool<Upstream, Growth>;
@@ -75,12 +77,12 @@ public:
     using typename base::platform;
     using typename base::stream;
 
-    /// A pool over an upstream that needs nothing to be made.
+    /// Creates a pool over a default-constructed upstream.
     explicit pool(pool_options options = {})
         requires std::default_initializable<Upstream>
         : pool{Upstream{}, options} {}
 
-    /// Takes `options.initial_size` bytes at once; throws what the upstream throws.
+    /// Reserves `options.initial_size` bytes at once, and throws the exceptions of the upstream.
     explicit pool(Upstream upstream, pool_options options = {}, Growth growth = {})
         : base{std::move(upstream), options, std::move(growth)} {
         if constexpr (!remappable_resource<Upstream>) {
@@ -94,15 +96,16 @@ public:
         request const all{.asked = options.initial_size};
         if (!all.possible()) { throw out_of_memory{{.asked = all.asked, .rounded = all.bytes}}; }
         this->template new_chunk<true>(all, all.bytes, nullptr);
-        if (heap_.blocks().empty()) { // whole pages of it are more than the limit
+        // Rounded up to whole pages, the initial size exceeds the limit.
+        if (heap_.blocks().empty()) {
             throw out_of_memory{
                 {.asked = all.asked, .rounded = all.bytes, .limit = options.max_size}};
         }
     }
-    /// A copy is a compile error that says what to write.
+    /// A copy does not compile: the error message names the alternatives (move, borrow, share).
     template <std::same_as<pool> Same>
     pool(Same& other) : pool{detail::refuse_copy(other)} {}
-    pool(pool&&) = default; ///< while unshared; memory that is out stays where it is
+    pool(pool&&) = default; ///< only if not shared; live memory keeps its address
     pool& operator=(pool&& other) noexcept
         requires std::assignable_from<Upstream&, Upstream>
     {
@@ -111,26 +114,27 @@ public:
         base::operator=(std::move(other));
         return *this;
     }
-    /// Waits for the streams, and where something is out, or graphs were captured, for devices;
-    /// reports what is out, and gives every chunk back. A stream that is being captured is not
-    /// waited for, which would end the capture: the error sink is told. A wait for a device ends
-    /// every capture there.
+    /// Waits for the streams, reports live blocks as leaks, and returns every chunk to the
+    /// upstream. If a block is still live, or if graphs were captured, whole devices are waited
+    /// for, which ends every capture on them. A stream that is being captured is not waited for by
+    /// itself, because that would end the capture; it is reported to the error sink.
     ~pool() { give_everything_back(); }
 
     [[nodiscard]] void* allocate(stream s, std::size_t bytes,
                                  std::size_t alignment = default_alignment) {
         return get_on<true>(s, bytes, alignment);
     }
-    /// The same where memory that is held is found at once; else null.
+    /// Returns a cached block, or a ready free block that is found without a search. Returns null
+    /// if there is neither.
     [[nodiscard]] void* try_allocate_cached(stream s, std::size_t bytes,
                                             std::size_t alignment = default_alignment) {
         auto const   held = this->lock_.hold();
         block* const b    = heap_.take_quick(s, bytes, alignment);
         return b != nullptr ? b->pointer() : nullptr;
     }
-    /// The same with a search, which may ask streams how far they are: where no stream must wait
-    /// for memory that is held; else null. Throws for want of host memory, and what the platform
-    /// throws.
+    /// Returns a block that the stream may use without a wait, after a search and if needed queries
+    /// of other streams. Returns null if there is none. Throws `std::bad_alloc` if host memory
+    /// cannot be allocated, and errors of the platform.
     [[nodiscard]] void* try_allocate_ready(stream s, std::size_t bytes,
                                            std::size_t alignment = default_alignment) {
         request const r{.asked = bytes, .alignment = alignment, .on = &s};
@@ -139,7 +143,8 @@ public:
         bool must_wait = false;
         return heap_.take(r, held, false, &must_wait);
     }
-    /// Memory that anybody may use at once: where it is still in use, the host waits.
+    /// Allocates memory that any stream may use at once. If streams still use the memory, the host
+    /// waits for them.
     [[nodiscard]] void* allocate_sync(std::size_t bytes,
                                       std::size_t alignment = default_alignment) {
         return get<true>({.asked = bytes, .alignment = alignment}, this->lock_.hold());
@@ -168,7 +173,8 @@ public:
             refuse_on(s, p, bytes, alignment, at);
         }
     }
-    /// The memory is in use by nobody, and the stream that it was taken on has come so far.
+    /// Frees a block that no stream uses any more. The host has waited for the stream on which the
+    /// block was allocated.
     [[gnu::always_inline]] void deallocate_sync(void* p, std::size_t bytes,
                                                 std::size_t alignment = default_alignment,
                                                 call_site   at = call_site::current()) noexcept {
@@ -177,8 +183,8 @@ public:
         }
     }
 
-    /// As `deallocate`, but if no block with this size and alignment is live at `p`, nothing is
-    /// reported, and it returns false.
+    /// Frees a block as `deallocate` does. If no block with this size and alignment is live at `p`,
+    /// reports nothing and returns false.
     [[nodiscard]] bool try_deallocate(stream s, void* p, std::size_t bytes,
                                       std::size_t alignment = default_alignment) noexcept {
         auto         held = this->lock_.hold();
@@ -217,19 +223,20 @@ public:
         return put(b, bytes, alignment, on);
     }
 
-    /// Asks a stream who it is, unless it is known: while it is captured it could not say. Throws
-    /// where it cannot.
+    /// Registers the stream `s` by querying its id. Must be called before `s` is captured, because
+    /// CUDA forbids the query during a capture. Throws if the query fails.
     void meet(stream s) {
         auto const held = this->lock_.hold();
         heap_.meet(s);
     }
 
-    /// Whether `p` lies in one of the chunks, handed out or not.
+    /// Returns true if `p` lies in one of the chunks, in a live block or not.
     [[nodiscard]] bool owns(void const* p) const {
         auto const held = this->lock_.hold();
         return heap_.blocks().owns(p);
     }
-    /// `pending` counts free bytes that some stream may still use. Cost: a walk over all blocks.
+    /// Returns the usage. `pending` counts free bytes that some stream may still use. Cost: a walk
+    /// over all blocks.
     [[nodiscard]] memory_usage usage() const {
         auto const   held = this->lock_.hold();
         memory_usage now  = heap_.usage([&](block const& b) { return this->behind(b); });
@@ -240,47 +247,50 @@ public:
         now.restarts      = this->figures_.restarts;
         return now;
     }
-    /// What is free, piece by piece. Cost: a walk over all blocks.
+    /// Returns the sizes of the free blocks. Cost: a walk over all blocks.
     [[nodiscard]] free_pieces free_memory() const {
         auto const held = this->lock_.hold();
         return heap_.free_memory([&](block const& b) { return this->behind(b); });
     }
-    /// Peaks start again from what is out and held now. Returns the peaks from before, and what is
-    /// out and held.
+    /// Restarts the peaks from the bytes that are live and reserved now, and returns the usage
+    /// until now.
     memory_usage reset_peaks() noexcept {
         auto const held          = this->lock_.hold();
-        this->figures_.live      = heap_.live_bytes(); // which only the heap counts
+        this->figures_.live      = heap_.live_bytes(); // only the heap counts live bytes
         this->figures_.peak_live = heap_.reset_peak();
         return this->figures_.restart_peaks();
     }
-    /// Takes in the peaks of figures from before.
+    /// Raises the peaks to at least those of `before`, a result of `reset_peaks`.
     void raise_peaks(memory_usage const& before) noexcept {
         auto const held = this->lock_.hold();
         this->figures_.raise_peaks(before);
         heap_.raise_peak(before.peak_live);
     }
 
-    /// Gives idle chunks back until at most `keep` free bytes are held, waiting on the host for
-    /// streams that may still use them, and trims the upstream. Where chunks grow in place, their
-    /// free ends go back as well. A block that somebody waits for counts as free. Returns the bytes
-    /// that went back to the upstream or, if that is more, that the upstream gave back.
+    /// Returns idle chunks to the upstream until at most `keep` free bytes are reserved, then trims
+    /// the upstream. The host waits for streams that may still use the chunks. If chunks can grow
+    /// in place, their free ends are returned as well. Pending memory counts as free. Returns the
+    /// number of bytes that were returned to the upstream, or that the upstream returned, whichever
+    /// is larger.
     std::size_t trim(std::size_t keep = 0) {
         std::size_t back = 0;
         {
             auto held = this->lock_.hold();
             heap_.poll();
-            if (keep != 0) { back += this->give_parts_back(keep, held); } // not all of a chunk
+            // Returns parts of chunks first, so that not more than needed is returned.
+            if (keep != 0) { back += this->give_parts_back(keep, held); }
             for (bool waited = false; this->unused() > keep;) {
                 if (this->give_chunk_back(heap_.remove_idle(held), held, back)) { continue; }
                 if (std::exchange(waited, true)) { break; }
-                heap_.finish(held); // joins what could not be joined: a chunk may be idle now
+                heap_.finish(held); // coalesces free blocks, after which a chunk may be idle
             }
             back += this->give_parts_back(keep, held);
         }
         return this->trim_beneath(back);
     }
-    /// Gives back the idle chunks that nobody uses any more, and waits for none; what streams are
-    /// not done with is covered by an event, for the next time. Returns the bytes that went back.
+    /// Returns idle chunks that no stream uses to the upstream, without a wait. Events are recorded
+    /// for other idle chunks, so that a later call can return them. Returns the number of bytes
+    /// returned.
     std::size_t trim_no_wait() {
         std::size_t back = 0;
         auto        held = this->lock_.hold();
@@ -288,12 +298,12 @@ public:
         while (this->give_chunk_back(heap_.remove_ready(), held, back)) {}
         return back;
     }
-    /// A size in whole granules of 256 bytes.
+    /// Returns `bytes` rounded up to a multiple of 256.
     [[nodiscard]] static constexpr std::size_t rounded_size(std::size_t bytes,
                                                             std::size_t /* alignment */) noexcept {
         return align(bytes, bins::granule);
     }
-    /// The stream is about to be destroyed. Does not wait for it.
+    /// Announces that the stream `s` is about to be destroyed. Does not wait for the stream.
     void retire(stream s) {
         {
             auto const held = this->lock_.hold();
@@ -301,8 +311,9 @@ public:
         }
         if constexpr (retiring_resource<Upstream>) { this->upstream_.retire(s); }
     }
-    /// No captured graph that used this pool will run again: what was kept for them is free, for
-    /// others once the stream that was captured has come to where it is now.
+    /// States that no captured graph that used this pool will run again. The graph-retained memory
+    /// becomes free. Another stream may use it after the current work of the stream that was
+    /// captured.
     void forget_captures() {
         {
             auto const held = this->lock_.hold();
@@ -313,7 +324,7 @@ public:
     [[nodiscard]] pool_options const& options() const noexcept { return options_; }
 
 protected:
-    /// Reports that nothing was freed at `p`, unless it is null, and why.
+    /// Reports a free of `p` that was rejected, and the reason. Does nothing if `p` is null.
     [[gnu::cold, gnu::noinline]] void refuse(void* p, std::size_t bytes, std::size_t alignment,
                                              stream const* on, call_site at) const noexcept {
         if (p == nullptr) { return; }
@@ -349,7 +360,8 @@ private:
         }
         return search<Throwing>(s, bytes, alignment, std::move(held));
     }
-    template <bool Throwing> // of its own, so that the stream stays in a register above
+    // A function of its own, so that the stream stays in a register in `get_on`.
+    template <bool Throwing>
     [[gnu::noinline]] void* search(stream s, std::size_t bytes, std::size_t alignment, guard held) {
         return get<Throwing>({.asked = bytes, .alignment = alignment, .on = &s}, std::move(held));
     }
@@ -372,8 +384,8 @@ private:
                                   guard /* until it returns */) noexcept {
         return put(b, bytes, alignment, &s);
     }
-    /// Takes back what is out at `p`, the block `b`. False, with nothing done: there is none
-    /// (null), or it was taken with another size or alignment.
+    /// Frees the block `b` (null: there is none). Returns false and changes nothing if there is no
+    /// block, or if it was allocated with another size or alignment.
     bool put(block* b, std::size_t bytes, std::size_t alignment, stream const* on) noexcept {
         return b != nullptr && heap_.give(b, bytes, alignment, on);
     }
@@ -400,8 +412,8 @@ private:
         e.template report<platform>();
     }
 
-    /// A block of what is held. Before a stream waits for one, what the upstream has at once is a
-    /// chunk.
+    /// Allocates a block from the reserved memory. If the stream would have to wait for one,
+    /// allocates a chunk that the upstream has ready for it instead.
     void* take(request const& r, guard& held) {
         if constexpr (reusing_resource<Upstream>) {
             bool must_wait = false;
@@ -416,11 +428,12 @@ private:
         }
         return heap_.take(r, held, false);
     }
-    /// What is tried, in this order, before the answer is no: asking the streams how far they are,
-    /// a hole between large blocks, growing, waiting for another thread that moves pages and
-    /// growing, giving idle chunks back and growing, waiting for everything that was freed.
+    /// The steps before a refusal, in this order: querying the streams, a hole between large
+    /// blocks, growing, waiting for another thread that remaps pages and growing, returning idle
+    /// chunks and growing, waiting for everything that was freed. Returns null if all of them fail.
     void* make_room(request const& r, guard& held) {
-        bool const captured = r.on != nullptr && platform::capturing(*r.on); // must not wait or ask
+        // A captured stream must neither wait nor query.
+        bool const captured = r.on != nullptr && platform::capturing(*r.on);
         if (void* const p = this->take_beside(r, captured, held)) { return p; }
         if (!captured) { heap_.poll_all(); }
         if (void* const p = heap_.take(r, held, true)) { return p; }
@@ -431,7 +444,8 @@ private:
         if (void* const p = enlarge(r, captured)) { return p; }
         held.lock();
         void* p = heap_.take_elsewhere(r, held);
-        while (p == nullptr && !captured && this->await_pages(held)) { // who may have left some
+        // That thread may have left some memory.
+        while (p == nullptr && !captured && this->await_pages(held)) {
             held.unlock();
             p = this->lengthen(r, false, false);
             held.lock();
@@ -449,7 +463,7 @@ private:
         held.unlock();
         return p;
     }
-    /// Grows, by what the policy wants or by less; first where a chunk ends.
+    /// Grows by as much as the growth policy wants, or by less; first at the end of a chunk.
     void* enlarge(request const& r, bool captured) {
         if (void* const p = this->lengthen(r, captured, true)) { return p; }
         std::size_t const size = this->wanted(r, {.needed = r.bytes, .held = this->held_bytes(r)});
@@ -458,7 +472,7 @@ private:
             return this->template new_chunk<false>(r, align(n, bins::granule), &r);
         });
     }
-    /// The last attempt: throws what the upstream throws, with the pool's numbers added.
+    /// The last attempt: rethrows the exception of the upstream with the pool's numbers added.
     void* must_grow(request const& r) {
         return this->or_throw(
             {r.asked, r.bytes, r.alignment, r.on},
@@ -466,14 +480,15 @@ private:
                 return r.possible() ? this->template new_chunk<true>(r, r.bytes, &r) : nullptr;
             },
             [&] {
-                this->figures_.live = heap_.live_bytes(); // which only the heap counts
+                this->figures_.live = heap_.live_bytes(); // only the heap counts live bytes
                 return heap_.blocks().largest_free();
             });
     }
 
     void give_everything_back() noexcept {
         if (is_ending<platform>() || heap_.blocks().empty()) { return; }
-        // Nobody else is here any more; the lock is for those who let it go while they wait.
+        // No other thread uses the pool any more. The lock is needed by functions that release it
+        // during a wait.
         if (heap_.live_bytes() != 0) {
             error left    = heap_.leak();
             left.resource = own_name;

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `pool_base` is the part that every `pool` has: its blocks, and growth by whole chunks.
+/// `pool_base` is the common part of every `pool`: its blocks, and growth by whole chunks.
 
 #include <vram/base/align.hpp>        // saturating_add
 #include <vram/concepts/growth.hpp>   // growth
@@ -19,12 +19,13 @@
 
 namespace vram {
 
-/// A heap of blocks, and chunks from the upstream that it is made of. Chunks stay as they are here;
-/// `paged_base` makes them grow at their ends, and moves the memory of their pages.
+/// A heap of blocks, and the chunks from the upstream of which it consists. Here the size of a
+/// chunk never changes. `paged_base` makes chunks grow at their ends and moves the memory of their
+/// pages.
 ///
-/// Failure   as `growing_base`
-/// Threads   any
-/// Cost      of growing: that of the upstream
+/// Failure   The functions fail as those of `growing_base`.
+/// Threads   Any number of threads may call concurrently.
+/// Cost      Growing costs a call of the upstream.
 template <synchronous_resource Upstream, growth Growth, bool InPlace = false>
 class pool_base : public growing_base<Upstream> {
     using base = growing_base<Upstream>;
@@ -65,19 +66,23 @@ protected:
     }
     ~pool_base() = default;
 
-    /// More memory for chunks that are there, and the request out of it: not with these.
+    /// Grows an existing chunk and allocates the request there. Chunks of a plain pool cannot grow.
     static void* lengthen(request const&, bool, bool) noexcept { return nullptr; }
-    /// A block beside memory that is not there: not in these.
+    /// Allocates a block that lacks some of its memory. Chunks of a plain pool always have memory
+    /// everywhere.
     static void* take_beside(request const&, bool, guard&) noexcept { return nullptr; }
-    /// A small block where no large one has room: not in these, whose chunks can go back.
+    /// Allocates a small block in a hole between large blocks. Not needed in a plain pool, because
+    /// its chunks can be returned.
     static void* take_in_hole(request const&) noexcept { return nullptr; }
-    /// Waits for who is about pages: nobody is.
+    /// Waits until another thread has finished remapping pages. A plain pool has no pages to remap.
     static bool await_pages(guard&) noexcept { return false; }
-    /// Gives what is free in chunks that are in use back: not of these.
+    /// Returns free memory of chunks that are in use to the upstream. A plain pool returns whole
+    /// chunks only.
     static std::size_t give_parts_back(std::size_t, guard&) noexcept { return 0; }
 
-    /// Takes a chunk of `size` from the upstream and `out` (null: nothing) out of it; null when it
-    /// refuses, or, where `Throwing`, only when the limit does.
+    /// Allocates a chunk of `size` bytes from the upstream, and `out` from it (null: nothing).
+    /// Returns null if the limit refuses it. If the upstream refuses it, throws, or returns null if
+    /// not `Throwing`.
     template <bool Throwing>
     void* new_chunk(request const& r, std::size_t size, request const* out) {
         struct no_books {
@@ -86,7 +91,7 @@ protected:
         } none;
         return take_chunk<Throwing>(r, size, out, none);
     }
-    /// The same; `books` take it down as well.
+    /// As `new_chunk`, and records the chunk in `books` as well.
     template <bool Throwing, class Books>
     void* take_chunk(request const& r, std::size_t size, request const* out, Books& books) {
         std::size_t const   alignment = r.chunk_alignment();
@@ -104,8 +109,9 @@ protected:
         });
     }
 
-    /// A chunk of what the upstream has at once, and `r` out of it; or null. As large as the policy
-    /// wants, where that need not ask the device, or else as is needed.
+    /// Allocates a chunk that the upstream has ready, and `r` from it. Returns null if there is
+    /// none. The chunk is as large as the growth policy wants, if that needs no query of the
+    /// device, or else as large as needed.
     void* chunk_at_once(request const& r)
         requires reusing_resource<Upstream>
     {
@@ -113,8 +119,8 @@ protected:
         if constexpr (!Growth::asks_device) {
             size = align(wanted(r, {.needed = r.bytes, .held = held_bytes(r)}), bins::granule);
         }
-        // What is idle goes back as for any other chunk, and beneath it can be had at once then;
-        // without much asking, for this is cheap, and may come to nothing.
+        // Idle chunks are returned as before any growth, so that the upstream may have them ready.
+        // Only a few are tried, because this path is meant to be cheap and may fail.
         if (r.bytes > heap_.blocks().small_size) { make_way(size, 4); }
         if (size > r.bytes) {
             if (void* const p = chunk_at_once(r, size)) { return p; }
@@ -131,11 +137,12 @@ protected:
             return p;
         });
     }
-    /// Before more is held than ever, and an eighth more than was ever out, what is idle goes back:
-    /// chunks of sizes that a program needed once would else pile up. (Without the eighth, a
-    /// program that repeats itself gives chunks back and takes them again each time.) Not what a
-    /// stream is still busy with: nobody waits for that here.
-    void make_way(std::size_t size, int tries = 64) { // some microseconds
+    /// Returns idle chunks before the pool reserves more than ever before and more than 9/8 of the
+    /// peak of live bytes. Otherwise chunks of sizes that a program needed only once would
+    /// accumulate. (Without the eighth, a program that repeats itself would return and allocate the
+    /// same chunks each time.) Chunks that a stream still uses are kept, because this function does
+    /// not wait.
+    void make_way(std::size_t size, int tries = 64) { // takes some microseconds
         auto              held   = this->lock_.hold();
         std::size_t const eighth = saturating_add(heap_.most_live(), heap_.most_live() / 8);
         std::size_t const then   = saturating_add(this->figures_.reserved, size);
@@ -145,31 +152,31 @@ protected:
         for (; tries != 0 && heap_.has_idle(); --tries) {
             if (!give_chunk_back(heap_.remove_ready(), held, back)) {
                 heap_.ask_streams();
-                held.unlock(); // others need not wait for that
+                held.unlock(); // lets other threads take the lock
                 held.lock();
             } else if (saturating_add(this->figures_.reserved, size) <= most_) {
                 return;
             }
         }
     }
-    /// Gives a chunk back that is in the books of the heap no more, and adds its bytes to `back`;
-    /// false where it has none.
+    /// Returns a chunk that was removed from the heap to the upstream, and adds its bytes to
+    /// `back`. Returns false if it has no bytes.
     bool give_chunk_back(chunk const& gone, guard& held, std::size_t& back) {
         if (gone.bytes == 0) { return false; }
         back += gone.bytes;
         this->give_back(gone.base, gone.bytes, gone.alignment, held);
         return true;
     }
-    /// How many bytes of memory a free block has.
+    /// Returns the bytes of a free block that have physical memory.
     static std::size_t behind(block const& b) noexcept { return b.bytes; }
-    /// Bytes that are held and not out. The lock is held.
+    /// Returns the bytes that are reserved and not live. The lock must be held.
     [[nodiscard]] std::size_t unused() const noexcept {
         return this->figures_.reserved - heap_.live_bytes();
     }
     void raise_most(std::size_t now) noexcept { most_ = now > most_ ? now : most_; }
 
-    /// The size of the next chunk: what the policy says, as far as the limit has room for whole
-    /// `unit`s, and at least what is needed.
+    /// Returns the size of the next chunk: the size wanted by the growth policy, as far as the
+    /// limit has room for whole `unit`s, but at least the needed bytes.
     std::size_t wanted(request const& r, growth_request wish,
                        std::size_t unit = bins::granule) const {
         if constexpr (Growth::asks_device) { wish.device_free = base::device_memory(r.on).free; }
@@ -182,7 +189,8 @@ protected:
         auto const held = this->lock_.hold();
         return heap_.blocks().of(r.bytes).chunks().reserved();
     }
-    /// The first of `size`, half of it, and so on down to `least` with which `attempt` succeeds.
+    /// Calls `attempt` with `size`, half of it, and so on down to `least`, until it succeeds.
+    /// Returns its last result.
     template <class Attempt>
     static auto stepping_down(std::size_t size, std::size_t least, Attempt const& attempt) {
         for (;; size = size / 2 > least ? size / 2 : least) {
@@ -193,16 +201,16 @@ protected:
 
     pool_options                 options_;
     [[no_unique_address]] Growth growth_;
-    mutable heap                 heap_; ///< who asks for its figures tidies it
+    mutable heap                 heap_; ///< reading the usage coalesces cached blocks
 
 private:
-    /// Where pages move, a large block that is had again elsewhere than the time before costs more
-    /// than it spares.
+    /// If pages are remapped, large blocks are not cached: a large block at another address than
+    /// before costs more than the cache saves.
     [[nodiscard]] static constexpr std::size_t large_limit(pool_options const& o) noexcept {
         return o.remap ? 0 : warm_blocks::large_limit;
     }
 
-    std::size_t most_ = 0; ///< bytes held at once, ever
+    std::size_t most_ = 0; ///< largest number of bytes ever reserved
 };
 
 } // namespace vram

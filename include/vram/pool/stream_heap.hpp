@@ -2,7 +2,8 @@
 #pragma once
 
 /// \file
-/// `stream_heap` gives each block to a stream that may have it: a `block_heap` with `clocks`.
+/// `stream_heap` is the heap of a pool: a `block_heap` that orders streams, so that each block goes
+/// to a stream that may use it.
 
 #include <vram/base/error.hpp>            // report_error
 #include <vram/base/memory_usage.hpp>     // memory_usage
@@ -24,14 +25,14 @@
 
 namespace vram {
 
-/// What a pool does with the memory it holds; where that comes from is not known here. Every
-/// function that takes the lock's guard is called with it held; those that wait on the host let it
-/// go meanwhile.
+/// The reserved memory of a pool, with quick lists and the timelines of its streams. It knows
+/// nothing of the upstream. Functions that take a lock guard are called with the lock held. Those
+/// that wait on the host unlock it during the wait.
 ///
-/// Failure   `std::bad_alloc` for want of host memory, and what the platform throws; nothing has
-///           changed
-/// Threads   one at a time, who holds the lock
-/// Cost      see `block_heap` and `clocks`
+/// Failure   `std::bad_alloc` is thrown if host memory cannot be allocated, and errors of the
+///           platform are rethrown. Nothing has changed then.
+/// Threads   One thread at a time, which holds the lock.
+/// Cost      See `block_heap` and `clocks`.
 ///
 /// `Private`: others leave blocks for the pool, and each block that is handed out notes how many
 /// they had left by then.
@@ -44,8 +45,8 @@ public:
     using chunk        = block_heap::chunk;
     using chunk_growth = block_heap::chunk_growth;
 
-    /// `apart`: small blocks have chunks of their own. `large_limit`: bytes of the large block that
-    /// rests, at most; 0: none does.
+    /// `apart`: small blocks have chunks of their own. `large_limit`: the largest size of the large
+    /// block that is cached; 0: large blocks are not cached.
     stream_heap(event_policy events, bool graphs, bool apart = true,
                 std::size_t large_limit = warm_blocks::large_limit) noexcept
         : heaps_{apart},
@@ -84,8 +85,8 @@ public:
         return Private && number < b.left;
     }
 
-    /// A block that rests for just this request, or one that is free, costs its stream nothing and
-    /// is found without a search; or null.
+    /// Fast path: returns a cached block for this request, or a ready free block that is found
+    /// without a search. Returns null if there is neither; `take` may still find a block.
     [[gnu::always_inline]] block* take_quick(stream s, std::size_t asked, std::size_t alignment) {
         if (asked - 1 >= bins::largest || !valid_alignment(alignment)) { return nullptr; }
         std::size_t const bytes = align(asked, bins::granule);
@@ -106,19 +107,21 @@ public:
         }
         return handed_out(asked, alignment, b);
     }
-    /// Takes a block back where that is soon done. False, with nothing done, where it is not so.
+    /// Fast path of a free: caches the block. Returns false and changes nothing if `give` is
+    /// needed.
     [[nodiscard, gnu::always_inline]] bool give_quick(block* b, std::size_t bytes,
                                                       std::size_t alignment, stream s) noexcept {
         if (!handed_out_as(b, bytes, alignment) || !plain_) { return false; }
         clock* c = nullptr;
         try {
             c = clocks_.known(s);
-        } catch (...) {} // `give` says what is wrong
+        } catch (...) {} // `give` makes the call again and reports the error
         if (c == nullptr) { return false; }
         retract(*b);
         block_tags::hold(b, {0, 0, c->mark(), c->slot()});
-        // As large as was asked, rounded: known without a look at the block, for what comes next.
-        // It may be larger; a branch on that was guessed wrong a third of the time.
+        // The requested size, rounded up. It is known without a load from the block, which helps
+        // the next allocation. The block may be larger; a branch on that was mispredicted a third
+        // of the time.
         std::size_t const exact = align_down(bytes + bins::granule - 1, bins::granule);
         if (exact > warm_blocks::largest) [[unlikely]] {
             rest_large(b);
@@ -127,20 +130,23 @@ public:
         }
         return true;
     }
-    /// A block out of what is held, or null. `all`: look at every free block. `must_wait` (null: of
-    /// no interest; else false at first): where it would take a wait, also once streams were asked,
-    /// it says so, and there is none.
+    /// Allocates a block from the reserved memory. Returns null if there is none. `all`: look at
+    /// every free block. If `must_wait` is not null (and false at first) and every block needs a
+    /// wait, also after the streams were queried, sets it to true and returns null instead of
+    /// waiting.
     void* take(request const& r, guard& held, bool all, bool* must_wait = nullptr) {
         return take_from(heaps_.of(r.bytes), r, held, all, must_wait);
     }
-    /// The same, when there is none and no more memory: among those of other sizes.
+    /// Allocates a block from the heap for the other kind of sizes, small or large. Called if the
+    /// own heap has no block and the upstream no memory.
     void* take_elsewhere(request const& r, guard& held) {
         return take_from(heaps_.other_than(heaps_.of(r.bytes)), r, held, true, nullptr);
     }
 
-    /// A small block out of a free one among the large that is too small for any of those, which
-    /// waits for nobody; or null. After a few of them it is null once: then small blocks should get
-    /// more memory, or each would be found with much effort.
+    /// Allocates a small block from a ready free block between large ones that is too small for any
+    /// large block. Returns null if there is none. After 16 such blocks it returns null once, so
+    /// that the heap for small blocks grows; otherwise every small block would need this long
+    /// search.
     void* take_in_hole(request const& r) {
         block_heap& heap = heaps_.other_than(heaps_.of(r.bytes));
         if (!heaps_.is_small(r.bytes)) { return nullptr; }
@@ -169,8 +175,9 @@ public:
         freed const how = on == nullptr ? freed::idle
                           : left        ? freed_by_another(*on, b)
                                         : freed_on(*on, b);
-        if (how == freed::lost) { return true; } // it stays out
-        // Who has a block again that rested has it with what was noted of it then.
+        if (how == freed::lost) { return true; } // the block stays live
+        // A cached block that was reused still has the use recorded when it was cached. No stream
+        // uses it now, so the use is dropped, unless graphs retain parts of the block.
         if (how == freed::idle && b->slot != block::several) { b->slot = block::nobody; }
         retract(*b);
         if (how == freed::noted && plain_) {
@@ -180,13 +187,14 @@ public:
         }
         return true;
     }
-    /// The block handed out at `p`, for `bytes` as its client says, or null.
+    /// Returns the live block that begins at `p`, or null. `bytes` is the size that the caller
+    /// states.
     [[nodiscard, gnu::always_inline]] block* live(void const* p, std::size_t bytes) const noexcept {
         block* const b = heaps_.live(p, bytes);
         return b != nullptr && b->now == block::state::live ? b : nullptr;
     }
 
-    /// Says what lies at the address of a free that is refused.
+    /// Adds to the error of a rejected free the kind of memory at its address.
     [[gnu::cold]] void explain_refusal(refused_free& e) const noexcept {
         block const* const b = heaps_.around(e.what.pointer);
         if (b == nullptr) { return; }
@@ -197,8 +205,9 @@ public:
         }
     }
 
-    /// Adds a chunk, which the stream `on` may use at once (null: anybody), and takes `r` out of
-    /// its front; for large blocks where there is no request (null).
+    /// Adds a chunk that only the stream `on` may use at once (null: any stream), and allocates `r`
+    /// from its front. If `r` is null, the chunk is added to the heap for large blocks, unless it
+    /// is small.
     void* add(void* at, std::size_t bytes, std::size_t alignment, stream const* on,
               request const* r) {
         auto const  first = reinterpret_cast<std::uintptr_t>(at);
@@ -211,12 +220,12 @@ public:
             held = tags{{first, first + bytes, mine->mark(), mine->slot()}};
         }
         block* const b = heap.add(at, bytes, alignment, held);
-        // For who takes the rest: should the stream be gone by then.
+        // For later users of the rest, in case the stream is destroyed by then.
         if (mine != nullptr && events_ == event_policy::eager) { mine->try_record(); }
         return r != nullptr ? hand_out(*r, {b, first})->pointer() : nullptr;
     }
-    /// Takes an idle chunk that nobody uses any more out of the books; one without bytes if there
-    /// is none. Waits on the host for the one that is easiest to have.
+    /// Removes an idle chunk that no stream uses any more, and returns it. Returns one without
+    /// bytes if there is none. Makes the host wait for the chunk that is available soonest.
     [[nodiscard]] chunk remove_idle(guard& held) {
         auto const price = clocks_.for_asker(nullptr, false);
         clocks_.look_again();
@@ -233,7 +242,7 @@ public:
             } else {
                 clocks_.pass_over(held_up->slot());
             }
-        } // others went on meanwhile: look again
+        } // other threads may have allocated during the wait, so search again
     }
 
     /// Finds the chunk that must grow least so that `r` fits at its end, and not before the address
@@ -248,7 +257,8 @@ public:
     /// The chunk has `by` more bytes at its end, which have no physical memory yet.
     void end_growth(chunk_growth const& m, std::size_t by) noexcept { heaps_.end_growth(m, by); }
 
-    /// As `remove_idle` without waiting: one without bytes where that is what it would take.
+    /// Removes an idle chunk that is ready. Returns one without bytes if there is none. Never
+    /// waits.
     [[nodiscard]] chunk remove_ready() {
         auto const price = clocks_.for_asker(nullptr, false);
         cool();
@@ -259,16 +269,16 @@ public:
         }
         return found.heap->remove(found.index);
     }
-    /// Whether some chunk is idle, ready or not.
+    /// Returns true if some chunk is idle, ready or not.
     [[nodiscard]] bool has_idle() const noexcept {
         bool some = false;
         heaps_.for_each_chunk([&](chunk const& c) { some = some || c.idle(); });
         return some;
     }
-    /// Asks the streams how far they are.
+    /// Queries the recorded events of all streams.
     void ask_streams() { clocks_.poll(); }
-    /// Finds out which idle chunks are ready: the streams that they wait for get an event and are
-    /// asked.
+    /// Finds out which idle chunks are ready: records events for their pending uses and queries
+    /// them.
     void poll_idle() {
         poll();
         heaps_.for_each_chunk([&](chunk const& c) {
@@ -277,28 +287,32 @@ public:
         poll();
     }
 
-    /// Asks the streams how far they are, and joins what can be joined now.
+    /// Queries the recorded events of all streams, and coalesces free blocks that could not be
+    /// coalesced before.
     void poll() {
         clocks_.poll();
         tidy();
     }
-    /// The same, also about what no event covers yet.
+    /// As `poll`, after recording events for frees that have none.
     void poll_all() {
         clocks_.cover_all();
         poll();
     }
-    /// Waits on the host for everything that was freed. False: as `clocks::finish_all`.
+    /// Makes the host wait for everything that was freed, then coalesces. Returns false as
+    /// `clocks::finish_all`.
     bool finish(guard& held) {
         bool const all = clocks_.finish_all(held);
         tidy();
         return all;
     }
-    /// The same where nothing may be thrown, for whole devices where something is still out.
+    /// The end: waits for all streams without throwing, and for whole devices if a block is still
+    /// live.
     void settle(guard& held) noexcept {
         if (live_ != 0) { clocks_.settle_everybody(); }
         clocks_.settle_all(held);
     }
-    /// The stream is known from now on, which it may not be for the first time in a capture.
+    /// Registers the stream by querying its id, which is not possible for the first time during a
+    /// capture.
     void meet(stream s) { (void)clocks_.of(s); }
     void retire(stream s) {
         cool();
@@ -310,8 +324,8 @@ public:
         tidy();
     }
 
-    /// Joins what rests first, so that the figures are those of the memory. `behind(block)` is how
-    /// much of that a free block has.
+    /// Returns the usage. Cached blocks are coalesced first, so that they count as free memory.
+    /// `behind(block)` returns the bytes of a free block that have physical memory.
     template <class Behind>
     [[nodiscard]] memory_usage usage(Behind const& behind) {
         cool();
@@ -333,7 +347,8 @@ public:
         });
         return now;
     }
-    /// What is free, in pieces; what rests is joined first. `behind` as in `usage`.
+    /// Returns the sizes of the free blocks. Cached blocks are coalesced first. `behind` is that of
+    /// `usage`.
     template <class Behind>
     [[nodiscard]] free_pieces free_memory(Behind const& behind) {
         cool();
@@ -345,7 +360,7 @@ public:
             [&](chunk const& c) { now.releasable += goes_back(c) ? behind(*c.first) : 0; });
         return now;
     }
-    /// The peak of live bytes starts again from here. Returns the one from before.
+    /// Restarts the peak of live bytes from now, and returns the peak until now.
     std::size_t reset_peak() noexcept {
         most_live_ = most_live();
         return std::exchange(peak_live_, live_);
@@ -354,7 +369,8 @@ public:
 
     [[nodiscard]] block_heaps<InPlace> const& blocks() const noexcept { return heaps_; }
     [[nodiscard]] std::size_t                 live_bytes() const noexcept { return live_; }
-    /// Blocks that are live, with their bytes. Cost: a walk over all blocks.
+    /// Returns the description of a leak: number, bytes and the first address of the live blocks.
+    /// Cost: a walk over all blocks.
     [[nodiscard]] error leak() const noexcept {
         error e{.kind = error_kind::leak, .bytes = live_};
         heaps_.for_each([&](block const& b) {
@@ -363,7 +379,7 @@ public:
         });
         return e;
     }
-    /// The peak of all time.
+    /// Returns the highest number of live bytes since the pool was created.
     [[nodiscard]] std::size_t most_live() const noexcept {
         return peak_live_ > most_live_ ? peak_live_ : most_live_;
     }
@@ -371,8 +387,9 @@ public:
 protected:
     using clock = typename clocks<Platform>::clock;
 
-    // Larger holes are more often joined to something that a large block fits in. (Of the recorded
-    // traces two become tighter up to here, and one less tight from 15/16 of `small_size` on.)
+    // Larger holes are more often coalesced into a block that a large request can use. (Up to this
+    // size, two of the recorded traces need less memory; from 15/16 of `small_size` on, one needs
+    // more.)
     static constexpr std::size_t largest_hole = block_heaps<InPlace>::small_size / 8 * 7;
     static constexpr unsigned    enough_holes = 16;
 
@@ -394,19 +411,19 @@ protected:
             auto const price = clocks_.for_asker(mine, captured);
             auto const place = heap.find(r.bytes, r.alignment, price, all);
             if (place.tighter != nullptr && !asked) {
-                asked = true; // a larger block is cut only where the tighter one is in use
+                asked = true; // a larger block is divided only if the better fitting one is in use
                 if (ask_about(*place.tighter, *r.on)) { continue; }
             }
             if (place.where != nullptr && place.cost == availability::ready) {
                 return (captured ? hand_out_kept(r, place) : hand_out(r, place))->pointer();
             }
-            if (cool_for(r)) {  // what rests may do, alone or joined to something
-                heap.reserve(); // which may have used up notes
+            if (cool_for(r)) {  // cached blocks may fit, alone or coalesced
+                heap.reserve(); // coalescing may have used up the reserved descriptors
                 continue;
             }
             if (place.where == nullptr) { return nullptr; }
             if (mine != nullptr && !captured && Platform::capturing(*r.on)) {
-                captured = true; // it can wait for nobody now
+                captured = true; // a captured stream must not wait
                 continue;
             }
             if (must_wait != nullptr) {
@@ -414,23 +431,24 @@ protected:
                     continue;
                 }
                 if (!found_captured(r, place)) { return nullptr; }
-                *must_wait = false; // there is no waiting for that; the next is asked again
+                *must_wait = false; // a captured stream cannot be waited for; try the next place
                 continue;
             }
             if (block* const b = ordered(r, place, mine, held)) { return b->pointer(); }
-            heap.reserve(); // while the lock was open others went on
+            heap.reserve(); // other threads allocated while the lock was released
         }
     }
 
-    /// Whether a block is neither out nor on its way there.
+    /// Returns true if a block is neither live nor reserved for a request.
     [[nodiscard]] static bool is_held(block const& b) noexcept {
         return b.now != block::state::live && b.now != block::state::coming;
     }
-    /// Whether a chunk is idle, and no graph keeps any of it.
+    /// Returns true if a chunk is idle and no part of it is retained for a graph.
     [[nodiscard]] static bool goes_back(chunk const& c) noexcept {
         return c.idle() && c.first->waits_for().kept().empty();
     }
-    /// Joins what is free in a heap, and forgets whom it waited for, as far as streams are done.
+    /// Coalesces all free blocks of a heap, after queries of the streams that complete as many
+    /// pending uses as possible.
     void put_together(block_heap& heap, request const& r) {
         if (r.on != nullptr && Platform::capturing(*r.on)) { return; }
         clocks_.cover_all();
@@ -438,37 +456,39 @@ protected:
         cool();
         heap.put_together(settled());
     }
-    /// Asks the streams that a block waits for whether they are done, if `s` may ask. Whether it
-    /// did.
+    /// Queries if the pending uses of a block are complete, unless `s` is being captured. Returns
+    /// true if it queried.
     bool ask_about(block const& b, stream s) {
         if (Platform::capturing(s)) { return false; }
         clocks_.ask(b.waits_for());
         return true;
     }
 
-    /// Hands out a place that must be waited for. Null: it is in use by a stream that is being
-    /// captured. Where captures are looked for, it was given back before this one, and can be had
-    /// when that is over; else it may be the graph's, and is kept from now on.
+    /// Allocates a place after a wait for its pending uses. Returns null if one of the streams is
+    /// being captured. If captures are tracked, its frees came before the capture, and the memory
+    /// becomes available after it. Otherwise the memory may belong to the graph and is retained
+    /// from now on.
     block* ordered(request const& r, block_heap::fit const& place, clock* mine, guard& held) {
         block* const b = ordered_uncounted(r, place, mine, held);
         return b != nullptr ? counted(b) : nullptr;
     }
-    /// The same, of which the figures know nothing yet: the wait may fail, and others go on
-    /// meanwhile.
+    /// As `ordered`, but the block is not counted as live yet, because the wait may fail, and other
+    /// threads may allocate during it.
     block* ordered_uncounted(request const& r, block_heap::fit const& place, clock* mine,
                              guard& held) {
         tags const   part = place.where->waits_for().within(place.start, place.start + r.bytes);
         block*       b    = place.where;
-        clock const* held_up; // a stream that is being captured
+        clock const* held_up; // a stream that is being captured, or null
         if (mine != nullptr) {
             held_up = clocks_.order(*mine, part);
             if (held_up == nullptr) { return hand_out_uncounted(r, place); }
         } else {
             bool const bare  = place.where->bare;
-            b                = hand_out_uncounted(r, place); // ours while the lock is open
+            b                = hand_out_uncounted(r, place); // reserved while the lock is released
             block_heap& heap = heaps_.of(*b);
-            heap.hold(b, part); // noted now: meanwhile others may use up what was reserved
-            try { // and more may be noted with it: memory of its pages that a stream still uses
+            // Recorded now: during the wait other threads may use up the reserved descriptors.
+            heap.hold(b, part);
+            try { // more uses may be added during the wait: by memory mapped to the block's pages
                 do {
                     tags const now = b->waits_for();
                     held_up        = clocks_.finish(now, held);
@@ -489,14 +509,15 @@ protected:
         set_aside(b, *held_up);
         return nullptr;
     }
-    /// Whether a place waits for a stream that is being captured; then it is not to be had.
+    /// Returns true if a place has a pending use by a stream that is being captured, and makes that
+    /// memory unavailable.
     bool found_captured(request const& r, block_heap::fit const& place) {
         auto const part = place.where->waits_for().within(place.start, place.start + r.bytes);
         clock const* const captured = clocks_.in_capture(part);
         if (captured != nullptr) { set_aside(place.where, *captured); }
         return captured != nullptr;
     }
-    /// See `ordered`.
+    /// Makes the memory of a captured stream unavailable: see `ordered`.
     void set_aside(block* b, clock const& captured) noexcept {
         if (plain_) {
             block_tags::keep_for_capture(b, captured.slot(), captured.running());
@@ -504,8 +525,8 @@ protected:
             clocks_.pass_over(captured.slot());
         }
     }
-    /// A block that is as good as handed out, of which neither the figures nor who looks for it
-    /// know yet.
+    /// Reserves a block without counting it as live, because a wait must succeed first. Other
+    /// requests do not find it.
     block* hand_out_uncounted(request const& r, block_heap::fit const& place) noexcept {
         std::size_t const peak = peak_live_;
         block* const      b    = hand_out(r, place);
@@ -527,8 +548,8 @@ protected:
     block* hand_out(request const& r, block_heap::fit const& place) noexcept {
         return handed_out(r.asked, r.alignment, heaps_.of(*place.where).take(place, r.bytes));
     }
-    /// The same for a stream that is being captured: what earlier graphs keep of the place they do,
-    /// also when the block comes back outside of a capture.
+    /// Allocates a block on a captured stream. The parts that earlier graphs retain are recorded,
+    /// so that they stay retained after the block is freed outside of a capture.
     block* hand_out_kept(request const& r, block_heap::fit const& place) noexcept {
         tags const   before = place.where->waits_for().within(place.start, place.start + r.bytes);
         block* const b      = hand_out(r, place);
@@ -548,20 +569,21 @@ protected:
         if constexpr (Private) { b->left = left_->load(std::memory_order_relaxed); }
     }
     void retract(block const& b) noexcept { live_ -= b.bytes; }
-    /// Bytes that nobody has, and nobody can have.
+    /// Counts bytes as live that cannot be used again, because their pending use could be neither
+    /// recorded nor waited for.
     void keep_out(std::size_t bytes) noexcept {
         live_ += bytes;
         raise_peak(live_);
     }
-    /// A block that its stream has given back, and nothing more is to be done for: it rests, or is
-    /// joined.
+    /// Caches a block that its stream has freed, or coalesces it if it cannot be cached.
     void rest(block* b) noexcept {
         if (b->bytes <= warm_blocks::largest) { return warm_.put(b, b->bytes, b->slot); }
         rest_large(b);
     }
-    /// The same for a large block. It does not come to rest where a chunk ends that grows there:
-    /// what is used should end as low as it can. Nor where it is the last one out, so that a
-    /// program which does the same again finds the same places.
+    /// Caches or coalesces a freed large block. It is not cached before the end of a chunk that
+    /// grows, because the used part of a chunk should end as low as possible. Nor is it cached if
+    /// no other block of the heap is live, so that a program that repeats itself finds the same
+    /// addresses again.
     [[gnu::always_inline]] void rest_large(block* b) noexcept {
         if (live_ == 0 || heaps_.of(*b).live_blocks() <= (warm_.has_large() ? 2U : 1U)) {
             join_large();
@@ -571,12 +593,13 @@ protected:
         }
         join(b);
     }
-    /// Where chunks grow each ends with a free block, of no bytes if need be: whether that is next.
+    /// Returns true if the next block is the last of its chunk. Only for chunks that can grow,
+    /// which always end with a free block.
     [[nodiscard]] static bool is_before_tail(block const& b) noexcept {
         return b.after->after == nullptr;
     }
-    /// The large block that rests, where it is just what is asked. Else it is joined: what is asked
-    /// may be free there then.
+    /// Returns the cached large block if it has exactly the requested size. Otherwise coalesces it,
+    /// because the request may fit into the coalesced block.
     [[gnu::always_inline]] block* reuse_large(std::size_t slot, std::size_t bytes,
                                               std::size_t alignment) noexcept {
         block* const b = warm_.take_large();
@@ -585,51 +608,56 @@ protected:
         join(b);
         return nullptr;
     }
-    /// Whether there was one.
+    /// Coalesces the cached large block. Returns true if there was one.
     bool join_large() noexcept {
         block* const b = warm_.take_large();
         if (b != nullptr) { join(b); }
         return b != nullptr;
     }
-    /// Gives a block to the heap, which is not out any more.
+    /// Puts a block that is no longer live back into the heap and coalesces it.
     [[gnu::noinline]] block* join(block* b) noexcept { return heaps_.of(*b).give(b, settled()); }
 
     void tidy() noexcept {
         cool();
         heaps_.tidy(settled());
     }
-    /// Gives what rests to the heap. Whether there was anything.
+    /// Coalesces all cached blocks. Returns true if there were any.
     bool cool() noexcept {
         bool const large = join_large();
         return warm_.drain(bins::granule, [&](block* b) { join(b); }) || large;
     }
-    /// The same for a request. For a small one the small blocks go on resting where others do: they
-    /// are many, hold little, and would only be cut again. Not where chunks grow at their ends,
-    /// which should stay as low as they can.
+    /// Coalesces cached blocks for a request that found none. For a small request, small cached
+    /// blocks stay cached if there are bulky ones: they are many, contain few bytes, and would only
+    /// be divided again. If chunks can grow, all are coalesced, because the used part of a chunk
+    /// should end as low as possible.
     bool cool_for(request const& r) noexcept {
         bool const few = !InPlace && r.bytes <= warm_blocks::largest;
         return (few && warm_.drain(warm_blocks::bulky, [&](block* b) { join(b); })) || cool();
     }
-    /// Whether a block is out, for these bytes at that alignment.
+    /// Returns true if the block was allocated with this size and alignment.
     [[nodiscard]] static bool handed_out_as(block const* b, std::size_t bytes,
                                             std::size_t alignment) noexcept {
         return b != nullptr && b->bytes - b->slack == bytes &&
                std::size_t{1} << b->alignment == alignment;
     }
-    /// The stream in `slot` holds a block that comes back; so do graphs that kept it meanwhile.
+    /// Records that the stream in `slot` may use a freed block until `epoch`, in addition to the
+    /// parts that graphs retain.
     void hold(block* b, std::uint64_t epoch, std::size_t slot) noexcept {
         if (b->slot != block::several) { return block_tags::hold(b, {0, 0, epoch, slot}); }
         tags all = b->waits_for();
         (void)all.merge(tags{{b->address, b->end(), epoch, slot}}, settled()); // two have room
         heaps_.of(*b).hold(b, all);
     }
-    /// What is known of a block that comes back.
+    /// The result of recording the last use of a freed block.
     enum class freed {
-        noted, ///< who holds it
-        idle,  ///< that nobody does
-        lost,  ///< nothing, and nobody could be waited for: it must not be handed out again
+        noted, ///< the pending use was recorded
+        idle,  ///< no stream uses the block
+        /// It is unknown: the use could be neither recorded nor waited for, so the block must stay
+        /// live.
+        lost,
     };
-    /// Notes who holds a block that is freed on `s`. Where that cannot be noted, it is waited for.
+    /// Records that a block is freed on the stream `s`. If that is not possible, waits for the
+    /// stream.
     freed freed_on(stream s, block* b) noexcept {
         try {
             clock& c = clocks_.of(s);
@@ -668,15 +696,16 @@ protected:
     clocks<Platform>     clocks_;
     std::size_t          live_      = 0;
     std::size_t          peak_live_ = 0;
-    std::size_t          most_live_ = 0; ///< before the peak started again
-    std::size_t          large_limit_;   ///< of the large block that rests
-    unsigned             holes_ = 0;     ///< small blocks in such since there was no more
-    event_policy         events_;
-    bool                 graphs_;
-    bool                 plain_; ///< who frees something has nothing to do but to remember it
-    std::uint64_t        allocations_ = 0; // not beside `live_`: that would be stored alone and
-                                           // loaded with this as a pair, which stalls
-    std::atomic<std::uint64_t> const* left_ = &nothing_left; ///< of a private pool
+    std::size_t          most_live_ = 0; ///< highest peak before a restart
+    std::size_t          large_limit_;   ///< largest size of the cached large block
+    /// Small blocks placed between large ones since the last growth.
+    unsigned     holes_ = 0;
+    event_policy events_;
+    bool         graphs_;
+    bool         plain_; ///< neither captures nor events are tracked at a free
+    // Not beside `live_`: the two would be stored one by one and loaded as a pair, which stalls.
+    std::uint64_t                     allocations_ = 0;
+    std::atomic<std::uint64_t> const* left_        = &nothing_left; ///< of a private pool
 };
 
 } // namespace vram
