@@ -86,7 +86,7 @@ bool sound(block_heap const& heap) {
 
 } // namespace
 
-TEST_CASE("block_heap: random blocks never overlap, and join to one when all are back") {
+TEST_CASE("block_heap: random blocks never overlap, and coalesce to one when all are freed") {
     std::mt19937_64 random{11};
     block_heap      heap;
     heap.add(at(0x10000000), 16 << 20, 256, {});
@@ -114,7 +114,7 @@ TEST_CASE("block_heap: random blocks never overlap, and join to one when all are
     CHECK(heap.chunks()[0].idle());
 }
 
-TEST_CASE("block_heap: it knows whether free neighbours are apart, also where it moves") {
+TEST_CASE("block_heap: it records if free neighbours are not coalesced, also after a move") {
     block_heap heap;
     heap.add(at(0x100000), 64 * 256, 256, {});
     std::vector<block*> out;
@@ -134,7 +134,7 @@ TEST_CASE("block_heap: it knows whether free neighbours are apart, also where it
     CHECK(other.largest_free() == 64 * 256);
 }
 
-TEST_CASE("block_heap: the tightest hole is taken, and the part of a block that waits for nobody") {
+TEST_CASE("block_heap: the best fit is taken, and the part of a block without a pending use") {
     block_heap heap;
     heap.add(at(0x100000), 1 << 20, 256, {});
     block* const a = take(heap, 4096);
@@ -154,7 +154,7 @@ TEST_CASE("block_heap: the tightest hole is taken, and the part of a block that 
     CHECK(large.start > hole);
 }
 
-TEST_CASE("block_heap: neighbours whose tags have no room for each other join when they are done") {
+TEST_CASE("block_heap: neighbours whose uses do not fit into one node coalesce when complete") {
     block_heap            heap;
     constexpr std::size_t count = tags::most + 2;
     heap.add(at(0x100000), count * 256, 256, {});
@@ -170,7 +170,7 @@ TEST_CASE("block_heap: neighbours whose tags have no room for each other join wh
     CHECK(sound(heap));
 }
 
-TEST_CASE("block_heap: who waits is looked at again where neighbours are apart, and nowhere else") {
+TEST_CASE("block_heap: uses are checked again if neighbours are not coalesced, and only then") {
     block_heap heap;
     heap.add(at(0x100000), 64 * 256, 256, tags{{0x100000, 0x104000, 1, 3}});
     int        asked = 0;
@@ -193,7 +193,7 @@ TEST_CASE("block_heap: who waits is looked at again where neighbours are apart, 
     CHECK(asked == before);
 }
 
-TEST_CASE("block_heap: where it is put together, who waited for what is done waits no more") {
+TEST_CASE("block_heap: coalescing all blocks drops completed uses") {
     block_heap heap;
     heap.add(at(0x100000), 4096, 256, tags{{0x100000, 0x101000, 1, 3}});
     heap.put_together(never);
@@ -204,7 +204,7 @@ TEST_CASE("block_heap: where it is put together, who waited for what is done wai
     CHECK(sound(heap));
 }
 
-TEST_CASE("block_heap: an idle chunk can be taken out, the cheapest and largest first") {
+TEST_CASE("block_heap: an idle chunk can be removed, the most available and largest first") {
     block_heap heap;
     heap.add(at(0x100000), 1 << 16, 256, {});
     heap.add(at(0x200000), 1 << 18, 512, {});
@@ -225,7 +225,7 @@ TEST_CASE("block_heap: an idle chunk can be taken out, the cheapest and largest 
     CHECK(sound(heap));
 }
 
-TEST_CASE("block_heap: what is moved from is empty, and blocks stay where they are") {
+TEST_CASE("block_heap: a moved-from heap is empty, and blocks do not move") {
     block_heap a;
     a.add(at(0x100000), 1 << 16, 256, {});
     block* const b = take(a, 512);
@@ -238,7 +238,7 @@ TEST_CASE("block_heap: what is moved from is empty, and blocks stay where they a
     CHECK(c.largest_free() == 1 << 16);
 }
 
-TEST_CASE("block_heap: what is kept for a capture is not joined away") {
+TEST_CASE("block_heap: a graph-retained block is not coalesced away") {
     block_heap heap;
     heap.add(at(0x100000), 1 << 16, 256, {});
     block* const b = take(heap, 512);
@@ -261,7 +261,7 @@ TEST_CASE("block_heap: what is kept for a capture is not joined away") {
     CHECK(heap.find(256, 256, price, true).start != 0x100000);
 }
 
-TEST_CASE("block_heap: what a stream may still use is not joined to what its graph keeps") {
+TEST_CASE("block_heap: a pending use is not coalesced with a graph's use of its stream") {
     std::vector<std::size_t> order{0, 1, 2, 3};
     do {
         for (bool const in_place : {false, true}) {
@@ -290,7 +290,8 @@ TEST_CASE("block_heap: what a stream may still use is not joined to what its gra
     } while (std::next_permutation(order.begin(), order.end()));
 }
 
-TEST_CASE("block_heap: what graphs keep of a block that is out is noted until captures end") {
+TEST_CASE(
+    "block_heap: graph-retained uses of a live block are recorded until captures are forgotten") {
     block_heap heap;
     heap.add(at(0x100000), 1 << 12, 256, {});
     block* const b = take(heap, 512);
@@ -333,7 +334,7 @@ TEST_CASE("block_heap: a chunk that can grow always ends with a free block, whic
     CHECK(sound(heap));
 }
 
-TEST_CASE("block_heap: the chunk that needs least grows, and is left alone until it has") {
+TEST_CASE("block_heap: the chunk that needs the fewest bytes grows, and is not used until it has") {
     block_heap heap{true};
     heap.add(at(0x200000), 8192, 256, {});
     heap.add(at(0x100000), 4096, 256, {}); // is looked at first
@@ -357,7 +358,7 @@ TEST_CASE("block_heap: the chunk that needs least grows, and is left alone until
     CHECK(sound(heap));
 }
 
-TEST_CASE("block_heap: growth minds the alignment, and what is there or cannot be does not grow") {
+TEST_CASE("block_heap: growth respects the alignment, and an impossible growth is refused") {
     block_heap heap{true};
     heap.add(at(0x100000), 4096, 256, {});
     take(heap, 256);
@@ -371,7 +372,7 @@ TEST_CASE("block_heap: growth minds the alignment, and what is there or cannot b
     CHECK(sound(heap));
 }
 
-TEST_CASE("block_heap: where a chunk's end is waited for, what grows there is nobody's") {
+TEST_CASE("block_heap: while a chunk's end is waited for, its new memory is unavailable") {
     block_heap heap{true};
     heap.add(at(0x100000), 8192, 256, {});
     block* const held = take(heap, 4096);
@@ -391,7 +392,7 @@ TEST_CASE("block_heap: where a chunk's end is waited for, what grows there is no
     CHECK(heap.chunks()[0].idle());
 }
 
-TEST_CASE("block_heap: what a captured graph uses at a chunk's end is grown past") {
+TEST_CASE("block_heap: a chunk grows past memory that a captured graph uses") {
     struct {
         availability operator()(tags const& t) const {
             return t.empty() ? availability::ready : availability::unavailable;
@@ -416,7 +417,8 @@ TEST_CASE("block_heap: what a captured graph uses at a chunk's end is grown past
     CHECK(sound(heap));
 }
 
-TEST_CASE("block_heap: a chunk grows rightly if no note is left for the pending uses of its end") {
+TEST_CASE(
+    "block_heap: a chunk grows correctly if no node is left for the pending uses of its end") {
     block_heap heap{true};
     heap.add(at(0x100000), 1 << 20, 256, {});
     std::vector<block*> pieces; // every second joins two tags of its neighbours, for a note each
@@ -441,7 +443,7 @@ TEST_CASE("block_heap: a chunk grows rightly if no note is left for the pending 
     CHECK(end_of_chunk(heap)->slot == block::nobody);
 }
 
-TEST_CASE("block_heap: random blocks in chunks that grow are what a model says") {
+TEST_CASE("block_heap: random blocks in chunks that grow agree with a model") {
     std::mt19937_64 random{23};
     block_heap      heap{true};
     std::size_t     model[2] = {65536, 65536}; // the sizes of the chunks
@@ -494,7 +496,7 @@ TEST_CASE("block_heap: random blocks in chunks that grow are what a model says")
     CHECK(sound(heap));
 }
 
-TEST_CASE("block_heap: what is found without a search is cut from the front, and the rest stays") {
+TEST_CASE("block_heap: a block found without a search is split at its front, and the rest stays") {
     block_heap heap;
     CHECK(heap.take_quick(256, 0, clean) == nullptr); // nothing is there, nor has room been made
     heap.add(at(0x100000), 16 * 256, 256, {});
@@ -513,7 +515,7 @@ TEST_CASE("block_heap: what is found without a search is cut from the front, and
     CHECK(sound(heap));
 }
 
-TEST_CASE("block_heap: without a search a stream gets what is its own or nobody's") {
+TEST_CASE("block_heap: without a search a stream gets memory of its own or without a use") {
     block_heap heap;
     heap.add(at(0x100000), 16 * 256, 256, tags{{0x100000, 0x101000, 3, 1}});
     heap.reserve();
@@ -524,8 +526,7 @@ TEST_CASE("block_heap: without a search a stream gets what is its own or nobody'
     CHECK(heap.take_quick(256, 1, clean) == nullptr); // a graph may be using it
 }
 
-TEST_CASE(
-    "block_heap: what comes back joins its neighbours on both sides, whoever keeps the note") {
+TEST_CASE("block_heap: a freed block coalesces with both neighbours, whichever keeps the node") {
     for (unsigned order = 0; order < 6; ++order) {
         CAPTURE(order);
         block_heap heap;
@@ -550,7 +551,8 @@ TEST_CASE(
     }
 }
 
-TEST_CASE("block_heap: the end of a chunk, set aside and given again, joins what comes before it") {
+TEST_CASE("block_heap: the end of a chunk, quarantined and returned, coalesces with the block "
+          "before it") {
     block_heap heap{true};
     heap.add(at(0x10000000), 128 * 4096, 256, {});
     block* const hole = take(heap, 100 * 4096);
@@ -576,7 +578,7 @@ TEST_CASE("block_heap: the end of a chunk, set aside and given again, joins what
 }
 
 TEST_CASE(
-    "block_heap: the first block of a chunk that joins what is behind it keeps the later epoch") {
+    "block_heap: the first block of a chunk that coalesces with the next keeps the later epoch") {
     block_heap heap;
     heap.add(at(0x100000), 8 * 256, 256, {});
     block* const first  = take(heap, 256);
@@ -588,7 +590,7 @@ TEST_CASE(
     CHECK(first->epoch == 5);
 }
 
-TEST_CASE("block_heap: a part is taken from the middle of a block, though all notes were in use") {
+TEST_CASE("block_heap: a part is taken from the middle of a block although all nodes are in use") {
     block_heap heap;
     heap.add(at(0x100000), 1 << 20, 256, {});
     std::vector<block*> pieces;
@@ -616,7 +618,7 @@ TEST_CASE("block_heap: a part is taken from the middle of a block, though all no
     CHECK(who(middle->after) == std::vector<std::size_t>{3, 4});
 }
 
-TEST_CASE("block_heap: chunks that come and go use the same notes again") {
+TEST_CASE("block_heap: chunks that are added and removed reuse the same nodes") {
     block_heap    heap;
     std::uint64_t before = 0;
     for (int i = 0; i < 500; ++i) { // more often than notes are made at a time
@@ -628,8 +630,7 @@ TEST_CASE("block_heap: chunks that come and go use the same notes again") {
     CHECK(doubles::host_allocations() == before);
 }
 
-TEST_CASE(
-    "block_heap: who may still be using which byte is what a model says, whoever joins what") {
+TEST_CASE("block_heap: the pending uses of every byte agree with a model after any coalescing") {
     struct label {
         std::size_t   slot  = block::nobody;
         std::uint64_t epoch = 0;
@@ -773,8 +774,7 @@ TEST_CASE(
     }
 }
 
-TEST_CASE(
-    "block_heap: what is left of a block whose front is taken waits for what it did, no more") {
+TEST_CASE("block_heap: the rest of a block whose front is taken keeps exactly its own uses") {
     constexpr auto costs_nothing = [](auto const&...) { return availability::ready; };
     block_heap     heap;
     heap.add(at(0x100000), 16 * 256, 256, {});
@@ -809,7 +809,7 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "block_heap: what comes back before a chunk's end joins it, and what is free before both") {
+    "block_heap: a block freed before a chunk's end coalesces with it and with free neighbours") {
     block_heap heap{true};
     heap.add(at(0x100000), 8 * 256, 256, {});
     block* const first  = take(heap, 256);
@@ -822,7 +822,7 @@ TEST_CASE(
     CHECK(sound(heap));
 }
 
-TEST_CASE("block_heap: where no note is left, what needs no new one joins all the same") {
+TEST_CASE("block_heap: without a free node, blocks that need no new one coalesce") {
     block_heap          heap{true};
     std::vector<block*> pieces;
     heap.add(at(0x100000), 1 << 20, 256, {});
@@ -857,7 +857,8 @@ TEST_CASE("block_heap: where no note is left, what needs no new one joins all th
     CHECK(sound(heap));
 }
 
-TEST_CASE("block_heap: when all of many blocks are back they are put together before the next") {
+TEST_CASE(
+    "block_heap: after all of many blocks are freed they are coalesced before the next request") {
     block_heap          heap;
     std::vector<block*> out;
     heap.add(at(0x100000), 1 << 16, 256, {});
@@ -870,7 +871,7 @@ TEST_CASE("block_heap: when all of many blocks are back they are put together be
     CHECK(heap.take_quick(256, 0, clean) != nullptr);
 }
 
-TEST_CASE("block_heap: the end of a chunk of which all is out waits for nobody") {
+TEST_CASE("block_heap: the empty end of a chunk waits for no stream") {
     block_heap heap{true};
     heap.add(at(0x100000), 4096, 256, tags{{0x100000, 0x101000, 5, 1}});
     heap.reserve();

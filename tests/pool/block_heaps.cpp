@@ -43,7 +43,7 @@ std::size_t bytes_free(block_heaps<InPlace> const& heaps) {
 
 } // namespace
 
-TEST_CASE("block_heaps: blocks up to 1 MiB are kept apart from larger ones, and each is found") {
+TEST_CASE("block_heaps: blocks up to 1 MiB are separate from larger ones, and each is found") {
     block_heaps<false> heaps;
     CHECK(heaps.empty());
     CHECK(&heaps.of(1_MiB) == &heaps.of(1));
@@ -71,7 +71,7 @@ TEST_CASE("block_heaps: blocks up to 1 MiB are kept apart from larger ones, and 
     CHECK(heaps.largest_free() == 2_MiB - 512);
 }
 
-TEST_CASE("block_heaps: a block among those of another size is where it was taken from") {
+TEST_CASE("block_heaps: a block among those of another size is returned to its heap") {
     block_heaps<false> heaps;
     block_heap&        large = heaps.other_than(heaps.of(512));
     large.add(at(0x10000000), 4_MiB, 256, {});
@@ -83,13 +83,13 @@ TEST_CASE("block_heaps: a block among those of another size is where it was take
     CHECK(heaps.largest_free() == 4_MiB);
 }
 
-TEST_CASE("block_heaps: where none are kept apart, there is one heap for all sizes") {
+TEST_CASE("block_heaps: without separation there is one heap for all sizes") {
     block_heaps<false> heaps{false};
     CHECK(&heaps.of(1) == &heaps.of(1_GiB));
     CHECK(&heaps.other_than(heaps.of(1)) != &heaps.of(1));
 }
 
-TEST_CASE("block_heaps: the idle chunk that is easiest to have is found, then the largest") {
+TEST_CASE("block_heaps: the most available idle chunk is found, then the largest") {
     block_heaps<false> heaps;
     CHECK(heaps.idle_chunk(waiting_costs).heap == nullptr);
     heaps.of(512).add(at(0x10000000), 2_MiB, 256, tags{{0x10000000, 0x10000100, 1, 0}});
@@ -130,7 +130,7 @@ TEST_CASE("block_heaps: chunks for small and for large blocks grow, each in its 
     CHECK(bytes_free(heaps) == heaps.reserved());
 }
 
-TEST_CASE("block_heaps: what is said to all reaches both") {
+TEST_CASE("block_heaps: operations on all blocks reach both heaps") {
     block_heaps<false> heaps;
     heaps.of(512).add(at(0x10000000), 2_MiB, 256, tags{{0x10000000, 0x10200000, 1, 3}});
     heaps.of(2_MiB).add(at(0x20000000), 2_MiB, 256, tags{{0x20000000, 0x20200000, 1, 3}});
@@ -148,7 +148,8 @@ TEST_CASE("block_heaps: what is said to all reaches both") {
     heaps.for_each([&](block const& b) { CHECK(b.epoch == 6); });
 }
 
-TEST_CASE("block_heaps: what lies apart in either is joined when it waits for nobody any more") {
+TEST_CASE(
+    "block_heaps: uncoalesced neighbours in either heap coalesce when their uses are complete") {
     block_heaps<false> heaps;
     auto const         unsettled = [](tag const&) { return false; };
     std::uintptr_t     base      = 0x10000000;
@@ -170,7 +171,7 @@ TEST_CASE("block_heaps: what lies apart in either is joined when it waits for no
     }
 }
 
-TEST_CASE("block_heaps: they move with their chunks, and which of them a block is in") {
+TEST_CASE("block_heaps: a move takes the chunks along, and each block's heap") {
     block_heaps<true> a;
     a.of(512).add(at(0x10000000), 2_MiB, 256, {});
     block* const      b = take_where_it_belongs(a, 512);
@@ -185,7 +186,7 @@ TEST_CASE("block_heaps: they move with their chunks, and which of them a block i
     CHECK(d.largest_free() == 2_MiB);
 }
 
-TEST_CASE("block_heaps: an idle chunk that is ready goes before a larger one that is not") {
+TEST_CASE("block_heaps: a ready idle chunk precedes a larger one that is pending") {
     block_heaps<false> heaps;
     heaps.of(512).add(at(0x10000000), 1_MiB, 256, {});
     heaps.of(2_MiB).add(at(0x20000000), 4_MiB, 256, tags{{0x20000000, 0x20000100, 1, 0}});

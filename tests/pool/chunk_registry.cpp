@@ -32,7 +32,7 @@ std::byte* byte_at(void* p, std::size_t offset) { return static_cast<std::byte*>
 template class vram::chunk_registry<full_upstream>;
 template class vram::chunk_registry<doubles::minimal_resource<>>;
 
-TEST_CASE("chunk_registry: a chunk is its owner's until it goes back, and figures follow") {
+TEST_CASE("chunk_registry: a chunk belongs to its owner until it is returned, and usage follows") {
     full_upstream  up;
     chunk_registry all{up, unsatisfiable, unsatisfiable};
     void* const    p = all.take<true>(3, nullptr, 1000, 256);
@@ -58,7 +58,7 @@ TEST_CASE("chunk_registry: a chunk is its owner's until it goes back, and figure
     CHECK(all.reserved() == 0);
 }
 
-TEST_CASE("chunk_registry: peaks start again, take in those from before, and move along") {
+TEST_CASE("chunk_registry: peaks can be reset and raised, and move along") {
     full_upstream  up;
     chunk_registry all{up, unsatisfiable, unsatisfiable};
     void* const    p = all.take<true>(0, nullptr, 1000, 256);
@@ -94,7 +94,7 @@ TEST_CASE("chunk_registry: peaks start again, take in those from before, and mov
     all.give(q, 500, 256);
 }
 
-TEST_CASE("chunk_registry: never more than the limit, for all owners together") {
+TEST_CASE("chunk_registry: all owners together never exceed the limit") {
     full_upstream  up;
     chunk_registry all{up, 1000, unsatisfiable};
     void* const    p = all.take<true>(0, nullptr, 600, 256);
@@ -114,7 +114,7 @@ TEST_CASE("chunk_registry: never more than the limit, for all owners together") 
     CHECK(all.reserved() == 0);
 }
 
-TEST_CASE("chunk_registry: whatever fails, the claim is dropped and nothing is lost") {
+TEST_CASE("chunk_registry: after any failure the reservation is dropped and nothing is lost") {
     doubles::ledger book;
     doubles::faults plan;
     {
@@ -142,7 +142,7 @@ TEST_CASE("chunk_registry: whatever fails, the claim is dropped and nothing is l
     CHECK(book.blocks() == 0);
 }
 
-TEST_CASE("chunk_registry: it tells when there are more bytes than it was told, and again later") {
+TEST_CASE("chunk_registry: it reports a crossed watermark, and again after a reset") {
     full_upstream  up;
     chunk_registry all{up, unsatisfiable, 1000};
     void* const    p = all.take<true>(0, nullptr, 1000, 256);
@@ -188,7 +188,7 @@ struct unlocked_only : layer_base<Upstream> {
 } // namespace
 
 TEST_CASE(
-    "chunk_registry: no lock is held while the upstream is called, and threads may come at once") {
+    "chunk_registry: no lock is held during calls of the upstream, and threads may be concurrent") {
     unlocked_only  up{full_upstream{}};
     chunk_registry all{up, unsatisfiable, unsatisfiable};
     auto const     some = [&](unsigned owner) {
@@ -206,7 +206,7 @@ TEST_CASE(
     CHECK(all.reserved() == 0);
 }
 
-TEST_CASE("chunk_registry: a chunk is nobody's by the time that another may get its address") {
+TEST_CASE("chunk_registry: a chunk is removed before another thread can get its address") {
     doubles::interrupted_resource up;
     chunk_registry                all{up, unsatisfiable, unsatisfiable};
     void* const                   p     = all.take<true>(3, nullptr, 1000, 256);
@@ -216,7 +216,7 @@ TEST_CASE("chunk_registry: a chunk is nobody's by the time that another may get 
     CHECK_FALSE(known);
 }
 
-TEST_CASE("chunk_registry: what is on its way counts against the limit") {
+TEST_CASE("chunk_registry: memory being allocated or returned counts against the limit") {
     doubles::interrupted_resource up;
     chunk_registry                all{up, 1000, unsatisfiable};
     up.meanwhile  = [&] { CHECK(all.take<false>(1, nullptr, 401, 256) == nullptr); };
@@ -231,7 +231,7 @@ TEST_CASE("chunk_registry: what is on its way counts against the limit") {
     all.give(q, 1000, 256);
 }
 
-TEST_CASE("chunk_registry: chunks that come at once have places in the map, which needs no more") {
+TEST_CASE("chunk_registry: ready chunks have reserved places in the map, and need no others") {
     doubles::interrupted_resource up;
     chunk_registry                all{up, unsatisfiable, unsatisfiable};
     constexpr unsigned            most = 9;
@@ -253,7 +253,7 @@ TEST_CASE("chunk_registry: chunks that come at once have places in the map, whic
     for (void* const p : out) { all.give(p, 512, 256); }
 }
 
-TEST_CASE("chunk_registry: who looks for what there is at once refuses nobody meanwhile") {
+TEST_CASE("chunk_registry: a concurrent request for ready memory causes no refusal") {
     doubles::lending_resource<> up;
     chunk_registry              all{up, 1000, unsatisfiable};
     void*                       p = nullptr;
@@ -272,7 +272,7 @@ TEST_CASE("chunk_registry: who looks for what there is at once refuses nobody me
     all.give(p, 401, 256);
 }
 
-TEST_CASE("chunk_registry: what it had at once and has no place for goes back in order") {
+TEST_CASE("chunk_registry: a ready chunk without a place in the map is returned in order") {
     doubles::lending_resource<> up;
     chunk_registry              all{up, 1000, unsatisfiable};
     up.lends = true;

@@ -66,7 +66,7 @@ struct growing_pool : growing_base<Upstream> {
 
 } // namespace
 
-TEST_CASE("growing_base: never more than the limit, and what goes back makes room") {
+TEST_CASE("growing_base: it never exceeds the limit, and returned memory makes room") {
     growing_pool<doubles::archetype<>> mr{1000};
     void* const                        p = mr.chunk_of<true>(600);
     CHECK(mr.chunk_of<true>(401) == nullptr);
@@ -82,7 +82,8 @@ TEST_CASE("growing_base: never more than the limit, and what goes back makes roo
     CHECK(mr.upstream().usage().live == 0);
 }
 
-TEST_CASE("growing_base: a chunk without books goes back, and the limit is as it was") {
+TEST_CASE("growing_base: a chunk without host memory for its descriptor is returned, and the limit "
+          "unchanged") {
     growing_pool<doubles::archetype<>> mr{1000};
     CHECK_THROWS_AS((void)mr.chunk_without_books(1000), std::bad_alloc);
     CHECK(mr.held().reserved == 0);
@@ -92,8 +93,8 @@ TEST_CASE("growing_base: a chunk without books goes back, and the limit is as it
     mr.return_chunk(p, 1000);
 }
 
-TEST_CASE("growing_base: a chunk without books that came in a stream's order goes back in it, and "
-          "nobody waits") {
+TEST_CASE("growing_base: a ready chunk without a descriptor is returned in its stream's order, "
+          "without a wait") {
     sim_node                         node{{.on_report = sim_on_report::collect}};
     sim_stream                       s, other;
     growing_pool<sim_async_resource> mr{1_MiB};
@@ -131,7 +132,7 @@ TEST_CASE("growing_base: a refusal has the resource's own numbers, and the limit
     mr.return_chunk(p, 600);
 }
 
-TEST_CASE("growing_base: what is on its way from the upstream counts against the limit") {
+TEST_CASE("growing_base: memory being allocated from the upstream counts against the limit") {
     growing_pool<doubles::interrupted_resource> mr{1000};
     mr.upstream().meanwhile = [&] { CHECK(mr.chunk_of<true>(401) == nullptr); };
     void* const p           = mr.chunk_of<true>(600);
@@ -139,7 +140,7 @@ TEST_CASE("growing_base: what is on its way from the upstream counts against the
     mr.return_chunk(p, 600);
 }
 
-TEST_CASE("growing_base: so does what is on its way back, until the upstream has it") {
+TEST_CASE("growing_base: memory being returned counts until the upstream has it") {
     growing_pool<doubles::interrupted_resource> mr{1000};
     void* const                                 p = mr.chunk_of<true>(600);
     mr.upstream().meanwhile                       = [&] {
@@ -152,7 +153,7 @@ TEST_CASE("growing_base: so does what is on its way back, until the upstream has
     mr.return_chunk(q, 1000);
 }
 
-TEST_CASE("growing_base: who looks for what there is at once refuses nobody meanwhile") {
+TEST_CASE("growing_base: a concurrent request for ready memory causes no refusal") {
     growing_pool<doubles::lending_resource<>> mr{1000};
     doubles::lending_resource<>&              up = mr.upstream();
     void*                                     p  = nullptr;
@@ -171,7 +172,7 @@ TEST_CASE("growing_base: who looks for what there is at once refuses nobody mean
     mr.return_chunk(q, 1000);
 }
 
-TEST_CASE("growing_base: what it had at once goes back in order where others took the limit") {
+TEST_CASE("growing_base: a ready chunk above the limit is returned in order") {
     growing_pool<doubles::lending_resource<>> mr{1000};
     doubles::lending_resource<>&              up = mr.upstream();
     up.lends                                     = true;
@@ -185,7 +186,7 @@ TEST_CASE("growing_base: what it had at once goes back in order where others too
     mr.return_chunk(p, 401);
 }
 
-TEST_CASE("growing_base: without host memory for it there is nothing at once, and no refusal") {
+TEST_CASE("growing_base: without host memory there is no ready memory, and no refusal") {
     growing_pool<doubles::lending_resource<>> mr{1000};
     doubles::lending_resource<>&              up = mr.upstream();
     up.lends                                     = true;

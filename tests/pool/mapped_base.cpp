@@ -21,7 +21,8 @@ using doubles::small_page;
 
 template class vram::mapped_base<sim_virtual_resource, exact_growth>;
 
-TEST_CASE("mapped_base: of a chunk on its way back the limit lacks the memory, not the addresses") {
+TEST_CASE(
+    "mapped_base: a chunk being returned counts its memory against the limit, not its addresses") {
     sim_node    node{{.on_report = sim_on_report::collect}};
     pool        mr{doubles::interrupted_source{{.handle_size = 2_MiB}}, {.max_size = 24_MiB}};
     void* const p = mr.allocate_sync(16_MiB);
@@ -39,9 +40,8 @@ TEST_CASE("mapped_base: of a chunk on its way back the limit lacks the memory, n
     mr.deallocate_sync(other, 16_MiB);
 }
 
-TEST_CASE(
-    "mapped_base: a block that lacks memory at its end is used at its front, without a call of "
-    "the driver") {
+TEST_CASE("mapped_base: a block that is unbacked at its end is used at its front, without a driver "
+          "call") {
     sim_node node{doubles::small_pages(4096)};
     {
         sim_stream s;

@@ -77,9 +77,8 @@ void expect_all_went_well(sim_node& node) {
 
 } // namespace
 
-TEST_CASE(
-    "a pool that shares pages and sees the same again maps nothing any more, unmaps nothing ever, "
-    "and waits for nobody") {
+TEST_CASE("pool with slack: a repeating program stops mapping pages, unmaps none, and waits for "
+          "nothing") {
     sim_node node{doubles::small_pages(4096)};
     {
         sim_stream     s;
@@ -101,7 +100,7 @@ TEST_CASE(
     expect_all_went_well(node);
 }
 
-TEST_CASE("a pool that shares pages takes new memory first, as far as the slack allows") {
+TEST_CASE("pool with slack: it uses new memory first, up to the slack") {
     struct {
         double      slack;
         std::size_t held;
@@ -124,7 +123,7 @@ TEST_CASE("a pool that shares pages takes new memory first, as far as the slack 
     }
 }
 
-TEST_CASE("a pool that shares pages does not for a 32nd of the device, nor for 2.25 GiB") {
+TEST_CASE("pool with slack: it shares no pages below 1/32 of the device or 2.25 GiB") {
     struct {
         std::size_t device, page, bytes, held;
     } const expected[] = {
@@ -148,9 +147,8 @@ TEST_CASE("a pool that shares pages does not for a 32nd of the device, nor for 2
     }
 }
 
-TEST_CASE("a pool that shares pages holds what was out and the slack, whatever the sizes, and maps "
-          "nothing "
-          "after some rounds") {
+TEST_CASE("pool with slack: it reserves the live bytes plus the slack, for all sizes, and then "
+          "maps nothing") {
     for (double const slack : {0.0, 1.0 / 16}) {
         for (unsigned const seed : {1U, 2U, 3U}) {
             CAPTURE(slack);
@@ -189,7 +187,7 @@ TEST_CASE("a pool that shares pages holds what was out and the slack, whatever t
     }
 }
 
-TEST_CASE("a pool that shares pages shares none of a device that has plenty") {
+TEST_CASE("pool with slack: it shares no pages on a device with ample memory") {
     sim_node node{doubles::small_pages(64 * 12 * 20)};
     {
         sim_stream   s;
@@ -201,8 +199,7 @@ TEST_CASE("a pool that shares pages shares none of a device that has plenty") {
 }
 
 TEST_CASE(
-    "a pool that shares pages: the slack is of the most that was ever out, also where peaks start "
-    "again") {
+    "pool with slack: the slack is relative to the peak of live bytes, also after reset_peaks") {
     sim_node node{doubles::small_pages(8 * 64)};
     {
         sim_stream   s;
@@ -219,8 +216,8 @@ TEST_CASE(
     expect_all_went_well(node);
 }
 
-TEST_CASE("a pool that shares pages shares none that another stream may still use, and waits for "
-          "nobody") {
+TEST_CASE("pool with slack: it shares no page with a pending use of another stream, and waits for "
+          "nothing") {
     sim_node node{doubles::small_pages(4096)};
     {
         sim_stream   worker, other;
@@ -245,7 +242,7 @@ TEST_CASE("a pool that shares pages shares none that another stream may still us
     expect_all_went_well(node);
 }
 
-TEST_CASE("a pool that shares pages brings none back while its stream is captured") {
+TEST_CASE("pool with slack: it moves no page while its stream is captured") {
     sim_node node{doubles::small_pages(4096)};
     {
         sim_stream     s, other;
@@ -274,8 +271,7 @@ TEST_CASE("a pool that shares pages brings none back while its stream is capture
     expect_all_went_well(node);
 }
 
-TEST_CASE(
-    "a pool that shares pages finds free ones also where the device, or the limit, has no more") {
+TEST_CASE("pool with slack: it uses free pages if the device, or the limit, has no more") {
     for (bool const limited : {false, true}) {
         CAPTURE(limited);
         for (double const slack : {1e3, no_limit}) {
@@ -303,7 +299,7 @@ TEST_CASE(
     }
 }
 
-TEST_CASE("a pool that shares pages trims them wherever they are, and shares again") {
+TEST_CASE("pool with slack: it trims shared pages at any address, and shares again") {
     sim_node node{doubles::small_pages(4096)};
     {
         sim_stream     s;
@@ -323,8 +319,7 @@ TEST_CASE("a pool that shares pages trims them wherever they are, and shares aga
     expect_all_went_well(node);
 }
 
-TEST_CASE(
-    "a pool that shares pages: blocks that begin and end within pages keep the order of streams") {
+TEST_CASE("pool with slack: blocks that begin and end within pages keep the order of streams") {
     sim_node node{doubles::small_pages(4096)};
     {
         std::vector<sim_stream> streams(3);
@@ -353,8 +348,7 @@ TEST_CASE(
     expect_all_went_well(node);
 }
 
-TEST_CASE(
-    "a pool that shares pages takes few addresses and unmaps none where nothing repeats itself") {
+TEST_CASE("pool with slack: a program without repetition uses few addresses, and unmaps none") {
     for (double const part : {0.05, 0.25, 0.5, 0.75}) { // of the device is out
         CAPTURE(part);
         sim_node node{doubles::small_pages(2048)};
@@ -387,8 +381,7 @@ TEST_CASE(
     }
 }
 
-TEST_CASE(
-    "a pool that shares pages shares what nobody wants of a block of which some pages come back") {
+TEST_CASE("pool with slack: unwanted pages of a block are shared while others return") {
     sim_node node{doubles::small_pages(4096)};
     {
         sim_stream   s;
@@ -411,7 +404,7 @@ TEST_CASE(
     expect_all_went_well(node);
 }
 
-TEST_CASE("a pool that shares pages leaves others what it does not need while it is about them") {
+TEST_CASE("pool with slack: surplus pages are left to other threads during a remap") {
     sim_node node{doubles::small_pages(4096)};
     {
         sim_stream s;
@@ -441,7 +434,7 @@ TEST_CASE("a pool that shares pages leaves others what it does not need while it
     expect_all_went_well(node);
 }
 
-TEST_CASE("a pool that shares pages counts those of free blocks until they have moved") {
+TEST_CASE("pool with slack: pages of free blocks count as free until they have moved") {
     for (bool const remap : {false, true}) {
         CAPTURE(remap);
         sim_node node{doubles::small_pages(4096)};
@@ -474,7 +467,7 @@ TEST_CASE("a pool that shares pages counts those of free blocks until they have 
     }
 }
 
-TEST_CASE("a pool whose pages come back wants those no longer that it could not have once") {
+TEST_CASE("pool with slack: a page that could not be moved once is no longer wanted") {
     sim_node node{doubles::small_pages(4096)};
     {
         sim_stream  s;
@@ -511,7 +504,7 @@ TEST_CASE("a pool whose pages come back wants those no longer that it could not 
     expect_all_went_well(node);
 }
 
-TEST_CASE("a pool whose pages come back wants none of a chunk that others give back meanwhile") {
+TEST_CASE("pool with slack: no page of a chunk that another thread frees is wanted") {
     constexpr std::size_t page = 2_MiB;
     sim_node              node{{.capacity = 1_GiB, .on_report = sim_on_report::collect}};
     {
@@ -545,8 +538,7 @@ TEST_CASE("a pool whose pages come back wants none of a chunk that others give b
     expect_all_went_well(node);
 }
 
-TEST_CASE(
-    "a pool that shares pages eagerly: what a stream that died had beside a block has an event") {
+TEST_CASE("pool with slack, eager: a dead stream's use beside a block has an event") {
     doubles::mishaps const told;
     sim_node               node{doubles::small_pages(4096)};
     {
@@ -594,7 +586,7 @@ struct shaky_pool : pool<virtual_source<shaky_pages>> {
 
 } // namespace
 
-TEST_CASE("a pool that shares pages loses none where it is not told who a stream is") {
+TEST_CASE("pool with slack: no page is lost if a stream cannot be identified") {
     for (int nth = 1, over = 0; over == 0; ++nth) {
         CAPTURE(nth);
         REQUIRE(nth < 60);
@@ -624,8 +616,7 @@ TEST_CASE("a pool that shares pages loses none where it is not told who a stream
     }
 }
 
-TEST_CASE(
-    "a pool that shares pages loses none that come back where it is not told who a stream is") {
+TEST_CASE("pool with slack: no returning page is lost if a stream cannot be identified") {
     for (int nth = 1, over = 0; over == 0; ++nth) {
         CAPTURE(nth);
         REQUIRE(nth < 60);

@@ -101,7 +101,7 @@ struct narrow_resource : sim_virtual_resource {
 
 } // namespace
 
-TEST_CASE("a pool of pages keeps the laws of a resource") {
+TEST_CASE("pool of pages: it keeps the laws of a resource") {
     for (pool_options const options :
          {in_mode(page_mode::apart), sharing, remapping,
           in_mode(page_mode::shared, {.events = event_policy::eager}),
@@ -117,7 +117,7 @@ TEST_CASE("a pool of pages keeps the laws of a resource") {
     }
 }
 
-TEST_CASE("a pool of pages: random blocks on sixteen streams, with pages that move and without") {
+TEST_CASE("pool of pages: it passes random operations on sixteen streams, with and without remap") {
     for (doubles::page_mode const mode : doubles::page_modes) {
         laws::random_streams(
             {1, 2}, {.room = 256_MiB, .largest = 24_MiB, .operations = 500, .touch = false}, [&] {
@@ -126,7 +126,7 @@ TEST_CASE("a pool of pages: random blocks on sixteen streams, with pages that mo
     }
 }
 
-TEST_CASE("a pool of pages puts free pages under a request that no free run could meet") {
+TEST_CASE("pool of pages: free pages are remapped for a request that no free range could meet") {
     for (doubles::page_mode const mode : doubles::page_modes) {
         sim_node node{doubles::small_pages(4096)};
         {
@@ -150,8 +150,7 @@ TEST_CASE("a pool of pages puts free pages under a request that no free run coul
     }
 }
 
-TEST_CASE(
-    "a pool of pages hands out memory that is there, whatever the sizes of page and alignment") {
+TEST_CASE("pool of pages: it hands out backed memory, for all sizes of page and alignment") {
     sim_node node{{.capacity = 1_GiB, .page = 256_KiB, .on_report = sim_on_report::collect}};
     for (doubles::page_mode const mode : doubles::page_modes) {
         for (std::size_t const granules : {1, 2, 3, 5, 10}) {
@@ -185,8 +184,7 @@ TEST_CASE(
     CHECK(node.reports().empty());
 }
 
-TEST_CASE(
-    "a pool of pages grows as its policy says, and by what is needed where there is no more") {
+TEST_CASE("pool of pages: it grows as its policy says, or by the need if memory is short") {
     sim_node           node{{.capacity = 200_MiB}};
     pool               mr{sim_virtual_resource{{.reserve = 1_GiB, .handle_size = 2_MiB}},
                           {},
@@ -211,7 +209,7 @@ TEST_CASE(
     moving.deallocate_sync(second, 60_MiB);
 }
 
-TEST_CASE("a pool of pages within its limit moves them where others would have to refuse") {
+TEST_CASE("pool of pages: at its limit it remaps pages instead of refusing") {
     sim_node node{doubles::small_pages(4096)};
     {
         paged_pool      mr = pool_of_pages({.max_size = 4 * several, .remap = true});
@@ -226,7 +224,7 @@ TEST_CASE("a pool of pages within its limit moves them where others would have t
     expect_no_report(node);
 }
 
-TEST_CASE("a pool of pages moves none that a stream may still use") {
+TEST_CASE("pool of pages: it moves no page with a pending use") {
     sim_node node{doubles::small_pages(4096)};
     {
         sim_stream  worker, other;
@@ -273,7 +271,7 @@ void same_again(paged_pool& mr, std::vector<sim_stream> const& streams, unsigned
 
 } // namespace
 
-TEST_CASE("a pool of pages that sees the same again maps nothing any more, and waits for nobody") {
+TEST_CASE("pool of pages: a repeating program stops mapping pages, and waits for nothing") {
     sim_node node{doubles::small_pages(4096)};
     for (bool const some_stays : {false, true}) {
         CAPTURE(some_stays);
@@ -306,7 +304,7 @@ TEST_CASE("a pool of pages that sees the same again maps nothing any more, and w
     expect_no_report(node);
 }
 
-TEST_CASE("a pool of pages does not wait for a stream that only asks") {
+TEST_CASE("pool of pages: a request does not wait for the work of its own stream") {
     sim_node node{doubles::small_pages(4096)};
     {
         paged_pool        mr = pool_of_pages(remapping);
@@ -325,7 +323,7 @@ TEST_CASE("a pool of pages does not wait for a stream that only asks") {
     expect_no_report(node);
 }
 
-TEST_CASE("a pool of pages waits for nobody where no free block could have a page of its own") {
+TEST_CASE("pool of pages: it waits for no stream if no free block could own a page") {
     sim_node node{doubles::small_pages(4096)};
     {
         paged_pool         mr    = pool_of_pages(remapping);
@@ -347,7 +345,7 @@ TEST_CASE("a pool of pages waits for nobody where no free block could have a pag
     expect_no_report(node);
 }
 
-TEST_CASE("a pool of pages moves those that lie in pieces of many streams") {
+TEST_CASE("pool of pages: pages in pieces of many streams are moved") {
     for (std::size_t const streams : {1, 4, 16}) {
         CAPTURE(streams);
         sim_node node{doubles::small_pages(4096)};
@@ -376,7 +374,7 @@ TEST_CASE("a pool of pages moves those that lie in pieces of many streams") {
     }
 }
 
-TEST_CASE("a pool of pages moves them between streams that are at work, and nobody meets") {
+TEST_CASE("pool of pages: pages move between busy streams, and no accesses overlap") {
     for (unsigned const seed : {1U, 2U, 3U}) {
         CAPTURE(seed);
         sim_node node{doubles::small_pages(4096)};
@@ -391,7 +389,7 @@ TEST_CASE("a pool of pages moves them between streams that are at work, and nobo
     }
 }
 
-TEST_CASE("a pool of pages gives back every page that nothing is out of, and takes it again") {
+TEST_CASE("pool of pages: it returns every page without a live byte, and allocates it again") {
     sim_node node{doubles::small_pages(4096)};
     {
         paged_pool      mr = pool_of_pages();
@@ -414,7 +412,7 @@ TEST_CASE("a pool of pages gives back every page that nothing is out of, and tak
     expect_no_report(node);
 }
 
-TEST_CASE("a pool of pages: whatever it does, a capture goes on") {
+TEST_CASE("pool of pages: no operation breaks a capture") {
     for (doubles::page_mode const mode : doubles::page_modes) {
         laws::captures_go_on([&](event_policy events, bool graphs) {
             return pool{sim_virtual_resource{{.reserve = 1_GiB, .handle_size = 2_MiB}},
@@ -423,7 +421,7 @@ TEST_CASE("a pool of pages: whatever it does, a capture goes on") {
     }
 }
 
-TEST_CASE("a pool of pages: what a graph keeps it keeps when a later block comes back outside") {
+TEST_CASE("pool of pages: graph-retained memory stays so if a later block is freed outside") {
     for (doubles::page_mode const mode : doubles::page_modes) {
         laws::graphs_keep(
             [&] {
@@ -435,7 +433,7 @@ TEST_CASE("a pool of pages: what a graph keeps it keeps when a later block comes
     }
 }
 
-TEST_CASE("a pool of pages that is captured moves none, and takes new ones") {
+TEST_CASE("pool of pages: for a captured stream it moves no page, and uses new ones") {
     sim_node node{doubles::small_pages(4096)};
     {
         paged_pool        mr = pool_of_pages({.graphs = true, .remap = true});
@@ -454,7 +452,7 @@ TEST_CASE("a pool of pages that is captured moves none, and takes new ones") {
     expect_no_report(node);
 }
 
-TEST_CASE("a pool of pages has free pages of every chunk back, and under any request") {
+TEST_CASE("pool of pages: free pages of every chunk can be reused, for any request") {
     sim_node node{doubles::small_pages(4096)};
     for (doubles::page_mode const mode : doubles::page_modes) {
         bool  full = false;
@@ -481,7 +479,7 @@ TEST_CASE("a pool of pages has free pages of every chunk back, and under any req
     expect_no_report(node);
 }
 
-TEST_CASE("a pool of pages knows which pages went when some would not") {
+TEST_CASE("pool of pages: after a partly failed unmap the unmapped pages are known") {
     doubles::mishaps const told;
     sim_node               node{doubles::small_pages(4096)};
     {
@@ -510,7 +508,7 @@ TEST_CASE("a pool of pages knows which pages went when some would not") {
     expect_no_report(node);
 }
 
-TEST_CASE("a pool of pages still knows what a block lacks that the host could not wait for") {
+TEST_CASE("pool of pages: the unbacked bytes of a block are known after a failed host wait") {
     for (bool const captured : {false, true}) {
         CAPTURE(captured);
         doubles::mishaps const told;
@@ -549,7 +547,7 @@ TEST_CASE("a pool of pages still knows what a block lacks that the host could no
     }
 }
 
-TEST_CASE("a pool of pages keeps what is left of a block of a stream that nobody can wait for") {
+TEST_CASE("pool of pages: the rest of a block is kept if its stream cannot be waited for") {
     constexpr std::size_t part = several + small_page / 2; // ends in the middle of a page
     for (bool const remap : {false, true}) {
         CAPTURE(remap);
@@ -604,7 +602,7 @@ TEST_CASE("a pool of pages keeps what is left of a block of a stream that nobody
     }
 }
 
-TEST_CASE("a pool of pages counts right when a move fails half way") {
+TEST_CASE("pool of pages: its usage is correct after a move that fails half way") {
     doubles::mishaps const told;
     sim_node               node{doubles::small_pages(4096)};
     {
@@ -626,7 +624,7 @@ TEST_CASE("a pool of pages counts right when a move fails half way") {
     CHECK(node.figures().used == 0);
 }
 
-TEST_CASE("a pool of pages hands out memory that is there where a move fails, at whichever page") {
+TEST_CASE("pool of pages: it hands out backed memory if a move fails, at any page") {
     for (int const times : {1, 2, 3}) {
         CAPTURE(times);
         int nth   = 0;
@@ -664,7 +662,7 @@ TEST_CASE("a pool of pages hands out memory that is there where a move fails, at
     }
 }
 
-TEST_CASE("a pool of pages does not make a captured stream wait, whatever the options say") {
+TEST_CASE("pool of pages: a captured stream does not wait, with any options") {
     sim_node node{doubles::small_pages(4096)};
     {
         sim_stream  s, other;
@@ -687,7 +685,7 @@ TEST_CASE("a pool of pages does not make a captured stream wait, whatever the op
     expect_no_report(node);
 }
 
-TEST_CASE("a pool of pages counts a request that it refused nowhere") {
+TEST_CASE("pool of pages: a refused request counts neither as live nor as an allocation") {
     sim_node    node{doubles::small_pages(4096)};
     paged_pool  mr = pool_of_pages({.max_size = 2 * several});
     void* const p  = mr.allocate_sync(several);
@@ -697,7 +695,7 @@ TEST_CASE("a pool of pages counts a request that it refused nowhere") {
     mr.deallocate_sync(p, several);
 }
 
-TEST_CASE("a pool of pages: whatever call of virtual memory fails, nothing is lost") {
+TEST_CASE("pool of pages: after any failed call of virtual memory nothing is lost") {
     constexpr std::size_t few = 4 * small_page;
     auto const            act = [](paged_pool& mr) {
         two_holes const holes{mr, few};
@@ -728,7 +726,7 @@ TEST_CASE("a pool of pages: whatever call of virtual memory fails, nothing is lo
     }
 }
 
-TEST_CASE("a pool of pages: whatever host memory is refused, nothing is lost") {
+TEST_CASE("pool of pages: after any failed host allocation nothing is lost") {
     for (page_mode const mode : {page_mode::shared, page_mode::moved}) {
         bool hit = true;
         for (std::uint64_t n = 1; hit; n += laws::stride) {
@@ -758,7 +756,7 @@ TEST_CASE("a pool of pages: whatever host memory is refused, nothing is lost") {
     }
 }
 
-TEST_CASE("a pool of pages survives whatever call of its platform fails") {
+TEST_CASE("pool of pages: it survives any failed platform call") {
     for (page_mode const mode : {page_mode::shared, page_mode::moved}) {
         laws::survives_platform_faults(
             [&](event_policy events) {
@@ -770,7 +768,7 @@ TEST_CASE("a pool of pages survives whatever call of its platform fails") {
     }
 }
 
-TEST_CASE("a pool of pages: several threads move pages at once, and one of them trims") {
+TEST_CASE("pool of pages: several threads move pages concurrently, and one of them trims") {
     for (doubles::page_mode const mode : doubles::page_modes) {
         sim_node node{doubles::small_pages(4096)};
         {
@@ -804,7 +802,7 @@ TEST_CASE("a pool of pages: several threads move pages at once, and one of them 
     }
 }
 
-TEST_CASE("a pool of pages: two streams with six operations each, in every order") {
+TEST_CASE("pool of pages: it is correct for two streams with six operations each, in every order") {
     for (doubles::page_mode const mode : doubles::page_modes) {
         laws::every_interleaving(
             [=] {
@@ -815,7 +813,7 @@ TEST_CASE("a pool of pages: two streams with six operations each, in every order
     }
 }
 
-TEST_CASE("a pool of pages counts as free the memory that is there, and not the addresses") {
+TEST_CASE("pool of pages: backed bytes count as free, and addresses do not") {
     sim_node        node{doubles::small_pages(4096)};
     paged_pool      mr = pool_of_pages();
     two_holes const holes{mr};
@@ -829,7 +827,7 @@ TEST_CASE("a pool of pages counts as free the memory that is there, and not the 
     holes.give_back(mr);
 }
 
-TEST_CASE("a pool of pages counts as free what is left of pages that others have a part of") {
+TEST_CASE("pool of pages: the free rest of shared pages counts as free") {
     sim_node         node{doubles::small_pages(4096)};
     paged_pool       mr   = pool_of_pages();
     constexpr auto   part = several - small_page / 2; // ends in the middle of a page
@@ -847,8 +845,7 @@ TEST_CASE("a pool of pages counts as free what is left of pages that others have
     for (int const i : {0, 2}) { mr.deallocate(s, p[i], part); }
 }
 
-TEST_CASE("a pool of pages counts what a host waits for when it has it, and not when memory comes "
-          "beside it") {
+TEST_CASE("pool of pages: memory that the host waits for counts once it is available") {
     sim_node     node;
     sim_stream   s;
     paged_pool   mr    = pool_of_pages();
@@ -875,8 +872,7 @@ TEST_CASE("a pool of pages counts what a host waits for when it has it, and not 
     mr.deallocate_sync(other, several);
 }
 
-TEST_CASE(
-    "a pool of pages: while the end of a chunk moves, a block of another chunk may come back") {
+TEST_CASE("pool of pages: while a chunk grows, a block of another chunk may be freed") {
     sim_node node{{.on_report = sim_on_report::collect}};
     for (std::size_t const which : {0, 1}) {
         bool             full = false;
@@ -901,7 +897,7 @@ TEST_CASE(
     expect_no_report(node);
 }
 
-TEST_CASE("a pool of pages: while the end of a chunk moves, a block before a hole may come back") {
+TEST_CASE("pool of pages: while a chunk grows, a block before a hole may be freed") {
     sim_node         node{doubles::small_pages(4096)};
     bool const       full = false;
     pool             mr{narrow_resource{full}, {}, fixed_growth{.step = several}};
@@ -927,8 +923,7 @@ TEST_CASE("a pool of pages: while the end of a chunk moves, a block before a hol
     expect_no_report(node);
 }
 
-TEST_CASE("a pool of pages: who comes back from moving an end to find another about pages takes a "
-          "chunk of its own") {
+TEST_CASE("pool of pages: if another thread remaps after a growth, a new chunk is allocated") {
     using doubles::interrupted_platform;
     sim_node    node{{.threads = sim_order::freely}};
     pool        mr{doubles::interrupted_source{{.handle_size = 2_MiB}}};
@@ -966,7 +961,7 @@ TEST_CASE("a pool of pages: who comes back from moving an end to find another ab
     CHECK(mr.trim() == 2_MiB + 4_MiB + 16_MiB);
 }
 
-TEST_CASE("a pool whose pages move refuses nobody while another thread is about pages") {
+TEST_CASE("pool of pages: it refuses no thread while another one remaps") {
     constexpr std::size_t page = 2_MiB;
     for (std::uint64_t seed = 1; seed <= 24; ++seed) {
         CAPTURE(seed);
@@ -1003,7 +998,7 @@ TEST_CASE("a pool whose pages move refuses nobody while another thread is about 
     }
 }
 
-TEST_CASE("a pool whose pages move: a trim waits for another thread that is about some") {
+TEST_CASE("pool of pages: trim waits for a remap of another thread") {
     sim_node           node{{.capacity = 64_MiB, .threads = sim_order::freely}};
     pool               mr{doubles::interrupted_source{{.handle_size = 2_MiB}}, {.remap = true}};
     std::vector<void*> all;
@@ -1032,7 +1027,7 @@ TEST_CASE("a pool whose pages move: a trim waits for another thread that is abou
     for (std::size_t i = 1; i < all.size(); i += 2) { mr.deallocate_sync(all[i], 4_MiB); }
 }
 
-TEST_CASE("a pool whose pages move: who is about them is refused what it asks for in between") {
+TEST_CASE("pool of pages: the remapping thread's own request is refused") {
     sim_node           node{{.capacity = 64_MiB, .on_report = sim_on_report::collect}};
     pool               mr{doubles::interrupted_source{{.handle_size = 2_MiB}}, {.remap = true}};
     std::vector<void*> all;
@@ -1052,7 +1047,7 @@ TEST_CASE("a pool whose pages move: who is about them is refused what it asks fo
     expect_no_report(node);
 }
 
-TEST_CASE("a pool of pages: others may join very many blocks while the end of a chunk moves") {
+TEST_CASE("pool of pages: other threads may coalesce very many blocks while a chunk grows") {
     for (int const pairs : {126, 127, 140}) {
         sim_node               node{{.on_report = sim_on_report::collect}};
         doubles::mishaps const told; // that all of this is still out
@@ -1092,7 +1087,7 @@ TEST_CASE("a pool of pages: others may join very many blocks while the end of a 
     }
 }
 
-TEST_CASE("a pool whose pages move: who waits for a block waits for what comes to its pages too") {
+TEST_CASE("pool of pages: a wait for a block includes memory that arrives on its pages") {
     sim_node   node{{.on_report = sim_on_report::collect}};
     sim_stream s, y, other;
     pool  mr{virtual_source<doubles::interrupted_pages>{doubles::interrupted_pages{}}, remapping};
@@ -1126,7 +1121,8 @@ TEST_CASE("a pool whose pages move: who waits for a block waits for what comes t
     mr.deallocate(y, last, 4_MiB);
 }
 
-TEST_CASE("a pool of pages finds at once what has memory, though it was cut from what had not") {
+TEST_CASE(
+    "pool of pages: a backed block is found at once although it was cut from an unbacked one") {
     sim_node    node{doubles::small_pages(4096)};
     sim_stream  s;
     paged_pool  mr     = pool_of_pages();
@@ -1144,7 +1140,7 @@ TEST_CASE("a pool of pages finds at once what has memory, though it was cut from
     mr.deallocate_sync(last, several);
 }
 
-TEST_CASE("a pool of pages: what has all its memory again is found before what lacks some") {
+TEST_CASE("pool of pages: a block that is fully backed again is found before partly backed ones") {
     constexpr std::size_t less = several - small_page;
     constexpr std::size_t more = several + small_page;
     sim_node              node{doubles::small_pages(4096)};
@@ -1167,7 +1163,7 @@ TEST_CASE("a pool of pages: what has all its memory again is found before what l
     mr.deallocate_sync(last, several);
 }
 
-TEST_CASE("a pool of pages owns no addresses that it was refused") {
+TEST_CASE("pool of pages: it owns no addresses that were refused") {
     sim_node              node{doubles::small_pages(4096)};
     bool                  full = false;
     pool<narrow_resource> mr{narrow_resource{full}};
@@ -1181,8 +1177,7 @@ TEST_CASE("a pool of pages owns no addresses that it was refused") {
     mr.deallocate_sync(q, chunk);
 }
 
-TEST_CASE(
-    "a pool whose pages move: behind a block no page is mapped anew that a stream still uses") {
+TEST_CASE("pool of pages: behind a block no page with a pending use is remapped") {
     sim_node    node{{.on_report = sim_on_report::collect}};
     sim_stream  s, y;
     pool        mr{doubles::interrupted_source{{.handle_size = 2_MiB}}, remapping};
@@ -1241,7 +1236,7 @@ struct pages_that_left {
     void *                     left, *large, *end, *stays, *later;
 };
 
-TEST_CASE("a pool whose pages move: a capture maps no page anew that a stream still uses") {
+TEST_CASE("pool of pages: a capture remaps no page with a pending use") {
     sim_node        node{{.on_report = sim_on_report::collect}};
     sim_stream      captured;
     pages_that_left f{{.events = event_policy::eager, .graphs = true}, 5_MiB};
@@ -1252,7 +1247,7 @@ TEST_CASE("a pool whose pages move: a capture maps no page anew that a stream st
     sim_graph const graph = sim_graph::end(captured);
 }
 
-TEST_CASE("a pool whose pages move: none is mapped anew that a stream uses which is captured") {
+TEST_CASE("pool of pages: no page that a captured stream uses is remapped") {
     for (std::size_t const idle : {0_B, 5_MiB}) { // nothing of the block; of one page a part
         sim_node node{{.on_report = sim_on_report::collect}};
         {
@@ -1269,7 +1264,7 @@ TEST_CASE("a pool whose pages move: none is mapped anew that a stream uses which
     }
 }
 
-TEST_CASE("a pool whose pages move: while it asks where pages are, others stay within its limit") {
+TEST_CASE("pool of pages: during a query of page positions, others stay within its limit") {
     doubles::mishaps const told;
     sim_node               node{{.on_report = sim_on_report::collect}};
     pool                   mr{doubles::interrupted_source{{.handle_size = 2_MiB}},
@@ -1302,7 +1297,7 @@ TEST_CASE("a pool whose pages move: while it asks where pages are, others stay w
     expect_no_report(node);
 }
 
-TEST_CASE("a pool whose pages move: memory that was at two places of a block comes to one") {
+TEST_CASE("pool of pages: memory mapped twice in a block is mapped once after a move") {
     struct asked_source : doubles::interrupted_source {
         using interrupted_source::interrupted_source;
         [[nodiscard]] std::size_t mapped(void const* q, std::size_t n) const noexcept {

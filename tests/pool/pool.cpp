@@ -65,7 +65,7 @@ pool<Upstream, exact_growth> tight(Upstream upstream, pool_options options = {})
 
 } // namespace
 
-TEST_CASE("pool keeps the laws of a resource") {
+TEST_CASE("pool: it keeps the laws of a resource") {
     laws::resource([](auto up) { return pool{std::move(up)}; });
     laws::resource([](auto up) { return tight(std::move(up)); });
     laws::resource([](auto up) { return pool{std::move(up), {.initial_size = 1_MiB}}; });
@@ -77,7 +77,7 @@ TEST_CASE("pool keeps the laws of a resource") {
     laws::resource_of_many_threads([](auto up) { return tight(std::move(up)); });
 }
 
-TEST_CASE("pool keeps the laws on a device, and every order between streams") {
+TEST_CASE("pool: it keeps the laws on a device, and every order between streams") {
     for (event_policy const events : {event_policy::lazy, event_policy::eager}) {
         sim_node           node{{.on_report = sim_on_report::collect}};
         pool_options const options{.events = events};
@@ -100,7 +100,7 @@ TEST_CASE("pool keeps the laws on a device, and every order between streams") {
     }
 }
 
-TEST_CASE("pool: whatever fails, nothing is lost") {
+TEST_CASE("pool: no failure loses memory") {
     laws::survives_every_failure([](auto up) { return pool{std::move(up)}; },
                                  [](auto& mr) { laws::block const first{mr, 10}, second{mr, 990}; },
                                  [](auto& mr) { return mr.usage().live; });
@@ -110,8 +110,7 @@ TEST_CASE("pool: whatever fails, nothing is lost") {
         [](auto& mr) { return mr.usage().live; });
 }
 
-TEST_CASE(
-    "pool: a stream's own memory is its own again at once, without event, wait or host memory") {
+TEST_CASE("pool: a stream's own memory is reused at once, without event, wait or host memory") {
     sim_node    node;
     sim_stream  s;
     pool        mr{sim_resource{}};
@@ -131,7 +130,7 @@ TEST_CASE(
     CHECK(mr.usage().live == 0);
 }
 
-TEST_CASE("pool: another stream waits for the one that freed, once, and the host does not") {
+TEST_CASE("pool: another stream waits for the stream that freed, once, and the host does not") {
     sim_node    node;
     sim_stream  a, b;
     auto        mr = tight(sim_resource{});
@@ -154,7 +153,7 @@ TEST_CASE("pool: another stream waits for the one that freed, once, and the host
     mr.deallocate(b, t, 1_MiB);
 }
 
-TEST_CASE("pool: what is done by the time it is asked for makes no dependency") {
+TEST_CASE("pool: memory that is complete when requested adds no dependency") {
     sim_node    node;
     sim_stream  a, b;
     auto        mr = tight(sim_resource{});
@@ -168,8 +167,7 @@ TEST_CASE("pool: what is done by the time it is asked for makes no dependency") 
     mr.deallocate(b, q, 1_MiB);
 }
 
-TEST_CASE(
-    "pool: the large block that came back last is had again as it is, and joined for others") {
+TEST_CASE("pool: the last freed large block is reused as it is, and coalesced for other requests") {
     sim_node                           node;
     sim_stream                         s;
     pool<stream_ordered<sim_resource>> mr{{}, {.initial_size = 64_MiB}};
@@ -186,7 +184,7 @@ TEST_CASE(
     mr.deallocate(s, out, 2_MiB);
 }
 
-TEST_CASE("pool: a block that rested, and comes back when nobody uses it, waits for nobody") {
+TEST_CASE("pool: a cached block that is freed again without a pending use waits for no stream") {
     for (std::size_t const bytes : {64_KiB, 2_MiB}) {
         CAPTURE(bytes);
         sim_node                           node;
@@ -210,7 +208,8 @@ TEST_CASE("pool: a block that rested, and comes back when nobody uses it, waits 
     }
 }
 
-TEST_CASE("pool: large blocks that all came back are put together, whatever small ones stay out") {
+TEST_CASE(
+    "pool: after all large blocks are freed they are coalesced, although small ones are live") {
     sim_node                                         node;
     sim_stream                                       s[3];
     pool<stream_ordered<sim_resource>, fixed_growth> mr{{}, {}, fixed_growth{1_GiB}};
@@ -232,7 +231,7 @@ TEST_CASE("pool: large blocks that all came back are put together, whatever smal
     mr.deallocate(s[0], small, 256);
 }
 
-TEST_CASE("pool: the part of a block that nobody used waits for nobody") {
+TEST_CASE("pool: the part of a block without a pending use waits for no stream") {
     sim_node    node;
     sim_stream  a, b;
     pool        mr{sim_resource{}, {.initial_size = 4_MiB}};
@@ -248,7 +247,8 @@ TEST_CASE("pool: the part of a block that nobody used waits for nobody") {
     CHECK(mr.usage().reserved == 4_MiB);
 }
 
-TEST_CASE("pool: blocks freed on several streams join, and a large one waits for all of them") {
+TEST_CASE(
+    "pool: blocks that several streams freed coalesce, and a large one waits for all of them") {
     sim_node   node{{.on_report = sim_on_report::collect}};
     sim_stream streams[4], last;
     pool       mr{sim_resource{}, {.initial_size = 4_MiB, .max_size = 4_MiB}};
@@ -266,7 +266,8 @@ TEST_CASE("pool: blocks freed on several streams join, and a large one waits for
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("pool: pieces of more streams than a block remembers join when the streams are done") {
+TEST_CASE(
+    "pool: blocks of more streams than a block can record coalesce when the streams are done") {
     sim_node   node{{.on_report = sim_on_report::collect}};
     sim_stream streams[16], last;
     pool       mr{sim_resource{}, {.initial_size = 16_MiB, .max_size = 16_MiB}};
@@ -283,7 +284,7 @@ TEST_CASE("pool: pieces of more streams than a block remembers join when the str
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("pool: memory for at once is waited for on the host") {
+TEST_CASE("pool: allocate_sync waits on the host for pending uses") {
     sim_node    node{{.on_report = sim_on_report::collect}};
     sim_stream  a;
     auto        mr = tight(sim_resource{});
@@ -302,7 +303,7 @@ TEST_CASE("pool: memory for at once is waited for on the host") {
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("pool: with eager events a wait is for the free and not for what came after it") {
+TEST_CASE("pool: with eager events a stream waits for the free, and not for later work") {
     sim_node    node{{.compute_slots = 2}};
     sim_stream  a, b;
     auto        mr = tight(sim_resource{}, {.events = event_policy::eager});
@@ -321,7 +322,8 @@ TEST_CASE("pool: with eager events a wait is for the free and not for what came 
     mr.deallocate_sync(q, 1_MiB);
 }
 
-TEST_CASE("pool: with eager events a stream may end unannounced, and its handle be a new one's") {
+TEST_CASE(
+    "pool: with eager events a stream may be destroyed without retire, and its handle reused") {
     sim_node               node{{.on_report = sim_on_report::collect}};
     doubles::mishaps const told;
     auto                   mr = tight(sim_resource{}, {.events = event_policy::eager});
@@ -336,7 +338,7 @@ TEST_CASE("pool: with eager events a stream may end unannounced, and its handle 
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("pool: a stream that is retired may end, and what it freed is still waited for") {
+TEST_CASE("pool: a retired stream may be destroyed, and its frees are still waited for") {
     sim_node               node{{.on_report = sim_on_report::collect}};
     doubles::mishaps const told;
     auto                   mr = tight(sim_resource{});
@@ -353,7 +355,8 @@ TEST_CASE("pool: a stream that is retired may end, and what it freed is still wa
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("pool: a stream that ends without being retired is reported, and its device waited for") {
+TEST_CASE(
+    "pool: a stream that is destroyed without retire is reported, and its device waited for") {
     sim_node               node{{.on_report = sim_on_report::collect}};
     doubles::mishaps const told;
     auto                   mr = tight(sim_resource{});
@@ -371,7 +374,7 @@ TEST_CASE("pool: a stream that ends without being retired is reported, and its d
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("pool: idle chunks go back before it says no, and so does what waits in them") {
+TEST_CASE("pool: before a refusal idle chunks are freed, including pending ones") {
     sim_node    node{{.capacity = 8_MiB, .on_report = sim_on_report::collect}};
     sim_stream  a, b;
     auto        mr = tight(sim_resource{});
@@ -415,7 +418,7 @@ TEST_CASE("pool: a refusal has every number") {
 }
 
 TEST_CASE(
-    "pool: a limit under it or of its own bounds what it holds, and is named in the refusal") {
+    "pool: a limit of the upstream or the pool bounds the reserved bytes, and is in the refusal") {
     pool        own{host_resource{}, {.max_size = 1_MiB}};
     void* const p = own.allocate_sync(1_MiB);
     try {
@@ -434,7 +437,7 @@ TEST_CASE(
     under.deallocate_sync(q, 1000);
 }
 
-TEST_CASE("pool: trim gives back all but what is live, and keeps what it is asked to keep") {
+TEST_CASE("pool: trim returns all idle memory beyond the bytes to keep") {
     sim_node   node;
     sim_stream s;
     auto       mr = tight(sim_resource{});
@@ -452,8 +455,7 @@ TEST_CASE("pool: trim gives back all but what is live, and keeps what it is aske
     mr.deallocate(s, blocks[0], 1_MiB);
 }
 
-TEST_CASE(
-    "pool: what is not its own, given back twice, or with another size, is reported and left") {
+TEST_CASE("pool: foreign pointers, double frees and wrong sizes are reported and ignored") {
     doubles::mishaps const told;
     pool                   mr{host_resource{}};
     int                    foreign = 0;
@@ -482,7 +484,7 @@ TEST_CASE(
     CHECK(mr.usage().live == 0);
 }
 
-TEST_CASE("pool: try_deallocate takes what is out from here, and says no to the rest") {
+TEST_CASE("pool: try_deallocate frees live blocks of the pool, and returns false for others") {
     sim_node               node;
     doubles::mishaps const told;
     sim_stream             s;
@@ -503,7 +505,7 @@ TEST_CASE("pool: try_deallocate takes what is out from here, and says no to the 
     CHECK(mr.usage().live == 0);
 }
 
-TEST_CASE("pool: trim_no_wait gives back what nobody uses any more, and waits for none") {
+TEST_CASE("pool: trim_no_wait returns idle memory without pending uses, and waits for nothing") {
     sim_node    node{{.compute_slots = 2, .on_report = sim_on_report::collect}};
     sim_stream  a, b;
     auto        mr = tight(pool{sim_resource{}}); // the device itself would wait to free
@@ -529,7 +531,7 @@ TEST_CASE("pool: trim_no_wait gives back what nobody uses any more, and waits fo
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("pool: trim_no_wait waits for nobody, also where another device's default stream freed") {
+TEST_CASE("pool: trim_no_wait waits for nothing, also if another device's default stream freed") {
     sim_node         node{{.devices = 2, .on_report = sim_on_report::collect}};
     auto             mr = tight(sim_resource{sim_device{0}});
     void* const      p  = mr.allocate({}, 4_MiB);
@@ -547,7 +549,7 @@ TEST_CASE("pool: trim_no_wait waits for nobody, also where another device's defa
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("pool: what waits is no more than what is free, also where addresses have no memory") {
+TEST_CASE("pool: pending bytes are at most the free bytes, also with unbacked addresses") {
     for (doubles::page_mode const mode : doubles::page_modes) {
         sim_node   node{{.on_report = sim_on_report::collect}};
         sim_stream s, other;
@@ -578,7 +580,7 @@ TEST_CASE("pool: what waits is no more than what is free, also where addresses h
     }
 }
 
-TEST_CASE("pool: what is out when it ends is reported, and its chunks go back all the same") {
+TEST_CASE("pool: live blocks at its end are reported, and its chunks are freed") {
     sim_node               node;
     doubles::mishaps const told;
     {
@@ -590,8 +592,7 @@ TEST_CASE("pool: what is out when it ends is reported, and its chunks go back al
     CHECK(node.figures().used == 0);
 }
 
-TEST_CASE(
-    "pool: one that moves knows the most that it ever held, and gives nothing back within that") {
+TEST_CASE("pool: a move takes the peak of reserved bytes along, and up to it nothing is returned") {
     sim_node    node;
     sim_stream  s;
     pool        from{sim_resource{}, {}, exact_growth{}};
@@ -610,7 +611,7 @@ TEST_CASE(
     to.deallocate(s, again, 20_MiB);
 }
 
-TEST_CASE("pool: a pool that moves takes its blocks along, and the old one is empty") {
+TEST_CASE("pool: a move takes its blocks along, and leaves the old pool empty") {
     sim_node    node;
     sim_stream  s;
     pool        a{sim_resource{}};
@@ -628,7 +629,7 @@ TEST_CASE("pool: a pool that moves takes its blocks along, and the old one is em
     CHECK(b.usage().peak_live == 2_MiB);
 }
 
-TEST_CASE("pool: a wait of the host counts, and one that fails leaves the figures as they were") {
+TEST_CASE("pool: a wait of the host is counted, and a failed one leaves the statistics unchanged") {
     sim_node   node{{.capacity = 100_MiB}};
     sim_stream s;
     pool       mr{sim_resource{}, {.max_size = 64_MiB}};
@@ -651,7 +652,7 @@ TEST_CASE("pool: a wait of the host counts, and one that fails leaves the figure
     mr.deallocate_sync(p, 32_MiB);
 }
 
-TEST_CASE("pool: growth policies say how much is taken") {
+TEST_CASE("pool: the growth policy determines the size of chunks") {
     sim_node node{{.capacity = 1_GiB}};
     pool doubling{host_resource{}, {}, geometric_growth{.share = 1, .least = 1_MiB, .unit = 1_MiB}};
     void* blocks[4];
@@ -673,7 +674,7 @@ TEST_CASE("pool: growth policies say how much is taken") {
     half.deallocate_sync(t, 1);
 }
 
-TEST_CASE("pool: what the policy wants beyond the limit is all that the limit has left") {
+TEST_CASE("pool: if the policy exceeds the limit, the rest of the limit is one chunk") {
     sim_node node{{.capacity = 1_GiB}};
     pool     half{sim_resource{}, {.max_size = 64_MiB}, device_share_growth{}};
     void*    out[100];
@@ -698,7 +699,7 @@ TEST_CASE("pool: what the policy wants beyond the limit is all that the limit ha
     paged.deallocate_sync(c, 1);
 }
 
-TEST_CASE("pool: where the upstream refuses a large chunk, a smaller one does") {
+TEST_CASE("pool: if the upstream refuses a large chunk, a smaller one is requested") {
     pool        mr{limiting{host_resource{}, 3_MiB}}; // the policy asks for 20
     void* const p = mr.allocate_sync(1_MiB);
     CHECK(mr.usage().reserved >= 1_MiB);
@@ -706,7 +707,7 @@ TEST_CASE("pool: where the upstream refuses a large chunk, a smaller one does") 
     mr.deallocate_sync(p, 1_MiB);
 }
 
-TEST_CASE("pool: what a capture frees is not another's until the graphs are forgotten") {
+TEST_CASE("pool: memory that a capture freed is not reused until the graphs are forgotten") {
     sim_node   node{{.on_report = sim_on_report::collect}};
     sim_stream s, other;
     pool       mr{sim_resource{}, {.initial_size = 2_MiB, .max_size = 2_MiB, .graphs = true}};
@@ -725,7 +726,7 @@ TEST_CASE("pool: what a capture frees is not another's until the graphs are forg
     mr.deallocate(other, r, 2_MiB);
 }
 
-TEST_CASE("pool: what is used beside memory of a graph is waited for when that is forgotten") {
+TEST_CASE("pool: forget_captures waits for uses beside the graph") {
     for (bool const graph_first : {true, false}) {
         sim_node    node{{.on_report = sim_on_report::collect}};
         sim_stream  s, other;
@@ -751,7 +752,7 @@ TEST_CASE("pool: what is used beside memory of a graph is waited for when that i
     }
 }
 
-TEST_CASE("pool: what a stream used before a capture can be had when it ends, after a wait") {
+TEST_CASE("pool: memory that a stream used before a capture can be used after it, behind a wait") {
     for (bool const forgets : {false, true}) {
         sim_node   node{{.on_report = sim_on_report::collect}};
         sim_stream s, other;
@@ -774,7 +775,7 @@ TEST_CASE("pool: what a stream used before a capture can be had when it ends, af
     }
 }
 
-TEST_CASE("pool: what a graph keeps it keeps when a later capture's block comes back outside") {
+TEST_CASE("pool: graph-retained memory stays so if a later capture's block is freed outside") {
     for (int const how : {0, 1, 2, 3}) {
         sim_node   node{{.on_report = sim_on_report::collect}};
         sim_stream s, other, third;
@@ -817,7 +818,7 @@ TEST_CASE("pool: what a graph keeps it keeps when a later capture's block comes 
     }
 }
 
-TEST_CASE("pool: who uses a graph's memory outside of captures is waited for when that ends") {
+TEST_CASE("pool: forget_captures waits for streams that use the graph's memory outside captures") {
     sim_node   node{{.on_report = sim_on_report::collect}};
     sim_stream s, other, third;
     pool       mr{sim_resource{}, {.initial_size = 2_MiB, .max_size = 2_MiB, .graphs = true}};
@@ -841,19 +842,19 @@ TEST_CASE("pool: who uses a graph's memory outside of captures is waited for whe
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("pool: that captures are forgotten is told to the upstream") {
+TEST_CASE("pool: it forwards forget_captures to the upstream") {
     pool mr{doubles::archetype<>{}};
     mr.forget_captures();
     CHECK(mr.upstream().forgotten() == 1);
 }
 
-TEST_CASE("pool: that a stream ends is told to the upstream") {
+TEST_CASE("pool: it forwards retire to the upstream") {
     pool mr{doubles::archetype<>{}};
     mr.retire({});
     CHECK(mr.upstream().retired() == 1);
 }
 
-TEST_CASE("pool: whatever it does, a capture goes on") {
+TEST_CASE("pool: no operation breaks a capture") {
     laws::captures_go_on([](event_policy events, bool graphs) {
         return pool{sim_resource{} | with::stream_ordered,
                     {.max_size = 8_MiB, .events = events, .graphs = graphs},
@@ -864,7 +865,7 @@ TEST_CASE("pool: whatever it does, a capture goes on") {
     });
 }
 
-TEST_CASE("pool: a capture has nothing that its stream freed before it began") {
+TEST_CASE("pool: a capture gets no memory that its stream freed before the capture") {
     sim_node   node;
     sim_stream s;
     pool       mr{sim_resource{}, {.initial_size = 6_MiB, .max_size = 6_MiB, .graphs = true}};
@@ -880,7 +881,7 @@ TEST_CASE("pool: a capture has nothing that its stream freed before it began") {
     mr.deallocate(s, next, 1_MiB);
 }
 
-TEST_CASE("pool: a stream that is captured neither asks how far others are nor waits for them") {
+TEST_CASE("pool: a captured stream neither queries other streams nor waits for them") {
     sim_node   node;
     sim_stream s, other;
     pool       mr{sim_resource{},
@@ -901,7 +902,7 @@ TEST_CASE("pool: a stream that is captured neither asks how far others are nor w
     sim_graph const graph = sim_graph::end(s);
 }
 
-TEST_CASE("pool: a stream that is captured waits for nobody, also where graphs were not expected") {
+TEST_CASE("pool: a captured stream waits for no other, also with `graphs` off") {
     sim_node   node;
     sim_stream s, other;
     pool       mr{sim_resource{}, {.max_size = 4_MiB}, fixed_growth{.step = 2_MiB}};
@@ -916,7 +917,8 @@ TEST_CASE("pool: a stream that is captured waits for nobody, also where graphs w
     mr.deallocate(s, q, 2_MiB);
 }
 
-TEST_CASE("pool: whatever call of the platform fails, nothing is lost and nobody is let in early") {
+TEST_CASE(
+    "pool: after any failed platform call nothing is lost, and no stream gets memory too early") {
     laws::survives_platform_faults(
         [](event_policy events) { return tight(sim_resource{}, {.events = events}); },
         [](auto& mr, sim_stream_view a, sim_stream_view b) {
@@ -924,20 +926,20 @@ TEST_CASE("pool: whatever call of the platform fails, nothing is lost and nobody
         });
 }
 
-TEST_CASE("pool: ten thousand random operations on sixteen streams") {
+TEST_CASE("pool: it passes ten thousand random operations on sixteen streams") {
     laws::random_streams({101, 102},
                          {.room = 48_MiB, .largest = 1_MiB, .operations = 5000, .may_refuse = true},
                          [] { return pool{sim_resource{}, {.max_size = 64_MiB}}; });
 }
 
-TEST_CASE("pool: an initial size that cannot be is refused when the pool is made") {
+TEST_CASE("pool: an impossible initial size is refused by the constructor") {
     auto* const       somewhere = reinterpret_cast<void*>(std::uintptr_t{1} << 40);
     std::size_t const huge      = std::size_t{1} << 60; // the region has it, the bins have no place
     CHECK_THROWS_AS((pool{region_resource<>{somewhere, huge}, {.initial_size = huge}}),
                     out_of_memory);
 }
 
-TEST_CASE("pool: trim tells what really went back, also where the upstream had kept it") {
+TEST_CASE("pool: trim returns the bytes that really left, also if the upstream cached them") {
     pool<pool<host_resource>> mr; // not `pool{pool{...}}`, which is a copy of one
     void* const               p = mr.allocate_sync(1_MiB);
     mr.deallocate_sync(p, 1_MiB);
@@ -947,8 +949,7 @@ TEST_CASE("pool: trim tells what really went back, also where the upstream had k
     CHECK(mr.upstream().usage().reserved == 0);
 }
 
-TEST_CASE(
-    "pool: before it holds more than ever it gives idle chunks back, and else it keeps them") {
+TEST_CASE("pool: it frees idle chunks before a new peak of reserved bytes, and else keeps them") {
     sim_node    node;
     auto        mr = tight(sim_resource{});
     void* const p  = mr.allocate_sync(2_MiB);
@@ -970,7 +971,7 @@ TEST_CASE(
     mr.deallocate_sync(p, 2_MiB);
 }
 
-TEST_CASE("pool: up to what it ever held it keeps idle chunks, however little is out by now") {
+TEST_CASE("pool: up to its peak of reserved bytes it keeps idle chunks, however little is live") {
     sim_node    node;
     auto        mr = tight(sim_resource{});
     void* const p  = mr.allocate_sync(2_MiB);
@@ -988,7 +989,7 @@ TEST_CASE("pool: up to what it ever held it keeps idle chunks, however little is
     mr.deallocate_sync(p, 2_MiB);
 }
 
-TEST_CASE("pool: to grow past what it ever held, nobody is waited for") {
+TEST_CASE("pool: growth above the peak of reserved bytes waits for no stream") {
     sim_node    node{{.on_report = sim_on_report::collect}};
     sim_stream  a, b;
     auto        mr = tight(sim_resource{});
@@ -1006,7 +1007,8 @@ TEST_CASE("pool: to grow past what it ever held, nobody is waited for") {
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("pool: to hold no more than it ever did, no more idle chunks go back than must") {
+TEST_CASE(
+    "pool: to stay within its peak of reserved bytes, it frees no more idle chunks than needed") {
     sim_node   node;
     sim_stream s;
     auto       mr = tight(sim_resource{});
@@ -1019,7 +1021,7 @@ TEST_CASE("pool: to hold no more than it ever did, no more idle chunks go back t
     mr.deallocate(s, large, 8_MiB);
 }
 
-TEST_CASE("pool: a large block is not cut while a tighter one of another stream may be done") {
+TEST_CASE("pool: a large block is not split while a better fit of another stream may be complete") {
     sim_node    node{{.on_report = sim_on_report::collect}};
     sim_stream  a, b;
     auto        mr      = tight(sim_resource{});
@@ -1043,7 +1045,7 @@ TEST_CASE("pool: a large block is not cut while a tighter one of another stream 
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("pool: a captured stream does not ask about a tighter block") {
+TEST_CASE("pool: a captured stream does not query for a better fit") {
     sim_node    node;
     sim_stream  a, b;
     auto        mr      = tight(sim_resource{});
@@ -1059,7 +1061,7 @@ TEST_CASE("pool: a captured stream does not ask about a tighter block") {
     mr.deallocate(b, p, 3_MiB);
 }
 
-TEST_CASE("pool: before it grows, several streams are asked how far they are") {
+TEST_CASE("pool: before it grows, it queries several streams") {
     sim_node   node;
     sim_stream streams[16], last;
     auto       mr = tight(sim_resource{}, {.initial_size = 4_MiB});
@@ -1072,7 +1074,7 @@ TEST_CASE("pool: before it grows, several streams are asked how far they are") {
     mr.deallocate(last, all, 4_MiB);
 }
 
-TEST_CASE("pool: up to an eighth more than was ever out no chunk goes back for another") {
+TEST_CASE("pool: up to an eighth above the peak of live bytes no chunk is freed for another") {
     sim_node   node;
     sim_stream s;
     auto       mr = tight(sim_resource{});
@@ -1091,7 +1093,7 @@ TEST_CASE("pool: up to an eighth more than was ever out no chunk goes back for a
     for (int i = 2; i < 12; ++i) { mr.deallocate(s, out[i], 4_MiB); }
 }
 
-TEST_CASE("pool: before it says no it looks among the pieces of small blocks, joined when done") {
+TEST_CASE("pool: before a refusal it uses small free blocks, coalesced once complete") {
     sim_node    node;
     sim_stream  streams[24], last;
     pool        mr{sim_resource{}, {.max_size = 4_MiB}, fixed_growth{.step = 4_MiB}};
@@ -1108,7 +1110,7 @@ TEST_CASE("pool: before it says no it looks among the pieces of small blocks, jo
     mr.deallocate_sync(small, 256);
 }
 
-TEST_CASE("pool: small blocks and large ones lie in chunks of their own, until there is no more") {
+TEST_CASE("pool: small and large blocks have separate chunks while memory suffices") {
     pool        mr{host_resource{}, {.max_size = 8_MiB}, fixed_growth{.step = 4_MiB}};
     void* const small = mr.allocate_sync(256);
     void* const large = mr.allocate_sync(2_MiB);
@@ -1135,7 +1137,7 @@ TEST_CASE("pool: small blocks and large ones lie in chunks of their own, until t
     CHECK(mr.trim() == 8_MiB);
 }
 
-TEST_CASE("pool: it tells how much of it is of no use, and how high it rose in a scope") {
+TEST_CASE("pool: it has numbers for fragmentation, and the peak of a scope") {
     static_assert(resettable_peaks<pool<host_resource>>);
     static_assert(resettable_peaks<pool<sim_virtual_resource>>);
     pool        mr{host_resource{}, {.initial_size = 8_MiB}};
@@ -1182,7 +1184,7 @@ TEST_CASE("pool: it tells how much of it is of no use, and how high it rose in a
     CHECK(mr.free_memory().releasable == 8_MiB);
 }
 
-TEST_CASE("pool: a wait that fails loses no memory, though others used up the notes meanwhile") {
+TEST_CASE("pool: a failed wait loses no memory, even if other threads used up the descriptors") {
     sim_node           node{{.on_report = sim_on_report::collect}};
     sim_stream         a, b;
     pool               mr{sim_resource{}, {.initial_size = 4_MiB, .max_size = 4_MiB}};
@@ -1228,7 +1230,7 @@ TEST_CASE("pool: a wait that fails loses no memory, though others used up the no
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("pool: a stream that is captured has what is free among blocks of other sizes, too") {
+TEST_CASE("pool: a captured stream also gets free memory from chunks for other sizes") {
     sim_node node;
     pool     mr{sim_resource{}, {.max_size = 4_MiB, .graphs = true}, fixed_growth{.step = 4_MiB}};
     void* const large = mr.allocate_sync(2_MiB);
@@ -1241,7 +1243,7 @@ TEST_CASE("pool: a stream that is captured has what is free among blocks of othe
     mr.deallocate_sync(large, 2_MiB);
 }
 
-TEST_CASE("pool: chunks in more pieces than could be joined go back once the streams are done") {
+TEST_CASE("pool: chunks with too many pieces to coalesce are freed once the streams are done") {
     sim_node   node{{.on_report = sim_on_report::collect}};
     sim_stream streams[16], last;
     pool       mr{sim_resource{}, {.initial_size = 16_MiB, .max_size = 20_MiB}};
@@ -1259,14 +1261,14 @@ TEST_CASE("pool: chunks in more pieces than could be joined go back once the str
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("pool: two streams with six operations each, in every order") {
+TEST_CASE("pool: it is correct for two streams with six operations each, in every order") {
     for (event_policy const events : {event_policy::lazy, event_policy::eager}) {
         laws::every_interleaving(
             [=] { return pool{sim_resource{}, {.max_size = 12_MiB, .events = events}}; }, 8_MiB);
     }
 }
 
-TEST_CASE("a pool gives what it has at once, or nothing, when it is asked to reuse") {
+TEST_CASE("pool: try_allocate_ready returns ready memory or null") {
     sim_node                           node;
     sim_stream const                   s;
     pool<stream_ordered<sim_resource>> mr;
@@ -1279,7 +1281,7 @@ TEST_CASE("a pool gives what it has at once, or nothing, when it is asked to reu
     mr.deallocate(s, p, 4096);
 }
 
-TEST_CASE("a pool says whether a stream could have memory without a wait, and finds it aligned") {
+TEST_CASE("pool: it can tell if a stream could get memory without a wait, with its alignment") {
     sim_node    node{{.on_report = sim_on_report::collect}};
     sim_stream  a, b;
     pool        mr{sim_resource{}, {.initial_size = 8_MiB}};
@@ -1303,7 +1305,7 @@ TEST_CASE("a pool says whether a stream could have memory without a wait, and fi
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("a pool over a pool takes what that has at once before a stream waits") {
+TEST_CASE("pool over a pool: it uses ready memory of the upstream before a stream waits") {
     sim_node   node{{.on_report = sim_on_report::collect}};
     sim_stream a, b, c;
     pool<pool<stream_ordered<sim_resource>>, exact_growth> mr{
@@ -1330,7 +1332,7 @@ TEST_CASE("a pool over a pool takes what that has at once before a stream waits"
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("a pool over a pool keeps to its limit: a stream waits then, and so does the host") {
+TEST_CASE("pool over a pool: at its limit a stream waits, and so does the host") {
     sim_node                               node{{.on_report = sim_on_report::collect}};
     sim_stream                             a, b;
     pool<pool<sim_resource>, exact_growth> mr{pool{sim_resource{}, {.initial_size = 4_MiB}},
@@ -1352,7 +1354,8 @@ TEST_CASE("a pool over a pool keeps to its limit: a stream waits then, and so do
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("a pool over a pool takes as much at once as its policy wants, or else what is needed") {
+TEST_CASE(
+    "pool over a pool: it takes ready memory of the policy's size, or else of the needed size") {
     sim_node                               node{{.on_report = sim_on_report::collect}};
     sim_stream                             streams[3];
     pool<pool<sim_resource>, fixed_growth> mr{
@@ -1369,7 +1372,7 @@ TEST_CASE("a pool over a pool takes as much at once as its policy wants, or else
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("a pool over a pool has what streams are done with before it takes more") {
+TEST_CASE("pool over a pool: it uses completed memory before it grows") {
     sim_node                               node{{.on_report = sim_on_report::collect}};
     sim_stream                             a, b;
     pool<pool<sim_resource>, exact_growth> mr{pool{sim_resource{}, {.initial_size = 4_MiB}}};
@@ -1384,8 +1387,7 @@ TEST_CASE("a pool over a pool has what streams are done with before it takes mor
     CHECK(node.reports().empty());
 }
 
-TEST_CASE(
-    "a pool over a pool loses nothing where there is no host memory for what it has at once") {
+TEST_CASE("pool over a pool: it loses nothing without host memory for a ready chunk") {
     for (std::uint64_t n = 1;; ++n) {
         sim_node                               node;
         doubles::mishaps const                 told; // that an event found no memory
@@ -1405,7 +1407,7 @@ TEST_CASE(
     }
 }
 
-TEST_CASE("a pool over a pool gives what it had at once back in its stream's order") {
+TEST_CASE("pool over a pool: it returns a ready chunk in its stream's order") {
     for (std::uint64_t n = 1;; ++n) {
         sim_node               node{{.on_report = sim_on_report::collect}};
         doubles::mishaps const told;
@@ -1432,7 +1434,7 @@ TEST_CASE("a pool over a pool gives what it had at once back in its stream's ord
     }
 }
 
-TEST_CASE("a pool over a pool has what it gets at once aligned as it was asked for") {
+TEST_CASE("pool over a pool: a ready chunk has the requested alignment") {
     sim_node               node;
     doubles::mishaps const told;
     sim_stream             a, b;
@@ -1450,7 +1452,7 @@ TEST_CASE("a pool over a pool has what it gets at once aligned as it was asked f
     CHECK(told.count() == 0);
 }
 
-TEST_CASE("a pool over a pool keeps what a captured stream gave back where a request meets it") {
+TEST_CASE("pool over a pool: a captured stream's frees stay if they meet a request") {
     sim_node    node{{.on_report = sim_on_report::collect}};
     sim_stream  a, b, c;
     auto        mr = tight(pool{sim_resource{}, {.initial_size = 32_MiB}});
@@ -1482,7 +1484,7 @@ TEST_CASE("a pool over a pool keeps what a captured stream gave back where a req
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("a pool over a pool lets idle chunks go before it holds more than ever at once") {
+TEST_CASE("pool over a pool: it frees idle chunks before a ready chunk makes a new peak") {
     sim_node    node{{.on_report = sim_on_report::collect}};
     sim_stream  a, b;
     auto        mr = tight(pool{sim_resource{}, {.initial_size = 32_MiB}});
@@ -1500,7 +1502,8 @@ TEST_CASE("a pool over a pool lets idle chunks go before it holds more than ever
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("a pool asks once what there is at once of one size, and waits where that fails") {
+TEST_CASE(
+    "pool over a pool: it asks once for ready memory of one size, and waits if there is none") {
     for (bool const fails : {false, true}) {
         sim_node    node;
         sim_stream  a, b;
@@ -1516,7 +1519,7 @@ TEST_CASE("a pool asks once what there is at once of one size, and waits where t
     }
 }
 
-TEST_CASE("a block that the host waits for cannot be given back before it is had") {
+TEST_CASE("pool: a block that the host waits for cannot be freed before it is handed out") {
     sim_node               node;
     doubles::mishaps const told;
     sim_stream             a, b;
@@ -1546,7 +1549,7 @@ TEST_CASE("a block that the host waits for cannot be given back before it is had
     CHECK(mr.usage().live == 0);
 }
 
-TEST_CASE("a pool that is asked, and may refuse, reuses what rests as one that must not refuse") {
+TEST_CASE("pool: try_allocate reuses cached blocks as allocate does") {
     sim_node                           node;
     sim_stream const                   s;
     pool<stream_ordered<sim_resource>> mr;

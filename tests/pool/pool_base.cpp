@@ -16,7 +16,7 @@ using namespace vram;
 template class vram::pool_base<sim_resource, geometric_growth>;
 template class vram::pool_base<sim_virtual_resource, exact_growth, true>;
 
-TEST_CASE("pool_base: each kind of upstream has the growth that it can have") {
+TEST_CASE("pool_base: each kind of upstream has the growth that it supports") {
     using growth_policy = geometric_growth;
     CHECK(std::is_base_of_v<pool_base<sim_resource, growth_policy>, pool<sim_resource>>);
     CHECK(std::is_base_of_v<paged_base<sim_virtual_resource, exact_growth>,

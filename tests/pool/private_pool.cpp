@@ -35,7 +35,7 @@ void leave(own_pool& mr, sim_stream_view s, void* p, std::size_t bytes) {
 
 } // namespace
 
-TEST_CASE("private_pool: a block that is left is out until it is taken in, with one lock for all") {
+TEST_CASE("private_pool: a remote free is live until it is drained, with one lock for all") {
     sim_node         node;
     sim_stream const s;
     own_pool         mr{sim_resource{}};
@@ -51,7 +51,7 @@ TEST_CASE("private_pool: a block that is left is out until it is taken in, with 
     mr.deallocate(s, p, 1_MiB);
 }
 
-TEST_CASE("private_pool: a block that is left is its stream's, or nobody's, as it came back") {
+TEST_CASE("private_pool: a remote free keeps its stream, or none, as it was made") {
     sim_node         node{{.on_report = sim_on_report::collect}};
     sim_stream const a, b;
     own_pool         mr{sim_resource{}};
@@ -79,7 +79,7 @@ TEST_CASE("private_pool: a block that is left is its stream's, or nobody's, as i
     CHECK(node.reports().empty());
 }
 
-TEST_CASE("private_pool: what is left last of too many is taken in with all before it") {
+TEST_CASE("private_pool: a remote free to a full queue drains the queue") {
     constexpr std::size_t         most = returned_blocks<sim_platform>::most;
     sim_node                      node;
     sim_stream const              s;
@@ -104,7 +104,7 @@ TEST_CASE("private_pool: what is left last of too many is taken in with all befo
     CHECK(mr.usage().live == 0);
 }
 
-TEST_CASE("private_pool: without host memory for the list a block comes back at once") {
+TEST_CASE("private_pool: without host memory for the queue a remote free is immediate") {
     sim_node         node;
     sim_stream const s;
     own_pool         mr{sim_resource{}};
@@ -117,7 +117,7 @@ TEST_CASE("private_pool: without host memory for the list a block comes back at 
     CHECK(mr.usage().live == 0);
 }
 
-TEST_CASE("private_pool: where it matters when a block comes back none is left") {
+TEST_CASE("private_pool: if the time of a free matters it is not queued") {
     sim_node         node{{.on_report = sim_on_report::collect}};
     sim_stream const s;
     SUBCASE("with eager events each has its own at once") {
@@ -143,8 +143,7 @@ TEST_CASE("private_pool: where it matters when a block comes back none is left")
     CHECK(node.reports().empty());
 }
 
-TEST_CASE(
-    "private_pool: a block that is left before its stream is captured is taken in during it") {
+TEST_CASE("private_pool: a remote free before a capture of its stream is drained during it") {
     using shy_pool = private_pool<pool<doubles::shy_memory, exact_growth>>;
     for (bool const has_own : {false, true}) {
         sim_node               node{{.on_report = sim_on_report::collect}};
@@ -164,7 +163,8 @@ TEST_CASE(
     }
 }
 
-TEST_CASE("private_pool: who leaves blocks asks a stream who it is once, until it is retired") {
+TEST_CASE(
+    "private_pool: a thread with remote frees queries a stream's id once, until it is retired") {
     using shy_pool = private_pool<pool<doubles::shy_memory, exact_growth>>;
     sim_node              node;
     sim_stream            owners, other;
@@ -182,7 +182,7 @@ TEST_CASE("private_pool: who leaves blocks asks a stream who it is once, until i
     CHECK(questions() == 1); // another may have its handle by now
 }
 
-TEST_CASE("private_pool: a block whose stream cannot say who it is comes back at once") {
+TEST_CASE("private_pool: a remote free on a stream without an id is immediate") {
     using shy_pool = private_pool<pool<doubles::shy_memory, exact_growth>>;
     sim_node               node;
     doubles::mishaps const told;
@@ -199,7 +199,7 @@ TEST_CASE("private_pool: a block whose stream cannot say who it is comes back at
     CHECK(mr.usage().live == 0);
 }
 
-TEST_CASE("private_pool: what should not have been left is reported when it is taken in") {
+TEST_CASE("private_pool: an invalid remote free is reported when it is drained") {
     sim_node               node;
     doubles::mishaps const told;
     sim_stream const       s;
@@ -256,7 +256,7 @@ TEST_CASE(
     }
 }
 
-TEST_CASE("private_pool: what is left when it ends is no leak") {
+TEST_CASE("private_pool: remote frees at its end are no leak") {
     sim_node               node{{.on_report = sim_on_report::collect}};
     doubles::mishaps const told;
     sim_stream const       s;

@@ -32,7 +32,7 @@ std::vector<std::size_t> bytes_left(left_blocks& from) {
 
 } // namespace
 
-TEST_CASE("returned_blocks: what is left comes out once, as it was left, the first one first") {
+TEST_CASE("returned_blocks: each queued block comes out once and unchanged, first in, first out") {
     left_blocks mr;
     CHECK_FALSE(mr.any());
     CHECK(bytes_left(mr).empty());
@@ -89,7 +89,7 @@ TEST_CASE("returned_blocks: as long as some are there each of those may be") {
     CHECK(taken == places.size());
 }
 
-TEST_CASE("returned_blocks: there is room for so many, and with no host memory for none") {
+TEST_CASE("returned_blocks: the queue has a fixed capacity, and none without host memory") {
     left_blocks mr;
     {
         doubles::bombing armed{1};
@@ -116,7 +116,7 @@ TEST_CASE("returned_blocks: there is room for so many, and with no host memory f
     for (std::size_t i = 0; i < found.size(); ++i) { CHECK(found[i] == i); }
 }
 
-TEST_CASE("returned_blocks: threads that leave and threads that collect lose and double nothing") {
+TEST_CASE("returned_blocks: concurrent pushes and drains lose and duplicate nothing") {
     constexpr std::size_t count = 20'000;
     left_blocks           mr;
     std::set<std::size_t> found[2];

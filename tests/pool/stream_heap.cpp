@@ -42,7 +42,7 @@ struct fixture : tests::heap_under_lock<heap_of_sim> {
 
 } // namespace
 
-TEST_CASE("stream_heap: what a request takes is what it asked for, rounded, and comes back once") {
+TEST_CASE("stream_heap: a request takes its rounded size, and is freed once") {
     fixture     f;
     sim_stream  s;
     void* const p = f.take(s, 1000);
@@ -56,7 +56,7 @@ TEST_CASE("stream_heap: what a request takes is what it asked for, rounded, and 
     CHECK(f.take(s, 2 << 20) == nullptr);
 }
 
-TEST_CASE("stream_heap: a chunk in the order of one stream is another's after a wait") {
+TEST_CASE("stream_heap: another stream gets a chunk of one stream's order after a wait") {
     sim_node           node;
     sim_async_resource device;
     sim_stream         a, b;
@@ -84,7 +84,7 @@ TEST_CASE("stream_heap: a chunk in the order of one stream is another's after a 
     device.deallocate_sync(memory, 1 << 20);
 }
 
-TEST_CASE("stream_heap: the figures say what is pending until the streams are asked") {
+TEST_CASE("stream_heap: usage shows pending bytes until the streams are queried") {
     fixture     f;
     sim_stream  s;
     void* const p = f.take(s, 4096);
@@ -97,7 +97,7 @@ TEST_CASE("stream_heap: the figures say what is pending until the streams are as
     CHECK(f.heap.usage(all_of).events == 1);
 }
 
-TEST_CASE("stream_heap: when all of many blocks are back, what is left waits for nobody any more") {
+TEST_CASE("stream_heap: after all of many blocks are freed, their uses are dropped once complete") {
     fixture            f;
     sim_stream         s, other;
     std::vector<void*> out;
@@ -114,7 +114,7 @@ TEST_CASE("stream_heap: when all of many blocks are back, what is left waits for
     CHECK(free == 1);
 }
 
-TEST_CASE("stream_heap: a place in use by a stream that is being captured is passed over") {
+TEST_CASE("stream_heap: a block that a captured stream uses is skipped") {
     fixture     f;
     sim_stream  s, other;
     void* const p = f.take(s, 1 << 20);
@@ -129,7 +129,8 @@ TEST_CASE("stream_heap: a place in use by a stream that is being captured is pas
     f.give(other, q, 256);
 }
 
-TEST_CASE("stream_heap: what rests is joined before anybody counts, and all where nothing is out") {
+TEST_CASE("stream_heap: cached blocks are coalesced before usage is counted, and all if nothing is "
+          "live") {
     sim_node     node;
     sim_resource device;
     void* const  memory = device.allocate_sync(4_MiB);
@@ -161,7 +162,7 @@ TEST_CASE("stream_heap: what rests is joined before anybody counts, and all wher
     device.deallocate_sync(memory, 4_MiB);
 }
 
-TEST_CASE("stream_heap: a wait on the host for parts of a block leaves no note of it behind") {
+TEST_CASE("stream_heap: a host wait for parts of a block leaves no use behind") {
     fixture                    f;
     sim_stream                 a, b;
     std::size_t const          half = 1 << 19;
@@ -188,8 +189,7 @@ TEST_CASE("stream_heap: a wait on the host for parts of a block leaves no note o
     CHECK(most == usual);
 }
 
-TEST_CASE(
-    "stream_heap: what is at hand is found by its stream alone, and only as it was asked for") {
+TEST_CASE("stream_heap: a cached block is found by its stream only, and only as requested") {
     fixture               f;
     sim_stream            a, b, never_seen;
     constexpr std::size_t all  = 1 << 20;
@@ -211,7 +211,7 @@ TEST_CASE(
     CHECK(f.heap.live_bytes() == 0);
 }
 
-TEST_CASE("stream_heap: room for notes is there though all were used up by what had rested") {
+TEST_CASE("stream_heap: there are nodes even if cached blocks had used all of them") {
     sim_node                          node;
     sim_stream                        a, b, c;
     heap_of_sim                       heap{event_policy::lazy, false};
@@ -244,7 +244,7 @@ TEST_CASE("stream_heap: room for notes is there though all were used up by what 
     CHECK(heap.blocks().largest_free() == 512);
 }
 
-TEST_CASE("stream_heap: a byte that two streams may still use is pending once") {
+TEST_CASE("stream_heap: a byte with pending uses of two streams is pending once") {
     sim_node                   node;
     sim_stream                 s[2];
     heap_of_sim                heap{event_policy::lazy, false};
@@ -264,7 +264,7 @@ TEST_CASE("stream_heap: a byte that two streams may still use is pending once") 
     CHECK(heap.usage(all_of).largest_free == 10 * 4096);
 }
 
-TEST_CASE("stream_heap: small blocks go on resting where larger ones that rest will do") {
+TEST_CASE("stream_heap: small blocks stay cached if larger cached ones suffice") {
     fixture     f;
     sim_stream  s;
     void* const low   = f.take(s, 512 << 10);
@@ -282,8 +282,8 @@ TEST_CASE("stream_heap: small blocks go on resting where larger ones that rest w
     f.give(s, low, 1 << 20);
 }
 
-TEST_CASE(
-    "stream_heap: a block that was had for less than it is rests for that, and is all there") {
+TEST_CASE("stream_heap: a block that was allocated for a smaller size is cached for that size, "
+          "completely") {
     fixture     f;
     sim_stream  s;
     void* const p = f.take(s, 9216);
@@ -323,7 +323,7 @@ struct large_fixture : tests::heap_under_lock<stream_heap<sim_platform, InPlace>
 
 } // namespace
 
-TEST_CASE("stream_heap: the large block that came back last is had again as it is") {
+TEST_CASE("stream_heap: the last freed large block is reused as it is") {
     large_fixture<> f;
     sim_stream      s, other;
     void* const     out  = f.take(s, 2_MiB);
@@ -370,8 +370,7 @@ TEST_CASE("stream_heap: the large block that came back last is had again as it i
     f.give(s, out, 2_MiB);
 }
 
-TEST_CASE(
-    "stream_heap: a large block that is the last one out does not rest though a small one does") {
+TEST_CASE("stream_heap: the last live large block is not cached, although a small one is") {
     large_fixture<> f;
     sim_stream      s;
     void* const     small = f.take(s, 4096);
@@ -382,7 +381,7 @@ TEST_CASE(
     CHECK(f.largest() == f.all - 4096);
 }
 
-TEST_CASE("stream_heap: a very large block does not rest, and where chunks grow none at the end") {
+TEST_CASE("stream_heap: a very large block is not cached, nor one at the end of a growing chunk") {
     sim_stream s;
     auto const rests = [&](auto& f, void* p, std::size_t bytes) {
         block const* const b = f.heap.live(p, bytes);
@@ -418,7 +417,7 @@ TEST_CASE("stream_heap: a very large block does not rest, and where chunks grow 
     }
 }
 
-TEST_CASE("stream_heap: all that rests is joined for a large block, and where chunks grow") {
+TEST_CASE("stream_heap: for a large request all cached blocks are coalesced, and if chunks grow") {
     sim_node     node;
     sim_resource device;
     sim_stream   s;
@@ -458,7 +457,7 @@ TEST_CASE("stream_heap: all that rests is joined for a large block, and where ch
     CHECK(left_free(heap_of_sim{events, false, false}, 512_KiB, 1_MiB) == 0); // that rests on
 }
 
-TEST_CASE("stream_heap: what a stream has waited for is found without a search") {
+TEST_CASE("stream_heap: memory that a stream has waited for is found without a search") {
     fixture     f;
     sim_stream  a, b;
     void* const p = f.take(a, 1 << 20);
@@ -477,7 +476,7 @@ TEST_CASE("stream_heap: what a stream has waited for is found without a search")
     f.heap.finish(held);
 }
 
-TEST_CASE("stream_heap: others may cut very many blocks while a block is waited for in vain") {
+TEST_CASE("stream_heap: other threads may split very many blocks during a failed wait") {
     using doubles::interrupted_platform;
     for (int const cuts : {120, 121, 130}) {
         sim_node                          node{{.on_report = sim_on_report::collect}};

@@ -51,7 +51,7 @@ struct slab_desk {
 } // namespace
 
 TEST_CASE(
-    "stream_slabs: own memory first, then clean, then what is over, then what is waited for") {
+    "stream_slabs: own memory is used first, then clean, then completed, then pending memory") {
     sim_node   node{{.compute_slots = 4}};
     slab_desk  desk{3, event_policy::eager};
     sim_stream a, b, c, d;
@@ -77,7 +77,8 @@ TEST_CASE(
     CHECK(desk.streams.waits() == 1);
 }
 
-TEST_CASE("stream_slabs: the host waits with the lock open, and only for what it takes") {
+TEST_CASE(
+    "stream_slabs: the host waits with the lock released, and only for the block that it takes") {
     sim_node   node{{.compute_slots = 4}};
     slab_desk  desk{2};
     sim_stream a, b;
@@ -95,7 +96,7 @@ TEST_CASE("stream_slabs: the host waits with the lock open, and only for what it
     CHECK(node.now() >= 50ms);
 }
 
-TEST_CASE("stream_slabs: an idle chunk is one that nobody uses any more") {
+TEST_CASE("stream_slabs: a chunk is idle if no stream uses it") {
     sim_node   node;
     slab_desk  desk{2};
     sim_stream a;
@@ -114,8 +115,7 @@ TEST_CASE("stream_slabs: an idle chunk is one that nobody uses any more") {
     CHECK(desk.streams.idle(desk.heap, held) == nullptr);
 }
 
-TEST_CASE(
-    "stream_slabs: for want of host memory the stream is waited for, and the block is clean") {
+TEST_CASE("stream_slabs: without host memory the stream is waited for, and the block is clean") {
     sim_node               node;
     doubles::mishaps const told;
     slab_desk              desk{1};
@@ -131,7 +131,7 @@ TEST_CASE(
     CHECK(desk.heap.take_clean() == n);
 }
 
-TEST_CASE("stream_slabs: a block that the host could not wait for is its stream's, as before") {
+TEST_CASE("stream_slabs: after a failed host wait the block keeps its stream") {
     sim_node   node;
     sim_stream a;
     slab_desk  desk{1};
