@@ -55,7 +55,7 @@ public:
 
     /// Removes `p`. Returns true if it was in the set.
     bool erase(void const* p) noexcept {
-        if (count_ == 0 || p == nullptr) { return false; } // 0 marks a free slot
+        if (count_ == 0 || p == nullptr) { return false; } // the value 0 marks a free slot
         auto const  address = reinterpret_cast<std::uintptr_t>(p);
         std::size_t hole    = place_of(address);
         if (slots_[hole] != address) { return false; }

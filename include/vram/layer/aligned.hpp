@@ -40,7 +40,7 @@ class aligned : public layer_base<detail::checked_upstream<Upstream>> {
 public:
     using typename base::stream;
 
-    /// `least` must be a power of two.
+    /// Creates the layer over `upstream`. `least`, the smallest alignment, must be a power of two.
     aligned(Upstream upstream, std::size_t least, aligned_size rounding = aligned_size::as_asked)
         : base{std::move(upstream)}, least_{least}, rounding_{rounding} {
         expects(valid_alignment(least), "aligned: the alignment is a power of two");

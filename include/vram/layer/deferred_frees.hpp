@@ -50,7 +50,8 @@ public:
     deferred_frees(deferred_frees&& o) noexcept : deferred_frees{o.per_event_, o.at_least_} {
         swap(o);
     }
-    /// Before the assignment, the caller must have called `settle` on this object.
+    /// Takes over the blocks of `other`. The caller must have called `settle` on this object
+    /// before.
     deferred_frees& operator=(deferred_frees&& other) noexcept {
         deferred_frees now{std::move(other)};
         swap(now);
@@ -74,7 +75,7 @@ public:
             --books_.promised_;
         }
 
-        /// Records that the memory was allocated.
+        /// Counts the request as a live block, after its memory was allocated.
         void* keep(void* p) noexcept {
             auto const held = books_.lock_.hold();
             books_.went_out(std::exchange(bytes_, 0));
@@ -88,7 +89,7 @@ public:
         /// memory forever.
         template <class Give>
         bool make_room(Give give) {
-            // No resource can ever have that much.
+            // No resource can ever have that many bytes.
             if (bytes_ > ~std::size_t{0} / 2) { return false; }
             bool const freed = books_.make_room(*this, give);
             return freed && attempts_-- != 0;
@@ -104,9 +105,9 @@ public:
         friend deferred_frees;
     };
 
-    /// The result of a free.
+    /// The result of freeing a block.
     enum class way {
-        waits, ///< kept until its stream is done
+        waits, ///< the block is kept until its stream is done with it
         /// No event could be recorded: the caller must wait for the stream and then return the
         /// block.
         is_due,
@@ -165,7 +166,7 @@ public:
     template <class Give>
     std::size_t collect_all(Give give) {
         auto held = lock_.hold();
-        // Other threads may free more during the loop.
+        // Blocks that other threads free during the loop are left out.
         std::uint64_t const until = waiting_.next_age();
         std::size_t         bytes = give_back(held, 0, give);
         while (auto const lost = waiting_.pin_uncovered(until)) {
@@ -368,19 +369,22 @@ private:
     }
 
     std::size_t             per_event_, at_least_;
-    lock                    lock_; ///< guards everything below
+    lock                    lock_; ///< protects all members below
     waiting_frees<Platform> waiting_;
-    freed_blocks            ready_;    ///< finished, to be returned to the upstream
-    freed_blocks            captured_; ///< freed during a capture
+    /// Blocks that no stream uses, to be returned to the upstream.
+    freed_blocks ready_;
+    freed_blocks captured_; ///< blocks freed during a capture, kept for the graph
     /// Empty links, at least one for each live block or request.
-    freed_blocks            links_;
-    std::size_t             promised_ = 0; ///< blocks that are live or being requested
-    std::size_t             in_hand_  = 0; ///< threads that are returning blocks now
-    std::size_t             refused_  = 0; ///< threads that wait for those
+    freed_blocks links_;
+    std::size_t  promised_ = 0; ///< number of blocks that are live or being requested
+    /// Number of threads that are returning blocks to the upstream now.
+    std::size_t in_hand_ = 0;
+    /// Number of threads that wait until another has returned blocks.
+    std::size_t             refused_  = 0;
     std::uint64_t           returned_ = 0; ///< number of times that blocks were returned
     tally                   live_;
     memory_usage            figures_;
-    typename Platform::gate meeting_; ///< for threads that wait while another returns blocks
+    typename Platform::gate meeting_; ///< for threads that wait until another has returned blocks
 };
 
 } // namespace vram

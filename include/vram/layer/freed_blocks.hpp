@@ -25,7 +25,7 @@ public:
         void*       p         = nullptr;
         std::size_t bytes     = 0;
         std::size_t alignment = 0;
-        call_site   at        = {}; ///< the caller's line that freed the block
+        call_site   at        = {}; ///< the line of the caller that freed the block
         link*       next      = nullptr;
     };
 

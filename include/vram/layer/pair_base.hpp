@@ -145,7 +145,7 @@ protected:
     ~pair_base()                      = default;
 
     [[nodiscard]] static memory_usage sum(memory_usage sum, memory_usage const& more) noexcept {
-        // Must come before the peaks are added up.
+        // Computed before the peaks are added up.
         sum.past_peak = sum.highest_live() + more.highest_live();
         sum.live += more.live;
         sum.requested += more.requested;

@@ -85,9 +85,9 @@ template <class Platform>
                 if (Platform::capturing(s)) { return recorded::captured; }
             }
         } catch (...) {
-            // The stream was destroyed since the check.
+            // The owner destroyed the stream after the check; record on the hold instead.
             if (held.ended() && i < attempts) { continue; }
-            // An invalidated capture fails, too.
+            // Recording on an invalidated capture fails, too.
             if (detail::captures<Platform>(s)) { return recorded::captured; }
             if (!held && detail::names_no_stream<Platform>()) { return recorded::lost; }
             throw;

@@ -129,7 +129,7 @@ public:
         sited{this->upstream_, at}.deallocate_sync(p, bytes, alignment);
     }
 
-    /// Returns the policy with that index, for access to its own figures.
+    /// Returns the `Index`-th policy, so that the caller can read its figures.
     template <std::size_t Index>
     [[nodiscard]] auto& policy() noexcept {
         return std::get<Index>(policies_);

@@ -231,7 +231,7 @@ private:
     counters close(std::size_t at) noexcept {
         counters const answer = since(at);
         counters&      piece  = at + 1 == scopes_.size() ? now_ : scopes_[at + 1].before;
-        // The interval before this scope and the one after it become one.
+        // The interval before this scope and the interval after its begin become one.
         piece = merged(scopes_[at].before, piece);
         scopes_.erase(scopes_.begin() + static_cast<std::ptrdiff_t>(at));
         return answer;

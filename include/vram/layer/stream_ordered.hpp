@@ -71,7 +71,7 @@ public:
     /// A copy does not compile: the error message names the alternatives (move, borrow, share).
     template <std::same_as<stream_ordered> Same>
     stream_ordered(Same& other) : stream_ordered{detail::refuse_copy(other)} {}
-    /// Only if not shared; live memory keeps its address.
+    /// Moves a resource that is not shared. Live memory keeps its address.
     stream_ordered(stream_ordered&&) = default;
     stream_ordered& operator=(stream_ordered&& other) noexcept
         requires std::assignable_from<Upstream&, Upstream>
@@ -160,7 +160,7 @@ public:
     std::size_t trim(std::size_t keep = 0) {
         std::size_t const here = books_.collect_all(giving());
         if constexpr (trimmable_resource<Upstream>) {
-            // Bytes returned above may be in both numbers.
+            // Bytes that were returned above may be included in both numbers.
             return std::max(here, this->upstream_.trim(keep));
         }
         return here;
@@ -251,7 +251,8 @@ private:
         }
     }
 
-    /// Adds to a refusal the numbers that the upstream does not know.
+    /// Adds the stream, live and reserved bytes to an `out_of_memory` of the upstream, unless it
+    /// has them.
     void tell(shortage& numbers, std::uint64_t id) const {
         memory_usage const now = usage();
         if (numbers.stream == 0) { numbers.stream = id; }

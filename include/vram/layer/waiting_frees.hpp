@@ -70,7 +70,7 @@ public:
         freed_blocks  blocks;
         std::uint64_t age    = 0;
         unsigned      pins   = 0;     ///< number of host threads that wait for the batch
-        bool          queued = false; ///< in the queue of a stream; false if removed while pinned
+        bool          queued = false; ///< true as long as the batch is in the queue of a stream
         batch*        next   = nullptr;
     };
 
@@ -145,7 +145,7 @@ public:
     struct pin {
         enum class by { event, device };
 
-        batch* at = nullptr; ///< null: there is nothing to wait for
+        batch* at = nullptr; ///< the batch, or null if there is nothing to wait for
         by     how{};
 
         explicit operator bool() const noexcept { return at != nullptr; }
@@ -266,7 +266,7 @@ private:
         into.now = batch::stage::recorded;
         ++events_;
     }
-    /// Records the event on a stream that may belong to another thread.
+    /// Records the event of the batch `into` on a stream that may belong to another thread.
     void record_behind(batch& into, line& queue) {
         queue.how = vram::record_behind<Platform>(into.place, queue.s, queue.id, queue.held);
         bool const covers = queue.how == recorded::pending || queue.how == recorded::done;
@@ -281,7 +281,7 @@ private:
         try {
             record_behind(*last, queue);
         } catch (...) {
-            queue.how = recorded::pending; // tried again later
+            queue.how = recorded::pending; // recording is tried again later
             report_caught({.kind  = error_kind::platform_error,
                            .bytes = last->blocks.bytes(),
                            .call  = "recording an event on a stream"});

@@ -107,7 +107,7 @@ public:
         requires std::assignable_from<Upstream&, Upstream>
     {
         if (this == &other) { return *this; }
-        pools_.clear(); // while their upstream still exists
+        pools_.clear(); // the pools end while their upstream still exists
         base::operator=(std::move(other));
         chunks_  = std::move(other.chunks_);
         pools_   = std::move(other.pools_);
@@ -237,12 +237,12 @@ public:
         std::size_t back = 0;
         for_each([&](member& each) {
             back += each.trim(keep);
-            if (keep == 0) { return; } // saves the walk over all blocks
+            if (keep == 0) { return; } // saves `usage()`, a walk over all blocks
             memory_usage const now  = each.usage();
             std::size_t const  free = now.reserved - now.live;
             keep -= free < keep ? free : keep;
         });
-        // Bytes of a chunk returned above may be in both numbers.
+        // Bytes of a chunk that was returned above may be included in both numbers.
         if constexpr (trimmable_resource<Upstream>) {
             std::size_t const beneath = this->upstream_.trim(0);
             back                      = beneath > back ? beneath : back;
@@ -315,7 +315,8 @@ private:
     [[nodiscard]] std::size_t seat_of(stream s) noexcept {
         try {
             return seats_.of(stream_key<platform>::named(s));
-            // The stream has no id, for example during a capture: use any shard.
+            // If the stream's id cannot be queried, for example during a capture, any shard will
+            // do.
         } catch (...) { return 0; }
     }
     [[nodiscard]] member& pool_for(stream const* on) {
@@ -379,7 +380,8 @@ private:
         if (r.bytes <= bins::largest && !captured(r)) {
             trim();
             void* p = ask<Throwing>(mine, r);
-            pools_.for_each([&](member& each) { // their remote frees were drained by the trim
+            // The trim has drained the remote frees of every shard.
+            pools_.for_each([&](member& each) {
                 if (p == nullptr && &each != &mine) { p = ask<Throwing>(each, r); }
             });
             if (p != nullptr) { return p; }
@@ -406,7 +408,7 @@ private:
     /// does not refuse the allocation.
     [[gnu::noinline]] void tidy(request const& r) noexcept {
         try {
-            if (captured(r)) { return; } // a capture forbids querying streams
+            if (captured(r)) { return; } // streams cannot be queried during a capture
             for_each([](member& each) { each.trim_no_wait(); });
             chunks_.set_crowd();
         } catch (...) {

@@ -21,8 +21,8 @@ struct arena_options {
     /// of hardware threads, at most 64. Each shard is created when it is first used.
     unsigned     count  = 0;
     arena_key    key    = arena_key::thread;
-    event_policy events = event_policy::lazy; ///< as in `pool_options`
-    bool         graphs = false;              ///< as in `pool_options`
+    event_policy events = event_policy::lazy; ///< same meaning as in `pool_options`
+    bool         graphs = false;              ///< same meaning as in `pool_options`
     /// If more bytes than this are reserved, all shards return their idle chunks that no stream
     /// uses, so that other shards can use the memory. It is repeated whenever the reserved bytes
     /// have grown by a quarter since. Over a pool this costs bookkeeping only. Over device memory

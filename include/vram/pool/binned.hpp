@@ -73,7 +73,7 @@ public:
     /// A copy does not compile: the error message names the alternatives (move, borrow, share).
     template <std::same_as<binned> Same>
     binned(Same& other) : binned{detail::refuse_copy(other)} {}
-    /// Only if not shared; the source can then only be destroyed or assigned to.
+    /// Moves a resource that is not shared. The source can then only be destroyed or assigned to.
     binned(binned&&) = default;
     binned& operator=(binned&& other) noexcept
         requires std::assignable_from<Upstream&, Upstream>
@@ -179,7 +179,7 @@ private:
     template <bool Throwing>
     void* get_large(request const& r) {
         if (void* const p = pass_on<false>(r)) { return p; }
-        // A captured stream must not wait.
+        // A stream that is being captured must not wait.
         bool const captured = r.on != nullptr && platform::capturing(*r.on);
         if (!captured && this->trim() != 0) {
             if (void* const p = pass_on<false>(r)) { return p; }
@@ -217,7 +217,8 @@ private:
         }
         auto const* const n = large_.find(p);
         if (n == nullptr || n->bytes != bytes || n->alignment != alignment) { return false; }
-        // Before the upstream frees it: another thread may be given this address at once.
+        // The record is removed before the upstream frees the block: another thread may be given
+        // this address at once.
         large_.erase(p);
         this->count_back(bytes, bytes);
         this->hand_back(bytes, held, [&] {

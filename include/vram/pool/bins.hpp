@@ -27,7 +27,7 @@ class bins {
 public:
     /// The size of every block is a multiple of it.
     static constexpr std::size_t granule   = 256;
-    static constexpr std::size_t per_level = 32; ///< lists for each power of two
+    static constexpr std::size_t per_level = 32; ///< number of lists for each power of two
     /// Powers of two; block sizes are below 2^56 bytes.
     static constexpr std::size_t levels = 48;
     /// Number of lists; as an index it means "no list".
@@ -94,7 +94,8 @@ public:
         std::size_t const   here  = from / 64;
         std::size_t const   later = lowest(map_ & (~std::uint64_t{1} << here));
         std::uint64_t const mine  = maps_[here] & (~std::uint64_t{0} << (from % 64));
-        std::uint64_t const none  = std::uint64_t{0} - (mine == 0); // all bits, or no bit
+        // All bits set if `mine` is zero, else none.
+        std::uint64_t const none = std::uint64_t{0} - (mine == 0);
         return (here + ((later - here) & none)) * 64 + lowest(mine | (maps_[later] & none));
     }
     /// `front` returns the block that was added last to a list, or null. `after` returns the block

@@ -14,7 +14,7 @@ namespace vram {
 /// A list of pending uses for a block that has more of them than fit into `block` itself.
 struct tag_note {
     tags      what;
-    tag_note* next = nullptr; ///< the next unused node
+    tag_note* next = nullptr; ///< the next node in the list of unused nodes
 };
 
 /// The links of a block to its neighbours in a list.
@@ -66,10 +66,10 @@ struct block : links {
         std::uint16_t slack = 0; ///< if live: bytes beyond the requested size
         std::uint16_t bin;       ///< if free: index of its list in `bins`
     };
-    std::uint8_t alignment : 6 = 0; ///< log2 of the requested alignment
-    /// Free, and some of its pages may have no physical memory.
+    std::uint8_t alignment : 6 = 0; ///< binary logarithm of the requested alignment
+    /// True if the block is free and some of its pages may have no physical memory.
     bool  bare : 1  = false;
-    bool  apart : 1 = false; ///< belongs to the heap of small blocks
+    bool  apart : 1 = false; ///< true if the block belongs to the heap of small blocks
     state now       = state::live;
 
     [[nodiscard]] std::uintptr_t end() const noexcept { return address + bytes; }

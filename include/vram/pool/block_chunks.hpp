@@ -26,7 +26,7 @@ public:
         void*       base      = nullptr;
         std::size_t bytes     = 0;
         std::size_t alignment = 0; ///< the alignment of the allocation from the upstream
-        /// A thread is moving its end, so other threads must not change its size.
+        /// A thread is moving the end of the chunk, so other threads must not change its size.
         bool busy = false;
 
         [[nodiscard]] std::uintptr_t end() const noexcept {
@@ -69,7 +69,7 @@ public:
     [[nodiscard]] chunk const& operator[](std::size_t i) const noexcept { return chunks_[i]; }
     [[nodiscard]] auto         begin() const noexcept { return chunks_.begin(); }
     [[nodiscard]] auto         end() const noexcept { return chunks_.end(); }
-    /// Returns the bytes of all chunks.
+    /// Returns the sum of the sizes of all chunks.
     [[nodiscard]] std::size_t reserved() const noexcept { return reserved_; }
 
     /// Calls `visit(block)` for every block, chunk by chunk, in the order of addresses.

@@ -64,7 +64,7 @@ public:
         if (!blocks_.has(3) || !tags_.has(3) || !live_.has_room()) { reserve_more(); }
     }
     [[gnu::noinline]] void reserve_more() {
-        blocks_.reserve(3); // two for `take`, one for a chunk that is added in between
+        blocks_.reserve(3); // two descriptors for `take`, one for a chunk that is added in between
         tags_.reserve(3);
         live_.reserve(1);
     }
@@ -263,9 +263,9 @@ public:
     struct front_of {
         [[nodiscard]] std::uintptr_t operator()(block const& b) const noexcept { return b.address; }
     };
-    /// Finds the chunk that must grow least so that a request fits at its end, behind all memory that
-    /// is unavailable, and not before the address `from(last block)`. Marks that chunk busy until
-    /// `end_growth`: no other thread makes it grow or returns it to the upstream.
+    /// Finds the chunk that must grow least so that a request fits at its end, behind all memory
+    /// that is unavailable, and not before the address `from(last block)`. Marks that chunk busy
+    /// until `end_growth`: no other thread makes it grow or returns it to the upstream.
     template <class Price, class From = front_of>
     [[nodiscard]] chunk_growth begin_growth(std::size_t bytes, std::size_t alignment,
                                             Price const& price, From const& from = {}) noexcept {
@@ -516,8 +516,8 @@ private:
     block_tags        tags_;
     block_table       live_;
     block_chunks      chunks_;
-    std::size_t       taken_  = 0;     ///< allocations since everything was coalesced
-    bool              strewn_ = false; ///< all blocks were freed since then
+    std::size_t       taken_  = 0;     ///< number of allocations since everything was coalesced
+    bool              strewn_ = false; ///< all blocks were freed since everything was coalesced
     bool              parted_ = false; ///< some free neighbours could not be coalesced
     bool              apart_;
 };

@@ -73,7 +73,7 @@ public:
         if (b->slot == block::several) { notes_.put_back(b->note); }
         b->slot = block::nobody;
     }
-    /// Drops the pending uses for which `settled(use)` returns true.
+    /// Drops the pending uses of a block that are complete, for which `settled(use)` returns true.
     template <class Settled>
     void refresh(block* b, Settled const& settled) noexcept {
         if (b->slot == block::nobody) { return; }
@@ -144,7 +144,7 @@ private:
         } else {
             if (notes_.empty()) { return false; }
             tag_note* const both = notes_.make();
-            (void)add(both->what, *b, settled); // there is room for two
+            (void)add(both->what, *b, settled); // an empty list has room for two uses
             (void)add(both->what, *gone, settled);
             b->slot    = block::several;
             b->note    = both;

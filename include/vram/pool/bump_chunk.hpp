@@ -30,14 +30,15 @@ template <class Stream>
 class bump_chunk {
 public:
     struct run {
-        std::uintptr_t begin = 0; ///< includes the alignment gap before the first block
+        /// Address of the run, including the alignment gap before its first block.
+        std::uintptr_t begin = 0;
         std::uintptr_t end   = 0;
-        std::size_t    bytes = 0; ///< allocated and not yet cut off from the top, without gaps
-        std::size_t    back  = 0; ///< bytes of these that were freed
-        /// Bytes of these that were freed by another stream or with `deallocate_sync`.
+        std::size_t    bytes = 0; ///< bytes of its blocks, without alignment gaps
+        std::size_t    back  = 0; ///< number of these bytes that were freed
+        /// Number of these bytes that were freed by another stream or with `deallocate_sync`.
         std::size_t   freed = 0;
         Stream        user{}; ///< the stream that allocated the run
-        std::uint64_t id = 0; ///< the id of that stream
+        std::uint64_t id = 0; ///< the id of the stream that allocated the run
         /// False: the run was allocated for any stream (`allocate_sync`).
         bool named = false;
         /// The stream was retired or is gone; `last` is its pending use.
@@ -96,13 +97,13 @@ public:
         }
     }
 
-    /// Makes sure that the next `take` and `cut` cannot fail, nor any `unwind`.
+    /// Reserves host memory, so that the next `take` and `cut`, and every `unwind`, cannot fail.
     void reserve() {
         runs_.reserve(runs_.size() + 1);
         waits_.reserve(most_waits() + 2);
     }
-    /// Makes sure that the next `hand_over`, or `take` on a captured stream, cannot fail, nor any
-    /// `unwind`.
+    /// Reserves host memory, so that the next `hand_over`, or `take` on a captured stream, and
+    /// every `unwind`, cannot fail.
     void reserve_other() {
         others_.reserve(others_.size() + 1);
         waits_.reserve(most_waits() + 2 + marks_ + 2);
@@ -307,7 +308,7 @@ private:
     [[nodiscard]] std::size_t most_waits() const noexcept {
         return waits_.size() + runs_.size() + others_.size() * (marks_ + 2);
     }
-    /// Lowers the top. The records of other streams above it become pending uses.
+    /// Lowers the top. Recorded uses of other streams above the new top become pending uses.
     void lower_top(std::uintptr_t to) noexcept {
         for (std::size_t i = others_.size(); i-- != 0;) {
             tag& o = others_[i];

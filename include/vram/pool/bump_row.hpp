@@ -121,7 +121,7 @@ public:
         while (first > marked_up_to && chunks_[first - 1].empty()) { --first; }
         return first;
     }
-    /// Removes one of the chunks from `first_idle` on from the row.
+    /// Removes the chunk with that index, which is `first_idle()` or larger, from the row.
     chunk take_idle(std::size_t index) noexcept {
         std::size_t const last  = chunks_.size() - 1;
         std::size_t const first = first_idle();

@@ -25,7 +25,7 @@ namespace vram {
 template <class Chunk>
 class chunk_finder {
 public:
-    /// No chunk may be longer than `longest`.
+    /// Creates an empty table for chunks of at most `longest` bytes.
     explicit chunk_finder(std::size_t longest) noexcept
         : shift_{static_cast<int>(std::bit_width(longest - 1))} {}
     chunk_finder(chunk_finder&& other) noexcept

@@ -214,7 +214,8 @@ private:
             auto const held = r.lock_.hold();
             granted         = n <= r.left();
             if (!granted) { return; }
-            r.chunks_.reserve(r.claims_ + 1); // chunks being allocated are not in the map yet
+            // Chunks that are being allocated have no entry in the map yet.
+            r.chunks_.reserve(r.claims_ + 1);
             r.under_way_ += n;
             ++r.claims_;
         }
@@ -252,9 +253,9 @@ private:
     std::size_t peak_     = 0; ///< peak of `reserved_`
     /// As set by `raise_peaks`; the owners count live bytes themselves.
     std::size_t   peak_live_ = 0;
-    std::size_t   past_      = 0; ///< the highest peak before a restart
+    std::size_t   past_      = 0; ///< the highest peak before the last restart
     std::uint64_t restarts_  = 0; ///< number of times that the peaks were restarted or raised
-    std::size_t   under_way_ = 0; ///< bytes being allocated or returned
+    std::size_t   under_way_ = 0; ///< bytes that are being allocated or returned
     std::size_t   claims_    = 0; ///< number of chunks being allocated
     std::size_t   crowd_;
 };

@@ -371,13 +371,15 @@ private:
     static constexpr std::size_t seats = 8;
 
     void retire(clock& gone) {
-        if (gone.keeps()) { (void)gone.mark(); } // see `after_captures`
+        // Starts an epoch for graph-retained memory: see `after_captures`.
+        if (gone.keeps()) { (void)gone.mark(); }
         if (gone.marked() && gone.cover(gone.last_epoch())) { gone.poll(); }
         forget(gone);
     }
     template <class Visit>
     [[gnu::noinline]] void forget_ended_now(Visit const& visit) noexcept {
-        ends_seen_ = Platform::ends(); // read first: more streams may end during the loop
+        // Read before the loop, because more streams may be destroyed during it.
+        ends_seen_ = Platform::ends();
         for (clock* each : slots_) {
             if (!each->alive() || !each->ended()) { continue; }
             try {
@@ -463,10 +465,10 @@ private:
         by_key_.reserve(1);
         if (slots_.size() >= crowd_) {
             for (clock* each : slots_) {
-                // Otherwise the timeline would hold the destroyed stream.
+                // Without an event the timeline would hold the destroyed stream forever.
                 if (each->ended()) { each->cover_quickly(); }
                 each->poll();
-                // Otherwise `end` releases the hold.
+                // If the owner does not visit destroyed streams, `forget` releases the hold.
                 bool const over = each->ended() && !visits_ends_;
                 bool const used = each->announced() && !over;
                 if (used || !each->settled() || each->device() != who.where) { continue; }
@@ -501,7 +503,7 @@ private:
     clock*             recent_     = nullptr; ///< timeline used last
     std::uint64_t      recent_key_ = 0;       ///< key of its stream, 0 for none
     seat               seats_[seats];         ///< direct-mapped cache for streams that alternate
-    bool               closed_    = false;    ///< some streams are excluded
+    bool               closed_    = false;    ///< true if some streams are excluded
     std::uint64_t      ends_seen_ = 0;        ///< number of ended streams already handled
     /// Number of timelines from which on an unused one is reused before a new one is created.
     std::size_t crowd_ = 16;

@@ -59,7 +59,7 @@ public:
     [[nodiscard]] bool is_tail(block const* b) const noexcept {
         return in_place_ && b->after == nullptr;
     }
-    /// The block after an inserted block must stay the same until `remove`.
+    /// Adds a free block to its bin. The next block in its chunk must stay the same until `remove`.
     void insert(block* b) noexcept {
         if (in_place_) { return insert_in_place(b); }
         bins_.insert(b);
@@ -121,7 +121,8 @@ public:
 
     /// A place in a block with its cost, the result of a `judge` function. Lower is better.
     struct judged {
-        static constexpr std::size_t none = ~std::size_t{0}; ///< the block has no suitable place
+        /// Cost of a block that has no suitable place.
+        static constexpr std::size_t none = ~std::size_t{0};
 
         std::uintptr_t start = 0;
         std::size_t    cost  = none;
@@ -272,8 +273,8 @@ private:
     template <class Price>
     [[nodiscard]] fit find_in_bins(std::size_t bytes, std::size_t alignment, Price const& price,
                                    bool all) const {
-        std::size_t const each = all ? ~std::size_t{0} : 4; // candidates in one bin
-        // Candidates in all bins once a place was found.
+        std::size_t const each = all ? ~std::size_t{0} : 4; // number of candidates in one bin
+        // Number of candidates in all bins once a place was found.
         std::size_t left = all ? ~std::size_t{0} : 48;
         fit         dear{.cost = availability::unavailable};
         // Some blocks of this bin are too small, all later ones fit.
@@ -314,7 +315,8 @@ private:
     fit at_front(block* b, std::size_t bytes, std::size_t alignment, Price const& price) const {
         return behind(b, b->address, bytes, alignment, price);
     }
-    /// Returns the first place in `b` at or behind `from`.
+    /// Returns the first place for a request in the block `b` that is not before `from`, with its
+    /// availability.
     template <class Price>
     fit behind(block* b, std::uintptr_t from, std::size_t bytes, std::size_t alignment,
                Price const& price) const {

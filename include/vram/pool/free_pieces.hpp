@@ -24,7 +24,7 @@ struct free_pieces {
     double      squares    = 0; ///< sum of the squares of the pieces' sizes
     std::size_t by_size[64]{};  ///< number of pieces with sizes from 2^i to 2^(i+1) - 1
 
-    /// Counts `times` pieces of `size` bytes.
+    /// Adds `times` pieces of `size` bytes to the statistics.
     constexpr void add(std::size_t size, std::size_t times = 1) noexcept {
         if (size == 0 || times == 0) { return; }
         bytes += size * times;

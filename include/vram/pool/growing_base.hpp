@@ -118,7 +118,7 @@ protected:
             if (at == nullptr) { return nullptr; }
             claim mine{*this, size};
             if (mine.granted) { return take_over(mine, at, alignment, &s, adopt); }
-            count_calls(2); // another thread claimed the limit first
+            count_calls(2); // another thread claimed the rest of the limit first
             send_home(at, size, alignment, &s);
             // No host memory for the records, here or in the upstream.
         } catch (std::bad_alloc const&) {}
@@ -222,7 +222,7 @@ protected:
     /// upstream, and the bytes that the upstream returned, because the same memory may be in both
     /// numbers.
     std::size_t trim_beneath(std::size_t here) {
-        // Bytes returned to the upstream may be in both numbers.
+        // Bytes that were returned to the upstream may be included in both numbers.
         if constexpr (trimmable_resource<Upstream>) {
             std::size_t const beneath = this->upstream_.trim(0);
             return beneath > here ? beneath : here;

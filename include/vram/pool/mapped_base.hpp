@@ -295,7 +295,8 @@ protected:
 
 private:
     typename base::lock turn_; ///< held by the thread that changes mappings
-    /// Identifies that thread by the address of a thread-local variable.
+    /// The thread that changes mappings, identified by the address of a thread-local variable; else
+    /// null.
     unsigned const* mover_ = nullptr;
 };
 

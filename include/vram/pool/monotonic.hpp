@@ -99,7 +99,8 @@ public:
     /// A copy does not compile: the error message names the alternatives (move, borrow, share).
     template <std::same_as<monotonic> Same>
     monotonic(Same& other) : monotonic{detail::refuse_copy(other)} {}
-    monotonic(monotonic&&) = default; ///< only if not shared; live memory keeps its address
+    /// Moves a resource that is not shared; live memory keeps its address.
+    monotonic(monotonic&&) = default;
     monotonic& operator=(monotonic&& other) noexcept
         requires std::assignable_from<Upstream&, Upstream>
     {

@@ -60,7 +60,7 @@ protected:
             aside.insert(one);
             pages_.give(own(*one));
         });
-        if (others != 0) { // from the ends of chunks, which are needed least
+        if (others != 0) { // pages at the ends of chunks first, which are needed least
             heap_.set_aside(
                 r.bytes, price, [&](block const& one) { return pages_.mapped(own(one)) != 0; },
                 [&](block* one) {
@@ -106,7 +106,7 @@ private:
     /// A move of consecutive pages. It contains addresses, because the numbers of chunks may change
     /// while the lock is released.
     struct page_move {
-        std::byte*  from; ///< null: the source is not known yet
+        std::byte*  from; ///< null: the source page is not selected yet
         std::byte*  to;
         std::size_t bytes;
     };
@@ -179,7 +179,7 @@ private:
             if (any->bytes == 0) {
                 *any = found;
             } else {
-                moves_.push(found); // capacity was reserved for each page
+                moves_.push(found); // `note_moves` reserved capacity for each page
             }
             pages_.want(taken, true);
             pages_.give(taken);
@@ -203,7 +203,7 @@ private:
                 if (moves_[i].bytes == 0) {
                     moves_[i] = one;
                 } else {
-                    moves_.push(one); // capacity was reserved for each page
+                    moves_.push(one); // `note_moves` reserved capacity for each page
                 }
                 pages_.want(this->run_at(one.from, part), false);
                 at += part;

@@ -57,7 +57,7 @@ protected:
         return stitch(
             r, captured, [&] { return bare_block(r, captured, held, more && ample, until); },
             [&](block* b, auto const& target) {
-                bool sure = false; // no stream uses the previous memory of these pages
+                bool sure = false; // true if no stream uses the previous memory of these pages
                 if (remap) {
                     sure = this->find_pages(r, b, target, held);
                 } else if (!captured) {
@@ -66,7 +66,8 @@ protected:
                 if (until > b->end() && this->fill_unleft(b->address, until, held)) { return; }
                 if (sure && this->fill(target(), held)) { return; }
                 if (!sure && this->fill_unleft(b->address, b->end(), held)) { return; }
-                if (!remap && !captured && shares()) { // the device has no more memory
+                // Share free pages, because the device has no more memory.
+                if (!remap && !captured && shares()) {
                     this->bring(r, r.on, b, target, ~std::size_t{0}, held);
                 }
             });
@@ -221,7 +222,8 @@ private:
 
     // Selection of a block
 
-    /// Rates the front of a block by its bytes without memory.
+    /// Returns the first aligned place in a block. Its cost is the number of bytes without physical
+    /// memory, so a place with more memory is better.
     [[nodiscard]] judged by_lack(block const& b, request const& r) const noexcept {
         std::uintptr_t const start = align(b.address, r.alignment);
         if (start > b.end() || b.end() - start < r.bytes) { return {}; }
@@ -260,10 +262,11 @@ private:
         });
         return lost;
     }
-    /// Cost      of new memory for a page, in units of a page that gets its memory back.
+    /// The cost of new memory for a page, in units of the cost of a page that gets its previous
+    /// memory back.
     static constexpr std::size_t new_page = 64;
 
-    /// Returns the address from which on every page of a block can get memory.
+    /// Returns the lowest address in a block from which on every page can get physical memory.
     [[nodiscard]] std::uintptr_t behind_what_left(block const& b, bool captured) const noexcept {
         if (b.bytes == 0) { return b.address; }
         std::size_t          cost = 0;

@@ -60,7 +60,7 @@ public:
                 return none || price(part(b, found.start)) > most ? judged{} : found;
             });
             if (place.where == nullptr && !captured) { continue; }
-            if (place.where == nullptr) { break; } // a captured stream must not wait
+            if (place.where == nullptr) { break; } // a stream that is being captured must not wait
             tags const   before = part(*place.where, place.start);
             bool const   ready  = price(before) == availability::ready;
             block* const b      = ready ? this->hand_out_uncounted(r, place)

@@ -96,7 +96,7 @@ public:
         request const all{.asked = options.initial_size};
         if (!all.possible()) { throw out_of_memory{{.asked = all.asked, .rounded = all.bytes}}; }
         this->template new_chunk<true>(all, all.bytes, nullptr);
-        // Rounded up to whole pages, the initial size exceeds the limit.
+        // The initial size, rounded up to whole pages, exceeds the limit.
         if (heap_.blocks().empty()) {
             throw out_of_memory{
                 {.asked = all.asked, .rounded = all.bytes, .limit = options.max_size}};
@@ -105,7 +105,7 @@ public:
     /// A copy does not compile: the error message names the alternatives (move, borrow, share).
     template <std::same_as<pool> Same>
     pool(Same& other) : pool{detail::refuse_copy(other)} {}
-    pool(pool&&) = default; ///< only if not shared; live memory keeps its address
+    pool(pool&&) = default; ///< moves a resource that is not shared; live memory keeps its address
     pool& operator=(pool&& other) noexcept
         requires std::assignable_from<Upstream&, Upstream>
     {

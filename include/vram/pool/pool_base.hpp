@@ -142,7 +142,8 @@ protected:
     /// accumulate. (Without the eighth, a program that repeats itself would return and allocate the
     /// same chunks each time.) Chunks that a stream still uses are kept, because this function does
     /// not wait.
-    void make_way(std::size_t size, int tries = 64) { // takes some microseconds
+    // Takes some microseconds if chunks are returned.
+    void make_way(std::size_t size, int tries = 64) {
         auto              held   = this->lock_.hold();
         std::size_t const eighth = saturating_add(heap_.most_live(), heap_.most_live() / 8);
         std::size_t const then   = saturating_add(this->figures_.reserved, size);

@@ -21,8 +21,8 @@ struct pool_options {
     std::size_t  max_size = unsatisfiable;
     event_policy events   = event_policy::lazy;
     /// Allows streams to be captured into graphs. Every call then queries if its stream is being
-    /// captured. Memory freed during a capture is retained for captures of that stream until
-    /// `forget_captures`.
+    /// captured. Memory blocks freed during a capture, kept for the graph is retained for captures
+    /// of that stream until `forget_captures`.
     bool graphs = false;
     /// Only for virtual memory; a broken contract otherwise. If a request does not fit, physical
     /// pages of free memory are remapped to its addresses before the device is asked for more. This

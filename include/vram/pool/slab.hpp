@@ -77,7 +77,7 @@ public:
     /// A copy does not compile: the error message names the alternatives (move, borrow, share).
     template <std::same_as<slab> Same>
     slab(Same& other) : slab{detail::refuse_copy(other)} {}
-    /// Only if not shared; the source can then only be destroyed or assigned to.
+    /// Moves a resource that is not shared. The source can then only be destroyed or assigned to.
     slab(slab&&) = default;
     slab& operator=(slab&& other) noexcept
         requires std::assignable_from<Upstream&, Upstream>

@@ -132,7 +132,8 @@ protected:
         for (; count != 0; count /= 2) {
             if (void* const p = grow_by<false>(heap, count, r)) { return p; }
         }
-        if (r.on == nullptr || !platform::capturing(*r.on)) { // a captured stream must not wait
+        // A stream that is being captured must not wait.
+        if (r.on == nullptr || !platform::capturing(*r.on)) {
             if (trim() != 0) {
                 if (void* const p = grow_by<false>(heap, 1, r)) { return p; }
             }

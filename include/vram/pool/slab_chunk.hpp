@@ -37,7 +37,7 @@ struct slab_chunk {
             std::size_t   asked;     ///< if live: the requested size
         };
         std::uint32_t slot  = 0; ///< if waiting: timeline index of the stream that may still use it
-        unsigned char shift = 0; ///< if live: log2 of the requested alignment
+        unsigned char shift = 0; ///< if live: binary logarithm of the requested alignment
         place         at    = place::clean;
         /// If live: also retained for a graph that was captured on the stream in `slot`.
         bool lent = false;

@@ -93,7 +93,7 @@ public:
         return n < 8 ? 8 : n;
     }
 
-    /// Makes room for the list of a stream.
+    /// Makes room for the list of freed blocks of the stream with timeline index `slot`.
     void                      reserve_slot(std::size_t slot) { shelves_.reserve(slot); }
     [[nodiscard]] std::size_t slots() const noexcept { return shelves_.size(); }
 

@@ -25,7 +25,7 @@ public:
     using note  = slab_chunk::note;
     using place = slab_chunk::place;
 
-    /// Makes room for the lists of a stream.
+    /// Makes room for the lists of freed blocks of the stream with timeline index `slot`.
     void reserve(std::size_t slot) {
         if (slot < shelves_.size()) { return; }
         shelves_.reserve(slot + 1);

@@ -48,7 +48,7 @@ public:
         std::size_t   alignment;
         stream const* on;
     };
-    /// A chunk of memory of the upstream.
+    /// The address, size and alignment of a chunk of the upstream.
     struct piece {
         void*       base      = nullptr;
         std::size_t bytes     = 0;
@@ -97,7 +97,7 @@ public:
                 continue;
             }
             if (mine != nullptr && !captured && Platform::capturing(*r.on)) {
-                captured = true; // a captured stream must not wait
+                captured = true; // a stream that is being captured must not wait
                 continue;
             }
             clock const* const held_up =
@@ -117,7 +117,7 @@ public:
         clock* const mine = r.on != nullptr ? &clocks_.of(*r.on) : nullptr;
         chunk        fresh{p.base, p.bytes, p.alignment};
         fresh.reserve();
-        if (order != nullptr) { // other streams must wait
+        if (order != nullptr) { // other streams must wait until `order` has finished with the chunk
             fresh.wait_for({fresh.begin(), fresh.begin() + p.bytes, mine->mark(), mine->slot()});
             fresh.reserve();
         }
@@ -126,11 +126,13 @@ public:
         return hand_out(c, c.begin(), r, mine);
     }
 
-    /// The result of a free.
+    /// The result of freeing a block.
     enum class given {
         back,
         nothing, ///< there is no such block, and nothing has changed
-        lost,    ///< the block stays live: its use could be neither recorded nor waited for
+        /// The use is unknown, so the block stays live: its use could be neither recorded nor
+        /// waited for.
+        lost,
     };
     /// Frees a block.
     [[nodiscard]] given give(void* p, std::size_t bytes, stream const* on) noexcept {
@@ -141,7 +143,7 @@ public:
         bool const newest = c == &row_.current();
         bool const top    = newest && c->is_on_top(p, bytes);
         bool const cut    = top && cut_off(*c, p, bytes, on);
-        if (top && !cut) { r = c->find(p, bytes); } // the attempt may have moved the array of runs
+        if (top && !cut) { r = c->find(p, bytes); } // `cut_off` may have moved the array of runs
         if (!cut && !note_return(*c, *r, p, bytes, on)) { return given::lost; }
         if (newest) { unwind_what_is_back(*c); }
         return given::back;
@@ -183,7 +185,7 @@ public:
         forget_ended();
         clocks_.look_again();
         for (;;) {
-            tags              almost; // the pending use of a chunk that can be waited for
+            tags              almost; // the pending uses of an idle chunk that can be waited for
             std::size_t const first_idle = row_.first_idle();
             for (std::size_t i = row_.chunks().size(); i-- != first_idle;) {
                 chunk& c = row_.chunks()[i];
@@ -210,7 +212,7 @@ public:
         tag                 last{};
         each_run_of(id, [&](run&) { known = true; });
         if (known) { last = used_by(s); }
-        clocks_.retire(s); // if this throws, nothing has changed
+        clocks_.retire(s); // if `retire` throws, nothing has changed
         each_run_of(id, [&](run& r) {
             r.last  = last;
             r.ended = true;
@@ -402,7 +404,7 @@ private:
     /// thread.
     [[nodiscard]] clock* clock_of(run const& r) {
         clock& met = clocks_.met(r.id);
-        if (met.id() == r.id) { // a destroyed stream was reported, or will be when it matters
+        if (met.id() == r.id) { // if the stream was destroyed, that is reported elsewhere
             return !met.alive() || met.is_there() ? &met : nullptr;
         }
         if (standing_of<Platform>(r.user, r.id) != stream_standing::there) { return nullptr; }
@@ -439,7 +441,7 @@ private:
 
     event_policy     events_;
     bool             graphs_;
-    bool             plain_; ///< neither captures nor events are tracked at a free
+    bool             plain_; ///< true if a free needs neither an event nor a check for captures
     clocks<Platform> clocks_;
     bump_row<stream> row_;
 };

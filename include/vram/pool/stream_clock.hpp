@@ -42,12 +42,12 @@ public:
     using stream                      = typename Platform::stream;
     using event                       = typename Platform::event;
     using identity                    = stream_identity<Platform>;
-    static constexpr std::size_t most = 8; ///< events kept
+    static constexpr std::size_t most = 8; ///< number of events that are kept
 
     /// An event and the last epoch for which it stands.
     struct entry {
         event                     what;
-        typename Platform::device of; ///< device of the event
+        typename Platform::device of; ///< the device on which the event was created
         std::uint64_t             epoch = 0;
         /// Number of host threads that wait for the event now.
         unsigned pins   = 0;
@@ -140,7 +140,7 @@ public:
             report_error({.kind   = error_kind::dead_stream,
                           .stream = name_of_stream<Platform>(stream_, id_)});
         }
-        told_ = told_ || died; // not reported again if the wait throws
+        told_ = told_ || died; // if the wait throws, the death is not reported again
         await_device<Platform>(device_);
         end_epoch();
         ++waits_;
@@ -194,7 +194,8 @@ public:
     void try_record() noexcept {
         try {
             std::size_t const place = spare();
-            if (place == most) { return; } // a host thread waits for each of the events
+            // Host threads wait for all of the events, so none can be recorded again.
+            if (place == most) { return; }
             Platform::record(entries_[place].what, stream_);
             if (!Platform::capturing(stream_)) { list(place); }
         } catch (...) {
@@ -370,10 +371,10 @@ private:
     std::uint64_t                               done_  = 0; ///< the last epoch known to be complete
     std::uint64_t                               events_ = 0;
     std::uint64_t                               waits_  = 0;
-    bool marked_ = false; ///< something was freed in the current epoch
+    bool marked_ = false; ///< true if memory was freed in the current epoch
     bool alive_  = true;
-    bool told_   = false; ///< the death of the stream was reported
-    /// a captured graph uses memory freed here.
+    bool told_   = false; ///< true if the destruction of the stream was reported
+    /// True if a captured graph uses memory freed on this stream.
     bool keeps_ = false;
     /// Memory freed from this epoch on is unavailable for now.
     std::uint64_t             closed_ = tag::captured;

@@ -175,7 +175,7 @@ public:
         freed const how = on == nullptr ? freed::idle
                           : left        ? freed_by_another(*on, b)
                                         : freed_on(*on, b);
-        if (how == freed::lost) { return true; } // the block stays live
+        if (how == freed::lost) { return true; } // the use is unknown, so the block stays live
         // A cached block that was reused still has the use recorded when it was cached. No stream
         // uses it now, so the use is dropped, unless graphs retain parts of the block.
         if (how == freed::idle && b->slot != block::several) { b->slot = block::nobody; }
@@ -220,7 +220,8 @@ public:
             held = tags{{first, first + bytes, mine->mark(), mine->slot()}};
         }
         block* const b = heap.add(at, bytes, alignment, held);
-        // For later users of the rest, in case the stream is destroyed by then.
+        // Records an event for later users of the rest, because the stream may be destroyed by
+        // then.
         if (mine != nullptr && events_ == event_policy::eager) { mine->try_record(); }
         return r != nullptr ? hand_out(*r, {b, first})->pointer() : nullptr;
     }
@@ -423,7 +424,7 @@ protected:
             }
             if (place.where == nullptr) { return nullptr; }
             if (mine != nullptr && !captured && Platform::capturing(*r.on)) {
-                captured = true; // a captured stream must not wait
+                captured = true; // a stream that is being captured must not wait
                 continue;
             }
             if (must_wait != nullptr) {
@@ -483,8 +484,9 @@ protected:
             held_up = clocks_.order(*mine, part);
             if (held_up == nullptr) { return hand_out_uncounted(r, place); }
         } else {
-            bool const bare  = place.where->bare;
-            b                = hand_out_uncounted(r, place); // reserved while the lock is released
+            bool const bare = place.where->bare;
+            // The block is reserved while the lock is released.
+            b                = hand_out_uncounted(r, place);
             block_heap& heap = heaps_.of(*b);
             // Recorded now: during the wait other threads may use up the reserved descriptors.
             heap.hold(b, part);
@@ -645,7 +647,8 @@ protected:
     void hold(block* b, std::uint64_t epoch, std::size_t slot) noexcept {
         if (b->slot != block::several) { return block_tags::hold(b, {0, 0, epoch, slot}); }
         tags all = b->waits_for();
-        (void)all.merge(tags{{b->address, b->end(), epoch, slot}}, settled()); // two have room
+        // An empty list has room for two uses.
+        (void)all.merge(tags{{b->address, b->end(), epoch, slot}}, settled());
         heaps_.of(*b).hold(b, all);
     }
     /// The result of recording the last use of a freed block.
@@ -696,13 +699,13 @@ protected:
     clocks<Platform>     clocks_;
     std::size_t          live_      = 0;
     std::size_t          peak_live_ = 0;
-    std::size_t          most_live_ = 0; ///< highest peak before a restart
+    std::size_t          most_live_ = 0; ///< the highest peak before the last restart
     std::size_t          large_limit_;   ///< largest size of the cached large block
     /// Small blocks placed between large ones since the last growth.
     unsigned     holes_ = 0;
     event_policy events_;
     bool         graphs_;
-    bool         plain_; ///< neither captures nor events are tracked at a free
+    bool         plain_; ///< true if a free needs neither an event nor a check for captures
     // Not beside `live_`: the two would be stored one by one and loaded as a pair, which stalls.
     std::uint64_t                     allocations_ = 0;
     std::atomic<std::uint64_t> const* left_        = &nothing_left; ///< of a private pool

@@ -72,7 +72,7 @@ private:
     static constexpr std::size_t mask = 2 * most - 1;
 
     struct entry {
-        std::uint64_t key  = 0; ///< 0: the cell is empty
+        std::uint64_t key  = 0; ///< key of the stream; 0 if the cell is empty
         std::uint32_t seat = 0;
     };
     struct cell {
@@ -107,7 +107,7 @@ private:
     std::size_t meet(std::uint64_t key) noexcept {
         auto const  held = lock_.hold();
         std::size_t at   = place(key);
-        // A concurrent change moved it during the search without the lock.
+        // The search without the lock missed the key during a concurrent change.
         if (get(at).key == key) { return get(at).seat; }
         if (known_ == most) {
             start_again();

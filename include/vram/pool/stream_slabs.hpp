@@ -65,8 +65,9 @@ public:
         return take_anothers(heap, on, mine, captured, held, must_wait);
     }
 
-    /// Frees a block that the stream `on` may still use (null: no stream). Returns false if the
-    /// block stays live, because its use could be neither recorded nor waited for.
+    /// Frees a block that the stream `on` may still use (null: no stream). Returns false if the use
+    /// is unknown, so the block stays live, because its use could be neither recorded nor waited
+    /// for.
     bool give(slab_heap& heap, note* n, stream const* on) noexcept {
         if (on == nullptr) { return give_unused(heap, n); }
         try {
@@ -115,7 +116,7 @@ public:
         }
         slab_heap::holder const first{mine->slot(), mine->mark()};
         heap.add(base, bytes, &first);
-        // Other streams will need the event.
+        // Records an event for other streams that will use the rest of the chunk.
         if (events_ == event_policy::eager) { mine->try_record(); }
         return heap.take_own(mine->slot());
     }
@@ -219,7 +220,7 @@ private:
             }
             if (dear == nullptr) { return nullptr; }
             if (mine != nullptr && !captured && Platform::capturing(*on)) {
-                captured = true; // a captured stream must neither wait nor query
+                captured = true; // a stream that is being captured must neither wait nor query
                 continue;
             }
             if (!std::exchange(asked, true)) {

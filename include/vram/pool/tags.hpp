@@ -41,7 +41,7 @@ public:
             *this = other;
             return true;
         }
-        if (other.size_ == 1 && size_ < most) { // nearly always
+        if (other.size_ == 1 && size_ < most) { // the usual case
             size_ = join(items_, size_, other.items_[0], false);
             return true;
         }
@@ -65,7 +65,7 @@ public:
         return true;
     }
 
-    /// Returns the uses of the part [from, to), cut to that range.
+    /// Returns the pending uses of the memory [from, to), cut to that range.
     [[nodiscard]] tags within(std::uintptr_t from, std::uintptr_t to) const noexcept {
         tags part;
         for (tag t : *this) {
@@ -77,7 +77,7 @@ public:
         return part;
     }
 
-    /// Drops the uses of memory before `from`.
+    /// Drops the pending uses of memory before `from`.
     void drop_before(std::uintptr_t from) noexcept {
         for (std::size_t i = 0; i < size_;) {
             if (items_[i].end <= from) {
@@ -89,7 +89,7 @@ public:
         }
     }
 
-    /// Drops the uses for which `settled(use)` returns true.
+    /// Drops the pending uses that are complete, for which `settled(use)` returns true.
     template <class Settled>
     void drop(Settled const& settled) noexcept {
         for (std::size_t i = 0; i < size_;) {

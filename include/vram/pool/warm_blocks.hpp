@@ -33,7 +33,7 @@ public:
     static constexpr std::size_t large_limit = 64_MiB; ///< largest size of the large block
     /// Blocks from this size on hold most of the cached bytes.
     static constexpr std::size_t bulky = 128_KiB;
-    static constexpr std::size_t slack = 28_KiB; ///< largest excess of a block over the request
+    static constexpr std::size_t slack = 28_KiB; ///< a block exceeds the request by at most this
 
     warm_blocks() = default;
     warm_blocks(warm_blocks&& other) noexcept { *this = static_cast<warm_blocks&&>(other); }
