@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each stream has a private pool over one that all share: no stream waits for the memory of another,
-// and no thread for the lock of another.
+// Each stream has a shard (a pool of its own) over one shared upstream: no stream waits for the
+// memory of another, and no thread for the lock of another.
 
 #include <vram/layer/stream_ordered.hpp>
 #include <vram/pool/arena.hpp>

@@ -1,6 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// One small load on every pool: the reserved memory, the time for a block, the number of waits between
-// streams, and the use of each pool.
+// SPDX-License-Identifier: Apache-2.0 One small load on every pool: the reserved memory, the time
+// for a block, the number of waits between streams, and the use of each pool.
 
 #include "machine.hpp"
 
@@ -20,16 +19,16 @@ using namespace vram;
 namespace {
 
 constexpr std::size_t largest = 512_KiB;
-constexpr std::size_t blocks  = 256; // out on a stream at once
+constexpr std::size_t blocks  = 256; // live blocks of a stream at the same time
 
 struct figures {
     double        held  = 0; // peak reserved over the peak of live bytes
-    double        ns    = 0; // of the host, for a block that comes and goes
+    double        ns    = 0; // host time for one block, allocated and freed
     std::uint64_t waits = 0;
 };
 
-/// Steps on two streams. In each, a stream takes blocks, gives the first half of them back, takes
-/// as many again, and has given back all of them when the step ends.
+/// Steps on two streams. In each step a stream allocates blocks, frees the first half of them,
+/// allocates as many again, and frees all of them.
 template <class Platform, class Memory>
 figures run(Memory& memory, typename Platform::own_stream const (&streams)[2]) {
     using clock = std::chrono::steady_clock;

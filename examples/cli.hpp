@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// What the example programs share: sizes on the command line, a progress bar, and how they end.
+/// Common parts of the example programs: sizes on the command line, a progress bar, and exit codes.
 
 #include <vram/base/bytes.hpp>         // bytes
 #include <vram/base/out_of_memory.hpp> // out_of_memory
@@ -29,17 +29,17 @@
 
 namespace cli {
 
-/// How a program ends.
+/// The exit codes of the programs.
 enum exit_code : int {
     success      = 0,
     failed       = 1, ///< an unexpected error
-    bad_usage    = 2, ///< the command line makes no sense, or asks for a device that is not there
+    bad_usage    = 2, ///< the command line is invalid, or names a device that does not exist
     bad_input    = 3, ///< a file is missing, unreadable, empty or malformed
-    no_memory    = 4, ///< the work does not fit, whatever was tried
-    wrong_result = 5, ///< the device's answer is not the CPU's
+    no_memory    = 4, ///< the work does not fit into memory
+    wrong_result = 5, ///< the device's result differs from the CPU's
 };
 
-/// A message for the user, and the code to end with.
+/// An error with a message for the user and an exit code.
 class failure : public std::runtime_error {
 public:
     failure(exit_code code, std::string const& message)
@@ -51,7 +51,8 @@ private:
     exit_code code_;
 };
 
-/// "4096", "64KiB", "1.5 GiB", "10MB": a number of bytes; nothing where the text is no such number.
+/// Parses "4096", "64KiB", "1.5 GiB" or "10MB" as a number of bytes. Returns nothing for other
+/// texts.
 inline std::optional<std::size_t> parse_size(std::string_view text) {
     static constexpr std::pair<std::string_view, double> units[] = {
         {"", 1},       {"B", 1},      {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30},
@@ -73,7 +74,7 @@ inline std::optional<std::size_t> parse_size(std::string_view text) {
     return {};
 }
 
-/// An option that takes a size. CLI11 names the option when the text is none.
+/// Adds an option with a size as its value. CLI11 names the option if the value is not a size.
 inline CLI::Option* add_size(CLI::App& app, std::string const& name, std::size_t& size,
                              std::string const& what) {
     auto const take = [&size](CLI::results_t const& given) {
@@ -84,8 +85,8 @@ inline CLI::Option* add_size(CLI::App& app, std::string const& name, std::size_t
     return app.add_option(name, take, what)->type_name("SIZE");
 }
 
-/// A bar on stderr while work goes on; nothing if stderr is no terminal, or if the total is 0, which
-/// means that it is not known.
+/// A progress bar on stderr. Draws nothing if stderr is not a terminal, or if the total is 0
+/// (unknown).
 class progress {
 public:
     progress(std::string label, std::uint64_t total)
@@ -97,7 +98,7 @@ public:
         if (drawn_) { std::fputs("\r\033[K", stderr); }
     }
 
-    /// Says how much is done. Draws ten times a second at most.
+    /// Sets the progress. Draws at most ten times a second.
     void update(std::uint64_t done) {
         auto const now = std::chrono::steady_clock::now();
         if (!shown_ || now < next_) { return; }
@@ -119,8 +120,8 @@ private:
     std::chrono::steady_clock::time_point next_{};
 };
 
-/// Opens stdin, stdout and stderr if the caller closed them: otherwise the next file that is opened
-/// becomes stdout, and what is printed is written into it. Writing to a closed stdout still fails.
+/// Opens stdin, stdout and stderr if the caller closed them. Otherwise the next opened file would
+/// become stdout and receive the program's output. Writing to a closed stdout still fails.
 inline void keep_standard_streams() noexcept {
     for (int const stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
         if (fcntl(stream, F_GETFD) != -1 || errno != EBADF) { continue; }
@@ -129,7 +130,7 @@ inline void keep_standard_streams() noexcept {
     }
 }
 
-/// Throws if not everything that was printed to stdout has arrived there.
+/// Throws if not all output to stdout was written.
 inline void finish_stdout() {
     errno              = 0;
     bool const flushed = std::fflush(stdout) == 0;
@@ -140,7 +141,7 @@ inline void finish_stdout() {
 }
 
 /// Parses the command line and runs the program. Every failure becomes one line on stderr and an
-/// exit code; a stdout that does not take everything is a failure.
+/// exit code. A stdout that does not accept all output is a failure.
 template <class Program>
 int run(CLI::App& app, int argc, char** argv, Program program) {
     auto const say = [&](std::string const& what, exit_code code) {

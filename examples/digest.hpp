@@ -2,8 +2,8 @@
 #pragma once
 
 /// \file
-/// `digest` is what the feed example finds out about bytes: how often each value occurs, and a
-/// checksum that knows the place of every byte. The same code runs on the CPU and in a kernel.
+/// `digest` is the result of the feed example: the frequency of each byte value, and a checksum
+/// that depends on the position of every byte. The same code runs on the CPU and in a kernel.
 
 #include <cstddef>
 #include <cstdint>
@@ -21,7 +21,7 @@ struct digest {
     friend bool operator==(digest const&, digest const&) = default;
 };
 
-/// The work of one block of threads: at most `digest_tile` bytes, counted apart from all others.
+/// The digest of at most `digest_tile` bytes, computed by one block of threads.
 struct partial_digest {
     std::uint32_t count[256];
     std::uint64_t checksum;
@@ -29,13 +29,14 @@ struct partial_digest {
 
 inline constexpr std::size_t digest_tile = 4096;
 
-/// How many partial digests `bytes` make.
+/// Returns the number of partial digests for `bytes` bytes.
 constexpr std::size_t digest_tiles(std::size_t bytes) {
     return bytes / digest_tile + (bytes % digest_tile != 0 ? 1 : 0);
 }
 
-/// What one byte adds to a checksum: a value that depends on its place and on nothing else, so sums
-/// may be made in any order and in any pieces. The mixing function is the finalizer of splitmix64.
+/// The contribution of one byte to a checksum. It depends only on the byte and its position, so
+/// that sums may be computed in any order and in any pieces. The mixing function is the finalizer
+/// of splitmix64.
 DIGEST_ANYWHERE constexpr std::uint64_t digest_term(std::uint64_t place, std::uint64_t value) {
     std::uint64_t x = (place + 1) * 0x9E3779B97F4A7C15U;
     x               = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9U;
@@ -43,7 +44,7 @@ DIGEST_ANYWHERE constexpr std::uint64_t digest_term(std::uint64_t place, std::ui
     return (x ^ (x >> 31)) * (value + 1);
 }
 
-/// Adds `bytes` bytes that stand at `place` of the file.
+/// Adds `bytes` bytes at the offset `place` of the file.
 template <class Digest>
 void add_to(Digest& d, std::byte const* data, std::size_t bytes, std::uint64_t place) {
     for (std::size_t i = 0; i < bytes; ++i) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The errors that cannot be thrown: an error sink of the program receives them. Each mistake is
-// reported, and nothing else happens.
+// An error sink of the program receives the errors that cannot be thrown. Each invalid free is
+// reported and has no other effect.
 
 #include <vram/sim/sim.hpp>
 #include <vram/vram.hpp>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Streams a file through the device, batch by batch, while the batch before is being worked on, and
-// counts its bytes there. What the device says is compared with what the CPU says.
+// Streams a file through the device, batch by batch, while the previous batch is being processed,
+// and counts its bytes there. The device's result is compared with the CPU's.
 
 #if !defined VRAM_EXAMPLE_NVCC
-#undef VRAM_EXAMPLE_CUDA // without nvcc there are no kernels: the simulated device alone
+#undef VRAM_EXAMPLE_CUDA // without nvcc there are no kernels: only the simulated device
 #endif
 
 #include "cli.hpp"
@@ -51,9 +51,9 @@ struct options {
 
 std::string size(std::size_t n) { return bytes{n}.text().c_str(); }
 
-/// What is fed: a file, a pipe or stdin ("-"), read once from the beginning to the end by the
-/// producer. The bytes are compared with the CPU's own count later: those of a file are read again,
-/// those of a pipe are kept until then.
+/// The input: a file, a pipe or stdin ("-"), read once from the beginning to the end by the
+/// producer. Later the bytes are compared with the CPU's own count: bytes of a file are read again,
+/// bytes of a pipe are kept until then.
 class input {
 public:
     explicit input(std::string const& path) : name_{path == "-" ? "stdin" : path} {
@@ -71,10 +71,10 @@ public:
     }
 
     [[nodiscard]] std::string const& name() const noexcept { return name_; }
-    /// Nothing if it is only known at the end.
+    /// Returns the size, or nothing for a pipe, whose size is known only at the end.
     [[nodiscard]] std::optional<std::size_t> size() const noexcept { return size_; }
 
-    /// The next bytes: as many as there is room for, or all that are left.
+    /// Reads the next bytes: as many as fit, or all that are left.
     std::size_t next(std::span<std::byte> to) {
         std::size_t const room = size_ ? std::min(to.size(), *size_ - done_) : to.size();
         std::size_t const n    = fill(to.first(room), [&](std::span<std::byte> rest) {
@@ -90,7 +90,7 @@ public:
         return n;
     }
 
-    /// The same bytes once more: `bytes` of them at `place`, in the pieces in which they were read.
+    /// Returns `bytes` bytes at the offset `place` again, in the pieces in which they were read.
     std::vector<std::byte> again(std::size_t place, std::size_t bytes) {
         if (!size_) {
             std::lock_guard const  held{mutex_};
@@ -131,10 +131,10 @@ private:
     std::optional<std::size_t>         size_;
     std::size_t                        done_ = 0;
     std::mutex                         mutex_; ///< guards `kept_`
-    std::deque<std::vector<std::byte>> kept_;  ///< of a pipe: what is not yet compared
+    std::deque<std::vector<std::byte>> kept_;  ///< bytes of a pipe that were not yet compared
 };
 
-/// The run: everything it holds, and what it found out.
+/// One run of the program, with all its resources and results.
 template <class Machine>
 class feeder {
     using platform = typename Machine::platform;
@@ -153,7 +153,7 @@ public:
     ~feeder() {
         try {
             platform::synchronize(
-                stream_.view()); // where the run was broken off, answers are on their way
+                stream_.view()); // if the run ended early, results are still being copied
         } catch (std::exception const& e) { fmt::print(stderr, "feed: {}\n", e.what()); }
         pinned_.deallocate_sync(answers_, 2 * sizeof(digest));
     }
@@ -164,12 +164,12 @@ public:
         memory_delta const probe{memory_};
         {
             cli::progress bar{"feed", file_.size().value_or(0)};
-            std::size_t   next = 0; // the batch that is not yet checked
+            std::size_t   next = 0; // index of the first batch that was not yet compared
             auto          load = make_loader();
             for (auto& batch : load) {
                 queue(batch);
                 place_ += batch.size();
-                if (batch.index() > next) { check(next++); } // the device is at the one after
+                if (batch.index() > next) { check(next++); } // the device works on a later batch
                 bar.update(place_);
             }
             while (checked_ < place_) { check(next++); }
@@ -238,9 +238,10 @@ private:
         return n == 1 ? "1 time" : fmt::format("{} times", n);
     }
 
-    /// A loader with slots of a batch; of half, a quarter, ... where the budget is too small for that.
+    /// Creates a loader with slots of one batch, or of half, a quarter, ... if the budget is too
+    /// small.
     auto make_loader() {
-        // What the smallest piece of work will need is kept out of the loader's reach.
+        // Reserves the memory for the smallest piece of work, so that the loader does not use it.
         buffer const reserve{memory_, stream_.view(), sizeof(partial_digest)};
         auto const   fill = [this](std::span<std::byte> to) {
             std::size_t const n = file_.next(to);
@@ -264,7 +265,7 @@ private:
         return std::max(align_down(bytes / 2, digest_tile), digest_tile);
     }
 
-    /// Puts the work on a batch on the stream, in as many pieces as memory for it asks for.
+    /// Queues the work on a batch, in as many pieces as its temporary memory requires.
     void queue(auto& batch) {
         auto const  stream = stream_.view();
         auto* const into   = static_cast<digest*>(on_device_.data());
@@ -285,7 +286,7 @@ private:
         sizes_[at] = batch.size();
     }
 
-    /// Compares the answer for batch `index` with the CPU's own.
+    /// Compares the result of batch `index` with the CPU's own.
     void check(std::size_t index) {
         std::size_t const at = index % 2;
         platform::synchronize(answered_[at]);
@@ -320,14 +321,14 @@ private:
                                             typename platform::event{platform::current_device()}};
     split_on_oom               split_{{.granule = digest_tile}};
     std::size_t                slot_     = 0;
-    std::size_t                place_    = 0; ///< of the batch that is being queued
-    std::size_t                checked_  = 0; ///< bytes that were compared
+    std::size_t                place_    = 0; ///< offset of the batch that is being queued
+    std::size_t                checked_  = 0; ///< bytes compared so far
     std::size_t                batches_  = 0;
     std::size_t                sizes_[2] = {};
     digest                     total_{};
     std::size_t                shortages_ = 0;
     std::string                first_shortage_;
-    std::uint64_t              compare_ns_ = 0; ///< spent by the loop on the CPU's own count
+    std::uint64_t              compare_ns_ = 0; ///< time that the loop spent on the CPU's own count
     loader_statistics          figures_{};
     counters                   taken_{};
     std::optional<kernel_time> kernels_;
@@ -361,7 +362,7 @@ int main(int argc, char** argv) {
                        is_short ? " (the file is shorter than a batch)" : "");
             try {
                 work.run();
-            } catch (loader_error const& e) { e.rethrow_cause(); } // a failure says which file
+            } catch (loader_error const& e) { e.rethrow_cause(); } // the cause names the file
             work.print();
             return cli::success;
         });

@@ -9,7 +9,7 @@ namespace {
 
 constexpr unsigned threads = 256; // one for each value of a byte
 
-/// Each block counts one tile in shared memory and writes it to a place of its own.
+/// Each block counts one tile in shared memory and writes the result to its own element of `tiles`.
 __global__ void count_tiles(std::byte const* data, std::size_t bytes, std::uint64_t place,
                             partial_digest* tiles) {
     __shared__ std::uint32_t      count[256];

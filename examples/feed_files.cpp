@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files as sources: records in batches, shards one after the other, and samples whose image and
-// label come from two files and lie in one batch.
+// Files as sources: records in batches, shards one after the other, and samples with an image and a
+// label from two files in one batch.
 
 #include <vram/sim/sim.hpp>
 #include <vram/transfer/concat.hpp>
@@ -30,10 +30,10 @@ struct image {
 
 /// The value of every pixel of an image, so that the device can recognise it.
 std::uint8_t shade(std::size_t sample) { return static_cast<std::uint8_t>(sample % 251); }
-/// Its label.
+/// The label of a sample.
 std::int32_t label_of(std::size_t sample) { return static_cast<std::int32_t>(sample % 10); }
 
-/// Two files in the way of MNIST: a header, then one record for each sample.
+/// Writes two files in the format of MNIST: a header, then one record for each sample.
 void write_data(std::string const& images, std::string const& labels) {
     // [write]
     file out{images, {.use = file_options::mode::create}};
@@ -47,7 +47,7 @@ void write_data(std::string const& images, std::string const& labels) {
     file{labels, {.use = file_options::mode::create}}.write(std::as_bytes(std::span{all}), 0);
 }
 
-/// The images alone.
+/// Loads the images without labels.
 std::size_t feed_images(std::string const& path, sim_stream& stream) {
     std::size_t sum = 0;
     // [records]
@@ -64,7 +64,7 @@ std::size_t feed_images(std::string const& path, sim_stream& stream) {
     return sum;
 }
 
-/// Images and labels, in one copy.
+/// Loads images and labels with one copy per batch.
 std::size_t feed_samples(std::string const& images_path, std::string const& labels_path,
                          sim_stream& stream) {
     std::size_t matched = 0, next = 0;
@@ -103,7 +103,7 @@ std::size_t feed_samples(std::string const& images_path, std::string const& labe
     return matched;
 }
 
-/// Both files as bytes, one after the other.
+/// Loads the bytes of both files, one after the other.
 std::size_t feed_shards(std::vector<std::string> const& paths, sim_stream& stream) {
     std::size_t bytes = 0;
     // [shards]
@@ -111,7 +111,7 @@ std::size_t feed_shards(std::vector<std::string> const& paths, sim_stream& strea
     for (std::string const& path : paths) {
         shards.emplace_back(file{path, {.direct = true}}, 64_KiB);
     }
-    concat source{std::move(shards)}; // no batch is made of two files
+    concat source{std::move(shards)}; // no batch contains bytes of two files
     // [/shards]
     expects(source.size() == 12 + 1, "784016 bytes and 4000");
     for (auto& batch : loader{std::move(source), stream}) { bytes += batch.size(); }
@@ -125,7 +125,7 @@ int main() {
     auto const folder =
         fs::temp_directory_path() / ("vram-feed-files-" + std::to_string(::getpid()));
     fs::create_directory(folder);
-    struct remover { // goes last
+    struct remover { // destroyed last
         fs::path at;
         ~remover() {
             std::error_code ignored;

@@ -2,8 +2,9 @@
 #pragma once
 
 /// \file
-/// `add_on_device` adds bytes in device memory to a digest in device memory, in stream order: a pair
-/// of CUDA kernels, or of host callables on the simulated device that declare what they touch.
+/// `add_on_device` adds bytes in device memory to a digest in device memory, in stream order: with
+/// two CUDA kernels, or with host callables on the simulated device that declare their memory
+/// accesses.
 
 #include "digest.hpp" // digest, partial_digest
 
@@ -14,12 +15,13 @@
 #if defined VRAM_EXAMPLE_NVCC
 #include <vram/cuda/cuda_stream_view.hpp>
 
-/// `scratch` has room for `digest_tiles(bytes)`. The bytes stand at `place` of the file.
+/// `scratch` has room for `digest_tiles(bytes)` elements. `place` is the offset of the bytes in the
+/// file.
 void add_on_device(vram::cuda_stream_view stream, std::byte const* data, std::size_t bytes,
                    std::uint64_t place, partial_digest* scratch, digest* into);
 #endif
 
-#if !defined __CUDACC__ // the device's compiler has no business with a simulated device
+#if !defined __CUDACC__ // nvcc does not compile the simulated device
 #include <vram/sim/sim.hpp>
 
 inline void add_on_device(vram::sim_stream_view stream, std::byte const* data, std::size_t bytes,

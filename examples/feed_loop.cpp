@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The next batch is on its way while this one is used. Times are virtual, so they can be asserted.
+// The next batch is copied while the present one is used. Times are virtual, so they can be
+// asserted.
 
 #include <vram/sim/sim.hpp>
 #include <vram/transfer/loader.hpp>
@@ -29,7 +30,7 @@ int main() {
     auto const start = node.now();
     // [loop]
     for (auto& batch : loader{fill, stream, {.batch_bytes = 16_MiB, .depth = 2}}) {
-        auto const data = batch.span<float>(); // in device memory when the stream gets there
+        auto const data = batch.span<float>(); // in device memory, in stream order
         sim_launch(stream,
                    {.name = "train", .reads = {{data.data(), data.size_bytes()}}, .duration = 1ms});
         ++trained;

@@ -1,7 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0
-// A pool keeps freed memory. If another library needs it, the pool returns idle chunks: at once those
-// that are ready, or all after a wait. A simulated device of 1 GiB, so that every figure can be
-// asserted.
+// SPDX-License-Identifier: Apache-2.0 A pool keeps freed memory. If another library needs it, the
+// pool returns idle chunks: at once those that are ready, or all after a wait. A simulated device
+// of 1 GiB, so that every figure can be asserted.
 
 #include <vram/layer/stream_ordered.hpp>
 #include <vram/pool/pool.hpp>
@@ -48,8 +47,8 @@ void plain(sim_stream const& stream) {
 
     tell("a step has ended", memory);
 
-    // [idle]
-    // Free, and still reserved: each batch had a chunk of its own, and all of these chunks are idle now.
+    // [idle] Free, and still reserved: each batch had a chunk of its own, and all of these chunks
+    // are idle now.
     expects(memory.usage().live < 110_MiB && memory.usage().reserved >= 700_MiB, "it is reserved");
     expects(memory.free_memory().releasable >= 600_MiB, "and could be returned");
     // [/idle]

@@ -2,8 +2,8 @@
 #pragma once
 
 /// \file
-/// The machine that an example runs on: the GPU where there is one, else the simulated device. The
-/// examples are written once, over either.
+/// The machine that an example runs on: the GPU if there is one, otherwise the simulated device.
+/// The examples are written once for both.
 
 #include "cli.hpp" // failure
 
@@ -21,20 +21,19 @@
 #include <optional>
 #include <string>
 
-/// What an example asks of its machine. The figures are those of an H200 unless it says others; a
-/// GPU has its own.
+/// The requirements of an example. The defaults of the simulated device are those of an H200.
 struct machine_options {
     std::size_t capacity = 150'110'011'392; ///< bytes of device memory
-    bool        backed   = true;            ///< whether simulated device memory has contents
+    bool        backed   = true;            ///< true if simulated device memory has contents
 };
 
-/// What a device says of its kernels.
+/// The time of the kernels on a device.
 struct kernel_time {
     std::uint64_t busy_ns          = 0;
-    std::uint64_t beside_copies_ns = 0; ///< of that, while a copy ran too
+    std::uint64_t beside_copies_ns = 0; ///< part of it during which a copy ran too
 };
 
-/// A simulated node for the length of a program.
+/// A simulated node for the duration of a program.
 class on_sim {
 public:
     using platform         = vram::sim_platform;
@@ -52,7 +51,7 @@ public:
     [[nodiscard]] std::string name() const {
         return fmt::format("the simulated device ({})", vram::bytes{capacity_}.text().c_str());
     }
-    /// The calling host thread reads `bytes` from a file: the simulated host has its own time.
+    /// Advances the simulated host's clock by the time to read `bytes` from a file.
     void host_reads(std::size_t bytes) {
         node_.work(vram::sim_transfer_time(bytes, file_bandwidth));
     }
@@ -66,7 +65,8 @@ public:
     [[nodiscard]] vram::sim_node& node() noexcept { return node_; }
 
 private:
-    static constexpr std::size_t file_bandwidth = 10'000'000'000; // out of the page cache, a thread
+    // Bytes per second from the page cache, for one thread.
+    static constexpr std::size_t file_bandwidth = 10'000'000'000;
 
     std::size_t    capacity_;
     vram::sim_node node_;
@@ -90,12 +90,12 @@ public:
                            vram::bytes{properties.totalGlobalMem}.text().c_str());
     }
 
-    void host_reads(std::size_t) noexcept {} // it takes the time it takes
+    void host_reads(std::size_t) noexcept {} // takes real time
 
-    /// A GPU does not tell how long kernels ran: a profiler does.
+    /// Returns nothing: the duration of kernels on a GPU needs a profiler.
     [[nodiscard]] static std::optional<kernel_time> kernels() { return {}; }
 
-    /// Why there is no GPU to run on; empty where there is one.
+    /// Returns the reason if there is no usable GPU, or an empty string.
     [[nodiscard]] static std::string missing() {
         int               count = 0;
         cudaError_t const error = cudaGetDeviceCount(&count);
@@ -105,8 +105,7 @@ public:
 };
 #endif
 
-/// Runs `program` on a machine of the kind asked for: "sim", "cuda", or "auto" for the GPU where
-/// there is one.
+/// Runs `program` on the requested machine: "sim", "cuda", or "auto" for the GPU if there is one.
 template <class Program>
 int on_machine(std::string const& kind, machine_options const& options, Program program) {
 #if defined VRAM_EXAMPLE_CUDA
@@ -127,7 +126,7 @@ int on_machine(std::string const& kind, machine_options const& options, Program 
     return program(machine);
 }
 
-/// The option that says which.
+/// Adds the option that selects the machine.
 inline CLI::Option* add_device(CLI::App& app, std::string& kind) {
     return app.add_option("--device", kind, "auto (the GPU if there is one), sim or cuda")
         ->check(CLI::IsMember({"auto", "sim", "cuda"}))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Replays a recorded sequence of allocations through a stack of resources, and says what it cost.
+// Replays a recorded sequence of allocations through a stack of resources, and reports the cost.
 
 #include "cli.hpp"
 #include "machine.hpp"
@@ -36,22 +36,24 @@ struct options {
     bool        list     = false;
 };
 
-/// What a replay found out.
+/// The results of a replay.
 struct figures {
-    double       first_ns = 0; ///< per operation, the memory being taken from the device
-    double       warm_ns  = 0; ///< per operation in the best pass after that
+    /// Nanoseconds per operation in the first pass, in which memory is allocated from the device.
+    double       first_ns = 0;
+    double       warm_ns  = 0; ///< per operation, in the best later pass
     memory_usage usage{};      ///< after the last operation of the trace
-    std::string  layers{};     ///< the same, layer by layer
+    std::string  layers{};     ///< usage of each layer
 };
 
-/// A block of the trace while it is out.
+/// A live block of the trace.
 struct block {
     void*         p      = nullptr;
     std::size_t   bytes  = 0;
     std::uint32_t stream = 0;
 };
 
-/// The trace on a stack: one operation is one call, and each stream of the recording has a stream.
+/// Replays a trace on a stack: one operation is one call, and each recorded stream has its own
+/// stream.
 template <class Memory>
 class player {
     using platform = typename Memory::platform;
@@ -71,8 +73,8 @@ public:
         }
     }
 
-    /// Plays all operations; returns nanoseconds per operation. The clock stands while the bar is
-    /// drawn.
+    /// Replays all operations and returns nanoseconds per operation. Drawing the bar is not
+    /// measured.
     double play(cli::progress& bar, std::uint64_t done) {
         using clock = std::chrono::steady_clock;
         clock::duration                spent{};
@@ -89,7 +91,7 @@ public:
                static_cast<double>(steps.size());
     }
 
-    /// Frees what the trace left out.
+    /// Frees the blocks that the trace leaves live.
     void give_back() noexcept {
         for (block& each : blocks_) {
             if (each.p == nullptr) { continue; }
@@ -137,7 +139,7 @@ figures replay(trace const& t, Memory memory, unsigned passes) {
     return found;
 }
 
-/// The type of a stack as it is written, without what has a default.
+/// Returns the type of a stack as it is written, without default arguments.
 template <class Memory>
 std::string type_name() {
     std::string name{layer_name<Memory>()};
@@ -147,7 +149,7 @@ std::string type_name() {
     return name;
 }
 
-/// A stack that can be named on the command line.
+/// A stack with a name for the command line.
 struct stack {
     std::string                                          name;
     std::string                                          about;
@@ -155,8 +157,8 @@ struct stack {
     std::function<figures(trace const&, options const&)> play;
 };
 
-/// `make` puts the layers of the stack on a source. The simulated device has the capacity that is
-/// asked for; a GPU has what it has, so there a budget stands right above it.
+/// Describes a stack; `make` composes its layers over a source. The simulated device gets the
+/// requested capacity. On a GPU, a budget directly above the source limits the memory.
 template <class Machine, class Source, class Make>
 stack make_stack(std::string name, std::string about, Make make) {
     auto const play = [make](trace const& t, options const& o) {
@@ -193,14 +195,14 @@ std::vector<stack> stacks() {
     };
 }
 
-/// With a blank between thousands.
+/// Returns a number with a space between thousands.
 std::string grouped(std::uint64_t n) {
     std::string text = std::to_string(n);
     for (std::size_t at = text.size(); at > 3;) { text.insert(at -= 3, " "); }
     return text;
 }
 
-/// Nothing where the trace has no byte out at any time.
+/// Returns nothing if the trace never has a live byte.
 std::optional<double> reserved_over_live(trace const& t, memory_usage const& u) {
     if (t.peak_live == 0) { return {}; }
     return static_cast<double>(u.peak_reserved) / static_cast<double>(t.peak_live);
@@ -312,7 +314,7 @@ int main(int argc, char** argv) {
         if (!o.list && file->empty()) {
             throw cli::failure{cli::bad_usage, "which trace? (--help lists the options)"};
         }
-        machine_options wanted{.backed = false}; // nobody looks into the memory of a replay
+        machine_options wanted{.backed = false}; // a replay accesses no memory
         if (o.capacity != 0) { wanted.capacity = o.capacity; }
         return on_machine(o.device, wanted, [&](auto& machine) { return run(machine, o); });
     });

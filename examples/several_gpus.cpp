@@ -21,7 +21,7 @@ int main() {
         memory.emplace_back(stream_ordered{sim_resource{sim_device{device}}});
     }
     sim_stream  stream{sim_device{1}};                  // on a GPU: cuda_stream{cuda_device{1}}
-    void* const p = memory[1].allocate(stream, 64_MiB); // on device 1, whatever is current
+    void* const p = memory[1].allocate(stream, 64_MiB); // on device 1, with any current device
     memory[1].deallocate(stream, p, 64_MiB);
     // [/pools]
 
@@ -32,7 +32,7 @@ int main() {
         return index < 100 ? to.size() : 0;
     };
     auto const train = [&](int device) {
-        sim_device_guard const on{sim_device{device}}; // for resources that are made here
+        sim_device_guard const on{sim_device{device}}; // for resources that are constructed here
         sim_stream             own;
         auto const             shard  = static_cast<std::size_t>(device);
         auto                   source = typed<float>(fill);

@@ -56,7 +56,7 @@ void threads() {
 
 void many_threads() {
     // [arena]
-    arena<stack> memory; // a private pool for each thread, over one pool
+    arena<stack> memory; // a shard for each thread, over one pool
 
     std::vector<std::thread> workers;
     for (int i = 0; i < 4; ++i) {
@@ -77,7 +77,7 @@ void handles() {
     sim_stream stream;
     // [handles]
     stack memory;
-    solve(memory, stream); // borrows: memory outlives the call
+    solve(memory, stream); // by reference: `memory` outlives the call
 
     shared kept{stack{}};
     model  first{kept}, second{kept}; // both hold the pool

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The simulated device: virtual time, planted faults, and all orders of two threads.
+// The simulated device: virtual time, injected faults, and all orders of two threads.
 
 #include <vram/sim/sim.hpp>
 #include <vram/vram.hpp>
@@ -37,14 +37,14 @@ void faults() {
     // [faults]
     // The second allocation from now is refused:
     node.faults().at(sim_call_kind::allocate, 2);
-    // From a seed, one copy in a hundred is late:
+    // With a seed, one copy in a hundred is late:
     node.faults().randomly(sim_call_kind::copy, 0.01, 42, {.slow = 5ms});
     // A kernel fails; the next wait throws:
     node.faults().at(sim_call_kind::launch, 1,
                      {.status = sim_status::launch_failed, .later = true});
     // Every call for more than 1 GiB fails:
     node.faults().when([](sim_call_info const& c) { return c.bytes > 1_GiB; });
-    // Another process took 4 GiB:
+    // Another process allocated 4 GiB:
     node.take(0, 4_GiB);
     // [/faults]
     sim_resource memory;

@@ -18,7 +18,7 @@ void order_of_layers() {
     sim_stream stream;
     // [orders]
     pool<sim_resource>                 plain;   // sim_resource: on a GPU, cuda_resource
-    pool<stream_ordered<sim_resource>> usual;   // the stack to begin with
+    pool<stream_ordered<sim_resource>> usual;   // the usual stack
     stream_ordered<pool<sim_resource>> delayed; // frees reach the pool when the stream is done
 
     for (int step = 0; step < 3; ++step) {
@@ -29,7 +29,7 @@ void order_of_layers() {
         };
         use(plain), use(usual), use(delayed);
     }
-    // A pool gives a stream its own memory back at once; under stream_ordered it cannot.
+    // A pool can reuse a stream's own memory at once; a pool under stream_ordered cannot.
     expects(plain.usage().reserved == usual.usage().reserved, "one block, three times");
     expects(delayed.usage().reserved > usual.usage().reserved, "a block for each kernel");
     // [/orders]

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plain host memory and a file go to the device and come back as fast as pinned memory would. Times
-// are virtual, so they can be asserted.
+// Pageable host memory and a file are copied to the device and back at the speed of pinned memory.
+// Times are virtual, so they can be asserted.
 
 #include <vram/handle/buffer.hpp>
 #include <vram/pool/pool.hpp>
@@ -31,7 +31,8 @@ int main() {
 
     auto const start = node.now();
     // [stage]
-    staging stage{stream, {.threads = 8}}; // made once; it keeps its threads and its pinned memory
+    // Created once; it keeps its threads and its pinned memory.
+    staging stage{stream, {.threads = 8}};
     stage.upload(stream, device.data(), weights);
     auto const how = stage.download(stream, results, device.data());
     std::printf("%s: %s\n", name(how.path), how.reason());
@@ -54,7 +55,7 @@ int main() {
 
     // [error]
     try {
-        stage.upload(stream, weights.data(), weights); // no device's memory
+        stage.upload(stream, weights.data(), weights); // not a device pointer
     } catch (staging_error const& e) {
         std::printf("%s\n", e.what()); // with the bytes, the address and the cause
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Results leave the device while the next are computed: a loader brings the batches, an unloader
-// writes the results to a file, in order. The host does not wait for the device.
+// Results leave the device while the next ones are computed: a loader brings the batches, an
+// unloader writes the results to a file, in order. The host does not wait for the device.
 
 #include <vram/sim/sim.hpp>
 #include <vram/transfer/file.hpp>
@@ -20,9 +20,9 @@ using namespace vram;
 
 namespace {
 
-constexpr std::size_t batches = 12, count = 4096; // numbers of a batch
+constexpr std::size_t batches = 12, count = 4096; // `count` numbers per batch
 
-/// Numbers from `batch * count` on.
+/// Fills a batch with the numbers from `batch * count` on.
 std::size_t fill(std::span<std::byte> to, std::size_t batch) {
     if (batch == batches) { return 0; }
     std::vector<float> numbers(count);
@@ -31,7 +31,7 @@ std::size_t fill(std::span<std::byte> to, std::size_t batch) {
     return count * sizeof(float);
 }
 
-/// The kernel: a root for each number.
+/// The kernel: a square root for each number.
 void infer(sim_stream& stream, std::span<float const> numbers, std::span<float> roots) {
     sim_launch(stream,
                {.name   = "infer",
@@ -44,7 +44,7 @@ void infer(sim_stream& stream, std::span<float const> numbers, std::span<float> 
                });
 }
 
-/// Runs everything; returns how often the host waited for the device.
+/// Runs the loop; returns the number of host waits for the device.
 std::uint64_t stream_through(std::string const& path, sim_node& node) {
     sim_stream          stream;
     std::uint64_t const waits = node.figures().host_waits;
@@ -56,11 +56,11 @@ std::uint64_t stream_through(std::string const& path, sim_node& node) {
     loader   inputs{fill, stream, {.batch_bytes = count * sizeof(float)}};
     unloader results{sink, stream, {.batch_bytes = count * sizeof(float)}};
     for (auto& batch : inputs) {
-        auto result = results.next(); // device memory, at once
+        auto result = results.next(); // device memory, without a wait
         infer(stream, batch.span<float>(), result.span<float>());
-        result.send(); // goes when the stream got here
+        result.send(); // sent in stream order
     }
-    results.finish(); // everything is written
+    results.finish(); // all results are written when it returns
     // [/unloader]
     return node.figures().host_waits - waits;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stream order, a second stream, the end of a stream, default streams and graphs. The device checks
-// every access: a missing event is reported, and here there is none to report but the planted one.
+// Stream order, a second stream, the end of a stream, default streams and graphs. The simulated
+// device checks every access; the only report here is that of one deliberately missing event.
 
 #include <vram/sim/sim.hpp>
 #include <vram/vram.hpp>

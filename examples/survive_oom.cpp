@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An out-of-memory halves the work; finished pieces stay finished.
+// After an out_of_memory the work is halved; finished pieces stay finished.
 
 #include <vram/handle/buffer.hpp>
 #include <vram/layer/limiting.hpp>

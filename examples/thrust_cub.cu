@@ -19,7 +19,7 @@ int main() {
     pool<stream_ordered<cuda_resource>> memory;
     // [thrust]
     thrust_allocator<int> allocator{memory, stream};
-    auto const policy = thrust::cuda::par(allocator).on(stream); // its scratch memory too
+    auto const policy = thrust::cuda::par(allocator).on(stream); // for its temporary memory too
 
     thrust::device_vector<int, thrust_allocator<int>> values(1'000'000, allocator);
     thrust::sequence(policy, values.begin(), values.end());

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Smooths a volume larger than the device, tile by tile with a halo. The result equals that of the
-// whole volume bit by bit.
+// Smooths a volume larger than the device, tile by tile with a halo. The result is bitwise equal to
+// that of the whole volume.
 
 #if !defined VRAM_EXAMPLE_NVCC
-#undef VRAM_EXAMPLE_CUDA // without nvcc there are no kernels: the simulated device alone
+#undef VRAM_EXAMPLE_CUDA // without nvcc there are no kernels: only the simulated device
 #endif
 
 #include "machine.hpp"
@@ -24,9 +24,9 @@ using namespace vram;
 
 namespace {
 
-constexpr std::size_t extent[] = {30, 36, 45}; // 95 KiB of voxels, on a device with 64
+constexpr std::size_t extent[] = {30, 36, 45}; // 95 KiB of voxels; the device has 64 KiB
 
-/// A volume with edges and noise.
+/// Returns a volume with edges and noise.
 std::vector<voxel> scanned() {
     std::vector<voxel> all(extent[0] * extent[1] * extent[2]);
     std::uint32_t      noise = 1;
@@ -37,7 +37,7 @@ std::vector<voxel> scanned() {
     return all;
 }
 
-/// The whole of it, on the CPU.
+/// Smooths the whole volume on the CPU.
 std::vector<voxel> smoothed_whole(std::vector<voxel> const& from, boundary outside) {
     std::vector<voxel> to(from.size());
     auto const         place = [&](std::size_t at, int step, std::size_t d) {
@@ -57,8 +57,8 @@ std::vector<voxel> smoothed_whole(std::vector<voxel> const& from, boundary outsi
     return to;
 }
 
-/// The same tile by tile, out of ordinary memory: a thread gathers the next tile while the device
-/// smooths this one.
+/// Smooths the volume tile by tile from pageable memory: a thread gathers the next tile while the
+/// device smooths the present one.
 template <class Machine>
 std::vector<voxel> smoothed_in_tiles(std::vector<voxel> const& volume, boundary outside) {
     using platform = typename Machine::platform;
@@ -72,7 +72,7 @@ std::vector<voxel> smoothed_in_tiles(std::vector<voxel> const& volume, boundary 
                            .halo    = {smooth_reach, smooth_reach, smooth_reach},
                            .outside = outside}};
     tile_source const source{cut, volume};
-    tile_sink const   sink{cut, result, tile_part::inner}; // halos are the neighbours'
+    tile_sink const   sink{cut, result, tile_part::inner}; // halos belong to the neighbours
     // [/tiles]
     auto const  view = stream.view();
     buffer      scratch{memory, view, cut.elements() * sizeof(voxel)};
@@ -80,7 +80,7 @@ std::vector<voxel> smoothed_in_tiles(std::vector<voxel> const& volume, boundary 
     // [loop]
     auto fill = [&](std::span<std::byte> to, std::size_t i) { return source.fill(to, i); };
     for (auto& batch : loader{fill, view, {.batch_bytes = source.batch_bytes()}}) {
-        auto const box = cut[batch.index()]; // the place in the volume, and in the batch
+        auto const box = cut[batch.index()]; // position in the volume, and in the batch
         smooth_on_device(view, batch.template span<voxel const>().data(), box, smooth);
         sink.enqueue({smooth, cut.inner_elements(box)}, batch.index(), view);
     }
@@ -89,8 +89,8 @@ std::vector<voxel> smoothed_in_tiles(std::vector<voxel> const& volume, boundary 
     return result;
 }
 
-/// The same out of pinned memory and back into it: the copy engines cut the tiles out, and no
-/// thread has anything to do.
+/// Smooths the volume from and to pinned memory: the copy engines gather and scatter the tiles,
+/// without a host thread.
 template <class Machine>
 std::vector<voxel> smoothed_from_pinned(std::vector<voxel> const& volume, boundary outside) {
     using platform = typename Machine::platform;

@@ -2,8 +2,8 @@
 #pragma once
 
 /// \file
-/// `smooth_on_device` smooths one tile in device memory, in stream order: a CUDA kernel, or a host
-/// callable on the simulated device that declares what it touches.
+/// `smooth_on_device` smooths one tile in device memory, in stream order: with a CUDA kernel, or
+/// with a host callable on the simulated device that declares its memory accesses.
 
 #include <vram/transfer/tiles.hpp> // tile_box
 
@@ -18,15 +18,15 @@
 
 using voxel = std::uint16_t;
 
-/// Elements that the filter reaches to each side.
+/// The reach of the filter to each side, in elements.
 inline constexpr int smooth_reach = 2;
 
-/// 1 4 6 4 1 in each dimension, in whole numbers: the same on every machine. `at(z, y, x)` is the
-/// voxel so far from this one.
+/// The filter 1 4 6 4 1 in each dimension, in integers, so that results are equal on all machines.
+/// `at(z, y, x)` returns the voxel at this offset.
 template <class At>
 TILES_ANYWHERE voxel smoothed(At at) {
     constexpr std::uint32_t weight[] = {1, 4, 6, 4, 1};
-    std::uint32_t           sum      = 1 << 11; // half of what it is divided by
+    std::uint32_t           sum      = 1 << 11; // half of the divisor, for rounding
     for (int z = -smooth_reach; z <= smooth_reach; ++z) {
         for (int y = -smooth_reach; y <= smooth_reach; ++y) {
             for (int x = -smooth_reach; x <= smooth_reach; ++x) {
@@ -37,7 +37,7 @@ TILES_ANYWHERE voxel smoothed(At at) {
     return static_cast<voxel>(sum >> 12);
 }
 
-/// Voxel `i` of a tile, smoothed: `batch` is the tile with its halo.
+/// Returns voxel `i` of the smoothed tile. `batch` is the tile with its halo.
 TILES_ANYWHERE inline voxel smooth_one(voxel const* batch, vram::tile_box<3> const& box,
                                        std::size_t i) {
     std::size_t const  x     = i % box.inner[2] + box.before[2];
@@ -52,12 +52,12 @@ TILES_ANYWHERE inline voxel smooth_one(voxel const* batch, vram::tile_box<3> con
 #if defined VRAM_EXAMPLE_NVCC
 #include <vram/cuda/cuda_stream_view.hpp>
 
-/// `out` has room for the tile alone.
+/// `out` has room for the tile without halo.
 void smooth_on_device(vram::cuda_stream_view stream, voxel const* batch,
                       vram::tile_box<3> const& box, voxel* out);
 #endif
 
-#if !defined __CUDACC__ // the device's compiler has no business with a simulated device
+#if !defined __CUDACC__ // nvcc does not compile the simulated device
 #include <vram/sim/sim.hpp>
 
 inline void smooth_on_device(vram::sim_stream_view stream, voxel const* batch,

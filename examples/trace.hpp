@@ -2,11 +2,11 @@
 #pragma once
 
 /// \file
-/// `trace` is a recorded sequence of allocations and frees, read from the CSV that RMM's logging
-/// adaptor writes (`Thread,Time,Action,Pointer,Size,Stream`), plain or compressed with gzip.
+/// `trace` is a recorded sequence of allocations and frees, read from the CSV of RMM's logging
+/// adaptor (`Thread,Time,Action,Pointer,Size,Stream`), plain or compressed with gzip.
 ///
-/// The whole file is read and checked before anything can be done with it: every free names a block
-/// that is out, with the size it was allocated with. What is wrong is told with its line.
+/// The whole file is read and checked first: every free must name a live block with the size of its
+/// allocation. Errors are reported with their line.
 
 #include "cli.hpp" // failure
 
@@ -26,8 +26,8 @@
 #include <unordered_map>
 #include <vector>
 
-/// One line of a trace. Pointers of the recording have become slots, numbered from 0 and used again
-/// after a free; streams of the recording have become numbers from 0 in the order they came up.
+/// One operation of a trace. Recorded pointers become slots, numbered from 0 and reused after a
+/// free. Recorded streams become numbers from 0 in order of appearance.
 struct trace_step {
     enum class kind : std::uint32_t { allocate, free };
 
@@ -35,21 +35,21 @@ struct trace_step {
     std::uint32_t slot   = 0;
     std::uint32_t stream = 0;
     kind          action = kind::allocate;
-    std::uint32_t line   = 0; ///< of the file, for messages
+    std::uint32_t line   = 0; ///< line in the file, for messages
 };
 
 struct trace {
     std::vector<trace_step> steps;
-    std::uint32_t           slots     = 0; ///< how many blocks were out at most
+    std::uint32_t           slots     = 0; ///< largest number of live blocks
     std::uint32_t           streams   = 0;
     std::uint32_t           failures  = 0; ///< lines that recorded a failed allocation
-    std::size_t             peak_live = 0; ///< bytes out at most, as they were asked for
+    std::size_t             peak_live = 0; ///< largest number of live bytes, as requested
 };
 
-/// Turns lines into a trace.
+/// Parses lines into a trace.
 class trace_parser {
 public:
-    /// \param name  what messages call the file
+    /// \param name  name of the file in messages
     explicit trace_parser(std::string name) : name_{std::move(name)} {}
 
     void line(std::string_view text) {
@@ -63,7 +63,7 @@ public:
         } else if (!text.empty()) {
             step(fields(text));
         } else if (blank_ == 0) {
-            blank_ = number_; // fine at the end of the file alone
+            blank_ = number_; // valid only at the end of the file
         }
     }
 
@@ -105,7 +105,7 @@ private:
         return out;
     }
 
-    /// A whole number, decimal or, with 0x, hexadecimal.
+    /// Parses an integer, decimal or hexadecimal with 0x.
     [[nodiscard]] std::uint64_t number(std::string_view text, char const* what) const {
         std::string_view digits = text;
         bool const       hex    = digits.starts_with("0x") || digits.starts_with("0X");
@@ -122,7 +122,7 @@ private:
         return value;
     }
 
-    /// A pointer as `%p` prints it: null is "(nil)" with glibc.
+    /// Parses a pointer as printed by `%p`; null is "(nil)" with glibc.
     [[nodiscard]] std::uint64_t address_of(std::string_view text) const {
         return text == "(nil)" ? 0 : number(text, "pointer");
     }
@@ -143,12 +143,12 @@ private:
         }
         std::uint64_t const bytes = number(size, "size");
         std::uint64_t const lane  = number(stream, "stream");
-        if (failure) { // nothing came of it, and its pointer says nothing
+        if (failure) { // no block was allocated, and the pointer is meaningless
             ++result_.failures;
             return;
         }
         std::uint64_t const address = address_of(pointer);
-        if (bytes == 0 && address == 0) { return; } // no memory, and no trace of any
+        if (bytes == 0 && address == 0) { return; } // an allocation of zero bytes
         if (address == 0) { fail("a null pointer of more than 0 bytes"); }
         allocates ? take(pointer, address, bytes, lane) : give(pointer, address, bytes, lane);
     }
@@ -205,7 +205,7 @@ private:
     std::uint32_t                                    blank_      = 0;
 };
 
-/// Reads the file at `path`, or stdin if it is "-". Throws `cli::failure` with the file, the line
+/// Reads the file at `given`, or stdin if it is "-". Throws `cli::failure` with the file, the line
 /// and the reason.
 inline trace read_trace(std::string const& given) {
     struct closing {
@@ -217,12 +217,13 @@ inline trace read_trace(std::string const& given) {
     std::string const path = given == "-" ? "stdin" : given;
     errno                  = 0;
     closing const input{given == "-" ? gzdopen(dup(STDIN_FILENO), "rb")
-                                     : gzopen(given.c_str(), "rb")}; // plain files as they are
+                                     // Also reads uncompressed files.
+                                     : gzopen(given.c_str(), "rb")};
     if (input.file == nullptr) {
         throw cli::failure{cli::bad_input, path + ": " + std::strerror(errno)};
     }
     trace_parser      parser{path};
-    std::string       rest; // the line that the last piece of the file ended in
+    std::string       rest; // incomplete last line of the previous read
     std::vector<char> piece(1 << 16);
     for (;;) {
         int const got   = gzread(input.file, piece.data(), static_cast<unsigned>(piece.size()));

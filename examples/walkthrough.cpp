@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// The functions of a resource, the check of a scope, and all pools, as the documentation shows them.
+// SPDX-License-Identifier: Apache-2.0 The functions of a resource, the check of a scope, and all
+// pools, as the documentation shows them.
 
 #include <vram/sim/sim.hpp>
 #include <vram/vram.hpp>
@@ -21,7 +21,7 @@ int main() {
     void* const p = memory.allocate(stream, bytes); // for later work of the stream
     memory.deallocate(stream, p, bytes);            // work that is queued may still use it
 
-    void* const q = memory.allocate_sync(bytes); // for the host and every stream, at once
+    void* const q = memory.allocate_sync(bytes); // for the host and every stream
     memory.deallocate_sync(q, bytes);            // no stream uses it any more
     // [/pairs]
 
@@ -39,10 +39,10 @@ int main() {
     pool<plain>                usual;
     pool<sim_virtual_resource> in_place;
     pool<sim_virtual_resource> tight{pool_options{.slack = 0.07}};
-    arena<pool<plain>>         threads;       // a private pool for each thread
+    arena<pool<plain>>         threads;       // a shard for each thread
     slab<plain>                blocks{1_MiB}; // blocks of up to 1 MiB, all of one size
     binned<plain>              sizes;         // a slab for each size
-    monotonic<plain>           step;          // all blocks end together
+    monotonic<plain>           step;          // all blocks are freed together
 
     auto const use = [&](auto&... each) {
         (each.deallocate(stream, each.allocate(stream, 1_MiB), 1_MiB), ...);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A load that leaves holes behind, in the figures of a pool and of a pool that moves pages.
+// A load that fragments memory, with the numbers of a pool and of a pool that remaps pages.
 
 #include "machine.hpp"
 

@@ -2,8 +2,8 @@
 #pragma once
 
 /// \file
-/// `captures_begin_anywhere` demands that no operation of a resource breaks a capture that another
-/// thread begins on its own stream between any two calls that the operation makes of the platform.
+/// `captures_begin_anywhere` requires that no operation of a resource breaks a capture that another
+/// thread begins on its own stream between any two platform calls of the operation.
 
 #include "../doubles/mishaps.hpp" // mishaps
 #include "effort.hpp"             // order_stride
@@ -25,19 +25,19 @@
 
 namespace laws {
 
-/// Runs `act` on a thread of its own, as the owner of a stream would.
+/// Runs `act` on another thread, as the owner of another stream would.
 template <class Act>
 void on_another_thread(Act act) {
     std::thread{act}.join();
 }
 
-/// How long the capture goes on that begins before the n-th call.
+/// The duration of the capture that begins before the n-th call.
 enum class capture_lasts {
     on,     ///< until the operation is over
-    a_call, ///< for that one call alone
+    a_call, ///< for that one call only
 };
 
-/// What a thread does with a resource, one at a time.
+/// The operations of a resource that are tried, one at a time.
 enum class operation {
     allocate,
     allocate_much,
@@ -106,7 +106,7 @@ void do_operation(operation what, std::unique_ptr<Memory>& memory,
         }
         return;
     case operation::deallocate: return mine.give(mr, 2);
-    case operation::deallocate_theirs: // which have been waited for
+    case operation::deallocate_theirs: // their uses were waited for
         World::wait(mine.stream, theirs.stream);
         for (void* const p : theirs.blocks) { mr.deallocate(mine.stream, p, bytes); }
         return theirs.blocks.clear();
@@ -138,7 +138,8 @@ void do_operation(operation what, std::unique_ptr<Memory>& memory,
     }
 }
 
-/// The capture begins before the `nth` call of the operation. False: there are not so many.
+/// Begins the capture before the `nth` platform call of the operation. Returns false if the
+/// operation makes fewer calls.
 template <class World, class Make>
 bool a_capture_begins_at(std::uint64_t nth, operation what, typename World::mode mode,
                          capture_lasts lasts, Make const& make) {
@@ -172,7 +173,7 @@ bool a_capture_begins_at(std::uint64_t nth, operation what, typename World::mode
     } catch (std::exception const& e) { FAIL_CHECK(std::string{e.what()}); }
     bool const came = !World::never_came();
     if (capturing && memory != nullptr && lasts == capture_lasts::on) {
-        on_another_thread([&] { // which goes on within its capture
+        on_another_thread([&] { // this thread continues within its capture
             try {
                 theirs.take(*memory, 1);
                 theirs.give(*memory, 1);
@@ -190,7 +191,7 @@ bool a_capture_begins_at(std::uint64_t nth, operation what, typename World::mode
     return came;
 }
 
-/// Of a resource that `make()` makes.
+/// Checks the resource that `make()` creates.
 template <class World, class Make>
 void captures_begin_anywhere(Make const& make) {
     for (int i = 0; i != operations; ++i) {
@@ -198,7 +199,7 @@ void captures_begin_anywhere(Make const& make) {
         CAPTURE(i);
         for (auto const mode : World::modes) {
             for (capture_lasts const lasts : {capture_lasts::on, capture_lasts::a_call}) {
-                // What a call does that long, it does in every mode.
+                // A capture that lasts for one call has the same effect in every mode.
                 if (lasts == capture_lasts::a_call && mode != World::modes[0]) { continue; }
                 CAPTURE(static_cast<int>(mode));
                 CAPTURE(static_cast<int>(lasts));

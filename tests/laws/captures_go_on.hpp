@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `captures_go_on` demands that nothing a pool does breaks a capture.
+/// `captures_go_on` requires that no operation of a pool breaks a capture.
 
 #include "../doubles/mishaps.hpp" // mishaps
 
@@ -17,10 +17,10 @@
 
 namespace laws {
 
-/// One capture: `begin(stream)` begins it and `end(stream)` says whether it ended well. `make()`
-/// makes a pool that grows as it needs to and holds 8 MiB at most. Another stream takes a block
-/// where a third one has freed one that it may still use, the captured stream takes blocks until
-/// the pool had to grow, and the other one all the rest.
+/// Checks one capture: `begin(stream)` begins it, and `end(stream)` returns true if it ended
+/// without error. `make()` creates a pool that grows and has a limit of 8 MiB. A third stream has
+/// freed a block that it may still use. Another stream allocates that block, the captured stream
+/// allocates until the pool has to grow, and the other stream allocates the rest.
 template <class Begin, class End, class Make>
 void a_capture_goes_on(Begin begin, End end, Make make) {
     using namespace vram;
@@ -39,7 +39,7 @@ void a_capture_goes_on(Begin begin, End end, Make make) {
     std::size_t const held = mr.usage().reserved;
     do { kept.push_back(mr.allocate(captured, bytes)); } while (mr.usage().reserved == held);
     while (void* const p = mr.try_allocate(taker, bytes)) { taken.push_back(p); }
-    CHECK(kept.size() + taken.size() == 8); // or what was freed is nobody's
+    CHECK(kept.size() + taken.size() == 8); // if not 8, the freed memory is unavailable to both
     CHECK(end(captured));
 
     for (void* const p : kept) { mr.deallocate(captured, p, bytes); }
@@ -47,7 +47,7 @@ void a_capture_goes_on(Begin begin, End end, Make make) {
     CHECK(told.count() == 0);
 }
 
-/// In every mode of a simulated capture, of a pool that `make(events, graphs)` makes.
+/// Checks every mode of a simulated capture, for a pool that `make(events, graphs)` creates.
 template <class Make>
 void captures_go_on(Make make) {
     using namespace vram;

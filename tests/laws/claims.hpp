@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `claims` records which bytes are allocated, and finds a byte that is allocated twice.
+/// `claims` records the allocated bytes, and detects bytes that are allocated twice.
 
 #include <array>     // array
 #include <atomic>    // atomic
@@ -13,11 +13,11 @@
 
 namespace laws {
 
-/// A bit for every 256 bytes of address space that is in use, in pages that come when they are
-/// first needed. Every pool hands out whole multiples of that.
+/// A bitmap of allocated address space, with one bit for 256 bytes, in pages that are allocated on
+/// demand. Every pool allocates multiples of 256 bytes.
 ///
-/// Threads   any, at once
-/// Cost      an atomic instruction for each 16 KiB of a block
+/// Threads   Any thread may call it concurrently.
+/// Cost      One atomic instruction for each 16 KiB of a block.
 class claims {
 public:
     static constexpr std::size_t granule = 256;
@@ -28,19 +28,19 @@ public:
     }
     claims(claims&&) = delete;
 
-    /// Takes the bytes; false where some of them were taken.
+    /// Marks the bytes as allocated. Returns false if some of them already were.
     bool take(std::uintptr_t p, std::size_t bytes) {
         return each_word(p, bytes, [](word& w, std::uint64_t mask) {
             return (w.fetch_or(mask, std::memory_order_relaxed) & mask) == 0;
         });
     }
-    /// Lets them go; false where some of them were not taken.
+    /// Marks the bytes as free. Returns false if some of them already were.
     bool give(std::uintptr_t p, std::size_t bytes) {
         return each_word(p, bytes, [](word& w, std::uint64_t mask) {
             return (w.fetch_and(~mask, std::memory_order_relaxed) & mask) == mask;
         });
     }
-    /// Whether none of them is taken.
+    /// Returns true if none of the bytes is allocated.
     [[nodiscard]] bool free(std::uintptr_t p, std::size_t bytes) {
         return each_word(p, bytes, [](word& w, std::uint64_t mask) {
             return (w.load(std::memory_order_relaxed) & mask) == 0;
@@ -50,7 +50,8 @@ public:
 private:
     using word = std::atomic<std::uint64_t>;
 
-    static constexpr std::size_t slots      = 65536; ///< most pages: 1 TiB of addresses
+    /// Largest number of pages: 1 TiB of addresses.
+    static constexpr std::size_t slots      = 65536;
     static constexpr int         hash_shift = 48;
     static constexpr std::size_t words      = 1024;
     static constexpr std::size_t page_bytes = words * 64 * granule; // 16 MiB of addresses

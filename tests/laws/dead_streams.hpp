@@ -2,8 +2,8 @@
 #pragma once
 
 /// \file
-/// `dead_streams` demands that a stream that died is told, at the latest when it matters, and that
-/// no memory is lost by it.
+/// `dead_streams` requires that a raw stream that died is reported, at the latest when it matters,
+/// and that no memory is lost by it.
 
 #include "../doubles/mishaps.hpp"         // mishaps
 #include "../doubles/streams_at_work.hpp" // busy
@@ -19,9 +19,9 @@
 
 namespace laws {
 
-/// `make(events)` makes a pool over the simulated device that can have one block of `bytes`, and
-/// no more. A stream dies while it uses the block: after it gave the block back, without a word;
-/// before it does; and one that the pool never saw, which had it last, before it does.
+/// `make(events)` creates a pool over the simulated device with memory for one block of `bytes`. A
+/// stream is destroyed without `retire` while it uses the block, in three cases: after it freed the
+/// block, before it frees the block, and if another, unknown stream used the block last.
 template <class Make>
 void dead_streams(Make make, std::size_t bytes = std::size_t{1} << 20) {
     using namespace vram;
@@ -52,7 +52,7 @@ void dead_streams(Make make, std::size_t bytes = std::size_t{1} << 20) {
             p = mr.allocate(other, bytes);
             busy(other, p, bytes);
             mr.deallocate(other, p, bytes);
-            // What covers the free already is all that is needed of a stream.
+            // If an event covers the free already, the stream is not needed.
             CHECK((told.count() != 0) == (how != 0 || events == event_policy::lazy));
             try {
                 (void)mr.allocate(dead, bytes);

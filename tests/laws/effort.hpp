@@ -2,8 +2,7 @@
 #pragma once
 
 /// \file
-/// `of_many`, `of_orders` and `stride` say how much of a long run is made where every access is
-/// watched.
+/// `of_many`, `of_orders` and `stride` shorten long runs in builds with sanitizers.
 
 #if defined(__SANITIZE_THREAD__)
 #define VRAM_TESTS_TSAN 1
@@ -20,10 +19,9 @@
 
 namespace laws {
 
-/// ThreadSanitizer looks for races, which one thread does not have, and makes each of its steps
-/// many times as dear: there, a run of one thread goes a tenth of the way, and `enough` steps at
-/// least. It goes all of it in every other build. Several threads need `enough` steps to meet in all
-/// that they share.
+/// Returns the number of steps to run. ThreadSanitizer looks for races between threads, and makes
+/// each step many times slower. Under it the result is a tenth of `steps`, but at least `enough`, so
+/// that several threads meet in all that they share. Other builds run all steps.
 [[nodiscard]] constexpr unsigned of_many(unsigned steps, unsigned enough = 1) noexcept {
 #ifdef VRAM_TESTS_TSAN
     return steps / 10 > enough ? steps / 10 : steps < enough ? steps : enough;
@@ -33,11 +31,11 @@ namespace laws {
 #endif
 }
 
-/// And of a long list of cases every tenth is tried.
+/// Under ThreadSanitizer every tenth of a long list of cases is tried.
 inline constexpr unsigned stride = of_many(10) == 10 ? 1 : 10;
 
-/// Of orders of the same steps, all of which are tried where nothing is watched, a part is enough
-/// to see that none touches what it should not.
+/// The stride through all orders of the steps. Under a sanitizer a part of the orders is enough to
+/// detect invalid accesses; other builds try all.
 #if defined(VRAM_TESTS_TSAN)
 inline constexpr unsigned order_stride = 10;
 #elif defined(VRAM_TESTS_ASAN)

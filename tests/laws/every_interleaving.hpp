@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `every_interleaving` runs two streams with six operations each in every order that there is.
+/// `every_interleaving` runs two streams with six operations each in every possible order.
 
 #include "../doubles/streams_at_work.hpp" // busy
 #include "effort.hpp"                     // order_stride
@@ -20,19 +20,19 @@
 
 namespace laws {
 
-/// What a stream does next with the block that it has. Where there is none, nothing.
+/// The next operation of a stream on its block. Without a block it does nothing.
 enum class turn {
-    take,      ///< a block
-    take_half, ///< a block of half the size
-    use,       ///< a kernel writes all of it
-    give,      ///< it goes back
-    pass,      ///< it is the other stream's to take over, after an event
-    receive,   ///< takes over what the other one passed, if it has
+    take,      ///< allocates a block
+    take_half, ///< allocates a block of half the size
+    use,       ///< a kernel writes the whole block
+    give,      ///< frees the block
+    pass,      ///< hands the block to the other stream, behind an event
+    receive,   ///< takes the block that the other stream handed over, if any
     settle,    ///< the host waits for the stream
 };
 using script = std::array<turn, 6>;
 
-/// What the two streams do.
+/// The operations of the two streams.
 inline constexpr std::pair<script, script> scripts[] = {
     {{turn::take, turn::use, turn::give, turn::take, turn::use, turn::give},
      {turn::take, turn::use, turn::give, turn::take, turn::use, turn::give}},
@@ -46,12 +46,11 @@ inline constexpr std::pair<script, script> scripts[] = {
      {turn::take_half, turn::use, turn::give, turn::take, turn::use, turn::give}},
 };
 
-/// Two streams of the simulated device and what they have; time goes on there only where `settle`
-/// waits for it.
+/// Two streams of the simulated device and their blocks. Virtual time advances only in a `settle`.
 template <class R>
 class two_streams {
 public:
-    /// The streams end after the resource.
+    /// The streams must outlive the resource.
     two_streams(R& mr, vram::sim_stream (&streams)[2], std::size_t bytes)
         : mr_{mr}, streams_{streams}, bytes_{bytes} {}
 
@@ -76,7 +75,7 @@ public:
         mr_.deallocate(s, mine.p, mine.bytes);
         mine = {};
     }
-    /// What is left goes back where it is.
+    /// Frees the remaining blocks on their streams.
     void end() {
         for (unsigned who : {0U, 1U}) {
             step(who, turn::give);
@@ -84,7 +83,7 @@ public:
             step(who, turn::give);
         }
     }
-    /// Whether there was no block though none was out.
+    /// Returns true if a request was refused although no block was live.
     [[nodiscard]] bool refused_for_nothing() const noexcept { return refused_for_nothing_; }
 
 private:
@@ -96,7 +95,8 @@ private:
     void take(block& mine, vram::sim_stream_view s, std::size_t bytes) {
         try {
             mine = {mr_.allocate(s, bytes), bytes};
-        } catch (vram::out_of_memory const&) { // the other one has it, or it is on its way
+        } catch (vram::out_of_memory const&) {
+            // The other stream has the block, or is handing it over.
             bool const out       = held_[0].p || held_[1].p || passed_[0].p || passed_[1].p;
             refused_for_nothing_ = refused_for_nothing_ || !out;
         }
@@ -111,10 +111,10 @@ private:
     bool            refused_for_nothing_ = false;
 };
 
-/// `make()` makes a resource of the simulated platform, which may have less than two blocks of
-/// `bytes`. The orders are all 924 of two sixes, for each pair of scripts, or every tenth of them
-/// where ThreadSanitizer watches, or every fourth where AddressSanitizer does. The device's checker sees whether memory changes hands before its
-/// last use is over.
+/// `make()` creates a resource of the simulated platform with memory for fewer than two blocks of
+/// `bytes`. All 924 orders of two times six operations are run for each pair of scripts, or a part
+/// of them under sanitizers. The device's checker detects memory that is reused before its last use
+/// is complete.
 template <class Make>
 void every_interleaving(Make make, std::size_t bytes) {
     std::size_t orders = 0, tried = 0, mistakes = 0;

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `graphs_keep` demands that what a graph uses is nobody else's until captures are forgotten.
+/// `graphs_keep` requires that memory of a graph is not reused until captures are forgotten.
 
 #include "../doubles/streams_at_work.hpp" // busy
 
@@ -17,9 +17,8 @@ namespace laws {
 
 using namespace vram::literals;
 
-/// `make()` makes a pool that looks for captures, has one block of `bytes`, and can have no more.
-/// The block is given back in one capture, taken in a later one, and comes back in every way there
-/// is.
+/// `make()` creates a pool with capture support and memory for one block of `bytes`. The block is
+/// freed in one capture, allocated in a later one, and freed in every possible way.
 template <class Make>
 void graphs_keep(Make make, std::size_t bytes = 1_MiB) {
     using namespace vram;
@@ -46,12 +45,13 @@ void graphs_keep(Make make, std::size_t bytes = 1_MiB) {
         if (how == 2) { mr.deallocate_sync(p, bytes); }
         if (how == 3) {
             sim_graph::begin(other);
-            mr.deallocate(other, p, bytes); // two graphs have it now
+            mr.deallocate(other, p, bytes); // two graphs use it now
             CHECK(mr.try_allocate(other, bytes) == nullptr);
             (void)sim_graph::end(other);
         }
         if (how != 4) {
-            CHECK(mr.try_allocate(third, bytes) == nullptr); // the first may run again
+            // The first graph may be launched again.
+            CHECK(mr.try_allocate(third, bytes) == nullptr);
             CHECK(mr.try_allocate(s, bytes) == nullptr);
             CHECK(mr.try_allocate(other, bytes) == nullptr);
             CHECK(mr.try_allocate_sync(bytes) == nullptr);

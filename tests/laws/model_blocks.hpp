@@ -2,8 +2,8 @@
 #pragma once
 
 /// \file
-/// `model_blocks` is the part of `model_heap` that does not depend on the resource: what is out,
-/// the dice, and the claims.
+/// `model_blocks` is the part of `model_heap` that does not depend on the resource: the live
+/// blocks, the random numbers, and the claims.
 
 #include "options.hpp" // options
 
@@ -26,11 +26,11 @@ namespace laws {
 struct model_block {
     std::size_t bytes     = 0;
     std::size_t alignment = 0;
-    std::size_t user      = 0; ///< the stream that used it last
+    std::size_t user      = 0; ///< the stream that used the block last
     std::byte   pattern{};
 };
 
-/// Compiled once for all resources; so are its claims, which take longer to compile than all else.
+/// Compiled once for all resources, and so are its claims, which take most of the time to compile.
 class model_blocks {
 public:
     using map      = std::map<std::uintptr_t, model_block>;
@@ -50,7 +50,7 @@ public:
         return std::next(map_.begin(), static_cast<std::ptrdiff_t>(below(map_.size())));
     }
 
-    /// Small sizes often, large ones too, odd ones as well.
+    /// Returns a random request: mostly small sizes, some large, some odd.
     [[nodiscard]] model_block request() {
         std::size_t const bound =
             std::size_t{1} << below(65 - static_cast<unsigned>(__builtin_clzll(options_.largest)));
@@ -64,7 +64,7 @@ public:
         return out_ + b.bytes <= options_.room;
     }
 
-    /// The memory at `p` is now out: aligned, and no part of another block.
+    /// Records a new block at `p`. It must be aligned and must not overlap another block.
     iterator insert(void* p, model_block const& b) {
         CHECK(vram::is_aligned(p, b.alignment));
         auto const address = reinterpret_cast<std::uintptr_t>(p);
@@ -81,7 +81,7 @@ public:
         map_.erase(at);
     }
 
-    /// Room to copy a block into, filled with what it does not hold.
+    /// Returns host memory for a copy of the block, filled with another pattern.
     [[nodiscard]] std::vector<std::byte>& mirror_of(model_block const& b) {
         mirror_.assign(b.bytes, ~b.pattern);
         return mirror_;
@@ -89,11 +89,10 @@ public:
     void check_mirror(model_block const& b) const {
         std::byte const* const first = mirror_.data();
         CHECK(*first == b.pattern);
-        CHECK(std::memcmp(first, first + 1, b.bytes - 1) == 0); // each is as the next
+        CHECK(std::memcmp(first, first + 1, b.bytes - 1) == 0); // each byte equals the next
     }
 
-    /// What a resource says of itself is never less than what is out; zero means that it does not
-    /// know.
+    /// Requires that the usage of the resource is not less than the live bytes. Zero means unknown.
     void check_figures(vram::memory_usage const& at_start, vram::memory_usage const& now) const {
         auto const live      = now.live - at_start.live;
         auto const requested = now.requested - at_start.requested;

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `model_heap` is the heap that a resource ought to be: what is out, and what was written into it.
+/// `model_heap` is the model of a resource: its live blocks, and their contents.
 
 #include "effort.hpp"       // of_many
 #include "model_blocks.hpp" // model_blocks
@@ -20,10 +20,10 @@
 
 namespace laws {
 
-/// Random operations on `R` from several streams, each checked against the model. Every block is
-/// filled with a byte of its own in the order of the stream that uses it, and read back later: two
-/// owners of one byte, or memory handed out before its last use is over, show. Where the platform
-/// checks orderings itself, it sees correct programs only.
+/// Runs random operations on `R` from several streams, and checks each against the model. Every
+/// block is filled with its own byte in the order of its stream, and read back later. This detects
+/// overlapping blocks, and memory that is reused before its last use is complete. A platform with a
+/// checker must report nothing.
 template <class R>
 class model_heap {
     static constexpr bool ordered  = vram::resource<R>;
@@ -33,7 +33,7 @@ public:
     using platform = typename R::platform;
     using stream   = typename platform::stream;
 
-    /// `alone`: nobody else uses the resource meanwhile, so that its figures are this heap's.
+    /// If `alone`, no other user changes the resource's usage during the run.
     model_heap(R& resource, options const& chosen, bool alone = true)
         : resource_{resource},
           options_{chosen},
@@ -44,16 +44,17 @@ public:
     }
     model_heap(model_heap&&) = delete;
 
-    /// All of it: `options.operations` random steps, then everything goes back and the streams end.
+    /// Runs `options.operations` random steps, frees everything, and destroys the streams.
     void run() {
-        unsigned const all   = options_.operations;
-        unsigned const steps = alone_ ? of_many(all, 700) : all; // so many fill most of the room
+        unsigned const all = options_.operations;
+        // Enough to fill most of the memory.
+        unsigned const steps = alone_ ? of_many(all, 700) : all;
         for (unsigned i = 0; i < steps; ++i) { step(); }
         CHECK((options_.may_refuse || refused_ == 0));
         clear();
     }
 
-    /// One random step: take, write, hand over, verify or give back.
+    /// Runs one random step: allocate, write, hand over, verify or free.
     void step() {
         auto const dice = blocks_.below(16);
         if (blocks_.empty() || dice < 7) { return take(); }
@@ -69,7 +70,7 @@ public:
         if (blocks_.below(64) == 0) { check_figures(); }
     }
 
-    /// Gives everything back and lets the streams end.
+    /// Frees everything and destroys the streams.
     void clear() {
         while (!blocks_.empty()) { give(blocks_.begin()); }
         check_figures();
@@ -131,7 +132,7 @@ private:
         resource_.deallocate_sync(p, b.bytes, b.alignment);
     }
 
-    /// The stream `to` may use the block from here on.
+    /// Orders the stream `to` after the block's last user and makes it the user.
     void hand_over(model_block& b, std::size_t to) {
         streams_.order(streams_[b.user], streams_[to]);
         b.user = to;

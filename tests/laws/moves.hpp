@@ -2,8 +2,8 @@
 #pragma once
 
 /// \file
-/// `moves` demands that a pool that is assigned another gives back what it held, and is that other
-/// from there on.
+/// `moves` requires that a move assignment of a pool frees its memory and takes the state of the
+/// other.
 
 #include "../doubles/archetype.hpp"         // archetype
 #include "../doubles/counting_resource.hpp" // counting_resource
@@ -23,19 +23,20 @@
 
 namespace laws {
 
-/// An upstream that can be assigned, and that writes down what is out.
+/// An upstream that can be assigned, and records its live blocks.
 using movable_upstream = doubles::counting_resource<doubles::archetype<vram::sim_platform>>;
 
-/// What the two pools are made with: no number is the other's.
+/// The options of the two pools. All numbers differ.
 struct movable_options {
     std::size_t        max_size;
-    std::size_t        step; ///< of a fixed growth, where the pool has one
+    std::size_t        step; ///< chunk size of a fixed growth, if the pool has one
     vram::event_policy events;
     bool               graphs;
 };
 
-/// `mr` has room for `o.max_size` bytes, and no more; a stream may end without a word or not, as
-/// `o.events` says, and one that is retired may; a graph keeps what it uses, if `o.graphs` says so.
+/// Requires that `mr` has the options `o`: memory for `o.max_size` bytes, streams that may be
+/// destroyed without `retire` if `o.events` says so, and graph-retained memory if `o.graphs` is
+/// true.
 template <class Pool>
 void is_as_made(Pool& mr, movable_options const& o, bool grows) {
     using namespace vram;
@@ -45,7 +46,7 @@ void is_as_made(Pool& mr, movable_options const& o, bool grows) {
         CHECK(mr.options().graphs == o.graphs);
     }
     std::vector<void*> out;
-    sim_stream         s; // that it has not met: an arena makes a pool for it
+    sim_stream         s; // a stream that is new to the pool
     if (grows) {
         std::size_t const held = mr.usage().reserved;
         while (mr.usage().reserved == held) { out.push_back(mr.allocate(s, 1_MiB)); }
@@ -91,9 +92,9 @@ void is_as_made(Pool& mr, movable_options const& o, bool grows) {
     CHECK(mr.usage().reserved == 0);
 }
 
-/// `make(upstream, options)` makes the pool; `large` is the most that it can be asked for, and
-/// `grows` says that it has a policy. A stream is busy with what the target holds: idle chunks, or
-/// blocks that are out.
+/// `make(upstream, options)` creates the pool. `large` is the largest request, and `grows` is true
+/// if it has a growth policy. A stream uses the memory of the assigned pool: idle chunks, or live
+/// blocks.
 template <class Make>
 void moves(Make make, bool grows = true, std::size_t large = std::size_t{4} << 20) {
     using namespace vram;
@@ -126,7 +127,7 @@ void moves(Make make, bool grows = true, std::size_t large = std::size_t{4} << 2
                 void* const a1 = a.allocate(s, 1_MiB);
                 void* const a2 = a.allocate(s, large);
                 void* const a3 = a.allocate(s, 1_MiB);
-                a.deallocate(s, a3, 1_MiB); // the peak is more than what is out
+                a.deallocate(s, a3, 1_MiB); // the peak exceeds the live bytes
                 memory_usage const was = a.usage();
                 {
                     doubles::mishaps const told;
@@ -142,10 +143,12 @@ void moves(Make make, bool grows = true, std::size_t large = std::size_t{4} << 2
                 auto&                  same = b;
                 b                           = std::move(same);
                 CHECK((b.usage() == was));
-                void* const again = b.allocate(s, 1_MiB); // where a stream was at home
+                // On a stream that was known to the other pool.
+                void* const again = b.allocate(s, 1_MiB);
                 CHECK(b.usage().reserved == was.reserved);
                 b.deallocate(s, again, 1_MiB);
-                a              = make(upstream(next), before); // it can be used again
+                // The moved-from pool can be used again.
+                a              = make(upstream(next), before);
                 void* const a4 = a.allocate(s, 1_MiB);
                 CHECK(next.has(a4));
                 a.deallocate(s, a4, 1_MiB);

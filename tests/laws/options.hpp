@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `options` says what the laws may ask of a resource.
+/// `options` describes the resource that is checked by the laws.
 
 #include <vram/base/bytes.hpp> // 4_KiB
 
@@ -15,15 +15,17 @@ using namespace vram::literals;
 
 /// The defaults suit any resource with 64 KiB.
 struct options {
-    std::size_t   room              = 64_KiB; ///< bytes that may be out at once; never asked beyond
-    std::size_t   largest           = 4_KiB;  ///< the largest block of the random operations
-    std::size_t   largest_alignment = 4_KiB;  ///< 2_MiB where the upstream can
-    unsigned      operations        = 2000;   ///< random operations
-    unsigned      streams           = 3;      ///< in the random operations
+    /// Bytes that may be live at the same time. No law requests more.
+    std::size_t   room              = 64_KiB;
+    std::size_t   largest           = 4_KiB; ///< the largest block of the random operations
+    std::size_t   largest_alignment = 4_KiB; ///< 2_MiB if the upstream can
+    unsigned      operations        = 2000;  ///< random operations
+    unsigned      streams           = 3;     ///< in the random operations
     std::uint64_t seed              = 1;
-    bool          touch             = true; ///< off for addresses with no memory behind them
-    bool may_refuse      = false; ///< a request within `room` may be refused (fragments, no reuse)
-    bool overflow_throws = true;  ///< off where an impossible size ends in another error
+    bool          touch             = true; ///< false for addresses without memory
+    /// True if a request within `room` may be refused (fragmentation, no reuse).
+    bool may_refuse      = false;
+    bool overflow_throws = true; ///< false if an impossible size throws another error
 };
 
 } // namespace laws

@@ -2,8 +2,7 @@
 #pragma once
 
 /// \file
-/// `survives_platform_faults` walks a fault through every kind of call that a pool makes of its
-/// platform.
+/// `survives_platform_faults` makes each platform call of a pool fail in turn.
 
 #include "../doubles/mishaps.hpp"         // mishaps
 #include "../doubles/streams_at_work.hpp" // busy
@@ -21,7 +20,8 @@
 
 namespace laws {
 
-/// Two streams take, use and give back blocks of `sizes`, in turns; nothing is out after a failure.
+/// Two streams alternately allocate, use and free blocks of `sizes`. After a failure no block is
+/// live.
 template <class R>
 void take_turns(R& mr, vram::sim_stream_view a, vram::sim_stream_view b,
                 std::initializer_list<std::size_t> sizes) {
@@ -44,11 +44,10 @@ void take_turns(R& mr, vram::sim_stream_view a, vram::sim_stream_view b,
     CHECK(mr.usage().live == 0);
 }
 
-/// For each event policy, each kind of call and n = 1...8: `make(events)` makes the pool anew, and
-/// the n-th call fails while `work(mr, a, b)` runs on two streams, and catches what is thrown.
-/// Nothing may be lost by it, and no memory change hands or go back before its last use is over,
-/// not even at the pool's end. The error sink, which asks the pool for its figures, is told with no
-/// lock held.
+/// For each event policy, each kind of call and n = 1...8: `make(events)` creates a pool, and the
+/// n-th call fails while `work(mr, a, b)` runs on two streams, which catches the exception. No
+/// memory may be lost, and none reused or returned before its last use is complete, also at the
+/// pool's end. The error sink, which reads the pool's usage, is called without locks.
 template <class Make, class Work>
 void survives_platform_faults(Make make, Work work) {
     using enum vram::sim_call_kind;
@@ -69,7 +68,8 @@ void survives_platform_faults(Make make, Work work) {
                 }
                 CHECK(told.under_a_lock() == 0);
                 node.faults().clear();
-                vram::sim_platform::synchronize(vram::sim_device{}); // what a driver's pool put off
+                // For frees that a driver's pool deferred.
+                vram::sim_platform::synchronize(vram::sim_device{});
                 CHECK(node.figures().used == 0);
                 for (auto const& r : node.reports()) { MESSAGE(r.text()); }
                 CHECK(node.reports().empty());

@@ -16,8 +16,9 @@
 
 namespace laws {
 
-/// For each seed: `make()` makes the pool, `o.operations` random operations run against the model
-/// heap, and then everything that the pool holds goes home. The device's checker sees every use.
+/// For each seed, `make()` creates the pool and `o.operations` random operations run against the
+/// model heap. Then the pool must be able to return all its memory. The device's checker checks
+/// every use.
 template <class Make>
 void random_streams(std::initializer_list<std::uint64_t> seeds, options o, Make make) {
     o.streams = 16;
@@ -31,7 +32,7 @@ void random_streams(std::initializer_list<std::uint64_t> seeds, options o, Make 
             CHECK(mr.usage().live == 0);
             std::size_t const held = mr.usage().reserved;
             CHECK(held != 0);
-            CHECK(mr.trim() >= held); // what lies beneath may give back what it had put off
+            CHECK(mr.trim() >= held); // the upstream may also return memory that it had deferred
             CHECK(mr.usage().reserved == 0);
         }
         for (auto const& r : node.reports()) { MESSAGE(r.text()); }

@@ -2,9 +2,9 @@
 #pragma once
 
 /// \file
-/// The laws: what every resource owes to whoever uses it, stated once.
+/// The laws of resources: properties that every resource must have.
 ///
-///     // on the archetype, on another source, with nobody behind it, on an object that is there
+///     // over the archetype, over another source, without an upstream, on an existing object
 ///     laws::resource([](auto up) { return limiting{std::move(up), 64_KiB}; });
 ///     laws::resource<sim_resource>([](auto up) { return stream_ordered{std::move(up)}; },
 ///                                  {.largest_alignment = 2_MiB});
@@ -12,8 +12,8 @@
 ///     laws::obeyed_by(memory);
 ///     laws::resource_of_many_threads([](auto up) { return locked{std::move(up)}; });
 ///
-/// Memory is read and written through the platform alone, so the same line runs where the host
-/// cannot touch it.
+/// Memory is accessed only through the platform, so the laws also apply to memory that the host
+/// cannot access.
 
 #include "../doubles/archetype.hpp"         // archetype
 #include "../doubles/counting_resource.hpp" // counting_resource
@@ -35,7 +35,7 @@
 
 namespace laws {
 
-/// Zero bytes are `nullptr`, and giving back `nullptr` does nothing.
+/// An allocation of zero bytes is `nullptr`, and freeing `nullptr` does nothing.
 template <class R>
 void zero_bytes_are_nothing(R& mr) {
     for (std::size_t const alignment : {1_B, 256_B, 4_KiB}) {
@@ -54,7 +54,7 @@ void zero_bytes_are_nothing(R& mr) {
     }
 }
 
-/// Any power of two is kept, and without one, `default_alignment`.
+/// Every power of two is a valid alignment, and the default is `default_alignment`.
 template <class R>
 void alignment_is_honoured(R& mr, options const& o) {
     for (std::size_t alignment = 1; alignment <= o.largest_alignment; alignment *= 2) {
@@ -76,8 +76,8 @@ void alignment_is_honoured(R& mr, options const& o) {
     mr.deallocate_sync(p, 5);
 }
 
-/// A size that wraps when it is rounded ends as `out_of_memory`, never as a small block; "no"
-/// forgets nothing.
+/// A size that overflows when rounded throws `out_of_memory`, and never gives a small block. A
+/// refusal loses no memory.
 template <class R>
 void impossible_sizes_are_refused(R& mr, options const& o) {
     void* const before = mr.allocate_sync(64);
@@ -102,11 +102,10 @@ void impossible_sizes_are_refused(R& mr, options const& o) {
     }
     if constexpr (vram::measured_resource<R>) { CHECK(mr.usage().live < 1_MiB + o.room); }
     mr.deallocate_sync(before, 64);
-    mr.deallocate_sync(mr.allocate_sync(64), 64); // and it still gives
+    mr.deallocate_sync(mr.allocate_sync(64), 64); // it still allocates
 }
 
-/// The memory of the host-accessible is the host's to touch; everybody's is the platform's to fill
-/// and copy.
+/// The host can access host-accessible memory. The platform can fill and copy all memory.
 template <class R>
 void memory_is_usable(R& mr, options const& o) {
     using platform = typename R::platform;
@@ -129,7 +128,7 @@ void memory_is_usable(R& mr, options const& o) {
     streams.retire_from(mr);
 }
 
-/// A block may be taken with one pair and given back with the other.
+/// A block may be allocated with one pair of functions and freed with the other.
 template <class R>
 void pairs_mix(R& mr) {
     using platform = typename R::platform;
@@ -148,7 +147,7 @@ void pairs_mix(R& mr) {
     }
 }
 
-/// A resource knows its own memory, and nobody else's.
+/// `owns` returns true for the resource's own memory only.
 template <class R>
 void ownership_is_known(R& mr) {
     if constexpr (vram::owning_resource<R>) {
@@ -162,8 +161,7 @@ void ownership_is_known(R& mr) {
     }
 }
 
-/// Giving back what is unused takes nothing from anybody, and a stream that nobody used may be
-/// retired.
+/// A trim frees no live block, and an unused stream may be retired.
 template <class R>
 void powers_at_rest(R& mr) {
     void* const p = mr.allocate_sync(100);
@@ -172,7 +170,7 @@ void powers_at_rest(R& mr) {
         if constexpr (vram::measured_resource<R>) {
             auto const before = mr.usage().reserved;
             mr.trim(vram::unsatisfiable);
-            CHECK(mr.usage().reserved == before); // everything may be kept
+            CHECK(mr.usage().reserved == before); // the resource may keep everything
             mr.trim(0);
             CHECK(mr.usage().reserved <= before);
         }
@@ -181,7 +179,8 @@ void powers_at_rest(R& mr) {
     mr.deallocate_sync(p, 100);
 }
 
-/// All of it, for an object that is there: handles, shared stacks, resources with no upstream.
+/// Checks all laws on an existing object: a handle, a shared stack, or a resource without an
+/// upstream.
 template <class R>
 void obeyed_by(R& mr, options const& o = {}) {
     static_assert(vram::synchronous_resource<R>);
@@ -198,7 +197,7 @@ void obeyed_by(R& mr, options const& o = {}) {
     CHECK(told.count() == 0);
 }
 
-/// Blocks stay good when their resource moves.
+/// Blocks stay valid if their resource is moved.
 template <class R, class Remake>
 void moves_while_unshared(Remake remake) {
     if constexpr (std::move_constructible<R>) {
@@ -213,7 +212,7 @@ void moves_while_unshared(Remake remake) {
     }
 }
 
-/// Equal means that each takes back what the other gave.
+/// Equal resources can free each other's blocks.
 template <class R>
 void equals_share_memory(R& a, R& b) {
     CHECK(a == a);
@@ -225,7 +224,7 @@ void equals_share_memory(R& a, R& b) {
     }
 }
 
-/// A resource with nobody behind it: `make()` returns one.
+/// Checks a resource without an upstream, which `make()` returns.
 template <class Make>
 void source(Make make, options const& o = {}) {
     using made = decltype(make());
@@ -238,9 +237,9 @@ void source(Make make, options const& o = {}) {
     CHECK(told.count() == 0);
 }
 
-/// A layer or a pool: `make(upstream)` returns it over an upstream that keeps a ledger. In the end
-/// everything is home, with the size and the alignment that it left with. `more...` are the
-/// arguments of the upstream.
+/// Checks a layer or a pool: `make(upstream)` returns it over an upstream that records its blocks.
+/// At the end every block must be freed with its size and alignment. `more...` are arguments of the
+/// upstream.
 template <vram::synchronous_resource Upstream = doubles::archetype<>, class Make, class... More>
 void resource(Make make, options const& o = {}, More const&... more) {
     using counted = doubles::counting_resource<Upstream>;
@@ -267,7 +266,7 @@ void resource(Make make, options const& o = {}, More const&... more) {
     CHECK(told.count() == 0);
 }
 
-/// The same from several threads at once, each on streams of its own: for resources that say they
+/// Checks the laws from several concurrent threads, each with its own streams, for resources that
 /// are thread-safe.
 template <vram::synchronous_resource Upstream = doubles::archetype<>, class Make, class... More>
 void resource_of_many_threads(Make make, options const& o = {}, More const&... more) {

@@ -2,8 +2,8 @@
 #pragma once
 
 /// \file
-/// `soak` runs a random load through a pool for as long as one likes: every block is written when
-/// it comes, and read before it goes.
+/// `soak` runs a random load on a pool for a given time: every block is written after its
+/// allocation, and checked before its free.
 
 #include "soak_options.hpp" // soak_options, soak_figures, soak_flaw
 #include "stream_set.hpp"   // stream_set, for its order
@@ -20,11 +20,11 @@
 
 namespace laws {
 
-/// `painter` puts the work on streams: `write(stream, p, bytes, number)` fills a block with what
-/// nobody else writes, `check` of the same counts what is not there any more, and `dawdle(stream,
+/// The painter runs the work on streams: `write(stream, p, bytes, number)` fills a block with a
+/// unique pattern, `check` with equal arguments counts the words that differ, and `dawdle(stream,
 /// length)` keeps the stream busy. Blocks are handed from stream to stream with events, and from
-/// thread to thread through a box; streams are retired and made anew; memory is trimmed meanwhile.
-/// A memory that goes all at once (`monotonic`) is used in steps.
+/// thread to thread through a box. Streams are retired and replaced, and memory is trimmed during
+/// the run. Memory that is freed all at once (`monotonic`) is used in steps.
 template <class Memory, class Painter>
 class soak {
     using platform                     = typename Memory::platform;
@@ -35,14 +35,14 @@ class soak {
     struct block {
         void*         p;
         std::size_t   bytes;
-        std::uint64_t number; ///< no other block has it
-        std::size_t   on;     ///< the stream that used it last
-        std::size_t   from;   ///< the stream that took it
+        std::uint64_t number; ///< unique number of the block
+        std::size_t   on;     ///< stream that used it last
+        std::size_t   from;   ///< stream that allocated it
     };
-    /// What one thread has.
+    /// The state of one thread.
     struct hand {
         std::mt19937_64    random;
-        std::uint64_t      next; ///< number of a block
+        std::uint64_t      next; ///< number of the next block
         std::vector<block> out{};
         std::size_t        live = 0;
         soak_figures       did{};
@@ -60,7 +60,7 @@ public:
         }
     }
 
-    /// All of it; then nothing is out, and the streams are done and retired.
+    /// Runs the load. Afterwards no block is live, and the streams are complete and retired.
     soak_figures run() {
         {
             std::vector<std::future<void>> others;
@@ -68,7 +68,7 @@ public:
                 others.push_back(std::async(std::launch::async, [this, i] { work(hands_[i]); }));
             }
             work(hands_[0]);
-            for (auto& each : others) { each.get(); } // throws what it threw
+            for (auto& each : others) { each.get(); } // rethrows an exception of the thread
         }
         hand& last = hands_[0];
         last.out.insert(last.out.end(), box_.begin(), box_.end());
@@ -81,7 +81,7 @@ public:
             platform::synchronize(owner.view());
             memory_.retire(owner.view());
         }
-        if constexpr (step_by_step) { memory_.reset(); } // marks keep chunks
+        if constexpr (step_by_step) { memory_.reset(); } // marks protect chunks
         return all;
     }
 
@@ -98,7 +98,7 @@ private:
         }
     }
 
-    /// One operation of a load that takes and gives in any order.
+    /// Runs one operation of a load that allocates and frees in any order.
     void act(hand& h) {
         disturb(h);
         std::size_t const what = h.below(100);
@@ -113,8 +113,8 @@ private:
             take(h);
         }
     }
-    /// Takes until there is no room, hands over and gives some back, and ends with all going at
-    /// once: unwound in two parts or in one, or given back one by one.
+    /// Allocates until memory is used up, hands over and frees some blocks, and frees the rest:
+    /// unwound in one or two parts, or block by block.
     void step(hand& h)
         requires step_by_step
     {
@@ -140,7 +140,8 @@ private:
             memory_.reset();
         }
     }
-    /// Takes `bytes` at least, and does all that is done to blocks. Returns how many it took.
+    /// Allocates at least `bytes` bytes and runs all operations on blocks. Returns the number of
+    /// allocated bytes.
     std::size_t load(hand& h, std::size_t bytes) {
         std::uint64_t const before = h.did.bytes;
         while (h.did.bytes - before < bytes) {
@@ -150,7 +151,8 @@ private:
         }
         return h.did.bytes - before;
     }
-    /// Blocks from `first` on are to be unwound: whoever took them is done with them last.
+    /// Prepares to unwind the blocks from `first` on: the stream that allocated a block is ordered
+    /// after its last user.
     void forget(hand& h, std::uint64_t first) {
         std::erase_if(h.out, [&](block const& b) {
             if (b.number < first) { return false; }
@@ -161,10 +163,10 @@ private:
         });
     }
 
-    /// What happens now and then, and makes the rest harder.
+    /// Runs rare events that make the load harder.
     void disturb(hand& h) {
         if (h.one_in(100)) { painter_.dawdle(at(h.below(o_.streams)), 1 + h.below(8)); }
-        if (o_.flaw != soak_flaw::none) { return; } // it would be no flaw of the memory any more
+        if (o_.flaw != soak_flaw::none) { return; } // it would hide the injected flaw
         if (h.one_in(1000)) { (void)memory_.trim(h.below(o_.live)); }
         if (h.one_in(500)) { trim_no_wait(); }
         if (h.one_in(100) && o_.threads == 1 && (!step_by_step || h.out.empty())) {
@@ -174,7 +176,7 @@ private:
     void trim_no_wait() {
         if constexpr (requires { memory_.trim_no_wait(); }) { (void)memory_.trim_no_wait(); }
     }
-    /// The stream ends, and another goes on where it was.
+    /// Destroys the stream and replaces it.
     void renew(std::size_t which) {
         own_stream fresh;
         stream_set<platform>::order(at(which), fresh.view());
@@ -212,7 +214,7 @@ private:
         painter_.check(at(to), b.p, b.bytes, b.number);
         ++h.did.handed;
     }
-    /// A block goes to whichever thread comes next, and one that lay there is ours.
+    /// Hands a block to the next thread that comes, and takes the one that was in the box.
     void pass_on(hand& h) {
         std::size_t const which = h.below(h.out.size());
         block             b     = h.out[which];
@@ -231,20 +233,21 @@ private:
         hand_over(h, h.out[which]);
     }
 
-    /// From `least` to `most`, as many of each power of two, in whole words.
+    /// Returns a size from `least` to `most` in whole words, with equal probability for each power
+    /// of two.
     [[nodiscard]] std::size_t some_size(hand& h) const {
         std::size_t least = o_.least;
         while (least < o_.most && !h.one_in(steps(least) + 1)) { least *= 2; }
         return std::min(least + h.below(least), o_.most) / 8 * 8;
     }
-    /// How often `least` can be doubled.
+    /// Returns how many times `least` can be doubled.
     [[nodiscard]] std::size_t steps(std::size_t least) const {
         std::size_t n = 0;
         for (; least < o_.most; least *= 2) { ++n; }
         return n;
     }
     [[nodiscard]] stream at(std::size_t which) const { return owners_[which].view(); }
-    /// The stream that the memory is told.
+    /// Returns the stream that is passed to the memory resource.
     [[nodiscard]] stream told(std::size_t which) const {
         return at(o_.flaw == soak_flaw::one_stream ? 0 : which);
     }
@@ -252,7 +255,7 @@ private:
         stream_set<platform>::order(at(first), at(second));
     }
 
-    static constexpr std::size_t most_out = 4000; ///< blocks of a thread
+    static constexpr std::size_t most_out = 4000; ///< most live blocks of a thread
 
     Memory&                 memory_;
     Painter&                painter_;
@@ -260,7 +263,7 @@ private:
     std::vector<own_stream> owners_;
     std::vector<hand>       hands_;
     std::mutex              mutex_;
-    std::vector<block>      box_; ///< under the mutex: on its way between threads
+    std::vector<block>      box_; ///< guarded by the mutex: blocks between threads
 };
 
 } // namespace laws

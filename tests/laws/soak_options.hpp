@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `soak_options` says how long and how large a soak is, and `soak_figures` what it did.
+/// `soak_options` holds the duration and size of a soak, and `soak_figures` its counts.
 
 #include <vram/base/bytes.hpp> // size literals
 
@@ -14,19 +14,20 @@ namespace laws {
 
 using namespace vram::literals;
 
-/// What is done wrong, to see that it is noticed.
+/// A deliberate error, to show that the soak detects it.
 enum class soak_flaw : unsigned char {
     none,
-    one_stream, ///< the memory is told that all streams are one, and makes nobody wait
-    no_wait,    ///< blocks are handed to another stream without an event
+    /// All streams are passed to the memory resource as one, so it orders nothing.
+    one_stream,
+    no_wait, ///< blocks are handed to another stream without an event
 };
 
 struct soak_options {
-    std::chrono::milliseconds time{0};             ///< it goes on for so long
-    std::size_t               operations = 0;      ///< and does at least so many, in each thread
-    std::size_t               least      = 256;    ///< bytes of a block
-    std::size_t               most       = 64_MiB; ///< bytes of a block
-    std::size_t               live       = 3_GiB;  ///< bytes that are out at once, about
+    std::chrono::milliseconds time{0};             ///< duration of the run
+    std::size_t               operations = 0;      ///< least number of operations, for each thread
+    std::size_t               least      = 256;    ///< least size of a block in bytes
+    std::size_t               most       = 64_MiB; ///< largest size of a block in bytes
+    std::size_t               live       = 3_GiB;  ///< approximate live bytes
     unsigned                  streams    = 8;
     unsigned                  threads    = 1;
     std::uint64_t             seed       = 1;
@@ -34,9 +35,9 @@ struct soak_options {
 };
 
 struct soak_figures {
-    std::uint64_t blocks = 0; ///< that came and went
-    std::uint64_t bytes  = 0; ///< of them
-    std::uint64_t handed = 0; ///< times that one was handed to another stream
+    std::uint64_t blocks = 0; ///< blocks allocated and freed
+    std::uint64_t bytes  = 0; ///< bytes of these blocks
+    std::uint64_t handed = 0; ///< blocks handed to another stream
 
     soak_figures& operator+=(soak_figures const& more) noexcept {
         blocks += more.blocks;
@@ -46,15 +47,15 @@ struct soak_figures {
     }
 };
 
-/// What was found in blocks that was not written there.
+/// Differences between the contents of blocks and the written pattern.
 struct soak_wrongs {
-    std::uint64_t words  = 0; ///< how many
-    std::uint64_t number = 0; ///< the block of one of them,
-    std::uint64_t place  = 0; ///< the word in it,
-    std::uint64_t found  = 0; ///< and what was there
+    std::uint64_t words  = 0; ///< number of wrong words
+    std::uint64_t number = 0; ///< block of the first wrong word
+    std::uint64_t place  = 0; ///< index of that word in the block
+    std::uint64_t found  = 0; ///< value of that word
 };
 
-/// The word at `place` of the block `number`: no other word of any block is the same.
+/// Returns the word at index `place` of the block `number`. All words of all blocks differ.
 [[nodiscard]] constexpr std::uint64_t soak_word(std::uint64_t number,
                                                 std::uint64_t place) noexcept {
     return number << 32 | place;

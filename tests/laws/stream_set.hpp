@@ -2,15 +2,14 @@
 #pragma once
 
 /// \file
-/// `stream_set` is some streams of a platform, and the ordering between them that a careful caller
-/// makes.
+/// `stream_set` owns some streams of a platform, and orders them as a careful caller does.
 
 #include <cstddef> // size_t
 #include <vector>  // vector
 
 namespace laws {
 
-/// Owns `count` streams. The default stream of the device is not among them.
+/// Owns `count` streams. The default stream of the device is not one of them.
 template <class Platform>
 class stream_set {
 public:
@@ -24,7 +23,7 @@ public:
     [[nodiscard]] std::size_t size() const noexcept { return owners_.size(); }
     [[nodiscard]] stream      operator[](std::size_t i) const { return owners_[i].view(); }
 
-    /// What is later on `second` comes after what is already on `first`.
+    /// Orders later work of `second` after the present work of `first`.
     static void order(stream first, stream second) {
         if (first == second) { return; }
         typename Platform::event place{Platform::device_of(first)};
@@ -36,7 +35,7 @@ public:
         for (auto const& each : owners_) { Platform::synchronize(each.view()); }
     }
 
-    /// Tells `resource` that the streams end here, where it wants to know.
+    /// Retires all streams from `resource`, if it has `retire`.
     template <class R>
     void retire_from(R& resource) const {
         if constexpr (requires { resource.retire((*this)[0]); }) {

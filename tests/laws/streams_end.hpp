@@ -2,8 +2,8 @@
 #pragma once
 
 /// \file
-/// `streams_end` demands that a resource outlives streams that announce their end, silently and
-/// without a call of `retire`.
+/// `streams_end` requires that a resource outlives streams that notify of their end, without an
+/// error report and without a call of `retire`.
 
 #include "../doubles/mishaps.hpp"         // mishaps
 #include "../doubles/streams_at_work.hpp" // busy
@@ -20,9 +20,9 @@
 
 namespace laws {
 
-/// `make()` makes a resource that can have two blocks of `bytes`, and no more. Streams end with work
-/// under way: after a block was freed, before the resource ends, before a buffer ends, and by the
-/// dozen.
+/// `make()` creates a resource with memory for two blocks of `bytes`. Streams are destroyed with
+/// unfinished work: after the free of a block, before the end of the resource, before the end of a
+/// buffer, and in large numbers.
 template <class Make>
 void streams_end(Make make, std::size_t bytes = std::size_t{1} << 20) {
     using namespace vram;
@@ -41,7 +41,7 @@ void streams_end(Make make, std::size_t bytes = std::size_t{1} << 20) {
         turn(*s);
         s.reset();
         sim_stream other;
-        turn(other); // waits for that work if it has its block
+        turn(other); // waits for that work if it uses the same block
         for (int i = 0; i != 40; ++i) {
             sim_stream const brief;
             turn(brief);
@@ -51,14 +51,14 @@ void streams_end(Make make, std::size_t bytes = std::size_t{1} << 20) {
         busy(*s, late->data(), bytes, 3ms);
         s.reset();
         turn(other);
-        late.reset(); // on a stream that has ended
+        late.reset(); // frees on a stream that has ended
         turn(other);
         turn(other);
         turn(sim_stream{});
     }
     {
         auto       mr = make();
-        sim_stream s; // ends before the resource
+        sim_stream s; // destroyed before the resource
         void*      p = mr.allocate(s, bytes);
         busy(s, p, bytes, 5ms);
         mr.deallocate(s, p, bytes);
@@ -66,7 +66,7 @@ void streams_end(Make make, std::size_t bytes = std::size_t{1} << 20) {
         busy(s, p, bytes, 5ms);
         mr.deallocate(s, p, bytes);
     }
-    sim_device{}.synchronize(); // what was freed in stream order is back
+    sim_device{}.synchronize(); // stream-ordered frees are complete after this
     CHECK(told.count() == 0);
     for (auto const& r : node.reports()) { MESSAGE(r.text()); }
     CHECK(node.reports().empty());

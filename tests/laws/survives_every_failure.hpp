@@ -2,8 +2,8 @@
 #pragma once
 
 /// \file
-/// `survives_every_failure` walks a fault through every allocation of an operation, upstream's and
-/// host's.
+/// `survives_every_failure` makes each allocation of an operation fail in turn: those of the
+/// upstream and those of the host.
 ///
 ///     laws::survives_every_failure([](auto up) { return limiting{std::move(up), 1000}; },
 ///                                  [](auto& mr) { laws::block const held{mr, 10}; },
@@ -26,7 +26,7 @@
 
 namespace laws {
 
-/// A block for the length of a scope, so that an operation of several steps can fail at each.
+/// A block for the duration of a scope, so that an operation with several steps can fail at each.
 template <class R>
 class block {
 public:
@@ -58,15 +58,15 @@ private:
     void*       p_;
 };
 
-/// How often the walk may go on; an operation that still fails then never ends.
+/// The largest number of failed allocations. An operation that still fails then would never end.
 inline constexpr std::uint64_t longest_walk = 10'000;
 
-/// For n = 1, 2, 3...: `make`s the resource anew, fails the n-th allocation of `operation(mr)`, and
-/// demands that `observe(mr)` says the same as before, that the same operation then works, and that
-/// in the end everything is home. The walk ends when the operation has no n-th allocation left. It
-/// is made three times: the upstream says no, the upstream's machine fails, the host's `operator
-/// new` fails. Keep assertions out of `operation`. A failure that the operation survives (a
-/// fallback, a retry) is as good: the state is compared all the same.
+/// For n = 1, 2, 3...: creates the resource with `make`, fails the n-th allocation of
+/// `operation(mr)`, and requires that `observe(mr)` returns the same value as before, that the
+/// operation then succeeds, and that at the end every block is freed. It stops when the operation
+/// has fewer than n allocations. It runs three times: with refusals of the upstream, with errors of
+/// the upstream's device, and with failures of the host's `operator new`. `operation` must contain
+/// no assertions. An operation may also survive a failure (a fallback, a retry).
 template <vram::synchronous_resource Upstream = doubles::archetype<>, class Make, class Operation,
           class Observe>
 void survives_every_failure(Make make, Operation operation, Observe observe) {
@@ -99,7 +99,7 @@ void survives_every_failure(Make make, Operation operation, Observe observe) {
                     hit = plan.struck() != 0;
                     plan.fail_nth(0);
                 }
-                CHECK((hit || !failed)); // nothing was planted, nothing may fail
+                CHECK((hit || !failed)); // without a fault nothing may fail
                 CHECK((observe(mr) == before));
                 operation(mr);
                 CHECK((observe(mr) == before));
@@ -110,7 +110,7 @@ void survives_every_failure(Make make, Operation operation, Observe observe) {
         CHECK_FALSE(hit);
         if (kind != fault::no_host_memory) {
             CHECK(walks > 1);
-        } // it asked its upstream at least once
+        } // the operation called its upstream at least once
     }
 }
 
