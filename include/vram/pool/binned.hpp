@@ -33,8 +33,8 @@ namespace vram {
 ///     auto mr = cuda_resource{} | with::stream_ordered | with::binned({.largest = 4_MiB});
 ///
 /// There are four size classes for each power of two. Nothing is reserved before the first request;
-/// a size class then reserves at most twice as much as it has needed. A larger request is allocated
-/// by the upstream in stream order, so the upstream must be stream-ordered. Bookkeeping is never
+/// a size class then grows by at most as much as it has reserved. A larger request is allocated by
+/// the upstream in stream order, so the upstream must be stream-ordered. Bookkeeping is never
 /// written into the managed memory.
 ///
 /// Failure   Before it refuses, `binned` asks the upstream for smaller chunks, returns the idle

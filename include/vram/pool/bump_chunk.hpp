@@ -228,8 +228,7 @@ public:
         lower_top(r.end);
     }
     /// Returns the address to which the top can be lowered: the beginning of the trailing runs that
-    /// are entirely freed and not below a mark. Returns the top if there are none, or if the last
-    /// run is empty, because its stream may continue there.
+    /// are entirely freed and not below a mark. Returns the top if there are none.
     [[nodiscard]] std::uintptr_t back_to() const noexcept {
         std::uintptr_t to = top_;
         for (std::size_t i = runs_.size(); i != 0; --i) {

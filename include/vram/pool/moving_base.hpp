@@ -18,8 +18,8 @@ namespace vram {
 
 /// Maps physical pages of free blocks to the addresses of a block that lacks memory. If memory
 /// returns to the address where it was last, only stream order is needed, and no call of the
-/// driver. If an address that never had memory gets that of a page which the requesting stream may
-/// use, the memory is mapped there as a second address, without a wait. If an address must get
+/// driver. If an address without previous memory gets that of a page which the requesting stream
+/// may use, the memory is mapped there as a second address, without a wait. If an address must get
 /// other memory than before, the old mapping is removed, and the host waits for all pending uses
 /// (the page stitching of GMLake, 2024).
 ///
@@ -42,9 +42,9 @@ protected:
     using base::pages_;
 
     /// Maps memory to the pages of the block `b` (given by `target()`) that have none. Each page
-    /// gets back its previous memory, and at most `others` pages that never had memory get that of
-    /// free pages. Only memory is used that the stream `on` may use at once (null: memory that no
-    /// stream uses).
+    /// gets back its previous memory, and at most `others` pages without previous memory get that
+    /// of free pages. Only memory is used that the stream `on` may use at once (null: memory that
+    /// no stream uses).
     template <class Target>
     void bring(request const& r, stream const* on, block* b, Target const& target,
                std::size_t others, guard& held) {
@@ -112,8 +112,8 @@ private:
     };
 
     /// Collects in `moves_` the pages of a run without memory, the last first, with the page that
-    /// has their previous memory, which is marked as wanted. `fresh`: includes pages that never had
-    /// memory; returns the number of these.
+    /// has their previous memory, which is marked as wanted. `fresh`: includes pages without
+    /// previous memory; returns the number of these.
     std::size_t note_moves(page_book::run const& all, bool fresh) {
         std::size_t const page = pages_.page();
         std::size_t       bare = 0;

@@ -109,7 +109,8 @@ public:
         return leading(r, [](word const& w) { return w.mapped; }) == r.size();
     }
     /// `mapped` returns the bytes of a run that have physical memory, `missing` the bytes without.
-    /// `fresh` returns the bytes that never had physical memory.
+    /// `fresh` returns the bytes without physical memory, except on pages with memory that moved
+    /// elsewhere.
     [[nodiscard]] std::size_t mapped(run const& r) const noexcept {
         return count(r, [](word const& w) { return w.mapped; });
     }

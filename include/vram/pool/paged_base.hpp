@@ -230,7 +230,7 @@ private:
         return {start, pages_.missing(pages_.touched(start, start + r.bytes))};
     }
     /// Rates the first place in a block at which every page has memory, or can get its previous
-    /// memory back, or (`fresh`) never had any. Pages of the last kind cost most.
+    /// memory back, or (`fresh`) can get new memory. Pages of the last kind cost most.
     [[nodiscard]] judged by_price(block const& b, request const& r, bool captured,
                                   bool fresh) const noexcept {
         std::uintptr_t start = align(b.address, r.alignment);
