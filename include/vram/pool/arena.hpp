@@ -44,21 +44,20 @@ namespace vram {
 ///
 /// A block returns to the shard that allocated it, whichever thread frees it on whichever stream. A
 /// *remote* free, of a block of another shard, is queued for the owning shard. The shard drains its
-/// queue before it grows, before it reports usage, if 256 frees are queued, and before it frees a
-/// block that may be in the queue.
+/// queue before it grows, before it reports usage, and if 256 frees are queued.
 ///
 /// Failure   Before it refuses, the shard tries all that a `pool` tries. Then all shards return
 ///           their idle chunks. Then every other shard is asked for a block. `out_of_memory`
 ///           contains the totals of all shards. Invalid frees are reported as by `pool`; invalid
-///           remote frees are reported when they are drained. If a queued free is older than the
-///           current allocation of its block, it is reported as a double free and the block stays
-///           allocated.
+///           remote frees are reported when they are drained. If two threads free one block, and
+///           it is allocated again before the second free is drained, that free takes the block
+///           from its new owner. On the simulated device it is reported as a double free instead,
+///           and the block stays allocated.
 /// Threads   Any number of threads may call concurrently. The upstream is called by several threads
 ///           at once. A shard's lock is held during the same operations as the lock of a `pool`.
 /// Streams   The rules are those of `pool`. `retire` reaches every shard.
-/// Cost      A local call costs as much as with `pool`, plus a few loads to find the shard. While
-///           other threads queue frees for a shard, each of its calls reads a cache line that they
-///           write. A remote free takes the lock of the caller's own shard twice (to search it, and
+/// Cost      A local call costs as much as with `pool`, plus a few loads to find the shard. A remote
+///           free takes the lock of the caller's own shard twice (to search it, and
 ///           to register the stream), a binary search over all chunks, and a short lock of the
 ///           owner's queue. If the caller has no shard yet, the stream is asked for its id instead.
 template <class Upstream, growth Growth = geometric_growth>
@@ -125,7 +124,7 @@ public:
                                  std::size_t alignment = default_alignment) {
         if (member* const mine = pools_.find(place_of(s))) [[likely]] {
             if (void* const p = mine->try_allocate_cached(s, bytes, alignment)) [[likely]] {
-                return p;
+                return mine->checked(p);
             }
         }
         return get<true>({&s, bytes, alignment});
@@ -338,13 +337,13 @@ private:
                 return insist(from, r);
             } catch (std::bad_alloc const&) { return nullptr; }
         } else {
-            return r.on != nullptr ? from.try_allocate(*r.on, r.bytes, r.alignment)
-                                   : from.try_allocate_sync(r.bytes, r.alignment);
+            return from.checked(r.on != nullptr ? from.try_allocate(*r.on, r.bytes, r.alignment)
+                                                : from.try_allocate_sync(r.bytes, r.alignment));
         }
     }
     [[nodiscard]] static void* insist(member& from, request const& r) {
-        return r.on != nullptr ? from.allocate(*r.on, r.bytes, r.alignment)
-                               : from.allocate_sync(r.bytes, r.alignment);
+        return from.checked(r.on != nullptr ? from.allocate(*r.on, r.bytes, r.alignment)
+                                            : from.allocate_sync(r.bytes, r.alignment));
     }
     template <bool Throwing>
     [[nodiscard]] void* get(request const& r) {

@@ -19,13 +19,8 @@ struct tag_note {
 
 /// The links of a block to its neighbours in a list.
 struct links {
-    links* next = nullptr;
-    union {
-        links* previous = nullptr;
-        /// In a shard of an arena, while the block is live: the number of remote frees queued
-        /// until its allocation.
-        std::uint64_t left;
-    };
+    links* next     = nullptr;
+    links* previous = nullptr;
 };
 
 /// The descriptor of a piece of a chunk. Descriptors lie in host memory, because the host may not

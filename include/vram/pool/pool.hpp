@@ -19,10 +19,8 @@
 #include <vram/pool/paged_base.hpp>       // pool_base, paged_base
 #include <vram/source/null_resource.hpp>  // the stand-in of the proofs below
 
-#include <atomic>   // atomic
 #include <concepts> // default_initializable, assignable_from
 #include <cstddef>  // size_t
-#include <cstdint>  // uint64_t
 #include <utility>  // move, exchange
 
 namespace vram {
@@ -198,29 +196,19 @@ public:
         block* const b    = heap_.live(p, bytes);
         return put(b, bytes, alignment, nullptr);
     }
-    /// What is handed out from now on notes what `left` says by then: see `take_back`.
-    void count_left(std::atomic<std::uint64_t> const& left) noexcept
-        requires base::is_private
-    {
-        heap_.count_left(left);
-    }
-    /// Takes back what `blocks.collect(take)` calls `take` with, and takes the lock once. In a
-    /// private pool, who left a block before it was handed out had given it back once more: the new
-    /// owner keeps it.
+    /// Frees the blocks for which `blocks.collect(take)` calls `take(note)`, with the pool's lock
+    /// taken once. Reports an invalid free.
     template <class Blocks>
     void take_back(Blocks& blocks) noexcept {
         auto const held = this->lock_.hold();
-        take_all_in(blocks);
-    }
-    /// The same, and then `try_deallocate`, or with null `try_deallocate_sync`, before anybody else
-    /// can have what was taken back.
-    template <class Blocks>
-    [[nodiscard]] bool try_deallocate_behind(Blocks& blocks, stream const* on, void* p,
-                                             std::size_t bytes, std::size_t alignment) noexcept {
-        auto const held = this->lock_.hold();
-        take_all_in(blocks);
-        block* const b = heap_.live(p, bytes);
-        return put(b, bytes, alignment, on);
+        blocks.collect([&](auto const& n) {
+            block* const  b  = heap_.live(n.p, n.bytes);
+            stream const* on = n.in_use ? &n.on : nullptr;
+            if (b != nullptr && on != nullptr && heap_.give_quick(b, n.bytes, n.alignment, n.on)) {
+                return;
+            }
+            if (!heap_.give(b, n.bytes, n.alignment, on, true)) { refuse_remote(n, false); }
+        });
     }
 
     /// Registers the stream `s` by querying its id. Must be called before `s` is captured, because
@@ -342,8 +330,26 @@ protected:
         refuse(p, bytes, alignment, &s, at);
     }
 
+    /// Reports a remote free that is refused. `stale`: the block was freed before this free was
+    /// queued, or after that, and another caller has allocated it since. Otherwise the lock must be
+    /// held.
+    template <class Note>
+    [[gnu::cold, gnu::noinline]] void refuse_remote(Note const& n, bool stale) const noexcept {
+        refused_free e{own_name, n.p, n.bytes, n.alignment, n.at};
+        if (n.in_use && !is_destroyed<platform>(n.on)) { e.template on<platform>(&n.on); }
+        stale ? (void)e.found_free() : heap_.explain_refusal(e);
+        e.template report<platform>();
+    }
+
 private:
-    static constexpr char const* own_name = base::is_private ? "arena" : "pool";
+    /// The resource that errors name.
+    static constexpr char const* own_name = [] {
+        if constexpr (requires { Upstream::pool_name; }) {
+            return Upstream::pool_name;
+        } else {
+            return "pool";
+        }
+    }();
 
     using typename base::chunk;
     using typename base::guard;
@@ -389,29 +395,6 @@ private:
     bool put(block* b, std::size_t bytes, std::size_t alignment, stream const* on) noexcept {
         return b != nullptr && heap_.give(b, bytes, alignment, on);
     }
-    /// See `take_back`. The lock is held; what is reported is told when it is let go.
-    template <class Blocks>
-    void take_all_in(Blocks& blocks) noexcept {
-        blocks.collect([&](auto const& n) {
-            block* const  b  = heap_.live(n.p, n.bytes);
-            stream const* on = n.in_use ? &n.on : nullptr;
-            if (b == nullptr || heap_.handed_out_since(*b, n.number)) {
-                return refuse_left(n, b != nullptr);
-            }
-            if (on != nullptr && heap_.give_quick(b, n.bytes, n.alignment, n.on)) { return; }
-            if (!heap_.give(b, n.bytes, n.alignment, on, true)) { refuse_left(n, false); }
-        });
-    }
-    /// The same as `refuse`, with the lock held. `again`: the block was freed before it was left,
-    /// and belongs to another caller now.
-    template <class Note>
-    [[gnu::cold, gnu::noinline]] void refuse_left(Note const& n, bool again) const noexcept {
-        refused_free e{own_name, n.p, n.bytes, n.alignment, n.at};
-        if (n.in_use && !is_destroyed<platform>(n.on)) { e.template on<platform>(&n.on); }
-        again ? (void)e.found_free() : heap_.explain_refusal(e);
-        e.template report<platform>();
-    }
-
     /// Allocates a block from the reserved memory. If the stream would have to wait for one,
     /// allocates a chunk that the upstream has ready for it instead.
     void* take(request const& r, guard& held) {

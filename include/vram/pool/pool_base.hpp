@@ -42,11 +42,8 @@ protected:
     using guard   = typename base::guard;
     using request = block_request<stream>;
     using chunk   = block_heap::chunk;
-    /// Whether others leave blocks here, which `registered_source` knows.
-    static constexpr bool is_private = requires { requires Upstream::makes_private; };
 
-    using heap =
-        std::conditional_t<InPlace, paged_heap<platform>, stream_heap<platform, false, is_private>>;
+    using heap = std::conditional_t<InPlace, paged_heap<platform>, stream_heap<platform>>;
 
     pool_base(Upstream upstream, pool_options const& options, Growth growth)
         : base{std::move(upstream), options.max_size},

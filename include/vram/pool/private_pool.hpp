@@ -7,6 +7,7 @@
 #include <vram/base/call_site.hpp>             // call_site
 #include <vram/concepts/is_default_stream.hpp> // is_default_stream
 #include <vram/concepts/is_ending.hpp>         // is_ending
+#include <vram/concepts/refused_free.hpp>      // collects_refusals
 #include <vram/pool/event_policy.hpp>          // event_policy
 #include <vram/pool/pool_options.hpp>          // pool_options
 #include <vram/pool/returned_blocks.hpp>       // returned_blocks
@@ -17,22 +18,19 @@
 namespace vram {
 
 /// A shard: a `pool` to which other threads return blocks through a queue, without the pool's lock.
-/// The shard drains the queue (`collect`) when it needs memory, and before it frees a block that
-/// may be in the queue. Queued blocks still count as live, so `collect` must be called before the
-/// usage is read. A remote free is not queued but done at once if its time matters: if each free
+/// The shard drains the queue (`collect`) when it needs memory. Queued blocks still count as live, so
+/// `collect` must be called before the usage is read. A remote free is not queued but done at once if its time matters: if each free
 /// records its own event, if captures are tracked, on a default stream, because its handle means
 /// another stream on the draining thread, and if the stream's id cannot be queried.
 ///
 /// Failure   A free of a foreign pointer, a double free and a wrong size are reported when the
-///           queue is drained. Over a `registered_source`, a queued free that is older than the
-///           current allocation of its block is reported as a double free, and the block stays
-///           allocated.
+///           queue is drained. A block that is freed twice, once of them remotely, may be taken
+///           from its next owner; the simulator reports that (`checked`).
 /// Threads   Any number of threads may call `leave` and `collect` concurrently. The rules for other
 ///           functions are those of the pool.
 /// Cost      `leave` costs a short lock, and the lock of the pool `from` to register the stream.
 ///           Without such a pool, the stream is asked for its id. If 256 frees are queued, all of
-///           them are drained with the pool's lock. Each free reads a word that other threads
-///           write.
+///           them are drained with the pool's lock.
 template <class Pool>
 class private_pool : public Pool {
 public:
@@ -44,9 +42,7 @@ public:
     /// Creates the shard with the arguments of a pool.
     template <class... Growth>
     explicit private_pool(upstream_type upstream, pool_options options = {}, Growth&&... growth)
-        : Pool{std::move(upstream), options, std::forward<Growth>(growth)...} {
-        if constexpr (Pool::is_private) { this->count_left(returned_.left()); }
-    }
+        : Pool{std::move(upstream), options, std::forward<Growth>(growth)...} {}
     private_pool(private_pool&&) = delete; ///< other threads have its address
     ~private_pool() {
         if (!is_ending<platform>()) { collect(); }
@@ -63,47 +59,31 @@ public:
             }
             collect();
         }
-        bool const was_out = on != nullptr ? try_deallocate(*on, p, bytes, alignment)
-                                           : try_deallocate_sync(p, bytes, alignment);
+        bool const was_out = on != nullptr ? this->try_deallocate(*on, p, bytes, alignment)
+                                           : this->try_deallocate_sync(p, bytes, alignment);
         if (!was_out) { this->refuse(p, bytes, alignment, on, at); }
     }
 
     using Pool::refuse;
 
-    // The functions below behave as those of the pool, but drain the queue before they free a block
-    // that may be in it: the queued free came first, and its stream may still use the block.
-
-    void deallocate(stream s, void* p, std::size_t bytes, std::size_t alignment = default_alignment,
-                    call_site at = call_site::current()) noexcept {
-        if (!try_deallocate(s, p, bytes, alignment)) {
-            this->refuse_on(s, p, bytes, alignment, at);
-        }
-    }
-    void deallocate_sync(void* p, std::size_t bytes, std::size_t alignment = default_alignment,
-                         call_site at = call_site::current()) noexcept {
-        if (!try_deallocate_sync(p, bytes, alignment)) {
-            this->refuse(p, bytes, alignment, nullptr, at);
-        }
-    }
-    [[nodiscard]] bool try_deallocate(stream s, void* p, std::size_t bytes,
-                                      std::size_t alignment = default_alignment) noexcept {
-        if (returned_.may_have(p)) [[unlikely]] {
-            return this->try_deallocate_behind(returned_, &s, p, bytes, alignment);
-        }
-        return Pool::try_deallocate(s, p, bytes, alignment);
-    }
-    [[nodiscard]] bool try_deallocate_sync(void* p, std::size_t bytes,
-                                           std::size_t alignment = default_alignment) noexcept {
-        if (returned_.may_have(p)) [[unlikely]] {
-            return this->try_deallocate_behind(returned_, nullptr, p, bytes, alignment);
-        }
-        return Pool::try_deallocate_sync(p, bytes, alignment);
-    }
-
     /// Drains the queue of remote frees with the pool's lock taken once. Cost: one load if the
     /// queue is empty.
     void collect() noexcept {
         if (returned_.any()) { this->take_back(returned_); }
+    }
+
+    /// Returns `p`, a block that this shard has just allocated. On a platform that collects refused
+    /// frees (the simulator), a remote free of the block that is still queued is discarded and
+    /// reported: the block was freed twice. Elsewhere that free would take the block from its new
+    /// owner.
+    void* checked(void* p) noexcept {
+        if constexpr (collects_refusals<platform>) {
+            typename returned_blocks<platform>::note stale;
+            while (p != nullptr && returned_.any() && returned_.remove(p, stale)) {
+                this->refuse_remote(stale, true);
+            }
+        }
+        return p;
     }
 
 private:

@@ -32,9 +32,8 @@ public:
     using stream     = typename platform::stream;
     using properties = typename Upstream::properties;
 
-    /// Tells a pool over this resource that it is a shard, to which other threads free blocks: see
-    /// `private_pool`.
-    static constexpr bool makes_private = true;
+    /// The resource that the errors of a pool over this one name.
+    static constexpr char const* pool_name = "arena";
 
     registered_source(registry& all, unsigned owner) noexcept : all_{&all}, owner_{owner} {}
 

@@ -7,13 +7,11 @@
 
 #include <vram/base/call_site.hpp>       // call_site
 #include <vram/concepts/stream_hold.hpp> // stream_hold, hold_stream
-#include <vram/pool/hash_cells.hpp>      // scramble
 #include <vram/pool/heap_array.hpp>      // heap_array
 #include <vram/pool/platform_lock.hpp>   // platform_lock
 
 #include <atomic>  // atomic
 #include <cstddef> // size_t
-#include <cstdint> // uint64_t, uintptr_t
 #include <new>     // bad_alloc
 #include <utility> // move
 
@@ -43,8 +41,6 @@ public:
         call_site   at        = {};    ///< the line of the caller that freed the block
         bool        in_use    = false; ///< the stream `on` may still use the block
         stream      on        = {};
-
-        std::uint64_t number = 0; ///< number of frees queued before this one
     };
 
     /// Queues a free on a stream that the calling thread uses. Returns false if there is no room.
@@ -56,29 +52,27 @@ public:
             if (n.in_use) { keep(n.on); }
         } catch (std::bad_alloc const&) { return false; }
         while (notes_.size() < most) { notes_.push(); }
-        std::uint64_t const before = left_.load(std::memory_order_relaxed);
-        note&               mine   = notes_[(first_ + count_++) % most];
-        mine                       = n;
-        mine.number                = before;
-        mark const its{n.p};
-        auto&      marks = marks_[its.word];
-        marks.store(marks.load(std::memory_order_relaxed) | its.bit, std::memory_order_relaxed);
-        left_.store(before + 1, std::memory_order_relaxed);
+        notes_[(first_ + count_++) % most] = n;
         some_.store(true, std::memory_order_relaxed);
         return true;
     }
     /// Returns true if the queue may contain frees. Cost: one load.
     [[nodiscard]] bool any() const noexcept { return some_.load(std::memory_order_relaxed); }
-    /// Bloom filter test: returns false only if the block at `p` is not in the queue. It may return
-    /// true for a block that is not queued. Cost: one load.
-    [[nodiscard]] bool may_have(void const* p) const noexcept {
-        mark const its{p};
-        return (marks_[its.word].load(std::memory_order_relaxed) & its.bit) != 0;
+    /// Removes the oldest free of the block at `p` from the queue, and copies it to `out`. Returns
+    /// false if there is none. Cost: the lock, and a walk over the queue.
+    [[nodiscard]] bool remove(void const* p, note& out) noexcept {
+        auto const held = lock_.hold();
+        for (std::size_t i = 0; i != count_; ++i) {
+            if (notes_[(first_ + i) % most].p != p) { continue; }
+            out = notes_[(first_ + i) % most];
+            for (; i + 1 != count_; ++i) {
+                notes_[(first_ + i) % most] = notes_[(first_ + i + 1) % most];
+            }
+            --count_;
+            return true;
+        }
+        return false;
     }
-    /// Returns the total number of frees ever queued. A block allocated after a free was queued is
-    /// stamped with a larger number than that free's `number`, so the free is stale. A block freed
-    /// after its allocation has a free with a number that is not smaller than its stamp.
-    [[nodiscard]] std::atomic<std::uint64_t> const& left() const noexcept { return left_; }
     /// Removes all queued frees, oldest first, and calls `take(note)` for each, without the lock.
     /// The order matters: of two frees of one block, the first is valid and the second is a double
     /// free.
@@ -95,22 +89,6 @@ public:
 
 private:
     static constexpr std::size_t batch = 32; ///< frees removed at each locking
-    /// Words of the Bloom filter, in the cache line of `some_`.
-    static constexpr std::size_t words = 4;
-
-    /// The bit of a block in the filter (Bloom, Space/time trade-offs in hash coding, 1970, with
-    /// one hash function).
-    struct mark {
-        std::size_t   word;
-        std::uint64_t bit;
-
-        explicit mark(void const* p) noexcept {
-            std::uint64_t const key = scramble(reinterpret_cast<std::uintptr_t>(p)) >> 56;
-            word                    = key / 64;
-            bit                     = std::uint64_t{1} << key % 64;
-        }
-    };
-    static_assert(words * 64 == 256); // one bit for each value of the key
 
     /// Holds the stream `s` until its free has been drained, so that its handle does not come to
     /// mean another stream.
@@ -134,7 +112,6 @@ private:
         if (count_ == 0) {
             if (holds_.size() != 0) { kept = std::move(holds_); }
             some_.store(false, std::memory_order_relaxed);
-            for (auto& marks : marks_) { marks.store(0, std::memory_order_relaxed); }
         }
         return count;
     }
@@ -146,10 +123,9 @@ private:
     std::size_t             first_ = 0;
     std::size_t             count_ = 0;
 
-    // In one cache line: other threads write all of these, and the owner reads them.
-    alignas(64) std::atomic<bool> some_      = false;
-    std::atomic<std::uint64_t> left_         = 0;
-    std::atomic<std::uint64_t> marks_[words] = {};
+    /// True if the queue may contain frees. Its own cache line: other threads write it, and the
+    /// owner reads it.
+    alignas(64) std::atomic<bool> some_ = false;
 };
 
 } // namespace vram

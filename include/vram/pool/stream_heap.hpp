@@ -17,7 +17,6 @@
 #include <vram/pool/pool_options.hpp>     // event_policy
 #include <vram/pool/warm_blocks.hpp>      // warm_blocks
 
-#include <atomic>  // atomic
 #include <bit>     // countr_zero
 #include <cstddef> // size_t
 #include <cstdint> // uintptr_t, uint16_t
@@ -33,10 +32,7 @@ namespace vram {
 ///           platform are rethrown. Nothing has changed then.
 /// Threads   One thread at a time, which holds the lock.
 /// Cost      See `block_heap` and `clocks`.
-///
-/// `Private`: others leave blocks for the pool, and each block that is handed out notes how many
-/// they had left by then.
-template <class Platform, bool InPlace = false, bool Private = false>
+template <class Platform, bool InPlace = false>
 class stream_heap {
 public:
     using stream       = typename Platform::stream;
@@ -72,17 +68,6 @@ public:
         graphs_      = other.graphs_;
         plain_       = other.plain_;
         return *this;
-    }
-
-    /// Where that number is. The pool does not move from now on.
-    void count_left(std::atomic<std::uint64_t> const& left) noexcept
-        requires Private
-    {
-        left_ = &left;
-    }
-    /// Whether a block was handed out after the one with that number was left.
-    [[nodiscard]] static bool handed_out_since(block const& b, std::uint64_t number) noexcept {
-        return Private && number < b.left;
     }
 
     /// Fast path: returns a cached block for this request, or a ready free block that is found
@@ -394,9 +379,6 @@ protected:
     static constexpr std::size_t largest_hole = block_heaps<InPlace>::small_size / 8 * 7;
     static constexpr unsigned    enough_holes = 16;
 
-    /// For who has not been told where that is: see `count_left`.
-    static constexpr std::atomic<std::uint64_t> nothing_left{0};
-
     [[nodiscard]] auto settled() const noexcept {
         return [this](tag const& t) { return clocks_.settled(t); };
     }
@@ -540,7 +522,6 @@ protected:
     }
     block* counted(block* b) noexcept {
         b->now = block::state::live;
-        note_left(b);
         ++allocations_;
         live_ += b->bytes;
         raise_peak(live_);
@@ -561,14 +542,10 @@ protected:
     block* handed_out(std::size_t asked, std::size_t alignment, block* b) noexcept {
         b->slack     = static_cast<std::uint16_t>(b->bytes - asked);
         b->alignment = std::countr_zero(alignment) & 63;
-        note_left(b);
         ++allocations_;
         live_ += b->bytes;
         if (live_ > peak_live_) { peak_live_ = live_; }
         return b;
-    }
-    void note_left([[maybe_unused]] block* b) const noexcept {
-        if constexpr (Private) { b->left = left_->load(std::memory_order_relaxed); }
     }
     void retract(block const& b) noexcept { live_ -= b.bytes; }
     /// Counts bytes as live that cannot be used again, because their pending use could be neither
@@ -707,8 +684,7 @@ protected:
     bool         graphs_;
     bool         plain_; ///< true if a free needs neither an event nor a check for captures
     // Not beside `live_`: the two would be stored one by one and loaded as a pair, which stalls.
-    std::uint64_t                     allocations_ = 0;
-    std::atomic<std::uint64_t> const* left_        = &nothing_left; ///< of a private pool
+    std::uint64_t allocations_ = 0;
 };
 
 } // namespace vram
