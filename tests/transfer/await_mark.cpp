@@ -15,8 +15,8 @@ TEST_CASE("await_mark: it sees the written flag and then holds the gate again") 
     gate                       g;
     std::uint32_t              mark = 0;
     pinned_slot<host_platform> p{{}, false};
-    p.mark   = &mark;
-    p.flight = 7;
+    p.flag        = &mark;
+    p.copy_number = 7;
     worker const device{0, [&] {
                             auto const held = g.hold(); // it is open meanwhile
                             std::atomic_ref{mark}.store(7, std::memory_order_release);
@@ -33,9 +33,9 @@ TEST_CASE("await_mark: it returns without the flag after a nap, or if another co
     gate                       g;
     std::uint32_t              mark = 6; // of the copy before
     pinned_slot<host_platform> p{{}, false};
-    p.mark    = &mark;
-    p.flight  = 7;
-    auto held = g.hold();
+    p.flag        = &mark;
+    p.copy_number = 7;
+    auto held     = g.hold();
     for (bool const awake : {true, false}) {
         CHECK_FALSE(await_mark<host_platform>(g, held, p, awake, [] { return false; }));
         CHECK_FALSE(await_mark<host_platform>(g, held, p, awake, [] { return true; }));

@@ -16,9 +16,9 @@ TEST_CASE("pinned_slot: a new slot is empty, and has no copy in flight") {
     pinned_slot<sim_platform> const p{sim_device::current(), false};
     CHECK(p.memory == nullptr);
     CHECK(p.now == pinned_slot<sim_platform>::state::empty);
-    CHECK(p.flight == 0);
+    CHECK(p.copy_number == 0);
     CHECK_FALSE((p.in_flight || p.unmeasured || p.pageable));
-    CHECK(p.left.done());
+    CHECK(p.copied.done());
 }
 
 TEST_CASE("pinned_slot: copies can be timed if the platform has timed events") {
@@ -29,7 +29,7 @@ TEST_CASE("pinned_slot: copies can be timed if the platform has timed events") {
     pinned_slot<sim_platform> p{sim_device::current(), true};
     p.begun.record(stream);
     sim_launch(stream, {.duration = sim_time{5000}});
-    p.left.record(stream);
+    p.copied.record(stream);
     stream.synchronize();
-    CHECK(sim_platform::elapsed(p.begun, p.left) == 5000);
+    CHECK(sim_platform::elapsed(p.begun, p.copied) == 5000);
 }

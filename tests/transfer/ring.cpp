@@ -51,7 +51,7 @@ TEST_CASE("ring: memory that a copy may still use is not freed, and is reported"
     sim_node               node{{.on_report = sim_on_report::collect}};
     {
         ring<sim_platform> r{sim_device{}, sim_pinned_resource{}, {.threads = 1}};
-        r.lose();
+        r.leak_memory();
     }
     CHECK(told.count(error_kind::leak) == 1);
     CHECK(told.count() == 1);

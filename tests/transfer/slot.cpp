@@ -62,17 +62,17 @@ TEST_CASE("slot: a user waits for the copy, unless its completion flag is set") 
     s.await_copy(a); // nothing will be marked
     CHECK(node.figures().stream_waits == ++waits);
     std::uint32_t mark = 0;
-    s.mark             = &mark;
-    for (std::uint32_t const flight : {1U, 2U, 0x8000'0000U, 0U, 1U}) { // it starts over
-        s.flight = flight;
+    s.flag             = &mark;
+    for (std::uint32_t const copy_number : {1U, 2U, 0x8000'0000U, 0U, 1U}) { // it starts over
+        s.copy_number = copy_number;
         s.await_copy(a);
         CHECK(node.figures().stream_waits == ++waits);
         for (std::uint32_t const later : {0U, 1U, 7U}) {
-            mark = flight + later;
+            mark = copy_number + later;
             s.await_copy(a);
         }
         CHECK(node.figures().stream_waits == waits);
-        mark = flight; // and the next has not come
+        mark = copy_number; // and the next has not come
     }
 }
 

@@ -35,7 +35,7 @@ struct pair_of_books {
         b.copy(f, t);
         CHECK(f == from);
         b.copied(*t, nullptr);
-        b.land(*f);
+        b.make_empty(*f);
     }
 };
 } // namespace bookkeeping
@@ -56,7 +56,7 @@ TEST_CASE("slot_books: a batch passes all states, and its slots are reused") {
     CHECK_FALSE(all.b.exhausted());
 }
 
-TEST_CASE("slot_books: a copy stays in flight until it is completed") {
+TEST_CASE("slot_books: a copy is in flight until it is completed") {
     pair_of_books all;
     auto* const   p = all.b.fill();
     all.b.filled(*p);
@@ -69,7 +69,7 @@ TEST_CASE("slot_books: a copy stays in flight until it is completed") {
     CHECK(all.b.states() == slot_states{.empty = 1, .copying = 1, .unused = 1});
     all.b.copied(*t, nullptr);
     CHECK(all.b.in_flight() == 1);
-    all.b.land(*f);
+    all.b.make_empty(*f);
     CHECK(all.b.in_flight() == 0);
 }
 

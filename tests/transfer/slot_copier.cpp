@@ -69,10 +69,10 @@ TEST_CASE("slot_copier: without callbacks, the next fill waits for the event") {
     sim_stream stream;
     {
         slot_copier_by_hand    ring;
-        doubles::mishaps const told;
+        doubles::mishaps const errors;
         node.faults().at(sim_call_kind::launch, 1, {.status = sim_status::refused});
         ring.fill();
-        CHECK(told.count() == 1);
+        CHECK(errors.count() == 1);
         CHECK(ring.states().empty == 1); // though the copy is not over
         ring.fill();
         CHECK(ring.statistics().host_waits == 1);
@@ -81,7 +81,7 @@ TEST_CASE("slot_copier: without callbacks, the next fill waits for the event") {
 }
 
 namespace copying_slots {
-/// A machine whose events happen when they are told to, and which leaves marks.
+/// A machine whose events complete on demand, and which sets completion flags.
 struct platform_by_hand : host_platform {
     struct event {
         explicit event(device = {}) noexcept {}
@@ -106,12 +106,12 @@ struct marked_slot_by_hand final : slot_copier<platform_by_hand> {
     using copier = slot_copier<platform_by_hand>;
 
     marked_slot_by_hand() : slot_copier{{.pinned_depth = 1, .device_depth = 1}, {}, std::nullopt} {
-        pinned_[0].mark = &mark;
+        pinned_[0].flag = &mark;
     }
     void produce_inline() override {}
     void fill() { filled(*await_pinned(), 0); }
 
-    using slot_supply<platform_by_hand>::look_after_copies;
+    using slot_supply<platform_by_hand>::check_copies;
     using copier::pinned_;
     using copier::slots_;
 
@@ -123,11 +123,11 @@ TEST_CASE(
     "slot_copier: a copy with a completion flag also has an event, for queries before the flag") {
     copying_slots::marked_slot_by_hand ring;
     ring.fill();
-    CHECK(ring.pinned_[0].left.recorded == 0);
+    CHECK(ring.pinned_[0].copied.recorded == 0);
     CHECK(ring.slots_[0].copied.recorded == 1);
-    ring.look_after_copies();
+    ring.check_copies();
     CHECK(ring.states() == slot_states{.copying = 1, .ready = 1});
     ring.slots_[0].copied.happened = true; // and no mark: something is wrong with the device
-    ring.look_after_copies();
+    ring.check_copies();
     CHECK(ring.states() == slot_states{.empty = 1, .ready = 1});
 }

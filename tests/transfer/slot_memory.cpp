@@ -82,7 +82,7 @@ TEST_CASE("slot_memory: a block that no wait covers is not freed, and is reporte
         (void)memory.take(1000, false);
         sim_launch(user, {.writes = {{all.slots[0].memory, 1000}}});
         all.slots[0].record_users(user);
-        all.slots[1].unsure = true;
+        all.slots[1].end_unknown = true;
         node.faults().at(sim_call_kind::synchronize, 1, {.status = sim_status::refused}, 100);
     }
     CHECK(told.count(error_kind::leak) == 2);

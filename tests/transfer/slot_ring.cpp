@@ -24,7 +24,7 @@ struct slot_ring_by_hand final : slot_ring<host_platform> {
 
     void produce_inline() override {}
     void released(slot&) noexcept override {}
-    void look_after_copies() noexcept override {}
+    void check_copies() noexcept override {}
     void copy_all() noexcept override {
         pinned* from = nullptr;
         slot*   to   = nullptr;
@@ -32,7 +32,7 @@ struct slot_ring_by_hand final : slot_ring<host_platform> {
             copies_here += std::this_thread::get_id() == here;
             if (meanwhile) { meanwhile(); }
             to->size = from->size;
-            land(*from);
+            copy_completed(*from);
             more = copied(from, to, nullptr);
         }
     }
@@ -46,7 +46,7 @@ struct slot_ring_by_hand final : slot_ring<host_platform> {
     void await_who_waits(std::size_t batches) {
         for (bool waits = false; !waits; std::this_thread::yield()) {
             auto const held = gate_.hold();
-            waits           = asking_ && figures_.batches == batches;
+            waits           = consumer_waits_ && figures_.batches == batches;
         }
     }
     void fill_for_who_waits(std::size_t size) {
@@ -222,7 +222,7 @@ struct slot_ring_inline final : slot_ring<host_platform> {
         if (kept != nullptr) { release(*std::exchange(kept, nullptr), {}); }
     }
     void released(slot&) noexcept override {}
-    void look_after_copies() noexcept override {}
+    void check_copies() noexcept override {}
     void copy_all() noexcept override {}
 
     slot* kept = nullptr;

@@ -20,7 +20,7 @@ struct slot_supply_by_hand final : slot_supply<host_platform> {
     slot_supply_by_hand() : slot_supply{{.pinned_depth = 2, .device_depth = 1}, {}} {}
 
     void copy_all() noexcept override { ++asked; }
-    void look_after_copies() noexcept override { ++looked; }
+    void check_copies() noexcept override { ++looked; }
     void stop() {
         {
             auto const held = gate_.hold();
@@ -34,9 +34,9 @@ struct slot_supply_by_hand final : slot_supply<host_platform> {
     using supply::copied;
     using supply::ended;
     using supply::filled;
-    using supply::flight_of;
-    using supply::land;
-    using supply::land_early;
+    using supply::copy_of;
+    using supply::copy_completed;
+    using supply::copy_completed_early;
     using supply::pinned;
     using supply::slot;
 
@@ -68,15 +68,15 @@ TEST_CASE("slot_supply: a copy that was polled as complete is not completed twic
     slot_supply_by_hand::pinned* from = nullptr;
     slot_supply_by_hand::slot*   to   = nullptr;
     REQUIRE(all.claim(from, to));
-    CHECK(all.flight_of(*p).which == 0); // nobody can ask before it is enqueued
+    CHECK(all.copy_of(*p).which == 0); // nobody can ask before it is enqueued
     CHECK_FALSE(all.copied(from, to, nullptr));
-    CHECK(all.flight_of(*p).which == 1);
-    all.land_early(*p, 2); // of another copy
+    CHECK(all.copy_of(*p).which == 1);
+    all.copy_completed_early(*p, 2); // of another copy
     CHECK(all.states().copying == 1);
-    all.land_early(*p, 1);
-    CHECK(all.flight_of(*p).which == 0);
+    all.copy_completed_early(*p, 1);
+    CHECK(all.copy_of(*p).which == 0);
     CHECK(all.states().empty == 2);
-    all.land(*p); // the call-back comes late
+    all.copy_completed(*p); // the call-back comes late
     CHECK(all.states().empty == 2);
 }
 
@@ -107,17 +107,17 @@ struct marked_supply_by_hand final : slot_supply<marking_platform> {
     static constexpr std::size_t slots = 3;
 
     marked_supply_by_hand() : slot_supply{{.pinned_depth = slots, .device_depth = slots}, {}} {
-        for (std::size_t i = 0; i < slots; ++i) { pinned_[i].mark = &marks[i]; }
+        for (std::size_t i = 0; i < slots; ++i) { pinned_[i].flag = &marks[i]; }
     }
     void copy_all() noexcept override {
         pinned* from = nullptr;
         slot*   to   = nullptr;
         for (bool more = claim(from, to); more;) {
-            from->marked = true;
-            more         = copied(from, to, nullptr);
+            from->flagged = true;
+            more          = copied(from, to, nullptr);
         }
     }
-    void look_after_copies() noexcept override { ++looked; }
+    void check_copies() noexcept override { ++looked; }
     void leave_mark(std::size_t i) {
         std::atomic_ref{marks[i]}.store(1, std::memory_order_release);
     }

@@ -25,7 +25,7 @@ struct unloader_ring_by_hand final : unloader_ring<host_platform> {
         send(s, 1, {});
     }
 
-    using ring::await_landed;
+    using ring::await_copied;
     using ring::stop;
     using ring::written;
 
@@ -39,7 +39,7 @@ TEST_CASE("unloader_ring: results wait on the device while the sink has every pi
     ring.send_one(std::byte{1});
     ring.send_one(std::byte{2});
     for (std::size_t i = 0; i < 2; ++i) {
-        auto* const p = ring.await_landed();
+        auto* const p = ring.await_copied();
         REQUIRE(p != nullptr);
         CHECK(p->index == i);
         CHECK(p->memory[0] == std::byte(i + 1));
@@ -48,16 +48,16 @@ TEST_CASE("unloader_ring: results wait on the device while the sink has every pi
     CHECK(ring.sent() == 2);
     ring.finish();
     ring.stop();
-    CHECK(ring.await_landed() == nullptr);
+    CHECK(ring.await_copied() == nullptr);
 }
 
 TEST_CASE("unloader_ring: an error is thrown by all later calls, and nothing more is copied") {
     unloader_ring_by_hand ring;
     ring.send_one(std::byte{1});
     ring.send_one(std::byte{2});
-    ring.written(*ring.await_landed(), std::make_exception_ptr(7));
+    ring.written(*ring.await_copied(), std::make_exception_ptr(7));
     CHECK_THROWS_AS(ring.finish(), int);
     CHECK_THROWS_AS((void)ring.take({}), int);
     ring.stop();
-    CHECK(ring.await_landed() == nullptr);
+    CHECK(ring.await_copied() == nullptr);
 }

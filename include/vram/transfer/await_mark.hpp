@@ -26,9 +26,9 @@ template <class Platform, class Guard, class Ready>
     using clock                   = platform_clock<Platform>;
     constexpr std::uint64_t eager = 30'000; // ns of polling without sleep
     constexpr auto          nap   = std::chrono::microseconds{20};
-    std::uint32_t* const    mark  = p.mark; // both may change while the lock is released
-    std::uint64_t const     which = p.flight;
-    auto const              over  = [&] { return pinned_slot<Platform>::is_marked(mark, which); };
+    std::uint32_t* const    flag  = p.flag; // both may change while the lock is released
+    std::uint64_t const     which = p.copy_number;
+    auto const              over = [&] { return pinned_slot<Platform>::flag_reached(flag, which); };
     held.unlock();
     auto const begun = clock::now();
     while (awake && !over() && clock::now() - begun < eager) { std::this_thread::yield(); }

@@ -27,7 +27,7 @@ concept has_priorities = requires(typename P::device d, int priority) {
 ///
 ///     platform::copy(lane.view(), to, from, bytes);
 ///     platform::record(over, lane.view());
-///     lane.call_after(over, land, &slot);     // runs on a thread of the driver
+///     lane.call_after(over, on_copied, &slot);     // runs on a thread of the driver
 ///
 /// Failure   Throws errors of the platform.
 /// Threads   Any thread may call.
@@ -56,12 +56,12 @@ public:
         Platform::call(calls_.view(), function, argument);
     }
     /// Lets the device set the completion flag of the pinned slot `p` after its copy, which must be
-    /// the last one in the lane. Sets `p.marked` to true if the platform supports this.
-    void mark(pinned_slot<Platform>& p) {
-        p.marked = false;
+    /// the last one in the lane. Sets `p.flagged` to true if the platform supports this.
+    void set_flag(pinned_slot<Platform>& p) {
+        p.flagged = false;
         if constexpr (completion_flags<Platform>) {
-            if (p.mark == nullptr) { return; }
-            p.marked = Platform::mark(view(), p.mark, static_cast<std::uint32_t>(p.flight));
+            if (p.flag == nullptr) { return; }
+            p.flagged = Platform::mark(view(), p.flag, static_cast<std::uint32_t>(p.copy_number));
         }
     }
     /// Blocks the host until all copies and completion flags of the lane are complete. Returns

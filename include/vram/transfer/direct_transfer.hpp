@@ -49,7 +49,7 @@ private:
 
     /// Stores the current exception if it is the first one, and lowers `whole()` to `offset`.
     void fail(std::size_t offset) noexcept {
-        if (!told_.exchange(true)) { cause_ = std::current_exception(); }
+        if (!stored_.exchange(true)) { cause_ = std::current_exception(); }
         std::size_t least = whole_.load();
         while (offset < least && !whole_.compare_exchange_weak(least, offset)) {}
     }
@@ -59,7 +59,7 @@ private:
     Move&                    move_;
     std::atomic<std::size_t> next_{0};
     std::atomic<std::size_t> whole_{all};
-    std::atomic<bool>        told_{false};
+    std::atomic<bool>        stored_{false};
     std::exception_ptr       cause_; ///< written by one thread, read after all have returned
 };
 

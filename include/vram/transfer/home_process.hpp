@@ -63,7 +63,7 @@ template <class Platform>
 struct delete_at_home {
     template <class Object>
     void operator()(Object* object) const noexcept {
-        if (object->at_home()) { delete object; }
+        if (object->in_owning_process()) { delete object; }
     }
 };
 

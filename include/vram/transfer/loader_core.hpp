@@ -80,7 +80,7 @@ public:
 
     /// Tells the producers to stop: no further batch is filled.
     void request_stop() noexcept {
-        if (!this->at_home()) { return; }
+        if (!this->in_owning_process()) { return; }
         // Stop the ring first: if the stop token makes a source return, its producer then
         // begins no further batch.
         this->stop();
@@ -89,7 +89,7 @@ public:
     /// Stops the producers, joins their threads, and waits for the copies in progress. The stop
     /// token of a source that takes long asks it to return.
     void shut_down() noexcept {
-        if (!this->at_home()) { return; } // a forked child has none of these threads
+        if (!this->in_owning_process()) { return; } // a forked child has none of these threads
         request_stop();
         if (std::exchange(down_, true)) { return; }
         for (auto& t : threads_) { t.join(); }
@@ -97,7 +97,7 @@ public:
         this->await_copier();
         // If no wait proves that all callbacks and completion flags have arrived, the memory that
         // they write to must stay allocated.
-        bool const over = this->lane_.drain() && (!memory_.marks() || this->lane_.finish());
+        bool const over = this->lane_.drain() && (!memory_.has_flags() || this->lane_.finish());
         if (!over) { kept_.keep(this->weak_from_this().lock()); }
     }
 
@@ -108,7 +108,7 @@ public:
     void restart()
         requires restartable_source<Source>
     {
-        this->expect_home();
+        this->expect_owning_process();
         if (!this->at_end()) { throw loader_error{loader_error::reason::not_ended}; }
         shut_down();
         source_.restart();
@@ -141,7 +141,7 @@ private:
             std::size_t const          pageable =
                 memory_.take(o.batch_bytes, o.pageable_fallback, o.completion_flags ? o.budget : 0);
             this->note([&](auto& f) {
-                f.allocations = o.pinned_depth + o.device_depth + (memory_.marks() ? 1 : 0);
+                f.allocations = o.pinned_depth + o.device_depth + (memory_.has_flags() ? 1 : 0);
                 f.pageable    = pageable;
                 f.producers   = o.producers;
             });
@@ -252,11 +252,11 @@ private:
             slot&        s  = this->slots_.front();
             stream const on = this->lane_.view();
             s.await_users(on);
-            s.unsure = true;
-            bytes    = answer(last, last, [&] {
+            s.end_unknown = true;
+            bytes         = answer(last, last, [&] {
                 return source_.enqueue({s.memory, this->options_.batch_bytes}, last, on);
             });
-            s.unsure = !this->lane_.finish();
+            s.end_unknown = !this->lane_.finish();
         }
         if (bytes == 0) { throw ends_early().at(last, last); }
         asked_of_          = total_;
@@ -348,7 +348,7 @@ private:
             e.at(s.index, s.asked);
             why = std::current_exception();
         } catch (...) { why = std::current_exception(); }
-        if (why != nullptr && enqueued) { s.unsure = !this->lane_.finish(); }
+        if (why != nullptr && enqueued) { s.end_unknown = !this->lane_.finish(); }
         this->ended(s, std::move(why));
     }
 

@@ -34,10 +34,10 @@ struct pinned_slot {
     enum class state : unsigned char { empty, filling, filled, copying };
 
     pinned_slot(device where, bool timing)
-        : begun{make(where, timing)}, left{make(where, timing)}, timed{timing} {}
+        : begun{make(where, timing)}, copied{make(where, timing)}, timed{timing} {}
 
-    event begun; ///< start of the copy; recorded only if copies are timed
-    event left;  ///< end of the copy; not recorded if a completion flag suffices
+    event begun;  ///< start of the copy; recorded only if copies are timed
+    event copied; ///< end of the copy; not recorded if a completion flag suffices
 
     std::byte*  memory = nullptr;
     std::size_t size   = 0;
@@ -46,11 +46,12 @@ struct pinned_slot {
     /// Index that the source was asked for.
     std::size_t asked = 0;
 
-    std::uint64_t flight = 0; ///< number of copies so far; numbers its copy
-    std::uint64_t turn   = 0; ///< number of its copy among the copies of all slots
-    /// Completion flag in pinned memory: at the end of a copy, the device writes `flight` there.
-    std::uint32_t* mark   = nullptr;
-    std::size_t    landed = 0; ///< copies found complete by polling before their callbacks
+    std::uint64_t copy_number = 0; ///< number of its last copy, counted from 1
+    std::uint64_t sequence    = 0; ///< number of its copy among the copies of all slots
+    /// Completion flag in pinned memory: at the end of a copy, the device writes `copy_number`
+    /// there.
+    std::uint32_t* flag            = nullptr;
+    std::size_t    completed_early = 0; ///< copies found complete by polling before their callbacks
 
     /// Event that completes when its copy, or a later one, is complete.
     event const* over      = nullptr;
@@ -59,18 +60,18 @@ struct pinned_slot {
     state        now       = state::empty;
     bool         timed     = false;
     bool         pageable  = false; ///< the slot has pageable memory, because pinning failed
-    bool         in_flight = false; ///< `left` must be waited for before it is filled again
+    bool         in_flight = false; ///< `copied` must be waited for before it is filled again
     bool         enqueued  = false; ///< its copy is enqueued, so its event may be queried
-    bool         marked    = false; ///< a completion flag reports the end of its copy
+    bool         flagged   = false; ///< a completion flag reports the end of its copy
     /// Neither an event nor a wait proves that its copy is complete.
-    bool unsure   = false;
-    bool left_out = false; ///< the batch is left out, so it is not copied
-    /// `begun` and `left` enclose a copy, and its time is not read yet.
+    bool end_unknown = false;
+    bool left_out    = false; ///< the batch is left out, so it is not copied
+    /// `begun` and `copied` enclose a copy, and its time is not read yet.
     bool unmeasured = false;
 
     /// Returns true if the completion flag shows that copy `which`, or a later one, is complete.
-    [[nodiscard]] static bool is_marked(std::uint32_t* mark, std::uint64_t which) noexcept {
-        std::uint32_t const seen = std::atomic_ref{*mark}.load(std::memory_order_acquire);
+    [[nodiscard]] static bool flag_reached(std::uint32_t* flag, std::uint64_t which) noexcept {
+        std::uint32_t const seen = std::atomic_ref{*flag}.load(std::memory_order_acquire);
         return static_cast<std::int32_t>(seen - static_cast<std::uint32_t>(which)) >= 0;
     }
 

@@ -78,12 +78,12 @@ public:
     [[nodiscard]] std::size_t           pinned_bytes() const noexcept { return memory_.bytes; }
 
     /// Returns false in a forked child, which has none of the threads.
-    [[nodiscard]] bool at_home() const noexcept {
+    [[nodiscard]] bool in_owning_process() const noexcept {
         return home_.here() && !threads_stand_still<Platform>();
     }
     /// Marks the pinned memory as lost, because no wait proves that the device is done with it. The
     /// destructor then reports a leak and does not free it.
-    void lose() noexcept { memory_.lost.store(true, std::memory_order_relaxed); }
+    void leak_memory() noexcept { memory_.lost.store(true, std::memory_order_relaxed); }
 
 private:
     // Its destructor frees the memory, also if the constructor of `ring` throws.

@@ -40,14 +40,14 @@ public:
     void run(unsigned thread) noexcept {
         std::span<chunk> const lane = ring_.lane(thread);
         if constexpr (requires(Host& h, std::byte* p) { h.fill(p, 0U, 0U); }) {
-            go_up(lane);
+            upload(lane);
         } else {
-            go_down(lane);
+            download(lane);
         }
-        for (chunk& c : lane) { settle_for_sure(c); }
+        for (chunk& c : lane) { await_copy_for_sure(c); }
     }
 
-    [[nodiscard]] bool failed() const noexcept { return failed_.load() != nobody; }
+    [[nodiscard]] bool failed() const noexcept { return failed_.load() != no_failure; }
     [[nodiscard]] std::exception_ptr const& cause() const noexcept { return cause_; }
 
     /// Returns the number of bytes from the beginning that are moved without a gap.
@@ -57,7 +57,7 @@ public:
     }
 
 private:
-    enum culprit : int { nobody, the_host, the_machine };
+    enum failed_part : int { no_failure, the_host, the_device };
 
     static constexpr std::size_t none = static_cast<std::size_t>(-1);
 
@@ -70,10 +70,10 @@ private:
 
     /// Upload loop of one thread: waits for a free chunk, fills it with the next piece, and
     /// enqueues its copy.
-    void go_up(std::span<chunk> lane) noexcept {
+    void upload(std::span<chunk> lane) noexcept {
         for (std::size_t k = 0;; k = (k + 1) % lane.size()) {
             chunk& c = lane[k];
-            if (!settle(c)) { return; }
+            if (!await_copy(c)) { return; }
             c.piece = take();
             if (c.piece == none) { return; }
             auto const [offset, bytes] = plan_[c.piece];
@@ -86,7 +86,7 @@ private:
 
     /// Download loop of one thread: enqueues a copy into each of its chunks, empties the oldest one
     /// into the host's end, and repeats.
-    void go_down(std::span<chunk> lane) noexcept {
+    void download(std::span<chunk> lane) noexcept {
         std::size_t oldest = 0, under_way = 0;
         for (bool more = true;;) {
             while (more && under_way < lane.size()) {
@@ -100,7 +100,7 @@ private:
             }
             if (under_way == 0) { return; }
             chunk& c = lane[oldest];
-            if (settle(c)) { empty(c); }
+            if (await_copy(c)) { empty(c); }
             oldest = (oldest + 1) % lane.size();
             --under_way;
         }
@@ -108,7 +108,7 @@ private:
 
     void empty(chunk& c) noexcept {
         // The chunk's content is unknown.
-        if (failed_.load() == the_machine) { return undo(c.piece); }
+        if (failed_.load() == the_device) { return undo(c.piece); }
         auto const [offset, bytes] = plan_[c.piece];
         try {
             host_.empty(c.memory, offset, bytes);
@@ -123,39 +123,39 @@ private:
             c.recorded = true;
             return true;
         } catch (...) {
-            fail(c.piece, the_machine);
+            fail(c.piece, the_device);
             return false;
         }
     }
 
     /// Blocks the host until the copy of the chunk `c` is complete. Returns false if the copy
     /// failed or its end cannot be known.
-    bool settle(chunk& c) noexcept {
+    bool await_copy(chunk& c) noexcept {
         if (!c.in_flight || !c.recorded) { return !c.in_flight; }
         try {
             Platform::synchronize(c.copied);
         } catch (...) {
-            fail(c.piece, the_machine);
+            fail(c.piece, the_device);
             return false;
         }
         c.in_flight = c.recorded = false;
         // If the device has failed since, this copy may have failed too.
-        if (failed_.load() == the_machine) { undo(c.piece); }
+        if (failed_.load() == the_device) { undo(c.piece); }
         return true;
     }
 
     /// Blocks the host until the copy of the chunk `c` is complete, if necessary by waiting for the
     /// stream or the whole device, because the next transfer uses the chunk. If every wait fails,
     /// the ring's memory is marked as lost.
-    void settle_for_sure(chunk& c) noexcept {
-        if (settle(c)) { return; }
+    void await_copy_for_sure(chunk& c) noexcept {
+        if (await_copy(c)) { return; }
         auto const waited = [&](auto const& place) {
             try {
                 Platform::synchronize(place);
                 return true;
             } catch (...) { return false; }
         };
-        if (!waited(ring_.copies()) && !waited(ring_.where())) { ring_.lose(); }
+        if (!waited(ring_.copies()) && !waited(ring_.where())) { ring_.leak_memory(); }
         c.in_flight = c.recorded = false;
     }
 
@@ -166,13 +166,13 @@ private:
     }
 
     /// Records that `piece` failed, and stores the current exception if it is the first one. A
-    /// failure of the device (`the_machine`) replaces one of the host.
-    void fail(std::size_t piece, culprit by) noexcept {
+    /// failure of the device (`the_device`) replaces one of the host.
+    void fail(std::size_t piece, failed_part by) noexcept {
         undo(piece);
-        int expected = nobody;
+        int expected = no_failure;
         if (failed_.compare_exchange_strong(expected, by)) {
             cause_ = std::current_exception();
-        } else if (by == the_machine) {
+        } else if (by == the_device) {
             failed_.store(by);
         }
     }
@@ -183,7 +183,7 @@ private:
     Host&                    host_;
     std::atomic<std::size_t> next_{0};
     std::atomic<std::size_t> undone_{none};
-    std::atomic<int>         failed_{nobody};
+    std::atomic<int>         failed_{no_failure};
     /// Exception of the first failure; read after all threads have returned.
     std::exception_ptr cause_;
 };

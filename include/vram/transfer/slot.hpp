@@ -45,8 +45,8 @@ struct slot {
     /// Device of each event in `others_released`; an event can be recorded only on its own device.
     std::vector<device> others_on;
 
-    std::uint32_t* mark   = nullptr; ///< completion flag of the copy into this block, or null
-    std::uint64_t  flight = 0;       ///< number of that copy, which the flag reaches at its end
+    std::uint32_t* flag        = nullptr; ///< completion flag of the copy into this block, or null
+    std::uint64_t  copy_number = 0; ///< number of that copy, which the flag reaches at its end
 
     slot*         next  = nullptr;
     std::size_t   use   = 0; ///< index of its pair of events in `use_times`
@@ -54,12 +54,12 @@ struct slot {
     /// `released` is recorded and no stream or thread has waited for it.
     bool in_use = false;
     /// Neither an event nor a wait proves that its last use is complete.
-    bool unsure = false;
+    bool end_unknown = false;
 
     /// Makes the stream `s` wait for the copy into the block. If the completion flag shows that the
     /// copy is complete, `s` does not wait for the event.
     void await_copy(stream s) const {
-        bool const over = mark != nullptr && pinned_slot<Platform>::is_marked(mark, flight);
+        bool const over = flag != nullptr && pinned_slot<Platform>::flag_reached(flag, copy_number);
         if (!over) { Platform::wait(s, copied); }
     }
     /// Adds the stream `s` to the users of the block. `s` waits for the copy now, and the block is

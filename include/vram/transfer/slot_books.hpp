@@ -51,7 +51,7 @@ public:
         index_ = 0;
         filled_.clear();
         empty_ = {};
-        for (Pinned* const p : pinned_) { land(*p); }
+        for (Pinned* const p : pinned_) { make_empty(*p); }
         while (Slot* const s = ready_.pop()) { free_.push(*s); }
         copying_ = false;
     }
@@ -114,10 +114,10 @@ public:
         pass_over();
         from->now      = Pinned::state::copying;
         from->enqueued = false;
-        ++from->flight;
-        from->turn = ++turns_;
-        to->index  = from->index;
-        copying_   = true;
+        ++from->copy_number;
+        from->sequence = ++sequence_;
+        to->index      = from->index;
+        copying_       = true;
         ++in_flight_;
     }
     /// Returns true if a thread is enqueueing a copy.
@@ -139,7 +139,7 @@ public:
         end_at(s.index, std::move(why));
     }
     /// Makes the pinned slot `p` empty again, because its copy is complete.
-    void land(Pinned& p) noexcept {
+    void make_empty(Pinned& p) noexcept {
         if (p.now == Pinned::state::copying) { --in_flight_; }
         p.now      = Pinned::state::empty;
         p.left_out = false;
@@ -205,7 +205,7 @@ private:
     /// Empties the pinned slots with left-out batches at the front of the order.
     void pass_over() noexcept {
         for (Pinned* p = filled_.front(); p != nullptr && p->left_out; p = filled_.front()) {
-            land(*filled_.pop());
+            make_empty(*filled_.pop());
             passed_ = true;
         }
     }
@@ -228,7 +228,7 @@ private:
     std::size_t          end_       = none; ///< index of the first batch that does not exist
     std::size_t          index_     = 0;    ///< index of the batch that is filled next
     std::size_t          in_flight_ = 0;
-    std::uint64_t        turns_     = 0;     ///< number of copies begun so far
+    std::uint64_t        sequence_  = 0;     ///< number of copies begun so far
     std::size_t          held_      = 0;     ///< device slots that the consumer's batches hold
     std::size_t          slots_     = 0;     ///< number of device slots in all
     bool                 copying_   = false; ///< a thread is enqueueing a copy

@@ -43,7 +43,7 @@ public:
 
     /// Returns the counts and times so far. Must be called on the consumer's thread.
     [[nodiscard]] loader_statistics statistics() {
-        this->expect_home();
+        this->expect_owning_process();
         if (this->options_.timing) { measure_empties(); }
         auto       s = this->note([](auto& f) { return f; });
         auto const t = this->times_.sum();
@@ -67,7 +67,7 @@ protected:
     void clear(pinned& p) {
         if (p.in_flight) {
             std::uint64_t const since = clock::now();
-            Platform::synchronize(p.left);
+            Platform::synchronize(p.copied);
             p.in_flight = false;
             this->note([&](auto& f) {
                 f.pinned_ns += clock::now() - since;
@@ -103,21 +103,21 @@ private:
             to.await_users(on);
             if (from.timed) { Platform::record(from.begun, on); }
             Platform::copy(on, to.memory, from.memory, from.size);
-            started     = true;
-            from.marked = false;
-            if (from.timed) { Platform::record(from.left, on); }
-            if (this->options_.call_back) { lane_.mark(from); }
-            bool const unseen = !from.timed && !from.marked; // a completion flag needs no event
-            if (unseen) { Platform::record(from.left, on); }
+            started      = true;
+            from.flagged = false;
+            if (from.timed) { Platform::record(from.copied, on); }
+            if (this->options_.call_back) { lane_.set_flag(from); }
+            bool const unseen = !from.timed && !from.flagged; // a completion flag needs no event
+            if (unseen) { Platform::record(from.copied, on); }
             Platform::record(to.copied, on);
-            from.over = from.marked ? &to.copied : &from.left;
-            to.mark   = from.marked ? from.mark : nullptr;
-            to.flight = from.flight;
+            from.over      = from.flagged ? &to.copied : &from.copied;
+            to.flag        = from.flagged ? from.flag : nullptr;
+            to.copy_number = from.copy_number;
             depart(from, to);
             return nullptr;
         } catch (...) {
             std::exception_ptr problem = copy_problem<Platform>(to.index, to.asked);
-            if (started) { to.unsure = from.unsure = !lane_.finish(); }
+            if (started) { to.end_unknown = from.end_unknown = !lane_.finish(); }
             return problem;
         }
     }
@@ -125,10 +125,10 @@ private:
     /// callback, or by a wait of the thread that fills the slot next.
     void depart(pinned& from, slot& to) noexcept {
         from.unmeasured = from.timed;
-        if (from.marked) { return; }
+        if (from.flagged) { return; }
         if (this->options_.call_back) {
             try {
-                return lane_.call_after(to.copied, landed, &from);
+                return lane_.call_after(to.copied, on_copied, &from);
             } catch (...) {
                 report_caught({.kind     = error_kind::platform_error,
                                .pointer  = from.memory,
@@ -139,9 +139,9 @@ private:
         from.in_flight = true;
         this->put_back(from);
     }
-    static void landed(void* slot) {
+    static void on_copied(void* slot) {
         pinned& p = *static_cast<pinned*>(slot);
-        static_cast<slot_copier*>(p.owner)->land(p);
+        static_cast<slot_copier*>(p.owner)->copy_completed(p);
     }
 
     void released(slot& s) noexcept final {
@@ -160,7 +160,7 @@ private:
     void measure(pinned& p) {
         if constexpr (has_timing<Platform>) {
             if (!p.unmeasured) { return; }
-            auto const ns = static_cast<std::uint64_t>(Platform::elapsed(p.begun, p.left));
+            auto const ns = static_cast<std::uint64_t>(Platform::elapsed(p.begun, p.copied));
             p.unmeasured  = false;
             this->note([&](auto& f) { f.copy_ns += ns; });
         }
@@ -168,7 +168,7 @@ private:
     void measure_empties() {
         for (auto all = this->take_empties(); pinned* const p = all.pop();) {
             try {
-                if (p->unmeasured && Platform::done(p->left)) { measure(*p); }
+                if (p->unmeasured && Platform::done(p->copied)) { measure(*p); }
             } catch (...) {
                 report_caught({.kind     = error_kind::platform_error,
                                .pointer  = p->memory,
@@ -179,13 +179,13 @@ private:
         }
     }
 
-    void look_after_copies() noexcept final {
+    void check_copies() noexcept final {
         for (pinned& p : this->pinned_) {
             try {
-                auto const flight = this->flight_of(p);
-                if (flight.which == 0 || !Platform::done(*flight.over)) { continue; }
-                Platform::synchronize(*flight.over); // throws if the copy ended in an error
-                this->land_early(p, flight.which);
+                auto const copy = this->copy_of(p);
+                if (copy.which == 0 || !Platform::done(*copy.over)) { continue; }
+                Platform::synchronize(*copy.over); // throws if the copy ended in an error
+                this->copy_completed_early(p, copy.which);
             } catch (...) { return this->fail(std::current_exception()); }
         }
     }

@@ -65,7 +65,7 @@ public:
     /// blocks and flags fit in `budget`.
     std::size_t take(std::size_t bytes, bool pageable, std::size_t budget = 0) {
         bytes_ = bytes;
-        std::size_t const marked =
+        std::size_t const with_flags =
             (on_host_.size() + on_device_.size()) * bytes + apart * on_host_.size();
         std::size_t no = 0;
         for (auto& p : on_host_) {
@@ -78,7 +78,7 @@ public:
                 ++no;
             }
         }
-        if (budget >= marked && no == 0) { take_marks(); }
+        if (budget >= with_flags && no == 0) { allocate_flags(); }
         for (auto& s : on_device_) {
             if constexpr (resource<Device>) {
                 s.memory = static_cast<std::byte*>(device_.allocate(copies_, bytes));
@@ -92,7 +92,7 @@ public:
     ~slot_memory() {
         for (auto& p : on_host_) { give_back(p); }
         for (auto& s : on_device_) { give_back(s); }
-        give_marks_back();
+        free_flags();
         if constexpr (retiring_resource<Device>) {
             try {
                 device_.retire(copies_);
@@ -104,34 +104,34 @@ public:
     }
 
     /// Returns true if the slots have completion flags.
-    [[nodiscard]] bool marks() const noexcept { return marks_ != nullptr; }
+    [[nodiscard]] bool has_flags() const noexcept { return flags_ != nullptr; }
 
 private:
     /// Bytes between completion flags: each has its own cache line.
     static constexpr std::size_t apart = 64;
 
-    void take_marks() {
+    void allocate_flags() {
         if constexpr (completion_flags<Platform>) {
             if (on_host_.empty()) { return; }
             try {
-                marks_ = static_cast<std::byte*>(host_.allocate_sync(apart * on_host_.size()));
+                flags_ = static_cast<std::byte*>(host_.allocate_sync(apart * on_host_.size()));
             } catch (...) { return; } // the blocks were allocated, so go on without flags
             for (std::size_t i = 0; i < on_host_.size(); ++i) {
-                on_host_[i].mark = ::new (marks_ + apart * i) std::uint32_t{0};
+                on_host_[i].flag = ::new (flags_ + apart * i) std::uint32_t{0};
             }
         }
     }
     /// Frees the completion flags once the copy stream is done, because the device writes a flag
     /// after its copy.
-    void give_marks_back() noexcept {
-        if (marks_ == nullptr) { return; }
-        if (!wait(copies_)) { return lost(marks_); }
-        sited{host_}.deallocate_sync(marks_, apart * on_host_.size());
+    void free_flags() noexcept {
+        if (flags_ == nullptr) { return; }
+        if (!wait(copies_)) { return lost(flags_); }
+        sited{host_}.deallocate_sync(flags_, apart * on_host_.size());
     }
 
     void give_back(pinned_slot<Platform>& p) noexcept {
         if (p.memory == nullptr) { return; }
-        bool const over = p.unsure ? device_idle() : p.over == nullptr || wait(*p.over);
+        bool const over = p.end_unknown ? device_idle() : p.over == nullptr || wait(*p.over);
         if (!over) { return lost(p.memory); }
         if (p.pageable) {
             host_resource{}.deallocate_sync(p.memory, bytes_);
@@ -141,7 +141,7 @@ private:
     }
     void give_back(slot<Platform>& s) noexcept {
         if (s.memory == nullptr) { return; }
-        bool over = !s.unsure || device_idle();
+        bool over = !s.end_unknown || device_idle();
         if constexpr (resource<Device>) {
             try {
                 s.await_users(copies_);
@@ -196,7 +196,7 @@ private:
     pinned&                      on_host_;
     stream                       copies_;
     std::size_t                  bytes_ = 0;
-    std::byte*                   marks_ = nullptr;
+    std::byte*                   flags_ = nullptr;
 };
 
 } // namespace vram

@@ -42,7 +42,7 @@ public:
     /// Returns the next batch in order, after making the stream `s` wait for its copy. Returns null
     /// at the end of the range. The host waits only for producers, not for the device.
     slot* take(stream s) {
-        this->expect_home(taken_);
+        this->expect_owning_process(taken_);
         if (ended_) { return nullptr; }
         if (Platform::capturing(s)) { throw loader_error{loader_error::reason::capturing, taken_}; }
         slot* const got = await_ready();
@@ -63,7 +63,8 @@ public:
     /// Releases the batch in slot `s`. The slot is reused after the work that the stream `on` and
     /// the batch's further streams have received so far.
     void release(slot& s, stream on) noexcept {
-        if (!this->at_home()) { return; } // in a forked child, the slot belongs to the parent
+        // In a forked child, the slot belongs to the parent.
+        if (!this->in_owning_process()) { return; }
         stage<Platform>::end(s.range);
         try {
             times_.end(s, on);
@@ -74,7 +75,8 @@ public:
                            .bytes    = s.size,
                            .resource = "loader",
                            .call     = "the record of a released batch"});
-            if (!settle(s, on)) { return; } // not known to be free: the slot is never used again
+            // If the slot is not known to be free, it is never used again.
+            if (!await_users_of(s, on)) { return; }
         }
         released(s);
         give(s);
@@ -97,7 +99,8 @@ protected:
     /// epoch may be released concurrently.
     void begin(std::size_t batches, index_order order) noexcept {
         auto const held = this->gate_.hold();
-        for (auto& p : this->pinned_) { p.landed = 0; } // each callback has come or never will
+        // Each callback has come or never will.
+        for (auto& p : this->pinned_) { p.completed_early = 0; }
         this->books_.begin(batches, std::move(order));
         taken_          = 0;
         passed_ns_      = this->figures_.wall_ns;
@@ -123,11 +126,11 @@ private:
     slot* await_ready() {
         auto const since = clock::now();
         produce_inline();
-        std::uint64_t spare = 0;
-        auto          held  = this->gate_.hold();
-        this->asking_       = true;
-        bool const came     = copy_or_wait(held, spare);
-        this->asking_       = false;
+        std::uint64_t spare   = 0;
+        auto          held    = this->gate_.hold();
+        this->consumer_waits_ = true;
+        bool const came       = copy_or_wait(held, spare);
+        this->consumer_waits_ = false;
         if (this->can_copy()) { this->notify_awake(); }
         auto const now = clock::now();
         this->figures_.stall_ns += now - since - spare;
@@ -166,12 +169,12 @@ private:
             bool const fills = can_fill_here();
             bool const mine  = this->can_copy() && !(there && this->awake_ != 0);
             if (!fills && !mine) { return came; }
-            auto const since = clock::now();
-            this->helping_   = true;
+            auto const since       = clock::now();
+            this->consumer_copies_ = true;
             held.unlock();
             fills ? produce_inline() : this->copy_all();
-            held           = this->gate_.hold();
-            this->helping_ = false;
+            held                   = this->gate_.hold();
+            this->consumer_copies_ = false;
             if (there) { spare += clock::now() - since; }
         }
     }
@@ -215,14 +218,14 @@ private:
     }
     /// Blocks the host until all users of `s` are done: the stream `on` and the further streams.
     /// Returns false if a wait failed, so that the slot must not be reused.
-    static bool settle(slot& s, stream on) noexcept {
+    static bool await_users_of(slot& s, stream on) noexcept {
         auto const device_of = [](stream of) { return [of] { return Platform::device_of(of); }; };
-        s.unsure             = !sure_wait<Platform>(on, device_of(on));
+        s.end_unknown        = !sure_wait<Platform>(on, device_of(on));
         for (stream other : s.others) {
-            s.unsure = !sure_wait<Platform>(other, device_of(other)) || s.unsure;
+            s.end_unknown = !sure_wait<Platform>(other, device_of(other)) || s.end_unknown;
         }
         s.forget_users();
-        return !s.unsure;
+        return !s.end_unknown;
     }
 
     std::size_t   taken_     = 0; ///< number of batches that the consumer took in this epoch

@@ -47,13 +47,13 @@ public:
     slot_supply(slot_supply const&)            = delete;
     slot_supply& operator=(slot_supply const&) = delete;
 
-    [[nodiscard]] bool at_home() const noexcept {
+    [[nodiscard]] bool in_owning_process() const noexcept {
         return home_.here() && !threads_stand_still<Platform>();
     }
 
     /// Returns how many blocks of the loader are in each state at this moment.
     [[nodiscard]] slot_states states() {
-        expect_home();
+        expect_owning_process();
         auto const held = gate_.hold();
         return count_states();
     }
@@ -80,14 +80,14 @@ protected:
 
     /// Throws `loader_error{forked}` in a forked child. A child must not even take the lock, which
     /// another thread of the parent may have held at the fork.
-    void expect_home(std::size_t index = 0) const {
-        if (!at_home()) { throw loader_error{loader_error::reason::forked, index}; }
+    void expect_owning_process(std::size_t index = 0) const {
+        if (!in_owning_process()) { throw loader_error{loader_error::reason::forked, index}; }
     }
 
     /// Enqueues copies as long as a filled pinned slot and a free device slot exist (`claim`).
     virtual void copy_all() noexcept = 0;
     /// Asks the device for the end of copies that have not called back.
-    virtual void look_after_copies() noexcept = 0;
+    virtual void check_copies() noexcept = 0;
 
     /// Waits for an empty pinned slot and assigns the next batch to it. Returns null if there is no
     /// further batch. The caller enqueues possible copies while it waits.
@@ -128,17 +128,17 @@ protected:
     /// Marks the pinned slot `p` as filled, which took `fill_ns` nanoseconds. Enqueues its copy, or
     /// wakes the consumer to do so.
     void filled(pinned& p, std::uint64_t fill_ns) noexcept {
-        bool told = false, passed = false;
+        bool wake = false, passed = false;
         {
             auto const held = gate_.hold();
             figures_.fill_ns += fill_ns;
             books_.filled(p);
             // Wake the waiting consumer: it copies this slot, or it finds the end of the range.
-            told   = asking_;
+            wake   = consumer_waits_;
             passed = books_.take_passed() && idle_ != 0;
         }
-        if (told || passed) { gate_.notify(); }
-        if (!told) { copy_all(); }
+        if (wake || passed) { gate_.notify(); }
+        if (!wake) { copy_all(); }
     }
     /// Makes the slot `s` (pinned or device) empty again, because its batch is left out. The next
     /// batch follows.
@@ -165,14 +165,14 @@ protected:
     }
     /// Makes the device slot `s` ready for the consumer, because its copies are enqueued.
     void posted(slot& s, std::uint64_t fill_ns) noexcept {
-        bool told = false;
+        bool wake = false;
         {
             auto const held = gate_.hold();
             figures_.fill_ns += fill_ns;
             books_.copied(s, nullptr);
-            told = asking_;
+            wake = consumer_waits_;
         }
-        if (told) { gate_.notify(); }
+        if (wake) { gate_.notify(); }
     }
 
     /// Claims a filled pinned slot `from` and a free device slot `to` for a copy by this thread.
@@ -183,7 +183,7 @@ protected:
         return claim_next(from, to);
     }
     bool copied(pinned*& from, slot*& to, std::exception_ptr problem) noexcept {
-        bool told = false, more = false;
+        bool wake = false, more = false;
         {
             auto const held = gate_.hold();
             if (problem == nullptr && from->now == pinned::state::copying) {
@@ -193,13 +193,13 @@ protected:
             bool const flies = from->now == pinned::state::copying && idle_ != 0;
             bool const alone = awake_ == 0 && books_.in_flight() == 1;
             // No thread watches this copy.
-            bool const unseen = flies && (from->marked ? !watched_ : alone);
-            bool const wanted = asking_ && !helping_;
-            told              = wanted || unseen || stopping_ || problem != nullptr;
+            bool const unseen = flies && (from->flagged ? !polling_ : alone);
+            bool const wanted = consumer_waits_ && !consumer_copies_;
+            wake              = wanted || unseen || stopping_ || problem != nullptr;
             books_.copied(*to, std::move(problem));
             more = claim_next(from, to);
         }
-        if (told) { gate_.notify(); }
+        if (wake) { gate_.notify(); }
         return more;
     }
     /// Waits until no thread enqueues a copy; called after `stop`. A thread that releases a batch
@@ -209,27 +209,28 @@ protected:
         gate_.wait(held, [&] { return !books_.copying(); });
     }
     /// Makes the pinned slot `p` empty again; called by the callback after its copy.
-    void land(pinned& p) noexcept {
-        bool told = false;
+    void copy_completed(pinned& p) noexcept {
+        bool wake = false;
         {
             auto const held = gate_.hold();
-            if (p.landed != 0) { // polling found the end of the copy before its callback came
-                --p.landed;
+            // Polling found the end of the copy before its callback came.
+            if (p.completed_early != 0) {
+                --p.completed_early;
                 return;
             }
-            books_.land(p);
-            told = idle_ != 0;
+            books_.make_empty(p);
+            wake = idle_ != 0;
         }
-        if (told) { gate_.notify(); }
+        if (wake) { gate_.notify(); }
     }
-    /// Makes the pinned slot `p` empty again, because polling found its copy complete. `flight` is
-    /// the number of that copy; a later copy of `p` is not affected.
-    void land_early(pinned& p, std::uint64_t flight) noexcept {
+    /// Makes the pinned slot `p` empty again, because polling found its copy complete.
+    /// `copy_number` is the number of that copy; a later copy of `p` is not affected.
+    void copy_completed_early(pinned& p, std::uint64_t copy_number) noexcept {
         {
             auto const held = gate_.hold();
-            if (p.now != pinned::state::copying || p.flight != flight) { return; }
-            if (!p.marked) { ++p.landed; }
-            books_.land(p);
+            if (p.now != pinned::state::copying || p.copy_number != copy_number) { return; }
+            if (!p.flagged) { ++p.completed_early; }
+            books_.make_empty(p);
         }
         gate_.notify();
     }
@@ -237,20 +238,20 @@ protected:
     void put_back(pinned& p) noexcept {
         {
             auto const held = gate_.hold();
-            books_.land(p);
+            books_.make_empty(p);
         }
         gate_.notify();
     }
     /// An enqueued copy that is not known to be complete. `which` is its number in its pinned slot,
     /// or 0 if there is no such copy. `over` is an event that completes no earlier than the copy.
-    struct flying {
+    struct copy_in_progress {
         std::uint64_t                   which = 0;
         typename Platform::event const* over  = nullptr;
     };
-    flying flight_of(pinned const& p) {
+    copy_in_progress copy_of(pinned const& p) {
         auto const held = gate_.hold();
         if (p.now != pinned::state::copying || !p.enqueued) { return {}; }
-        return {p.flight, p.over};
+        return {p.copy_number, p.over};
     }
     /// Ends the range with the error `why`, because the device has failed. Batches that are not
     /// filled yet never come.
@@ -266,7 +267,7 @@ protected:
     /// read. `put_back` adds each again.
     slot_queue<pinned> take_empties() noexcept {
         auto const held = gate_.hold();
-        land_marked(); // at the end no producer polls the completion flags any more
+        complete_flagged(); // at the end no producer polls the completion flags any more
         return books_.take_empties();
     }
 
@@ -291,7 +292,7 @@ protected:
     [[nodiscard]] bool can_copy() const noexcept { return !stopping_ && books_.can_copy(); }
     /// Returns true if a producer must enqueue a copy: a copy is possible, and the consumer is not
     /// waiting for a batch.
-    [[nodiscard]] bool        must_copy() const noexcept { return can_copy() && !asking_; }
+    [[nodiscard]] bool        must_copy() const noexcept { return can_copy() && !consumer_waits_; }
     [[nodiscard]] slot_states count_states() const noexcept {
         slot_states n = books_.states();
         n.waiting     = idle_;
@@ -304,15 +305,15 @@ protected:
     typename Platform::gate gate_;
     books                   books_;
     loader_statistics       figures_;
-    std::size_t             idle_   = 0;     ///< number of producers that wait
-    std::size_t             awake_  = 0;     ///< number of waiting producers that do not sleep
-    std::uint64_t           begun_  = 0;     ///< time of the first fill of the epoch
-    bool                    asking_ = false; ///< the consumer waits for a batch
+    std::size_t             idle_           = 0; ///< number of producers that wait
+    std::size_t             awake_          = 0; ///< number of waiting producers that do not sleep
+    std::uint64_t           begun_          = 0; ///< time of the first fill of the epoch
+    bool                    consumer_waits_ = false; ///< the consumer waits for a batch
     /// The waiting consumer is copying or filling a slot.
-    bool helping_  = false;
-    bool stopping_ = false;
-    bool watched_  = false; ///< a producer polls the completion flags
-    bool dozing_   = false; ///< a producer polls for released batches
+    bool consumer_copies_ = false;
+    bool stopping_        = false;
+    bool polling_         = false; ///< a producer polls the completion flags
+    bool backing_off_     = false; ///< a producer polls for released batches
 
 private:
     bool claim_next(pinned*& from, slot*& to) noexcept {
@@ -339,26 +340,26 @@ private:
     void idle(guard& held, There there) {
         auto const ready = [&] { return stopping_ || there(); };
         if (ready()) { return; }
-        land_marked();
+        complete_flagged();
         if (ready()) { return; }
         auto const    since  = clock::now();
         std::uint64_t looked = since;
         std::uint64_t turn   = 0; // turn of the copy for which this thread last stayed awake
         ++idle_;
         while (!ready()) {
-            if (watches()) {
-                watch(held, ready, looked, turn);
+            if (should_poll()) {
+                poll_flag(held, ready, looked, turn);
             } else if (books_.in_flight() != 0) {
-                if (!gate_.wait_for(held, patience, [&] { return ready() || watches(); })) {
+                if (!gate_.wait_for(held, watchdog, [&] { return ready() || should_poll(); })) {
                     held.unlock();
-                    look_after_copies();
+                    check_copies();
                     held = gate_.hold();
                 }
             } else {
                 auto const enough = [&] { return ready() || books_.in_flight() != 0; };
                 if (wait_awake(held, enough)) { continue; }
-                while (!enough() && dozes(since)) { doze(held, enough, since); }
-                gate_.wait(held, [&] { return enough() || dozes(since); });
+                while (!enough() && should_back_off(since)) { back_off(held, enough, since); }
+                gate_.wait(held, [&] { return enough() || should_back_off(since); });
             }
         }
         --idle_;
@@ -380,69 +381,71 @@ private:
     /// Returns true if this producer should poll, with growing pauses, for the release of a device
     /// slot that a filled slot needs. It then enqueues the copy, so that the consumer neither
     /// copies nor wakes another thread. After one second it blocks instead.
-    [[nodiscard]] bool dozes(std::uint64_t since) {
+    [[nodiscard]] bool should_back_off(std::uint64_t since) {
         if constexpr (stays_awake) {
-            return !dozing_ && books_.waiting() && clock::now() - since < patience_ns;
+            return !backing_off_ && books_.waiting() && clock::now() - since < watchdog_ns;
         } else {
             return false;
         }
     }
     template <class Ready>
-    void doze(guard& held, Ready const& ready, std::uint64_t since) {
+    void back_off(guard& held, Ready const& ready, std::uint64_t since) {
         constexpr std::uint64_t least = 20'000, most = 1'000'000; // pauses in ns
         std::uint64_t const     nap = std::clamp((clock::now() - since) / 8, least, most);
-        dozing_                     = true;
+        backing_off_                = true;
         ++awake_;
         gate_.wait_for(held, std::chrono::nanoseconds{nap}, ready);
         --awake_;
-        dozing_ = false;
+        backing_off_ = false;
     }
     /// Returns true if this producer should poll the completion flags: a copy with a flag is in
     /// progress, and no other producer polls.
-    [[nodiscard]] bool watches() {
+    [[nodiscard]] bool should_poll() {
         if constexpr (completion_flags<Platform>) {
-            return !watched_ && oldest_marked() != nullptr;
+            return !polling_ && oldest_flagged() != nullptr;
         } else {
             return false;
         }
     }
     /// Returns the pinned slot of the oldest copy in progress that has a completion flag, or null.
-    [[nodiscard]] pinned* oldest_marked() noexcept {
+    [[nodiscard]] pinned* oldest_flagged() noexcept {
         pinned* first = nullptr;
         for (pinned& p : pinned_) {
-            bool const flies = p.now == pinned::state::copying && p.enqueued && p.marked;
-            if (flies && (first == nullptr || p.turn < first->turn)) { first = &p; }
+            bool const flies = p.now == pinned::state::copying && p.enqueued && p.flagged;
+            if (flies && (first == nullptr || p.sequence < first->sequence)) { first = &p; }
         }
         return first;
     }
     /// Makes each pinned slot empty if its completion flag shows that its copy is complete.
-    void land_marked() noexcept {
+    void complete_flagged() noexcept {
         if constexpr (completion_flags<Platform>) {
             for (;;) {
-                pinned* const p = oldest_marked();
-                if (p == nullptr || !pinned::is_marked(p->mark, p->flight)) { return; }
-                books_.land(*p);
+                pinned* const p = oldest_flagged();
+                if (p == nullptr || !pinned::flag_reached(p->flag, p->copy_number)) { return; }
+                books_.make_empty(*p);
             }
         }
     }
     /// Polls the completion flag of the oldest copy, and makes its pinned slot empty when the copy
     /// is complete. One producer polls at a time. The others wait, and one of them polls next.
     template <class Ready>
-    void watch(guard& held, Ready const& ready, std::uint64_t& looked, std::uint64_t& turn) {
-        pinned&             p      = *oldest_marked();
-        std::uint64_t const flight = p.flight;
-        watched_                   = true;
+    void poll_flag(guard& held, Ready const& ready, std::uint64_t& looked, std::uint64_t& turn) {
+        pinned&             p           = *oldest_flagged();
+        std::uint64_t const copy_number = p.copy_number;
+        polling_                        = true;
         ++awake_;
-        bool const first = std::exchange(turn, p.turn) != p.turn;
+        bool const first = std::exchange(turn, p.sequence) != p.sequence;
         bool const over  = await_mark<Platform>(gate_, held, p, first, ready);
         --awake_;
-        watched_ = false;
+        polling_ = false;
         if (over) {
-            if (p.now == pinned::state::copying && p.flight == flight) { books_.land(p); }
-        } else if (clock::now() - looked > patience_ns) {
+            if (p.now == pinned::state::copying && p.copy_number == copy_number) {
+                books_.make_empty(p);
+            }
+        } else if (clock::now() - looked > watchdog_ns) {
             looked = clock::now();
             held.unlock();
-            look_after_copies();
+            check_copies();
             held = gate_.hold();
         }
         // Wakes another producer, which polls next.
@@ -450,8 +453,8 @@ private:
     }
 
     /// Time after which the device is asked if a copy is complete. A copy takes far less.
-    static constexpr std::chrono::seconds patience{1};
-    static constexpr std::uint64_t        patience_ns = std::chrono::nanoseconds{patience}.count();
+    static constexpr std::chrono::seconds watchdog{1};
+    static constexpr std::uint64_t        watchdog_ns = std::chrono::nanoseconds{watchdog}.count();
 
     home_process home_;
 };

@@ -67,7 +67,7 @@ public:
     staging_result upload(stream s, void* to, std::span<std::byte const> from) {
         return core::moved(from.size(), [&](transfer_path& way) {
             way = this->path_for(from.data(), from.size());
-            this->admit(s, to, from.data(), from.size());
+            this->validate(s, to, from.data(), from.size());
             if (core::is_direct(way)) { return this->copied(s, way, to, from.data(), from.size()); }
             typename ends::source_memory const end{from.data()};
             return this->staged(s, way, to, from.size(), end);
@@ -77,7 +77,7 @@ public:
     staging_result download(stream s, std::span<std::byte> to, void const* from) {
         return core::moved(to.size(), [&](transfer_path& way) {
             way = this->path_for(to.data(), to.size());
-            this->admit(s, from, to.data(), to.size());
+            this->validate(s, from, to.data(), to.size());
             if (core::is_direct(way)) { return this->copied(s, way, to.data(), from, to.size()); }
             typename ends::target_memory const end{to.data(), this->options().streaming};
             auto* const                        only_read = const_cast<void*>(from);
@@ -103,13 +103,13 @@ public:
                           std::size_t bytes) {
         return core::moved(bytes, [&](transfer_path& way) {
             way = this->path_for(bytes, from);
-            this->admit(s, to, bytes);
+            this->validate(s, to, bytes);
             if constexpr (fills_device<File>) {
                 if (way == transfer_path::gds) {
                     auto const read = [&](std::size_t at, std::size_t n) {
                         from.read_device(static_cast<std::byte*>(to) + at, n, offset + at);
                     };
-                    return this->past_the_host(s, bytes, read);
+                    return this->through_storage(s, bytes, read);
                 }
             }
             typename ends::template source_file<File> const end{from, offset};
@@ -122,13 +122,13 @@ public:
                             std::size_t bytes) {
         return core::moved(bytes, [&](transfer_path& way) {
             way = this->path_for(bytes, to);
-            this->admit(s, from, bytes);
+            this->validate(s, from, bytes);
             if constexpr (empties_device<File>) {
                 if (way == transfer_path::gds) {
                     auto const write = [&](std::size_t at, std::size_t n) {
                         to.write_device(static_cast<std::byte const*>(from) + at, n, offset + at);
                     };
-                    return this->past_the_host(s, bytes, write);
+                    return this->through_storage(s, bytes, write);
                 }
             }
             typename ends::template target_file<File> const end{to, offset};

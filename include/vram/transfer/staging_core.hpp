@@ -89,13 +89,13 @@ protected:
         return way >= transfer_path::direct_pinned && way <= transfer_path::direct_small;
     }
 
-    void admit(stream s, void const* there, void const* host, std::size_t bytes) const {
+    void validate(stream s, void const* there, void const* host, std::size_t bytes) const {
         if (bytes == 0) { return; }
         bool const is_host = host != nullptr && !touches_device(host, bytes);
         if (!is_host) { throw staging_error{problem::not_host_memory, bytes, host}; }
-        admit(s, there, bytes);
+        validate(s, there, bytes);
     }
-    void admit(stream s, void const* there, std::size_t bytes) const {
+    void validate(stream s, void const* there, std::size_t bytes) const {
         if (bytes == 0) { return; }
         bool known = there != nullptr;
         if constexpr (knows_memory<Platform>) {
@@ -168,7 +168,7 @@ protected:
     /// Moves the bytes between storage and the device without host memory (GPUDirect Storage). The
     /// host first waits for the stream `s`, because the storage knows no streams.
     template <class Move>
-    staging_result past_the_host(stream s, std::size_t bytes, Move const& move) {
+    staging_result through_storage(stream s, std::size_t bytes, Move const& move) {
         turn const mine{*this};
         Platform::synchronize(s);
         direct_transfer<Move const> all{bytes, storage_piece, move};

@@ -62,13 +62,13 @@ public:
 
     /// Waits until the sink has received all results or has failed, and ends the sink's thread.
     void shut_down() noexcept {
-        if (!this->at_home()) { return; } // a forked child does not have that thread
+        if (!this->in_owning_process()) { return; } // a forked child does not have that thread
         if (std::exchange(down_, true)) { return; }
         this->stop();
         thread_.join();
         // If no wait proves that all callbacks and completion flags have arrived, the memory that
         // they write to must stay allocated.
-        bool const over = this->lane_.drain() && (!memory_.marks() || this->lane_.finish());
+        bool const over = this->lane_.drain() && (!memory_.has_flags() || this->lane_.finish());
         if (!over) { kept_.keep(this->weak_from_this().lock()); }
     }
 
@@ -87,10 +87,10 @@ private:
     void run() {
         stage<Platform>::name_thread("vram unloader");
         numa_local<Platform> const here{where_, this->options_.numa_local};
-        while (pinned* const p = this->await_landed()) {
+        while (pinned* const p = this->await_copied()) {
             std::exception_ptr problem;
             try {
-                if (std::exchange(p->in_flight, false)) { Platform::synchronize(p->left); }
+                if (std::exchange(p->in_flight, false)) { Platform::synchronize(p->copied); }
                 stage<Platform> const shown{"vram sink"};
                 sink_(std::span<std::byte const>{p->memory, p->size}, p->index);
             } catch (...) { problem = std::current_exception(); }

@@ -36,7 +36,7 @@ namespace vram {
 
 /// Slots of an unloader and the copies between them. Device slots cycle through free, held by the
 /// program, full, and free again; the next user waits on the device for the copy, and the host does
-/// not. Pinned slots cycle through empty, copying, landed (copied), and empty again when the sink
+/// not. Pinned slots cycle through empty, copying, copied, and empty again when the sink
 /// has returned. The thread that completes a pair of a full slot and an empty one enqueues the
 /// copy.
 ///
@@ -56,14 +56,14 @@ public:
     unloader_ring(unloader_ring const&)            = delete;
     unloader_ring& operator=(unloader_ring const&) = delete;
 
-    [[nodiscard]] bool at_home() const noexcept {
+    [[nodiscard]] bool in_owning_process() const noexcept {
         return home_.here() && !threads_stand_still<Platform>();
     }
 
     /// Returns a slot for the next result, after making the stream `s` wait for the copy of the
     /// slot's previous result. Blocks the host while every slot is full.
     slot& take(stream s) {
-        expect_home();
+        expect_owning_process();
         if (Platform::capturing(s)) { throw loader_error{loader_error::reason::capturing, index_}; }
         slot* got = nullptr;
         {
@@ -90,7 +90,7 @@ public:
     /// work that the stream `on` and the slot's further streams have received so far. Sets `from`
     /// to null. If this function throws, the slot still belongs to the caller.
     void send(slot*& from, std::size_t bytes, stream on) {
-        expect_home();
+        expect_owning_process();
         if (bytes > options_.batch_bytes) {
             throw loader_error{loader_error::reason::too_large, index_, bytes,
                                options_.batch_bytes};
@@ -120,20 +120,20 @@ public:
     /// Returns the slot `s` without a result, after the host has waited for the work on the stream
     /// `on` and the slot's further streams. If a wait fails, the slot is never used again.
     void drop(slot& s, stream on) noexcept {
-        if (!at_home()) { return; } // in a forked child, the slot belongs to the parent
-        s.unsure = !sure_wait<Platform>(on, [on] { return Platform::device_of(on); });
+        if (!in_owning_process()) { return; } // in a forked child, the slot belongs to the parent
+        s.end_unknown = !sure_wait<Platform>(on, [on] { return Platform::device_of(on); });
         for (stream const& other : s.others) {
             bool const over =
                 sure_wait<Platform>(other, [&] { return Platform::device_of(other); });
-            s.unsure = s.unsure || !over;
+            s.end_unknown = s.end_unknown || !over;
         }
         s.forget_users();
-        if (!s.unsure) { give_back(s); }
+        if (!s.end_unknown) { give_back(s); }
     }
 
     /// Blocks the host until the sink has received all results that were sent.
     void finish() {
-        expect_home();
+        expect_owning_process();
         auto held = gate_.hold();
         gate_.wait(held, [&] { return problem_ != nullptr || idle(); });
         rethrow();
@@ -146,7 +146,7 @@ protected:
     unloader_ring(unloader_options const& options, device where)
         : options_{options},
           lane_{where, std::nullopt, options.priority},
-          landed_{options.pinned_depth, true} {
+          copied_{options.pinned_depth, true} {
         slots_.reserve(options.device_depth);
         pinned_.reserve(options.pinned_depth);
         for (std::size_t i = 0; i < options.device_depth; ++i) {
@@ -168,23 +168,23 @@ protected:
             auto held = gate_.hold();
             gate_.wait(held, [&] { return problem_ != nullptr || idle(); });
             stopping_ = true;
-            lost      = problem_ != nullptr && !told_;
+            lost      = problem_ != nullptr && !thrown_;
         }
         gate_.notify();
         if (lost) { report_lost(); }
     }
 
     /// Waits on the sink's thread for the next result in order. Returns null after `stop`.
-    pinned* await_landed() {
+    pinned* await_copied() {
         auto held   = gate_.hold();
         auto looked = clock::now();
         // Result for which this thread stayed awake.
         std::size_t seen  = static_cast<std::size_t>(-1);
         auto const  ready = [&] {
-            return stopping_ || (problem_ == nullptr && landed_.front() != nullptr);
+            return stopping_ || (problem_ == nullptr && copied_.front() != nullptr);
         };
         for (;;) {
-            land_marked();
+            complete_flagged();
             if (in_flight_ == 0) {
                 gate_.wait(held, [&] { return ready() || in_flight_ != 0; });
             }
@@ -193,20 +193,20 @@ protected:
                 gate_.wait(held, [&] { return stopping_; });
                 break;
             }
-            if (pinned* const p = marked_.front()) {
+            if (pinned* const p = flagged_.front()) {
                 bool const first = std::exchange(seen, p->index) != p->index;
                 if (await_mark<Platform>(gate_, held, *p, first, ready)) { continue; }
-            } else if (gate_.wait_for(held, patience,
-                                      [&] { return ready() || !marked_.empty(); })) {
+            } else if (gate_.wait_for(held, watchdog,
+                                      [&] { return ready() || !flagged_.empty(); })) {
                 continue;
             }
-            if (clock::now() - looked < patience_ns) { continue; }
+            if (clock::now() - looked < watchdog_ns) { continue; }
             held.unlock();
-            look_after_copies();
+            check_copies();
             looked = clock::now();
             held   = gate_.hold();
         }
-        return stopping_ ? nullptr : landed_.pop();
+        return stopping_ ? nullptr : copied_.pop();
     }
     /// Makes the pinned slot `p` empty again, because the sink has returned. `problem` is the
     /// sink's exception, or null.
@@ -229,8 +229,8 @@ protected:
 private:
     /// Throws `loader_error{forked}` in a forked child. A child must not even take the lock, which
     /// another thread of the parent may have held at the fork.
-    void expect_home() const {
-        if (!at_home()) { throw loader_error{loader_error::reason::forked, index_}; }
+    void expect_owning_process() const {
+        if (!in_owning_process()) { throw loader_error{loader_error::reason::forked, index_}; }
     }
 
     /// Throws `loader_error{ended}` if the process is ending: no copy is enqueued then, and no copy
@@ -252,18 +252,18 @@ private:
                 to       = empty_.pop();
                 copying_ = true;
                 ++in_flight_;
-                ++to->flight;
+                ++to->copy_number;
             }
             std::exception_ptr problem = copy(*from, *to);
             {
                 auto const held = gate_.hold();
                 copying_        = false;
-                if (problem == nullptr && to->marked) { marked_.push(*to); }
+                if (problem == nullptr && to->flagged) { flagged_.push(*to); }
                 if (problem != nullptr) {
                     fail(std::move(problem), "the copy", to->index);
                     --in_flight_;
                 }
-                if (!from->unsure) { free_.push(*from); }
+                if (!from->end_unknown) { free_.push(*from); }
             }
             gate_.notify();
         }
@@ -279,54 +279,54 @@ private:
             from.await_users(on);
             if (from.size != 0) { Platform::copy(on, to.memory, from.memory, from.size); }
             started = true;
-            Platform::record(to.left, on);
-            to.over = &to.left;
-            lane_.mark(to);
+            Platform::record(to.copied, on);
+            to.over = &to.copied;
+            lane_.set_flag(to);
             Platform::record(from.copied, on);
         } catch (...) {
             std::exception_ptr problem = copy_problem<Platform>(to.index);
-            if (started) { from.unsure = to.unsure = !lane_.finish(); }
+            if (started) { from.end_unknown = to.end_unknown = !lane_.finish(); }
             return problem;
         }
-        if (to.marked) { return nullptr; }
+        if (to.flagged) { return nullptr; }
         try {
-            lane_.call_after(to.left, landed, &to);
+            lane_.call_after(to.copied, on_copied, &to);
         } catch (...) { // the sink's thread waits for the event instead
             report_caught({.kind     = error_kind::platform_error,
                            .pointer  = to.memory,
                            .resource = "unloader",
                            .call     = "the callback after a copy"});
             to.in_flight = true;
-            land(to);
+            copy_completed(to);
         }
         return nullptr;
     }
-    /// Moves each pinned slot with a set completion flag to `landed_`. The lock must be held.
-    void land_marked() noexcept {
-        while (pinned* const p = marked_.front()) {
-            if (!pinned::is_marked(p->mark, p->flight)) { return; }
-            landed_.push(*marked_.pop());
+    /// Moves each pinned slot with a set completion flag to `copied_`. The lock must be held.
+    void complete_flagged() noexcept {
+        while (pinned* const p = flagged_.front()) {
+            if (!pinned::flag_reached(p->flag, p->copy_number)) { return; }
+            copied_.push(*flagged_.pop());
         }
     }
-    static void landed(void* slot) {
+    static void on_copied(void* slot) {
         pinned& p = *static_cast<pinned*>(slot);
-        static_cast<unloader_ring*>(p.owner)->land(p);
+        static_cast<unloader_ring*>(p.owner)->copy_completed(p);
     }
-    void land(pinned& p) noexcept {
+    void copy_completed(pinned& p) noexcept {
         {
             auto const held = gate_.hold();
-            landed_.push(p);
+            copied_.push(p);
         }
         gate_.notify();
     }
 
     /// Asks the device for the end of copies with an overdue callback, because a device that has
     /// failed calls no callback. Stores the error if there is one.
-    void look_after_copies() noexcept {
+    void check_copies() noexcept {
         try {
             expect_platform(0); // not `index_`, which belongs to the program's thread
             for (pinned& p : pinned_) {
-                if (Platform::done(p.left)) { Platform::synchronize(p.left); }
+                if (Platform::done(p.copied)) { Platform::synchronize(p.copied); }
             }
         } catch (...) {
             {
@@ -367,13 +367,13 @@ private:
     /// held.
     void rethrow() {
         if (problem_ == nullptr) { return; }
-        told_ = true;
+        thrown_ = true;
         std::rethrow_exception(problem_);
     }
 
     static constexpr std::size_t          none = static_cast<std::size_t>(-1);
-    static constexpr std::chrono::seconds patience{1};
-    static constexpr std::uint64_t        patience_ns = std::chrono::nanoseconds{patience}.count();
+    static constexpr std::chrono::seconds watchdog{1};
+    static constexpr std::uint64_t        watchdog_ns = std::chrono::nanoseconds{watchdog}.count();
 
     home_process            home_;
     typename Platform::gate gate_;
@@ -381,8 +381,8 @@ private:
     slot_queue<slot>        full_; ///< device slots that wait for a pinned block
     slot_queue<pinned>      empty_;
     /// Slots with a copy in progress that sets a completion flag, in order.
-    slot_queue<pinned> marked_;
-    slot_order<pinned> landed_; ///< pinned slots that wait for the sink, in order
+    slot_queue<pinned> flagged_;
+    slot_order<pinned> copied_; ///< pinned slots that wait for the sink, in order
     std::exception_ptr problem_;
     char const*        failed_ = "";   ///< the sink or the copy, which threw `problem_`
     std::size_t        at_     = none; ///< index of the result that failed, or `none`
@@ -392,7 +392,7 @@ private:
     std::size_t in_flight_ = 0;
     bool        copying_   = false;
     bool        stopping_  = false;
-    bool        told_      = false;
+    bool        thrown_    = false;
 };
 
 } // namespace vram
