@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a loader hides: batches that are filled on the host, copied and used, beside the loops that
-// people write by hand.
+// The benchmark of the loader: batches are filled on the host, copied and used; compared with
+// handwritten loops.
 
 #include "support/feeding.hpp"
 #include "support/results.hpp"
@@ -22,7 +22,7 @@
 using namespace bench;
 using namespace vram::literals;
 
-// Every allocation of the host's heap counts. (Inlined, g++ takes them for pairs that do not match.)
+// Counts every host allocation. (If these functions are inlined, g++ reports mismatched pairs.)
 [[gnu::noinline]] void* operator new(std::size_t bytes) {
     ++bench::host_allocations;
     if (void* const p = std::malloc(bytes == 0 ? 1 : bytes)) { return p; }
@@ -40,7 +40,7 @@ struct options {
     std::vector<std::string> subjects;
     std::vector<std::string> cases;
     unsigned                 repeat    = 0;
-    std::size_t              bytes     = 0; ///< of a cell of the user's
+    std::size_t              bytes     = 0; ///< batch size given by the user
     double                   fill_us   = 0;
     double                   kernel_us = 0;
     std::size_t              producers = 1;
@@ -130,7 +130,7 @@ std::vector<Named> chosen(std::vector<Named> all, std::vector<std::string> const
     return out;
 }
 
-/// PyTorch's own loader, in a process of its own, where it is installed.
+/// PyTorch's own loader, in a separate process, if it is installed.
 std::optional<figures> torch_loader(feed_case const& c, std::uint64_t fill_ns,
                                     std::uint64_t kernel_ns, std::uint64_t loop_ns,
                                     std::uint64_t slowest_ns, std::size_t batches) {
@@ -190,7 +190,8 @@ int run(options const& o) {
     auto const all  = loops<Machine>();
     auto       todo = cases();
     if (o.bytes != 0) {
-        Machine               machine; // the stages are told in times of a copy
+        // Durations of stages are multiples of the duration of a copy.
+        Machine               machine;
         feeder<Machine> const plain{machine, {.bytes = o.bytes}, 1};
         double const          copy_us = static_cast<double>(plain.copy_ns()) / 1e3;
         todo                          = {{.name      = "custom",
@@ -228,7 +229,7 @@ int run(options const& o) {
             for (unsigned turn = 0; turn < turns; ++turn) {
                 Machine         machine;
                 feeder<Machine> probe{machine, c, 1};
-                // on a GPU, half a second; a hundred batches elsewhere, of which the first is for nothing
+                // On a GPU half a second, elsewhere a hundred batches; the first one is a warm-up.
                 std::size_t const fit =
                     500'000'000 / std::max<std::uint64_t>(probe.slowest_ns(), 1);
                 std::size_t const n = o.batches != 0  ? o.batches
@@ -237,7 +238,7 @@ int run(options const& o) {
                                                       : 100;
                 feeder<Machine>   f{machine, c, n};
                 if (Machine::real && l.run &&
-                    turn == 0) { // what the driver does once for a process
+                    turn == 0) { // once per process: initialisation of the driver
                     feeder<Machine> first{machine, c, 4};
                     (void)l.run(first);
                 }
@@ -271,7 +272,7 @@ int run(options const& o) {
 
 constexpr std::size_t drawn = 6;
 
-/// The same six batches, one after the other and overlapped, on the simulated device.
+/// Draws six batches on the simulated device, sequential or overlapped.
 timeline::panel draw(std::string title, bool overlapped) {
     using namespace std::chrono_literals;
     vram::sim_node  node{{.backed         = false,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A kernel that takes as long as it is told.
+// A kernel with a given duration.
 
 #include <vram/cuda/cuda_error.hpp>       // cuda_check
 #include <vram/cuda/cuda_stream_view.hpp> // cuda_stream_view

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How tight memory can be that is never moved: rules of placement, played over the recorded programs
-// on paper. Some of them know when each block will die, which no pool does.
+// Computes how tight memory can be without moving blocks: placement rules, simulated over the
+// recorded programs. Some rules know the lifetime of each block, which no pool does.
 
 #include "support/recordings.hpp"
 #include "support/results.hpp"
@@ -33,10 +33,10 @@ constexpr double        never      = std::numeric_limits<double>::infinity();
 constexpr std::uint64_t page       = 2 << 20;
 constexpr std::uint64_t small_size = vram::block_heaps<true>::small_size;
 
-/// What a place costs: `near` for each doubling of the time between the block's death and that of
-/// the neighbour it is put beside, `rest` for what is left of the hole, in blocks, `low` for each GB
-/// before it; and `grow` for new memory where some hole would do, while less is held than `from` of
-/// what is ever live: then, a hole of just the size is taken wherever it is.
+/// The cost of a position: `near` for each doubling of the time between the block's free and its
+/// neighbour's, `rest` for the unused part of the hole, in blocks, `low` for each GB before it, and
+/// `grow` for new memory although a hole would fit. Below the share `from` of the peak of live
+/// bytes, a hole of exactly the size is taken at any position.
 struct rule {
     double near = 0, rest = 0, low = 0, grow = never, from = 0;
 
@@ -60,14 +60,14 @@ std::vector<rule> all_rules() {
     return all;
 }
 
-/// Addresses from 0 that grow at their end, as a `virtual_resource` does. Blocks of all streams lie
-/// side by side, and nobody waits.
+/// Addresses from 0 that grow at their end, like those of a `virtual_resource`. Blocks of all
+/// streams are adjacent, and streams wait for nothing.
 class span {
 public:
     explicit span(rule const& how, std::uint64_t grows_until) : how_{how}, until_{grows_until} {}
 
     std::uint64_t take(std::uint64_t bytes, std::uint64_t dies) {
-        std::uint64_t at = 0, last = 0; // the end of the block before
+        std::uint64_t at = 0, last = 0; // end of the previous block
         double        least  = never;
         piece const*  before = nullptr;
         auto const    look   = [&](std::uint64_t where, std::uint64_t hole, piece const* beside) {
@@ -104,7 +104,7 @@ private:
         std::uint64_t bytes;
         std::uint64_t dies;
     };
-    /// Doublings between two deaths; where nobody lies beside, as far as can be.
+    /// Returns the doublings between two frees; the largest value if there is no neighbour.
     [[nodiscard]] static double apart(piece const* beside, std::uint64_t dies) {
         if (beside == nullptr) { return 64; }
         double const time = static_cast<double>(beside->dies) - static_cast<double>(dies);
@@ -117,7 +117,7 @@ private:
     std::map<std::uint64_t, piece> pieces_;
 };
 
-/// When each block that an operation takes is given back; in a long time, where it never is.
+/// Returns the time of the free for each allocation; a late time for blocks that are never freed.
 std::vector<std::uint64_t> deaths(tape const& t) {
     std::vector<std::uint64_t> at(t.operations.size(), 2 * t.operations.size());
     std::vector<std::size_t>   taken(t.slots);
@@ -132,7 +132,7 @@ std::vector<std::uint64_t> deaths(tape const& t) {
     return at;
 }
 
-/// Bytes held over bytes live, at their peaks, once through. Small blocks are kept apart.
+/// Returns peak reserved bytes over peak live bytes of one pass. Small blocks are separate.
 double reserved_over_live(tape const& t, std::vector<std::uint64_t> const& dies, rule const& how) {
     auto const                 peak  = static_cast<double>(t.peak_live);
     auto const                 until = static_cast<std::uint64_t>(how.from * peak);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a pool costs: an allocation and its free, under the loads that programs put on it.
+// The benchmark of pools: the time of an allocation and its free, under typical loads.
 
 #include "support/program.hpp"
 
@@ -94,7 +94,7 @@ std::vector<pool_case> cases() {
     return all;
 }
 
-/// The best figure of the GPU allocators of others.
+/// Returns the best value of the other libraries' GPU allocators.
 std::optional<double> best_peer(results const& r, found const& all, std::string const& in_case) {
     std::optional<double> best;
     for (subject const& s : all.subjects) {
@@ -105,7 +105,7 @@ std::optional<double> best_peer(results const& r, found const& all, std::string 
     return best;
 }
 
-/// The bars were set for an H200's host. Without a GPU there is one, and it is a ratio.
+/// The bars hold on the host of an H200. Without a GPU there is one bar, which is a ratio.
 void judge(verdicts& v, results const& r, found const& all) {
     auto const bar = [&](subject const& s, std::string const& in_case, std::string const& what,
                          char const* metric, std::optional<double> limit) {
@@ -145,7 +145,7 @@ void judge(verdicts& v, results const& r, found const& all) {
     }
 }
 
-/// What is held to a ratio gets more turns: who came into some of them shall not decide.
+/// Cases with a ratio as their bar have more turns, so that a disturbed turn does not decide.
 unsigned turns_for(pool_case const& c, options const& o) {
     using shape       = pool_case::shape;
     bool const ratios = c.what == shape::hot || c.what == shape::threads;

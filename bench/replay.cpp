@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recorded programs, replayed on every stack: what an operation costs, and how much memory is held
-// for what is out.
+// The replay of recorded programs on every stack: the time of an operation, and reserved over live
+// bytes.
 
 #include "support/program.hpp"
 #include "support/recorded.hpp"
@@ -18,7 +18,7 @@ struct replay_options : options {
     std::vector<std::string> traces;
 };
 
-/// The mean of a figure over all traces; nothing where the subject was left out of one.
+/// Returns the mean of a value over all traces, or nothing if one trace is missing.
 std::optional<double> mean_of(results const& r, std::vector<tape> const& tapes,
                               std::string const& subject, std::string const& metric) {
     std::vector<double> values;
@@ -30,7 +30,7 @@ std::optional<double> mean_of(results const& r, std::vector<tape> const& tapes,
     return values.size() < 2 ? std::nullopt : std::optional{geometric_mean(values)};
 }
 
-/// What the peers of these names hold for a trace: in this run, or else as it was recorded.
+/// Returns the reserved bytes of these peers for a trace, from this run or else as recorded.
 std::optional<double> footprint(results const& r, std::string const& trace,
                                 std::vector<std::string> const& peers) {
     std::optional<double> least;
@@ -106,7 +106,7 @@ private:
     std::vector<tape> const& tapes_;
 };
 
-/// A short trace is over before the machine has settled: it gets more turns.
+/// A short trace ends before the processor has warmed up, so it has more turns.
 unsigned turns_for(tape const& t, options const& o) {
     bool const is_short = t.operations.size() < 50'000;
     return o.repeat == 0 && !o.quick && is_short ? 5 * o.turns() : o.turns();
@@ -119,10 +119,11 @@ int run(replay_options const& o) {
         print_list(all, files);
         return cli::success;
     }
-    all.subjects             = chosen(std::move(all.subjects), o.subjects, "subject");
-    auto const        picked = chosen(files, o.cases, "case");
-    cli::output_file  json{o.json, paths(picked)};
-    std::vector<tape> tapes; // all of them first: a malformed one ends the run before it starts
+    all.subjects            = chosen(std::move(all.subjects), o.subjects, "subject");
+    auto const       picked = chosen(files, o.cases, "case");
+    cli::output_file json{o.json, paths(picked)};
+    // All are read first, so that a malformed one ends the run at its start.
+    std::vector<tape> tapes;
     for (recording const& each : picked) {
         tapes.push_back(make_tape(each.name, read_trace(each.file)));
     }

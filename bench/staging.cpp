@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How fast plain host memory and files get to the device and back, beside the link itself and the
-// driver's own copy of pageable memory; what pinned memory costs; and many small copies.
+// The benchmark of staging: the speed of pageable host memory and files to the device and back,
+// compared with the link and with the driver's copy of pageable memory; the cost of pinned memory;
+// and many small copies.
 
 #include "support/counted_news.hpp"
 #include "support/machine.hpp"
@@ -46,7 +47,7 @@ std::string short_text(std::size_t n) {
     return fmt::format("{}B", n);
 }
 
-/// Host memory as programs have it, with every page touched.
+/// Pageable host memory with every page touched.
 class pageable {
 public:
     pageable(std::size_t bytes, bool small_pages)
@@ -66,7 +67,7 @@ private:
     std::byte*  p_;
 };
 
-/// A block of a resource for the length of the program.
+/// A block of a resource for the duration of the program.
 template <class Resource>
 class block {
 public:
@@ -82,7 +83,7 @@ private:
     void*       p_;
 };
 
-/// A file that ends with the program.
+/// A file that is removed at the end of the program.
 class scratch_file {
 public:
     explicit scratch_file(std::string const& folder) {
@@ -125,11 +126,11 @@ std::vector<transfer_case> transfers(staging_bench const& o) {
     return all;
 }
 
-/// One way of moving bytes, compiled for its platform.
+/// One way to copy bytes, compiled for its platform.
 struct mover {
     std::string                               name;
     std::string                               about;
-    unsigned                                  threads = 0; ///< of staging
+    unsigned                                  threads = 0; ///< threads of staging
     std::function<void(transfer_case const&)> move;
 };
 
@@ -170,13 +171,13 @@ public:
 
     [[nodiscard]] std::vector<mover> const& movers() const noexcept { return movers_; }
 
-    /// What a mover does in one turn; `link` is what the link did in this turn.
+    /// Returns the values of one turn of a mover; `link` receives those of the link in this turn.
     figures turn(mover const& m, transfer_case const& c, double* link) {
         prepare(m, c);
-        m.move(c); // once to warm up
+        m.move(c); // warm-up
         double        ns    = 0;
         std::uint64_t calls = 0, news = 0;
-        do { // small ones again and again
+        do { // small copies are repeated
             std::uint64_t const before = counted_news();
             std::uint64_t const begin  = clock::now();
             m.move(c);
@@ -204,7 +205,7 @@ private:
     template <class Pinned = typename P::pinned_resource>
     void add(std::string name, std::string about, vram::staging_options how) {
         using kind = vram::staging<P, Pinned>;
-        auto stage = std::make_shared<std::unique_ptr<kind>>(); // made when it is first used
+        auto stage = std::make_shared<std::unique_ptr<kind>>(); // created at its first use
         movers_.push_back({std::move(name), std::move(about), how.threads,
                            [this, stage, how](transfer_case const& c) {
                                if (*stage == nullptr) {
@@ -225,7 +226,7 @@ private:
             scratch_.path(), vram::file_options{.use = vram::file_options::mode::create});
         file_->write(host_.first(c.bytes), 0);
     }
-    /// What came back is what was sent; the simulated device has no contents here.
+    /// Compares the received data with the sent data. The simulated device has no contents here.
     void check(transfer_case const& c) {
         if (!Machine::is_gpu || c.goes != way::down) { return; }
         for_each_probe(c, [](std::byte b, std::byte sent) {
@@ -252,7 +253,7 @@ private:
             P::copy(stream_.view(), pinned_.data(), far_.data(), c.bytes);
         }
         finish();
-        if (up) { filled_ = false; } // what lies there is not what was sent
+        if (up) { filled_ = false; } // the device's data is not the sent data
     }
     void driver(transfer_case const& c) {
         switch (c.goes) {
@@ -281,9 +282,9 @@ private:
             stage.download(stream_.view(), *file_, 0, far_.data(), c.bytes);
             break;
         }
-        finish(); // few bytes are on their way still
+        finish(); // a small copy may still be in flight
     }
-    /// The device has what the host has, before it is fetched for the first time.
+    /// Fills the device's memory before its first download.
     void fill() {
         if (filled_) { return; }
         P::copy(stream_.view(), far_.data(), host_.data(), largest(options_));
@@ -302,7 +303,7 @@ private:
     bool                               filled_ = false;
 };
 
-/// Small copies: the time until all have been begun, for each.
+/// Small copies: the time until all of them are queued, per copy.
 template <class Machine>
 class small_copies_on {
     using P     = typename Machine::platform;
@@ -393,7 +394,8 @@ void measure_transfers(results& r, staging_bench const& o, std::vector<std::stri
             double link = 0;
             for (mover const& m : all.movers()) {
                 bool const shown = wanted(o.subjects, subjects, m.name, "subject");
-                if (!shown && m.name != "pinned") { continue; } // what the others are held against
+                // Pinned memory is the reference of the others.
+                if (!shown && m.name != "pinned") { continue; }
                 figures const turn = all.turn(m, c, &link);
                 if (shown) { r.add(c.name, m.name, turn); }
             }
@@ -426,11 +428,11 @@ void measure_small(results& r, staging_bench const& o, std::vector<std::string> 
 
 struct pinning {
     std::string                      name;
-    std::function<void(std::size_t)> take_and_give; ///< returns when it is there
+    std::function<void(std::size_t)> take_and_give; ///< allocates and frees once
     double*                          ns;
 };
 
-/// What pinned memory costs, in real time; a simulated device has none to pin.
+/// Measures the cost of pinned memory in real time. A simulated device has none to pin.
 template <class Machine>
 void measure_pinning(results& r, staging_bench const& o, std::vector<std::string> const& cases,
                      std::vector<std::string> const& subjects) {
@@ -473,8 +475,8 @@ void measure_pinning(results& r, staging_bench const& o, std::vector<std::string
     for (auto const& each : all) { print_line(r, name, each.first, columns); }
 }
 
-/// The bars were set for an H200's host; those that are ratios of the link hold on the simulated
-/// one too, where enough is moved.
+/// The bars hold on the host of an H200. Ratios to the link also hold on the simulated device, for
+/// large copies.
 void judge(verdicts& v, results const& r, staging_bench const& o, bool gpu) {
     std::string const n = short_text(o.bytes);
     auto const of_link  = [&](std::string const& in_case, std::string const& subject, double bar) {
@@ -525,7 +527,8 @@ int run_on(Machine&, staging_bench const& o) {
         for (std::string const& c : cases) { fmt::print("  {}\n", c); }
         return cli::success;
     }
-    (void)wanted(o.cases, cases, "", "case"); // what is not there is told before anything runs
+    // An unknown case is reported before anything runs.
+    (void)wanted(o.cases, cases, "", "case");
     (void)wanted(o.subjects, subjects, "", "subject");
     cli::output_file json{o.json};
     results          r{"staging"};

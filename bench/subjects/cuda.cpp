@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The stacks on the GPU, and what the driver has itself.
+// The stacks on the GPU, and the allocators of the driver.
 
 #include <vram/base/bytes.hpp> // literals
 #include <vram/cuda/cuda.hpp>
@@ -18,12 +18,12 @@ using namespace vram::literals;
 
 namespace {
 
-/// What there is beside the stacks over plain memory.
+/// The stacks in addition to those over plain memory.
 template <class Source>
 using cuda_stacks = std::tuple< //
     entry<vram::pool<vram::cuda_async_resource>>>;
 
-/// A pool in place whose memory comes in larger pieces than its user gets untold.
+/// A pool over virtual memory with larger handles than the default.
 template <std::size_t Handle>
 struct in_pieces {
     struct pool : vram::pool<vram::virtual_resource> {
@@ -41,7 +41,7 @@ struct in_pieces {
 };
 using pieces = std::tuple<in_pieces<4_MiB>, in_pieces<8_MiB>, in_pieces<20_MiB>>;
 
-/// Streams for an allocator that is called by its own name.
+/// Streams for an allocator that is called directly.
 class cuda_streams {
 public:
     using stream = cudaStream_t;
@@ -52,7 +52,8 @@ public:
 protected:
     [[noreturn]] static void fail(cudaError_t status, std::size_t bytes) {
         vram::cuda_check(status, {.asked = bytes});
-        std::abort(); // not reached: the status is an error
+        // Not reached: the status is an error.
+        std::abort();
     }
 
 private:
@@ -71,13 +72,14 @@ public:
     void deallocate(stream, void* p, std::size_t) { (void)cudaFree(p); }
 };
 
-/// A pool of the driver that keeps what it has.
+/// A pool of the driver that keeps freed memory.
 class cuda_malloc_async_memory : public cuda_streams {
 public:
     explicit cuda_malloc_async_memory(set_up const& how)
         : cuda_streams{how.streams},
           pool_{vram::cuda_device::current(), {.initial_size = how.ample}} {}
-    ~cuda_malloc_async_memory() { (void)cudaDeviceSynchronize(); } // what was freed is free
+    // All frees are complete after this.
+    ~cuda_malloc_async_memory() { (void)cudaDeviceSynchronize(); }
 
     [[nodiscard]] void* allocate(stream s, std::size_t bytes) {
         void* p = nullptr;
@@ -112,7 +114,8 @@ std::string no_cuda() {
 std::string cuda_name() {
     cudaDeviceProp properties{};
     vram::cuda_check(cudaGetDeviceProperties(&properties, 0));
-    vram::cuda_check(cudaFree(nullptr)); // the driver's threads are made now, and stay on no core
+    // The driver's threads start now, before threads are bound to cores.
+    vram::cuda_check(cudaFree(nullptr));
     return properties.name;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which subjects there are. A peer is a library of its own, so that one that cannot be loaded is
-// left out and nothing else; the build says where it is (VRAM_BENCH_PEER_...), or why there is none
+// The available subjects. A peer is a library of its own, so that only it is omitted if it cannot
+// be loaded. The build defines its path (VRAM_BENCH_PEER_...) or the reason for its absence
 // (VRAM_BENCH_NO_...).
 
 #include "found.hpp"
@@ -24,7 +24,7 @@ void load_peer(found& all, std::string const& name, char const* file, char const
         all.left_out.push_back(name + ": " + why_not);
         return;
     }
-    void* const library = dlopen(file, RTLD_NOW | RTLD_LOCAL); // stays until the program ends
+    void* const library = dlopen(file, RTLD_NOW | RTLD_LOCAL); // never unloaded
     void* const entry   = library != nullptr ? dlsym(library, "bench_add_peer") : nullptr;
     if (entry == nullptr) {
         char const* const said = dlerror();

@@ -2,7 +2,8 @@
 #pragma once
 
 /// \file
-/// `found` is everything that can be compared on this machine, and what is left out and why.
+/// `found` lists the allocators that can be compared on this machine, and the omitted ones with
+/// reasons.
 
 #include "../support/subject.hpp" // subject
 
@@ -13,7 +14,7 @@ namespace bench {
 
 struct found {
     std::vector<subject>     subjects;
-    std::vector<std::string> left_out; ///< a line for each
+    std::vector<std::string> left_out; ///< one line each
     std::string              machine;
     bool                     gpu = false;
 };
@@ -27,12 +28,12 @@ void add_host(found&);
 void add_mimalloc(found&);
 void add_cuda(found&);
 
-/// Why there is no GPU to use; empty where there is one.
+/// Returns the reason if there is no usable GPU, or an empty string.
 std::string no_cuda();
-/// What the GPU is called.
+/// Returns the name of the GPU.
 std::string cuda_name();
 
-/// Libraries with subjects of their own; each has this function, named `bench_add_peer`.
+/// A library with subjects has this function, with the name `bench_add_peer`.
 using add_peer = void (*)(found*);
 
 } // namespace bench

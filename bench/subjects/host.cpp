@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Host memory, for scale, and the loop itself. Streams mean nothing here.
+// Host memory, as a scale, and the loop itself. Streams have no meaning here.
 
 #include "../support/workloads.hpp"
 #include "found.hpp"
@@ -43,7 +43,7 @@ private:
     std::pmr::synchronized_pool_resource pool_;
 };
 
-/// Allocates nothing: what is left is what the loop costs.
+/// Allocates nothing, so that only the loop is measured.
 class nothing_memory {
 public:
     using stream = unsigned;

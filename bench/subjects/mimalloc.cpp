@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// mimalloc, loaded at run time: linked, it would take malloc's place in the whole program.
+// mimalloc, loaded at run time: linked, it would replace malloc in the whole program.
 
 #include "../support/workloads.hpp"
 #include "found.hpp"

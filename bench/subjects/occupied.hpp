@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `occupied` is a memory on CUDA's streams whose streams can be kept busy, as kernels would.
+/// `occupied` is memory on CUDA streams that can be kept busy, as kernels would.
 
 #include "../support/subject.hpp" // set_up, nanoseconds
 
@@ -18,8 +18,8 @@
 
 namespace bench {
 
-/// Each stream runs a host function that returns on `release`. Should somebody wait for a stream
-/// meanwhile, it returns when its time is up, so that nothing waits for ever.
+/// Each stream runs a host function that returns on `release`. If a thread waits for the stream
+/// before that, the function returns after a timeout, so that no thread waits for ever.
 template <class Memory>
 class occupied : public Memory {
 public:
@@ -55,7 +55,7 @@ private:
     clock::time_point end_{};
 };
 
-/// A list of stacks, occupied.
+/// Applies `occupied` to each stack of a list.
 template <class List>
 struct occupy_all;
 template <class... Entries>

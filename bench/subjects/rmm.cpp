@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// RMM's pool and arena, as a library that is loaded where RMM is.
+// RMM's pool and arena, as a library that is loaded if RMM is installed.
 
 #include <vram/cuda/cuda_memory_info.hpp> // cuda_memory_info
 #include <vram/cuda/cuda_stream.hpp>      // cuda_stream
@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::size_t mebibyte = std::size_t{1} << 20;
 
-/// What a resource that never grows is made with: four times what will be out, if there is so much.
+/// Returns the size of a resource that never grows: four times the live bytes, if there is so much.
 std::size_t all_at_once(set_up const& how) {
     std::size_t const free  = vram::cuda_memory_info(vram::cuda_device::current()).free;
     std::size_t const most  = free / 8 * 7;
@@ -52,12 +52,12 @@ protected:
     Resource                       memory_;
 };
 
-/// From 1 MiB on, growing on demand.
+/// Starts with 1 MiB and grows on demand.
 class pool_memory : public rmm_memory<rmm::mr::pool_memory_resource> {
 public:
     explicit pool_memory(set_up const& how) : rmm_memory{how, std::max(mebibyte, how.ample)} {}
 
-    /// The pool never shrinks, so what it has is the most it had.
+    /// The pool never shrinks, so its size is its peak.
     [[nodiscard]] vram::memory_usage usage() const {
         std::size_t const size = memory_.pool_size();
         return {.reserved = size, .peak_reserved = size};

@@ -8,7 +8,7 @@
 
 namespace bench {
 
-/// What stands for the simulated device is printed by its name; the head of the output says so.
+/// Names the stand-in as the simulated device; the head of the output explains it.
 template <>
 std::string type_name<address_resource<streams_are::idle>>() {
     return "sim_resource";

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `stack_memory` is a stack of vram's, as a memory of the benchmarks.
+/// `stack_memory` is a stack of vram, with the interface of the benchmarks.
 
 #include "../support/subject.hpp" // set_up
 
@@ -18,7 +18,7 @@
 
 namespace bench {
 
-/// The type of a stack as its user writes it, without what has a default.
+/// Returns the type of a stack as its user writes it, without default arguments.
 template <class Stack>
 std::string type_name() {
     std::string name{vram::layer_name<Stack>()};
@@ -28,12 +28,13 @@ std::string type_name() {
     return name;
 }
 
-/// A stack whose pools hold `ample` bytes from the start.
+/// Creates a stack whose pools reserve `ample` bytes from the start.
 template <class Stack>
 Stack make_stack(set_up const& how) {
     if constexpr (std::constructible_from<Stack, vram::pool_options>) {
         return Stack{vram::pool_options{.initial_size = how.ample}};
-    } else if constexpr (std::constructible_from<Stack, std::size_t>) { // it has blocks of one size
+    } else if constexpr (std::constructible_from<Stack, std::size_t>) {
+        // A stack with blocks of one size.
         return Stack{how.block};
     } else if constexpr (requires { typename Stack::upstream_type; }) {
         return Stack{make_stack<typename Stack::upstream_type>(how)};
@@ -45,7 +46,8 @@ Stack make_stack(set_up const& how) {
 template <class Stack>
 concept is_pool = requires(Stack const& s) { s.free_memory(); };
 
-/// The figures of a stack. Of a pool over a pool, what the lower one holds is what it costs.
+/// Returns the usage of a stack. For a pool over a pool, the reserved bytes are those of the lower
+/// one.
 template <class Stack>
 vram::memory_usage usage_of(Stack const& s) {
     vram::memory_usage now = s.usage();
@@ -60,7 +62,7 @@ vram::memory_usage usage_of(Stack const& s) {
     return now;
 }
 
-/// Bytes of chunks of which nothing is out, in a pool and in the one beneath it.
+/// Returns the bytes of idle chunks, of a pool and of the pool below it.
 template <class Stack>
 std::size_t releasable_of(Stack const& s) {
     std::size_t bytes = s.free_memory().releasable;
@@ -70,7 +72,7 @@ std::size_t releasable_of(Stack const& s) {
     return bytes;
 }
 
-/// Streams, and the stack over them.
+/// The streams, and the stack over them.
 template <class Stack>
 class stack_memory {
     using platform = typename Stack::platform;
@@ -108,7 +110,7 @@ public:
     }
 
 private:
-    std::vector<typename platform::own_stream> streams_; // outlive what is freed on them
+    std::vector<typename platform::own_stream> streams_; // streams outlive the stack
     Stack                                      stack_;
 };
 

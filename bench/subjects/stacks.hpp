@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// Every pool of vram that the benchmarks compare, once for all platforms.
+/// All pools of vram that the benchmarks compare, for every platform.
 
 #include "../support/workloads.hpp" // make_subject
 #include "stack_memory.hpp"         // stack_memory
@@ -22,9 +22,8 @@
 
 namespace bench {
 
-/// A stack, which bars it must reach, and what it can take part in. Whatever has these members is
-/// an entry as well: two stacks of one type that differ in an option have a struct each, with a
-/// name of its own.
+/// A stack, its role in the bars, and the workloads that it supports. Any type with these members
+/// is an entry; two stacks of one type with different options are two structs with their own names.
 template <class Stack, role Role = role::other, traits Can = traits{}>
 struct entry {
     using memory                = stack_memory<Stack>;
@@ -33,13 +32,14 @@ struct entry {
     static std::string      name() { return type_name<Stack>(); }
 };
 
-/// What a pool over virtual memory may do with free pages.
+/// The ways in which a pool over virtual memory may use free pages.
 enum class free_pages {
-    shared, ///< they get second addresses before more than 7 % above the peak is held
-    moved,  ///< they are moved under a request before more is taken
+    /// They get second addresses before reserved bytes exceed the peak of live bytes by 7 %.
+    shared,
+    moved, ///< they are remapped for a request before the pool grows
 };
 
-/// A pool over virtual memory that does so.
+/// A pool over virtual memory with that mode.
 template <class Virtual, free_pages Pages>
 struct paged {
     static constexpr bool moves = Pages == free_pages::moved;
@@ -65,11 +65,11 @@ struct paged {
     }
 };
 
-/// For what is made for blocks of one size, or for blocks that all come back before the next is
-/// taken: `monotonic` starts again then, and else would take new memory for every block.
+/// For resources with blocks of one size, or that free all blocks together: `monotonic` resets
+/// after each pair; otherwise it would need new memory for every block.
 inline constexpr traits in_pairs{.pairs = true};
 
-/// The pools over a source of memory, and over one of virtual memory. A new one is a line here.
+/// The pools over a source of memory, and over one of virtual memory. Add a new pool here.
 template <class Source, class Virtual>
 using stacks = std::tuple< //
     entry<vram::pool<vram::stream_ordered<Source>>, role::plain>, entry<vram::pool<Virtual>>,
@@ -80,7 +80,7 @@ using stacks = std::tuple< //
     entry<vram::slab<vram::stream_ordered<Source>>, role::other, in_pairs>,
     entry<vram::monotonic<vram::stream_ordered<Source>>, role::other, in_pairs>>;
 
-/// Adds every entry of `List`. `Busy` lists the same over streams that are never done.
+/// Adds every entry of `List`. `Busy` has the same entries over streams that are always busy.
 template <class List, class Busy = List>
 void add_stacks(std::vector<subject>& to, std::string const& about) {
     [&]<std::size_t... I>(std::index_sequence<I...>) {
@@ -88,7 +88,7 @@ void add_stacks(std::vector<subject>& to, std::string const& about) {
             std::string const what =
                 Entry::can.pairs ? "; the hot pairs alone, block by block" : "";
             using memory = typename Entry::memory;
-            // What takes part in little is compiled for no more.
+            // An entry with few workloads is compiled for these only.
             if constexpr (Entry::can.pairs) {
                 to.push_back({Entry::name(), about + what, Entry::is, Entry::can, hot<memory>,
                               [](tape const&) { return figures{}; }});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// PyTorch's caching allocator through its C++ library, as a library that is loaded where PyTorch
-// is.
+// PyTorch's caching allocator through its C++ library, as a library that is loaded if PyTorch is
+// installed.
 
 #include <vram/cuda/cuda_stream.hpp> // cuda_stream
 
@@ -30,7 +30,7 @@ void set_expandable(bool on) {
 #endif
 }
 
-/// The one allocator of the process, emptied before and after.
+/// The single allocator of the process, emptied before and after.
 template <bool Expandable>
 class torch_memory {
 public:
@@ -47,7 +47,7 @@ public:
         (void)cudaDeviceSynchronize();
         try {
             caching::emptyCache();
-        } catch (...) {} // the next one's figures will show it
+        } catch (...) {} // the next subject's values will show it
     }
 
     [[nodiscard]] stream stream_at(unsigned i) const { return streams_[i].get(); }
@@ -58,7 +58,8 @@ public:
     void deallocate(stream, void* p, std::size_t) { caching::raw_delete(p); }
 
     [[nodiscard]] vram::memory_usage usage() const {
-        auto const bytes = caching::getDeviceStats(device).reserved_bytes[0]; // 0: of all kinds
+        // Index 0 is the sum of all kinds.
+        auto const bytes = caching::getDeviceStats(device).reserved_bytes[0];
         return {.reserved      = static_cast<std::size_t>(bytes.current),
                 .peak_reserved = static_cast<std::size_t>(bytes.peak)};
     }

@@ -2,8 +2,8 @@
 #pragma once
 
 /// \file
-/// `address_resource` hands out addresses and nothing else: the simulated device with its own cost
-/// taken away.
+/// `address_resource` returns addresses without memory: a stand-in for the simulated device without
+/// its cost.
 
 #include <vram/base/align.hpp>           // align, default_alignment
 #include <vram/base/gate.hpp>            // gate
@@ -19,25 +19,25 @@
 
 namespace bench {
 
-/// How far the streams of an `address_platform` are: done with everything at once, or, for what a
-/// pool must do in the worst case, with nothing until the host waits.
+/// The progress of streams of an `address_platform`: complete at once, or, for the worst case of a
+/// pool, never complete until the host waits.
 enum class streams_are { idle, busy };
 
 template <streams_are Pace>
 class address_resource;
 
-/// What the calling thread asked of an `address_platform`.
+/// The calls of an `address_platform` by the calling thread.
 struct platform_calls {
     std::uint64_t records = 0;
     std::uint64_t waits   = 0;
 };
 
-/// A machine whose calls cost what an empty function costs, so that a pool on it shows its own
-/// price. Streams are numbers; an event is a flag.
+/// A platform whose calls cost as much as an empty function, so that only the cost of a pool is
+/// measured. Streams are numbers; an event is a flag.
 ///
-/// Failure   never
-/// Threads   any; `calls()` are those of the calling thread
-/// Cost      recording and waiting add one to a number of the thread
+/// Failure   None.
+/// Threads   Any thread may call it. `calls()` counts those of the calling thread.
+/// Cost      A record or a wait increments a counter of the thread.
 template <streams_are Pace = streams_are::idle>
 struct address_platform {
     struct device {
@@ -70,7 +70,7 @@ struct address_platform {
         [[nodiscard]] std::atomic_ref<bool> over() const noexcept { return std::atomic_ref{over_}; }
 
     private:
-        mutable bool over_ = true; ///< one never recorded is done
+        mutable bool over_ = true; ///< an event that was never recorded is done
     };
     struct device_guard {
         explicit device_guard(device) noexcept {}
@@ -97,7 +97,7 @@ struct address_platform {
         return made;
     }
 
-    /// As an H200 has: what is much depends on it.
+    /// The capacity of an H200, because thresholds depend on it.
     static constexpr std::size_t largest_device = std::size_t{143771} << 20;
 
     static void record(event& e, stream) noexcept {
@@ -110,7 +110,7 @@ struct address_platform {
     static void synchronize(device) noexcept {}
     static void call(stream, void (*function)(void*), void* argument) { function(argument); }
 
-    // For the concept alone: nobody may look behind these addresses.
+    // Required by the concept. These addresses must not be dereferenced.
     static void copy(stream, void* to, void const* from, std::size_t bytes) noexcept {
         vram::host_platform::copy({}, to, from, bytes);
     }
@@ -122,13 +122,12 @@ struct address_platform {
     }
 };
 
-/// Addresses from a counter, none of them twice, each at the 2 MiB that large blocks of a device
-/// start at.
+/// Addresses from a counter, never reused, aligned to 2 MiB as large blocks of a device are.
 ///
-/// Failure   never; a process has addresses for 128 TiB
-/// Threads   any
-/// Streams   none
-/// Cost      one atomic addition
+/// Failure   None; a process has addresses for 128 TiB.
+/// Threads   Any thread may call it.
+/// Streams   Not stream-ordered.
+/// Cost      One atomic addition.
 template <streams_are Pace = streams_are::idle>
 class address_resource {
 public:
@@ -144,10 +143,11 @@ public:
     try_allocate_sync(std::size_t bytes, std::size_t alignment = vram::default_alignment) noexcept {
         if (bytes == 0) { return nullptr; }
         std::size_t const step = std::max(alignment, page);
-        // Room for the alignment beside the block, so that one addition is all.
+        // Reserves space for the alignment beside the block, so that one addition suffices.
         std::uintptr_t const at =
             next_.fetch_add(vram::align(bytes, page) + step - page, std::memory_order_relaxed);
-        return reinterpret_cast<void*>(vram::align(at, step)); // an address, never looked behind
+        // An address that is never dereferenced.
+        return reinterpret_cast<void*>(vram::align(at, step));
     }
     void deallocate_sync(void*, std::size_t, std::size_t = vram::default_alignment) noexcept {}
 

@@ -2,8 +2,8 @@
 #pragma once
 
 /// \file
-/// `address_virtual` hands out addresses whose blocks can grow: the simulated device's virtual
-/// memory with its own cost taken away.
+/// `address_virtual` returns addresses of blocks that can grow: a stand-in for the simulated
+/// device's virtual memory without its cost.
 
 #include "address_resource.hpp" // address_platform
 
@@ -23,12 +23,12 @@ namespace bench {
 
 using namespace vram::literals;
 
-/// Blocks of addresses so far from each other that each can grow as it likes.
+/// Blocks of addresses, so far from each other that each can grow without limit.
 ///
-/// Failure   never; a process has addresses for 127 blocks, ever
-/// Threads   any
-/// Streams   none
-/// Cost      a note for each page
+/// Failure   None; a process has addresses for 127 blocks in its lifetime.
+/// Threads   Any thread may call it.
+/// Streams   Not stream-ordered.
+/// Cost      One entry for each page.
 template <streams_are Pace = streams_are::idle>
 class address_virtual {
 public:
@@ -120,8 +120,8 @@ private:
     static constexpr std::size_t    page  = vram::virtual_options{}.handle_size;
     static constexpr std::uintptr_t apart = 1_TiB;
 
-    /// Pages of a block; those who ask take care that ranges begin and end with pages where that
-    /// matters.
+    /// A range of pages of a block. The caller ensures that it begins and ends at pages if
+    /// necessary.
     struct range {
         std::uintptr_t block;
         std::size_t    first, last;
@@ -130,7 +130,7 @@ private:
               first{reinterpret_cast<std::uintptr_t>(q) % apart / page},
               last{(reinterpret_cast<std::uintptr_t>(q) % apart + n + page - 1) / page} {}
     };
-    /// A page: the piece of memory that it has, or had last (0: none).
+    /// A page: the piece of physical memory that it has, or had last (0: none).
     struct slot {
         std::size_t piece  = 0;
         bool        mapped = false;
@@ -147,8 +147,9 @@ private:
 
     static inline std::atomic<std::uintptr_t>   next_{apart};
     std::map<std::uintptr_t, std::vector<slot>> pages_;
-    std::vector<std::uintptr_t>                 now_at_{0}; ///< where each piece of memory is
-    vram::lock                                  lock_;
+    /// Page of each piece of physical memory.
+    std::vector<std::uintptr_t> now_at_{0};
+    vram::lock                  lock_;
 };
 
 static_assert(vram::remappable_resource<address_virtual<>>);

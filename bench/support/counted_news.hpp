@@ -2,8 +2,8 @@
 #pragma once
 
 /// \file
-/// `counted_news` is how often the program has asked the host's allocator, on whatever thread.
-/// Including this header replaces the global operator new and delete of the program.
+/// `counted_news` counts the host allocations of the program, on all threads. Including this header
+/// replaces the global operator new and delete of the program.
 
 #include <atomic>
 #include <cstddef>

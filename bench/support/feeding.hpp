@@ -2,8 +2,8 @@
 #pragma once
 
 /// \file
-/// `feeding` is what the loader's benchmark runs on, and the loops that it compares: each brings
-/// batches to the device and uses them there.
+/// `feeding` has the machines of the loader's benchmark, and the loops that it compares: each
+/// brings batches to the device and uses them there.
 
 #include "subject.hpp" // figures
 
@@ -26,29 +26,29 @@
 #include <vector>
 
 #ifdef VRAM_BENCH_NVCC
-/// Keeps `stream` busy for `ns` nanoseconds (feeding in loader.cu).
+/// Keeps `stream` busy for `ns` nanoseconds (defined in loader.cu).
 void spin_on_device(vram::cuda_stream_view stream, std::uint64_t ns);
 #endif
 
 namespace bench {
 
-/// One cell of the benchmark: how long each stage takes alone.
+/// One cell of the benchmark: the duration of each stage alone.
 struct feed_case {
     std::string   name      = {};
     std::string   about     = {};
     std::size_t   bytes     = 0;
-    double        fill      = 0;     ///< of a batch, by one producer, in times of its copy
-    double        kernel    = 0;     ///< the same
-    double        loop      = 0;     ///< the same, of the loop's own thread
-    std::uint64_t kernel_ns = 0;     ///< instead of `kernel`, where it is not 0
-    bool          memcpy    = false; ///< filled by copying pageable memory, instead of `fill`
+    double        fill      = 0;     ///< duration of a fill by one producer, in copies of a batch
+    double        kernel    = 0;     ///< duration of the kernel, in copies of a batch
+    double        loop      = 0;     ///< duration of the loop's own work, in copies of a batch
+    std::uint64_t kernel_ns = 0;     ///< duration in ns instead of `kernel`, if not 0
+    bool          memcpy    = false; ///< fill by copying pageable memory instead of `fill`
     std::size_t   producers = 1;
 };
 
-/// Calls of `operator new` in this process.
+/// Number of calls of `operator new` in this process.
 inline std::atomic<std::uint64_t> host_allocations{0};
 
-/// A resource that says how often it was asked.
+/// A resource that counts its allocations.
 template <class R>
 struct counting : R {
     counting() : R() {}
@@ -77,7 +77,7 @@ public:
     [[nodiscard]] static std::string name() { return "the simulated device, 55 GB/s"; }
     [[nodiscard]] std::uint64_t now() { return static_cast<std::uint64_t>(node_.now().count()); }
     void work(std::uint64_t ns) { node_.work(vram::sim_time{static_cast<std::int64_t>(ns)}); }
-    /// What a thread takes to copy so much: 10 GB/s.
+    /// The time in which a thread copies `bytes`: 10 GB/s.
     void host_copy(std::byte*, std::byte const*, std::size_t bytes) {
         node_.work(vram::sim_transfer_time(bytes, 10'000'000'000));
     }
@@ -122,7 +122,7 @@ public:
 };
 #endif
 
-/// One loop of one machine.
+/// One loop on one machine.
 template <class Machine>
 class feeder {
     using platform = typename Machine::platform;
@@ -145,7 +145,7 @@ public:
         if (c.memcpy) { fill_ns_ = memcpy_alone(); }
     }
 
-    /// A loader with these options.
+    /// Runs a loader with these options.
     figures loader(vram::loader_options options) {
         options.batch_bytes = case_.bytes;
         options.producers   = case_.producers;
@@ -172,7 +172,7 @@ public:
         });
     }
 
-    /// Fill, copy, use, wait; one after the other.
+    /// Runs fill, copy, use and wait one after the other.
     figures serial(bool pin) {
         block<pinned>          host{pin ? case_.bytes : 0};
         std::vector<std::byte> pageable(pin ? 0 : case_.bytes);
@@ -189,8 +189,8 @@ public:
         });
     }
 
-    /// Two buffers and a second stream, but no second thread: the loop fills the next batch while
-    /// the device is busy.
+    /// Runs a loop with two buffers and a second stream, but without a second thread: the loop
+    /// fills the next batch while the device is busy.
     figures side_stream() {
         using event = typename platform::event;
         block<pinned> host[2]{block<pinned>{case_.bytes}, block<pinned>{case_.bytes}};
@@ -200,7 +200,7 @@ public:
         event      used[2]{event{platform::current_device()}, event{platform::current_device()}};
         auto const preload = [&](std::size_t i) {
             std::size_t const at = i % 2;
-            platform::synchronize(copied[at]); // the copy out of this buffer
+            platform::synchronize(copied[at]); // the copy from this buffer
             waits_ += Machine::real;
             fill({host[at].data, case_.bytes});
             platform::wait(side.view(), used[at]);
@@ -248,12 +248,12 @@ private:
         return to.size();
     }
 
-    /// What the loop does with a batch: a kernel, and its own work.
+    /// Uses a batch: a kernel, and the loop's own work.
     void use(std::byte const* data) {
         machine_.kernel(use_.view(), data, case_.bytes, kernel_ns_);
         if (loop_ns_ != 0) { machine_.work(loop_ns_); }
     }
-    /// The best of a few copies out of pinned memory, with nothing beside them.
+    /// Returns the best time of a few copies from pinned memory without other work.
     std::uint64_t copy_alone() {
         block<pinned> host{case_.bytes};
         block<device> to{case_.bytes};
@@ -277,7 +277,7 @@ private:
         return best;
     }
 
-    /// What a loop over all batches took, from its first step to the end of its last kernel.
+    /// Measures a loop over all batches, from its first step to the end of its last kernel.
     template <class Loop>
     figures measure(Loop loop) {
         platform::synchronize(platform::current_device());

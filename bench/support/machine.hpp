@@ -2,8 +2,8 @@
 #pragma once
 
 /// \file
-/// The machine that transfers are measured on: the GPU, in real time, or the simulated device, in
-/// its own.
+/// The machine of the transfer benchmarks: the GPU, in real time, or the simulated device, in
+/// virtual time.
 
 #include <vram/sim/sim.hpp>
 
@@ -20,8 +20,8 @@
 
 namespace bench {
 
-/// A host and a link with the figures of an H200's. Memory has no contents, so that gigabytes cost
-/// nothing.
+/// A simulated host and link with the speeds of an H200's. Memory has no contents, so that
+/// gigabytes cost nothing.
 class on_sim {
 public:
     using platform               = vram::sim_platform;
@@ -57,7 +57,7 @@ public:
         vram::cuda_check(cudaGetDeviceProperties(&properties, 0));
         return fmt::format("the GPU ({})", properties.name);
     }
-    /// Why there is no GPU to run on; empty where there is one.
+    /// Returns the reason if there is no usable GPU, or an empty string.
     [[nodiscard]] static std::string missing() {
         int               count = 0;
         cudaError_t const error = cudaGetDeviceCount(&count);
@@ -67,8 +67,8 @@ public:
 };
 #endif
 
-/// Runs `program` on a machine of the kind asked for: sim, cuda, or auto for the GPU where there is
-/// one. The simulated one has `capacity` bytes on each side.
+/// Runs `program` on the requested machine: sim, cuda, or auto for the GPU if there is one. The
+/// simulated one has `capacity` bytes of host and of device memory.
 template <class Program>
 int on_machine(std::string const& kind, std::size_t capacity, Program program) {
 #if defined VRAM_BENCH_CUDA

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `options` is the command line that all programs have, and what is chosen by it.
+/// `options` is the common command line of all programs.
 
 #include <cli.hpp> // failure
 
@@ -21,7 +21,7 @@ struct options {
     std::string              json   = {};
     std::vector<std::string> subjects;
     std::vector<std::string> cases;
-    unsigned                 repeat = 0; ///< turns of each subject; 0: as many as the mode says
+    unsigned                 repeat = 0; ///< turns of each subject; 0: the default of the mode
     bool                     list   = false;
     bool                     quick  = false;
     bool                     check  = false;
@@ -46,7 +46,7 @@ inline void add_options(CLI::App& app, options& o) {
         ->capture_default_str();
 }
 
-/// Those that were asked for: by the whole name where one has it, else by a part of it.
+/// Returns the requested items: by the whole name if one has it, otherwise by a part of it.
 template <class Named>
 std::vector<Named> chosen(std::vector<Named> all, std::vector<std::string> const& wanted,
                           char const* kind) {

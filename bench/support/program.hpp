@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// What the two programs share: the command line, the turns, and the tables.
+/// Common parts of the programs: the command line, the turns, and the tables.
 
 #include "../subjects/found.hpp" // found
 #include "options.hpp"           // options, chosen
@@ -25,10 +25,10 @@
 
 namespace bench {
 
-/// One case: every subject in turn, again and again, so that a slow moment of the machine meets all
-/// of them, to and fro, for what one leaves behind meets the next. A subject that fails is out of
-/// this case, with a line that says why. Where threads are not compared each turn begins on a core
-/// that is quiet just then.
+/// Runs one case: all subjects in turn, repeatedly, so that a slow phase of the machine affects all
+/// of them, and forwards and backwards, because each subject affects the next. A subject that fails
+/// leaves this case, with a line that gives the reason. If threads are not compared, each turn
+/// begins on a core that is quiet.
 template <class Case, class Turn>
 void take_turns(results& into, std::vector<subject> subjects, Case const& c, unsigned turns,
                 Turn turn) {
@@ -54,7 +54,7 @@ void take_turns(results& into, std::vector<subject> subjects, Case const& c, uns
     core.leave();
 }
 
-/// A line for each subject that took part, a column for each metric.
+/// Prints a line for each subject that took part, and a column for each metric.
 inline void print_table(results const& r, std::string const& in_case, std::string const& about,
                         std::vector<subject> const&     subjects,
                         std::vector<std::string> const& metrics) {
@@ -74,8 +74,8 @@ inline void print_table(results const& r, std::string const& in_case, std::strin
     std::fflush(stdout);
 }
 
-/// What there is so far replaces what was kept before: who stops a long run has its figures. A pipe
-/// gets all at the end.
+/// Replaces the stored rows by the present ones, so that an interrupted long run has results. A
+/// pipe gets all rows at the end.
 inline void keep_rows(cli::output_file& json, results const& r, bool all = false) {
     if (all || json.can_be_replaced()) { json.write(r.rows().dump(1) + "\n"); }
 }

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `quiet_core` is where a turn is taken: on a core that nobody else uses just now.
+/// `quiet_core` selects a core for a turn that no other program uses at that time.
 
 #include "timing.hpp" // clock, ns_since, keep
 
@@ -17,17 +17,16 @@
 
 namespace bench {
 
-/// The cores of a virtual machine are threads of real ones, and who has the other thread of a core
-/// takes up to half of it, for minutes. A figure would say who that was. So before a turn the
-/// calling thread goes to a core on which a loop takes hardly longer than it ever did, and what
-/// somebody came into meanwhile is measured again; subjects are treated alike. Nothing happens
-/// where cores cannot be chosen.
+/// The cores of a virtual machine are threads of real cores, and another program on the second
+/// thread of a core takes up to half of its speed, for minutes. So before a turn the calling thread
+/// moves to a core on which a loop is nearly as fast as ever, and a measurement that was disturbed
+/// is repeated. All subjects are treated alike. Nothing happens if cores cannot be chosen.
 ///
-/// Cost  1 ms where the core is as good as any; else some of that for each core. `quietly` that
-///       and 1 ms more for each try
+/// Cost      1 ms if the core is good; otherwise part of that for each core. `quietly` adds 1 ms
+///           for each try.
 class quiet_core {
 public:
-    /// That of this program, which knows how quick one can be.
+    /// Returns the object of this program, which knows the best speed of a core.
     static quiet_core& here() {
         static quiet_core only;
         return only;
@@ -44,11 +43,11 @@ public:
     quiet_core(quiet_core&&) = delete;
     ~quiet_core() { leave(); }
 
-    /// Goes to a good core, or where none is to the best of them. Nanoseconds of the loop there.
+    /// Moves to a good core, or else to the best one. Returns the nanoseconds of the loop there.
     double go() {
         if (cores_.size() < 2) { return 0; }
         if (best_ == unknown) { look_at_all(); }
-        (void)stay_on(cores_[at_]); // where the last turn was
+        (void)stay_on(cores_[at_]); // core of the last turn
         double      least = probe();
         std::size_t found = at_;
         for (std::size_t i = 1; i <= cores_.size() && least > enough * best_; ++i) {
@@ -64,8 +63,8 @@ public:
         (void)stay_on(cores_[at_]);
         return least;
     }
-    /// What `measure()` gives on a core that is good before and after. Where it was not so it is
-    /// measured again, a few times at most, and what was given at the best moment counts.
+    /// Returns the result of `measure()` on a core that is good before and after. Otherwise the
+    /// measurement is repeated a few times, and the result at the best time counts.
     template <class Measure>
     double quietly(Measure const& measure) {
         if (cores_.size() < 2) { return measure(); }
@@ -83,8 +82,8 @@ public:
         } while (++tries != most_tries && least > enough * best_);
         return best;
     }
-    /// So many cores, for a thread each: those that are quietest just now, of which the calling
-    /// thread is on none. Empty where there are fewer.
+    /// Returns the quietest cores, one for each thread, without the calling thread's; empty if
+    /// there are fewer.
     std::vector<int> quietest(std::size_t count) {
         if (cores_.size() < std::max<std::size_t>(count, 2)) { return {}; }
         std::vector<std::pair<double, int>> by_noise;
@@ -97,7 +96,7 @@ public:
         for (std::size_t i = 0; i != count; ++i) { out.push_back(by_noise[i].second); }
         return out;
     }
-    /// Whether the calling thread is on that core from now on.
+    /// Binds the calling thread to that core. Returns true on success.
     [[nodiscard]] static bool stay_on([[maybe_unused]] int core) noexcept {
 #if defined(__linux__)
         cpu_set_t one;
@@ -108,7 +107,7 @@ public:
         return false;
 #endif
     }
-    /// Any core will do.
+    /// Permits all cores again.
     void leave() noexcept {
 #if defined(__linux__)
         if (known_) { (void)sched_setaffinity(0, sizeof all_, &all_); }
@@ -125,8 +124,9 @@ private:
             if (stay_on(core)) { (void)probe(); }
         }
     }
-    /// Nanoseconds of a loop that keeps a core busy: four chains of look-ups and multiplications.
-    /// All of them count, for who has the other thread may work and rest by turns.
+    /// Returns the nanoseconds of a loop that keeps a core busy: four chains of look-ups and
+    /// multiplications. All runs count, because the other thread of the core may work
+    /// intermittently.
     double probe() {
         auto const    start    = clock::now();
         std::uint64_t chain[4] = {1, 2, 3, 4};
@@ -145,7 +145,7 @@ private:
 
     std::vector<int>           cores_;
     std::size_t                at_    = 0;
-    double                     best_  = unknown; ///< of the loop, on any core
+    double                     best_  = unknown; ///< best time of the loop on any core
     std::vector<std::uint64_t> table_ = std::vector<std::uint64_t>(512, 7);
 #if defined(__linux__)
     cpu_set_t all_{};

@@ -2,10 +2,10 @@
 #pragma once
 
 /// \file
-/// What the peers held for the traces in bench/traces, where they were measured: peak reserved over
-/// peak live on one H200, 2026-11-20, RMM 26.08 and PyTorch 2.11; with five digits 2026-11-22, RMM
-/// 26.10. What a pool holds does not depend on the host, and what the driver's does little, so
-/// these stand in for a peer that is not in the run.
+/// The measured footprints of the peers for the traces in bench/traces: peak reserved over peak
+/// live on one H200, 2026-11-20, RMM 26.08 and PyTorch 2.11; with five digits 2026-11-22, RMM
+/// 26.10. The reserved bytes of a pool do not depend on the host, and those of the driver hardly,
+/// so these values replace a peer that is missing in the run.
 
 #include <optional>
 #include <string>
@@ -14,13 +14,13 @@
 
 namespace bench {
 
-/// Every peer whose footprint is compared, by the name of its subject.
+/// Returns the names of all peers whose footprint is compared.
 inline std::vector<std::string> footprint_peers() {
     return {"cudaMallocAsync", "rmm::pool", "rmm::pool_at_once",
             "rmm::arena",      "torch",     "torch_expandable"};
 }
 
-/// Nothing for a trace or a peer that was not measured.
+/// Returns nothing for a trace or a peer that was not measured.
 inline std::optional<double> recorded_footprint(std::string_view trace, std::string_view peer) {
     struct row {
         std::string_view trace;

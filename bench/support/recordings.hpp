@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `recordings` are the traces of a run: those that were named, or those in `bench/traces`.
+/// `recordings` are the traces of a run: the given ones, or those in `bench/traces`.
 
 #include "tape.hpp" // tape
 
@@ -20,19 +20,19 @@
 
 namespace bench {
 
-/// What the case of a file is called.
+/// Returns the name of a file's case.
 inline std::string stem(std::filesystem::path const& file) {
     std::string name = file.filename().string();
     return name.substr(0, name.find('.', 1));
 }
 
-/// A file of the run, and what its case is called.
+/// A file of the run, and the name of its case.
 struct recording {
     std::string name;
     std::string file;
 };
 
-/// No two have the same case.
+/// Returns the recordings with unique names of cases.
 inline std::vector<recording> recordings(std::vector<std::string> const& files) {
     std::vector<recording> all;
     for (std::string const& file : files) { all.push_back({stem(file), file}); }
@@ -58,14 +58,14 @@ inline std::vector<recording> recordings(std::vector<std::string> const& files) 
     return all;
 }
 
-/// The files, for an output that must be none of them.
+/// Returns the files, so that an output cannot overwrite one of them.
 inline std::vector<std::string> paths(std::vector<recording> const& of) {
     std::vector<std::string> all;
     for (recording const& each : of) { all.push_back(each.file); }
     return all;
 }
 
-/// A trace with everything looked up.
+/// Returns a trace as a tape.
 inline tape make_tape(std::string name, trace const& recorded) {
     tape out{std::move(name), {}, recorded.slots, recorded.streams, recorded.peak_live};
     out.operations.reserve(recorded.steps.size());

@@ -2,7 +2,8 @@
 #pragma once
 
 /// \file
-/// `results` keeps what the turns gave, and gives medians, rows and answers to the bars.
+/// `results` stores the values of all turns, and computes medians, rows and the values for the
+/// bars.
 
 #include "subject.hpp" // figures
 #include "timing.hpp"  // median, spread
@@ -17,7 +18,7 @@
 
 namespace bench {
 
-/// Every figure of every turn, by case, subject and metric, in the order they came.
+/// Every value of every turn, by case, subject and metric, in order.
 class results {
 public:
     explicit results(std::string bench) : bench_{std::move(bench)} {}
@@ -32,20 +33,20 @@ public:
         }
     }
 
-    /// Forgets what a subject gave before it failed.
+    /// Removes the values of a subject that failed.
     void drop(std::string const& in_case, std::string const& subject) {
         std::erase_if(
             all_, [&](series const& s) { return s.in_case == in_case && s.subject == subject; });
     }
 
-    /// The median over the turns; nothing where the subject was not in the run.
+    /// Returns the median over the turns, or nothing if the subject was not in the run.
     [[nodiscard]] std::optional<double>
     value(std::string const& in_case, std::string const& subject, std::string const& metric) const {
         series const* const found = find(in_case, subject, metric);
         if (found == nullptr) { return {}; }
         return median(found->values);
     }
-    /// How far the turns were apart; nothing where there was one.
+    /// Returns the spread of the turns, or nothing if there was one turn.
     [[nodiscard]] std::optional<double> spread_of(std::string const& in_case,
                                                   std::string const& subject,
                                                   std::string const& metric) const {
@@ -54,8 +55,8 @@ public:
         return spread(found->values);
     }
 
-    /// One row for each figure; a time of several turns has a second one for
-    /// how far they were apart.
+    /// Returns one row for each value, and for a time with several turns a second row with their
+    /// spread.
     [[nodiscard]] nlohmann::json rows() const {
         auto       out = nlohmann::json::array();
         auto const add = [&](series const& s, std::string const& metric, double value,

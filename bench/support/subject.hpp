@@ -2,8 +2,8 @@
 #pragma once
 
 /// \file
-/// `subject` is one allocator among those that a benchmark compares, with its workloads compiled
-/// for it: inside them, what is called is called as its users call it.
+/// `subject` is one allocator of a comparison, with its workloads compiled for it, so that calls
+/// are as direct as in a program.
 
 #include "tape.hpp"   // tape
 #include "timing.hpp" // nanoseconds
@@ -15,38 +15,39 @@
 
 namespace bench {
 
-/// What a subject is in the comparison, and so which bars are meant for it.
+/// The role of a subject, which selects its bars.
 enum class role {
     plain,    ///< a pool that grows through plain allocations
     fast,     ///< a pool that grows in place, and unmaps nothing
     tight,    ///< a pool that remaps
-    threads,  ///< one that many threads use at once
+    threads,  ///< a pool for concurrent threads
     other,    ///< another stack of vram
     peer,     ///< another GPU allocator
     host,     ///< an allocator of host memory, for scale
-    yardstick ///< nothing at all: what the loop itself costs
+    yardstick ///< no allocator: the cost of the loop itself
 };
 
-/// What a subject can take part in.
+/// The workloads that a subject supports.
 struct traits {
-    bool slow    = false; ///< tens of microseconds a call: the long workloads are left out
-    bool threads = true;  ///< may be used from several at once
+    bool slow    = false; ///< tens of microseconds per call: no long workloads
+    bool threads = true;  ///< thread-safe
     bool any_stream =
-        true;            ///< a block may be freed on a stream that knows nothing of its allocation
-    bool replay = false; ///< only its footprint says anything: traces alone
-    bool pairs  = false; ///< one block at a time, always of one size: the hot pairs alone
-    bool growth = false; ///< is known by another name but for how it grows: filling, and traces
+        /// A block may be freed on a stream that is not ordered after its allocation.
+        true;
+    bool replay = false; ///< only its footprint is of interest: traces only
+    bool pairs  = false; ///< one live block of one size at a time: hot pairs only
+    bool growth = false; ///< known by another name, except for its growth: filling and traces only
 };
 
-/// What a memory is made for.
+/// The parameters for the construction of a memory.
 struct set_up {
     unsigned    streams = 1;
-    std::size_t ample   = 0; ///< bytes to hold from the start, where the subject can be told
-    std::size_t room    = 0; ///< bytes that will be out at most, for those that never grow
-    std::size_t block   = 0; ///< the size of every block, where they are of one size
+    std::size_t ample   = 0; ///< bytes to reserve from the start, if the subject can
+    std::size_t room    = 0; ///< largest number of live bytes, for subjects that never grow
+    std::size_t block   = 0; ///< size of all blocks, if they have one size
 };
 
-/// One number that a turn gave.
+/// One value of a turn.
 struct figure {
     std::string metric;
     double      value;
@@ -61,16 +62,15 @@ struct pool_case {
     std::string name;
     std::string about;
     shape       what    = shape::hot;
-    std::size_t least   = 0; ///< bytes of a block, drawn with equal weight on every doubling
+    std::size_t least   = 0; ///< least bytes of a block; each doubling has equal weight
     std::size_t most    = 0;
-    unsigned    live    = 1; ///< blocks out at a time, for each thread
+    unsigned    live    = 1; ///< live blocks of each thread
     unsigned    threads = 1;
     unsigned    streams = 1;
     std::size_t ample   = 0;
-    bool        handed  = false; ///< a block, used by nobody, is freed on the stream after its own,
-                                 ///< or by the thread after
-    bool apart  = false;         ///< each thread has a memory of its own
-    tape script = {};
+    bool        handed  = false; ///< blocks are freed on the next stream, or by the next thread
+    bool        apart   = false; ///< each thread has its own memory
+    tape        script  = {};
 };
 
 struct subject {
@@ -83,7 +83,7 @@ struct subject {
     std::function<figures(tape const&)>                        replay;
 };
 
-/// Whether the subject can do the workload, and is not kept from it by its price.
+/// Returns true if the subject supports the workload, and is fast enough for it.
 inline bool suits(subject const& s, pool_case const& c) {
     using shape = pool_case::shape;
     if (s.can.slow && (c.live > 1000 || c.what == shape::tape || c.what == shape::rotate ||
@@ -92,7 +92,7 @@ inline bool suits(subject const& s, pool_case const& c) {
     }
     if (s.can.replay || (s.can.pairs && c.what != shape::hot)) { return false; }
     if (s.can.growth && c.what != shape::fill) { return false; }
-    if (c.apart && s.is != role::plain) { return false; } // what others are held against
+    if (c.apart && s.is != role::plain) { return false; } // reference of the others
     bool const other_stream = c.handed && c.what == shape::rotate;
     return (c.threads == 1 || s.can.threads) && (!other_stream || s.can.any_stream);
 }
@@ -100,7 +100,7 @@ inline bool suits(subject const& s, tape const& t) {
     return !s.can.pairs && (!s.can.slow || t.operations.size() <= 10'000);
 }
 
-/// Whether a turn is one thread's, and says nothing of how threads add up.
+/// Returns true if a turn uses one thread, and does not compare numbers of threads.
 inline bool on_one_core(pool_case const& c) { return c.what != pool_case::shape::threads; }
 inline bool on_one_core(tape const&) { return true; }
 

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `tape` is a sequence of allocations and frees with everything looked up beforehand.
+/// `tape` is a sequence of allocations and frees with precomputed parameters.
 
 #include "timing.hpp"
 
@@ -16,11 +16,11 @@
 
 namespace bench {
 
-/// One operation, 16 bytes: four of them come in with a line of the cache.
+/// One operation in 16 bytes: a cache line has four of them.
 struct operation {
     std::uint64_t bytes;
     std::uint32_t slot;
-    std::uint32_t where; ///< twice the stream, and one more for a free
+    std::uint32_t where; ///< twice the stream, plus one for a free
 
     [[nodiscard]] bool          frees() const { return (where & 1U) != 0; }
     [[nodiscard]] std::uint32_t stream() const { return where >> 1U; }
@@ -29,14 +29,14 @@ struct operation {
 struct tape {
     std::string            name;
     std::vector<operation> operations;
-    std::uint32_t          slots     = 0; ///< blocks out at most
+    std::uint32_t          slots     = 0; ///< largest number of live blocks
     unsigned               streams   = 1;
-    std::size_t            peak_live = 0; ///< bytes out at most, as they were asked for
+    std::size_t            peak_live = 0; ///< largest number of live bytes, as requested
 };
 
-/// The shape of RMM's benchmark random_allocations: `count` allocations of 1 byte to `largest`,
-/// each step one of them (73 in 100, while there is room for it under `room`) or the free of any
-/// block.
+/// Returns a tape like RMM's benchmark random_allocations: `count` allocations of 1 byte to
+/// `largest`. Each step is an allocation (73 in 100, while the live bytes are below `room`) or the
+/// free of a random block.
 inline tape random_tape(std::string name, std::size_t count, std::size_t largest,
                         std::size_t room) {
     struct block {
@@ -73,8 +73,7 @@ inline tape random_tape(std::string name, std::size_t count, std::size_t largest
     return out;
 }
 
-/// A tape on a memory. Whoever has played gives back before playing again; what is still out then
-/// is given back with the player.
+/// Plays a tape on a memory. Call `give_back` before playing again; the destructor frees the rest.
 template <class Memory>
 class player {
 public:
@@ -84,15 +83,15 @@ public:
     player(player&&) = delete;
     ~player() { give_back(); }
 
-    /// Plays every operation once; nanoseconds per operation.
+    /// Plays every operation once; returns nanoseconds per operation.
     double play() {
         auto const start = clock::now();
         for_each([](void* p, std::size_t) { keep(p); });
         return ns_since(start) / static_cast<double>(tape_.operations.size());
     }
 
-    /// The same, not timed: the distance from the lowest address that was handed out to the end of
-    /// the highest.
+    /// Plays every operation once without timing. Returns the distance from the lowest address to
+    /// the end of the highest block.
     std::size_t span() {
         std::uintptr_t low  = ~std::uintptr_t{0};
         std::uintptr_t high = 0;
@@ -104,9 +103,9 @@ public:
         return high - low;
     }
 
-    /// Frees what is out, and returns how many bytes that was.
+    /// Frees the live blocks, and returns their number of bytes.
     std::size_t give_back() noexcept {
-        std::vector<operation const*> last(tape_.slots); // what was done with a slot at last
+        std::vector<operation const*> last(tape_.slots); // last operation of each slot
         for (operation const* o = begin(); o != reached_; ++o) { last[o->slot] = o; }
         std::size_t bytes = 0;
         for (operation const* o : last) {

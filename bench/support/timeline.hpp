@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `timeline` draws what a loop does when: a row for each stage, a box for each batch.
+/// `timeline` draws the stages of a loop over time: a row for each stage, a box for each batch.
 
 #include <fmt/format.h>
 

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// How long an operation takes, and what many such figures say together.
+/// Measures the duration of an operation, and computes statistics of such values.
 
 #include <algorithm> // sort
 #include <chrono>    // steady_clock
@@ -19,12 +19,12 @@ inline double ns_since(clock::time_point start) {
     return static_cast<double>(nanoseconds{clock::now() - start}.count());
 }
 
-/// Makes the compiler believe that somebody looked at the pointer and at all memory, so that no
-/// allocation is left out.
+/// Makes the compiler assume that the pointer and all memory are read, so that no allocation is
+/// removed.
 inline void keep(void* p) { asm volatile("" : : "g"(p) : "memory"); }
 
-/// Calls `batch()`, which does `operations`, until the turn is over; nanoseconds per operation. The
-/// clock is read once per batch.
+/// Calls `batch()`, which runs `operations` operations, until the turn is over; returns nanoseconds
+/// per operation. The clock is read once per batch.
 template <class Batch>
 double ns_per_operation(nanoseconds turn, std::size_t operations, Batch batch) {
     std::size_t done  = 0;
@@ -38,7 +38,7 @@ double ns_per_operation(nanoseconds turn, std::size_t operations, Batch batch) {
     return spent / static_cast<double>(done);
 }
 
-/// The value below which `part` of all values lie, between neighbours in proportion.
+/// Returns the quantile `part` of the values, interpolated linearly.
 inline double quantile(std::vector<double> values, double part) {
     std::sort(values.begin(), values.end());
     double const at    = part * static_cast<double>(values.size() - 1);
@@ -48,7 +48,7 @@ inline double quantile(std::vector<double> values, double part) {
 }
 inline double median(std::vector<double> const& values) { return quantile(values, 0.5); }
 
-/// How far the turns were apart: nine tenths of them to one tenth, over the median.
+/// Returns the spread of the turns: the ninth minus the first decile, over the median.
 inline double spread(std::vector<double> const& values) {
     double const middle = median(values);
     return middle == 0 ? 0 : (quantile(values, 0.9) - quantile(values, 0.1)) / middle;

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `verdicts` holds figures against their bars, and prints one line for each.
+/// `verdicts` compares values with their bars, and prints one line for each.
 
 #include <fmt/format.h>
 
@@ -13,16 +13,16 @@
 
 namespace bench {
 
-/// Bars belong to the machine they were set on (an H200 host, or, for ratios, any); a miss
-/// elsewhere is news and no failure, unless asked for with `--check`.
+/// Bars belong to the machine on which they were set (the host of an H200, or any for ratios). On
+/// another machine a miss is reported but is not a failure, unless `--check` is given.
 class verdicts {
 public:
-    /// The figure must not be above the bar. One of the two missing: there is no verdict.
+    /// Requires that the value is at most the bar. If one of them is missing, there is no verdict.
     void at_most(std::string const& in_case, std::string const& subject, std::string const& what,
                  std::optional<double> value, std::optional<double> bar) {
         if (value && bar) { judge({in_case, subject, what, *value, *bar, *value <= *bar}); }
     }
-    /// The figure must not be below the bar.
+    /// Requires that the value is at least the bar.
     void at_least(std::string const& in_case, std::string const& subject, std::string const& what,
                   std::optional<double> value, std::optional<double> bar) {
         if (value && bar) { judge({in_case, subject, what, *value, *bar, *value >= *bar}); }

@@ -4,12 +4,12 @@
 /// \file
 /// The workloads, each written once over a *memory*: an allocator with its streams.
 ///
-///     Memory memory{set_up};                      // fresh for every turn
+///     Memory memory{set_up};                      // new for every turn
 ///     Memory::stream s = memory.stream_at(i);
 ///     void* p = memory.allocate(s, bytes);        memory.deallocate(s, p, bytes);
 ///
-/// `usage()` and `trim()` are there or not, and so are `occupy(time)`, which keeps the streams from
-/// getting anything done for so long, and `release()`, which ends that.
+/// `usage()` and `trim()` are optional. So are `occupy(time)`, which keeps the streams busy for
+/// that time, and `release()`, which ends that.
 
 #include "quiet_core.hpp"
 #include "subject.hpp"
@@ -39,16 +39,16 @@ double quiet_ns_per_operation(nanoseconds turn, std::size_t operations, Batch co
     return quiet_core::here().quietly([&] { return ns_per_operation(turn, operations, each); });
 }
 
-/// So many operations between two looks at the clock.
+/// The number of operations between two reads of the clock.
 inline constexpr std::size_t batch = 512;
 
-/// Replacing one block: which, and by how much.
+/// The replacement of one block: its slot and its new size.
 struct replacement {
     std::uint32_t slot;
     std::uint32_t bytes;
 };
 
-/// Drawn beforehand, so that no random number is made while the clock runs.
+/// Generated beforehand, so that no random number is computed while the clock runs.
 inline std::vector<replacement> draw(pool_case const& c, unsigned seed) {
     static constexpr std::size_t           length = 1 << 16;
     std::mt19937_64                        random{seed};
@@ -63,8 +63,8 @@ inline std::vector<replacement> draw(pool_case const& c, unsigned seed) {
     return out;
 }
 
-/// Blocks of a memory, one of which is replaced at a time. The stream moves on with every
-/// replacement where there are several.
+/// Blocks of a memory, one of which is replaced at a time. With several streams each replacement
+/// uses the next stream.
 template <class Memory>
 class churner {
 public:
@@ -86,7 +86,7 @@ public:
             put(slot, draws_[slot % draws_.size()].bytes);
         }
     }
-    /// One batch.
+    /// Runs one batch.
     void run() {
         for (std::size_t i = 0; i < batch; ++i) {
             replacement const   r    = draws_[at_++ % length];
@@ -99,7 +99,8 @@ public:
     }
 
 private:
-    static constexpr std::size_t length = 1 << 16; // what draw() gives; known to the compiler
+    // Size of the result of draw(), as a constant for the compiler.
+    static constexpr std::size_t length = 1 << 16;
 
     struct block {
         void*         p      = nullptr;
@@ -131,11 +132,11 @@ concept measured = requires(Memory& m) {
     { m.usage() } -> std::same_as<vram::memory_usage>;
 };
 
-/// A memory whose figures also count waits, events and calls of its upstream.
+/// A memory that also counts waits, events and calls of its upstream.
 template <class Memory>
 concept counting = measured<Memory> && Memory::counts_events;
 
-/// An allocation and its free, again and again.
+/// Repeats an allocation and its free.
 template <class Memory>
 figures hot(pool_case const& c, nanoseconds turn) {
     Memory            memory{{.block = c.most}};
@@ -152,7 +153,7 @@ figures hot(pool_case const& c, nanoseconds turn) {
     return {{"ns_per_op", quiet_ns_per_operation(turn, batch, pairs), "ns"}};
 }
 
-/// Replacing one of many blocks.
+/// Replaces one of many blocks.
 template <class Memory>
 figures churn(pool_case const& c, nanoseconds turn) {
     Memory          memory{{}};
@@ -163,13 +164,13 @@ figures churn(pool_case const& c, nanoseconds turn) {
     return {{"ns_per_op", quiet_ns_per_operation(turn, batch, replace), "ns"}};
 }
 
-/// Blocks on their way from one thread to another: one puts them in, one takes them out.
+/// A queue of blocks from one thread to another, with one writer and one reader.
 template <class Block>
 class mailbox {
 public:
     explicit mailbox(std::size_t room) : all_(room) {}
 
-    /// False: it is full.
+    /// Returns false if the queue is full.
     [[nodiscard]] bool put(Block const& b) {
         std::size_t const at = in_.load(std::memory_order_relaxed);
         if (at - out_.load(std::memory_order_acquire) == all_.size()) { return false; }
@@ -177,7 +178,7 @@ public:
         in_.store(at + 1, std::memory_order_release);
         return true;
     }
-    /// False: it is empty.
+    /// Returns false if the queue is empty.
     [[nodiscard]] bool take(Block& b) {
         std::size_t const at = out_.load(std::memory_order_relaxed);
         if (at == in_.load(std::memory_order_acquire)) { return false; }
@@ -192,7 +193,8 @@ private:
     alignas(64) std::atomic<std::size_t> out_{0};
 };
 
-/// What one thread takes the next one gives back, on the stream that it was taken on.
+/// Each thread frees the blocks that the previous thread allocated, on the stream of their
+/// allocation.
 template <class Memory>
 class hander {
 public:
@@ -224,7 +226,8 @@ public:
             block const         made{memory_.allocate(streams_[me_], bytes), bytes, me_};
             keep(made.p);
             for (unsigned tries = 0; !to_.put(made); ++tries) {
-                if (!empty_one() && tries >= patience_) { // who should take them has done enough
+                // The receiving thread has done enough.
+                if (!empty_one() && tries >= patience_) {
                     give(made);
                     break;
                 }
@@ -246,17 +249,17 @@ private:
     std::vector<replacement>             draws_;
     std::vector<typename Memory::stream> streams_;
     unsigned                             me_;
-    unsigned                             patience_; ///< none where threads have no core each
+    unsigned                             patience_; ///< 0 if threads have no core each
     box&                                 from_;
     box&                                 to_;
     std::size_t                          at_ = 0;
 };
 
-/// Several threads at work at once, each on what `make(thread)` gives it and on a core of its own
-/// where there are as many: the time of one of them for a pair. Where they do not need each other,
-/// and have a core each, also how many times as much they do together as one of them alone, on the
-/// same core by turns, while the others sleep: one core may be twice as fast as another, and so a
-/// moment later.
+/// Runs several threads concurrently, each with the result of `make(thread)` and on its own core if
+/// there are enough. Returns the time of one thread per pair. If the threads are independent and
+/// have a core each, also returns their combined speed relative to one thread alone on the same
+/// core, measured alternately while the others sleep, because cores differ in speed by up to a
+/// factor of two, and over time.
 template <class Make>
 figures in_threads(pool_case const& c, nanoseconds turn, Make const& make) {
     unsigned const                  n     = c.threads;
@@ -266,8 +269,9 @@ figures in_threads(pool_case const& c, nanoseconds turn, Make const& make) {
     std::vector<double>             alone(n);
     std::vector<std::exception_ptr> trouble(n);
     bool const                      compare = n > 1 && !c.handed && !cores.empty();
-    int const                       rounds  = compare ? 4 : 1; // each between two of one by one
-    auto const                      work    = [&](unsigned me) {
+    // Each between two measurements one by one.
+    int const  rounds = compare ? 4 : 1;
+    auto const work   = [&](unsigned me) {
         try {
             if (!cores.empty()) { (void)quiet_core::stay_on(cores[me]); }
             auto blocks = make(me);
@@ -287,10 +291,11 @@ figures in_threads(pool_case const& c, nanoseconds turn, Make const& make) {
                 one_by_one();
                 together[me] += rate(turn / rounds) / rounds;
             }
-            one_by_one(); // and nobody frees everything while another is measured
+            // So that no thread frees everything while another is measured.
+            one_by_one();
         } catch (...) {
             trouble[me] = std::current_exception();
-            gate.arrive_and_drop(); // let the others go on
+            gate.arrive_and_drop(); // releases the other threads
         }
     };
     {
@@ -308,8 +313,8 @@ figures in_threads(pool_case const& c, nanoseconds turn, Make const& make) {
     }
     return out;
 }
-/// Each replaces blocks of its own on a stream of its own, from one memory or, `apart`, from one
-/// each; or, `handed`, gives back what another took.
+/// Each thread replaces its own blocks on its own stream, from one memory or, with `apart`, from
+/// its own memory; with `handed`, each frees the blocks of another.
 template <class Memory>
 figures churn_in_threads(pool_case const& c, nanoseconds turn) {
     std::deque<Memory> memories;
@@ -328,9 +333,9 @@ figures churn_in_threads(pool_case const& c, nanoseconds turn) {
     });
 }
 
-/// Plays a tape of `count` operations that was played before, again and again, for so many
-/// nanoseconds on a quiet core; nanoseconds per operation. `already`: what an operation of the last
-/// play took, which counts as well; 0: it does not.
+/// Repeats a tape of `count` operations that was played before, for the given nanoseconds on a
+/// quiet core; returns nanoseconds per operation. `already` is the time per operation of the last
+/// play, which counts as well if it is not 0.
 template <class Memory>
 double ns_of_plays(player<Memory>& tape, double count, double long_enough, double already = 0) {
     return quiet_core::here().quietly([&] {
@@ -345,19 +350,19 @@ double ns_of_plays(player<Memory>& tape, double count, double long_enough, doubl
     });
 }
 
-/// A tape, until the turn is over.
+/// Plays a tape until the turn is over.
 template <class Memory>
 figures play(pool_case const& c, nanoseconds turn) {
     Memory memory{{.streams = c.script.streams}};
     player tape{c.script, memory};
-    tape.play(); // finds nothing there, and is not counted
+    tape.play(); // warm-up, not counted
     auto const   count = static_cast<double>(c.script.operations.size());
     double const ns    = ns_of_plays(tape, count, static_cast<double>(turn.count()));
     return {{"ns_per_op", ns, "ns"}, {"us_per_run", ns * count / 1000, "us"}};
 }
 
-/// Replacing blocks on several streams in turn, while the streams get nothing done if they can be
-/// kept from it: who waits then has made the wait up.
+/// Replaces blocks on several streams in turn, while the streams are kept busy if possible. A wait
+/// is then caused by the allocator.
 template <class Memory>
 figures rotate(pool_case const& c, nanoseconds turn) {
     Memory          memory{{.streams = c.streams, .ample = c.ample}};
@@ -387,7 +392,7 @@ figures rotate(pool_case const& c, nanoseconds turn) {
     return out;
 }
 
-/// As many blocks as there are, one after the other, from a memory that holds nothing yet: growing.
+/// Allocates as many blocks as there are from an empty memory: growth.
 template <class Memory>
 figures fill(pool_case const& c, nanoseconds turn) {
     double spent = 0;
@@ -403,7 +408,7 @@ figures fill(pool_case const& c, nanoseconds turn) {
     return {{"ns_per_op", spent / runs / c.live, "ns"}};
 }
 
-/// The workload that the case is about. `Busy` is the same memory where streams are never done.
+/// Runs the workload of the case. `Busy` is the memory with streams that are never done.
 template <class Memory, class Busy = Memory>
 figures run(pool_case const& c, nanoseconds turn) {
     using shape = pool_case::shape;
@@ -418,9 +423,9 @@ figures run(pool_case const& c, nanoseconds turn) {
     return {};
 }
 
-/// A trace, on a memory that holds nothing yet (cold), and on what that left there (warm): again
-/// and again for 50 ms, for a program goes on repeating itself, and a short trace is over before
-/// the processor knows its way. What is held is what the first two replays needed.
+/// Replays a trace on an empty memory (cold), and on the memory after that (warm) repeatedly for 50
+/// ms, because programs repeat themselves, and a short trace ends before the processor has warmed
+/// up. The reserved bytes are those of the first two replays.
 template <class Memory, bool Span>
 figures replay(tape const& t) {
     static constexpr double long_enough = 50e6; // ns
@@ -469,7 +474,7 @@ figures replay(tape const& t) {
     return out;
 }
 
-/// A subject, with its workloads.
+/// Creates a subject with its workloads.
 template <class Memory, class Busy = Memory, bool Span = false>
 subject make_subject(std::string name, std::string about, role is, traits can = {}) {
     return {std::move(name), std::move(about), is, can, run<Memory, Busy>, replay<Memory, Span>};

@@ -2,8 +2,7 @@
 #pragma once
 
 /// \file
-/// `archetype` is the upstream that a layer must be able to live with: move-only, with a state, and
-/// with every power.
+/// `archetype` is an upstream for tests of layers: move-only, with a state, and with every power.
 
 #include "quiet.hpp" // quiet_map
 
@@ -20,8 +19,8 @@
 
 namespace doubles {
 
-/// Memory of the platform's device resource, with everything that a resource may be able to do.
-/// `capacity` bounds what is out, in bytes. Thread-safe.
+/// Memory of the platform's device resource, with every power that a resource can have. `capacity`
+/// limits the live bytes. Thread-safe.
 template <class Platform = vram::host_platform>
 class archetype {
 public:
@@ -42,7 +41,7 @@ public:
         capacity_ = other.capacity_;
         return *this;
     }
-    /// What is still out goes back: whether that is a leak is the ledger's to say.
+    /// Frees the live blocks. The ledger decides if they are leaks.
     ~archetype() { take_all_back(); }
 
     [[nodiscard]] void* allocate(stream, std::size_t n, std::size_t a = vram::default_alignment) {
@@ -71,7 +70,7 @@ public:
     void deallocate(stream s, void* p, std::size_t n,
                     std::size_t a = vram::default_alignment) noexcept {
         if (p == nullptr) { return; }
-        platform::synchronize(s); // the source knows of no streams
+        platform::synchronize(s); // the resource is not stream-ordered
         deallocate_sync(p, n, a);
     }
     void deallocate_sync(void* p, std::size_t n, std::size_t a = vram::default_alignment) noexcept {

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `at` makes an address that nothing lies at, for bookkeeping that never looks there.
+/// `at` returns a fake address, for bookkeeping that never dereferences it.
 
 #include <cstdint> // uintptr_t
 

@@ -2,16 +2,16 @@
 #pragma once
 
 /// \file
-/// `bombing` makes the n-th host allocation of this thread fail, to see whether bookkeeping
-/// survives it.
+/// `bombing` makes the n-th host allocation of this thread fail, to test that bookkeeping survives
+/// it.
 ///
 ///     doubles::bombing armed{3};              // the third operator new from here on throws
 ///     try { pool.allocate(s, 1_KiB); } catch (std::bad_alloc const&) {}
-///     bool const hit = armed.defuse();        // whether there was a third
+///     bool const hit = armed.defuse();        // true if there was a third
 ///
 /// Including this header replaces the global operator new and delete of the whole executable (not
-/// the aligned forms: those are `host_resource`'s memory). The replacements are weak, so any number
-/// of files may include it.
+/// the aligned forms: `host_resource` uses those). The replacements are weak, so any number of
+/// files may include it.
 
 #include <cstddef> // size_t
 #include <cstdint> // uint64_t
@@ -31,15 +31,15 @@ inline void* allocate(std::size_t bytes) noexcept {
 }
 } // namespace bomb
 
-/// The n-th host allocation of this thread fails once while this lives. Keep assertions out of its
-/// life: they allocate.
+/// Makes the n-th host allocation of this thread fail, once, during the lifetime of the object.
+/// Assertions allocate, so they must not run in this time.
 class bombing {
 public:
     explicit bombing(std::uint64_t n) noexcept { bomb::countdown = n; }
     bombing(bombing&&) = delete;
     ~bombing() { bomb::countdown = 0; }
 
-    /// Disarms; returns whether the n-th allocation came, and so failed.
+    /// Disarms; returns true if the n-th allocation happened, and so failed.
     bool defuse() noexcept {
         bool const exploded = bomb::countdown == 0;
         bomb::countdown     = 0;
@@ -47,8 +47,8 @@ public:
     }
 };
 
-/// The host allocations that this thread has made so far: ask before and after to prove that a path
-/// makes none.
+/// Returns the number of host allocations of this thread. An equal number before and after a call
+/// proves that the call allocates nothing.
 inline std::uint64_t host_allocations() noexcept { return bomb::seen; }
 
 } // namespace doubles

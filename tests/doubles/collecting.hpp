@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// Nodes for tests of the simulated machine: what is wrong is collected instead of thrown.
+/// Options of nodes for tests of the simulated device: mistakes are collected instead of thrown.
 
 #include <vram/sim/sim_error.hpp>   // sim_error, sim_status
 #include <vram/sim/sim_options.hpp> // sim_options
@@ -13,12 +13,12 @@ namespace doubles {
     return {.on_report = vram::sim_on_report::collect};
 }
 
-/// With a trace of everything that was done.
+/// Options of a node that also keeps a trace of all operations.
 [[nodiscard]] inline vram::sim_options traced() {
     return {.on_report = vram::sim_on_report::collect, .trace = true};
 }
 
-/// How a call ended.
+/// Returns the status with which a call ended.
 template <class Body>
 [[nodiscard]] vram::sim_status status_of(Body body) {
     try {

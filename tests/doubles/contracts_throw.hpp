@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `contracts_throw` turns a broken contract into an exception while it lives.
+/// During its lifetime `contracts_throw` turns a broken contract into an exception.
 
 #include <vram/base/contract.hpp> // contract, set_contract_handler
 
@@ -10,7 +10,7 @@
 
 namespace doubles {
 
-/// What a broken contract throws.
+/// The exception of a broken contract.
 struct broken_contract {
     std::string what;
     unsigned    line;

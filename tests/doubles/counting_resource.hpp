@@ -2,8 +2,7 @@
 #pragma once
 
 /// \file
-/// `counting_resource` writes what passes through it into a ledger: size, alignment and stream, on
-/// the way out and back.
+/// `counting_resource` records allocations and frees in a ledger: size, alignment and stream.
 
 #include "ledger.hpp" // ledger
 
@@ -14,8 +13,8 @@
 
 namespace doubles {
 
-/// Put it under a layer, to see what the layer does with its upstream. It has the powers that its
-/// upstream has.
+/// Placed under a layer, it shows how the layer uses its upstream. It has the powers of its own
+/// upstream.
 template <vram::synchronous_resource Upstream>
 class counting_resource : public vram::layer_base<Upstream> {
     using base = vram::layer_base<Upstream>;

@@ -2,8 +2,8 @@
 #pragma once
 
 /// \file
-/// `delaying_resource` dawdles after it has given memory back: the moment in which another thread
-/// gets the same address.
+/// `delaying_resource` waits after it has freed memory, so that another thread can get the same
+/// address.
 
 #include <vram/layer/layer_base.hpp> // layer_base
 
@@ -14,8 +14,8 @@
 
 namespace doubles {
 
-/// A layer above that forgets a block only after `deallocate` returns is caught by it, when several
-/// threads run.
+/// With several threads it detects a layer that removes a block from its tables after `deallocate`,
+/// which is too late.
 template <vram::synchronous_resource Upstream>
 class delaying_resource : public vram::layer_base<Upstream> {
     using base = vram::layer_base<Upstream>;

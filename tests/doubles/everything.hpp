@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `everything` is a resource that has every power, and counts how often it is asked.
+/// `everything` is a resource with every power, which counts its calls.
 
 #include "archetype.hpp" // archetype
 
@@ -15,12 +15,12 @@
 
 namespace doubles {
 
-/// What is asked of `everything`.
+/// The counts of calls of `everything`.
 struct asked_of {
     unsigned ready = 0, prompt = 0, surveys = 0, resets = 0, raises = 0, forgets = 0;
 };
 
-/// A resource that has every power.
+/// A resource with every power.
 class everything : public archetype<> {
 public:
     using device_type = vram::host_platform::device;
@@ -54,7 +54,7 @@ public:
     void forget_captures() { ++book_->forgets; }
 
 private:
-    static inline asked_of unread; ///< of one that nobody watches
+    static inline asked_of unread; ///< counts of objects without an observer
     asked_of*              book_ = &unread;
 };
 

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `failing_resource` fails when its plan says so: `allocate` throws, `try_allocate` says no.
+/// `failing_resource` fails when its plan says so: `allocate` throws, `try_allocate` returns null.
 
 #include "faults.hpp" // faults, machine_failure
 
@@ -14,7 +14,7 @@
 
 namespace doubles {
 
-/// Zero bytes never fail: nothing is asked for.
+/// A request of zero bytes never fails, because it allocates nothing.
 template <vram::synchronous_resource Upstream>
 class failing_resource : public vram::layer_base<Upstream> {
     using base = vram::layer_base<Upstream>;

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `faults` says which of the coming upstream calls fails, and how.
+/// `faults` determines which of the coming upstream calls fails, and how.
 
 #include <atomic>    // atomic
 #include <cstdint>   // uint64_t
@@ -10,16 +10,17 @@
 
 namespace doubles {
 
-/// What a failing machine throws: an error that is not about memory, and that no layer may swallow.
+/// The exception of a failing device: an error that is not about memory, and that no layer may
+/// swallow.
 class machine_failure : public std::runtime_error {
 public:
     machine_failure() : std::runtime_error{"planted machine failure"} {}
 };
 
-/// A plan that lives in the test. Thread-safe.
+/// A plan of failures that the test owns. Thread-safe.
 class faults {
 public:
-    /// The `n`-th call from here on fails (0: none), and only that one unless `for_good`.
+    /// The `n`-th call from here on fails (0: none), and with `for_good` all later ones.
     void fail_nth(std::uint64_t n, bool for_good = false) noexcept {
         for_good_  = for_good;
         struck_    = 0;
@@ -28,7 +29,7 @@ public:
     /// Failing calls throw `machine_failure` instead of `out_of_memory`.
     void as_machine_failure(bool on = true) noexcept { machine_ = on; }
 
-    /// Asked by the failing call, once.
+    /// Called once by each call that may fail. Returns true if it must fail.
     [[nodiscard]] bool strikes() noexcept {
         ++calls_;
         std::uint64_t now = countdown_;

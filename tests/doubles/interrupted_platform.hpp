@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `interrupted_platform` lets somebody in while the host waits for an event.
+/// `interrupted_platform` runs a function of the test while the host waits for an event.
 
 #include <vram/sim/sim.hpp> // sim_platform, sim_resource, sim_virtual_memory
 
@@ -12,9 +12,9 @@
 
 namespace doubles {
 
-/// What another thread might do at the worst moment, without another thread: `meanwhile` is called
-/// once, before the calling thread's next wait for an event, or beside its next call of
-/// `interrupted_memory` or of an `interrupted` resource. It may set itself again.
+/// Simulates another thread at the worst time: `meanwhile` is called once, before the calling
+/// thread's next wait for an event, or during its next call of `interrupted_memory` or of an
+/// `interrupted` resource. It may set itself again.
 struct interrupted_platform : vram::sim_platform {
     using sim_platform::synchronize;
     static void synchronize(event const& e, at where = at::current()) {
@@ -28,7 +28,7 @@ struct interrupted_platform : vram::sim_platform {
     static inline thread_local std::function<void()> meanwhile;
 };
 
-/// A device's memory on that platform, where somebody comes in before it is taken or given back.
+/// Device memory of that platform. `meanwhile` runs before memory is allocated or freed.
 struct interrupted_memory {
     using platform   = interrupted_platform;
     using properties = vram::sim_resource::properties;
@@ -51,7 +51,7 @@ struct interrupted_memory {
     vram::sim_resource memory{};
 };
 
-/// Its virtual memory.
+/// Virtual memory of that platform.
 struct interrupted_pages : vram::sim_virtual_memory {
     using platform = interrupted_platform;
     using sim_virtual_memory::sim_virtual_memory;

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `interrupted_resource` lets somebody in while it hands memory out or takes it back.
+/// `interrupted_resource` runs a function of the test while it allocates or frees memory.
 
 #include "minimal_resource.hpp" // minimal_resource
 
@@ -12,8 +12,8 @@
 
 namespace doubles {
 
-/// What another thread might do at the worst moment, without another thread: `meanwhile` is called
-/// once, when the memory is there and its owner does not know of it yet, or when it is gone.
+/// Simulates another thread at the worst time: `meanwhile` is called once, when memory is allocated
+/// and its owner does not have it yet, or when memory has been freed.
 struct interrupted_resource : minimal_resource<> {
     [[nodiscard]] void* allocate_sync(std::size_t n, std::size_t a = vram::default_alignment) {
         void* const p = minimal_resource::allocate_sync(n, a);

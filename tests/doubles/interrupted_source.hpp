@@ -2,7 +2,8 @@
 #pragma once
 
 /// \file
-/// `interrupted_source` is virtual memory that lets somebody in beside each of its calls.
+/// `interrupted_source` is virtual memory that runs a function of the test during each of its
+/// calls.
 
 #include "interrupted_platform.hpp" // interrupted_platform, interrupted_pages
 
@@ -14,7 +15,8 @@
 
 namespace doubles {
 
-/// Somebody comes in before each call that takes, gives or moves memory, or asks where it is.
+/// The function runs before each call that allocates, frees or remaps memory, or queries its
+/// position.
 class interrupted_source : public vram::layer_base<vram::virtual_source<interrupted_pages>> {
 public:
     explicit interrupted_source(vram::virtual_options const& options)

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `ledger` is the test's own book of what a resource has out, and of every rule that was broken.
+/// `ledger` is the test's own record of a resource's live blocks, and of broken rules.
 
 #include "quiet.hpp" // quiet_map
 
@@ -14,16 +14,16 @@
 
 namespace doubles {
 
-/// Who used a block last time, as the ledger was told: the platform's id of a stream, or nobody.
+/// The stream of a block that no stream allocated. Streams are recorded by the platform's ids.
 inline constexpr std::uint64_t no_stream = ~std::uint64_t{0};
 
-/// Every block that is out, by address. Lives in the test and outlasts the resource. Thread-safe.
+/// All live blocks, by address. The test owns it, and it outlives the resource. Thread-safe.
 class ledger {
 public:
     struct block {
         std::size_t   bytes     = 0;
         std::size_t   alignment = 0;
-        std::uint64_t stream    = no_stream; ///< that it was allocated on
+        std::uint64_t stream    = no_stream; ///< stream of the allocation
     };
 
     void took(void* p, std::size_t bytes, std::size_t alignment, std::uint64_t stream) {
@@ -44,7 +44,7 @@ public:
         if (out_ > peak_) { peak_ = out_; }
     }
 
-    /// Call it before the block really goes back: afterwards another thread may receive the same
+    /// Must be called before the block is really freed: after that another thread may get the same
     /// address.
     void gave(void* p, std::size_t bytes, std::size_t alignment, std::uint64_t stream) noexcept {
         std::scoped_lock const held{mutex_};
@@ -75,7 +75,7 @@ public:
     [[nodiscard]] std::uint64_t allocations() const   { std::scoped_lock const held{mutex_}; return allocations_; }
     [[nodiscard]] std::uint64_t deallocations() const { std::scoped_lock const held{mutex_}; return deallocations_; }
     [[nodiscard]] std::uint64_t last_stream() const   { std::scoped_lock const held{mutex_}; return last_stream_; }
-    /// The first rule that was broken, or an empty string.
+    /// Returns the first rule that was broken, or an empty string.
     [[nodiscard]] char const*   broken() const        { std::scoped_lock const held{mutex_}; return broken_; }
     // clang-format on
 

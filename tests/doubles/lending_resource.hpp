@@ -2,7 +2,8 @@
 #pragma once
 
 /// \file
-/// `lending_resource` has memory at once, or not, as it is told, and lets somebody in meanwhile.
+/// `lending_resource` has ready memory or none, as the test says, and runs a function of the test
+/// in between.
 
 #include "archetype.hpp" // archetype
 
@@ -16,7 +17,7 @@
 
 namespace doubles {
 
-/// `Base` with an answer of its own to who asks for what there is at once.
+/// `Base` with its own result for `try_allocate_ready`.
 template <class Base = archetype<>>
 struct lending_resource : Base {
     using typename Base::stream;
@@ -35,11 +36,11 @@ struct lending_resource : Base {
         Base::deallocate(s, p, n, a);
     }
 
-    std::function<void()> meanwhile; ///< called once, as another thread might come in
+    std::function<void()> meanwhile; ///< called once, in place of another thread
     int                   asked         = 0;
-    int                   came_in_order = 0; ///< blocks that came back on a stream
+    int                   came_in_order = 0; ///< stream-ordered frees
     bool                  lends         = false;
-    bool                  fails         = false; ///< for want of host memory
+    bool                  fails         = false; ///< true: it fails for lack of host memory
 };
 
 static_assert(vram::reusing_resource<lending_resource<>>);

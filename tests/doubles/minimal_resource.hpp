@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `minimal_resource` can do the least that a resource can: the synchronous pair, and nothing else.
+/// `minimal_resource` has the synchronous pair of functions, and no power.
 
 #include <vram/concepts/powers.hpp>      // the concepts that the proofs below check
 #include <vram/source/host_platform.hpp> // host_platform
@@ -12,7 +12,7 @@
 
 namespace doubles {
 
-/// What every layer must still work on. Move-only.
+/// Every layer must work over it. Move-only.
 template <class Platform = vram::host_platform>
 class minimal_resource {
 public:

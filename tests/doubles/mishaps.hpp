@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `mishaps` catches what is told to the error sink while it lives, instead of printing it.
+/// During its lifetime `mishaps` receives the reports to the error sink, instead of printing them.
 
 #include <vram/base/error.hpp> // set_error_sink
 
@@ -14,7 +14,7 @@
 
 namespace doubles {
 
-/// Counts mishaps by kind. The innermost living one receives them; any thread may report.
+/// Counts errors by kind. The newest existing object receives them; any thread may report.
 class mishaps {
 public:
     mishaps() noexcept : outer_{current_.exchange(this)}, before_{vram::set_error_sink(note)} {}
@@ -32,17 +32,17 @@ public:
         for (auto const& each : counts_) { sum += each; }
         return sum;
     }
-    /// The last one's pointer, to see that the right block is named.
+    /// Returns the pointer of the last error, to check that the right block is named.
     [[nodiscard]] void const* pointer() const noexcept { return pointer_; }
-    /// The last one with its numbers; its strings have gone, but for literals.
+    /// Returns the last error with its numbers. Its strings are valid only if they are literals.
     [[nodiscard]] vram::error last() const {
         std::scoped_lock const held{mutex_};
         return last_;
     }
-    /// How many were told by a thread that held a lock.
+    /// Returns the number of errors reported by a thread that held a lock.
     [[nodiscard]] std::size_t under_a_lock() const noexcept { return under_a_lock_; }
 
-    std::function<void()> also; ///< called for each that is told without a lock held
+    std::function<void()> also; ///< called for each error reported without a lock
 
 private:
     static void note(vram::error const& e) noexcept {

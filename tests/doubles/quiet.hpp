@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `quiet` is the allocator of the doubles' own books: `bombing` does not see it.
+/// `quiet` is the allocator of the doubles' own containers: `bombing` does not see it.
 
 #include <cstddef> // size_t
 #include <cstdlib> // malloc, free
@@ -11,7 +11,7 @@
 
 namespace doubles {
 
-/// Straight from malloc, so that a planted failure of `operator new` hits what is tested and not
+/// Uses malloc directly, so that an injected failure of `operator new` hits the tested code and not
 /// the test.
 template <class T>
 struct quiet {

@@ -2,8 +2,8 @@
 #pragma once
 
 /// \file
-/// `shy_platform` is the simulated device with streams that do not say during a capture who they
-/// are, unless they have said so before.
+/// `shy_platform` is the simulated device with streams that have no id during a capture, unless
+/// they were queried before it.
 
 #include <vram/sim/sim.hpp> // sim_platform, sim_resource
 
@@ -16,7 +16,7 @@
 
 namespace doubles {
 
-/// As with CUDA, where that question ends a capture; and as there a handle costs nothing.
+/// In CUDA that query breaks a capture. As in CUDA, a handle needs no query.
 struct shy_platform : vram::sim_platform {
     [[nodiscard]] static std::uint64_t id(stream s) {
         ++asked;
@@ -30,14 +30,14 @@ struct shy_platform : vram::sim_platform {
         return s == stream{} ? 0 : 2 * s.id();
     }
 
-    static inline std::atomic<int> asked = 0; ///< how often streams were, in all
+    static inline std::atomic<int> asked = 0; ///< number of queries of streams
 
 private:
     static inline std::mutex              mutex_;
-    static inline std::set<std::uint64_t> said_; ///< ids are never used twice
+    static inline std::set<std::uint64_t> said_; ///< ids of queried streams; ids are never reused
 };
 
-/// Memory of that platform, which knows of no streams.
+/// Memory of that platform, which is not stream-ordered.
 struct shy_memory {
     using platform   = shy_platform;
     using properties = vram::sim_resource::properties;

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// Nodes with little memory in small pages, and failures planted in each call of virtual memory.
+/// Nodes with little memory in small pages, and failures injected into each call of virtual memory.
 
 #include <vram/sim/sim_node.hpp> // sim_node, sim_faults
 
@@ -19,21 +19,21 @@ namespace doubles {
 
 inline constexpr std::size_t small_page = 64 * 1024;
 
-/// A node whose device has `pages` pages.
+/// Options of a node with a device of `pages` pages.
 [[nodiscard]] inline vram::sim_options small_pages(std::size_t pages = 64) {
     return {.capacity  = pages * small_page,
             .page      = small_page,
             .on_report = vram::sim_on_report::collect};
 }
 
-/// Whether a call is one of virtual memory's. `ends`: those that give something back as well.
+/// Returns true for calls of virtual memory; with `ends`, also for calls that free something.
 [[nodiscard]] inline bool about_pages(vram::sim_call_kind kind, bool ends) {
     using kinds = vram::sim_call_kind;
     return kind == kinds::reserve || kind == kinds::create || kind == kinds::map ||
            kind == kinds::set_access || kind == kinds::unmap || (ends && kind == kinds::free);
 }
 
-/// Fails the `nth` call of virtual memory from here on, and the `times - 1` after it.
+/// Makes the `nth` call of virtual memory from here on fail, and the `times - 1` calls after it.
 inline void fail_page_call(vram::sim_node& node, std::uint64_t nth, std::uint64_t times = 1,
                            bool ends = false) {
     auto const seen = std::make_shared<std::uint64_t>(0);
@@ -50,9 +50,9 @@ inline void fail_page_call(vram::sim_node& node, std::uint64_t nth, std::uint64_
     return sum;
 }
 
-/// For every `step`-th n: fails the n-th call of `act(mr)`, and (for `times`) those that follow, so
-/// that what should undo it fails as well. `check(mr, failed)` looks at what is left. In the end no
-/// memory and no address is out, and no mistake was seen. Returns how often `act` threw.
+/// For every `step`-th n: makes the n-th call of `act(mr)` fail, and with `times` also the
+/// following ones, so that cleaning up fails as well. Then calls `check(mr, failed)`. At the end no
+/// memory and no address may be live, and no mistake reported. Returns how often `act` threw.
 template <class Make, class Act, class Look>
 unsigned walk_page_calls(Make make, Act act, Look look, std::uint64_t times = 1,
                          unsigned step = 1) {
@@ -74,7 +74,7 @@ unsigned walk_page_calls(Make make, Act act, Look look, std::uint64_t times = 1,
             }
             over = page_calls(node) < n;
             node.faults().clear();
-            CHECK((failed <= !over)); // nothing was planted, nothing may fail
+            CHECK((failed <= !over)); // without a fault nothing may fail
             look(mr, failed);
         }
         CHECK(told.count(vram::error_kind::leak) == 0);

@@ -2,8 +2,8 @@
 #pragma once
 
 /// \file
-/// `calls` is what every call of the double goes through: it is counted, it may be made to fail,
-/// its error is latched.
+/// `calls` is the common part of all functions of the double: a call is counted, it may be made to
+/// fail, and its error is latched.
 
 #include "../bombing.hpp" // bomb
 #include "cudart.hpp"     // cudaError_t
@@ -18,15 +18,16 @@
 
 namespace doubles::cudart {
 
-/// The book of calls, and the plan of which is to fail. Thread-safe.
+/// The counters of calls, and the plan of failures. Thread-safe.
 class calls_book {
 public:
     static calls_book& here() {
-        static calls_book& only = *new calls_book; // also there when the process ends
+        // Never destroyed, because it is used while the process ends.
+        static calls_book& only = *new calls_book;
         return only;
     }
 
-    /// Counts a call; returns what it must fail with, or success.
+    /// Counts a call; returns the planned error, or success.
     cudaError_t enter(char const* function, int device) {
         std::scoped_lock const held{mutex_};
         ++total_;
@@ -42,7 +43,7 @@ public:
         return status_;
     }
 
-    /// Whether the next call of that function must fail.
+    /// Returns true if the next call of that function must fail.
     bool dooms(std::string_view function) {
         std::scoped_lock const held{mutex_};
         bool const             next = planned_ == 1 && (function_.empty() || function_ == function);
@@ -109,19 +110,21 @@ private:
 
     std::mutex                                mutex_;
     std::map<std::string_view, function_book> book_;
-    std::string_view                          function_; ///< planned to fail; empty: any
-    std::uint64_t                             total_    = 0;
-    std::uint64_t                             planned_  = 0; ///< calls until then; 0: no plan
-    std::uint64_t                             times_    = 1; ///< calls that fail from then on
-    cudaError_t                               status_   = cudaSuccess;
-    cudaError_t                               broken_   = cudaSuccess;
-    bool                                      struck_   = false;
-    bool                                      unloaded_ = false;
+    /// Function that is planned to fail; empty: any.
+    std::string_view function_;
+    std::uint64_t    total_ = 0;
+    /// Calls until the failure; 0: no plan.
+    std::uint64_t planned_  = 0;
+    std::uint64_t times_    = 1; ///< number of calls that fail
+    cudaError_t   status_   = cudaSuccess;
+    cudaError_t   broken_   = cudaSuccess;
+    bool          struck_   = false;
+    bool          unloaded_ = false;
 };
 
-/// Whom a thread lets in before one of its calls.
+/// A function that runs before one of a thread's calls, in place of another thread.
 struct interruption {
-    std::uint64_t         calls = 0; ///< until then; 0: nobody comes in
+    std::uint64_t         calls = 0; ///< calls until then; 0: none is planned
     std::function<void()> what{};
 
     void count() {
@@ -134,26 +137,26 @@ inline interruption& interrupts_this_thread() noexcept {
     return mine;
 }
 
-/// What CUDA keeps for each host thread.
+/// CUDA's state of a host thread.
 struct thread_state {
     int                   device  = 0;
     cudaError_t           latched = cudaSuccess;
     cudaStreamCaptureMode mode    = cudaStreamCaptureModeGlobal;
-    std::uint64_t         epoch   = 0; ///< of the machine whose marks it has
-    std::size_t           heard   = 0; ///< of, from the first
+    std::uint64_t         epoch   = 0; ///< number of the machine of `heard`
+    std::size_t           heard   = 0; ///< number of acquired marks, from the first
 };
 inline thread_state& this_thread() noexcept {
     static thread_local thread_state mine;
     return mine;
 }
 
-/// Latches an error and returns it. "Not ready" is an answer and is not latched.
+/// Latches an error and returns it. "Not ready" is a result and is not latched.
 inline cudaError_t latch(cudaError_t status) noexcept {
     if (status != cudaSuccess && status != cudaErrorNotReady) { this_thread().latched = status; }
     return status;
 }
 
-/// What the double itself allocates is not the test's: a bomb that is ticking waits meanwhile.
+/// Pauses `bombing` for the double's own allocations, which do not belong to the test.
 class bomb_shelter {
 public:
     bomb_shelter() noexcept : ticking_{std::exchange(bomb::countdown, 0)}, seen_{bomb::seen} {}
@@ -168,15 +171,15 @@ private:
     std::uint64_t seen_;
 };
 
-/// Whether a function ends something. Such a call does its work also where it is planned to fail:
-/// what it returns is the error of something earlier, as CUDA's documentation says of it.
+/// Returns true if a function frees or destroys something. A planned failure does not stop it from
+/// doing that: according to CUDA's documentation it may return the error of earlier work.
 inline bool ends_something(std::string_view function) noexcept {
     return function.starts_with("cudaFree") || function.ends_with("Destroy") ||
            function == "cudaHostUnregister" || function == "cuMemRelease" ||
            function == "cuMemAddressFree";
 }
 
-/// One call: counted, failed if so planned, else `body()`, whose status it latches.
+/// One call: it is counted and fails if planned, otherwise runs `body()` and latches its status.
 template <class Body>
 cudaError_t call(char const* function, Body body) noexcept {
     bomb_shelter const inside;

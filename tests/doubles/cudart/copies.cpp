@@ -10,7 +10,7 @@ using namespace doubles::cudart;
 
 namespace {
 
-/// Work on a stream: done in its order, or, while it is captured, written down by nobody.
+/// Queues work on a stream. During a capture the work is not run.
 template <class Work>
 cudaError_t enqueue(char const* function, cudaStream_t stream, Work work) {
     return stream_call(function, stream, [&](machine&, auto& held, CUstream_st& s) {
@@ -34,7 +34,7 @@ cudaError_t CUDARTAPI cudaMemcpyAsync(void* to, void const* from, std::size_t by
                    [&](vram::sim_stream_view s) { vram::sim_copy(s, to, from, bytes); });
 }
 
-/// No batches on the default streams, none in a capture, and no empty copies.
+/// Batches are refused on default streams and in captures, and so are empty copies.
 #if CUDART_VERSION >= 13000
 cudaError_t CUDARTAPI cudaMemcpyBatchAsync(void* const* to, void const* const* from,
                                            std::size_t const* bytes, std::size_t count,

@@ -2,13 +2,13 @@
 #pragma once
 
 /// \file
-/// `cudart` is a double of the CUDA runtime: the same C functions, on the simulated machine.
+/// `cudart` is a double of the CUDA runtime: its C functions, implemented on the simulated device.
 ///
-/// It takes libcudart's place when a test executable is linked, so that all of `cuda/` runs where
-/// there is no GPU, its error paths among it. It counts calls, fails the n-th on request, latches
-/// errors as the runtime does, and knows what is still out. What a call answers was seen on an H200
-/// with driver and runtime 13.0 (the oddities are named where they are copied). Tests that need
-/// these controls are guarded by `#ifdef VRAM_CUDART_DOUBLE`.
+/// It replaces libcudart when a test executable is linked, so that all of `cuda/`, including its
+/// error paths, runs without a GPU. It counts calls, makes the n-th fail on request, latches errors
+/// as the runtime does, and counts live objects. Its results are those of an H200 with driver and
+/// runtime 13.0; oddities are named in the code that copies them. Tests that need these controls
+/// are guarded by `#ifdef VRAM_CUDART_DOUBLE`.
 
 #include <cuda_runtime_api.h> // cudaError_t
 
@@ -18,84 +18,89 @@
 
 namespace doubles::cudart {
 
-/// The machine to come.
+/// The options of the next machine.
 struct machine_options {
     int         devices        = 2;
-    std::size_t capacity       = std::size_t{1} << 30; ///< of each device, in bytes
-    bool        pools          = true;                 ///< whether the devices have memory pools
-    bool        virtual_memory = true;                 ///< whether the driver has it
-    bool        marks          = true;                 ///< whether streams write into memory
-    bool        page_tables    = false;                ///< whether devices use those of the host
-    bool        old_driver = false; ///< of before 10.2: it knows the names, and has no such calls
+    std::size_t capacity       = std::size_t{1} << 30; ///< bytes of memory of each device
+    bool        pools          = true;                 ///< true if the devices have memory pools
+    bool        virtual_memory = true;                 ///< true if the driver has virtual memory
+    /// True if streams can write completion flags.
+    bool marks = true;
+    /// True if devices use the host's page tables.
+    bool page_tables = false;
+    /// True for a driver older than 10.2, which finds the names of functions and refuses their
+    /// calls.
+    bool old_driver = false;
 };
 
-/// What belongs to the program and has not been given back.
+/// The live objects of the program.
 struct census {
-    std::size_t device_blocks  = 0; ///< cudaMalloc
+    std::size_t device_blocks  = 0; ///< blocks of cudaMalloc
     std::size_t pinned_blocks  = 0;
     std::size_t managed_blocks = 0;
-    std::size_t registered     = 0; ///< ranges of the host's memory: cudaHostRegister
-    std::size_t pool_blocks    = 0; ///< cudaMallocAsync
+    std::size_t registered     = 0; ///< ranges of cudaHostRegister
+    std::size_t pool_blocks    = 0; ///< blocks of cudaMallocAsync
     std::size_t pools          = 0;
     std::size_t streams        = 0;
     std::size_t events         = 0;
     std::size_t graphs         = 0;
-    std::size_t ranges         = 0; ///< of addresses that are reserved
+    std::size_t ranges         = 0; ///< reserved address ranges
     std::size_t pages          = 0; ///< physical memory with a handle
     std::size_t mappings       = 0;
 
     friend bool operator==(census const&, census const&) = default;
 };
 
-/// Starts over with a fresh machine: nothing out, no calls counted, no failure planned, nothing
-/// latched on this thread, device 0 current. Not while other threads use the old one.
+/// Starts a new machine: no live objects, no counted calls, no planned failures, no latched error
+/// on this thread, and device 0 current. Other threads must not use the old machine.
 void reset(machine_options const& options = {});
 
-/// What is out now.
+/// Returns the present number of live objects.
 [[nodiscard]] census out();
 
-/// What the simulated machine's checker saw so far: races, use after free, and the like.
+/// Returns the number of mistakes that the simulated device's checker has reported: races, use
+/// after free, ...
 [[nodiscard]] std::size_t mistakes();
 
-/// Calls so far with the handle of a stream that was destroyed: they are refused, where CUDA itself
-/// follows the handle and may crash.
+/// Returns the number of calls with the handle of a destroyed stream. The double refuses them; CUDA
+/// itself dereferences the handle and may crash.
 [[nodiscard]] std::size_t dangling();
 
 /// Returns true if the device has a context: it was not reset, or was used after the reset.
 [[nodiscard]] bool has_context(int device);
 
-/// Calls made so far: of one function (its name as in CUDA's documentation), or of all.
+/// Returns the number of calls of one function (its name as in CUDA's documentation), or of all
+/// functions.
 [[nodiscard]] std::uint64_t calls(char const* function);
 [[nodiscard]] std::uint64_t calls();
 
-/// The device that was current when `function` was called last; -1: never.
+/// Returns the device that was current at the last call of `function`, or -1.
 [[nodiscard]] int device_of_last(char const* function);
 
-/// Plans a failure of the `nth` call from here on: of one function, or of any. It happens once; the
-/// call returns `status`, latches it, and does nothing else, unless it is one that frees or
-/// destroys: that does its work all the same, since what it returns is the error of something
-/// earlier. Asking for errors and their names never fails.
-/// With `times`, the calls after it fail as well.
+/// Plans a failure of the `nth` call from here on, of one function or of any. The call returns
+/// `status`, latches it, and has no other effect. A function that frees or destroys does its work
+/// all the same, since it may return the error of earlier work. Functions that read errors and
+/// their names never fail. With `times`, the following calls fail as well.
 void fail(char const* function, cudaError_t status, std::uint64_t nth = 1, std::uint64_t times = 1);
 void fail_nth(std::uint64_t nth, cudaError_t status);
-/// Takes a plan back. Returns whether it has struck.
+/// Cancels the plan. Returns true if it has taken effect.
 bool forgive();
 
-/// Another thread comes in: `what()` is called once, before this thread's `nth` call from here on.
-/// What it calls itself is not counted.
+/// Calls `what()` once, before this thread's `nth` call from here on, in place of another thread.
+/// Calls made by `what` are not counted.
 void before_call(std::uint64_t nth, std::function<void()> what);
-/// Takes that back. Returns whether it has happened.
+/// Cancels that. Returns true if the function has been called.
 bool nobody_comes_in();
 
-/// From here on every call fails with `status`, and clearing it does not help: a kernel broke the
-/// context.
+/// From now on every call fails with `status`, and clearing the error does not help, as after a
+/// kernel broke the context.
 void break_context(cudaError_t status);
 
-/// From here on `fork` waits until no other thread is inside the double, so that the child process
+/// From now on `fork` waits until no other thread is inside the double, so that the child process
 /// can read the counters.
 void keep_across_fork();
 
-/// From here on every call returns cudaErrorCudartUnloading, as when the process is taken down.
+/// From now on every call returns cudaErrorCudartUnloading, as at the end of the process.
 void unload();
 
 } // namespace doubles::cudart

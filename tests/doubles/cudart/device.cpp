@@ -7,7 +7,7 @@ using namespace doubles::cudart;
 
 extern "C" {
 
-// Errors. None of these fails, so none is counted.
+// Errors. None of these functions fails, so none is counted.
 
 cudaError_t CUDARTAPI cudaGetLastError() {
     cudaError_t const lasting = calls_book::here().broken();
@@ -100,7 +100,7 @@ cudaError_t CUDARTAPI cudaDeviceGetStreamPriorityRange(int* least, int* greatest
 cudaError_t CUDARTAPI cudaDeviceSynchronize() {
     return machine_call("cudaDeviceSynchronize", [&](machine& m, auto& held) {
         cudaError_t status = cudaSuccess;
-        for (auto const& each : m.captures) { // in whatever mode
+        for (auto const& each : m.captures) { // in every mode
             if (auto const c = each.lock()) { status = spoil(*c); }
         }
         if (status != cudaSuccess) { return status; }
@@ -120,7 +120,7 @@ cudaError_t CUDARTAPI cudaMemGetInfo(std::size_t* free, std::size_t* total) {
     });
 }
 
-/// All that the device has is destroyed; its handles are not used again.
+/// Destroys everything on the device; its handles are not reused.
 cudaError_t CUDARTAPI cudaDeviceReset() {
     return machine_call("cudaDeviceReset", [&](machine& m, auto& held) {
         int const              device = this_thread().device;

@@ -2,8 +2,8 @@
 #pragma once
 
 /// \file
-/// `machine` is what stands behind the double's functions: a simulated node, and the books of
-/// handles and blocks.
+/// `machine` is the state behind the double's functions: a simulated node, and tables of handles
+/// and blocks.
 
 #include "calls.hpp" // call, this_thread
 
@@ -33,17 +33,18 @@
 
 namespace doubles::cudart {
 
-/// A graph capture that goes on. Captured work does not run.
+/// A graph capture in progress. Captured work does not run.
 struct capture {
-    cudaStreamCaptureMode  mode = cudaStreamCaptureModeGlobal;
-    std::thread::id        thread; ///< that began it
-    bool                   intact = true;
-    std::set<CUstream_st*> joined{}; ///< by an event, and not waited for by the first stream
+    cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
+    std::thread::id       thread; ///< thread that began it
+    bool                  intact = true;
+    /// Streams that joined by an event and were not waited for by the first stream.
+    std::set<CUstream_st*> joined{};
 };
 
 } // namespace doubles::cudart
 
-// The runtime's handles point to these types, which only the runtime knows.
+// The types that the runtime's handles point to, which only the runtime defines.
 
 struct CUstream_st {
     std::optional<vram::sim_stream>           own; ///< empty: a default stream
@@ -52,7 +53,7 @@ struct CUstream_st {
     unsigned                                  flags    = 0;
     int                                       priority = 0;
     std::shared_ptr<doubles::cudart::capture> captured{};
-    bool                                      origin = false; ///< the capture began here
+    bool                                      origin = false; ///< the capture began on this stream
 };
 
 struct CUevent_st {
@@ -60,9 +61,9 @@ struct CUevent_st {
     int                                     device   = 0;
     unsigned                                flags    = 0;
     bool                                    recorded = false;
-    bool                                    in_graph = false; ///< last recorded in a capture,
-    std::weak_ptr<doubles::cudart::capture> graph{};          ///< in this one
-    CUstream_st*                            on = nullptr;     ///< on that stream
+    bool                                    in_graph = false; ///< last recorded in a capture
+    std::weak_ptr<doubles::cudart::capture> graph{};          ///< that capture
+    CUstream_st*                            on = nullptr;     ///< the captured stream
 };
 
 struct CUmemPoolHandle_st {
@@ -86,26 +87,26 @@ struct context {
     unsigned long long id     = 0;
 };
 
-/// A piece of memory that the runtime gave.
+/// A block that the runtime allocated.
 struct block {
     enum class kind { device, pinned, managed, pool };
 
     kind          what{};
     std::size_t   bytes  = 0;
     int           device = 0;
-    unsigned      flags  = 0;       ///< of pinned memory
-    cudaMemPool_t pool   = nullptr; ///< of pool memory
+    unsigned      flags  = 0;       ///< flags of pinned memory
+    cudaMemPool_t pool   = nullptr; ///< pool of stream-ordered memory
 };
 
-/// The driver's own thread: it waits for host functions, so that time goes on for them though all
-/// threads of the program wait for what they do.
+/// A thread of the driver. It waits for host functions, so that virtual time advances even if all
+/// threads of the program wait for them.
 class driver {
 public:
     driver()         = default;
     driver(driver&&) = delete;
     ~driver() { stop(); }
 
-    /// Lets time go on until `place`.
+    /// Advances virtual time until `place`.
     void follow(vram::sim_event place) {
         std::scoped_lock const held{mutex_};
         places_.push_back(std::move(place));
@@ -114,7 +115,7 @@ public:
         }
         condition_.notify_one();
     }
-    /// Before the simulated machine ends.
+    /// Must be called before the simulated node is destroyed.
     void stop() {
         {
             std::scoped_lock const held{mutex_};
@@ -136,7 +137,7 @@ private:
             held.unlock();
             try {
                 place.synchronize();
-            } catch (vram::sim_error const&) {} // the program hears of it when it asks
+            } catch (vram::sim_error const&) {} // the program receives the error at its next query
             held.lock();
         }
     }
@@ -148,7 +149,8 @@ private:
     std::thread                 thread_;
 };
 
-/// What a stream left in memory. Who reads it has heard of all that came before it.
+/// A completion flag that a stream wrote. A thread that reads it is ordered after the earlier work
+/// of the stream.
 struct left_mark {
     explicit left_mark(vram::sim_device device) : before{device} {}
 
@@ -156,11 +158,12 @@ struct left_mark {
     std::atomic<bool> there{false};
 };
 
-/// The books. One lock; it is not held while the simulated machine waits.
+/// All tables, with one lock. The lock is released while the simulated device waits.
 class machine {
 public:
     static machine& here() {
-        static machine& only = *new machine; // also there when the process ends
+        // Never destroyed, because it is used while the process ends.
+        static machine& only = *new machine;
         return only;
     }
 
@@ -189,13 +192,14 @@ public:
         chosen = options;
         node.reset();
         vram::sim_options of_node{};
-        of_node.devices      = options.devices;
-        of_node.capacity     = options.capacity;
-        of_node.checks.leaks = false; // the census sees them, and some are planned
+        of_node.devices  = options.devices;
+        of_node.capacity = options.capacity;
+        // Leaks are counted by the census, and some are deliberate.
+        of_node.checks.leaks = false;
         node                 = std::make_unique<vram::sim_node>(of_node);
     }
 
-    /// This thread may have read each mark that is there: the checker cannot see it do so.
+    /// Orders this thread after all written flags, because the checker cannot see it read them.
     void hear_of_marks() {
         thread_state& mine = this_thread();
         if (std::exchange(mine.epoch, epoch) != epoch) { mine.heard = 0; }
@@ -216,9 +220,9 @@ public:
         if (its.active) { return; }
         its = {true, ++last_context};
     }
-    /// A call with the handle of an event that a reset destroyed.
+    /// Counts a call with the handle of an event that a reset destroyed.
     void note_event(cudaEvent_t handle) { dangling += dead_events.contains(handle) ? 1 : 0; }
-    /// Whether a stream had the handle.
+    /// Returns true if a destroyed stream had the handle.
     [[nodiscard]] bool is_gone(cudaStream_t handle) const {
         if (dead_streams.contains(handle)) { return true; }
         for (auto const& each : spare_streams) {
@@ -226,7 +230,7 @@ public:
         }
         return false;
     }
-    /// The stream that a handle means on this thread; null where it means none.
+    /// Returns the stream that a handle means on this thread, or null.
     CUstream_st* find(cudaStream_t handle) {
         int const device_now = this_thread().device;
         if (handle == nullptr || handle == cudaStreamLegacy) {
@@ -243,20 +247,23 @@ public:
     std::unique_ptr<vram::sim_node>                      node;
     driver                                               host_functions;
     std::map<cudaStream_t, std::unique_ptr<CUstream_st>> streams;
-    std::vector<std::unique_ptr<CUstream_st>> spare_streams; ///< handles are used again at once
-    std::map<cudaEvent_t, std::unique_ptr<CUevent_st>>           events;
-    std::map<void*, block>                                       blocks;
-    std::map<void*, std::pair<std::size_t, vram::sim_register>>  registered; ///< with its size
+    std::vector<std::unique_ptr<CUstream_st>> spare_streams; ///< handles are reused at once
+    std::map<cudaEvent_t, std::unique_ptr<CUevent_st>> events;
+    std::map<void*, block>                             blocks;
+    /// Registered ranges with their sizes.
+    std::map<void*, std::pair<std::size_t, vram::sim_register>>  registered;
     std::map<cudaMemPool_t, std::unique_ptr<CUmemPoolHandle_st>> pools;
     std::set<std::unique_ptr<CUgraph_st>>                        graphs;
     std::vector<std::weak_ptr<capture>>                          captures;
     std::vector<std::shared_ptr<left_mark>>                      marks;
-    std::uint64_t                                                epoch = 0; ///< of this machine
-    std::size_t dangling = 0; ///< calls with the handle of a stream that was destroyed
+    /// Number of this machine.
+    std::uint64_t epoch    = 0;
+    std::size_t   dangling = 0; ///< calls with the handle of a destroyed stream
     std::map<cudaStream_t, std::unique_ptr<CUstream_st>>
-                                                       dead_streams; ///< of a device that was reset
+        /// Streams of a device that was reset.
+                                                       dead_streams;
     std::map<cudaEvent_t, std::unique_ptr<CUevent_st>> dead_events;
-    std::vector<context>                               contexts; ///< of the devices
+    std::vector<context>                               contexts; ///< one for each device
     unsigned long long                                 last_context = 0;
     std::set<std::uint64_t> exportable; ///< physical memory that other processes may map
 
@@ -276,10 +283,10 @@ private:
     std::map<std::pair<int, std::thread::id>, std::unique_ptr<CUstream_st>> defaults;
 };
 
-/// Adds what is out of virtual memory.
+/// Adds the live objects of virtual memory.
 void count_virtual(machine& m, census& now);
 
-/// What CUDA says where the simulated machine says `e`.
+/// Returns CUDA's error code for an error of the simulated device.
 [[nodiscard]] inline cudaError_t translated(vram::sim_error const& e) noexcept {
     switch (e.status()) {
     case vram::sim_status::invalid_value: return cudaErrorInvalidValue;
@@ -291,7 +298,7 @@ void count_virtual(machine& m, census& now);
     }
 }
 
-/// Whether a function makes the context of a device that was reset anew.
+/// Returns true if a function creates the context of a device again after a reset.
 inline bool makes_context(std::string_view function) noexcept {
     return function.starts_with("cudaMalloc") || function.starts_with("cudaFree") ||
            function.starts_with("cudaStream") || function.starts_with("cudaEvent") ||
@@ -299,7 +306,8 @@ inline bool makes_context(std::string_view function) noexcept {
            function == "cudaMemGetInfo" || function == "cudaMemPoolCreate";
 }
 
-/// A call that works on the machine: `body(machine, lock)` under the lock, which it may let go of.
+/// A call that uses the machine: runs `body(machine, lock)` with the lock held, which it may
+/// release.
 template <class Body>
 cudaError_t machine_call(char const* function, Body body) noexcept {
     return call(function, [&] {
@@ -314,7 +322,7 @@ cudaError_t machine_call(char const* function, Body body) noexcept {
     });
 }
 
-/// The same for a call on a stream: `body(machine, lock, stream)`. A handle that means nothing is
+/// A call on a stream: runs `body(machine, lock, stream)` with the lock held. An invalid handle is
 /// refused.
 template <class Body>
 cudaError_t stream_call(char const* function, cudaStream_t handle, Body body) noexcept {
@@ -328,18 +336,17 @@ cudaError_t stream_call(char const* function, cudaStream_t handle, Body body) no
 
 /// The double of cuStreamWriteValue32.
 void* stream_write_value();
-/// The driver's questions to streams, by their names, or null.
+/// Returns the driver's query function for streams with this name, or null.
 void* stream_question(std::string_view name);
 
-/// Ends a capture for good: the call that did it is refused.
+/// Breaks a capture, and returns the error of the call that broke it.
 inline cudaError_t spoil(capture& c) noexcept {
     c.intact = false;
     return cudaErrorStreamCaptureUnsupported;
 }
 
-/// What a call that no capture may contain is answered: refused, and the captures that forbid it
-/// are spoilt, if this thread's mode lets it be forbidden. (cudaMalloc, cudaEventQuery, a
-/// synchronisation of whatever stream...)
+/// Checks a call that is illegal during captures (cudaMalloc, cudaEventQuery, any synchronisation).
+/// If this thread's mode and a capture's mode forbid it, breaks the capture and returns an error.
 inline cudaError_t unsafe(machine& m) {
     auto const  mode   = this_thread().mode;
     cudaError_t status = cudaSuccess;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers that a stream writes into memory: a call of the driver, which is found by its name.
+// Completion flags: numbers that a stream writes into memory with a driver call, which is found by
+// name.
 
 #include "machine.hpp"
 
@@ -23,7 +24,7 @@ struct mark {
 
 void leave(void* argument) {
     std::unique_ptr<mark> const m{static_cast<mark*>(argument)};
-    m->left->there = true; // first: who reads it has heard
+    m->left->there = true; // written first: a thread that reads the flag is ordered
     std::atomic_ref{*m->where}.store(m->value, std::memory_order_release);
 }
 
@@ -40,7 +41,7 @@ CUresult CUDAAPI write_value(CUstream stream, CUdeviceptr to, cuuint32_t value, 
         vram::sim_call_host(s.view, leave, new mark{where, value, left});
         m.marks.push_back(left);
         over.record(s.view);
-        m.host_functions.follow(std::move(over)); // somebody has to let the machine's time go on
+        m.host_functions.follow(std::move(over)); // another thread must advance virtual time
         return cudaSuccess;
     };
     cudaError_t const status = stream_call("cuStreamWriteValue32", stream, leaves);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory that is there at once: of devices, pinned, managed.
+// Memory that is not stream-ordered: device, pinned and managed.
 
 #include "machine.hpp"
 
@@ -7,8 +7,8 @@ using namespace doubles::cudart;
 
 namespace {
 
-/// Memory of `resource`; aligned to what CUDA promises and not to more, so that nobody gets used to
-/// more.
+/// Allocates from `resource` with exactly the alignment that CUDA guarantees, so that no test
+/// relies on more.
 template <class Resource>
 cudaError_t take(machine& m, Resource resource, void** p, std::size_t bytes, block what) {
     *p = nullptr;
@@ -23,7 +23,7 @@ cudaError_t take(machine& m, Resource resource, void** p, std::size_t bytes, blo
     return cudaSuccess;
 }
 
-/// Forgets the block that begins at `p`, if it is one of the given kinds.
+/// Removes the block that begins at `p`, if it has one of the given kinds.
 cudaError_t forget(machine& m, void* p, std::initializer_list<block::kind> kinds, block& found) {
     auto const at = m.blocks.find(p);
     if (at == m.blocks.end()) { return cudaErrorInvalidValue; }
@@ -36,7 +36,7 @@ cudaError_t forget(machine& m, void* p, std::initializer_list<block::kind> kinds
     return cudaErrorInvalidValue;
 }
 
-/// Whether all of a range lies in one managed block.
+/// Returns true if the whole range lies in one managed block.
 bool managed(machine& m, void const* p, std::size_t bytes) {
     auto after = m.blocks.upper_bound(const_cast<void*>(p));
     if (after == m.blocks.begin()) { return false; }
@@ -46,7 +46,7 @@ bool managed(machine& m, void const* p, std::size_t bytes) {
     return b.what == block::kind::managed && offset <= b.bytes && bytes <= b.bytes - offset;
 }
 
-/// What an address is, to which device, and where each side finds it.
+/// Fills in the kind, device and addresses of a pointer.
 void describe(machine& m, cudaPointerAttributes& found, void const* p) {
     found                       = {};
     auto* const          here   = const_cast<void*>(p);
@@ -116,7 +116,7 @@ cudaError_t CUDARTAPI cudaFree(void* p) {
         held.unlock(); // it waits for the device
         if (b.what == block::kind::device) {
             vram::sim_resource{device}.deallocate_sync(p, b.bytes, 256);
-            device.await_all(); // for what the checker makes of it
+            device.await_all(); // lets the checker know
         } else {
             vram::sim_managed_resource{device}.deallocate_sync(p, b.bytes, 256);
         }
@@ -183,7 +183,7 @@ cudaError_t CUDARTAPI cudaPointerGetAttributes(cudaPointerAttributes* found, voi
     });
 }
 
-#if CUDART_VERSION < 13000 // the same functions under their former names
+#if CUDART_VERSION < 13000 // the functions under their former names
 #define cudaMemAdvise cudaMemAdvise_v2
 #define cudaMemPrefetchAsync cudaMemPrefetchAsync_v2
 #endif
@@ -196,7 +196,7 @@ cudaError_t CUDARTAPI cudaMemAdvise(void const* p, std::size_t bytes, cudaMemory
     });
 }
 
-/// Where managed pages are makes no difference here; the order of the stream does.
+/// The location of managed pages has no effect here; the stream order has.
 cudaError_t CUDARTAPI cudaMemPrefetchAsync(void const* p, std::size_t bytes, cudaMemLocation where,
                                            unsigned, cudaStream_t stream) {
     return stream_call("cudaMemPrefetchAsync", stream, [&](machine& m, auto&, CUstream_st&) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory in stream order, from pools.
+// Stream-ordered memory from pools.
 
 #include "machine.hpp"
 
@@ -9,8 +9,8 @@ using namespace doubles::cudart;
 
 namespace {
 
-/// The simulated pool behind a handle. Its settings are fixed when it is made, so it is made anew
-/// while it is empty.
+/// Creates the simulated pool behind a handle. Its options are fixed at construction, so it is
+/// created again while it is empty.
 void set_up(machine& m, CUmemPoolHandle_st& pool) {
     pool.memory.emplace(
         m.device(pool.device),
@@ -18,7 +18,7 @@ void set_up(machine& m, CUmemPoolHandle_st& pool) {
                                 .maximum = pool.maximum == 0 ? vram::unsatisfiable : pool.maximum});
 }
 
-/// `body(pool)` for a pool that is there.
+/// Runs `body(pool)` if the pool exists.
 template <class Body>
 cudaError_t pool_call(char const* function, cudaMemPool_t handle, Body body) {
     return machine_call(function, [&](machine& m, auto&) {
@@ -33,7 +33,7 @@ void drop_if_unused(machine& m, cudaMemPool_t handle) {
     if (handle->destroyed && handle->blocks == 0) { m.pools.erase(handle); }
 }
 
-/// The setting behind an attribute that is an int; null where it is none.
+/// Returns the setting of an integer attribute, or null for other attributes.
 int* reuse_setting(CUmemPoolHandle_st& pool, cudaMemPoolAttr which) {
     switch (which) {
     case cudaMemPoolReuseFollowEventDependencies: return &pool.reuse[0];
@@ -79,7 +79,7 @@ cudaError_t CUDARTAPI cudaMemPoolSetAttribute(cudaMemPool_t pool, cudaMemPoolAtt
         if (which == cudaMemPoolAttrReleaseThreshold) {
             if (p.memory->usage().reserved != 0) {
                 return cudaErrorInvalidValue;
-            } // the double's own limit
+            } // the limit of the double
             p.threshold = *static_cast<std::uint64_t*>(value);
             set_up(m, p);
             return cudaSuccess;
@@ -113,7 +113,7 @@ cudaError_t CUDARTAPI cudaMemPoolGetAttribute(cudaMemPool_t pool, cudaMemPoolAtt
 
 cudaError_t CUDARTAPI cudaMemPoolTrimTo(cudaMemPool_t pool, std::size_t keep) {
     return pool_call("cudaMemPoolTrimTo", pool, [&](machine&, CUmemPoolHandle_st& p) {
-        std::size_t const piece = 2097152; // what the driver rounds to, over the end and round
+        std::size_t const piece = 2097152; // unit to which the driver rounds a size
         p.memory->trim_no_wait(vram::align(keep, piece) == vram::unsatisfiable ? 0 : keep);
         return cudaSuccess;
     });
@@ -125,7 +125,8 @@ cudaError_t CUDARTAPI cudaMemPoolSetAccess(cudaMemPool_t pool, cudaMemAccessDesc
         for (std::size_t i = 0; i < count; ++i) {
             int const  peer = list[i].location.id;
             bool const own  = peer == p.device &&
-                             list[i].flags == cudaMemAccessFlagsProtNone; // a device keeps its own
+                             // A device cannot lose access to its own memory.
+                             list[i].flags == cudaMemAccessFlagsProtNone;
             if (!m.is_device(peer) || own) { return cudaErrorInvalidDevice; }
             p.access[peer] = list[i].flags;
         }
@@ -144,8 +145,8 @@ cudaError_t CUDARTAPI cudaMemPoolGetAccess(cudaMemAccessFlags* flags, cudaMemPoo
     });
 }
 
-// On a captured stream the memory is the graph's. Here it is there at once, in the order of the
-// pool's default stream.
+// In CUDA, memory that is allocated on a captured stream belongs to the graph. The double allocates
+// it at once, in the order of the pool's default stream.
 
 cudaError_t CUDARTAPI cudaMallocFromPoolAsync(void** p, std::size_t bytes, cudaMemPool_t pool,
                                               cudaStream_t stream) {
@@ -185,7 +186,7 @@ cudaError_t CUDARTAPI cudaFreeAsync(void* p, cudaStream_t stream) {
             return cudaErrorInvalidValue;
         }
         m.blocks.erase(at);
-        if (b.what == block::kind::device) { // memory of cudaMalloc is taken as well
+        if (b.what == block::kind::device) { // memory of cudaMalloc is accepted as well
             vram::sim_stream_view const view   = s.view;
             vram::sim_device const      device = m.device(b.device);
             held.unlock();

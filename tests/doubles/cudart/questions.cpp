@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Questions to streams: calls of the driver, which are found by their names and latch nothing.
+// Queries of streams: functions of the driver, which are found by name and latch no error.
 
 #include "machine.hpp"
 
@@ -9,15 +9,15 @@ using namespace doubles::cudart;
 
 namespace {
 
-/// The runtime's call without the runtime, and counted as that. Where it is to fail the driver says
-/// so first, and whoever asks the runtime then hears why.
+/// Implements a query without the runtime, and counts it as the runtime's function. If it is
+/// planned to fail, the driver fails first, and the runtime's function then returns the reason.
 template <class Call>
 CUresult ask(char const* function, Call call) noexcept {
     if (calls_book::here().dooms(function)) { return CUDA_ERROR_UNKNOWN; }
     cudaError_t const before = this_thread().latched;
     cudaError_t const status = call();
     this_thread().latched    = before;
-    return static_cast<CUresult>(status); // the same numbers
+    return static_cast<CUresult>(status); // the codes are equal
 }
 
 CUresult CUDAAPI is_capturing(CUstream stream, CUstreamCaptureStatus* found) {
@@ -43,7 +43,7 @@ CUresult CUDAAPI exchange_mode(CUstreamCaptureMode* mode) {
     });
 }
 
-// The driver's view of a primary context; not counted, and they never fail.
+// The driver's primary contexts. These functions are not counted and never fail.
 
 CUresult CUDAAPI context_state(CUdevice device, unsigned* flags, int* active) {
     machine&               m = machine::here();
@@ -53,7 +53,7 @@ CUresult CUDAAPI context_state(CUdevice device, unsigned* flags, int* active) {
     return CUDA_SUCCESS;
 }
 CUresult CUDAAPI context_retain(CUcontext* context, CUdevice device) {
-    // The handle is the same after a reset.
+    // The handle does not change by a reset.
     *context = reinterpret_cast<CUcontext>(static_cast<std::uintptr_t>(device + 1));
     return CUDA_SUCCESS;
 }

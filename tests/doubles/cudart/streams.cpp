@@ -13,7 +13,7 @@ namespace {
 
 cudaError_t create(machine& m, cudaStream_t* stream, unsigned flags, int priority) {
     auto made = std::make_unique<CUstream_st>();
-    if (!m.spare_streams.empty()) { // a handle is used again at once, as CUDA does
+    if (!m.spare_streams.empty()) { // a handle is reused at once, as in CUDA
         made = std::move(m.spare_streams.back());
         m.spare_streams.pop_back();
     }
@@ -29,14 +29,14 @@ cudaError_t create(machine& m, cudaStream_t* stream, unsigned flags, int priorit
     return cudaSuccess;
 }
 
-/// A question or a wait that no captured stream may be asked, whatever the thread's mode.
+/// A query or a wait that is illegal for a captured stream, in every mode of the thread.
 cudaError_t ask(machine& m, CUstream_st& s) {
     if (s.captured != nullptr) { return spoil(*s.captured); }
     return unsafe(m);
 }
 
-/// What an event that was recorded in a capture answers to a question from outside, which breaks a
-/// capture that goes on, in whatever mode.
+/// The result of a query of an event that was recorded in a capture. It breaks a capture in
+/// progress, in every mode.
 cudaError_t stale(CUevent_st const& event) {
     auto const graph = event.graph.lock();
     if (graph == nullptr) { return cudaErrorInvalidValue; }
@@ -44,7 +44,7 @@ cudaError_t stale(CUevent_st const& event) {
     return cudaErrorCapturedEvent;
 }
 
-/// Whether the legacy default stream of `device` would drag a captured stream along.
+/// Returns true if the legacy default stream of `device` is blocked by a captured blocking stream.
 bool blocked_by_capture(machine& m, CUstream_st const& s) {
     if (s.own || s.view == vram::sim_stream_view::per_thread(m.device(s.device))) { return false; }
     for (auto const& [handle, other] : m.streams) {
@@ -96,7 +96,7 @@ cudaError_t CUDARTAPI cudaStreamDestroy(cudaStream_t stream) {
 cudaError_t CUDARTAPI cudaStreamGetId(cudaStream_t stream, unsigned long long* id) {
     return stream_call("cudaStreamGetId", stream, [&](machine& m, auto&, CUstream_st& s) {
         if (s.captured != nullptr) { return spoil(*s.captured); }
-        *id = (m.epoch << 32U) + s.view.id(); // not used twice in a process
+        *id = (m.epoch << 32U) + s.view.id(); // unique in the process
         return cudaSuccess;
     });
 }

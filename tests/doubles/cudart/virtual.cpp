@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Virtual memory: calls of the driver, which are found by their names and latch nothing.
+// Virtual memory: functions of the driver, which are found by name and latch no error.
 
 #include "machine.hpp"
 
@@ -29,8 +29,8 @@ void count_virtual(machine& m, census& now) {
 
 namespace {
 
-/// A call of the driver: counted and failed like the runtime's, but its error is not latched.
-/// Captures that forbid cudaMalloc forbid it too.
+/// A call of the driver: counted and failed like the runtime's, without latching its error. A
+/// capture that forbids cudaMalloc forbids it too.
 template <class Body>
 CUresult driver_call(char const* function, Body body) noexcept {
     cudaError_t const before = this_thread().latched;
@@ -42,7 +42,7 @@ CUresult driver_call(char const* function, Body body) noexcept {
     return static_cast<CUresult>(status);
 }
 
-/// `act(pages)` on the simulated machine.
+/// Runs `act(pages)` on the simulated device.
 template <class Act>
 auto on_pages(machine& m, vram::sim_call_kind kind, int device, std::size_t bytes, Act act) {
     vram::sim_call  one{m.node->machine(), kind, device, std::source_location::current(), bytes};
@@ -52,7 +52,7 @@ auto on_pages(machine& m, vram::sim_call_kind kind, int device, std::size_t byte
 
 void* pointer(CUdeviceptr p) { return reinterpret_cast<void*>(static_cast<std::uintptr_t>(p)); }
 
-/// Whether this is memory that a device of the machine can have.
+/// Returns success if this kind of memory exists on a device of the machine.
 cudaError_t known(machine& m, CUmemAllocationProp const& kind) {
     if (kind.type != CU_MEM_ALLOCATION_TYPE_PINNED ||
         (kind.requestedHandleTypes != CU_MEM_HANDLE_TYPE_NONE &&
@@ -134,7 +134,7 @@ CUresult CUDAAPI driver_unmap(CUdeviceptr p, std::size_t bytes) {
     });
 }
 
-/// Each device reaches its own memory here, and no other's.
+/// Each device can access its own memory only.
 CUresult CUDAAPI driver_set_access(CUdeviceptr p, std::size_t bytes, CUmemAccessDesc const* list,
                                    std::size_t count) {
     return driver_call("cuMemSetAccess", [&](machine& m) {
@@ -155,7 +155,7 @@ CUresult CUDAAPI driver_set_access(CUdeviceptr p, std::size_t bytes, CUmemAccess
     });
 }
 
-/// What comes back is a file, as it should be, with nothing in it.
+/// The result is a valid but empty file.
 CUresult CUDAAPI driver_export_handle(void* shared, CUmemGenericAllocationHandle handle,
                                       CUmemAllocationHandleType kind, unsigned long long flags) {
     return driver_call("cuMemExportToShareableHandle", [&](machine& m) {
