@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `stream_standing` says what the handle of a stream that was kept for later means now.
+/// `stream_standing` is the present meaning of a stored stream handle.
 
 #include <vram/base/requirements.hpp> // C++20
 
@@ -11,17 +11,17 @@
 
 namespace vram {
 
-/// What a handle that meant a certain stream means now, on the calling thread.
+/// Present meaning of a stored stream handle, on the calling thread.
 enum class stream_standing : unsigned char {
-    there,   ///< the same stream, as far as is known
-    another, ///< another stream
-    ended,   ///< no stream
+    there,   ///< still the stream for which it was stored, as far as known
+    another, ///< another stream, which CUDA gave the handle
+    ended,   ///< no stream: it was destroyed
     reset,   ///< no stream: its device was reset, which has ended all work of the stream
 };
 
-/// Returns what the handle `s` of the stream `id` means now. Asks `Platform::standing_of` if there
-/// is one. Else it asks for the id of `s`; then that question must be legal at any moment, also
-/// while another thread captures the stream.
+/// Returns the present meaning of the handle `s` that belonged to the stream with the id `id`.
+/// Calls `Platform::standing_of` if it exists. Otherwise it queries the id of `s`, which must then
+/// be legal at any time, also while another thread captures the stream.
 template <class Platform>
 [[nodiscard]] stream_standing standing_of(typename Platform::stream s, std::uint64_t id) noexcept {
     if constexpr (requires { Platform::standing_of(s, id); }) {
@@ -34,7 +34,7 @@ template <class Platform>
 }
 
 /// Returns true if it is known that the stream ended because its device was reset. Makes no call of
-/// the platform beside `Platform::standing_of`.
+/// the platform except `Platform::standing_of`.
 template <class Platform>
 [[nodiscard]] bool was_reset(typename Platform::stream s, std::uint64_t id) noexcept {
     if constexpr (requires { Platform::standing_of(s, id); }) {
@@ -51,15 +51,15 @@ struct stream_identity {
     typename Platform::device where{};
 };
 
-/// Returns the identity of a stream by questions to the platform. The calling thread uses the
-/// stream, so no other thread captures it during the call.
+/// Returns the identity of a stream by queries to the platform. The calling thread must be using
+/// the stream, so that no other thread captures it during the call.
 template <class Platform>
 [[nodiscard]] stream_identity<Platform> identify(typename Platform::stream s) {
     return {Platform::id(s), Platform::device_of(s)};
 }
 
 /// Returns the identity of a stream that another thread may use, or nothing if it is not known.
-/// Asks `Platform::recall` if there is one, else as `identify`.
+/// Calls `Platform::recall` if it exists, and otherwise `identify`.
 template <class Platform>
 [[nodiscard]] std::optional<stream_identity<Platform>> recall(typename Platform::stream s) {
     if constexpr (requires { Platform::recall(s); }) {

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `cuda_context` knows whether a device was reset since an object was made on it.
+/// `cuda_context` detects that a device was reset since an object was created on it.
 
 #include <vram/cuda/cuda_capture_guard.hpp> // cuda_capture_guard
 #include <vram/cuda/cuda_device.hpp>        // cuda_device
@@ -24,10 +24,10 @@ namespace vram {
 /// Only the primary context of a device is known, which is the one that the runtime uses. No call
 /// here creates a context.
 ///
-/// Failure   If the driver cannot be asked, no reset is noticed. The first object that meets a reset
-///           reports it to the error sink.
+/// Failure   If the driver cannot be asked, no reset is noticed. The first object that meets a
+///           reset reports it to the error sink.
 /// Threads   Any. A reset while another thread uses the device is an error of the program.
-/// Streams   None: a question to a context is legal during a capture.
+/// Streams   None. A query of a context is legal during a capture.
 /// Cost      `over` is a load. `now`, `ended` and `notice` are two calls of the driver.
 class cuda_context {
 public:
@@ -71,8 +71,8 @@ public:
         after_reset_.store(call);
     }
 
-    /// Asks if a device was reset since vram asked last. A thread that finds a reset does so for all
-    /// threads: `call_after_reset` is called once.
+    /// Asks if a device was reset since vram asked last. A thread that finds a reset does so for
+    /// all threads: `call_after_reset` is called once.
     static void notice(cuda_device device) noexcept {
         state& its = state_of(device.ordinal());
         if (&its == &no_state_) { return; }
@@ -85,7 +85,8 @@ public:
         its.number.fetch_add(1);
         if (auto const call = after_reset_.load()) { call(device); }
     }
-    /// Asks that for every device on which vram has created an object.
+    /// Asks for every device on which vram has created an object if it was reset since the last
+    /// call.
     static void notice_all() noexcept {
         for (int i = 0; i < most_devices; ++i) {
             if (states_[i].id.load(std::memory_order_relaxed) != 0) { notice(cuda_device{i}); }
@@ -96,10 +97,10 @@ private:
     static constexpr int most_devices = 64;
 
     struct state {
-        std::atomic<unsigned long long> id;     ///< of the context; 0: not asked, or there is none
-        std::atomic<unsigned>           number; ///< resets so far
-        std::atomic<unsigned>           reported; ///< the number of the last one that was reported
-        std::atomic<CUcontext>          context;  ///< the primary one, asked for once
+        std::atomic<unsigned long long> id; ///< id of the context; 0: not queried, or there is none
+        std::atomic<unsigned>           number;   ///< number of resets so far
+        std::atomic<unsigned>           reported; ///< number of the last reset that was reported
+        std::atomic<CUcontext>          context;  ///< primary context, queried once
     };
     struct calls {
         decltype(&::cuDevicePrimaryCtxGetState) get     = nullptr;
@@ -125,7 +126,8 @@ private:
         return found;
     }
 
-    /// The id of the device's context, or 0 if there is none. Returns false if it is not known.
+    /// Sets the id of the device's context, or 0 if there is none. Returns false if it is not
+    /// known.
     [[nodiscard]] static bool ask(int device, unsigned long long& id) noexcept {
         if (cuda_exit::began()) { return false; }
         static calls const driver = look_up();
