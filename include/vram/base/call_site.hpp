@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `call_site` is the line of the caller that a message names.
+/// `call_site` is the line of a program's call that a message names.
 
 #include <vram/base/requirements.hpp> // C++20
 
@@ -12,25 +12,26 @@ namespace vram {
 
 #ifndef VRAM_NO_CALL_SITES
 
-/// The last parameter, always defaulted, of public functions that allocate, free, or report errors:
+/// The line from which a program called vram. It is the last, defaulted parameter of public
+/// functions that allocate, free, or report errors:
 ///
 ///     void* allocate(stream s, std::size_t bytes, std::size_t alignment = default_alignment,
 ///                    call_site at = call_site::current());
 ///
-/// A function that forwards a call passes its own `at` on; a function that was called without one,
+/// A function that forwards a call passes its own `at` on. A function that was called without one,
 /// such as an allocator of the standard library, passes `call_site{}`, which is unknown. If the
 /// macro `VRAM_NO_CALL_SITES` is defined in all translation units, the class is empty and every
-/// site is unknown.
+/// line is unknown.
 ///
-/// Failure   never
-/// Threads   any
-/// Cost      a constant address, which is only loaded if the callee is not inlined
+/// Failure   Never throws.
+/// Threads   Any thread may use its own object.
+/// Cost      A constant address, which is loaded only if the callee is not inlined.
 class call_site {
 public:
     constexpr call_site() noexcept = default; ///< unknown
     constexpr call_site(std::source_location where) noexcept : where_{where} {}
 
-    /// The line that contains the call, also if this is a default argument of that call.
+    /// Returns the line that contains the call, also if this is a default argument of that call.
     [[nodiscard]] static constexpr call_site
     current(std::source_location where = std::source_location::current()) noexcept {
         return where;
@@ -42,14 +43,14 @@ public:
         return static_cast<unsigned>(where_.line());
     }
     [[nodiscard]] constexpr char const* function() const noexcept { return where_.function_name(); }
-    /// The line as a location; one of no line if it is unknown.
+    /// Returns the line as a `std::source_location`, which has the line number 0 if it is unknown.
     [[nodiscard]] constexpr std::source_location location() const noexcept { return where_; }
-    /// A function that takes a `std::source_location` as its last parameter can be called with a
-    /// site; the simulated device's functions do.
+    /// Converts to a `std::source_location`, so that functions which take one as their last
+    /// parameter, such as those of the simulated device, can be called with a `call_site`.
     constexpr operator std::source_location() const noexcept { return where_; }
 
 private:
-    std::source_location where_; // of no line: unknown
+    std::source_location where_; // line 0 if unknown
 };
 
 #else

@@ -14,14 +14,14 @@
 namespace vram {
 
 /// The message of an error: the line of the caller, the kind, the block with its sizes, the stream,
-/// and one sentence of advice. Only numbers that are known appear.
+/// and one sentence of advice. It contains only numbers that are known.
 ///
 ///     app.cpp:42: vram: double free: pool: block 0x7f8840000100 is free already, freed with 256
 ///     bytes on stream 0x5581. Free each block exactly once.
 ///
-/// Failure   a message that is too long is cut
-/// Threads   any
-/// Cost      no allocation; about 1 KiB of stack
+/// Failure   A message that is too long is truncated.
+/// Threads   Any thread may use its own object.
+/// Cost      No allocation, and about 1 KiB of stack.
 class error_text {
 public:
     explicit error_text(error const& e) noexcept : e_{e} {
@@ -105,7 +105,7 @@ private:
         if (e_.pointer != nullptr) {
             say(e_.blocks > 1 ? ", one of them at %p," : " at %p", e_.pointer);
         }
-        if (e_.cause != nullptr) { // it is not the caller that holds it
+        if (e_.cause != nullptr) { // the memory is not held by the caller, but cannot be freed
             say(" cannot be freed: %s", e_.cause);
             return advise("The memory stays allocated until the process ends.");
         }
@@ -127,7 +127,7 @@ private:
         if (e_.bytes != 0) { say("; %zu bytes", e_.bytes); }
         if (e_.stream.known()) { say_stream("; stream"); }
     }
-    /// What the caller of a free passed.
+    /// Adds the arguments that the caller of a free passed.
     void say_free(char const* words = ", freed with") noexcept {
         bool const aligned = e_.kind == error_kind::wrong_alignment && e_.alignment != 0;
         if (e_.bytes != 0) {
@@ -155,7 +155,8 @@ private:
     void advise(char const* usually) noexcept {
         say(". %s", e_.advice != nullptr ? e_.advice : usually);
     }
-    /// The last part of a path: where vram is installed is of no interest.
+    /// Returns the last component of a path, because the folder in which vram is installed is of no
+    /// interest.
     [[nodiscard]] static char const* file_name(char const* path) noexcept {
         char const* name = path;
         for (; *path != '\0'; ++path) {

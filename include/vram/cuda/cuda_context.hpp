@@ -37,7 +37,7 @@ public:
         unsigned number = 0;
     };
 
-    /// The life of an object that was just created on `device`.
+    /// Returns the present life of `device`, for an object that was just created on it.
     [[nodiscard]] static life now(cuda_device device) noexcept {
         notice(device);
         return {device.ordinal(), state_of(device.ordinal()).number.load()};
@@ -59,7 +59,7 @@ public:
                       .advice = "Destroy vram's objects before the call of cudaDeviceReset."});
         return true;
     }
-    /// Returns true if a reset was noticed, and nothing has used the device since.
+    /// Returns true if a reset of the device was noticed, and nothing has used the device since.
     [[nodiscard]] static bool gone(cuda_device device) noexcept {
         notice(device);
         state const& its = state_of(device.ordinal());

@@ -103,8 +103,8 @@ public:
     std::size_t trim(std::size_t keep = 0) {
         cuda_capture_guard const relaxed;
         std::size_t const        before = figure(cudaMemPoolAttrReservedMemCurrent);
-        // CUDA's bound includes live bytes. CUDA takes SIZE_MAX as nothing to keep, so the sum
-        // saturates and returns above.
+        // CUDA's bound includes live bytes. The sum saturates at SIZE_MAX, which CUDA would take as
+        // nothing to keep; this function returns before it passes that on.
         std::size_t const held = saturating_add(figure(cudaMemPoolAttrUsedMemCurrent), keep);
         if (held >= before) { return 0; }
         cuda_check(cuda_exit::or_done([&] { return cudaMemPoolTrimTo(pool_, held); }));

@@ -156,7 +156,7 @@ private:
     [[nodiscard]] static slot& slot_of(device d) {
         slot* const found = find(d, first().load(std::memory_order_acquire));
         bool const  there = found != nullptr && found->read().holds_resource();
-        return there ? *found : made(d); // after `forget` the slot of `d` is empty
+        return there ? *found : made(d); // an empty slot, after `forget`, is filled by `made`
     }
     /// Returns the slot of `d` and makes its default resource if there is none.
     [[nodiscard]] static slot& made(device d) {

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `explain` describes an out-of-memory in full sentences, with its numbers.
+/// `explain` describes a refused allocation in sentences, with its numbers.
 
 #include <vram/base/align.hpp>         // default_alignment
 #include <vram/base/bytes.hpp>         // bytes
@@ -41,8 +41,8 @@ private:
 
 } // namespace detail
 
-/// The numbers of a refused allocation in sentences: the request, the limit or the reserved memory
-/// of the resource that refused, and the memory of the device.
+/// Describes the numbers of a refused allocation in sentences: the request, the limit or the
+/// reserved memory of the resource that refused, and the memory of the device.
 ///
 ///     catch (out_of_memory const& e) { std::puts(explain(e).c_str()); }
 ///
@@ -87,7 +87,7 @@ private:
     return std::move(say).take();
 }
 
-/// The numbers of a caught exception in sentences.
+/// Describes the numbers of a caught exception in sentences.
 [[nodiscard]] inline std::string explain(out_of_memory const& e) { return explain(e.numbers()); }
 
 /// Returns the message of an error that was reported to the error sink: see `error_text`, which

@@ -55,7 +55,7 @@ concept passing_on = standing_on_one<R> && requires {
                           memory_usage (layer_base<typename R::upstream_type>::*)() const>;
 };
 
-/// A handle of a resource whose type is known: `shared`.
+/// A handle of a resource with a known type: `shared`.
 template <class R>
 concept handing_on =
     requires(R const& r) { requires synchronous_resource<std::remove_cvref_t<decltype(r.get())>>; };

@@ -73,8 +73,8 @@ public:
                 delete_at_home{}},
           consumer_{consumer} {}
 
-    /// As the constructor from a source and a consumer's stream, but enqueues the copies on the
-    /// caller's stream `copies`. That stream must not block with the default stream, and must
+    /// Allocates the blocks from the platform's own resources, and enqueues the copies on the
+    /// caller's stream `copies`. That stream must be non-blocking (cudaStreamNonBlocking), and must
     /// outlive the loader and its batches.
     loader(Source source, stream consumer, stream copies, loader_options options = {})
         requires std::default_initializable<Device> && std::default_initializable<Pinned>

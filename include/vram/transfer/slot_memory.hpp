@@ -61,8 +61,8 @@ public:
     slot_memory(slot_memory&&) = delete;
 
     /// Allocates `bytes` bytes for each slot. If `pageable` is true, a block that cannot be pinned
-    /// is pageable; returns the number of such blocks. Also allocates completion flags if all
-    /// blocks and flags fit in `budget`.
+    /// is pageable; returns the number of such blocks. Also allocates completion flags if no
+    /// block is pageable and everything fits in `budget`.
     std::size_t take(std::size_t bytes, bool pageable, std::size_t budget = 0) {
         bytes_ = bytes;
         std::size_t const with_flags =

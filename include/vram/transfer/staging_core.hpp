@@ -27,7 +27,7 @@ namespace vram {
 /// chunks, or storage that the device reads by itself.
 ///
 /// Failure   As `staging`.
-/// Threads   Any thread may call. Calls that need the ring run one at a time.
+/// Threads   Any thread may call. Calls run one at a time, except small direct copies.
 /// Streams   A non-blocking stream of the ring carries the copies. It waits for an event of the
 ///           caller's stream first.
 template <class Platform, synchronous_resource Pinned>
