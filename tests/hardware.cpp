@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Linked into the executables whose tests need a GPU: without one, every test is skipped and says
-// why.
+// Linked into the executables whose tests need a GPU: without one, every test is skipped with a
+// reason.
 
 #include <cuda_runtime_api.h>
 

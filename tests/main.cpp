@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The main of every test executable. ctest calls it once for each test file
-// (--file=layer/limiting.cpp), and the last line it prints says how many cases that file has:
-// cmake/tally.py adds them up. With --no-threads the run fails where a thread was started.
+// The main function of every test executable. ctest calls it once for each test file
+// (--file=layer/limiting.cpp). The last line of output has the number of cases of that file, which
+// cmake/tally.py adds up. With --no-threads the run fails if a thread was started.
 
 #define DOCTEST_CONFIG_IMPLEMENT
 #include <doctest/doctest.h>
@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-// Threads are counted where no sanitizer has put itself in the place of what starts them.
+// Threads are counted unless a sanitizer intercepts their creation.
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
 #define VRAM_TESTS_SANITIZED
@@ -110,5 +110,5 @@ int main(int argc, char** argv) {
                     file.c_str());
         return 1;
     }
-    return here ? result : 77; // what ctest takes for skipped
+    return here ? result : 77; // ctest's code for skipped tests
 }

@@ -2,8 +2,8 @@
 #pragma once
 
 /// \file
-/// What most tests include besides vram: read once for each executable instead of once for each
-/// file. A test names what it uses all the same, for builds without this.
+/// Precompiled headers of most tests, parsed once for each executable instead of once for each
+/// file. A test still includes the headers that it uses, for builds without this.
 
 #include <doctest/doctest.h>
 

@@ -27,7 +27,7 @@ namespace {
 /// as on x86; an exchange waits until it is empty, and a fence of the process empties all.
 class model {
 public:
-    /// What is left out, so that the search has something to find.
+    /// The step that the model omits, to show that the search finds the error.
     enum class without { nothing, second_look, fence };
 
     explicit model(without what) : what_{what} {}
@@ -97,7 +97,7 @@ private:
     };
     struct state {
         std::array<unsigned char, 3> memory{};
-        unsigned char                line = 0; ///< who has it, from 1 on
+        unsigned char                line = 0; ///< thread that holds it, from 1
         std::array<thread, 3>        threads{thread{.left = 3}, thread{}, thread{.left = 1}};
         auto                         operator<=>(state const&) const = default;
     };
@@ -115,7 +115,7 @@ private:
         }
         return s.memory[where];
     }
-    /// Everything that can happen next by `who`.
+    /// Adds all possible next states after a step of thread `who`.
     void go_on(state const& s, int who) {
         auto const  index = static_cast<std::size_t>(who);
         auto const& t     = s.threads[index];
@@ -220,7 +220,8 @@ TEST_CASE("brief_lock: in every order of three threads' steps, one at a time hol
     CHECK(found.states > 10'000);
     CHECK_FALSE(found.two_in_it);
     CHECK_FALSE(found.stuck);
-    CHECK(model{model::without::second_look}.search().two_in_it); // the search finds what is wrong
+    // The search finds the injected error.
+    CHECK(model{model::without::second_look}.search().two_in_it);
     CHECK(model{model::without::fence}.search().two_in_it);
 }
 

@@ -16,7 +16,7 @@ namespace {
 error       last{};
 std::string cause;
 
-struct keeping { // what the sink receives
+struct keeping { // the errors that the sink receives
     error_sink before = set_error_sink(+[](error const& e) noexcept {
         last  = e;
         cause = e.cause != nullptr ? e.cause : "";

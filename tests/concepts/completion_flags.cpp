@@ -22,7 +22,8 @@ struct marking_platform {
 TEST_CASE("completion_flags: a platform has completion flags or not") {
     CHECK(completion_flags<marking_platform>);
     CHECK_FALSE(
-        completion_flags<sim_platform>); // whose time stands still while somebody only looks
+        // Virtual time does not advance while a host thread only polls.
+        completion_flags<sim_platform>);
     std::uint32_t here = 0;
     CHECK(marking_platform::mark(0, &here, 7));
     CHECK(here == 7);

@@ -5,7 +5,7 @@
 
 using namespace vram;
 
-namespace growth_models { // named: some compilers warn of what is only asked about
+namespace growth_models { // named, because some compilers warn about unused types
 struct doubling {
     static constexpr bool asks_device = false;
 

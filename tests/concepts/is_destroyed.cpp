@@ -28,5 +28,5 @@ TEST_CASE(
         sim_stream const s;
         dead = s;
     }
-    CHECK_FALSE(is_destroyed<sim_platform>(dead)); // whoever asks it hears of that
+    CHECK_FALSE(is_destroyed<sim_platform>(dead)); // a query of the stream throws
 }

@@ -16,7 +16,7 @@ namespace {
 struct throwing_try : doubles::minimal_resource<> { // a `try_` that may throw is no power
     void* try_allocate_sync(std::size_t, std::size_t) { return nullptr; }
 };
-struct silent_trim : doubles::minimal_resource<> { // does not say what came back
+struct silent_trim : doubles::minimal_resource<> { // does not return the number of bytes
     void trim(std::size_t) {}
 };
 } // namespace

@@ -7,7 +7,7 @@
 
 using namespace vram;
 
-namespace resource_models { // named: some compilers warn of what is only asked about
+namespace resource_models { // named, because some compilers warn about unused types
 /// The least that is a synchronous resource; each type below misses one thing.
 struct least {
     using platform   = host_platform;

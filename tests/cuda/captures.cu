@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Captures on a GPU while other threads use the same resource: eight threads, each with a stream of
-// its own, capture it from time to time, and nobody retires a stream.
+// Captures on a GPU while other threads use the same resource: eight threads, each with its own
+// stream, capture it from time to time, and no stream is retired.
 //
-//   VRAM_SOAK_SECONDS   of each resource: 0.5 where it is not set, 60 for a long run
+//   VRAM_SOAK_SECONDS   for each resource: 0.5 if it is not set, 60 for a long run
 
 #include <vram/cuda/cuda.hpp>
 #include <vram/layer/limiting.hpp>
@@ -48,7 +48,7 @@ double seconds_of_each() {
     return said != nullptr ? std::strtod(said, nullptr) : 0.5;
 }
 
-/// What eight threads met.
+/// The results of eight threads.
 struct outcome {
     std::atomic<unsigned long> captures{0};
     std::atomic<unsigned long> broken{0};

@@ -119,7 +119,7 @@ TEST_CASE_TEMPLATE("cuda_direct: a failure of any call changes nothing", R, cuda
     for (std::size_t const alignment : {256, 4096}) {
         void*      p    = nullptr;
         auto const give = [&] { mr.deallocate_sync(std::exchange(p, nullptr), 100, alignment); };
-        // get and set the device, allocate; the guards' other calls are told and survived
+        // Get and set the device, allocate; failures of the guards' other calls are reported only.
         CHECK(tests::walk_failures([&] { p = mr.allocate_sync(100, alignment); }, give) == 6);
         CHECK(tests::walk_failures([&] { p = mr.try_allocate_sync(100, alignment); }, give) == 0);
         tests::walk_reports([&] { p = mr.allocate_sync(100, alignment); },

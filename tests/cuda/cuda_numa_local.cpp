@@ -20,7 +20,7 @@ TEST_CASE("cuda_numa_local: the thread runs near the device, and afterwards as b
         REQUIRE(sched_getaffinity(0, sizeof within, &within) == 0);
         cpu_set_t both;
         CPU_AND(&both, &before, &within);
-        CHECK(CPU_EQUAL(&both, &within)); // never where it was not before
+        CHECK(CPU_EQUAL(&both, &within)); // never outside the previous set
         CHECK(CPU_COUNT(&within) > 0);
     }
     REQUIRE(sched_getaffinity(0, sizeof after, &after) == 0);

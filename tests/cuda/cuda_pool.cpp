@@ -81,7 +81,7 @@ TEST_CASE("cuda_pool: it has live and reserved bytes, and trim returns the rest"
     std::size_t const gone = pool.trim();
     CHECK(gone >= 64_MiB); // in whole pieces of the driver's
     CHECK(pool.usage().reserved == held - gone);
-    CHECK(pool.usage().reserved >= 40_MiB); // what is out stays
+    CHECK(pool.usage().reserved >= 40_MiB); // live memory stays
     CHECK(pool.usage().peak_reserved == held);
     cuda_check(cudaFreeAsync(p, s.get()));
     s.synchronize();

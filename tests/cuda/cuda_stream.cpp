@@ -40,7 +40,7 @@ TEST_CASE("cuda_stream: it is created as requested, and destroyed with its owner
     int urgent = 0, least = 0, most = 0;
     cuda_check(cudaStreamGetPriority(blocking.get(), &urgent));
     cuda_check(cudaDeviceGetStreamPriorityRange(&least, &most));
-    CHECK(urgent == most); // what the device does not have becomes its nearest
+    CHECK(urgent == most); // an unsupported priority becomes the nearest supported one
     CHECK(plain.view() == plain.get());
     CHECK(plain.id() == plain.view().id());
     CHECK(plain.id() != blocking.id());

@@ -12,14 +12,14 @@ using tests::machine;
 
 namespace {
 
-/// The driver's answers and the runtime's, which are the same.
+/// The results of the driver and of the runtime, which must be equal.
 template <class Check>
 void ask_both(Check check) {
     SUBCASE("the driver") { check(cuda_stream_calls::look_up()); }
     SUBCASE("the runtime") { check(cuda_stream_calls{}); }
 }
 
-/// A stream of its own that nobody waits for, for a scope.
+/// A stream for a scope that no code waits for.
 struct raw_stream {
     raw_stream() { cuda_check(cudaStreamCreateWithFlags(&at, cudaStreamNonBlocking)); }
     raw_stream(raw_stream&&) = delete;
@@ -104,7 +104,7 @@ TEST_CASE("cuda_stream_calls: the capture mode of the thread is exchanged") {
         cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
         CHECK(calls.exchange_mode(mode) == cudaSuccess);
         CHECK(mode == cudaStreamCaptureModeGlobal);
-        CHECK(cuda_stream_calls{}.exchange_mode(mode) == cudaSuccess); // they mean the same one
+        CHECK(cuda_stream_calls{}.exchange_mode(mode) == cudaSuccess); // both have the same meaning
         CHECK(mode == cudaStreamCaptureModeRelaxed);
     });
 }

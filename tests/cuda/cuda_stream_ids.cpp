@@ -141,7 +141,7 @@ TEST_CASE(
         cuda_check(cudaStreamCreate(&each));
         cuda_stream_ids::forget(each); // some stream of an earlier test may have had that handle
     }
-    cuda_stream_ids::end(some[0], 1); // else nobody would have to be asked about
+    cuda_stream_ids::end(some[0], 1); // otherwise no stream would have to be queried
     for (std::uint64_t last = 1; last != 40; ++last) {
         for (int twice = 0; twice != 2; ++twice) {
             for (std::uint64_t i = 0; i != 40; ++i) {

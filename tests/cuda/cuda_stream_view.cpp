@@ -25,7 +25,7 @@ struct foreign_pointer {
     [[nodiscard]] int* get() const { return nullptr; }
 };
 
-/// A stream whose work is being captured, for a scope.
+/// A stream that is being captured for a scope.
 class captured_stream {
 public:
     explicit captured_stream(cudaStreamCaptureMode mode  = cudaStreamCaptureModeGlobal,

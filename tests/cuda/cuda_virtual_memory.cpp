@@ -183,14 +183,16 @@ TEST_CASE("cuda_virtual_memory: a failure of any call leaves nothing behind") {
     machine const                      here;
     std::optional<cuda_virtual_memory> made;
     (void)cuda_virtual_calls::here();
-    // figures: get, set the device, ask; granularity: get, set, ask. What restores is told alone.
+    // Numbers: get, set the device, query; granularity: get, set, query. Failures of restoring
+    // calls are reported.
     CHECK(tests::walk_failures([&] { made.emplace(cuda_device{1}); }, [&] { made.reset(); }) == 12);
     cuda_virtual_memory const  memory;
     std::optional<mapped_page> one;
     CHECK(tests::walk_failures([&] { one.emplace(memory); }, [&] { one.reset(); }) ==
           2 * 4 * 2); // reserve, create, map, access: the device, the call
     doubles::mishaps const told;
-    for (char const* const call : {"cuMemRelease", "cuMemAddressFree"}) { // what may not throw
+    // Functions that must not throw.
+    for (char const* const call : {"cuMemRelease", "cuMemAddressFree"}) {
         auto const before = told.count(error_kind::platform_error);
         one.emplace(memory);
         doubles::cudart::fail(call, cudaErrorUnknown);

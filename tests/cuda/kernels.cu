@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels on memory of the CUDA resources: what one stream wrote is there, and nobody else's memory
-// is written to.
+// Kernels on memory of the CUDA resources: a stream reads back its own writes, and writes to no
+// other memory.
 
 #include <vram/cuda/cuda.hpp>
 #include <vram/layer/stream_ordered.hpp>

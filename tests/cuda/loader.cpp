@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loader on CUDA: that what arrives is what was filled, what calls it makes, and how it fails.
+// The loader on CUDA: its data, its CUDA calls, and its failures.
 #include <vram/transfer/loader.hpp> // first: the header stands alone
 
 #include <vram/cuda/cuda.hpp>
@@ -41,7 +41,7 @@ struct numbered_batches {
     }
 };
 
-/// Where the device's answers go.
+/// The destination of the device's results.
 class answers {
 public:
     explicit answers(std::size_t batches)
@@ -55,7 +55,7 @@ public:
                   batch.size());
         ++fetched_;
     }
-    /// How many bytes are what they should be, once the stream is done.
+    /// Returns the number of correct bytes, after the stream is done.
     [[nodiscard]] std::size_t right() const {
         std::size_t n = 0;
         for (std::size_t i = 0; i < fetched_ * numbered_batches::bytes; ++i) {
@@ -161,7 +161,7 @@ TEST_CASE(
                     CHECK(doubles::cudart::calls("cuStreamWriteValue32") == (taken ? 9U : 0U));
                     bool const called = !taken || !machine_marks;
                     CHECK(doubles::cudart::calls("cudaLaunchHostFunc") == (called ? 9U : 0U));
-                    // One for each release and each copy, and one more where no mark says it.
+                    // One for each release and each copy, and one more without completion flags.
                     CHECK(doubles::cudart::calls("cudaEventRecord") == (called ? 27U : 18U));
                 }
             }
@@ -414,7 +414,8 @@ TEST_CASE("loader on CUDA: a broken context ends the loop, and is not waited for
 }
 
 TEST_CASE("loader on CUDA: no failure of any call at any time loses memory") {
-    // Half of the calls are made by other threads, in an order that varies: what is left is compared.
+    // Half of the calls are made by other threads, in varying order, so the live objects are
+    // compared.
     machine const     here;
     cuda_stream const stream;
     for (bool const call_back : {true, false}) {

@@ -2,8 +2,8 @@
 #pragma once
 
 /// \file
-/// `machine` is what a test of `cuda/` stands on: the double of the runtime with a fresh device, or
-/// the device that is there. On the double, faults are walked through every call.
+/// `machine` is the base of the tests of `cuda/`: the double of the runtime with a fresh device, or
+/// the real device. On the double, a failure can be injected into every call.
 
 #include <vram/cuda/cuda_error.hpp>   // cuda_error
 #include <vram/cuda/over_aligned.hpp> // over_aligned
@@ -56,9 +56,9 @@ inline bool two_devices() {
 /// The errors that a call may meet: no memory, and anything else.
 inline constexpr cudaError_t refusals[] = {cudaErrorMemoryAllocation, cudaErrorUnknown};
 
-/// Fails the 1st, 2nd, 3rd... CUDA call of `act`, until one more is not made. `act` either throws,
-/// and then all is as before, or it does its work all the same, and `undo` takes it back. Nothing
-/// stays latched. Returns how many of the calls made it throw.
+/// Makes the 1st, 2nd, 3rd... CUDA call of `act` fail, until there are fewer. `act` must either
+/// throw and change nothing, or succeed, and `undo` reverts it. No error may stay latched. Returns
+/// how many failures made it throw.
 template <class Act, class Undo>
 unsigned walk_failures(Act act, Undo undo) {
     using namespace doubles;
@@ -89,8 +89,8 @@ unsigned walk_failures(Act act, Undo undo) {
     return thrown;
 }
 
-/// The same for what may not throw, such as a free: each failure is told to the error sink. `make`
-/// prepares what `act` does away with.
+/// Makes each call of a function fail that must not throw, such as a free: each failure must be
+/// reported to the error sink. `make` prepares the object that `act` destroys.
 template <class Make, class Act>
 void walk_reports(Make make, Act act) {
     using namespace doubles;

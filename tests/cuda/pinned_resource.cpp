@@ -48,7 +48,7 @@ TEST_CASE(
     for (void* const each : small) { mr.deallocate_sync(each, 10'000); }
     CHECK_THROWS_AS((void)mr.allocate_sync(33_MiB), std::bad_alloc);
     mr.deallocate_sync(large, 17_MiB);
-    void* const again = mr.allocate_sync(33_MiB); // what is idle goes back first
+    void* const again = mr.allocate_sync(33_MiB); // idle memory is returned first
     CHECK(mr.upstream().used() <= 40_MiB);
     mr.deallocate_sync(again, 33_MiB);
     CHECK(mr.usage().live == 0);

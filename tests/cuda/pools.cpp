@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pools on CUDA's own streams: what the simulated device does not have, and what a call costs.
+// The pools on CUDA's own streams: features that the simulated device lacks, and the number of CUDA
+// calls.
 #include <vram/cuda/cuda.hpp>
 #include <vram/handle/buffer.hpp>
 #include <vram/layer/stream_ordered.hpp>
@@ -103,7 +104,7 @@ TEST_CASE("pools on CUDA: no operation breaks a capture") {
     captures_go_on([](event_policy events, bool graphs) {
         return slab<ordered>{1_MiB, {.max_size = 8_MiB, .events = events, .graphs = graphs}};
     });
-    for (std::size_t const largest : {2_KiB, 1_MiB}) { // bins, and what is beyond them
+    for (std::size_t const largest : {2_KiB, 1_MiB}) { // bins, and sizes above them
         captures_go_on([&](event_policy events, bool graphs) {
             return binned<ordered>{
                 {.largest = largest, .max_size = 8_MiB, .events = events, .graphs = graphs}};
@@ -143,8 +144,8 @@ TEST_CASE("pool on CUDA: default streams work like other streams") {
 
 namespace {
 
-/// A block of the thread's own stream comes back while that is being captured: a wait would end the
-/// capture, and the block must not be anybody else's.
+/// A block is freed on the thread's own stream while that stream is captured: a wait would break
+/// the capture, and the block must not be reused by other streams.
 template <class Make, class GiveBack>
 void a_block_comes_back_in_a_capture(Make make, GiveBack give_back) {
     machine const      here;
@@ -202,7 +203,7 @@ TEST_CASE(
         CHECK(q != p);
         CHECK(capture_ends_well(raw));
         memory.deallocate(s, q, 1_MiB);
-        memory.deallocate(s, p, 1_MiB); // who took it can still give it back
+        memory.deallocate(s, p, 1_MiB); // the caller can still free the block
         CHECK(memory.usage().live == 0);
         memory.retire(s);
         cuda_check(cudaStreamDestroy(raw));
@@ -239,9 +240,9 @@ TEST_CASE("arena on CUDA: default streams work like other streams") {
 
 namespace {
 
-/// A stream of vram's ends, with work under way and without a word, while a pool that `make()` makes
-/// remembers it: nothing is told, CUDA is not asked about a stream that is gone, and nothing is lost.
-/// `waits`: its memory is wanted then.
+/// A cuda_stream ends with unfinished work and without `retire`, while a pool that `make()` creates
+/// remembers it: nothing is reported, CUDA is not called with the dead handle, and nothing is lost.
+/// With `waits`, its memory is requested then.
 template <class Make>
 void outlives_a_stream(Make make, std::size_t bytes, bool waits) {
     machine const here;
@@ -351,7 +352,7 @@ TEST_CASE("buffer on CUDA: its stream may end first, and its memory is freed all
 #ifdef VRAM_CUDART_DOUBLE
 namespace {
 
-/// A stream takes and gives back at sizes up to `most`, of a pool that `make()` makes.
+/// A stream allocates and frees sizes up to `most`, in a pool that `make()` creates.
 template <class Make>
 void makes_no_call_of_its_own(Make make, std::size_t most) {
     machine const     here;
@@ -370,7 +371,7 @@ void makes_no_call_of_its_own(Make make, std::size_t most) {
         memory.deallocate(s, below, 1);
     };
     turns();
-    turns(); // what the first one held may lie such that the pool grows once more
+    turns(); // the pool may grow once more
     auto const before = doubles::cudart::calls();
     turns();
     CHECK(doubles::cudart::calls() == before);
@@ -412,8 +413,8 @@ TEST_CASE("monotonic on CUDA: consecutive steps make no CUDA call, with any kind
 
 namespace {
 
-/// A stream of vram's ends. Its handle is no other stream's while a pool that `make()` makes has no
-/// event behind it, and who has it later is nobody's heir.
+/// A cuda_stream ends. Its handle must not be reused while a pool that `make()` creates has no
+/// event behind its work, and a later stream with the handle must not be taken for it.
 template <class Make>
 void keeps_the_handle(Make make, std::size_t bytes) {
     machine const              here;
@@ -460,8 +461,8 @@ void notices_a_handle_that_came_back(Make make, std::size_t bytes) {
     memory.deallocate(raw, memory.allocate(raw, bytes), bytes);
     cuda_check(cudaStreamDestroy(raw)); // without retire
     cuda_check(cudaStreamCreate(&raw));
-    REQUIRE(raw == first);                  // the double does what CUDA may do
-    CHECK(cuda_stream_view{raw}.id() != 0); // whoever asks it
+    REQUIRE(raw == first);                  // the double does the same as CUDA may do
+    CHECK(cuda_stream_view{raw}.id() != 0); // queries its id
     void* const p = memory.allocate(other, bytes);
     CHECK(told.count(error_kind::dead_stream) == 1);
     memory.deallocate(other, p, bytes);
@@ -549,7 +550,7 @@ TEST_CASE("monotonic on CUDA: a reused handle is not taken for the stream of the
     cuda_check(cudaStreamDestroy(raw)); // with a block out, without retire
     cuda_check(cudaStreamCreate(&raw));
     REQUIRE(raw == first);
-    CHECK(cuda_stream_view{raw}.id() != 0); // whoever asks it
+    CHECK(cuda_stream_view{raw}.id() != 0); // queries its id
     memory.reset();
     CHECK(told.count(error_kind::dead_stream) == 1);
     CHECK(memory.allocate(other, 1_MiB) == p);
@@ -589,7 +590,7 @@ TEST_CASE(
             p = memory.allocate(cudaStreamPerThread, 1_MiB);
             memory.deallocate(cudaStreamPerThread, p, 1_MiB);
         }}.join();
-        std::thread{[&] { // which never asked who its own stream is
+        std::thread{[&] { // this thread never queried its own stream
             cuda_check(
                 cudaStreamBeginCapture(cudaStreamPerThread, cudaStreamCaptureModeThreadLocal));
             void* const q = memory.allocate(other, 1_MiB);

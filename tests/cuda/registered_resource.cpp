@@ -114,7 +114,8 @@ TEST_CASE("registered_resource: addresses that are registered already are not un
         CHECK(p != nullptr);
         CHECK(cudaPeekAtLastError() == cudaSuccess);
         CHECK(doubles::cudart::calls("cudaHostRegister") == before + 2);
-        // The second addresses are this one's own; where they are not either, who did it keeps them.
+        // The second addresses belong to this resource. If they are registered already too, they
+        // stay registered.
         CHECK(doubles::cudart::out().registered == (times == 1 ? 1U : 0U));
         static_cast<char*>(p)[3_MiB - 1] = 1;
         mr.deallocate_sync(p, 3_MiB);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pools on a GPU under a load that goes on for a while: kernels write every block when it comes
-// and read it before it goes, on eight streams, with blocks handed from one to another. What they
-// find wrong is counted on the device and read once, in the end.
+// The pools on a GPU under a long random load: kernels write every block after its allocation and
+// check it before its free, on eight streams, with blocks handed from one stream to another. Wrong
+// words are counted on the device and read once, at the end.
 //
-//   VRAM_SOAK_SECONDS   of each pool: 2 where it is not set, 60 for a long run, 0.1 under a tool
-//                       that makes kernels slow; below 1 there is less memory out as well
-//   VRAM_SOAK_SEED      of the load; else it is drawn. It is printed
+//   VRAM_SOAK_SECONDS   for each pool: 2 if it is not set, 60 for a long run, 0.1 under a tool that
+//                       makes kernels slow; below 1 there is less live memory as well
+//   VRAM_SOAK_SEED      seed of the load; random by default. It is printed
 
 #include <vram/cuda/cuda.hpp>
 #include <vram/layer/stream_ordered.hpp>
@@ -58,7 +58,7 @@ __global__ void soak_dawdle(std::size_t length) {
     for (std::size_t i = 0; i < length; ++i) { __nanosleep(100'000); }
 }
 
-/// Launches the kernels, and has the count of what they find wrong.
+/// Launches the kernels, and has the count of wrong words.
 class cuda_painter {
 public:
     cuda_painter()
@@ -124,7 +124,7 @@ laws::soak_options soak_load() {
     return o;
 }
 
-/// What the kernels found wrong in a load through `memory`.
+/// Returns the wrong words of a load on `memory`.
 template <class Memory>
 laws::soak_wrongs soak_through(char const* name, Memory& memory, laws::soak_options const& o) {
     doubles::mishaps const   told;
@@ -161,7 +161,7 @@ void soaks_well(char const* name, Memory memory, laws::soak_options const& o = s
     CHECK(soak_through(name, memory, o).words == 0);
 }
 
-/// A load with a flaw, in memory that stays where it is whatever is done wrong.
+/// Runs a load with an injected flaw, in memory with a fixed position.
 void soak_notices(char const* flaw, laws::soak_flaw what) {
     laws::soak_options o = soak_load();
     o.time               = std::chrono::milliseconds{200};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The unloader on CUDA: that what the sink gets is what the device had.
+// The unloader on CUDA: the sink must receive the device's data.
 #include <vram/transfer/unloader.hpp> // first: the header stands alone
 
 #include <vram/cuda/cuda.hpp>

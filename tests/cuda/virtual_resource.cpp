@@ -196,7 +196,7 @@ TEST_CASE("virtual_resource: stream_ordered over it allocates and frees during a
     memory.forget_captures();
 }
 
-#ifndef VRAM_CUDART_DOUBLE // whose files have nothing in them
+#ifndef VRAM_CUDART_DOUBLE // the files of the double are empty
 namespace {
 
 /// The page that a file descriptor stands for, as another process would have it: at an address of
@@ -246,7 +246,7 @@ private:
     mapping                            mapped_;
 };
 
-/// The page at `p`, for who imports it.
+/// The page at `p`, for the importing process.
 struct exported_page {
     exported_page(virtual_resource const& mr, void const* p) : file{mr.export_page(p)} {}
     exported_page(exported_page&&) = delete;
@@ -281,7 +281,7 @@ TEST_CASE("virtual_resource: an exported page is the same memory in the importin
         CHECK(seen[2] == std::byte{2});
         CHECK(seen[3] == std::byte{2});
     }
-    write_all(p, 2 * unit); // whoever let go of it took nothing away
+    write_all(p, 2 * unit); // the end of the exporter takes no memory away
     mr.deallocate_sync(p, 2 * unit);
 }
 #endif
@@ -335,7 +335,7 @@ TEST_CASE("virtual_resource: a failure during a free is reported, and the memory
     std::size_t const unit = mr.page_size();
     std::byte*        p    = nullptr;
     tests::walk_reports([&] { p = take_virtual(mr, 3); }, [&] { mr.deallocate_sync(p, 3 * unit); });
-    mr.trim(); // takes away what would not go
+    mr.trim(); // frees the memory that could not be freed before
     CHECK(mr.usage().reserved == 0);
     CHECK(doubles::cudart::out().pages == 0);
     CHECK(doubles::cudart::out().mappings == 0);

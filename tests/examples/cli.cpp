@@ -71,7 +71,7 @@ TEST_CASE("cli: each kind of failure has its own exit code") {
     CHECK(end_with(cli::failure{cli::wrong_result, "not the CPU's"}) == cli::wrong_result);
     CHECK(end_with(vram::out_of_memory{{.asked = 7}}) == cli::no_memory);
     CHECK(end_with(std::runtime_error{"else"}) == cli::failed);
-    CHECK(cli::wrong_result == 5); // what the scripts of users look for
+    CHECK(cli::wrong_result == 5); // scripts of users rely on it
 }
 
 TEST_CASE("cli: a stdout that does not accept all output is a failure") {

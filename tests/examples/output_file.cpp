@@ -28,7 +28,7 @@ std::string content_of(std::string const& path) {
     std::ifstream in{path};
     return {std::istreambuf_iterator<char>{in}, {}};
 }
-/// Sends what is written to a stream of the process to a file for a while.
+/// Redirects a standard stream of the process to a file for a scope.
 class redirected {
 public:
     explicit redirected(std::string const& path, int stream = STDOUT_FILENO)
@@ -168,6 +168,6 @@ TEST_CASE("output_file: a path that cannot be written is refused before the work
     scratch_folder const here;
     CHECK(refusal(here.path / "no" / "folder") == cli::bad_input);
     CHECK(refusal(here.path) == cli::bad_input);
-    CHECK(refusal("") == cli::success); // nobody wants a file
+    CHECK(refusal("") == cli::success); // no file is requested
     CHECK_FALSE(static_cast<bool>(cli::output_file{""}));
 }

@@ -36,7 +36,7 @@ private:
 
 trace read(std::string const& content) { return read_trace(scratch_file{content}.path()); }
 
-/// What is told of a broken trace, without the file's name.
+/// Returns the message for a malformed trace, without the file's name.
 std::string complaint(std::string const& content) {
     scratch_file const file{content};
     try {

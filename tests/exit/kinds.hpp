@@ -43,13 +43,13 @@ struct with_block : thing {
     Resource memory{};
     void*    live = nullptr;
 };
-/// The same, freed by its owner.
+/// Uses a resource; its owner frees the memory.
 template <class Resource>
 struct freed_block : with_block<Resource> {
     ~freed_block() override { this->memory.deallocate_sync(this->live, 3000); }
 };
 
-/// A slab whose blocks are large enough for `use`.
+/// A slab with blocks large enough for `use`.
 template <class Resource>
 struct default_slab : slab<Resource> {
     default_slab() : slab<Resource>{Resource{}, std::size_t{128} << 10U} {}

@@ -25,7 +25,8 @@
 
 extern char** environ;
 extern "C" [[gnu::weak]] void
-__gcov_dump(); // where coverage is counted, a child that leaves early writes it down
+// With coverage, a child that ends early writes its counters.
+__gcov_dump();
 
 namespace tests::exits {
 
@@ -56,11 +57,11 @@ struct holder {
     _exit(code);
 }
 
-/// The last handler of the process: what `check` says. Registered before all else.
+/// The last handler of the process; returns the result of the check. Registered before all others.
 inline int (*check)() = nullptr;
 inline void verdict() { leave(check != nullptr ? check() : 0); }
 
-/// A platform looks at what happens after this.
+/// Lets a platform observe calls after this.
 inline void (*before_exit)() = nullptr;
 [[noreturn]] inline void end(int code = 0) {
     if (before_exit != nullptr) { before_exit(); }
@@ -72,7 +73,7 @@ struct way {
     char const* name;
     void (*run)(kind const& of);
     bool at_exit = true;  ///< the process ends before the object
-    bool tells   = false; ///< the program makes an error, and may be told
+    bool tells   = false; ///< the program makes an error that may be reported
 };
 
 inline void static_object(kind const& of) {
@@ -194,7 +195,7 @@ inline std::vector<way> common_ways() {
     };
 }
 
-/// Runs this program with a way and a kind; returns what went wrong, or nothing.
+/// Runs this program with a way and a kind; returns the error, or an empty string.
 inline std::string run_child(char const* self, std::string way, std::string kind, bool tells) {
     int pipe[2];
     if (::pipe(pipe) != 0) { return "no pipe"; }
@@ -225,8 +226,8 @@ inline std::string run_child(char const* self, std::string way, std::string kind
     return text;
 }
 
-/// The main function: without arguments all of it, with one argument the ways or kinds whose names
-/// contain it, with two one child.
+/// The main function. Without arguments it runs everything; with one argument, the ways or kinds
+/// with names that contain it; with two arguments, one child.
 inline int main(int argc, char** argv, std::vector<way> const& ways, std::vector<kind> const& kinds,
                 bool (*skip)(way const&, kind const&) = nullptr) {
     if (argc == 3) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A fuzz target, and the test that replays what it found. With clang, -DVRAM_BUILD_FUZZERS=ON
-// makes the program fuzz-pool of this file alone: `fuzz-pool tests/fuzz/corpus/pool`.
+// A fuzz target, and the test that replays its findings. With clang, -DVRAM_BUILD_FUZZERS=ON builds
+// the program fuzz-pool from this file: `fuzz-pool tests/fuzz/corpus/pool`.
 
 #include "pool.hpp"
 

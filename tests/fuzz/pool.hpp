@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `pool_program` reads bytes as operations on a pool, and throws where the pool does wrong.
+/// `pool_program` interprets bytes as operations on a pool, and throws if the pool makes an error.
 
 #include "../doubles/mishaps.hpp" // mishaps
 #include "../laws/claims.hpp"     // claims
@@ -28,7 +28,7 @@ namespace fuzz {
 
 using namespace vram::literals;
 
-/// What a pool did wrong.
+/// An error of a pool.
 struct wrong : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
@@ -53,9 +53,9 @@ private:
     std::span<std::uint8_t const> rest_;
 };
 
-/// Four streams take, use, hand over and give back blocks of one pool, and do what they should not:
-/// wrong sizes, foreign pointers, calls of the platform that fail. Whatever happens, no byte is
-/// handed out twice, or before its last use is over, and in the end the device is empty.
+/// Four streams allocate, use, hand over and free blocks of one pool, and make mistakes: wrong
+/// sizes, foreign pointers, failing platform calls. No byte may be allocated twice or reused before
+/// its last use is complete, and at the end the device must be empty.
 template <class R>
 class pool_program {
 public:
@@ -64,7 +64,8 @@ public:
         for (auto& each : streams_) { each.emplace(); }
     }
 
-    /// An operation is two bytes: the low half of the first says what, the rest with what.
+    /// An operation is two bytes: the low half of the first selects it, the rest are its
+    /// parameters.
     void run(reader input) {
         while (!input.empty()) {
             unsigned const first = input.next();
@@ -130,7 +131,7 @@ private:
                                           .writes   = {{b.p, b.bytes}},
                                           .duration = vram::sim_time{1000} * high * high});
     }
-    /// Takes a block out of the books; one without bytes where none is out.
+    /// Removes a live block from the table; returns an empty one if there is none.
     block pick(unsigned which) {
         if (blocks_.empty()) { return {}; }
         block& chosen = blocks_[which % blocks_.size()];
@@ -163,7 +164,7 @@ private:
             return true;
         } catch (vram::sim_error const&) { return false; }
     }
-    /// Whether what comes next on `to` is after what was done with the block.
+    /// Orders later work of `to` after the uses of the block. Returns true on success.
     bool hand_over(block const& b, unsigned to) {
         if (b.user == to) { return true; }
         try {
@@ -226,7 +227,7 @@ private:
         must(now.reserved <= pool_.options().max_size, "more is held than may be");
     }
 
-    /// What is wrong is told, and changes nothing.
+    /// A mistake must be reported and must have no effect.
     void misuse(unsigned high, unsigned low) {
         std::size_t const told = told_.count();
         if (blocks_.empty() || high % 4 == 0) {
@@ -271,7 +272,7 @@ private:
     bool                                           planted_ = false;
 };
 
-/// The first byte says what pool, the second how much it may hold, the rest is its program.
+/// The first byte selects the pool, the second its limit, and the rest is the program.
 inline void run_pool(std::span<std::uint8_t const> bytes) {
     reader                   input{bytes};
     unsigned const           kind = input.next();

@@ -19,7 +19,7 @@ namespace {
 using full     = doubles::archetype<>;
 using counting = doubles::counting_resource<full>;
 
-/// Copies of this machine fail when told to.
+/// A platform whose copies fail on request.
 struct brittle_platform : host_platform {
     using device_resource     = null_resource<brittle_platform>;
     static inline bool broken = false;

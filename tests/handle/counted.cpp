@@ -10,7 +10,7 @@ using namespace vram;
 
 namespace {
 
-/// Tells when it ends, and what was written into it by then.
+/// Records its destruction, and the value that was written before.
 struct told {
     explicit told(int& s) : seen{s} {}
     ~told() { seen = written; }

@@ -33,7 +33,7 @@ public:
     friend bool operator==(synchronous_memory const&, synchronous_memory const&) = default;
 };
 
-/// Runs `at_end` when the last holder of it lets go.
+/// Runs `at_end` when its last owner is destroyed.
 struct ending : host_resource {
     explicit ending(std::function<void()> f) : at_end{std::move(f)} {}
     ending(ending&& other) noexcept : at_end{std::exchange(other.at_end, nullptr)} {}
@@ -60,8 +60,8 @@ public:
     static inline std::atomic<int> made = 0;
 };
 
-/// Several devices, and a current one for each thread. `Test` makes platforms apart, whose settings
-/// do not meet.
+/// Several devices, and a current one for each thread. Different values of `Test` give platforms
+/// with separate current resources.
 template <int Test>
 struct node_platform : host_platform {
     struct device {
@@ -317,5 +317,5 @@ TEST_CASE(
     CHECK(made >= 8);
     CHECK(made <= 32);
     for (int d = 0; d < 8; ++d) { (void)current<platform>::get({d}); }
-    CHECK(platform::device_resource::made == made); // nobody makes one again
+    CHECK(platform::device_resource::made == made); // no thread constructs another one
 }

@@ -13,7 +13,7 @@ using namespace vram;
 
 template class vram::erased<host_platform>;
 
-// Nobody makes one by itself, and none is destroyed through a pointer to it.
+// It cannot be constructed directly, and is not destroyed through a pointer to it.
 static_assert(!std::is_default_constructible_v<erased<host_platform>>);
 static_assert(!std::is_destructible_v<erased<host_platform>>);
 

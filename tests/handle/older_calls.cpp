@@ -14,7 +14,7 @@ using namespace vram;
 
 namespace {
 
-// What CCCL 3.0.1 demands of a `resource` and of an `async_resource`.
+// The requirements of CCCL 3.0.1 for a `resource` and an `async_resource`.
 template <class R>
 concept older_resource = requires(R& r, void* p, std::size_t n) {
     { r.allocate(n, n) } -> std::same_as<void*>;

@@ -18,7 +18,7 @@ template struct vram::detail::calls_to<doubles::everything>;
 
 namespace {
 
-/// A stream-ordered resource without any power; it takes what it is told to.
+/// A stream-ordered resource without any power; it records its arguments.
 struct plain_resource : doubles::minimal_resource<> {
     using stream = platform::stream;
 
@@ -30,7 +30,7 @@ struct plain_resource : doubles::minimal_resource<> {
     }
 };
 
-/// A resource whose platform fails.
+/// A resource with a failing platform.
 struct broken_resource : plain_resource {
     void* allocate(stream, std::size_t n, std::size_t a = default_alignment) {
         return allocate_sync(n, a);

@@ -36,7 +36,7 @@ static_assert(std::is_convertible_v<ref, resource_ref<host_platform>>);
 static_assert(!std::is_constructible_v<ref, resource_ref<host_platform>>);
 static_assert(!std::is_constructible_v<ref, resource_ref<host_platform>&>);
 
-// It answers for what it promises, and nothing else.
+// It has the properties in its type, and no others.
 static_assert(has_property<ref, host_accessible> && !has_property<ref, device_accessible>);
 static_assert(trimmable_resource<ref> && retiring_resource<ref> && fallible_resource<ref>);
 static_assert(!owning_resource<ref> && !measured_resource<ref>, "it may not know");
@@ -82,7 +82,7 @@ TEST_CASE(
     CHECK(ref{a} != ref{b});
     CHECK(ref{c} == ref{d});
     CHECK(ref{a} != ref{c});
-    CHECK(resource_ref<host_platform>{a} == ref{a}); // whatever is promised
+    CHECK(resource_ref<host_platform>{a} == ref{a}); // with any properties
     ref r{a};
     r = b;
     CHECK(r == ref{b});

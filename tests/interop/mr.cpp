@@ -22,8 +22,8 @@ namespace {
 
 using stack = limiting<statistics<stream_ordered<cuda_resource>>>;
 
-/// What somebody else's resource looks like, in either generation: pinned memory that says how it
-/// refuses.
+/// A resource of another library, in either generation of the interface: pinned memory with a given
+/// kind of refusal.
 enum class refusal { none, bad_alloc, cuda_error, other_error, misaligned };
 
 class foreign {
@@ -112,7 +112,7 @@ using ::cuda::mr::device_accessible;
 using ::cuda::mr::host_accessible;
 using device_ref = foreign_ref<::cuda::mr::device_accessible>;
 
-// What CCCL asks for, vram's handles are, whichever CCCL it is.
+// vram's handles satisfy the concepts of every CCCL version.
 static_assert(models<shared<stack>, device_accessible>);
 static_assert(models<resource_ref_of<stack>, device_accessible>);
 static_assert(models<any_resource_of<stack>, device_accessible>);
@@ -134,13 +134,13 @@ static_assert(std::is_convertible_v<shared<stack>, any_foreign>);
 static_assert(std::is_convertible_v<any_resource_of<stack>, any_foreign>);
 #endif
 
-// And what CCCL has, vram can stand on.
+// vram's layers work over CCCL's handles.
 static_assert(resource<mr<device_ref>> && has_property<mr<device_ref>, vram::device_accessible>);
 static_assert(!has_property<mr<device_ref>, vram::host_accessible>);
 static_assert(has_property<mr<foreign>, vram::host_accessible>);
 static_assert(!fallible_resource<mr<foreign>>, "it cannot say no without throwing");
 
-/// A function of somebody else's.
+/// A function of another library.
 void* foreign_take(device_ref ref, std::size_t bytes) {
     cudaStream_t const stream = nullptr;
 #if CCCL_VERSION >= 3001000
@@ -256,7 +256,7 @@ TEST_CASE("mr: every form of refusal becomes out_of_memory") {
         books.next = how;
         CHECK_THROWS_AS((void)inside.allocate_sync(100, 64), out_of_memory);
     }
-    CHECK(books.out == 0); // what was misplaced went back
+    CHECK(books.out == 0); // the misaligned block was freed
 }
 
 TEST_CASE("mr: an error that is not about memory is passed on unchanged") {

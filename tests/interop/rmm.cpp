@@ -28,7 +28,7 @@ using rmm_any = ::cuda::mr::any_resource<::cuda::mr::device_accessible>;
 
 stack make_stack(std::size_t limit) { return stack{stream_ordered{cuda_resource{}}, limit}; }
 
-// What RMM's functions take, and its containers and adaptors keep.
+// The types that RMM's functions accept, and its containers and adaptors store.
 static_assert(std::is_convertible_v<shared<stack>&, rmm::device_async_resource_ref>);
 static_assert(std::is_convertible_v<any_resource_of<stack>&, rmm::device_async_resource_ref>);
 static_assert(std::is_convertible_v<resource_ref_of<stack>&, rmm::device_async_resource_ref>);

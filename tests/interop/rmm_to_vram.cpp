@@ -175,8 +175,10 @@ TEST_CASE("rmm to vram: the rows of docs/from-rmm.md run") {
     // [/vram-shared]
     {
         // [vram-limit]
-        limiting limited{pooled, 2_GiB};                                 // what the callers hold
-        pool     held{limiting{stream_ordered{cuda_resource{}}, 2_GiB}}; // what the device gives
+        // Limits the live bytes of the callers.
+        limiting limited{pooled, 2_GiB};
+        // Limits the reserved bytes.
+        pool held{limiting{stream_ordered{cuda_resource{}}, 2_GiB}};
         // [/vram-limit]
         CHECK(limited.used() == 0);
         CHECK(held.usage().live == 0);

@@ -287,6 +287,6 @@ TEST_CASE("deferred_frees: a free of a part of a block is reported and changes n
     stream_ordered<doubles::archetype<>> mr{doubles::archetype<>{}};
     void* const                          p = mr.allocate({}, 512);
     mr.deallocate({}, p, 256);
-    mr.deallocate({}, static_cast<std::byte*>(p) + 256, 256); // one more than were handed out
+    mr.deallocate({}, static_cast<std::byte*>(p) + 256, 256); // one block more than were allocated
     CHECK(told.count(error_kind::foreign_pointer) == 1);
 }

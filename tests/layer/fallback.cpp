@@ -101,7 +101,7 @@ TEST_CASE("fallback: if both refuse, the secondary's refusal is thrown") {
 TEST_CASE("fallback: an error of the device is not a refusal") {
     doubles::faults plan;
     plan.as_machine_failure();
-    // without try_allocate the primary says what is wrong
+    // A primary without try_allocate reports its errors.
     fallback mr{doubles::failing_resource{doubles::minimal_resource<>{}, plan},
                 doubles::minimal_resource<>{}};
     plan.fail_nth(1);

@@ -47,7 +47,7 @@ struct located_memory : silent_memory {
     [[nodiscard]] static sim_device device() { return sim_device{1}; }
 };
 
-/// A stream is captured by somebody else just when an event is to be recorded there.
+/// Another thread captures a stream just before an event is recorded on it.
 struct racing_platform : sim_platform {
     static void record(event&, stream s) {
         sim_graph::begin(s, sim_capture_mode::relaxed);
@@ -240,7 +240,7 @@ TEST_CASE("stream_ordered: small frees are collected until there are enough of t
     CHECK(mr.upstream().used() == 150);
     mr.deallocate({}, q, 100);
     mr.deallocate({}, s, 50);
-    CHECK(mr.trim() == 150); // whatever there is
+    CHECK(mr.trim() == 150); // all that there is
     CHECK(mr.upstream().used() == 0);
 }
 
@@ -385,7 +385,7 @@ TEST_CASE("stream_ordered: a wait that replaces an event breaks no capture") {
     sim_stream       s;
     void* const      p = mr.allocate(s, 1_MiB);
     mr.deallocate(s, p, 1_MiB);
-    CHECK(told.count(error_kind::leak) == 1); // nobody knows what the graph uses
+    CHECK(told.count(error_kind::leak) == 1); // memory that the graph may use
     CHECK(told.pointer() == p);
     CHECK_NOTHROW((void)sim_graph::end(s));
 }
@@ -411,7 +411,7 @@ TEST_CASE("stream_ordered: frees that share an event survive a capture that begi
         mr.deallocate(t, q, 256);
         s.synchronize();
         mr.deallocate(t, mr.allocate(t, 256), 256);
-        CHECK(node.figures().used < 1_MiB); // what s freed is back
+        CHECK(node.figures().used < 1_MiB); // the frees of s are complete
         mr.trim();
         CHECK(node.figures().used == 0);
         CHECK(told.count() == 0);
@@ -531,7 +531,7 @@ TEST_CASE("stream_ordered: an error during its wait is passed on, and no memory 
         CHECK(mr.usage().pending == 2_MiB);
         node.faults().clear();
         node.faults().at(sim_call_kind::query, 1, {}, 5);
-        CHECK(mr.try_allocate(s, 2_MiB) == nullptr); // cannot throw, so the sink is told
+        CHECK(mr.try_allocate(s, 2_MiB) == nullptr); // it cannot throw, so the error is reported
         CHECK(told.count(error_kind::platform_error) == 1);
         node.faults().clear();
         void* const q = mr.allocate(s, 2_MiB);
@@ -611,7 +611,7 @@ TEST_CASE(
 
 namespace {
 
-/// Refuses what is larger than 1 MiB, and calls `meanwhile`, as if other threads went on.
+/// Refuses requests above 1 MiB, and calls `meanwhile` in place of other threads.
 struct refusing_resource : host_resource {
     std::function<void()>* meanwhile;
     int*                   refusals;
@@ -659,8 +659,8 @@ TEST_CASE("stream_ordered: an impossible request is refused even while other thr
 }
 
 TEST_CASE("stream_ordered: in every order of two threads, a request that fits is never refused") {
-    // There is room for both at any time, but only when what the other one freed is waited for:
-    // while it is in the books, and while the other thread has it in its hands.
+    // There is memory for both at any time, but only after a wait for the other's free: while that
+    // is in the queue, and while the other thread is returning it.
     auto const found = sim_explore(
         {.max_runs = 4000, .node = {.capacity = 2_MiB, .preemptions = 2}}, [](sim_node&) {
             stream_ordered mr{sim_resource{}};
@@ -674,7 +674,7 @@ TEST_CASE("stream_ordered: in every order of two threads, a request that fits is
             };
             sim_thread const a{sim_device{}, work}, b{sim_device{}, work};
         });
-    CHECK((found.runs > 100 || !sim_ordered_threads)); // where threads run freely, once is all
+    CHECK((found.runs > 100 || !sim_ordered_threads)); // without ordered threads one run is all
     CHECK(found.failures == 0);
 }
 

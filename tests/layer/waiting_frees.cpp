@@ -36,7 +36,7 @@ void keep_at_work(sim_stream const& s, sim_time how_long = 1ms) {
     sim_launch(s, {.name = "busy", .duration = how_long});
 }
 
-/// Lets somebody in right before an event is recorded, and right after it.
+/// Runs a function of the test right before an event is recorded, and right after it.
 struct overtaken_platform : sim_platform {
     static void record(event& e, stream s, at where = at::current()) {
         if (auto const once = std::exchange(before, nullptr)) { once(); }
@@ -244,7 +244,7 @@ TEST_CASE("waiting_frees: a batch stays open while its stream is captured") {
     CHECK_FALSE(waiting.pin_uncovered(waiting.next_age()));
     CHECK(waiting.events() == 0);
     waiting.add(other, link_at(512, 20), 1);
-    auto const oldest = waiting.pin_oldest(); // of what can be waited for
+    auto const oldest = waiting.pin_oldest(); // of those that can be waited for
     oldest.wait();
     waiting.unpin(oldest, true);
     CHECK(collected(waiting).bytes() == 20);
@@ -277,7 +277,7 @@ TEST_CASE("waiting_frees: at the end a batch that a capture keeps open waits for
 
 TEST_CASE("waiting_frees: an event that another thread's capture took is recorded again") {
     enum class when { at_the_free, at_the_question };
-    for (bool const brief : {false, true}) { // the capture has ended before anybody asks for it
+    for (bool const brief : {false, true}) { // the capture has ended before the event is queried
         for (when const it_begins : {when::at_the_free, when::at_the_question}) {
             CAPTURE(brief);
             sim_node                          node{{.on_report = sim_on_report::collect}};
@@ -298,7 +298,7 @@ TEST_CASE("waiting_frees: an event that another thread's capture took is recorde
             freed_blocks free;
             CHECK_NOTHROW(waiting.close(s));
             CHECK(waiting.events() == (brief ? 1 : 0));
-            waiting.collect(free); // where nobody could know, the event is found to be the graph's
+            waiting.collect(free); // if no check was possible, the event is found to be the graph's
             if (!brief) { (void)sim_graph::end(s); }
             waiting.collect(free);
             CHECK(waiting.events() == 1);

@@ -119,7 +119,7 @@ unsigned wrong_words_in(R& memory, std::size_t largest = 1 << 20) {
     return wrong.count();
 }
 
-/// The same through the synchronous pair, for memory of any kind that the device may touch.
+/// Allocates with the synchronous pair, for memory of any kind that the device can access.
 template <vram::synchronous_resource R>
 unsigned wrong_words_in_sync(R& memory, std::size_t bytes = 100'000) {
     wrong_words             wrong;

@@ -39,7 +39,7 @@ std::vector<unsigned> all_words() {
     return all;
 }
 
-/// What kernels find wrong in the batches of a loader; every batch must come.
+/// Returns the wrong bytes that kernels find in the batches of a loader; every batch must arrive.
 template <class Loader>
 unsigned wrong_in(Loader& batches_of, cuda_stream const& stream) {
     tests::wrong_words wrong;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The unloader, staging and batches of copies, compiled by nvcc; kernels write what they carry.
+// The unloader, staging and batches of copies, compiled by nvcc; kernels write the data.
 
 #include <vram/interop/cufile.hpp>
 #include <vram/vram.hpp>

@@ -18,7 +18,7 @@ using namespace vram;
 
 namespace {
 
-/// Work that fits up to `room` items at a time and writes down what it was asked for.
+/// Work that fits up to `room` items at a time and records its calls.
 struct worker_of {
     std::size_t                                      room;
     std::vector<std::pair<std::size_t, std::size_t>> finished{};
@@ -32,7 +32,7 @@ struct worker_of {
         finished.emplace_back(first, count);
     }
 
-    [[nodiscard]] std::size_t covered() const { // 0 where there is a gap or an overlap
+    [[nodiscard]] std::size_t covered() const { // 0 if there is a gap or an overlap
         std::size_t next = 0;
         for (auto const& [first, count] : finished) {
             if (first != next) { return 0; }
@@ -102,7 +102,7 @@ TEST_CASE("split_on_oom: pieces grow after a run of successes if the options say
     split_on_oom split{{.grow_after = 4}};
     split(400, work); // 100 fits; after four of them 200 is next
     CHECK(split.size() == 200);
-    work.room = 1000; // memory came back
+    work.room = 1000; // memory was freed
     split(1600, work);
     CHECK(work.refused == 2);
     CHECK(split.size() > 200);
@@ -139,7 +139,7 @@ TEST_CASE(
     CHECK(calls == 1);
     CHECK(split.done() == 0);
     CHECK_THROWS_AS(split(8, [&](std::size_t, std::size_t) { throw std::bad_alloc{}; }),
-                    std::bad_alloc); // the host's memory is not what splitting saves
+                    std::bad_alloc); // splitting does not help if host memory is short
     CHECK(split.splits() == 0);
 }
 

@@ -11,7 +11,7 @@ using namespace vram;
 
 namespace {
 
-/// The host platform with a device whose memory the test sets.
+/// The host platform with a device whose memory info the test sets.
 struct metered_platform : host_platform {
     static inline memory_info now{.free = 1_GiB, .total = 1_GiB};
     static inline int         asked = 0;
@@ -43,12 +43,12 @@ TEST_CASE("device_delta: the peak is the highest value that was sampled") {
     device_delta<metered_platform> probe;
     metered_platform::now.free = 500_MiB;
     probe.sample();
-    metered_platform::now.free = 100_MiB; // nobody looks
+    metered_platform::now.free = 100_MiB; // it is not sampled
     metered_platform::now.free = 800_MiB;
     CHECK(probe.bytes() == 100_MiB);
     int const asked = metered_platform::asked;
     CHECK(probe.peak() == 400_MiB);
-    CHECK(metered_platform::asked == asked); // answered from what was seen
+    CHECK(metered_platform::asked == asked); // computed from the sampled values
 }
 
 TEST_CASE("device_delta: a device without memory info has the value 0") {

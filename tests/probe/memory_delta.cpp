@@ -116,7 +116,7 @@ TEST_CASE("memory_delta: after a reset, a scope below the peaks of others has an
         memory_delta probe{memory};
         rise(memory, 2);
         memory.reset_peaks();
-        CHECK(probe.peak() == 12_KiB); // beyond the one that is out
+        CHECK(probe.peak() == 12_KiB); // above the live block
         CHECK_FALSE(probe.peak_is_exact());
         rise(memory, 1);
         CHECK(probe.peak() == 12_KiB);
@@ -207,7 +207,7 @@ TEST_CASE(
     CHECK(probe.peak() == 8_KiB);
     memory.trim();
     memory.reset_peaks();
-    CHECK(probe.peak() == 8_KiB); // what was ever held bounds it, not what is held
+    CHECK(probe.peak() == 8_KiB); // bounded by the peak of reserved bytes, not by the present ones
 }
 
 TEST_CASE("memory_delta: the probe is exact on virtual memory with reset peaks") {

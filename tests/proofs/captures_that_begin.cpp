@@ -18,8 +18,8 @@ using namespace std::chrono_literals;
 
 namespace proofs {
 
-/// What another thread might do between the question whether a stream is captured and the event
-/// that is recorded there: `meanwhile` is called once, before the next event.
+/// Simulates another thread between the check for a capture and the record of an event: `meanwhile`
+/// is called once, before the next event.
 struct overtaken_platform : sim_platform {
     static void record(event& e, stream s, at where = at::current()) {
         if (auto const once = std::exchange(meanwhile, nullptr)) { once(); }
@@ -54,7 +54,7 @@ TEST_CASE("every pool: a capture that begins during an event record keeps the ev
           "does without") {
     proofs::for_pools_over_any([](std::string const&, auto make) {
         for (bool const graphs : {false, true}) {
-            for (int const how : {0, 1, 2}) { // who asks: a stream, the host, a trim
+            for (int const how : {0, 1, 2}) { // the caller: a stream, the host, a trim
                 CAPTURE(graphs);
                 CAPTURE(how);
                 doubles::mishaps const told;

@@ -21,7 +21,7 @@ TEST_CASE("every pool: without host memory no block that is freed in a capture i
                 sim_node               node{{.on_report = sim_on_report::collect}};
                 sim_stream             s;
                 auto mr = make({.events = events, .graphs = events == event_policy::lazy});
-                mr.deallocate_sync(mr.allocate_sync(1_MiB), 1_MiB); // a chunk for anybody
+                mr.deallocate_sync(mr.allocate_sync(1_MiB), 1_MiB); // a chunk without pending uses
                 void* const p = mr.allocate(s, 1_MiB);
                 sim_graph::begin(s);
                 doubles::bombing armed{n};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The layer of CONTRIBUTING.md, so that what the page shows compiles and keeps the laws.
+// The layer of CONTRIBUTING.md, to show that the code of the page compiles and keeps the laws.
 #include <vram/base/align.hpp>
 #include <vram/base/bytes.hpp>
 #include <vram/layer/layer_base.hpp>

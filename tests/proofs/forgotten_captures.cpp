@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What pools kept for graphs waits, once captures are forgotten, for what their streams did; and
-// no more is kept than a graph may be using.
+// After `forget_captures`, graph-retained memory waits for the work of its streams; and no more is
+// retained than a graph may use.
 #include <vram/sim/sim.hpp>
 
 #include "../doubles/mishaps.hpp"
@@ -18,9 +18,9 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// `make()` makes a pool that can have one block of `bytes`. A stream uses it, and gives it back
-/// before it is captured (or `within`); `retires` says whether it is gone when captures are
-/// forgotten. Another that has the block then runs into nobody.
+/// `make()` creates a pool with memory for one block of `bytes`. A stream uses it, and frees it
+/// before its capture (or during it, with `within`); with `retires` the stream is retired before
+/// captures are forgotten. Another stream that then gets the block must not race.
 template <class Make>
 void what_was_kept_is_waited_for(Make make, std::size_t bytes, bool within, bool retires) {
     CAPTURE(within);
@@ -36,7 +36,7 @@ void what_was_kept_is_waited_for(Make make, std::size_t bytes, bool within, bool
         if (!within) { mr.deallocate(*s, p, bytes); }
         sim_graph::begin(*s);
         if (within) { mr.deallocate(*s, p, bytes); }
-        void* q = mr.try_allocate(other, bytes); // where it may not, the block is kept
+        void* q = mr.try_allocate(other, bytes); // if this fails, the block is still retained
         if (q != nullptr) { mr.deallocate(other, q, bytes); }
         (void)sim_graph::end(*s); // and is never launched
         if (retires) {
@@ -59,7 +59,7 @@ void what_was_kept_is_waited_for(Make make, std::size_t bytes, bool within, bool
     CHECK(node.reports().empty());
 }
 
-/// The same for each way that a pool can look, or not look, for captures.
+/// Runs the check with and without capture support of the pool.
 template <class Make>
 void whatever_was_kept_is_waited_for(Make make, std::size_t bytes) {
     for (event_policy const events : {event_policy::lazy, event_policy::eager}) {
@@ -126,7 +126,8 @@ TEST_CASE(
     proofs::for_pools_of_one_chunk([](std::string const& name, auto make) {
         if (name == "monotonic") { return; } // takes nothing back from the middle: see below
         for (bool const trims : {true, false}) {
-            if (!trims && name == "slab") { continue; } // it refuses what is larger than a block
+            // A slab refuses requests larger than a block.
+            if (!trims && name == "slab") { continue; }
             CAPTURE(trims);
             doubles::mishaps const told;
             sim_node               node{{.on_report = sim_on_report::collect}};
@@ -143,7 +144,7 @@ TEST_CASE(
             mr.deallocate(t, taken, 4_KiB);
             mr.deallocate(t, wall, 4_KiB);
             sim_graph::begin(s, sim_capture_mode::relaxed);
-            mr.deallocate(s, last, 4_KiB); // perhaps the graph's: nobody looks
+            mr.deallocate(s, last, 4_KiB); // it may be the graph's, but it is not accessed
             if (trims) {
                 CHECK(mr.trim() == 0);
             } else {
@@ -178,7 +179,7 @@ TEST_CASE(
     doubles::busy(s, a, 1_MiB);
     mr.reset();
     sim_graph::begin(s, sim_capture_mode::relaxed);
-    void* p = mr.try_allocate(t, 1_MiB); // not where the graph may be
+    void* p = mr.try_allocate(t, 1_MiB); // not the memory that the graph may use
     CHECK(p != a);
     REQUIRE(p != nullptr);
     mr.deallocate(t, p, 1_MiB);

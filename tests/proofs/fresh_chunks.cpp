@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// With `event_policy::eager` streams may die unannounced: what a chunk that came in their order has
-// left is then had as what they freed is.
+// With `event_policy::eager` streams may be destroyed without `retire`: the rest of a chunk that
+// was allocated in their order is then available like memory that they freed.
 #include <vram/sim/sim.hpp>
 
 #include "../doubles/mishaps.hpp"
@@ -44,7 +44,7 @@ TEST_CASE("every pool, eager: the rest of a chunk outlives the stream that it wa
             sim_graph::begin(captured, sim_capture_mode::relaxed);
             std::vector<void*> blocks;
             for (int i = 0; i < 16; ++i) { blocks.push_back(mr.try_allocate(other, 4_KiB)); }
-            CHECK(node.now() - before < 1ms); // nobody waited for the device
+            CHECK(node.now() - before < 1ms); // no wait for the device
             CHECK_NOTHROW((void)sim_graph::end(captured));
             for (void* const q : blocks) {
                 CHECK(q != nullptr);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The laws see what they are there for: each of these layers breaks one, and must be found out.
+// The laws detect violations: each of these layers breaks one law and must be detected.
 #include <vram/layer/layer_base.hpp>
 #include <vram/sim/sim.hpp>
 
@@ -50,7 +50,7 @@ struct misaligning : almost<Upstream, misaligning<Upstream>> {
     }
 };
 
-/// Rounds sizes where they wrap.
+/// Rounds sizes with overflow.
 template <synchronous_resource Upstream>
 struct wrapping : almost<Upstream, wrapping<Upstream>> {
     using almost<Upstream, wrapping>::almost;
@@ -65,7 +65,7 @@ struct wrapping : almost<Upstream, wrapping<Upstream>> {
     }
 };
 
-/// Gives back another size than it took.
+/// Frees with a size that differs from the allocation's.
 template <synchronous_resource Upstream>
 struct shrinking : almost<Upstream, shrinking<Upstream>> {
     using almost<Upstream, shrinking>::almost;
@@ -126,7 +126,7 @@ struct careless : almost<Upstream, careless<Upstream>> {
     std::map<void*, std::size_t> sizes;
 };
 
-/// Keeps freed blocks and gives them to whoever asks next, whatever stream still uses them.
+/// Caches freed blocks and reuses them for every stream, ignoring pending uses.
 template <synchronous_resource Upstream>
 struct hasty : layer_base<Upstream> {
     using typename layer_base<Upstream>::stream;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the layers are, apart from what they do: their sizes, how they move, what they can do, and
-// that both ways to write a stack are one.
+// Properties of the layer types: their sizes, moves and powers, and that both spellings of a stack
+// are one type.
 #include <vram/layer/aligned.hpp>
 #include <vram/layer/fallback.hpp>
 #include <vram/layer/limiting.hpp>
@@ -65,7 +65,7 @@ using layers =
     list<plain_limiting, plain_locked, plain_statistics, plain_stream_ordered, plain_aligned,
          polite_retrying, with_a_reserve, as_a_reserve, for_small, for_large>;
 
-/// What holds for a layer over any upstream.
+/// Properties of a layer over any upstream.
 template <class Layer, class Upstream>
 consteval bool is_a_layer() {
     static_assert(synchronous_resource<Layer>);
@@ -104,7 +104,7 @@ static_assert(invents_nothing<fallback<least, full>> && !resource<fallback<full,
 static_assert(invents_nothing<segregated<full, least>> && !resource<segregated<least, full>>);
 static_assert(invents_nothing<stream_ordered<least>> && resource<stream_ordered<least>>);
 
-// A layer costs what it keeps, and an empty upstream nothing.
+// A layer has the size of its own state; an empty upstream adds nothing.
 static_assert(sizeof(limiting<nothing>) == 2 * sizeof(std::size_t));
 static_assert(sizeof(limiting<limiting<nothing>>) == 4 * sizeof(std::size_t));
 static_assert(sizeof(aligned<nothing>) == 2 * sizeof(std::size_t));
@@ -118,7 +118,7 @@ static_assert(std::is_trivially_copyable_v<host_resource> && std::is_trivially_c
 static_assert(!std::is_copy_constructible_v<region_resource<>>);
 static_assert(std::is_nothrow_move_constructible_v<region_resource<>>);
 
-// Both spellings are one type, also where a layer stands on another of its kind.
+// Both spellings are one type, also for a layer over another of its kind.
 template <class Piped, class Nested>
 inline constexpr bool same = std::is_same_v<Piped, Nested>;
 static_assert(same<decltype(full{} | with::limiting(1)), limiting<full>>);
@@ -136,7 +136,8 @@ static_assert(same<decltype(full{} | with::statistics | with::statistics | with:
 static_assert(same<decltype(locked{stream_ordered{limiting{full{}, 1}}}),
                    decltype(full{} | with::limiting(1) | with::stream_ordered | with::locked)>);
 
-// What is default-constructible below is so above, where the layer needs no word of its own.
+// A layer over a default-constructible upstream is default-constructible, unless it needs an
+// argument.
 static_assert(std::is_default_constructible_v<stream_ordered<full>>);
 static_assert(std::is_default_constructible_v<locked<statistics<stream_ordered<host_resource>>>>);
 static_assert(!std::is_default_constructible_v<limiting<full>>);

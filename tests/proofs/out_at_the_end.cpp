@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is still out when a pool ends may be in use by streams that the pool never met.
+// Blocks that are live when a pool ends may be in use by streams that the pool has never seen.
 #include <vram/sim/sim.hpp>
 
 #include "../doubles/mishaps.hpp"
@@ -15,8 +15,8 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// `make()` makes a pool. Somebody takes a block of `bytes` for anybody, and uses it on a stream
-/// that the pool hears nothing of.
+/// `make()` creates a pool. A block of `bytes` is allocated with allocate_sync, and used on a
+/// stream that the pool does not know.
 template <class Make>
 void strangers_are_waited_for(Make make, std::size_t bytes) {
     doubles::mishaps const told;
@@ -39,7 +39,7 @@ void strangers_are_waited_for(Make make, std::size_t bytes) {
 TEST_CASE(
     "every pool: the destructor waits for the streams of live blocks, also for unknown streams") {
     proofs::for_pools_of_one_chunk([](std::string const& name, auto make) {
-        if (name == "monotonic") { return; } // what it has out is no leak, and nobody's
+        if (name == "monotonic") { return; } // its live memory is no leak
         for (event_policy const events : {event_policy::lazy, event_policy::eager}) {
             for (bool const graphs : {false, true}) {
                 strangers_are_waited_for([&] { return make({.events = events, .graphs = graphs}); },

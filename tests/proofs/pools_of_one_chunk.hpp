@@ -26,15 +26,15 @@ namespace proofs {
 
 using namespace vram::literals;
 
-/// What a pool is to be like.
+/// The parameters of a pool.
 struct pool_wish {
-    std::size_t        block  = 1_MiB; ///< what is asked of it: a power of two
+    std::size_t        block  = 1_MiB; ///< size of its requests: a power of two
     std::size_t        chunk  = 1_MiB; ///< all that it can have, in one piece
     vram::event_policy events = vram::event_policy::lazy;
     bool               graphs = false;
 };
 
-/// Calls `body(name, make)` for each pool, where `make(upstream, wish)` makes one.
+/// Calls `body(name, make)` for each pool; `make(upstream, wish)` creates one.
 template <class Body>
 void for_pools_over_any(Body body) {
     using namespace vram;
@@ -68,7 +68,8 @@ void for_pools_over_any(Body body) {
     });
 }
 
-/// The same with `make(wish)`: the chunk comes in the order of the stream that asks first.
+/// Calls `body(name, make)` for each pool; `make(wish)` creates one with a chunk in the order of
+/// the first requesting stream.
 template <class Body>
 void for_pools_of_one_chunk(Body body) {
     for_pools_over_any([&](std::string const& name, auto make) {

@@ -66,7 +66,7 @@ static_assert(located_resource<fallback<everything, doubles::archetype<>>> &&
 static_assert(reusing_resource<fallback<everything, doubles::archetype<>>> &&
               rounding_resource<segregated<doubles::archetype<>, everything>>);
 
-// Pools forward what they do not have themselves.
+// Pools forward the powers that they do not have themselves.
 template <class Pool>
 inline constexpr bool keeps_the_upstreams =
     located_resource<Pool> && rounding_resource<Pool> && surveyed_resource<Pool> &&

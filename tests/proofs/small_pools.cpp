@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the pools of small pieces are, apart from what they do.
+// Properties of the types of the pools for small blocks.
 #include <vram/layer/statistics.hpp>
 #include <vram/layer/stream_ordered.hpp>
 #include <vram/pool/arena.hpp>
@@ -23,7 +23,7 @@ namespace {
 using all_powers = doubles::archetype<>;
 using no_powers  = doubles::minimal_resource<>;
 
-/// What holds for a pool over any upstream that it takes.
+/// Properties of a pool over any upstream that it accepts.
 template <class Pool, class Upstream>
 consteval bool is_a_pool() {
     static_assert(resource<Pool>, "a pool gives the order of streams to an upstream without");
@@ -49,7 +49,7 @@ static_assert(is_a_pool<arena<all_powers>, all_powers>());
 static_assert(is_a_pool<arena<no_powers, exact_growth>, no_powers>());
 static_assert(is_a_pool<arena<slab<all_powers>>, slab<all_powers>>());
 
-// What needs no word of its own to be made is made where its upstream is.
+// A pool without required arguments is default-constructible if its upstream is.
 static_assert(std::is_default_constructible_v<monotonic<all_powers>>);
 static_assert(std::is_default_constructible_v<arena<all_powers>>);
 static_assert(std::is_default_constructible_v<binned<stream_ordered<host_resource>>>);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The soak that the pools go through on a GPU (cuda/soak.cu), small and on the simulated device: it
-// finds nothing where all is well, and what it is there for where it is not.
+// The soak of cuda/soak.cu in a small form on the simulated device: it finds nothing in correct
+// pools, and detects injected flaws.
 #include "../laws/soak.hpp"
 
 #include <vram/layer/stream_ordered.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tall stacks keep the laws of a single resource, on a device whose checker sees every order.
+// Tall stacks keep the laws of a single resource, on a device whose checker sees all order.
 #include <vram/layer/aligned.hpp>
 #include <vram/layer/fallback.hpp>
 #include <vram/layer/limiting.hpp>

@@ -14,14 +14,14 @@
 
 namespace trial {
 
-/// A block that is out.
+/// A live block.
 struct block {
     std::uintptr_t at        = 0;
     std::size_t    bytes     = 0;
     std::size_t    alignment = 0;
     unsigned       taker     = 0;     ///< the stream that it was asked for on
     unsigned       user      = 0;     ///< the stream that it was last used on
-    std::uint64_t  number    = 0;     ///< what is written into it, where it is used at all
+    std::uint64_t  number    = 0;     ///< number that is written into it, if it is used at all
     std::uint64_t  born      = 0;     ///< how many blocks its player had taken before
     bool           sync      = false; ///< it was asked for without a stream
     bool           captured  = false; ///< in a capture, and graphs may still use the memory
@@ -37,7 +37,7 @@ struct block {
                              }
                          });
     }
-    /// A kernel reads it, and counts in `stale` where it is not there.
+    /// A kernel reads it, and counts in `stale` if the number is missing.
     void read(vram::sim_stream_view s, vram::sim_time duration,
               std::atomic<std::size_t>& stale) const {
         vram::sim_launch(s, {.name = "read", .reads = {{pointer(), bytes}}, .duration = duration},
@@ -51,7 +51,7 @@ struct block {
     }
 
 private:
-    /// Where the number stands: at the beginning and before the end.
+    /// The positions of the number: at the beginning and before the end.
     [[nodiscard]] std::array<std::byte*, 2> ends() const noexcept {
         auto* const p = static_cast<std::byte*>(pointer());
         return {p, p + bytes - length()};

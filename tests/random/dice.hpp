@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `dice` are random numbers that are the same everywhere for one seed.
+/// `dice` is a random number generator with equal numbers on all machines for one seed.
 
 #include <bit>     // rotl, bit_width
 #include <cstddef> // size_t

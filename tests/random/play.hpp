@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `play` runs one round on one pool, and says what was wrong with it.
+/// `play` runs one round on one pool, and returns the error if there is one.
 
 #include "../doubles/interrupted_platform.hpp" // interrupted_platform
 #include "../doubles/mishaps.hpp"              // mishaps
@@ -18,8 +18,8 @@
 
 namespace trial {
 
-/// The pool has what the players have out, and not a byte more or less; the rest of what it holds
-/// is free, where a pool can have again what comes back.
+/// Requires that the pool's usage equals the live bytes of the players, and that the rest is free,
+/// if the pool reuses freed memory.
 template <class R>
 void settle(R& pool, table& shared, std::deque<player<R>>& players) {
     std::size_t out = 0;
@@ -35,8 +35,8 @@ void settle(R& pool, table& shared, std::deque<player<R>>& players) {
     }
 }
 
-/// Everything comes back: then nothing is held after a trim, and the largest block there can be is
-/// there to be had.
+/// Frees everything. After a trim nothing may be reserved, and the largest possible block must be
+/// available.
 template <class R>
 void empty(R& pool, vram::sim_node& node, table& shared, std::deque<player<R>>& players) {
     for (auto& each : players) {
@@ -61,8 +61,8 @@ void empty(R& pool, vram::sim_node& node, table& shared, std::deque<player<R>>& 
     pool.deallocate_sync(all, shared.plan.max_size);
 }
 
-/// Has players come in while a thread waits for an event or its pool is beneath: what another thread
-/// would do at the worst moments. Each comes in while the one before is interrupted in turn.
+/// Runs other players while a thread waits for an event, or while its pool calls the upstream: the
+/// worst times for another thread. Each of them may be interrupted in turn.
 template <class Go>
 class meddling {
 public:
@@ -85,7 +85,8 @@ private:
         arm();
         go_(plan_.threads - 1 + depth_, some);
         --depth_;
-        shared_.meddled = before + some; // also those of who came in meanwhile
+        // Also those of the other players in between.
+        shared_.meddled = before + some;
         arm();
     }
 

@@ -22,21 +22,21 @@
 
 namespace trial {
 
-/// Takes, uses, hands over and gives back. Where `plan.watched` says so a block is written on its
-/// stream when it is taken and read when it is given back: the device's checker sees every pair of
-/// accesses that nothing orders, and what was written must still be there.
+/// Allocates, uses, hands over and frees blocks. If `plan.watched` says so, a block is written on
+/// its stream after its allocation and read before its free: the device's checker sees every pair
+/// of accesses without an order, and the written number must still be there.
 template <class R>
 class player {
 public:
-    /// \param captures  graphs, now and then; the stream for that is then left alone by others, who
-    ///                  see of captures what they keep
+    /// \param captures  if true, graphs are captured now and then; other players do not use that
+    ///                  stream, and only know the memory that captures retain
     player(R& pool, table& shared, std::uint64_t seed, bool captures = true)
         : pool_{pool}, shared_{shared}, plan_{shared.plan}, dice_{seed}, captures_{captures} {
         blocks_.reserve(plan_.blocks);
     }
 
-    /// `operations` random steps, or as many as there are before the first mistake. The steps of
-    /// those who came in meanwhile are among them.
+    /// Runs `operations` random steps, or stops at the first error. Steps of other players in
+    /// between are counted.
     void play(std::size_t operations) {
         std::size_t const before  = shared_.meddled;
         unsigned const    players = plan_.threads + plan_.meddlers;
@@ -45,7 +45,8 @@ public:
         for (std::size_t i = 0; i + (shared_.meddled - before) < operations &&
                                 !shared_.stop.load(std::memory_order_relaxed);
              ++i) {
-            if (i % 256 == 0) { aim_ = dice_.below(blocks + 1); } // now many are out, now few
+            // The target number of live blocks changes.
+            if (i % 256 == 0) { aim_ = dice_.below(blocks + 1); }
             bool const wants = blocks_.size() < aim_;
             auto const side  = dice_.below(64);
             if (side == 0 && !shared_.capturing) {
@@ -61,7 +62,7 @@ public:
         while (!blocks_.empty()) { give(blocks_.size() - 1); }
     }
     void forget_marks() noexcept { marks_.clear(); }
-    /// No captured graph will run again. Its stream goes on meanwhile with what is no graph's.
+    /// No captured graph is launched after this. Its stream continues with other memory.
     void forget_graphs() {
         if (!shared_.kept || !captures_) { return; }
         platform::synchronize(captured());
@@ -149,11 +150,11 @@ private:
         if (b.captured) { hand_over(b, 0); } // before other graphs use the memory
     }
 
-    /// What is done now and then.
+    /// Runs rare operations.
     void aside() {
         switch (dice_.below(8)) {
         case 0:
-            if constexpr (unwinds) { // all that is out has to be known to be unwound
+            if constexpr (unwinds) { // unwind requires that all live blocks are known
                 if (alone_) { return mark_or_unwind(); }
             }
             if (!plan_.graphs || plan_.meddlers == 0) { pass(); }
@@ -179,8 +180,8 @@ private:
             if (watched(b)) { write(b); }
         }
     }
-    /// A block goes to another thread, or comes from one. Not one of a capture: whoever runs graphs
-    /// has to know that it is out.
+    /// Hands a block to another thread, or takes one from it. Blocks of a capture are excluded,
+    /// because the player that launches graphs must know all of them.
     void pass() {
         auto const held = shared_.door.hold();
         bool const some = !blocks_.empty() && !blocks_.back().captured;
@@ -196,9 +197,10 @@ private:
     /// The one that is captured in this round.
     [[nodiscard]] vram::sim_stream_view captured() const { return shared_.streams[0]; }
 
-    /// Blocks that live and die while a stream is captured: their memory is the graph's until it is
-    /// forgotten. The graph runs, now and later. Some blocks of a graph that runs once stay, and
-    /// come back outside of the capture; while one is out, no graph runs that may have its memory.
+    /// Allocates and frees blocks during a capture: their memory belongs to the graph until
+    /// captures are forgotten. The graph runs now and later. Some blocks of a graph that runs once
+    /// stay live, and are freed outside of the capture; while one is live, no graph that may use
+    /// its memory runs.
     void capture() {
         if (shared_.kept && dice_.one_in(4)) { return forget_graphs(); }
         if (!graphs_.empty() && dice_.one_in(2)) {
@@ -251,7 +253,7 @@ private:
     void give_one_of_captured() {
         if (auto const i = one_of_captured(); i != blocks_.size()) { give(i); }
     }
-    /// An ordinary block comes back in the capture.
+    /// Frees an ordinary block in the capture.
     void give_any_to_graph() {
         auto const i = one_of_captured();
         if (i == blocks_.size()) { return; }
@@ -282,7 +284,7 @@ private:
         shared_.kept->take(b.at, b.bytes);
         pool_.deallocate(captured(), b.pointer(), b.bytes, b.alignment);
     }
-    /// A block that is unwound is given back on the stream that took it: all use of it comes before.
+    /// Frees a block for an unwind on the stream that allocated it, behind all its uses.
     void mark_or_unwind() {
         if (marks_.empty() || dice_.one_in(2)) { return marks_.push_back({pool_.mark(), taken_}); }
         auto const to = dice_.below(marks_.size());
@@ -304,7 +306,7 @@ private:
         pool_.unwind(marks_[to].first);
         marks_.resize(to + 1, marks_[to]);
     }
-    /// What the pool says of itself.
+    /// Reads the pool's usage.
     void look() {
         for (block const& b : blocks_) {
             if constexpr (vram::owning_resource<R>) {
@@ -346,7 +348,7 @@ private:
     bool               captures_;
     std::vector<block> blocks_;
     std::vector<std::pair<vram::monotonic_mark, std::uint64_t>>
-                                 marks_; ///< and what was taken before
+                                 marks_; ///< and the blocks allocated before
     std::vector<vram::sim_graph> graphs_;
     std::uint64_t                taken_   = 0;
     std::size_t                  out_     = 0;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random operations on every pool, against a model of a heap and the simulated device's checker:
-// no byte is handed out twice, none before its last use is over, and in the end nothing is missing.
+// Random operations on every pool, compared with a model of a heap and checked by the simulated
+// device: no byte is allocated twice, none is reused before its last use is complete, and nothing
+// is lost at the end.
 //
 //   random_operations --pool pool --operations 10000000 --seed 1
 //
-// A run is a row of rounds. A round is one pool, with options, streams, threads and sizes that its
-// seed says; the next one has the next seed, so that a round can be run again alone.
+// A run is a sequence of rounds. A round is one pool with options, streams, threads and sizes that
+// its seed determines. The next round has the next seed, so that each round can be repeated alone.
 
 #include "subjects.hpp" // subjects, round, wishes
 
@@ -38,8 +39,8 @@ struct choice {
     bool          verbose = false;
 };
 
-/// Blocks lie where addresses say, so that a round is the same again only at the same addresses.
-/// Where the system lets a process choose, it starts again with those that it always has.
+/// The positions of blocks depend on addresses, so a round repeats exactly only with equal
+/// addresses. If the system permits it, the process starts again without address randomization.
 void fix_addresses(char** argv) {
     int const now = ::personality(0xFFFFFFFF);
     if (now == -1 || (now & ADDR_NO_RANDOMIZE) != 0) { return; }
@@ -75,7 +76,7 @@ char running[256] = ""; ///< how to run the round that is under way again
 using handler     = void (*)(int);
 handler before[64]{};
 
-/// A round that ends the process is named all the same; whoever was to hear of it does next.
+/// Prints the round if it ends the process, and then calls the previous signal handler.
 void name_it(int signal) {
     [[maybe_unused]] auto const written = ::write(STDERR_FILENO, running, std::strlen(running));
     std::signal(signal, before[signal]);

@@ -2,7 +2,8 @@
 #pragma once
 
 /// \file
-/// `round` is one random setting: a pool's options, and what is done with it. A seed says all of it.
+/// `round` is one random configuration: a pool's options and the load. The seed determines all of
+/// it.
 
 #include "dice.hpp" // dice
 
@@ -18,14 +19,14 @@ namespace trial {
 
 using namespace vram::literals;
 
-/// What the caller fixes; zero: as it comes.
+/// The parameters that the caller fixes; zero: random.
 struct wishes {
     unsigned streams = 0;
     unsigned threads = 0;
-    unsigned length  = 120'000; ///< operations of a round that is not dear
+    unsigned length  = 120'000; ///< operations of a round that is not expensive
 };
 
-/// What sizes are asked for.
+/// The sizes of requests.
 enum class sizes { any, small, few, large };
 
 struct round {
@@ -45,8 +46,8 @@ struct round {
         graphs   = d.one_in(4);
         by_seed  = threads > 1 && d.one_in(2);
         meddlers = threads == 1 && d.one_in(2) ? 1 + static_cast<unsigned>(d.below(3)) : 0;
-        // Where all is watched, memory is scarce or threads take turns, an operation costs many
-        // times as much.
+        // If all blocks are used, memory is scarce, or threads take turns, an operation is many
+        // times as slow.
         bool const dear = watched == 256 || scarce || kind == sizes::large || by_seed;
         operations      = (dear ? 2'000 : fixed.length) + d.below(2'000);
         for (auto& each : some) { each = d.size(largest); }
@@ -57,7 +58,7 @@ struct round {
                     .threads       = by_seed ? vram::sim_order::by_seed : vram::sim_order::freely,
                     .seed          = seed};
         handle   = node.page * (d.one_in(2) ? 1 : 1 + 2 * d.below(3));
-        max_size = (max_size + handle - 1) / handle * handle; // so that all of it can be had
+        max_size = (max_size + handle - 1) / handle * handle; // so that all of it can be allocated
         coarse   = d.one_in(4);
     }
 
@@ -69,8 +70,8 @@ struct round {
         }
     }
 
-    /// Whether the player captures graphs, where they are captured at all: of one thread the player
-    /// who is always there, or the first of those who come in.
+    /// Returns true if the player captures graphs: with one thread the permanent player, otherwise
+    /// the first of the additional players.
     [[nodiscard]] bool captures(unsigned who) const noexcept {
         return threads != 1 || who == (meddlers != 0 ? seed % 2 : 0);
     }
@@ -82,12 +83,12 @@ struct round {
     std::size_t        max_size;   ///< of the pool
     std::size_t        largest;    ///< block
     bool               scarce;     ///< all that the pool may hold may be asked for
-    std::size_t        room;       ///< bytes that are out at most
-    std::size_t        blocks;     ///< that are out at most
-    std::size_t        watched;    ///< a block is used where a multiple of this lies in it
+    std::size_t        room;       ///< largest number of live bytes
+    std::size_t        blocks;     ///< largest number of live blocks
+    std::size_t        watched;    ///< a block is used if it contains a multiple of this
     std::size_t        operations; ///< of all threads together
     bool               graphs;
-    unsigned           meddlers; ///< players who come in while the others' one thread waits
+    unsigned           meddlers; ///< additional players, during waits of the single thread
     bool               by_seed; ///< threads take turns as the seed says; else they run as they will
     vram::event_policy events;
     std::size_t        handle; ///< bytes that a pool over virtual memory takes at once

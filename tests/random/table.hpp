@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `table` is what the players of a round share.
+/// `table` is the shared state of the players of a round.
 
 #include "../laws/claims.hpp"     // claims
 #include "../laws/stream_set.hpp" // stream_set
@@ -21,8 +21,8 @@
 
 namespace trial {
 
-/// What the players of a round share: streams, who has which bytes, blocks on their way from one
-/// thread to another, and what went wrong first.
+/// The shared state of the players of a round: streams, owners of bytes, blocks between threads,
+/// and the first error.
 struct table {
     explicit table(round const& r) : plan{r}, streams{r.streams} {}
 
@@ -35,15 +35,16 @@ struct table {
     round const&                         plan;
     laws::stream_set<vram::sim_platform> streams;
     laws::claims                         taken;
-    vram::sim_lock                       door; ///< of `passed`; the machine sees who passes what
-    std::vector<block>                   passed{}; ///< blocks that any thread may pick up
-    std::unique_ptr<laws::claims>        kept{};   ///< what graphs use; null: there are none
-    bool                                 capturing = false; ///< a stream, now
-    std::size_t                          meddled   = 0;     ///< operations of those who came in
-    std::atomic<std::size_t>             stale{0}; ///< reads that found what another had written
-    std::atomic<bool>                    stop{false};
-    std::mutex                           first;
-    std::string                          mistake{};
+    /// Guards `passed`; the simulated device sees who passes blocks.
+    vram::sim_lock                door;
+    std::vector<block>            passed{};          ///< blocks that any thread may pick up
+    std::unique_ptr<laws::claims> kept{};            ///< memory of graphs; null: there are none
+    bool                          capturing = false; ///< a stream, now
+    std::size_t                   meddled   = 0;     ///< operations of additional players
+    std::atomic<std::size_t>      stale{0};          ///< reads that found another number
+    std::atomic<bool>             stop{false};
+    std::mutex                    first;
+    std::string                   mistake{};
 };
 
 } // namespace trial

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // refuse: (nodiscard|unused-result)
-// Memory that nobody keeps is lost, and the compiler says so.
+// Ignoring an allocation loses the memory, and the compiler warns.
 #include <vram/source/host_resource.hpp>
 
 #pragma GCC diagnostic error "-Wunused-result"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // refuse: index_of
-// A field is asked for by its type where no other has it.
+// A field can be named by its type only if no other field has that type.
 #include <vram/transfer/fields.hpp>
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // refuse: size literal does not fit|is not a constant expression
-// A size that no std::size_t can hold is found where it is written.
+// A literal that does not fit into std::size_t is an error at its position.
 #include <vram/base/bytes.hpp>
 
 using namespace vram;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two thousand random programs in which every dependency is respected: the checker has nothing to
-// say. The generator keeps its own idea of what is ordered (who has to wait for whom), apart from
-// the checker's.
+// Two thousand random programs in which every dependency is respected, so the checker must report
+// nothing. The generator keeps its own record of the order of operations, separate from the
+// checker's.
 
 #include <vram/sim/sim.hpp>
 
@@ -51,14 +51,14 @@ private:
     struct access {
         std::size_t actor;
         bool        write;
-        sim_event   event; ///< recorded after it, where a stream did it
+        sim_event   event; ///< recorded after it, if a stream recorded it
     };
     struct buffer {
         std::byte*          data;
         std::size_t         bytes;
         sim_kind            kind;
         std::vector<access> past;  ///< accesses that a later one may conflict with
-        unsigned char       value; ///< what it is filled with
+        unsigned char       value; ///< byte that fills it
         bool                known = false;
     };
 
@@ -211,7 +211,7 @@ private:
         }
         if (write) {
             b.past.clear();
-        } // what comes later waits for this write, which waited for all of them
+        } // later accesses wait for this write, which waited for all of them
     }
 
     sim_random                               random_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The simulated machine's own bookkeeping runs out of host memory at every place in turn: what
-// fails has done nothing, what is given back is given back, and the machine goes on.
+// The simulated device's own containers run out of host memory at every place in turn: a call that
+// fails has no effect, a free takes effect, and the device continues to work.
 
 #include "../doubles/bombing.hpp"
 
@@ -76,7 +76,7 @@ TEST_CASE("sim: a host allocation that fails while work is queued leaves the str
 TEST_CASE("sim: a free that cannot be remembered takes effect all the same") {
     sim_node     node{{.on_report = sim_on_report::collect}};
     sim_resource memory;
-    for (int i = 0; i < 200; ++i) { // the list of what was freed grows now and then
+    for (int i = 0; i < 200; ++i) { // the list of freed blocks grows now and then
         void* const            p = memory.allocate_sync(1000);
         doubles::bombing const armed{1};
         memory.deallocate_sync(p, 1000);

@@ -151,7 +151,7 @@ TEST_CASE(
     sim_fill(s, p, std::byte{1}, 128_KiB);
     sim_launch(s, {.reads = {{p, 4}}}, [&] { seen = *sim_view(p); });
     memory.deallocate(s, p, 128_KiB);
-    for (int i = 0; i < 100; ++i) { // new blocks meanwhile
+    for (int i = 0; i < 100; ++i) { // new blocks in between
         void* const q = memory.allocate(s, 1_KiB);
         sim_fill(s, q, std::byte{2}, 1_KiB);
         memory.deallocate(s, q, 1_KiB);

@@ -187,8 +187,8 @@ TEST_CASE("sim_checker: a host write is ordered before work that is queued after
 }
 
 TEST_CASE("sim_checker: a second stream that uses a block before the first is complete races") {
-    // What a pool does that reuses too early: it gives one piece to two streams with no edge
-    // between.
+    // Models a pool that reuses memory too early: it gives one block to two streams without an
+    // order.
     crime_scene t;
     auto* const piece = static_cast<char*>(t.d) + 256;
     t.kernel(t.a, sim_access::write, piece,

@@ -63,7 +63,7 @@ TEST_CASE("sim_explore: runs every interleaving of two threads once" *
 TEST_CASE("sim_explore: the bound on preemptions removes the orders with more of them" *
           doctest::skip(!sim_ordered_threads) *
           doctest::description("threads run freely under ThreadSanitizer")) {
-    // Three steps each: without stopping anybody 2 orders, with one stop 6.
+    // Three steps each: without a preemption 2 orders, with one preemption 6.
     std::set<std::string> none, one;
     CHECK(two_threads(3, 0, none).runs == 2);
     CHECK(none == std::set<std::string>{"aaabbb", "bbbaaa"});

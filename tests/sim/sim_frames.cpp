@@ -26,7 +26,7 @@ TEST_CASE("sim_frames: contents that were written at one address are read at ano
     CHECK(*reinterpret_cast<char*>(second) == 7);
     CHECK(*reinterpret_cast<char*>(second + 2 * sim_frames::page - 1) == 7);
     frames.give(place, 2 * sim_frames::page);
-    CHECK(*reinterpret_cast<char*>(second) == 0); // it is gone, wherever it is still seen
+    CHECK(*reinterpret_cast<char*>(second) == 0); // its contents are gone at every address
 }
 
 TEST_CASE("sim_frames: offsets are consecutive and never reused") {

@@ -256,7 +256,8 @@ TEST_CASE(
     sim_node node{collecting()};
     sim_gate g;
     bool     ready = false;
-    g.notify(); // before anybody waits, and without having taken the gate
+    // Before any thread waits, and without holding the gate.
+    g.notify();
     std::atomic<bool> started{false};
     std::thread       ordinary{[&] {
         while (!started) { std::this_thread::yield(); }
@@ -372,7 +373,7 @@ TEST_CASE(
                          g.notify();
                          node.work(1us);
                      }};
-    sim_thread        other{sim_device{}, [&] { // waits for its turn meanwhile
+    sim_thread        other{sim_device{}, [&] { // waits for its turn in between
                          auto held = g.hold();
                          g.wait(held, [&] { return steps == 1; });
                          ++steps;

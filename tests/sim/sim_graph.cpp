@@ -155,7 +155,7 @@ TEST_CASE(
         CHECK(status_of(copy) == sim_status::stream_capturing);
         CHECK(end() == sim_status::capture_invalid);
     }
-    CHECK(node.trace().empty()); // what is refused is not done either
+    CHECK(node.trace().empty()); // a refused call has no effect
 
     sim_graph::begin(s, sim_capture_mode::global);
     CHECK(by_another() == sim_status::stream_capturing);

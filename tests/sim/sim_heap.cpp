@@ -42,7 +42,7 @@ TEST_CASE("sim_heap: the bytes of a pool are live, pending or free") {
     sim_wait{call}.synchronize(s);
     CHECK(pool->pending_bytes == 0);
     CHECK(pool->reserved == 3072);
-    void* const c = heap.allocate(*pool, s, 1024, 256); // what is free in the pool
+    void* const c = heap.allocate(*pool, s, 1024, 256); // free memory of the pool
     CHECK(pool->reserved == 3072);
     CHECK(heap.free(pool, s, b, 2000));
     CHECK(heap.free(pool, s, c, 1024));

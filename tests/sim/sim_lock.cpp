@@ -183,7 +183,7 @@ TEST_CASE("sim_lock: a deadlock of two threads with two locks is reported" *
         sim_thread a{sim_device{}, [&] { body(first, second, s[0]); }};
         sim_thread b{sim_device{}, [&] { body(second, first, s[1]); }};
     }
-    CHECK(told == 1); // who unwinds lets the other have what it wants
+    CHECK(told == 1); // the unwinding thread releases its lock to the other
     CHECK(done == 1);
     auto const all = node.reports();
     REQUIRE(all.size() == 1);

@@ -106,7 +106,7 @@ TEST_CASE("sim_node: the end makes a participating caller an ordinary thread") {
             sim_thread t{sim_device{}, [] {}};
             sim_work(sim_time{1});
             sim_work(sim_time{0});                   // the thread had its turn, and ended
-            std::thread ordinary{[&] { t.join(); }}; // so this thread never joins what it started
+            std::thread ordinary{[&] { t.join(); }}; // so this thread never joins its own
             ordinary.join();
         }
         sim_launch(sim_stream{}, {.duration = 1ms}, [&] { ran = true; });

@@ -72,7 +72,7 @@ TEST_CASE("sim_pinned_resource: a pool allocates large blocks, rounds to no powe
         for (void* const each : blocks) { mr.deallocate_sync(each, 10'000); }
         CHECK_THROWS_AS((void)mr.allocate_sync(33_MiB), std::bad_alloc);
         mr.deallocate_sync(large, 17_MiB);
-        mr.deallocate_sync(mr.allocate_sync(33_MiB), 33_MiB); // what is idle goes back first
+        mr.deallocate_sync(mr.allocate_sync(33_MiB), 33_MiB); // idle memory is returned first
         CHECK(mr.usage().live == 0);
     }
     node.finish();

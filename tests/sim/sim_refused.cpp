@@ -21,7 +21,7 @@ using namespace vram;
 namespace refusals {
 using device = stream_ordered<sim_resource>;
 
-/// The mistakes that the node reports of what `act` does with a resource.
+/// The mistakes that the node reports for `act` on a resource.
 template <class Memory, class Act>
 std::vector<sim_mistake> of(Memory memory, Act act) {
     sim_node& node = sim_node::current();

@@ -85,7 +85,7 @@ TEST_CASE("sim_resource: a free waits for the whole device, as cudaFree does") {
     sim_resource memory;
     sim_stream   s;
     void* const  p = memory.allocate_sync(8);
-    sim_launch(s, {.duration = 30us}); // somebody else's work
+    sim_launch(s, {.duration = 30us}); // work of another program part
     memory.deallocate_sync(p, 8);
     CHECK(node.now() == 30us);
     CHECK(node.reports().empty());

@@ -26,7 +26,7 @@ TEST_CASE("sim_turns: a thread starts with the clock of the thread that started 
     CHECK_FALSE(turns.outside_may_step()); // a has the turn
     turns.begin(held, a);                  // at once
     turns.preemption_point(held, a);
-    turns.preemption_point(held, a); // nobody else is due
+    turns.preemption_point(held, a); // no other thread is due
     turns.leave(a);
     turns.hand_off(held);
     CHECK(turns.participants() == 0);

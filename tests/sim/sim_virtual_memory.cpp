@@ -291,7 +291,7 @@ TEST_CASE("sim_virtual_memory: accesses through different addresses of one memor
         CHECK(t.node.take_reports().empty());
         other.synchronize();
         t.s.synchronize();
-        sim_fill(other, t.at(0), std::byte{3}, small_page); // the host has heard of both
+        sim_fill(other, t.at(0), std::byte{3}, small_page); // the host is ordered after both
         CHECK(t.node.take_reports().empty());
     }
 }

@@ -28,7 +28,7 @@ int_pieces::number piece_made(int_pieces& all, int memory) {
     return all.add(memory);
 }
 
-/// All pages that are mapped to a piece in vain, which they are no longer.
+/// Returns all pages with a stale mapping of a piece, and forgets these.
 std::vector<int_pieces::number> pages_in_vain(int_pieces& all, int_pieces::number k) {
     std::vector<int_pieces::number> found;
     while (all.in_vain(k) != nowhere) {
@@ -50,7 +50,7 @@ TEST_CASE("page_pieces: a piece is spare until a page gets it, and again after t
     CHECK(all.piece(2) == nowhere);
     all.map(2, k);
     CHECK(all.piece(2) == k);
-    CHECK_FALSE(all.has(2)); // in vain
+    CHECK_FALSE(all.has(2)); // a stale mapping
     CHECK_FALSE(all.granted(2));
     CHECK(all.in_vain(k) == 2);
     all.grant(2);

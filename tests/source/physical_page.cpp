@@ -24,7 +24,7 @@ TEST_CASE("physical_page: it owns memory, moves, and frees it") {
         physical_page third{memory, small_page};
         third = std::move(second);
         CHECK(third.get() == h);
-        CHECK(node.figures().used == 3 * small_page); // until the end of what it was swapped with
+        CHECK(node.figures().used == 3 * small_page); // until the other object is destroyed
         CHECK(third.release() == h);
         physical_page const again{memory, h, 2 * small_page};
     }

@@ -157,7 +157,7 @@ TEST_CASE("virtual_source: pages of a block can be unbacked and backed again") {
     CHECK(mr.mapped(p, 0) == 0);
     CHECK(mr.drop(p, 8 * one_page) == 8 * one_page); // a block of addresses alone
     CHECK(mr.usage().reserved == 0);
-    CHECK(mr.usage().live == 0); // what has no memory is not out
+    CHECK(mr.usage().live == 0); // unbacked memory is not live
     CHECK(mr.usage().requested == 8 * one_page);
     mr.deallocate_sync(p, 8 * one_page);
     CHECK(node.reports().empty());
@@ -394,7 +394,7 @@ TEST_CASE("virtual_source: a failure of any driver call leaves it unchanged") {
                   make, [&](sim_source& mr) { mr.deallocate_sync(p, 4 * one_page); },
                   [&](sim_source& mr, bool) {
                       CHECK(mr.usage().live == 0);
-                      q = take_pages(mr, 64); // also where a page would not go
+                      q = take_pages(mr, 64); // also after pages that could not be unmapped
                       use_all(q, 64 * one_page);
                       mr.deallocate_sync(q, 64 * one_page);
                       mr.trim();

@@ -28,7 +28,7 @@ std::string mapped_pattern(sim_span const& span, std::size_t count) {
     return text;
 }
 
-/// Every page that is said to have memory has it, alone: each keeps what was written to it.
+/// Requires that every backed page has its own memory: each keeps the written value.
 void check_usable(sim_span const& span) {
     sim_stream s;
     for (std::size_t i = 0; i < span.pages(); ++i) {
@@ -51,7 +51,7 @@ TEST_CASE("virtual_span: unbacked pages get memory, and access is set per range"
     CHECK(span.page() == small_page);
     span.fill(1, 3);
     CHECK(node.faults().calls(sim_call_kind::set_access) == 1);
-    span.fill(0, 5); // two runs around what is there
+    span.fill(0, 5); // two runs around the backed pages
     CHECK(mapped_pattern(span, 6) == "xxxxx-");
     CHECK(span.held() == 5);
     CHECK(span.calls() == 5);
@@ -99,7 +99,7 @@ TEST_CASE("virtual_span: memory moves to other pages together with its contents"
     CHECK(*sim_view(static_cast<std::byte*>(span.address(9))) == std::byte{2});
     CHECK(*sim_view(static_cast<std::byte*>(span.address(10))) == std::byte{4});
     CHECK(node.faults().calls(sim_call_kind::create) == made); // no memory was made or ended,
-    CHECK(node.faults().calls(sim_call_kind::free) == 1);      // but for what was dropped
+    CHECK(node.faults().calls(sim_call_kind::free) == 1);      // except for the dropped memory
     CHECK(span.move(4, 8, 8, 12) == 1);                        // only the last of them has none
     CHECK(mapped_pattern(span, 12) == "-----xxxxxxx");
     CHECK(span.move(0, 4, 12, 16) == 0); // nothing there to move
@@ -140,7 +140,7 @@ TEST_CASE("virtual_span: a failure of any driver call leaves memory in its old o
             [&](sim_span& span, bool failed) {
                 CHECK(mapped_pattern(span, 8) == (failed ? "-xx---x-" : "xxxxxxx-"));
                 if (times == 1) { CHECK(span.held() == (failed ? 4 : 7)); }
-                span.trim(0); // tries again to take away what would not go
+                span.trim(0); // retries the unmap that failed
                 CHECK(span.spares() == 0);
                 CHECK(span.held() == (failed ? 3 : 7));
                 span.fill(0, 8);
@@ -162,7 +162,7 @@ TEST_CASE("virtual_span: a failure of any driver call leaves memory in its old o
             make, [&](sim_span& span) { moved = span.move(0, 8, 3, 6); },
             [&](sim_span& span, bool failed) {
                 CHECK_FALSE(failed);
-                CHECK(span.held() == 4); // whatever became of it
+                CHECK(span.held() == 4); // after any outcome
                 auto const now = mapped_pattern(span, 8);
                 CHECK(static_cast<std::size_t>(std::count(now.begin(), now.begin() + 8, 'x')) <= 3);
                 CHECK(static_cast<std::size_t>(std::count(now.begin() + 3, now.begin() + 6, 'x')) ==
@@ -237,7 +237,7 @@ TEST_CASE(
     CHECK(doubles::page_calls(node) == before);
     CHECK(mapped_pattern(span, 4) == "-xxx");
     check_usable(span);
-    span.fill(8, 9); // takes the one that is left, from which page 0 is told
+    span.fill(8, 9); // uses the remaining piece, which page 0 loses
     CHECK(span.moved_to(0) == 8);
     CHECK(node.faults().calls(sim_call_kind::create) == 4);
     span.fill(0, 1);

@@ -18,7 +18,7 @@ TEST_CASE("await_mark: it sees the written flag and then holds the gate again") 
     p.flag        = &mark;
     p.copy_number = 7;
     worker const device{0, [&] {
-                            auto const held = g.hold(); // it is open meanwhile
+                            auto const held = g.hold(); // released during the wait
                             std::atomic_ref{mark}.store(7, std::memory_order_release);
                         }};
     auto         held = g.hold();

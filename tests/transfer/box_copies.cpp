@@ -13,7 +13,7 @@ using vram::pitched_copy;
 
 namespace box_copies_tests {
 
-/// Any box, copied and compared element by element; what is beside it stays as it is.
+/// Copies any box and compares each element; elements outside the box must not change.
 template <std::size_t N, class Element>
 void round(std::mt19937& random) {
     auto const up_to = [&](std::size_t most) {

@@ -14,7 +14,7 @@ using vram::layout_error;
 
 namespace chunking_tests {
 
-/// The same cut, made step by step.
+/// The same division, computed step by step.
 std::vector<chunking::piece> one_by_one(std::size_t total, std::size_t chunk,
                                         vram::chunking_options how) {
     std::vector<chunking::piece> all;

@@ -16,7 +16,7 @@ template class vram::copy_batch<sim_platform>;
 template class vram::copy_batch<host_platform>;
 
 namespace {
-/// Rows of pinned memory and their places on a device, which are the same in reverse.
+/// Rows of pinned memory and their places on a device, in reverse order.
 struct copied_rows {
     static constexpr std::size_t row = 64;
 

@@ -16,7 +16,7 @@ using namespace vram;
 static_assert(explained_errors<sim_platform> && !explained_errors<host_platform>);
 
 namespace copy_problems {
-/// What `copy_problem` makes of `thrown`, of batch 7, as it arrives.
+/// Returns the exception that `copy_problem` throws for `thrown` in batch 7.
 template <class Platform, class Thrown>
 std::string arrives(Thrown const& thrown) {
     std::exception_ptr problem;

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `feeding` is what the loader's tests feed it with, and do with what comes.
+/// `feeding` has sources for the loader's tests, and the checks of their batches.
 
 #include <vram/sim/sim.hpp>
 #include <vram/transfer/loader_error.hpp>
@@ -13,7 +13,8 @@
 
 namespace feeding {
 
-/// A source of `batches` batches, each full of its own number; tells the checker that it writes.
+/// A source of `batches` batches, each filled with its own number; declares its writes to the
+/// checker.
 struct numbered {
     static constexpr std::size_t count = 16;
     static constexpr std::size_t bytes = count * sizeof(std::size_t);

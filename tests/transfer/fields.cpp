@@ -22,7 +22,7 @@ struct label {
 };
 using sample = fields<float[3][2], label, double>;
 
-/// Memory as a loader's slot is: aligned, and what a batch looks like.
+/// Memory like that of a loader's slot: aligned, and with the interface of a batch.
 struct block {
     explicit block(std::size_t bytes) : all(bytes / sizeof(line) + 1), size_{bytes} {}
 
@@ -72,7 +72,7 @@ TEST_CASE("fields: data written by sample is read by field, also in short batche
             labels[i]  = {static_cast<std::int16_t>(n * 100 + i)};
             weights[i] = static_cast<double>(i) / 2;
         }
-        memory.size_ = layout.bytes(n); // what a loader brings
+        memory.size_ = layout.bytes(n); // the size of the loader's batch
         CHECK(layout.samples_in(memory.size()) == n);
         auto const [p, l, w] = layout.of(memory);
         CHECK(p.data() == pixels.data());

@@ -18,7 +18,7 @@ namespace file_tests {
 using files::content;
 using files::same;
 
-/// Calls that go to the system, less what the test takes away from them.
+/// System calls with the restrictions that the test selects.
 struct poor_calls : file_calls {
     static inline std::size_t most_bytes   = unsatisfiable; ///< that one call moves
     static inline int         interrupt    = 0;             ///< every n-th call is; 0: none
@@ -206,7 +206,7 @@ TEST_CASE("file: offsets beyond 4 GiB work") {
     CHECK(same(back, all));
     f.read(std::span{back}.first(50), far - 50);
     CHECK(same(std::span{back}.first(50), std::vector<std::byte>(50)));
-    f.read(back, far - (std::size_t{4} << 30)); // what a 32-bit offset would have hit
+    f.read(back, far - (std::size_t{4} << 30)); // the position that a 32-bit offset would have had
     CHECK(same(back, std::vector<std::byte>(100)));
 }
 

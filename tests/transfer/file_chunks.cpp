@@ -22,7 +22,7 @@ namespace file_chunks_tests {
 using files::content;
 using files::same;
 
-/// Everything that a loader brings to the device from a source, batch by batch, and from where.
+/// Collects all batches of a source on the device, with their offsets.
 template <class Source>
 std::vector<std::vector<std::byte>> through_a_loader(Source const& source, std::size_t room) {
     sim_node                            node;

@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `files` is a folder of its own for the tests that need files, and what lies in them.
+/// `files` provides a temporary folder for tests with files, and their contents.
 
 #include <cstddef>
 #include <cstdint>
@@ -55,7 +55,7 @@ private:
     std::filesystem::path at_;
 };
 
-/// Bytes that tell their place, and repeat after no power of two.
+/// Returns bytes that depend on their position, with a period that is not a power of two.
 inline std::vector<std::byte> content(std::size_t bytes, std::size_t from = 0) {
     std::vector<std::byte> all(bytes);
     for (std::size_t i = 0; i < bytes; ++i) {

@@ -56,8 +56,8 @@ std::size_t whole_loop(loader_options options, std::size_t batches = 6) {
     return seen;
 }
 
-/// Fails the n-th call of a kind, for every n that there is. Whatever happens is told by an
-/// exception or to the sink, or is not to be noticed; nothing is lost, and nobody waits for ever.
+/// Makes the n-th call of a kind fail, for every n. The failure must be an exception, a report to
+/// the sink, or without effect; nothing may be lost, and no thread may wait for ever.
 void walk(sim_call_kind kind, loader_options options, sim_fault fault = {}) {
     std::uint64_t const most = laws::of_many(200, 20);
     for (std::uint64_t n = 1; n <= most; ++n) {
@@ -80,8 +80,8 @@ void walk(sim_call_kind kind, loader_options options, sim_fault fault = {}) {
         node.faults().clear();
         try {
             sim_platform::synchronize(sim_device{});
-        } catch (sim_error const&) {} // a kernel's or a copy's own, not yet told
-        if (fault.sticky) {           // no wait vouches for anything: it stays, and that is told
+        } catch (sim_error const&) {} // an error of a kernel or a copy, not thrown before
+        if (fault.sticky) {           // no wait succeeds: the memory is kept, and that is reported
             CHECK((!hit || told.count(error_kind::platform_error) > 0));
             node.set_checks({.leaks = false});
         }
@@ -138,7 +138,7 @@ TEST_CASE("loader: a lost device ends the loop, and no thread waits for a missin
             CHECK(e.status() == sim_status::device_lost);
         }
         CHECK(failed == (n <= 50));
-        node.set_checks({.leaks = false}); // what a lost device does not take back
+        node.set_checks({.leaks = false}); // a lost device cannot free memory
     }
 }
 
@@ -157,7 +157,7 @@ TEST_CASE("loader: a device that fails after the producers went to sleep ends th
             try {
                 for (auto& b : loader{
                          numbered{12}, stream, {.batch_bytes = numbered::bytes, .depth = depth}}) {
-                    node.work(5s); // every block is filled, and copied where there is a place
+                    node.work(5s); // every slot is filled, and copied if possible
                     feeding::use(stream, b);
                     ++seen;
                 }
@@ -166,7 +166,7 @@ TEST_CASE("loader: a device that fails after the producers went to sleep ends th
                 CHECK(e.status() == sim_status::launch_failed);
             }
             CHECK((failed || seen == 12));
-            node.set_checks({.leaks = false}); // what no wait vouches for
+            node.set_checks({.leaks = false}); // memory that no wait covers
         }
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The memory of a loader: whose it is, how much, and when it is free again. (The numbers are those
-// of the behaviours listed in docs/loading.md.)
+// The memory of a loader: its owner, its size, and the time of its free. (The numbers are those of
+// the behaviours listed in docs/loading.md.)
 #include <vram/transfer/loader.hpp> // first: the header stands alone
 
 #include <vram/handle/resource_ref.hpp>
@@ -311,7 +311,7 @@ TEST_CASE("loader: in checker mode a device slot is overwritten after its releas
             auto const data = at->span<std::byte>();
             ++at;
             CHECK(at->index() == 1);
-            sim_platform::synchronize(sim_device{}); // who looks again now is too late
+            sim_platform::synchronize(sim_device{}); // a later query is too late
             sim_launch(stream, {.name = "late"}, [data, &poisoned] {
                 for (std::byte b : sim_view(data)) { poisoned += b == std::byte{0xFF}; }
             });
@@ -357,7 +357,7 @@ TEST_CASE("loader: it copies the filled bytes only, and an empty batch not at al
 }
 
 namespace loader_memory {
-/// What `child` says in a process of its own, which has no more than 20 s.
+/// Runs `child` in a forked process with a time limit of 20 s, and returns its result.
 template <class Child>
 int forked(Child child) {
     pid_t const pid = ::fork();
@@ -370,7 +370,7 @@ int forked(Child child) {
     CHECK(WIFEXITED(status));
     return WEXITSTATUS(status);
 }
-/// Whether `use` is told that it is not at home.
+/// Returns true if `use` throws the error for a forked child.
 template <class Use>
 bool refused(Use use) {
     try {
@@ -424,7 +424,7 @@ TEST_CASE("loader: a forked child waits for no thread, at any time of the fork")
 }
 
 namespace loader_memory {
-/// Host memory whose owner has locked it.
+/// Host memory whose owner holds a lock.
 struct locked_resource : host_resource {
     std::mutex* lock;
 

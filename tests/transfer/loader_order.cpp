@@ -668,7 +668,7 @@ TEST_CASE("loader: a function is a source") {
 }
 
 namespace loader_order {
-/// Three batches, and the times that it was asked. It stays where it is.
+/// Three batches, and the number of calls. It cannot be moved.
 struct three_of_a_kind {
     three_of_a_kind()                  = default;
     three_of_a_kind(three_of_a_kind&&) = delete;

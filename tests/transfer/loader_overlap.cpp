@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a loader hides behind what, to the nanosecond, and what it costs. (The numbers are those of
-// the behaviours listed in docs/loading.md.)
+// The overlap of a loader's stages, to the nanosecond, and its cost. (The numbers are those of the
+// behaviours listed in docs/loading.md.)
 #include <vram/transfer/loader.hpp> // first: the header stands alone
 
 #include <vram/sim/sim.hpp>
@@ -28,7 +28,8 @@ struct measured {
     sim_figures       device;
 };
 
-/// A loop over `batches` batches whose stages take these times; the link takes a nanosecond a byte.
+/// A loop over `batches` batches with the given durations of stages; the link takes a nanosecond
+/// per byte.
 measured run(std::size_t batches, sim_time fill_time, std::size_t bytes, sim_time kernel,
              loader_options options) {
     sim_node node{
@@ -80,7 +81,7 @@ TEST_CASE("loader: the slowest stage hides the others, for batches of every size
                 CAPTURE(fill.count());
                 CAPTURE(kernel.count());
                 CHECK(efficiency(batches, fill, copy, kernel, 1, m.took) >= 0.97);
-                // nothing was allocated, nobody waited for the device, nobody asked it
+                // Nothing was allocated, and the device was neither waited for nor queried.
                 CHECK(m.device.allocations == 0);
                 CHECK(m.device.host_waits == 0);
                 CHECK(m.device.queries == 0);
@@ -139,7 +140,8 @@ TEST_CASE("loader: its statistics name the slowest stage and the degree of overl
         CHECK(f.overlap() > 0.97);
         CHECK(f.batches == 100);
     }
-    CHECK(copy.gigabytes_per_second() == doctest::Approx(1).epsilon(0.02)); // what the link gives
+    // The bandwidth of the link.
+    CHECK(copy.gigabytes_per_second() == doctest::Approx(1).epsilon(0.02));
     CHECK(fill.stall_ns > 95 * 50'000);
 }
 

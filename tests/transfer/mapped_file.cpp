@@ -96,7 +96,7 @@ TEST_CASE("mapped_file: offsets beyond 4 GiB work") {
     constexpr std::size_t far = (std::size_t{5} << 30) + 4096;
     {
         mapped_file map{here / "large",
-                        {.create = far + 8}}; // takes no room but where it is written
+                        {.create = far + 8}}; // it uses disk space only for written pages
         map.span<std::uint64_t>()[far / 8] = 42;
     }
     mapped_file const map{here / "large"};

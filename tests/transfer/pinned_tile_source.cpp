@@ -16,7 +16,8 @@ template class vram::pinned_tile_source<int, 2>;
 
 namespace pinned_tile_source_tests {
 
-/// Any cut: what comes to the device is what it is element by element, and the host goes on.
+/// For any division the device receives the tiles as defined element by element, and the host does
+/// not wait.
 template <std::size_t N>
 void round(std::mt19937& random) {
     sim_node                 node;
@@ -25,7 +26,7 @@ void round(std::mt19937& random) {
     tiles<N> const           cut{volumes::any<N>(random)};
     auto                     volume = volumes::counted(cut.volume());
     sim_register const       pinned{{volume.data(), volume.size() * sizeof(int)}};
-    pinned_tile_source const source{cut, volume, -1}; // bytes that are all the same
+    pinned_tile_source const source{cut, volume, -1}; // all bytes are equal
     auto* const device = static_cast<std::byte*>(memory.allocate_sync(source.batch_bytes()));
     for (std::size_t i = 0; i < cut.size(); ++i) {
         auto const        wanted = volumes::gathered(cut, cut[i], volume, -1);

@@ -19,7 +19,7 @@ namespace {
 
 using transfer_ring = ring<host_platform, host_resource>;
 
-/// Counts what it is asked for; fails at a place where it is told to.
+/// Counts its calls; fails at a given position.
 struct counting_end {
     void fill(std::byte* chunk, std::size_t offset, std::size_t bytes) {
         note(offset, bytes);

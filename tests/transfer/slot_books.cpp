@@ -16,7 +16,7 @@ using slot   = vram::slot<host_platform>;
 using pinned = pinned_slot<host_platform>;
 using books  = slot_books<slot, pinned>;
 
-/// Books of two pinned slots and two on the device.
+/// The tables of two pinned and two device slots.
 struct pair_of_books {
     pinned p[2] = {pinned{{}, false}, pinned{{}, false}};
     slot   s[2] = {slot{{}}, slot{{}}};
@@ -80,7 +80,7 @@ TEST_CASE("slot_books: the range ends at its first missing batch, in any order o
         all.b.ended(*all.b.fill(), nullptr);
         CHECK(all.b.no_more());
         CHECK(all.b.exhausted());
-        CHECK(all.b.take() != nullptr); // what is ready stays
+        CHECK(all.b.take() != nullptr); // ready batches stay
         CHECK(all.b.error() == nullptr);
     }
     SUBCASE("the number is known") {

@@ -81,12 +81,12 @@ TEST_CASE("slot_copier: without callbacks, the next fill waits for the event") {
 }
 
 namespace copying_slots {
-/// A machine whose events complete on demand, and which sets completion flags.
+/// A platform whose events complete on demand, with completion flags.
 struct platform_by_hand : host_platform {
     struct event {
         explicit event(device = {}) noexcept {}
         int  recorded = 0;
-        bool happened = true; ///< what was never recorded has
+        bool happened = true; ///< an event that was never recorded is complete
     };
 
     static void record(event& e, stream) noexcept {

@@ -15,7 +15,7 @@
 using namespace vram;
 
 namespace {
-/// A ring that is filled by hand, and whose copies move nothing.
+/// A ring that the test fills, with copies that transfer nothing.
 struct slot_ring_by_hand final : slot_ring<host_platform> {
     using ring = slot_ring<host_platform>;
 
@@ -146,7 +146,7 @@ TEST_CASE("slot_ring: if the loop holds every slot while a batch is ready, that 
         }
     }
     CHECK(ring.states() == slot_states{.filled = 1, .held = 1});
-    ring.release(*s, {}); // the releasing thread copies: nobody else is there
+    ring.release(*s, {}); // the releasing thread copies, as the only thread
     CHECK(ring.take({})->size == 2);
 }
 
@@ -166,7 +166,7 @@ TEST_CASE("slot_ring: a thread that waits for a batch copies it, and leaves no c
         }
     }
     CHECK(ring.copies_here == 2);
-    ring.fill(3); // nobody waits: who fills copies
+    ring.fill(3); // no thread waits: the filling thread copies
     CHECK(ring.states().ready == 1);
     CHECK(ring.copies_here == 3);
 }
@@ -213,7 +213,7 @@ TEST_CASE("slot_ring: a released batch leaves the copy to a producer that polls"
 }
 
 namespace {
-/// One slot, filled on the device by the consumer itself; given back when it had found none.
+/// One slot, filled on the device by the consumer itself; released after the consumer found none.
 struct slot_ring_inline final : slot_ring<host_platform> {
     slot_ring_inline() : slot_ring{{.depth = 0, .pinned_depth = 0, .device_depth = 1}, {}} {}
 
@@ -232,7 +232,7 @@ struct slot_ring_inline final : slot_ring<host_platform> {
 TEST_CASE("slot_ring: an inline producer uses a slot that was released after its check") {
     slot_ring_inline ring;
     for (std::size_t i = 0; i < 3; ++i) {
-        ring.kept = ring.take({}); // what was kept ends in between, as if on another thread
+        ring.kept = ring.take({}); // the kept batch is released in between, as on another thread
         REQUIRE(ring.kept != nullptr);
         CHECK(ring.kept->index == i);
     }

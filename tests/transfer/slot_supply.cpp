@@ -13,7 +13,7 @@
 using namespace vram;
 
 namespace supplying {
-/// A supply whose copies are made by hand.
+/// A supply whose copies the test makes.
 struct slot_supply_by_hand final : slot_supply<host_platform> {
     using supply = slot_supply<host_platform>;
 
@@ -68,7 +68,7 @@ TEST_CASE("slot_supply: a copy that was polled as complete is not completed twic
     slot_supply_by_hand::pinned* from = nullptr;
     slot_supply_by_hand::slot*   to   = nullptr;
     REQUIRE(all.claim(from, to));
-    CHECK(all.copy_of(*p).which == 0); // nobody can ask before it is enqueued
+    CHECK(all.copy_of(*p).which == 0); // it cannot be polled before it is enqueued
     CHECK_FALSE(all.copied(from, to, nullptr));
     CHECK(all.copy_of(*p).which == 1);
     all.copy_completed_early(*p, 2); // of another copy
@@ -149,5 +149,5 @@ TEST_CASE("slot_supply: of the threads that wait for completion flags one polls 
     for (auto& p : producers) { p.join(); }
     CHECK(all.looked == 0);
     auto const took = std::chrono::steady_clock::now() - begun;
-    CHECK(took < std::chrono::seconds{1}); // nobody slept until it was time to ask the device
+    CHECK(took < std::chrono::seconds{1}); // no thread slept until the next poll of the device
 }

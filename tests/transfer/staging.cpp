@@ -40,7 +40,7 @@ struct on_device {
     void*        p;
 };
 
-/// What lies on the device, and what is told when it is there.
+/// Returns the contents of device memory, and declares the read to the checker.
 std::vector<std::byte> contents(void const* p, std::size_t bytes) {
     auto const view = sim_view(std::span{static_cast<std::byte const*>(p), bytes});
     return {view.begin(), view.end()};

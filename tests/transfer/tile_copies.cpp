@@ -59,7 +59,7 @@ TEST_CASE("tile_copies: it has the bytes of a batch and of a tile, and if the ti
         tile_copies<2> const copies{any, 1};
         auto const           volume = std::vector<int>(any.volume(), 1);
         for (std::size_t i = 0; i < any.size(); ++i) {
-            // another cut of the same, whose outside can be seen
+            // Another division of the volume, with a visible outside.
             auto how    = any.options();
             how.outside = how.outside == boundary::clip ? boundary::clip : boundary::constant;
             tiles<2> const seen{how};

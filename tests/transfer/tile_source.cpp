@@ -21,7 +21,8 @@ template class vram::tile_source<std::byte, 4>;
 
 namespace tile_source_tests {
 
-/// Any cut: every batch is what it is element by element, to its last byte and not beyond.
+/// For any division every batch equals its definition element by element, and nothing behind it is
+/// written.
 template <std::size_t N>
 void round(std::mt19937& random) {
     tiles<N> const    cut{volumes::any<N>(random)};

@@ -78,7 +78,7 @@ void round(std::mt19937& random) {
     if (how.outside != boundary::clip) { REQUIRE(cut.elements() == largest); }
 }
 
-/// What is thrown for a cut that cannot be.
+/// Returns the exception for an invalid division.
 template <std::size_t N>
 layout_error why(tile_options<N> const& how) {
     try {

@@ -68,7 +68,7 @@ TEST_CASE("typed_source: more elements than fit is an error with both numbers") 
     }
     batch_source huge{typed<int>([](std::span<int>, std::size_t) { return ~std::size_t{0}; })};
     CHECK_THROWS_AS((void)huge.checked(huge.fill(room, 0, {}), room.size(), 0),
-                    loader_error); // also where the bytes are no number
+                    loader_error); // also if the number of bytes overflows
 }
 
 TEST_CASE("typed_source: a negative number of elements is a failure of the source") {

@@ -42,7 +42,7 @@ using bytes_of = std::span<std::byte const>;
 
 constexpr std::size_t size = 128;
 
-/// Keeps what came; tells the checker that it reads.
+/// Stores the received results; declares its reads to the checker.
 struct kept {
     std::vector<std::size_t>* seen;
 
@@ -116,7 +116,7 @@ TEST_CASE("unloader: a pushed block is copied in stream order, and reusable behi
     {
         unloader out{kept{&seen}, stream, {.batch_bytes = unloading::size}};
         for (std::size_t i = 0; i < 7; ++i) {
-            unloading::produce(stream, data, i + 1); // over what was pushed just now
+            unloading::produce(stream, data, i + 1); // overwrites the memory that was just pushed
             out.push({data, unloading::size});
         }
         CHECK(out.sent() == 7);
@@ -315,7 +315,7 @@ TEST_CASE("unloader: a block without an explicit wait is reused when its copy is
     {
         unloader out{[](bytes_of, std::size_t) { throw 7; }, stream, {.batch_bytes = 1000}};
         node.faults().at(sim_call_kind::wait, 6, {.status = sim_status::refused}); // the call's
-        for (int i = 0; i < 2; ++i) { out.next().send(); } // the second calls nobody
+        for (int i = 0; i < 2; ++i) { out.next().send(); } // the second one has no callback
         CHECK_THROWS_AS(out.finish(), int);
     }
     CHECK(told.count() == 1);

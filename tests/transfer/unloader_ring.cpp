@@ -10,7 +10,7 @@
 using namespace vram;
 
 namespace unloading_by_hand {
-/// A ring whose sink is the test; on the host, where a copy is over when it is enqueued.
+/// A ring with the test as its sink, on the host, where a copy is complete when it is enqueued.
 struct unloader_ring_by_hand final : unloader_ring<host_platform> {
     using ring = unloader_ring<host_platform>;
 

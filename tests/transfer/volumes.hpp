@@ -2,7 +2,7 @@
 #pragma once
 
 /// \file
-/// `volumes` is what tiles are compared with: made element by element, and slowly.
+/// `volumes` computes the expected tiles element by element.
 
 #include <vram/transfer/tiles.hpp>
 
@@ -13,7 +13,8 @@
 
 namespace volumes {
 
-/// The element of a row of `extent` at `at`, by walking there; -1 where there is none.
+/// Returns the index of the element at `at` of a row of `extent` elements, computed step by step;
+/// -1 if there is none.
 inline std::ptrdiff_t walked(vram::boundary how, std::ptrdiff_t at, std::ptrdiff_t extent) {
     using enum vram::boundary;
     if (at >= 0 && at < extent) { return at; }
@@ -41,14 +42,14 @@ inline std::ptrdiff_t walked(vram::boundary how, std::ptrdiff_t at, std::ptrdiff
     return place;
 }
 
-/// A volume whose elements tell their place.
+/// A volume whose elements contain their positions.
 inline std::vector<int> counted(std::size_t elements) {
     std::vector<int> all(elements);
     std::iota(all.begin(), all.end(), 1);
     return all;
 }
 
-/// What the batch of `box` has in it, element by element.
+/// Returns the expected batch of `box`, element by element.
 template <std::size_t N>
 std::vector<int> gathered(vram::tiles<N> const& cut, vram::tile_box<N> const& box,
                           std::vector<int> const& volume, int outside) {
