@@ -96,7 +96,7 @@ public:
                                    .stream    = name_of_stream<platform>(s),
                                    .resource  = "cuda_async_resource",
                                    .call      = "cudaFreeAsync"};
-        // A stream that vram keeps valid.
+        // True for a stream of vram, with a handle that is kept valid.
         bool const held = cuda_stream_ids::announced(s.get()) != 0;
         if (s.ended() && !held) { return give_after_device(block, e); }
         freed_.note(s);

@@ -95,19 +95,19 @@ public:
     void destroy(stream s) noexcept { bytes_.destroy(s); }
     void destroy() noexcept { bytes_.destroy(); }
 
-    // Clang-format off.
-    [[nodiscard]] Element*       data() noexcept { return to_elements(bytes_.data()); }
+    // clang-format off
+    [[nodiscard]] Element*       data() noexcept       { return to_elements(bytes_.data()); }
     [[nodiscard]] Element const* data() const noexcept { return to_elements(bytes_.data()); }
-    [[nodiscard]] std::size_t    size() const noexcept { return bytes_.size() / sizeof(Element); }
-    [[nodiscard]] std::size_t    capacity() const noexcept {
+    [[nodiscard]] std::size_t size() const noexcept     { return bytes_.size() / sizeof(Element); }
+    [[nodiscard]] std::size_t capacity() const noexcept {
         return bytes_.capacity() / sizeof(Element);
     }
-    [[nodiscard]] bool               empty() const noexcept { return bytes_.empty(); }
-    [[nodiscard]] stream             get_stream() const noexcept { return bytes_.get_stream(); }
-    [[nodiscard]] std::span<Element> span() noexcept { return {data(), size()}; }
+    [[nodiscard]] bool        empty() const noexcept    { return bytes_.empty(); }
+    [[nodiscard]] stream      get_stream() const noexcept { return bytes_.get_stream(); }
+    [[nodiscard]] std::span<Element>       span() noexcept       { return {data(), size()}; }
     [[nodiscard]] std::span<Element const> span() const noexcept { return {data(), size()}; }
-    [[nodiscard]] resource_type&           upstream() noexcept { return bytes_.upstream(); }
-    [[nodiscard]] resource_type const&     upstream() const noexcept { return bytes_.upstream(); }
+    [[nodiscard]] resource_type&       upstream() noexcept       { return bytes_.upstream(); }
+    [[nodiscard]] resource_type const& upstream() const noexcept { return bytes_.upstream(); }
     // clang-format on
 
 private:

@@ -110,17 +110,15 @@ public:
     /// Frees the memory on the buffer's stream. The buffer is empty then.
     void destroy() noexcept { give_back(); }
 
-    // Clang-format off.
-    [[nodiscard]] void*       data() noexcept { return data_; }
-    [[nodiscard]] void const* data() const noexcept { return data_; }
-    /// Size in bytes.
-    [[nodiscard]] std::size_t size() const noexcept { return size_; }
-    /// Capacity in bytes.
-    [[nodiscard]] std::size_t          capacity() const noexcept { return capacity_; }
-    [[nodiscard]] bool                 empty() const noexcept { return size_ == 0; }
-    [[nodiscard]] std::size_t          alignment() const noexcept { return alignment_; }
-    [[nodiscard]] stream               get_stream() const noexcept { return stream_; }
-    [[nodiscard]] resource_type&       upstream() noexcept { return mr_.get(); }
+    // clang-format off
+    [[nodiscard]] void*       data() noexcept            { return data_; }
+    [[nodiscard]] void const* data() const noexcept      { return data_; }
+    [[nodiscard]] std::size_t size() const noexcept      { return size_; } ///< size in bytes
+    [[nodiscard]] std::size_t capacity() const noexcept  { return capacity_; } ///< capacity in bytes
+    [[nodiscard]] bool        empty() const noexcept     { return size_ == 0; }
+    [[nodiscard]] std::size_t alignment() const noexcept { return alignment_; }
+    [[nodiscard]] stream      get_stream() const noexcept { return stream_; }
+    [[nodiscard]] resource_type&       upstream() noexcept       { return mr_.get(); }
     [[nodiscard]] resource_type const& upstream() const noexcept { return mr_.get(); }
     // clang-format on
 

@@ -26,33 +26,33 @@ template <class Platform>
 struct resource_calls {
     using stream = typename Platform::stream;
     using device = typename Platform::device;
-    // Clang-format off.
-    void* (*allocate)(void* mr, stream, std::size_t bytes, std::size_t align, call_site);
-    void* (*allocate_sync)(void* mr, std::size_t bytes, std::size_t align, call_site);
-    void* (*try_allocate)(void* mr, stream, std::size_t bytes, std::size_t align,
-                          call_site) noexcept;
+    // clang-format off
+    void* (*allocate)         (void* mr, stream, std::size_t bytes, std::size_t align, call_site);
+    void* (*allocate_sync)    (void* mr, std::size_t bytes, std::size_t align, call_site);
+    void* (*try_allocate)     (void* mr, stream, std::size_t bytes, std::size_t align,
+                               call_site) noexcept;
     void* (*try_allocate_sync)(void* mr, std::size_t bytes, std::size_t align, call_site) noexcept;
-    void (*deallocate)(void* mr, stream, void* p, std::size_t bytes, std::size_t align,
-                       call_site) noexcept;
-    void (*deallocate_sync)(void* mr, void* p, std::size_t bytes, std::size_t align,
-                            call_site) noexcept;
+    void  (*deallocate)       (void* mr, stream, void* p, std::size_t bytes,
+                               std::size_t align, call_site) noexcept;
+    void  (*deallocate_sync)  (void* mr, void* p, std::size_t bytes, std::size_t align,
+                               call_site) noexcept;
 
-    bool (*owns)(void const* mr, void const* p);
-    memory_usage (*usage)(void const* mr);
-    std::size_t (*trim)(void* mr, std::size_t keep);
-    void (*retire)(void* mr, stream);
+    bool         (*owns)  (void const* mr, void const* p);
+    memory_usage (*usage) (void const* mr);
+    std::size_t  (*trim)  (void* mr, std::size_t keep);
+    void         (*retire)(void* mr, stream);
 
-    void* (*try_allocate_ready)(void* mr, stream, std::size_t bytes, std::size_t align);
-    std::size_t (*rounded_size)(void const* mr, std::size_t bytes, std::size_t align) noexcept;
-    device (*device_of)(void const* mr);
-    std::size_t (*trim_no_wait)(void* mr);
-    free_pieces (*free_memory)(void const* mr);
-    memory_usage (*reset_peaks)(void* mr);
-    void (*raise_peaks)(void* mr, memory_usage const& before);
-    void (*forget_captures)(void* mr);
+    void*        (*try_allocate_ready)(void* mr, stream, std::size_t bytes, std::size_t align);
+    std::size_t  (*rounded_size)(void const* mr, std::size_t bytes, std::size_t align) noexcept;
+    device       (*device_of)   (void const* mr);
+    std::size_t  (*trim_no_wait)(void* mr);
+    free_pieces  (*free_memory) (void const* mr);
+    memory_usage (*reset_peaks) (void* mr);
+    void         (*raise_peaks) (void* mr, memory_usage const& before);
+    void         (*forget_captures)(void* mr);
 
     bool (*equal)(void const* mr, void const* other);
-    // Clang-format on.
+    // clang-format on
 };
 
 namespace detail {

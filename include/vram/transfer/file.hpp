@@ -188,7 +188,7 @@ private:
             } else if (n == 0) {
                 throw file_error{file_error::reason::ends_early, path_, offset, bytes, done};
             } else if (errno == EINVAL && next.fd == direct_.fd) {
-                // From now on through the page cache.
+                // From now on, the file is accessed through the page cache.
                 refused_.store(EINVAL, std::memory_order_relaxed);
             } else if (errno != EINTR) {
                 fail(errno, offset, bytes, done);

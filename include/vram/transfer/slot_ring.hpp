@@ -192,7 +192,7 @@ private:
         }
         auto const most = this->options_.timeout;
         if (most.count() != 0) {
-            if constexpr (bounds_real_time) { // virtual time, but a limit in real time
+            if constexpr (bounds_real_time) { // virtual time, and a limit in real time
                 return this->gate_.wait_at_most(held, most, ready);
             } else {
                 return this->gate_.wait_for(held, most, ready);

@@ -178,7 +178,7 @@ protected:
     pinned* await_copied() {
         auto held   = gate_.hold();
         auto looked = clock::now();
-        // Result for which this thread stayed awake.
+        // Index of the result for which this thread last stayed awake.
         std::size_t seen  = static_cast<std::size_t>(-1);
         auto const  ready = [&] {
             return stopping_ || (problem_ == nullptr && copied_.front() != nullptr);
