@@ -37,7 +37,8 @@ public:
         // Handlers run last in, first out: this one runs before the destructor of each object that
         // was constructed earlier.
         [[maybe_unused]] static int const armed = std::atexit(note);
-        // Each CUDA allocation calls this function, and threads that only read do not slow each other down.
+        // Each CUDA allocation calls this function, and threads that only read do not slow each
+        // other down.
         if (!made_.load(std::memory_order_relaxed)) {
             made_.store(true, std::memory_order_relaxed);
         }
