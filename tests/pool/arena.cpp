@@ -31,13 +31,6 @@
 #include <functional>
 #include <utility>
 
-// Mutants that these tests kill, one line broken at a time: a free that goes to the caller's pool
-// alone (arena::put), one seat for all streams (arena::place_of), no trim of the others and no
-// question to them (arena::get_elsewhere), sources left behind by a move (arena::settle_in), idle
-// chunks kept by whoever has them (arena::tidy), or given up while in use (pool::trim_no_wait), peaks
-// of one private pool alone that start again, or none that rose meanwhile (arena::reset_peaks),
-// those from before lost with a scope (arena::raise_peaks) or more than was held (arena::bounded).
-
 using namespace vram;
 using namespace std::chrono_literals;
 
@@ -49,14 +42,15 @@ template class vram::arena<sim_async_resource, device_share_growth>;
 
 namespace {
 
-/// Private pools that take what they need and no more, so that the tests can count.
+/// Shards that allocate exactly the needed size, so that the tests can count.
 template <class Upstream>
 arena<Upstream, exact_growth> lean(Upstream upstream, arena_options options = {}) {
     return arena<Upstream, exact_growth>{std::move(upstream), options};
 }
 constexpr arena_options by_stream{.count = 8, .key = arena_key::stream};
 
-/// Streams are numbers, and whoever is about to hold a lock does what another thread would do then.
+/// Streams are numbers. Before a thread acquires a lock, a function of the test runs in place of
+/// another thread.
 struct interruptible_platform : host_platform {
     struct stream {
         using platform       = interruptible_platform;
@@ -103,7 +97,7 @@ TEST_CASE("arena: it keeps the laws for many concurrent threads") {
     laws::resource_of_many_threads([](auto up) { return lean(std::move(up), by_stream); });
     laws::resource_of_many_threads(
         [](auto up) { return lean(std::move(up), {.trim_above = 20_KiB}); });
-    // Little enough for one to need what another has.
+    // So little memory that a thread may need another's.
     laws::resource_of_many_threads(
         [](auto up) { return lean(std::move(up), {.max_size = 32_KiB}); },
         {.operations = 1000, .may_refuse = true});
@@ -156,7 +150,7 @@ TEST_CASE(
             CHECK(mr.usage().reserved == static_cast<std::size_t>(i + 1) * 1_MiB);
         }
         for (int i = 0; i < 8; ++i) {
-            laws::block const more{mr, 1}; // the default stream shares with somebody
+            laws::block const more{mr, 1}; // the default stream shares a shard with another stream
             void* const       again = mr.allocate(streams[i], 1000);
             mr.deallocate(streams[i], again, 1000);
         }
@@ -221,7 +215,7 @@ TEST_CASE(
             doubles::busy(b, p, 1_MiB, 5ms);
             mr.deallocate(b, p, 1_MiB);
         });
-        CHECK(node.now() - before < 1ms); // nobody was waited for
+        CHECK(node.now() - before < 1ms); // no stream was waited for
         CHECK(mr.usage().events == 0);
         CHECK(mr.usage().live == 0);
         void* const q = mr.allocate(a, 1_MiB);
@@ -490,7 +484,7 @@ TEST_CASE("arena: free_memory is the sum of all shards, and gives fragmentation"
     void* const whole = mr.allocate(a, 8_MiB);
     void* const idle  = mr.allocate(b, 2_MiB);
     mr.deallocate(a, whole, 8_MiB);
-    void* const part = mr.allocate(a, 5_MiB - 1); // the rest of its chunk is stranded
+    void* const part = mr.allocate(a, 5_MiB - 1); // the rest of its chunk is unused
     mr.deallocate(b, idle, 2_MiB);
     free_pieces const f = mr.free_memory();
     CHECK(f.bytes == 5_MiB);
@@ -542,7 +536,7 @@ TEST_CASE("arena: reset_peaks applies to every shard, and a peak_scope has its o
     memory_usage const before = mr.reset_peaks();
     CHECK(before.peak_live == 6_MiB);
     CHECK(before.peak_reserved == 6_MiB);
-    CHECK(mr.reset_peaks().peak_live == 1_MiB); // not what an earlier scope gave back
+    CHECK(mr.reset_peaks().peak_live == 1_MiB); // without memory freed in an earlier scope
     mr.raise_peaks(before);
     mr.raise_peaks({.peak_live = 2_MiB, .peak_reserved = 2_MiB}); // lower: nothing is new
     CHECK(mr.usage().peak_live == 6_MiB);
@@ -592,7 +586,7 @@ TEST_CASE("arena: allocations during reset_peaks count in the peaks before or af
         platform::stream const a{1}, b{2};
         void*                  first  = mr.allocate(a, 4_KiB);
         void*                  second = mr.allocate(b, 4_KiB);
-        for (bool const other : {false, true}) { // one of them is out; both are for a moment
+        for (bool const other : {false, true}) { // one of them is live; for a moment both are
             mr.deallocate(other ? a : b, other ? first : second, 4_KiB);
             mr.reset_peaks();
             platform::interrupt = [&] {
@@ -662,7 +656,7 @@ TEST_CASE("arena: scopes that begin and end beside allocating threads lose no pe
     }
     memory_usage const now = mr.usage();
     CHECK(now.live == 0);
-    CHECK(now.peak_live >= most.load()); // who counts here counts less, and for a shorter time
+    CHECK(now.peak_live >= most.load()); // the counting threads count less, and for a shorter time
     CHECK(now.peak_live <= now.peak_reserved);
 }
 
@@ -674,7 +668,7 @@ TEST_CASE("arena: foreign pointers, double frees and wrong sizes are reported an
         arena                  mr{sim_resource{}, {.count = 8, .key = key}};
         int                    foreign = 0;
         auto const             count   = [&](error_kind kind) {
-            (void)mr.usage(); // what was left is reported when it is taken in
+            (void)mr.usage(); // remote frees are reported when they are drained
             return told.count(kind);
         };
         mr.deallocate(b, &foreign, 4); // before there is any private pool
@@ -717,10 +711,10 @@ TEST_CASE(
     for (int round = 1; round <= 3; ++round) {
         void* const p = mr.allocate(a, 1000);
         mr.deallocate(a, p, 1000);
-        mr.deallocate(b, p, 1000); // nobody has it now
+        mr.deallocate(b, p, 1000); // the block is not live now
         void* const q = mr.allocate(a, 1000);
         CHECK(q == p);
-        CHECK(mr.usage().live == 2048); // which takes in what was left
+        CHECK(mr.usage().live == 2048); // which drains the remote frees
         CHECK(told.count(error_kind::double_free) == round);
         CHECK(told.pointer() == p);
         mr.deallocate(b, q, 1000); // as it should be
@@ -745,7 +739,7 @@ TEST_CASE("arena: a free of a block that is reserved for another caller is repor
         mr.deallocate(a, p, 2_MiB);
         std::size_t const live                   = mr.usage().live;
         doubles::interrupted_platform::meanwhile = [&] {
-            mr.deallocate(b, p, 2_MiB); // nobody has it now
+            mr.deallocate(b, p, 2_MiB); // the block is not live now
             mr.deallocate(c, p, 2_MiB); // one of them at least has not the thread's pool
             if (taken_in) { CHECK(mr.usage().live == live); }
         };
@@ -885,7 +879,7 @@ TEST_CASE("arena: a stream with remote frees may be retired and destroyed") {
     });
     void* const q = mr.allocate(s, 1_MiB);
     CHECK(q == p);
-    doubles::busy(s, q, 1_MiB); // after what the other did
+    doubles::busy(s, q, 1_MiB); // ordered after the other's work
     mr.deallocate(s, q, 1_MiB);
     CHECK(mr.usage().waits == 1);
     CHECK(told.count() == 0);
@@ -1016,7 +1010,7 @@ TEST_CASE("arena: with eager events a stream may be destroyed without retire, an
         }
         CHECK(mr.usage().events == 20);
         CHECK(mr.usage().reserved <= 4_MiB);
-        CHECK(node.now() - before < 1s); // the host waited for nobody
+        CHECK(node.now() - before < 1s); // the host did not wait
         CHECK(told.count() == 0);
         CHECK(node.reports().empty());
     }
@@ -1082,7 +1076,7 @@ TEST_CASE("arena: memory that a capture freed is not reused until the graphs are
 
 TEST_CASE("arena: graph-retained memory stays so if a later capture's block is freed outside") {
     for (arena_key const key : {arena_key::thread, arena_key::stream}) {
-        laws::graphs_keep([&] { // where streams have private pools of their own, all share one
+        laws::graphs_keep([&] { // if streams have shards of their own, all use one here
             auto mr =
                 lean(sim_resource{}, {.max_size = 1_MiB, .count = 1, .key = key, .graphs = true});
             mr.deallocate_sync(mr.allocate_sync(1_MiB), 1_MiB);
@@ -1093,7 +1087,7 @@ TEST_CASE("arena: graph-retained memory stays so if a later capture's block is f
 
 TEST_CASE(
     "arena: after any failed platform call nothing is lost, and no stream gets memory too early") {
-    // A block goes back to a private pool that is none of the caller's.
+    // A block is freed to a shard that is not the caller's.
     auto const pass_on = [](auto& mr, sim_stream_view to, std::size_t bytes) {
         try {
             void* const p = mr.allocate_sync(bytes);

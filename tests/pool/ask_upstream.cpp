@@ -12,7 +12,7 @@ using namespace vram;
 
 namespace {
 
-/// A resource whose machine is broken_machine.
+/// A resource with a broken device.
 struct broken_machine : null_resource<> {
     [[nodiscard]] void* allocate_sync(std::size_t, std::size_t = default_alignment) { throw 42; }
     void*               try_allocate_sync(std::size_t, std::size_t = default_alignment) = delete;

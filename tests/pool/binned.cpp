@@ -266,7 +266,7 @@ TEST_CASE(
 }
 
 TEST_CASE("binned: no operation breaks a capture") {
-    for (std::size_t const largest : {2_KiB, 1_MiB}) { // bins, and what is beyond them
+    for (std::size_t const largest : {2_KiB, 1_MiB}) { // bins, and sizes above them
         laws::captures_go_on([&](event_policy events, bool graphs) {
             return binned{
                 sim_resource{} | with::stream_ordered,
@@ -317,7 +317,7 @@ TEST_CASE("binned: a large block that cannot be recorded is returned, also in a 
                 if (p != nullptr) { mr.deallocate(s, p, 2_MiB); }
                 hits += hit;
                 if (captured) { CHECK_NOTHROW((void)sim_graph::end(s)); }
-                CHECK(node.now() < 5ms); // nobody waited
+                CHECK(node.now() < 5ms); // without a wait
                 mr.deallocate(s, small, 100);
                 CHECK(mr.usage().live == 0);
                 CHECK(mr.usage().upstream % 2 == calls % 2); // each that came went

@@ -40,14 +40,14 @@ void give(block_heap& heap, block* b, tags const& held, Settled const& settled) 
     heap.give(b, settled);
 }
 
-/// What a chunk that grows in place ends with: a free block, of no bytes if need be.
+/// Returns the free block at the end of a chunk that grows in place; it may be empty.
 block const* end_of_chunk(block_heap const& heap, std::size_t index = 0) {
     block const* b = heap.chunks()[index].first;
     while (b->after != nullptr) { b = b->after; }
     return b;
 }
 
-/// Ends the growth of a chunk, and tells the heap that all of its last block has memory.
+/// Ends the growth of a chunk, and marks its last block as fully backed.
 void grow(block_heap& heap, block_heap::chunk_growth const& m, std::size_t by) {
     heap.end_growth(m.base, by);
     for (auto const& c : heap.chunks()) {
@@ -243,7 +243,7 @@ TEST_CASE("block_heap: a graph-retained block is not coalesced away") {
     heap.add(at(0x100000), 1 << 16, 256, {});
     block* const b = take(heap, 512);
     give(heap, b, tags{{b->address, b->end(), 3, 2}}, never);
-    heap.keep_for_capture(2, 4); // what it gave back later
+    heap.keep_for_capture(2, 4); // for later frees
     CHECK(heap.chunks()[0].first->waits_for().kept().empty());
     heap.keep_for_capture(2, 3);
     struct {
@@ -348,7 +348,7 @@ TEST_CASE("block_heap: the chunk that needs the fewest bytes grows, and is not u
     CHECK(second.by == 8192);
     CHECK(heap.begin_growth(12288, 256, clean).base == nullptr);
     CHECK(heap.idle_chunk(clean) == heap.chunks().size());
-    block* const b = take(heap, 8192); // what is there can be had all the while
+    block* const b = take(heap, 8192); // existing memory can be allocated during the growth
     CHECK(b->address == 0x200000);
     grow(heap, m, 65536);
     CHECK(take(heap, 65536)->address == 0x202000);
@@ -385,7 +385,7 @@ TEST_CASE("block_heap: while a chunk's end is waited for, its new memory is unav
     CHECK(waits.within(0x101000, 0x102000).begin()->end == 0x102000);
     CHECK(waits.within(0x102000, 0x103000).empty());
     auto const part = heap.find(4096, 256, clean, false);
-    CHECK(part.start == 0x102000); // behind what waits
+    CHECK(part.start == 0x102000); // behind the pending memory
     CHECK(part.cost == availability::ready);
     CHECK(heap.find(8192, 256, clean, false).cost == availability::needs_wait);
     give(heap, held, {}, always);
@@ -404,7 +404,7 @@ TEST_CASE("block_heap: a chunk grows past memory that a captured graph uses") {
     block_heap heap{true};
     heap.add(at(0x100000), 4096, 256, tags{{0x100000, 0x101000, tag::captured, 0}});
     CHECK(heap.find(1024, 256, kept, true).where == nullptr);
-    auto m = heap.begin_growth(1024, 256, kept); // all of it is out of reach
+    auto m = heap.begin_growth(1024, 256, kept); // all of it is unavailable
     CHECK(m.by == 1024);
     grow(heap, m, m.by);
     m = heap.begin_growth(4096, 256, kept); // the part that grew is not
@@ -596,7 +596,7 @@ TEST_CASE("block_heap: a part is taken from the middle of a block although all n
     std::vector<block*> pieces;
     for (std::size_t i = 0; i < 2000; ++i) { pieces.push_back(take(heap, 256)); }
     for (std::size_t i = 0; i + 5 < pieces.size();
-         i += 6) { // five of six join, where there is room
+         i += 6) { // five of six coalesce, if there is room
         for (std::size_t j = 0; j < 5; ++j) {
             block* const b = pieces[i + j];
             if (j != 2) { block_tags::hold(b, {b->address, b->end(), 1, j}); }
@@ -637,7 +637,8 @@ TEST_CASE("block_heap: the pending uses of every byte agree with a model after a
     };
     constexpr std::uintptr_t base = 0x100000;
     for (std::size_t const granules : {std::size_t{tags::most}, std::size_t{60}}) {
-        bool const exact = granules <= tags::most; // then no tags span what they do not hold
+        // Then no use spans memory that it does not cover.
+        bool const exact = granules <= tags::most;
         for (bool const in_place : {false, true}) {
             std::mt19937_64     random{granules + in_place};
             block_heap          heap{in_place};
@@ -708,7 +709,8 @@ TEST_CASE("block_heap: the pending uses of every byte agree with a model after a
                     std::size_t const   count = b->bytes / 256;
                     std::size_t const   part  = dice < 34 ? random() % (count + 1) : count;
                     label* const        held  = held_by(*b);
-                    std::fill(held, held + part, label{asker, epoch}); // what is behind is clean
+                    // The memory behind it is clean.
+                    std::fill(held, held + part, label{asker, epoch});
                     tags who;
                     if (part != 0) {
                         who = tags{{b->address, b->address + part * 256, epoch, asker}};
@@ -737,7 +739,7 @@ TEST_CASE("block_heap: the pending uses of every byte agree with a model after a
                 } else if (dice == 63 && random() % 8 == 0) {
                     heap.keep_for_capture(asker, 0);
                     for (label& l : model) {
-                        // What is done by now may have been dropped, or not.
+                        // Completed uses may have been dropped or not.
                         if (l.slot == asker && l.epoch > done) { l.epoch = tag::captured; }
                     }
                 }
@@ -766,7 +768,7 @@ TEST_CASE("block_heap: the pending uses of every byte agree with a model after a
                     FAIL("not sound after step " << i);
                 }
             }
-            CHECK(made <= 4); // none of what is used again is lost
+            CHECK(made <= 4); // none of the reused ones is lost
             for (block* const b : out) { heap.give(b, always); }
             heap.tidy(always);
             CHECK(heap.chunks()[0].idle());
@@ -845,7 +847,7 @@ TEST_CASE("block_heap: without a free node, blocks that need no new one coalesce
         give_back(pieces[i + 1], 1);
     }
     REQUIRE(pieces[1977]->bytes == 256);              // it would need a note
-    CHECK(heap.take_quick(256, 1, clean) == nullptr); // who takes more slowly makes some
+    CHECK(heap.take_quick(256, 1, clean) == nullptr); // the slower path creates some
     give_back(pieces[1990], 2);
     heap.give(noted, never); // which has one
     CHECK(pieces[1990]->bytes == 512);

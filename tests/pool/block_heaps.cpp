@@ -97,7 +97,7 @@ TEST_CASE("block_heaps: the most available idle chunk is found, then the largest
     CHECK(found.heap == &heaps.of(512));
     CHECK(found.cost == availability::needs_wait);
     heaps.of(2_MiB).add(at(0x20000000), 1_MiB, 256, {});
-    found = heaps.idle_chunk(waiting_costs); // smaller, but nobody waits
+    found = heaps.idle_chunk(waiting_costs); // smaller, but ready
     CHECK(found.heap == &heaps.of(2_MiB));
     CHECK(found.what().base == at(0x20000000));
     heaps.of(512).add(at(0x30000000), 4_MiB, 256, {});

@@ -10,7 +10,7 @@ using namespace vram;
 
 namespace {
 
-/// Whether the list holds just these, in this order, and is the same ring backwards.
+/// Returns true if the list has exactly these blocks in this order, in both directions.
 bool is_ring_of(block_list const& list, std::initializer_list<block const*> blocks) {
     block const* b = list.front();
     for (block const* const expected : blocks) {

@@ -16,7 +16,7 @@ namespace {
 
 constexpr auto not_yet = [](tag const&) { return false; };
 
-/// Two blocks, one beside the other, of 4 KiB each, and notes for what they wait for.
+/// Two adjacent blocks of 4 KiB each, and nodes for their uses.
 struct two_blocks {
     two_blocks() {
         left.address  = 0x10000;
@@ -27,7 +27,7 @@ struct two_blocks {
     [[nodiscard]] static tags all_of(block const& b, std::uint64_t epoch, std::size_t slot) {
         return tags{{b.address, b.end(), epoch, slot}};
     }
-    /// What both are once `into` has taken over the other.
+    /// Merges both blocks into `into`.
     void join(block& into) {
         into.address = left.address;
         into.bytes   = 0x2000;
@@ -153,7 +153,7 @@ TEST_CASE("block_tags: the empty end of a chunk takes over the uses without anot
     CHECK(f.left.note == note);
     CHECK(f.right.slot == block::nobody);
     f.right.bytes = 0;
-    CHECK(f.notes.take_over(&f.left, &f.right, not_yet)); // nobody waits for that
+    CHECK(f.notes.take_over(&f.left, &f.right, not_yet)); // without a pending use
     CHECK(f.left.note == note);
 }
 
@@ -232,7 +232,7 @@ TEST_CASE("block_tags: a block that loses its front loses the uses of the front"
     f.notes.hold(&f.right, two_blocks::all_of(f.right, 5, 2));
     CHECK(f.notes.take_over(&f.right, &f.left, not_yet));
     f.join(f.right);
-    f.right.address += 0x800; // half of what stream 1 holds
+    f.right.address += 0x800; // half of the memory of stream 1
     f.right.bytes -= 0x800;
     f.notes.drop_front(&f.right);
     CHECK(pieces(f.right) == 2);

@@ -21,12 +21,12 @@ namespace {
 
 using chunk_of_ints = bump_chunk<int>; // a stream is a number
 
-/// Takes for a stream, whose number is its slot and its id.
+/// Allocates for a stream, whose number is its slot and its id.
 void take_for(chunk_of_ints& c, int user, std::size_t bytes, std::size_t alignment = 256) {
     c.reserve();
     c.take(c.place(bytes, alignment), bytes, &user, static_cast<std::uint64_t>(user));
 }
-/// Whoever took a run uses it up to an epoch.
+/// The stream of a run uses it up to an epoch.
 auto until(std::uint64_t epoch) {
     return [epoch](chunk_of_ints::run const& r, tag& t) {
         t = {0, 0, epoch, r.id};
@@ -96,7 +96,7 @@ TEST_CASE("bump_chunk: the top block is removed, and the gap before it stays in 
 TEST_CASE(
     "bump_chunk: a stream allocates and frees at the top if all pending uses there are its own") {
     chunk_of_ints c{at(0x1000), 0x1000, 256};
-    CHECK_FALSE(c.go_on(0x1000, 0x100, 1, 1)); // nobody was here
+    CHECK_FALSE(c.go_on(0x1000, 0x100, 1, 1)); // without a previous use
     c.reserve();
     c.wait_for({0x1000, 0x2000, 4, 1});
     take_for(c, 1, 0x100);
@@ -137,7 +137,7 @@ TEST_CASE(
     CHECK_FALSE(c.go_back(at(0x1000), 0x100, {0, 0, 5, 1})); // there is nothing above to note it in
     c.wait_for({0x1200, 0x2000, 4, 1});
     CHECK_FALSE(c.go_back(at(0x1000), 0x100, {0, 0, 5, 1})); // nor right above
-    CHECK(c.go_on(0x1100, 0x80, 1, 1));                      // below it nobody waits
+    CHECK(c.go_on(0x1100, 0x80, 1, 1));                      // below it there is no pending use
     CHECK(c.waits()[0] == tag{0x1200, 0x2000, 4, 1});
 }
 
@@ -185,7 +185,7 @@ TEST_CASE("bump_chunk: a run that was removed as a whole remains its stream's, w
     take_for(c, 2, 0x100);
     c.reserve();
     c.cut(at(0x1100), 0x100);
-    CHECK(c.back_to() == c.top()); // the first run is out
+    CHECK(c.back_to() == c.top()); // the first run is live
     take_for(c, 1, 0x100);         // and goes on
     CHECK(c.runs().size() == 1);
     take_for(c, 2, 0x100);
@@ -267,7 +267,7 @@ TEST_CASE("bump_chunk: completed uses are dropped, and uses of a capture are kep
     take_for(c, 1, 0x100);
     take_for(c, 2, 0x100);
     (void)c.unwind(c.begin(), until(4));
-    c.keep_for_capture(2, 5); // what it used later
+    c.keep_for_capture(2, 5); // for later uses
     CHECK_FALSE(c.is_kept());
     c.keep_for_capture(2, 4);
     c.drop([](tag const& t) { return t.epoch <= 4; });

@@ -18,7 +18,7 @@ namespace {
 
 using int_row = bump_row<int>;
 
-/// Takes `bytes` from the current chunk for everybody; null where they do not fit.
+/// Allocates `bytes` from the current chunk; returns null if they do not fit.
 void* row_take(int_row& row, std::size_t bytes) {
     std::uintptr_t const start = row.current().place(bytes, 256);
     if (start == 0) { return nullptr; }
@@ -109,7 +109,7 @@ TEST_CASE(
     row.add({at(0x1000), 0x400, 256});
     row.add({at(0x8000), 0x800, 256});
     CHECK(idle(row) == 2);
-    row.mark(1); // somebody may come back to it
+    row.mark(1); // an unwind may return to it
     CHECK(idle(row) == 1);
     CHECK(row.at_start());
     (void)row_take(row, 0x100);
@@ -158,7 +158,7 @@ TEST_CASE(
     CHECK(idle(row) == 0);
     row.current().unwind(row.current().begin(), in_use_by_nobody);
     row.mark(1);
-    CHECK(idle(row) == 0); // somebody may come back to it
+    CHECK(idle(row) == 0); // an unwind may return to it
     CHECK(row.unwind(1, in_use_by_nobody) == 0);
     int_row other;
     other.add({at(0x1000), 0x400, 256});

@@ -124,7 +124,7 @@ TEST_CASE("chunk_map: a lookup beside concurrent changes finds the chunks that s
         for (unsigned round = 0; round < 200 || looked < 1000; ++round) {
             for (std::uintptr_t i = 0; i < 9; ++i) {
                 for (std::uintptr_t j = 1; j < 16; j += round % 3 + 1) {
-                    all.reserve(1); // which outgrows its tables while somebody looks
+                    all.reserve(1); // its tables grow during a lookup of another thread
                     all.insert(address_at((i * 16 + j) * 4096), 4096, 100);
                 }
             }

@@ -89,7 +89,7 @@ TEST_CASE("chunk_registry: peaks can be reset and raised, and move along") {
     CHECK(all.reset_peaks().peak_live == 0);
     memory_usage long_ago{.past_peak = 2000};
     all.report_to(long_ago);
-    CHECK(long_ago.past_peak == 1500); // what was ever held, whatever the peaks are by now
+    CHECK(long_ago.past_peak == 1500); // the peak of all reserved bytes, independent of resets
     CHECK(long_ago.restarts == 5);
     all.give(q, 500, 256);
 }
@@ -159,7 +159,7 @@ TEST_CASE("chunk_registry: it reports a crossed watermark, and again after a res
     all.give(r, 1000, 256);
     all.give(s, 1, 256);
     all.give(p, 1000, 256);
-    all.set_crowd(); // never less than what it was made with
+    all.set_crowd(); // never less than the initial value
     void* const t = all.take<true>(0, nullptr, 1000, 256);
     CHECK_FALSE(all.crowded());
     void* const u = all.take<true>(0, nullptr, 1, 256);
@@ -170,7 +170,7 @@ TEST_CASE("chunk_registry: it reports a crossed watermark, and again after a res
 
 namespace {
 
-/// Demands that nobody holds a lock of ours.
+/// Requires that no lock of the registry is held.
 template <class Upstream>
 struct unlocked_only : layer_base<Upstream> {
     explicit unlocked_only(Upstream up) : layer_base<Upstream>{std::move(up)} {}

@@ -34,7 +34,7 @@ void for_every_pool(Body body) {
     run("binned", binned<stream_ordered<host_resource>>{});
     run("monotonic", monotonic<host_resource>{});
     run("arena", arena<host_resource>{});
-    sim_node const node; // whose memory the next one has
+    sim_node const node; // its memory is the next one's
     run("pool in place", pool<sim_virtual_resource>{});
 }
 

@@ -14,7 +14,7 @@ using namespace vram;
 namespace {
 
 constexpr std::size_t used_by_graph = 9; ///< the slot whose memory cannot be had
-/// One wait for whatever a stream holds.
+/// One wait for the memory of any stream.
 struct {
     availability operator()(tags const& held) const {
         auto worst = availability::ready;
@@ -108,7 +108,7 @@ TEST_CASE("free_blocks: a better fit that needs a wait is reported beside one th
     auto const place = all.find(4096, 256, one_wait, false);
     CHECK(place.where == &large);
     CHECK(place.tighter == &tight);
-    tight.slot = used_by_graph; // which cannot be had
+    tight.slot = used_by_graph; // it is unavailable
     CHECK(all.find(4096, 256, one_wait, false).tighter == nullptr);
     tight.slot = 1;
     all.resize(&large, 4096);
@@ -247,7 +247,7 @@ TEST_CASE(
     CHECK(all.quick((1 << 20) + 512, 0, one_wait) == &c);
     CHECK(all.quick(9 << 20, 0, one_wait) == &end); // the end of a chunk comes last
     CHECK(all.quick(65 << 20, 0, one_wait) == nullptr);
-    b.slot = 4; // somebody else's
+    b.slot = 4; // of another stream
     CHECK(all.quick(1 << 20, 0, one_wait) == nullptr);
     CHECK(all.quick(1 << 20, 4, one_wait) == &b);
     b.epoch = tag::captured;
@@ -300,7 +300,7 @@ TEST_CASE(
     rest.bare = true;
     pages.set({0, 48, 49}, false);
     CHECK(all.quick(8 * page + 256, 0, one_wait) == nullptr);
-    all.know_memory(nullptr); // then nobody can say where there is some
+    all.know_memory(nullptr); // then unbacked memory is unknown
     CHECK(all.quick(8 * page, 0, one_wait) == nullptr);
 }
 
@@ -354,7 +354,7 @@ TEST_CASE("free_blocks: without a search the front of a block is used, independe
     b.bare = true;
     CHECK(all.quick(512, 4, own) == nullptr);
     b.bare = false;
-    b.slot = 4; // all of it costs its stream nothing, whoever asks for that
+    b.slot = 4; // all of it is ready for every stream
     CHECK(all.quick(4096, 7, own) == &b);
     b.slot = 5;
     CHECK(all.quick(4096, 7, own) == nullptr);

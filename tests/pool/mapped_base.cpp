@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What pools do with it is in paged_base.cpp; pages that come back are in moving_base.cpp.
+// The use in pools is tested in paged_base.cpp, and returning pages in moving_base.cpp.
 
 #include <vram/pool/mapped_base.hpp> // first: the header must stand alone
 
@@ -55,7 +55,7 @@ TEST_CASE("mapped_base: a block that is unbacked at its end is used at its front
         s.synchronize();
         CHECK(mr.trim(32 * small_page) == 32 * small_page); // the back of it
         auto const  calls = doubles::page_calls(node);
-        pool        moved = std::move(mr); // who knows it all
+        pool        moved = std::move(mr); // it takes all state along
         void* const front = moved.allocate(s, 32 * small_page - 256);
         CHECK(doubles::page_calls(node) == calls);
         CHECK(moved.upstream().mapped(front, 32 * small_page) == 32 * small_page);

@@ -39,7 +39,7 @@ template class vram::monotonic<doubles::archetype<sim_platform>, fixed_growth>;
 
 namespace {
 
-/// Takes what it needs and no more.
+/// Allocates exactly the needed size.
 template <class Upstream>
 monotonic<Upstream, exact_growth> exactly(Upstream upstream, pool_options options = {}) {
     return monotonic<Upstream, exact_growth>{std::move(upstream), options};
@@ -251,13 +251,13 @@ TEST_CASE("monotonic: another stream waits for the previous user, once, and for 
     CHECK(mr.usage().events == 0);
     auto const before = node.now();
     busy(c, mr.allocate(c, 1_MiB), 1_MiB);
-    busy(c, mr.allocate(c, 1_MiB), 1_MiB); // the same that was a's
+    busy(c, mr.allocate(c, 1_MiB), 1_MiB); // the memory of a
     CHECK(mr.usage().waits == 1);
     CHECK(mr.usage().events == 1);
     void* const own = mr.allocate(b, 1_MiB); // b's own
     CHECK(mr.usage().waits == 1);
     busy(b, own, 1_MiB);
-    busy(d, mr.allocate(d, 1_MiB), 1_MiB); // nobody's yet
+    busy(d, mr.allocate(d, 1_MiB), 1_MiB); // without a previous use
     CHECK(mr.usage().waits == 1);
     CHECK(node.now() - before < 1ms);
     mr.reset();
@@ -284,7 +284,7 @@ TEST_CASE(
     busy(a, nullptr, 0, 50ms); // a goes on with something else
     auto const  start = mr.usage().waits;
     void* const r     = mr.try_allocate(c, 2_MiB);
-    CHECK(r == nullptr); // q is out
+    CHECK(r == nullptr); // q is live
     mr.deallocate(b, q, 1_MiB);
     void* const t = mr.allocate(c, 2_MiB);
     busy(c, t, 2_MiB);
@@ -469,7 +469,7 @@ TEST_CASE(
     auto mr = exactly(sim_resource{}, {.initial_size = 1_MiB, .max_size = 1_MiB, .graphs = true});
     mr.deallocate(s, mr.allocate(s, 1_MiB), 1_MiB);
     sim_graph::begin(s);
-    CHECK(mr.try_allocate(s, 1_KiB) == nullptr); // what the stream is not done with is no graph's
+    CHECK(mr.try_allocate(s, 1_KiB) == nullptr); // memory with a pending use belongs to no graph
     (void)sim_graph::end(s);
     sim_platform::synchronize(s.view());
     void* const below = mr.allocate(other, 1_KiB); // which finds out that the stream is done
@@ -498,7 +498,8 @@ TEST_CASE("monotonic: with an event for each free a stream may be destroyed with
     for (int i = 0; i < 3; ++i) {
         {
             sim_stream const s = doubles::raw_stream();
-            for (std::size_t bytes = 4_KiB; bytes >= 1_KiB; bytes /= 2) { // where it was before
+            // At its previous position.
+            for (std::size_t bytes = 4_KiB; bytes >= 1_KiB; bytes /= 2) {
                 void* const p = mr.allocate(s, bytes);
                 busy(s, p, bytes);
                 mr.deallocate(s, p, bytes);
@@ -549,7 +550,7 @@ TEST_CASE("monotonic: memory that a capture freed first is retained when later b
     mr.deallocate(s, p, 1_MiB); // with another above it
     mr.deallocate(s, q, 1_MiB);
     sim_graph const graph = sim_graph::end(s);
-    mr.deallocate(s, before, 1_MiB); // now nothing is out
+    mr.deallocate(s, before, 1_MiB); // now nothing is live
     CHECK(mr.allocate(s, 1_MiB) == before);
     CHECK(mr.try_allocate(s, 1_MiB) == nullptr);
     CHECK(mr.try_allocate(other, 1_MiB) == nullptr);
@@ -598,7 +599,7 @@ TEST_CASE("monotonic: a graph's memory stays retained if a later capture used or
         void* const q = mr.allocate(s, 1_KiB, alignment);
         CHECK((q == p) == (alignment == 256));
         sim_graph const second = sim_graph::end(s);
-        mr.deallocate(s, q, 1_KiB); // by who knows nothing of the first graph
+        mr.deallocate(s, q, 1_KiB); // on a stream that did not use the first graph
         mr.reset();
         CHECK(mr.allocate(other, 1_KiB) != nullptr);
         CHECK(mr.try_allocate(other, 1_KiB) == nullptr);
@@ -662,7 +663,7 @@ TEST_CASE("monotonic: a captured stream without enough memory is refused, withou
         mr.reset();
         sim_graph::begin(s, mode);
         auto const before = node.now();
-        CHECK(mr.try_allocate(s, 2_MiB) == nullptr); // what is idle would have to go back
+        CHECK(mr.try_allocate(s, 2_MiB) == nullptr); // idle memory would have to be freed first
         CHECK_THROWS_AS((void)mr.allocate(s, 2_MiB), out_of_memory);
         CHECK(mr.usage().reserved == 1_MiB);
         CHECK(node.now() == before);
@@ -809,7 +810,8 @@ TEST_CASE("monotonic: it passes ten thousand random steps with marks on sixteen 
                     }
                     if (!is_aligned(p, align)) { FAIL("not aligned"); }
                     busy(streams[user], p, bytes, 1us);
-                    if (sync) { sim_platform::synchronize(streams[user]); } // nobody's, if unwound
+                    // No pending use, if unwound.
+                    if (sync) { sim_platform::synchronize(streams[user]); }
                     out.push_back({p, bytes, user});
                     live += bytes;
                 } else if (dice < 26 && !out.empty()) {

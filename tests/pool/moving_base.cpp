@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Pages with two addresses. Those that move, and what pools of pages have in common, are in
-// paged_base.cpp.
+// Pages with two addresses. Remapped pages, and the common properties of pools of pages, are tested
+// in paged_base.cpp.
 
 #include <vram/pool/moving_base.hpp> // first: the header must stand alone
 
@@ -208,7 +208,8 @@ TEST_CASE(
         for (void*& one : p) { one = mr.allocate(s, wide_enough); }
         for (int i = 1; i < 8; i += 2) { mr.deallocate(s, p[i], wide_enough); }
         mr.reset_peaks();
-        void* const wide = mr.allocate(s, 3 * wide_enough); // one of them where the last block was
+        // One of them at the address of the last block.
+        void* const wide = mr.allocate(s, 3 * wide_enough);
         CHECK(mr.usage().reserved == 10 * wide_enough);
         mr.deallocate(s, wide, 3 * wide_enough);
         for (int i = 0; i < 8; i += 2) { mr.deallocate(s, p[i], wide_enough); }
@@ -234,7 +235,7 @@ TEST_CASE("pool with slack: it shares no page with a pending use of another stre
         worker.synchronize();
         void* const next = mr.allocate(other, wide_enough + small_page);
         busy(other, next, wide_enough + small_page);
-        CHECK(mr.usage().reserved == 4 * wide_enough + small_page); // now it can be had
+        CHECK(mr.usage().reserved == 4 * wide_enough + small_page); // now it is available
         mr.deallocate(other, next, wide_enough + small_page);
         mr.deallocate(other, wide, 2 * wide_enough);
         mr.deallocate(worker, wall, wide_enough);
@@ -257,11 +258,11 @@ TEST_CASE("pool with slack: it moves no page while its stream is captured") {
         for (void*& one : out) { busy(s, one = mr.allocate(s, wide_enough), wide_enough); }
         for (int const i : {1, 3, 5}) { mr.deallocate(s, out[i], wide_enough); }
         sim_graph::begin(s);
-        void* const wide = mr.allocate(s, 3 * wide_enough); // whose memory is where those were
+        void* const wide = mr.allocate(s, 3 * wide_enough); // their memory is at these addresses
         busy(s, wide, 3 * wide_enough);
         sim_graph graph = sim_graph::end(s);
         CHECK(mr.usage().reserved > 8 * wide_enough);
-        graph.launch(other); // beside what the stream still does
+        graph.launch(other); // beside unfinished work of the stream
         other.synchronize();
         mr.deallocate(other, wide, 3 * wide_enough);
         mr.deallocate(other, small, 100);
@@ -349,7 +350,7 @@ TEST_CASE("pool with slack: blocks that begin and end within pages keep the orde
 }
 
 TEST_CASE("pool with slack: a program without repetition uses few addresses, and unmaps none") {
-    for (double const part : {0.05, 0.25, 0.5, 0.75}) { // of the device is out
+    for (double const part : {0.05, 0.25, 0.5, 0.75}) { // live part of the device
         CAPTURE(part);
         sim_node node{doubles::small_pages(2048)};
         {
@@ -493,7 +494,7 @@ TEST_CASE("pool with slack: a page that could not be moved once is no longer wan
         interrupted_platform::meanwhile = [&] { other = take(wide_enough + small_page); };
         void* const again               = take(3 * wide_enough);
         CHECK(again == two);
-        CHECK(other == has_one); // nobody needed it
+        CHECK(other == has_one); // it was not needed
         give(again, 3 * wide_enough);
         give(other, wide_enough + small_page);
         give(has_two, 2 * wide_enough);
@@ -529,7 +530,7 @@ TEST_CASE("pool with slack: no page of a chunk that another thread frees is want
             mr.deallocate_sync(other, 2 * page);
             mr.trim();
         };
-        void* const both                = mr.allocate(s, 6 * page); // where both were
+        void* const both                = mr.allocate(s, 6 * page); // at the addresses of both
         interrupted_platform::meanwhile = nullptr;
         mr.deallocate(s, both, 6 * page);
         mr.deallocate(s, front, 4 * page);
@@ -565,7 +566,7 @@ TEST_CASE("pool with slack, eager: a dead stream's use beside a block has an eve
 
 namespace {
 
-/// A platform that does not say, once, who a stream is.
+/// A platform that once fails to return the id of a stream.
 struct shaky_platform : doubles::interrupted_platform {
     static inline int    left = 0;
     static std::uint64_t id(stream s) {

@@ -144,7 +144,7 @@ TEST_CASE("page_book: a page without its memory is unbacked until it has memory 
     CHECK(book.left(back));
     book.set(back, true);
     CHECK_FALSE(book.left(back));
-    book.set(front, false); // given back: out of use
+    book.set(front, false); // freed
     CHECK_FALSE(book.left(front));
     for (std::size_t i = 0; i != 8; ++i) { book.look({front.chunk, i}, i >= 4); }
     CHECK(book.left(front)); // it has none: that may have gone anywhere
@@ -183,7 +183,7 @@ TEST_CASE("page_book: memory that left a page is found at its present page while
     CHECK(book.source_of({back.chunk, 6}, {}).where == vram::page_place{front.chunk, 0});
     book.set({front.chunk, 0, 1}, false); // the device has it
     CHECK_FALSE(book.source_of({back.chunk, 6}, {}).known);
-    CHECK(book.fresh({back.chunk, 6, 7}) == leaf); // nothing can come back
+    CHECK(book.fresh({back.chunk, 6, 7}) == leaf); // nothing can return
     CHECK(book.shared() == 2);
 
     book.find({front.chunk, 0}, address_of(far_base));

@@ -34,7 +34,7 @@ std::vector<page_place> together_with(page_rings const& rings, page_place const&
 TEST_CASE("page_rings: a page is alone until paired, and again when one of two leaves") {
     page_rings rings = rings_of(2, 4);
     CHECK(together_with(rings, {0, 1}).empty());
-    rings.part({0, 1}); // from nobody
+    rings.part({0, 1}); // from no other page
     rings.pair({0, 1}, {1, 2});
     CHECK(rings.size() == 2);
     CHECK(together_with(rings, {0, 1}) == std::vector<page_place>{{1, 2}});

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A pool whose upstream has addresses and memory apart. What else a pool does is in pool.cpp.
+// A pool with addresses and memory of separate lifetimes. Other properties of pools are tested in
+// pool.cpp.
 
 #include <vram/pool/paged_base.hpp> // first: the header must stand alone
 
@@ -204,7 +205,7 @@ TEST_CASE("pool of pages: it grows as its policy says, or by the need if memory 
     (void)mr.trim();
     void* const first  = moving.allocate_sync(20_MiB);
     void* const second = moving.allocate_sync(60_MiB);
-    CHECK(moving.usage().reserved == 80_MiB); // where pages move, none is taken in advance
+    CHECK(moving.usage().reserved == 80_MiB); // with remap, no memory is reserved in advance
     moving.deallocate_sync(first, 20_MiB);
     moving.deallocate_sync(second, 60_MiB);
 }
@@ -244,8 +245,8 @@ TEST_CASE("pool of pages: it moves no page with a pending use") {
 
 namespace {
 
-/// Blocks that begin and end within pages come and go, the same ones each time, on streams that are
-/// at work when a block is freed.
+/// Equal blocks that begin and end within pages are allocated and freed repeatedly, on streams that
+/// are busy when a block is freed.
 void same_again(paged_pool& mr, std::vector<sim_stream> const& streams, unsigned seed) {
     struct out {
         void*       p;
@@ -314,7 +315,7 @@ TEST_CASE("pool of pages: a request does not wait for the work of its own stream
         busy(s, nullptr, 0, 5ms);
         void* const p = mr.allocate(s, bytes);
         CHECK(mr.usage().reserved == 4 * several); // pages moved that never were there,
-        CHECK(node.now() < 5ms);                   // and none that the stream had given back
+        CHECK(node.now() < 5ms);                   // and no pages with a pending use
         busy(s, p, bytes);
         mr.deallocate(s, p, bytes);
         holes.give_back(mr);
@@ -402,7 +403,7 @@ TEST_CASE("pool of pages: it returns every page without a live byte, and allocat
         sim_stream  s;
         void* const again = mr.allocate(s, several);
         busy(s, again, several);
-        CHECK(mr.usage().reserved == 3 * several); // where it had been: no new addresses
+        CHECK(mr.usage().reserved == 3 * several); // at the previous address: no new addresses
         mr.deallocate(s, again, several);
         holes.give_back(mr);
         CHECK(mr.trim() == 3 * several);
@@ -572,9 +573,10 @@ TEST_CASE("pool of pages: the rest of a block is kept if its stream cannot be wa
             CHECK(there % small_page != 0);
             busy(t, more, several, 5ms);
             if (remap) { mr.deallocate(t, more, several); } // which it waits for, to have its pages
-            std::size_t const live                   = mr.usage().live;
-            doubles::interrupted_platform::meanwhile = [&] { // before what the block lacks is had
-                mr.retire(s);                                // so that it must be noted anew
+            std::size_t const live = mr.usage().live;
+            // Before the missing memory is allocated.
+            doubles::interrupted_platform::meanwhile = [&] {
+                mr.retire(s); // so that it must be noted anew
                 node.faults().when([](sim_call_info const&) { return true; });
                 armed.emplace(n);
             };
@@ -836,7 +838,7 @@ TEST_CASE("pool of pages: the free rest of shared pages counts as free") {
     mr.deallocate(s, p[1], several);
     s.synchronize();
     std::size_t const held = mr.usage().reserved;
-    CHECK(mr.trim() == several - small_page); // what it had to itself
+    CHECK(mr.trim() == several - small_page); // the bytes that it owned
     memory_usage const now = mr.usage();
     CHECK(now.reserved == held - (several - small_page));
     CHECK(now.live + mr.free_memory().bytes == now.reserved);
@@ -912,7 +914,7 @@ TEST_CASE("pool of pages: while a chunk grows, a block before a hole may be free
     mr.upstream().meanwhile = [&] { mr.deallocate_sync(first, 3 * several); };
     void* const p           = mr.allocate_sync(5 * several / 2);
     CHECK(p == first);
-    CHECK(mr.upstream().mapped(hole, 2 * several) == 0); // nobody asked for it
+    CHECK(mr.upstream().mapped(hole, 2 * several) == 0); // it was not needed
     CHECK(mr.usage().reserved == mr.upstream().usage().live);
     mr.deallocate_sync(p, 5 * several / 2);
     mr.deallocate_sync(wall, several);
@@ -976,7 +978,7 @@ TEST_CASE("pool of pages: it refuses no thread while another one remaps") {
             void*      wide[2];
             for (void*& one : all) { one = mr.allocate(s, 2 * page); }
             for (int i = 0; i < 16; i += 2) {
-                busy(s, all[i], 2 * page); // for whom the first waits, and is about pages
+                busy(s, all[i], 2 * page); // the first one waits for this stream during its remap
                 mr.deallocate(s, all[i], 2 * page);
             }
             auto const take = [&](void*& p) { return [&] { p = mr.try_allocate_sync(6 * page); }; };
@@ -1065,7 +1067,7 @@ TEST_CASE("pool of pages: other threads may coalesce very many blocks while a ch
         std::uintptr_t const next = place(mr.allocate(c, 256)) + 256;
         std::uintptr_t const at   = align(next, 64_KiB) + 8_KiB;
         (void)mr.allocate(c, at - next);
-        void* const one = mr.allocate(a, small); // whose place is not where the request may begin
+        void* const one = mr.allocate(a, small); // the request may not begin at this place
         void* const two = mr.allocate(b, 128_KiB);
         CHECK(place(one) == at);
         busy(a, one, small);
@@ -1155,7 +1157,7 @@ TEST_CASE("pool of pages: a block that is fully backed again is found before par
     mr.deallocate_sync(first, more);
     CHECK(mr.trim() == less + more);
     mr.deallocate_sync(second, less);     // one block now, and the front of it has no memory
-    CHECK(mr.allocate(s, more) == first); // what is left of it is as large as the hole
+    CHECK(mr.allocate(s, more) == first); // the rest is as large as the hole
     CHECK(mr.try_allocate_cached(s, less) == second);
     mr.deallocate(s, second, less);
     mr.deallocate(s, first, more);
@@ -1198,8 +1200,8 @@ TEST_CASE("pool of pages: behind a block no page with a pending use is remapped"
     mr.deallocate(y, front, 7_MiB);
 }
 
-/// Pages that went back to where they had been, in the order of a stream that still writes to them
-/// by the addresses that they left: of 10 MiB at `left` all but the first `idle` bytes.
+/// Pages that returned to their previous addresses, in the order of a stream that still writes to
+/// them at the other addresses: all bytes of 10 MiB at `left` except the first `idle` bytes.
 struct pages_that_left {
     static constexpr std::size_t all = 10_MiB;
 
@@ -1220,7 +1222,7 @@ struct pages_that_left {
         left = idle != 0 ? left : used;
         sim_launch(s, {.name = "kernel", .writes = {{used, all - idle}}, .duration = 5ms});
         mr.deallocate(s, used, all - idle);
-        large = mr.allocate(s, all + 2_MiB); // whose pages come back, and nobody waits
+        large = mr.allocate(s, all + 2_MiB); // its pages return without a wait
         CHECK_FALSE(s.view().done());
     }
     ~pages_that_left() {
@@ -1301,7 +1303,7 @@ TEST_CASE("pool of pages: memory mapped twice in a block is mapped once after a 
     struct asked_source : doubles::interrupted_source {
         using interrupted_source::interrupted_source;
         [[nodiscard]] std::size_t mapped(void const* q, std::size_t n) const noexcept {
-            ++asked; // which a pool need not do while moves are what it expects of them
+            ++asked; // a pool need not query while its moves succeed
             return interrupted_source::mapped(q, n);
         }
         mutable std::size_t asked = 0;

@@ -81,7 +81,7 @@ TEST_CASE("paged_heap: of the usable blocks, the one with the fewest unbacked by
     for (std::size_t const bytes : sizes) { row.push_back(f.take(s, bytes)); }
     f.give(s, row[0], sizes[0]);
     f.give(s, row[2], sizes[2]);
-    (void)f.usage(); // which joins what rests
+    (void)f.usage(); // coalesces cached blocks
     for (std::size_t const fuller : {0U, 2U}) {
         auto const missing = [&](std::uintptr_t from, std::uintptr_t) {
             return at(from) == row[fuller] ? std::size_t{100} : page;
@@ -102,7 +102,7 @@ TEST_CASE("paged_heap: an unbacked block counts as live once it is backed") {
     block* const  b = f.take_bare(s, 3 * page, lacks_nothing);
     REQUIRE(b != nullptr);
     CHECK(b->now == block::state::coming);
-    CHECK(f.heap.live(b->pointer(), 3 * page) == nullptr); // nobody can give it back
+    CHECK(f.heap.live(b->pointer(), 3 * page) == nullptr); // it is not live
     CHECK(f.usage().live == 0);
     CHECK(f.usage().requested == 0);
     CHECK(f.usage().allocations == 0);
@@ -138,7 +138,7 @@ TEST_CASE("paged_heap: ready memory is used before other memory of the same bloc
         sim_stream    s, other;
         block* const  b = f.take_bare(s, page, lacks_nothing);
         REQUIRE(b != nullptr);
-        if (shared) { // the page after it is had together with it
+        if (shared) { // the page after it becomes available together with it
             auto const held = f.lock.hold();
             CHECK(f.heap.share(b, b->address, b->address + 2 * page, s));
         }
@@ -205,7 +205,7 @@ TEST_CASE("paged_heap: memory that arrives on the page before a block is recorde
     block* const  b     = f.take_bare(s, page, lacks_nothing);
     REQUIRE(b != nullptr);
     f.give(other, first, page);
-    (void)f.usage(); // which joins what rests
+    (void)f.usage(); // coalesces cached blocks
     {
         auto const held = f.lock.hold();
         CHECK(f.heap.share(b, sixteen_pages::base, b->end(), s));
@@ -304,7 +304,7 @@ TEST_CASE("paged_heap: a stream's ready memory includes all blocks of that size 
     CHECK(f.ready(nullptr, page).size() == 1);
     for (block* const b : f.ready(nullptr, page)) {
         f.heap.set_aside(b);
-        CHECK(f.ready(nullptr, page).empty()); // nobody else gets it
+        CHECK(f.ready(nullptr, page).empty()); // other streams do not get it
         f.give_again(b, true);
     }
     f.give(s, wall, page);

@@ -33,12 +33,6 @@
 #include <utility>
 #include <vector>
 
-// Mutants that these tests kill, one line broken at a time: a wait that is left out
-// (clocks::order), a wait that is not remembered (stream_clock::wait_for), no question before
-// waiting (clocks::order), tags not clipped to the part that is taken (tags::within), retire
-// without an event (clocks::retire), a chunk that goes back while in use
-// (stream_heap::remove_idle).
-
 using namespace vram;
 using namespace std::chrono_literals;
 
@@ -52,12 +46,12 @@ template class vram::pool<doubles::archetype<sim_platform>, fixed_growth>;
 
 namespace {
 
-/// Keeps a stream busy for a while; `memory` is what it writes.
+/// Keeps a stream busy for some time; it writes `memory`.
 void use(sim_stream_view s, void* memory, std::size_t bytes, sim_time how_long = 1ms) {
     sim_launch(s, {.name = "use", .writes = {{memory, bytes}}, .duration = how_long});
 }
 
-/// A pool that takes what it needs and no more, so that the tests can count.
+/// A pool that allocates exactly the needed size, so that the tests can count.
 template <class Upstream>
 pool<Upstream, exact_growth> tight(Upstream upstream, pool_options options = {}) {
     return pool<Upstream, exact_growth>{std::move(upstream), options};
@@ -539,7 +533,7 @@ TEST_CASE("pool: trim_no_wait waits for nothing, also if another device's defaul
     use({}, p, 4_MiB);
     mr.deallocate({}, p, 4_MiB);
     sim_launch(other, {.name = "long", .duration = 1s});
-    sim_device{1}.make_current(); // where {} is another stream
+    sim_device{1}.make_current(); // {} means another stream there
     auto const before = node.now();
     CHECK(mr.trim_no_wait() == 0);
     CHECK(node.now() == before);
@@ -1030,7 +1024,7 @@ TEST_CASE("pool: a large block is not split while a better fit of another stream
     mr.deallocate(a, tighter, 4_MiB);
     mr.deallocate(b, large, 16_MiB);
     void* const first = mr.allocate(b, 3_MiB);
-    CHECK(first == tighter); // nobody knew that it is done
+    CHECK(first == tighter); // it was not known to be complete
     CHECK(mr.usage().waits == 0);
     mr.deallocate(b, first, 3_MiB);
     void* const again = mr.allocate(a, 3_MiB);
@@ -1038,7 +1032,7 @@ TEST_CASE("pool: a large block is not split while a better fit of another stream
     use(a, again, 3_MiB);
     mr.deallocate(a, again, 3_MiB);
     void* const cut = mr.allocate(b, 3_MiB);
-    CHECK(cut == large); // which waits for nobody
+    CHECK(cut == large); // it is ready
     use(b, cut, 3_MiB);
     CHECK(mr.usage().waits == 0);
     mr.deallocate(b, cut, 3_MiB);
@@ -1087,7 +1081,7 @@ TEST_CASE("pool: up to an eighth above the peak of live bytes no chunk is freed 
     mr.deallocate(s, out[1], 4_MiB);
     s.synchronize();
     void* const six = mr.allocate(s, 6_MiB);
-    CHECK(mr.usage().reserved == 51_MiB); // 53 were held before: both idle chunks went back
+    CHECK(mr.usage().reserved == 51_MiB); // 53 were reserved before: both idle chunks were freed
     mr.deallocate(s, five, 5_MiB);
     mr.deallocate(s, six, 6_MiB);
     for (int i = 2; i < 12; ++i) { mr.deallocate(s, out[i], 4_MiB); }
@@ -1190,7 +1184,7 @@ TEST_CASE("pool: a failed wait loses no memory, even if other threads used up th
     pool               mr{sim_resource{}, {.initial_size = 4_MiB, .max_size = 4_MiB}};
     void* const        first  = mr.allocate_sync(1536_KiB);
     void* const        second = mr.allocate_sync(1536_KiB);
-    std::vector<void*> pieces; // of four: of a, in between, of b, and what keeps them apart
+    std::vector<void*> pieces; // groups of four: of a, in between, of b, and a separator
     for (int i = 0; i < 800; ++i) { pieces.push_back(mr.allocate_sync(256)); }
     use(a, first, 1536_KiB, 5ms);
     use(b, second, 1536_KiB, 5ms);
@@ -1220,7 +1214,7 @@ TEST_CASE("pool: a failed wait loses no memory, even if other threads used up th
     node.faults().clear();
     CHECK(mr.usage().live == 200 * 256);
     CHECK((mr.usage().allocations == 802 || !sim_ordered_threads));
-    void* const q = mr.allocate(a, 3_MiB); // what it did not get is waited for by the next
+    void* const q = mr.allocate(a, 3_MiB); // the next request waits for the rest
     use(a, q, 3_MiB);
     mr.deallocate(a, q, 3_MiB);
     for (std::size_t i = 3; i < pieces.size(); i += 4) { mr.deallocate_sync(pieces[i], 256); }
@@ -1414,7 +1408,7 @@ TEST_CASE("pool over a pool: it returns a ready chunk in its stream's order") {
         sim_stream             a, b, c;
         auto        mr = tight(pool{sim_resource{}, {.initial_size = 2_MiB, .max_size = 2_MiB}});
         void* const p  = mr.allocate(a, 1_MiB);
-        void* const q  = mr.upstream().allocate(b, 1_MiB); // all the rest, which its stream
+        void* const q  = mr.upstream().allocate(b, 1_MiB); // all the rest; its stream
         use(a, p, 1_MiB, 5ms);
         use(b, q, 1_MiB, 5ms); // is not done with
         mr.deallocate(a, p, 1_MiB);
@@ -1422,7 +1416,7 @@ TEST_CASE("pool over a pool: it returns a ready chunk in its stream's order") {
         doubles::bombing armed{n};
         void* const      r   = mr.try_allocate(b, 1_MiB);
         bool const       hit = armed.defuse();
-        if (mr.usage().reserved == 1_MiB) { // it found no books
+        if (mr.usage().reserved == 1_MiB) { // it found no host memory
             void* const t = mr.upstream().allocate(c, 1_MiB);
             use(c, t, 1_MiB);
             mr.upstream().deallocate(c, t, 1_MiB);
@@ -1464,7 +1458,7 @@ TEST_CASE("pool over a pool: a captured stream's frees stay if they meet a reque
     sim_graph::begin(a);
     use(a, p, 2_MiB);
     mr.deallocate(a, p, 2_MiB);            // the graph may use it each time that it runs
-    void* const r = mr.allocate(b, 2_MiB); // finds that first, which nobody can wait for
+    void* const r = mr.allocate(b, 2_MiB); // finds the one that cannot be waited for first
     CHECK(r == q);                         // and then asks the other
     CHECK(mr.usage().reserved == 5_MiB);
     sim_graph graph = sim_graph::end(a);
@@ -1535,7 +1529,7 @@ TEST_CASE("pool: a block that the host waits for cannot be freed before it is ha
         CHECK(told.count(error_kind::double_free) == 1);
         CHECK(mr.usage().live == 2_MiB);
         CHECK(mr.usage().requested == 2_MiB);
-        CHECK(mr.usage().largest_free == 0); // it is not to be had
+        CHECK(mr.usage().largest_free == 0); // it is unavailable
         CHECK(mr.usage().pending == 0);
         CHECK(mr.free_memory() == free_pieces{});
     };
@@ -1619,8 +1613,7 @@ TEST_CASE("pool of pages: a limit that is no whole number of pages is not exceed
         CHECK_THROWS_AS((void)mr.allocate_sync(256), out_of_memory);
         CHECK_THROWS_AS((void)mr.allocate_sync(32 * small_page), out_of_memory);
         mr.deallocate_sync(b, 32 * small_page);
-        void* const c =
-            mr.allocate_sync(256); // in another chunk: a page of the first one goes back
+        void* const c = mr.allocate_sync(256); // in another chunk: a page of the first one is freed
         void* const d = mr.allocate_sync(31 * small_page);
         CHECK(mr.usage().reserved == 64 * small_page);
         CHECK(mr.usage().peak_reserved == 64 * small_page);

@@ -9,7 +9,7 @@
 
 #include <type_traits>
 
-// What it does is tested where it is used: pool.cpp, paged_base.cpp.
+// Its behaviour is tested in pool.cpp and paged_base.cpp.
 
 using namespace vram;
 

@@ -14,12 +14,6 @@
 
 #include <vector>
 
-// Mutants that these tests kill, one line broken at a time: blocks that are left although when they
-// come back matters (private_pool::can_wait), a full list that is not collected
-// (private_pool::leave), blocks that are lost at the end (private_pool::~private_pool), blocks in
-// use that come back as if they were not (pool::take_back), streams that are not asked who they
-// are or with each block (private_pool::has_said).
-
 using namespace vram;
 using namespace std::chrono_literals;
 
@@ -65,7 +59,7 @@ TEST_CASE("private_pool: a remote free keeps its stream, or none, as it was made
     void* const q = mr.allocate(a, 1_MiB);
     CHECK(q == p);
     CHECK(mr.usage().waits == 1);     // its stream waits,
-    CHECK(node.now() - before < 1ms); // and nobody else
+    CHECK(node.now() - before < 1ms); // and no other wait
     doubles::busy(a, q, 1_MiB);
     a.synchronize();
     mr.deallocate({}, mr.allocate({}, 256), 256); // now it knows the default stream, which is not
@@ -141,7 +135,7 @@ TEST_CASE("private_pool: a remote free before a capture of its stream is drained
         doubles::mishaps const told;
         sim_stream             owners, other;
         shy_pool               mr{doubles::shy_memory{}}, own{doubles::shy_memory{}};
-        sim_stream_view const  on = other; // which nobody has asked
+        sim_stream_view const  on = other; // a stream that was not queried
         void* const            p  = mr.allocate(owners, 1_MiB);
         mr.leave(&on, p, 1_MiB, default_alignment, has_own ? &own : nullptr);
         CHECK(mr.usage().live == 1_MiB);
@@ -183,7 +177,7 @@ TEST_CASE("private_pool: a remote free on a stream without an id is immediate") 
     void* const            p  = mr.allocate(owners, 1_MiB);
     sim_graph::begin(other);
     mr.leave(&on, p, 1_MiB, default_alignment);
-    CHECK(told.count(error_kind::leak) == 1); // who uses it nobody knows
+    CHECK(told.count(error_kind::leak) == 1); // its user is unknown
     CHECK(told.pointer() == p);
     (void)sim_graph::end(other);
     mr.deallocate(owners, p, 1_MiB);
@@ -212,7 +206,7 @@ TEST_CASE("private_pool: an invalid remote free is reported when it is drained")
         mr.collect();
         CHECK(told.count(error_kind::double_free) == 1);
         CHECK(mr.usage().live == 0);
-        leave(mr, {}, &foreign, 4); // and at once where none are left
+        leave(mr, {}, &foreign, 4); // and immediately if none are queued
         CHECK(told.count(error_kind::foreign_pointer) == 2);
         CHECK(told.under_a_lock() == 0);
     }

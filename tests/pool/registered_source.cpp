@@ -26,7 +26,8 @@ template class vram::registered_source<plain>;
 
 static_assert(fallible_resource<registered_source<whole>>);
 static_assert(!resource<registered_source<plain>> && !fallible_resource<registered_source<plain>>);
-static_assert(!trimmable_resource<registered_source<whole>>); // for whoever has all of it
+// Trim belongs to the owner of all memory.
+static_assert(!trimmable_resource<registered_source<whole>>);
 static_assert(!retiring_resource<registered_source<whole>>);
 static_assert(!reusing_resource<registered_source<whole>>); // as its upstream is
 static_assert(reusing_resource<registered_source<pool<whole>>>);

@@ -48,7 +48,7 @@ TEST_CASE("returned_blocks: each queued block comes out once and unchanged, firs
     CHECK_FALSE(mr.any());
     CHECK(mr.leave(note_of(0)));
     CHECK(bytes_left(mr).size() == 1);
-    for (std::size_t const count : {31u, 32u, 33u, 64u, 100u}) { // about what is taken at a time
+    for (std::size_t const count : {31u, 32u, 33u, 64u, 100u}) { // around the batch size
         for (std::size_t i = 0; i < count; ++i) { CHECK(mr.leave(note_of(i))); }
         std::vector<std::size_t> const found = bytes_left(mr);
         REQUIRE(found.size() == count);
@@ -97,7 +97,7 @@ TEST_CASE("returned_blocks: the queue has a fixed capacity, and none without hos
     CHECK(mr.leave(note_of(0)));
     CHECK(bytes_left(mr).size() == 1);
     for (std::size_t i = 0; i < left_blocks::most; ++i) { all = all && mr.leave(note_of(i)); }
-    CHECK(all); // of which the last lies where the first lay before
+    CHECK(all); // the last one is at the position of the first
     CHECK_FALSE(mr.leave(note_of(0)));
     std::vector<std::size_t> const found = bytes_left(mr);
     REQUIRE(found.size() == left_blocks::most);

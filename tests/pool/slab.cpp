@@ -24,12 +24,6 @@
 #include <utility>
 #include <vector>
 
-// Mutants that these tests and those of the parts kill, one line broken at a time: a wait that is
-// left out (stream_slabs::ordered, for a stream and for the host), a chunk that goes back while in
-// use (stream_slabs::idle), an epoch too early (stream_slabs::give), no question before waiting
-// (stream_slabs::take_anothers), what a capture may use let go (stream_slabs::keep_all), no trim
-// before a refusal (slab_base::get).
-
 using namespace vram;
 using namespace std::chrono_literals;
 using doubles::busy;
@@ -194,7 +188,7 @@ TEST_CASE("slab: over a pool it uses ready memory of the pool before a stream wa
     CHECK(mr.usage().events == 1); // that it was asked by
     CHECK(mr.upstream().usage().events == 0);
     busy(b, q, 1_MiB);
-    std::vector<void*> rest; // of what is beneath
+    std::vector<void*> rest; // the rest of the upstream
     while (void* const p = mr.upstream().try_allocate_ready(b, 1_MiB)) { rest.push_back(p); }
     void* const r = mr.allocate(c, 1_MiB);
     CHECK(mr.usage().waits == 1);
@@ -254,7 +248,7 @@ TEST_CASE("slab: over a pool it keeps a captured stream's frees that meet a requ
     sim_graph::begin(a);
     busy(a, p, 2_MiB);
     mr.deallocate(a, p, 2_MiB);            // the graph may use it each time that it runs
-    void* const r = mr.allocate(b, 2_MiB); // finds that first, which nobody can wait for
+    void* const r = mr.allocate(b, 2_MiB); // finds the one that cannot be waited for first
     CHECK(r == q);                         // and then asks the other
     CHECK(mr.usage().reserved == held);
     sim_graph graph = sim_graph::end(a);
@@ -428,7 +422,7 @@ TEST_CASE("slab: a block cannot be freed while the host waits for it") {
     doubles::mishaps const told;
     sim_stream             s;
     slab  mr{doubles::interrupted_memory{}, 1_MiB, {.initial_size = 1_MiB, .max_size = 1_MiB}};
-    void* p = mr.allocate(s, 1); // the bytes are what the epoch will be
+    void* p = mr.allocate(s, 1); // the bytes are the future epoch
     busy(s, p, 1_MiB);
     mr.deallocate(s, p, 1);
     platform::meanwhile = [&] {

@@ -57,7 +57,7 @@ TEST_CASE("slab_base: a class at the limit gets a chunk that another class does 
     CHECK(both.take_from(1, s) == nullptr);
     CHECK(both.take_from(0, s) == nullptr);
     for (auto* const p : tiles) { CHECK(both.give_to(0, p, s)); }
-    void* const p = both.take_from(1, s); // what was idle went back, when it was over
+    void* const p = both.take_from(1, s); // idle memory was freed, once complete
     REQUIRE(p != nullptr);
     CHECK(both.owns(p));
     CHECK(both.usage().live == 1_MiB);

@@ -23,7 +23,7 @@ TEST_CASE("slab_chunk: all blocks begin as live, and the lowest clean block is t
     CHECK(c.out == 127);
     CHECK(c.take_lowest() == &c.notes[3]);
     CHECK(c.take_lowest() == &c.notes[70]);
-    c.make_clean(c.notes[5]); // below where the search had come to
+    c.make_clean(c.notes[5]); // below the position of the search
     CHECK(c.take_lowest() == &c.notes[5]);
     CHECK(c.take_lowest() == &c.notes[129]);
     CHECK(c.clean == 0);

@@ -25,7 +25,7 @@ template class vram::stream_bump<sim_platform>;
 
 namespace {
 
-/// The books with a lock, and streams by name.
+/// The state with a lock, and streams by handle.
 template <class Platform>
 struct desk_of {
     stream_bump<Platform>   books{event_policy::lazy, false};
@@ -39,7 +39,7 @@ struct desk_of {
 };
 using bump_desk = desk_of<sim_platform>;
 
-/// Who is captured does not say who it is, as with CUDA.
+/// A captured stream has no id, as with CUDA.
 struct shy_platform : sim_platform {
     static std::uint64_t id(stream s) {
         if (s.capturing()) { throw std::runtime_error{"busy"}; }

@@ -387,7 +387,7 @@ TEST_CASE("stream_clock: try_record does not wait if all events are awaited") {
     CHECK_FALSE(c.covered(epoch));
     CHECK(c.mark() == epoch);
     --c.covering(1).pins;
-    c.try_record(); // what comes next has it
+    c.try_record(); // later frees use it
     CHECK(c.covered(epoch));
     CHECK(node.now() < 5ms);
     CHECK(c.waits() == 0);

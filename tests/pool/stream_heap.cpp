@@ -103,7 +103,7 @@ TEST_CASE("stream_heap: after all of many blocks are freed, their uses are dropp
     std::vector<void*> out;
     for (int i = 0; i < 64; ++i) { out.push_back(f.take(s, 16384)); }
     for (void* const p : out) { f.give(s, p, 16384); }
-    (void)f.heap.usage(all_of); // joins what rests, and knows nothing yet of what is done
+    (void)f.heap.usage(all_of); // coalesces cached blocks, without queries
     (void)f.take(other, 16384);
     std::size_t free = 0;
     f.heap.blocks().for_each([&](block const& b) {
@@ -231,8 +231,9 @@ TEST_CASE("stream_heap: there are nodes even if cached blocks had used all of th
         CHECK(heap.give(pieces[first], 256, 256, &left));
         CHECK(heap.give(pieces[first + 1], 256, 256, &right));
     };
-    // What rests is joined stream by stream, the last first: the two pairs around piece 1600, other
-    // pairs while there are notes; then that piece, which has a note to spare, and who takes that.
+    // Cached blocks are coalesced stream by stream, the last stream first: the two pairs around
+    // piece 1600, and other pairs while there are nodes; then that piece, which has a spare node,
+    // and the block that takes it.
     for (std::size_t i = 0; i < 200; ++i) { rest(3 * i, a, b); }
     for (std::size_t i = 0; i < 4; ++i) { rest(2000 + 3 * i, a, c); }
     rest(1598, a, b);
@@ -240,7 +241,7 @@ TEST_CASE("stream_heap: there are nodes even if cached blocks had used all of th
     sim_stream_view const on = c;
     CHECK(heap.give(pieces[1600], 256, 256, &on));
     heap_of_sim::request const page{.asked = 256, .alignment = 4096, .on = &on};
-    CHECK(heap.take(page, held, false) == at(0x10000000 + 1600 * 256)); // two notes for the rest
+    CHECK(heap.take(page, held, false) == at(0x10000000 + 1600 * 256)); // two nodes for the rest
     CHECK(heap.blocks().largest_free() == 512);
 }
 
@@ -360,7 +361,7 @@ TEST_CASE("stream_heap: the last freed large block is reused as it is") {
     SUBCASE("and joins when the next one comes back") {
         f.give(s, high, 4_MiB);
         std::size_t const before = f.largest();
-        f.give(s, last, 8_MiB); // which rests
+        f.give(s, last, 8_MiB); // it is cached
         CHECK(f.largest() == before);
         CHECK(f.heap.take_quick(s, 8_MiB, 256)->pointer() == last);
         CHECK(f.heap.take_quick(s, 12_MiB, 256)->pointer() == low);
@@ -454,7 +455,7 @@ TEST_CASE("stream_heap: for a large request all cached blocks are coalesced, and
     auto const events = event_policy::lazy;
     CHECK(left_free(heap_of_sim{events, false, false}, 1_MiB, 1_MiB + 256) == 1_MiB + 4096 - 256);
     CHECK(left_free(growing{events, false, false}, 512_KiB, 1_MiB) == 4096);
-    CHECK(left_free(heap_of_sim{events, false, false}, 512_KiB, 1_MiB) == 0); // that rests on
+    CHECK(left_free(heap_of_sim{events, false, false}, 512_KiB, 1_MiB) == 0); // it stays cached
 }
 
 TEST_CASE("stream_heap: memory that a stream has waited for is found without a search") {

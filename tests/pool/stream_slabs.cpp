@@ -26,7 +26,7 @@ void spend(sim_stream const& s, sim_time how_long = 1ms) {
     sim_launch(s, {.name = "spend", .duration = how_long});
 }
 
-/// A heap of blocks that nobody has used, with the books of the streams and the lock.
+/// A heap of unused blocks, with the streams' state and the lock.
 struct slab_desk {
     slab_heap                   heap{256};
     sim_slabs                   streams;
@@ -73,7 +73,7 @@ TEST_CASE(
     CHECK(desk.streams.waits() == 1);
     CHECK(desk.take(&c) == nullptr);
     desk.give(n1, nullptr);
-    CHECK(desk.take(&d) == n1); // in use by nobody
+    CHECK(desk.take(&d) == n1); // without a pending use
     CHECK(desk.streams.waits() == 1);
 }
 

@@ -15,7 +15,7 @@ constexpr auto none = [](tag const&) { return false; };
 
 std::size_t count(tags const& t) { return static_cast<std::size_t>(t.end() - t.begin()); }
 
-/// What waits at one place, by slot: 0 is nothing.
+/// Returns the epoch of a slot's pending use at a position; 0 is none.
 std::uint64_t epoch_at(tags const& t, std::uintptr_t place, std::size_t slot) {
     std::uint64_t latest = 0;
     for (tag const& each : t) {

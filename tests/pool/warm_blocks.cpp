@@ -118,7 +118,7 @@ TEST_CASE("warm_blocks: one large block is cached, and inserting another returns
     CHECK(moved.take_large() == nullptr);
     CHECK_FALSE(moved.has_large());
     CHECK(moved.put_large(&first) == nullptr);
-    CHECK_FALSE(moved.drain(256, [](block*) {})); // who drains the small ones leaves it
+    CHECK_FALSE(moved.drain(256, [](block*) {})); // a drain of small blocks leaves it
     CHECK(moved.has_large());
     CHECK(moved.take_large() == &first);
 }
