@@ -64,8 +64,8 @@ public:
         return p;
     }
 
-    /// Returns null if the allocation fails for any reason. CUDA's error is cleared; a call that
-    /// throws would report it.
+    /// Returns null if the allocation fails for any reason, and clears CUDA's latched error.
+    /// `allocate` throws the reason instead.
     [[nodiscard]] void* try_allocate(stream s, std::size_t bytes,
                                      std::size_t alignment = default_alignment) noexcept {
         void*             p      = nullptr;
@@ -81,7 +81,7 @@ public:
         return p;
     }
 
-    /// \param bytes, alignment  those of the allocation
+    /// \param bytes, alignment  the values of the allocation
     void deallocate(stream s, void* p, std::size_t bytes, std::size_t alignment = default_alignment,
                     call_site at = call_site::current()) noexcept {
         if (p == nullptr || cuda_exit::began()) { return; }

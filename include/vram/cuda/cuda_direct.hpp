@@ -26,8 +26,8 @@ namespace vram {
 /// Failure   Throws `out_of_memory` with the figures of the device, or `cuda_error`.
 ///           `deallocate_sync` reports errors to the error sink.
 /// Threads   Any thread may call.
-/// Cost      The call of the driver, two more that set the device and the capture mode, and two that
-///           notice a reset of the device.
+/// Cost      The call of the driver, two more that set the device and the capture mode, and two
+///           that detect a reset of the device.
 template <class Resource>
 class cuda_direct {
 public:
@@ -42,8 +42,8 @@ public:
         return p;
     }
 
-    /// Returns null if the allocation fails for any reason. CUDA's error is cleared; a call that
-    /// throws would report it.
+    /// Returns null if the allocation fails for any reason, and clears CUDA's latched error.
+    /// `allocate_sync` throws the reason instead.
     [[nodiscard]] void* try_allocate_sync(std::size_t bytes,
                                           std::size_t alignment = default_alignment) noexcept {
         void*             p      = nullptr;
@@ -52,7 +52,7 @@ public:
         return p;
     }
 
-    /// \param bytes, alignment  those of the allocation
+    /// \param bytes, alignment  the values of the allocation
     void deallocate_sync(void* p, std::size_t bytes, std::size_t alignment = default_alignment,
                          call_site at = call_site::current()) noexcept {
         if (p == nullptr || cuda_exit::began()) { return; }
