@@ -224,7 +224,8 @@ inline void enqueue_copy(sim_call& call, sim_stream_state& s, pitched_copy const
         vector_clock const then = s.vclock;
         sim_wait{call}.await(s.tail);
         if (host_end) { m.acquire(*call.host, then); }
-        // Otherwise the copy to the device may still be under way.
+        // If only the source is pageable, the host does not acquire the vector clock: the copy to
+        // the device may still be under way.
     }
 }
 

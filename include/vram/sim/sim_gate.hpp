@@ -239,7 +239,7 @@ private:
 
     sim_machine*  machine_;
     bool          held_         = false;
-    bool          used_outside_ = false; ///< an ordinary thread may call `notify`
+    bool          used_outside_ = false; ///< a thread that is no `sim_thread` may call `notify`
     std::uint64_t notices_      = 0;
     sim_time      let_go_{};
     vector_clock  vclock_;

@@ -18,9 +18,9 @@ namespace vram {
 
 struct sim_stream_state;
 
-/// A host thread that participates in virtual time. Number 0 stands for all ordinary threads
-/// together. Their real locks are invisible to the simulation, so everything that they do counts as
-/// ordered.
+/// The state of a host thread that participates in virtual time (a `sim_thread`, or the thread that
+/// started one). Number 0 stands for all ordinary threads together. Their real locks are invisible
+/// to the simulation, so everything that they do counts as ordered.
 struct sim_host {
     /// The state `away` means: the thread blocks in real time, for something that the simulation
     /// cannot see, and the scheduler lets other threads run instead.
@@ -36,7 +36,7 @@ struct sim_host {
     bool  started = false; ///< true after the first call of the simulated device
     /// True if the thread is in a deadlock: its wait throws.
     bool deadlocked = false;
-    /// True if an ordinary thread may end the wait, so that it is no deadlock.
+    /// True if an ordinary thread (not a `sim_thread`) may end the wait, so that it is no deadlock.
     bool may_be_outside = false;
     /// The operation that this thread waits for, if any. It waits for an operation, a gate, or
     /// threads.
@@ -59,11 +59,12 @@ namespace detail {
 /// The state of a real thread on one node: its current device, and its participation in virtual
 /// time.
 struct sim_self {
-    std::uint64_t                  node    = 0;
-    int                            device  = 0;
-    sim_host*                      host    = nullptr; ///< null for an ordinary thread
-    bool                           relaxed = false;   ///< no capture forbids it any call
-    bool                           child   = false;   ///< started by `sim_thread`
+    std::uint64_t node   = 0;
+    int           device = 0;
+    /// Null for a thread outside virtual time (not a `sim_thread`).
+    sim_host*                      host    = nullptr;
+    bool                           relaxed = false; ///< no capture forbids it any call
+    bool                           child   = false; ///< started by `sim_thread`
     std::vector<sim_stream_state*> streams =
         /// Per-thread default streams, by device.
         {};

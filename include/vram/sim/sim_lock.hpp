@@ -79,8 +79,8 @@ private:
     [[nodiscard]] sim_host* me() const {
         return detail::inside_effect ? nullptr : detail::self(machine_->id).host;
     }
-    /// Returns the state of the participating thread `self`. All ordinary threads (null) share one
-    /// state.
+    /// Returns the state of the participating thread (`sim_thread`) `self`. For null, returns the
+    /// common state of all ordinary threads.
     [[nodiscard]] sim_host& state_of(sim_host* self) const noexcept {
         return self != nullptr ? *self : machine_->turns.outside;
     }
@@ -136,11 +136,12 @@ private:
         free_.notify_one();
     }
 
-    sim_machine*                    machine_;
-    mutable bool                    taken_   = false;
-    mutable bool                    outside_ = false; ///< an ordinary thread holds it
+    sim_machine* machine_;
+    mutable bool taken_ = false;
+    /// True if an ordinary thread (no `sim_thread`) holds the lock.
+    mutable bool                    outside_ = false;
     mutable unsigned                waiting_ = 0;
-    mutable std::condition_variable free_; ///< wakes ordinary threads
+    mutable std::condition_variable free_; ///< wakes ordinary threads (not `sim_thread`)
     mutable vector_clock            vclock_;
 };
 

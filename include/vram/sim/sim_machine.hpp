@@ -159,7 +159,8 @@ public:
         s.count = s.vclock.advance(s.slot);
     }
 
-    /// Makes a participating thread ordinary. The ordinary threads acquire its vector clock.
+    /// Ends the participation of a thread in virtual time. The ordinary threads acquire its vector
+    /// clock.
     void make_ordinary(std::unique_lock<std::mutex>& held, sim_host& me) {
         turns.outside.clock = std::max(turns.outside.clock, me.clock);
         acquire(turns.outside, me.vclock);
@@ -173,9 +174,9 @@ public:
         return devices[static_cast<std::size_t>(device)];
     }
 
-    /// One step of an ordinary thread's wait: advances virtual time if no participating thread
-    /// does, otherwise waits for progress. Returns false if no participating thread calls the
-    /// device for `patience` of real time.
+    /// One step of the wait of an ordinary thread (not a `sim_thread`): advances virtual time if no
+    /// participating thread does, otherwise waits for progress. Returns false if no participating
+    /// thread calls the device for `patience` of real time.
     bool outside_step(std::unique_lock<std::mutex>& held,
                       std::chrono::nanoseconds      patience = sim_turns::forever) {
         if (turns.outside_may_step() && schedule.next() != sim_time::max()) {

@@ -53,7 +53,7 @@ enum class sim_order : unsigned char {
     by_seed,
     /// The thread that `sim_options::choices` names runs. `sim_explore` goes through all choices.
     by_choice,
-    /// All threads run concurrently, as ordinary threads. Virtual times are not exact.
+    /// All threads run concurrently in real time. Virtual times are not exact.
     freely,
 };
 

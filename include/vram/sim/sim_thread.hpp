@@ -73,8 +73,8 @@ public:
         join_all(&self, 1);
     }
 
-    /// Blocks until all of `threads` have ended, in one step: the calling thread needs no turn in
-    /// between.
+    /// Blocks until all of `threads` have ended. The scheduler treats it as one wait of the calling
+    /// thread.
     template <class... Threads>
     static void join_together(Threads&... threads) noexcept {
         sim_thread* all[] = {&threads...};
@@ -186,7 +186,7 @@ private:
             }
             return ended;
         };
-        // An ordinary thread joins a thread that another thread started.
+        // This thread is no `sim_thread`, and joins one that another thread started.
         if (me == nullptr) {
             while (!gone()) { m.outside_step(held); }
         } else {
@@ -205,8 +205,8 @@ private:
         }
     }
 
-    /// Makes the calling thread ordinary again, if it participates only because of threads that it
-    /// started, and all of them are joined.
+    /// Ends the participation of the calling thread in virtual time, if it participates only
+    /// because of threads that it started, and all of them are joined.
     void leave_where_last(std::unique_lock<std::mutex>& held) noexcept {
         detail::sim_self const& self = detail::self(machine_->id);
         if (self.host == nullptr || self.child || self.host->children > 0) { return; }

@@ -23,14 +23,13 @@
 
 namespace vram {
 
-/// The scheduler of the participating threads (`sim_thread`). One of them runs at a time: the one
-/// that holds the baton. It hands the baton over before a call of the device if another thread is
-/// due, and whenever it must wait. The scheduler also limits how far virtual time may advance while
-/// a thread could still queue earlier work. Ordinary threads need no baton: they wait on a
-/// condition variable.
+/// The scheduler of the threads in virtual time (`sim_thread`). It lets one of them run at a time.
+/// The running thread yields before a call of the device if another thread is due, and whenever it
+/// must wait. The scheduler also limits how far virtual time may advance while a thread could still
+/// queue earlier work. Other host threads are not scheduled: they wait on a condition variable.
 ///
 /// Threads   The caller holds the machine's lock, which is released during waits.
-/// Cost      Two comparisons per call if there is one participating thread.
+/// Cost      Two comparisons per call if there is one scheduled thread.
 class sim_turns {
 public:
     using lock = std::unique_lock<std::mutex>;
@@ -45,14 +44,14 @@ public:
           order_{options.threads},
           preemptions_{options.preemptions} {}
 
-    sim_host    outside; ///< the state shared by all ordinary threads
+    sim_host    outside; ///< state shared by all threads that are not `sim_thread`
     sim_choices choices;
 
     [[nodiscard]] sim_order   order() const noexcept { return order_; }
     [[nodiscard]] std::size_t participants() const noexcept { return hosts_.size(); }
 
-    /// Adds a participating thread; its clocks start as those of `from`. If none holds the baton,
-    /// the new one gets it.
+    /// Adds a scheduled thread; its clocks start as those of `from`. If none is running, the new
+    /// one runs.
     sim_host& enter(sim_host& from, std::size_t slot) {
         sim_host& h = all_.emplace_back();
         h.number    = ++count_;
@@ -67,7 +66,7 @@ public:
         return h;
     }
 
-    /// Blocks a new thread until it gets the baton for the first time.
+    /// Blocks a new thread until the scheduler lets it run for the first time.
     void begin(lock& held, sim_host& self) { await_turn(held, self); }
 
     /// Removes a thread that has ended, and wakes threads that join it.
@@ -80,8 +79,8 @@ public:
         if (running_ == &self) { running_ = nullptr; }
         progress.notify_all();
     }
-    /// Hands the baton on after `leave`. If no thread can run now, the first one that is woken gets
-    /// it.
+    /// Lets another thread run after `leave`. If none can run now, the first one that is woken
+    /// runs.
     void hand_off(lock& held) {
         if (running_ != nullptr || driver_ != 0 || hosts_.empty()) { return; }
         std::uint64_t const mine = driver_ = ++drives_;
@@ -91,8 +90,8 @@ public:
         if (next != nullptr) { hand_to(*next); }
     }
 
-    /// A preemption point, before each call of a participating thread: another thread may get the
-    /// baton here.
+    /// A preemption point, before each call of a scheduled thread: the scheduler may let another
+    /// thread run here.
     void preemption_point(lock& held, sim_host& self) {
         ++activity_;
         if (self.now == sim_host::state::away && detail::locks_held == 0) {
@@ -121,9 +120,8 @@ public:
         (void)block_for(held, self, forever, done);
     }
     /// Blocks the thread `self` until `done()` returns true, but no longer than `patience` of real
-    /// time without a call by a participating thread. After that, the thread with the baton is
-    /// taken to block in real time, and loses the baton until its next call. Returns true if
-    /// `done()` did.
+    /// time without a call by a scheduled thread. After that, the running thread is taken to block
+    /// in real time, and another one runs until its next call. Returns true if `done()` did.
     template <class Done>
     bool block_for(lock& held, sim_host& self, std::chrono::nanoseconds patience, Done done) {
         ++activity_;
@@ -177,13 +175,13 @@ public:
         progress.notify_all();
     }
 
-    /// Returns true if an ordinary thread may advance virtual time: no participating thread is
-    /// running, and none could still queue earlier work.
+    /// Returns true if a thread that is not scheduled may advance virtual time: no scheduled thread
+    /// is running, and none could still queue earlier work.
     [[nodiscard]] bool outside_may_step() const noexcept {
         return running_ == nullptr && !schedule_.executing();
     }
 
-    /// Notified about each event for which ordinary threads may wait.
+    /// Notified about each event for which threads that are not scheduled may wait.
     std::condition_variable progress;
 
 private:
@@ -195,7 +193,7 @@ private:
         self.may_be_outside = false;
     }
 
-    /// Advances the clock of a thread that waited for the baton, if the order of threads is not by
+    /// Advances the clock of a thread that waited for its turn, if the order of threads is not by
     /// time.
     void catch_up(sim_host& self) {
         if (order_ != sim_order::by_time) { self.clock = std::max(self.clock, schedule_.now()); }
@@ -208,8 +206,8 @@ private:
     void await_turn(lock& held, sim_host& self) {
         self.turn.wait(held, [&] { return running_ == &self; });
     }
-    /// Waits for the baton. Returns false if no thread calls the device for `patience` of real
-    /// time.
+    /// Waits until the scheduler lets `self` run. Returns false if no thread calls the device for
+    /// `patience` of real time.
     bool await_turn(lock& held, sim_host& self, std::chrono::nanoseconds patience) {
         auto const mine = [&] { return running_ == &self; };
         if (patience == forever) {
@@ -222,7 +220,7 @@ private:
             if (activity_ == seen && !schedule_.executing()) { return false; }
         }
     }
-    /// Gives the baton to `self`, because the thread that holds it blocks in real time.
+    /// Makes `self` the running thread, because the previous one blocks in real time.
     void take_over(sim_host& self) {
         if (running_ != nullptr && running_ != &self) { running_->now = sim_host::state::away; }
         driver_  = 0;
@@ -230,7 +228,8 @@ private:
         self.now = sim_host::state::runnable;
         progress.notify_all();
     }
-    /// Makes a thread that lost the baton runnable again, and waits for the baton.
+    /// Makes a thread runnable again that was replaced because it blocked in real time, and waits
+    /// for its turn.
     void come_back(lock& held, sim_host& self) {
         self.now   = sim_host::state::runnable;
         self.clock = std::max(self.clock, schedule_.now());
@@ -239,13 +238,13 @@ private:
         await_turn(held, self);
     }
 
-    /// Hands the baton to the next thread. If only an ordinary thread can make one runnable, waits
-    /// for that. Returns false if no thread calls the device for `patience` of real time.
+    /// Lets the next thread run. If only a thread that is not scheduled can make one runnable,
+    /// waits for that. Returns false if no thread calls the device for `patience` of real time.
     bool dispatch(lock& held, std::chrono::nanoseconds patience) {
         running_                 = nullptr;
         std::uint64_t const mine = driver_ = ++drives_;
         sim_host* const     next           = choose(held, nullptr, mine, true, patience);
-        if (driver_ != mine) { return true; } // another thread took the baton
+        if (driver_ != mine) { return true; } // another thread became the running one
         driver_ = 0;
         if (next == nullptr) { return false; }
         hand_to(*next);
@@ -265,8 +264,8 @@ private:
     }
 
     /// Runs queued work as far as virtual time may advance, and returns the thread that is next.
-    /// Returns null if another thread replaces the dispatch number `mine`, or if nothing happens
-    /// for `patience`.
+    /// Returns null if another thread has begun a newer selection than number `mine`, or if nothing
+    /// happens for `patience`.
     sim_host* choose(lock& held, sim_host* self, std::uint64_t mine = 0, bool wait = true,
                      std::chrono::nanoseconds patience = forever) {
         for (;;) {
@@ -347,14 +346,15 @@ private:
     std::deque<sim_host>   all_;
     std::vector<sim_host*> hosts_; ///< threads that participate now, by number
     std::vector<sim_host*> candidates_;
-    sim_host*              running_   = nullptr;
-    std::uint64_t          driver_    = 0; ///< number of the dispatch that selects the next thread
-    std::uint64_t          drives_    = 0; ///< number of dispatches so far
-    std::uint64_t          activity_  = 0; ///< calls of participating threads
-    std::uint64_t          count_     = 0;
-    unsigned               preempted_ = 0;
-    sim_order              order_;
-    unsigned               preemptions_;
+    sim_host*              running_ = nullptr;
+    /// Number of the selection of the next thread in progress; 0: none.
+    std::uint64_t driver_    = 0;
+    std::uint64_t drives_    = 0; ///< number of selections so far
+    std::uint64_t activity_  = 0; ///< calls of participating threads
+    std::uint64_t count_     = 0;
+    unsigned      preempted_ = 0;
+    sim_order     order_;
+    unsigned      preemptions_;
 };
 
 } // namespace vram
