@@ -12,6 +12,7 @@
 
 #include <memory>   // make_unique
 #include <optional> // optional
+#include <thread>   // thread
 
 using namespace vram;
 using doubles::mishaps;
@@ -130,6 +131,72 @@ TEST_CASE("cuda_async_resource: trim does not use a stream that has ended or was
     mr.trim();
     CHECK(told.count() == 0);
     CHECK(mr.usage().reserved == 0);
+}
+
+TEST_CASE("cuda_async_resource: trim returns freed memory of each kind of stream") {
+    machine const       here;
+    mishaps const       told;
+    cuda_async_resource mr;
+    SUBCASE("a stream of vram that is done") {
+        cuda_stream const s;
+        mr.deallocate(s, mr.allocate(s, 1_MiB), 1_MiB);
+        while (!s.view().done()) {}
+        mr.trim();
+        CHECK(mr.usage().reserved == 0);
+    }
+    SUBCASE("a stream of vram that has ended") {
+        {
+            cuda_stream const s;
+            mr.deallocate(s, mr.allocate(s, 1_MiB), 1_MiB);
+        }
+        mr.trim();
+        CHECK(mr.usage().reserved == 0);
+    }
+    SUBCASE("the legacy default stream, while another thread trims") {
+        mr.deallocate({}, mr.allocate({}, 1_MiB), 1_MiB);
+        std::thread{[&] { mr.trim(); }}.join();
+        CHECK(mr.usage().reserved == 0);
+    }
+    SUBCASE("the thread's own default stream") {
+        mr.deallocate(cudaStreamPerThread, mr.allocate(cudaStreamPerThread, 1_MiB), 1_MiB);
+        mr.trim();
+        CHECK(mr.usage().reserved == 0);
+    }
+    SUBCASE("the own default stream of another thread before, and of this one") {
+        std::thread{[&] {
+            mr.deallocate(cudaStreamPerThread, mr.allocate(cudaStreamPerThread, 1_MiB), 1_MiB);
+            cuda_check(cudaStreamSynchronize(cudaStreamPerThread));
+        }}.join();
+        mr.deallocate(cudaStreamPerThread, mr.allocate(cudaStreamPerThread, 1_MiB), 1_MiB);
+        mr.trim();
+        CHECK(mr.usage().reserved == 0);
+    }
+    SUBCASE("a raw stream that was retired and destroyed") {
+        cudaStream_t raw = nullptr;
+        cuda_check(cudaStreamCreateWithFlags(&raw, cudaStreamNonBlocking));
+        mr.deallocate(raw, mr.allocate(raw, 1_MiB), 1_MiB);
+        mr.retire(raw);
+        cuda_check(cudaStreamDestroy(raw));
+        mr.trim();
+        CHECK(mr.usage().reserved == 0);
+    }
+    SUBCASE("a stream of another device") {
+        if (tests::two_devices()) {
+            cuda_async_resource other{cuda_device{1}};
+            cuda_stream const   s{cuda_device{1}};
+            other.deallocate(s, other.allocate(s, 1_MiB), 1_MiB);
+            CHECK(cuda_device::current() == cuda_device{0});
+            other.trim();
+            CHECK(other.usage().reserved == 0);
+        }
+    }
+    SUBCASE("a trim that keeps it all waits for nothing") {
+        cuda_stream const s;
+        mr.deallocate(s, mr.allocate(s, 1_MiB), 1_MiB);
+        CHECK(mr.trim(std::size_t{1} << 30) == 0);
+        CHECK(mr.usage().reserved != 0);
+    }
+    CHECK(told.count() == 0);
 }
 
 TEST_CASE("cuda_async_resource: foreign pointers and double frees are reported") {

@@ -26,9 +26,9 @@ TEST_CASE("cuda_freed_streams: it waits once for each stream that was recorded a
     freed.forget(t);
     freed.forget(t);
     cuda_freed_streams moved{std::move(freed)};
-    moved.synchronize(cuda_device{});
+    moved.synchronize();
     CHECK(s.view().done());
-    moved.synchronize(cuda_device{});
+    moved.synchronize();
     mr.deallocate_sync(p, 1 << 20);
 }
 
@@ -46,7 +46,7 @@ TEST_CASE("cuda_freed_streams: it waits for a stream that has ended, and not for
     freed.note(captured);
     s.reset();
     cuda_check(cudaStreamBeginCapture(captured, cudaStreamCaptureModeThreadLocal));
-    freed.synchronize(cuda_device{});
+    freed.synchronize();
     CHECK(after.done());
     cudaGraph_t graph = nullptr;
     CHECK(cudaStreamEndCapture(captured, &graph) == cudaSuccess);
@@ -63,11 +63,11 @@ TEST_CASE("cuda_freed_streams: a stream that was captured is waited for the next
     cuda_fill(s, p, std::byte{1}, 1 << 20);
     freed.note(s);
     cuda_check(cudaStreamBeginCapture(s, cudaStreamCaptureModeThreadLocal));
-    freed.synchronize(cuda_device{});
+    freed.synchronize();
     cudaGraph_t graph = nullptr;
     CHECK(cudaStreamEndCapture(s, &graph) == cudaSuccess);
     cuda_check(cudaGraphDestroy(graph));
-    freed.synchronize(cuda_device{});
+    freed.synchronize();
     CHECK(s.view().done());
     mr.deallocate_sync(p, 1 << 20);
 }
@@ -80,6 +80,61 @@ TEST_CASE("cuda_freed_streams: streams that have ended and are done are not kept
         cuda_stream const s;
         freed.note(s);
         CHECK(doubles::cudart::out().streams <= 17);
+    }
+}
+
+TEST_CASE("cuda_freed_streams: a wait that fails loses no stream") {
+    machine const here;
+    cuda_resource mr;
+    auto* const   p = static_cast<std::byte*>(mr.allocate_sync(3 << 20));
+    for (char const* const call :
+         {"cudaEventSynchronize", "cudaEventCreateWithFlags", "cudaEventRecord"}) {
+        for (std::uint64_t n = 1; n <= 3; ++n) {
+            CAPTURE(call);
+            CAPTURE(n);
+            cuda_freed_streams freed;
+            cuda_stream const  one, two;
+            cudaStream_t       raw = nullptr;
+            cuda_check(cudaStreamCreateWithFlags(&raw, cudaStreamNonBlocking));
+            std::byte* at = p;
+            for (cudaStream_t const each : {raw, one.get(), two.get()}) {
+                cuda_fill(each, at, std::byte{1}, 1 << 20);
+                freed.note(each);
+                at += 1 << 20;
+            }
+            freed.retire(raw);
+            cuda_check(cudaStreamDestroy(raw));
+            doubles::cudart::fail(call, cudaErrorUnknown, n);
+            bool threw = false;
+            try {
+                freed.synchronize();
+            } catch (cuda_error const&) { threw = true; }
+            CHECK(threw == doubles::cudart::forgive());
+            CHECK(freed.empty() == !threw);
+            auto const waits = doubles::cudart::calls("cudaEventSynchronize");
+            freed.synchronize();
+            CHECK(freed.empty());
+            CHECK(doubles::cudart::calls("cudaEventSynchronize") >= waits + (threw ? 1 : 0));
+            CHECK(one.view().done());
+            CHECK(two.view().done());
+            cuda_check(cudaDeviceSynchronize());
+        }
+    }
+    mr.deallocate_sync(p, 3 << 20);
+}
+
+TEST_CASE("cuda_freed_streams: a free during a wait is waited for the next time") {
+    machine const      here;
+    cuda_freed_streams freed;
+    cuda_stream const  s;
+    freed.note(s);
+    // A note before each call of `synchronize`: the last ones come after the event was recorded.
+    for (std::uint64_t n = 1;; ++n) {
+        doubles::cudart::before_call(n, [&] { freed.note(s); });
+        freed.synchronize();
+        bool const noted = doubles::cudart::nobody_comes_in();
+        CHECK(freed.empty() != noted);
+        if (!noted) { break; }
     }
 }
 #endif

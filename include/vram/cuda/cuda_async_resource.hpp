@@ -16,9 +16,8 @@
 
 #include <cuda_runtime_api.h> // cudaMallocFromPoolAsync, cudaFreeAsync
 
-#include <algorithm> // min
-#include <cstddef>   // size_t
-#include <new>       // bad_alloc
+#include <cstddef> // size_t
+#include <new>     // bad_alloc
 
 namespace vram {
 
@@ -99,14 +98,13 @@ public:
         // True for a stream of vram, with a handle that is kept valid.
         bool const held = cuda_stream_ids::announced(s.get()) != 0;
         if (s.ended() && !held) { return give_after_device(block, e); }
-        freed_.note(s);
         cudaError_t const status = give(block, s);
         if (status != cudaErrorInvalidResourceHandle) [[likely]] {
-            cuda_error::report(status, e);
+            if (cuda_error::report(status, e)) { freed_.note(s); }
             return;
         }
         cuda_error::clear(status); // the error means that the raw stream was destroyed
-        retire(s);
+        freed_.forget(s);
         error dead = e;
         dead.kind  = error_kind::dead_stream;
         dead.call  = nullptr;
@@ -125,21 +123,22 @@ public:
     }
 
     /// Returns unused memory to the device until the pool has at most `keep` unused bytes. If the
-    /// pool still has more, the host waits for the streams on which memory was freed, and trims
-    /// again. Returns the number of bytes returned to the device.
+    /// pool still has more than `keep` bytes, and memory was freed since the last trim, the host
+    /// waits for the streams on which it was freed, and trims again: CUDA returns no memory whose
+    /// free the host has not seen to be complete. Returns the number of bytes returned to the
+    /// device.
     std::size_t trim(std::size_t keep = 0) {
-        std::size_t const  back = pool_.trim(keep);
-        memory_usage const now  = pool_.usage();
-        if (now.reserved - std::min(now.reserved, now.live) <= keep) { return back; }
-        freed_.synchronize(pool_.device());
+        std::size_t const back = pool_.trim(keep);
+        if (pool_.usage().reserved <= keep || freed_.empty()) { return back; }
+        freed_.synchronize();
         return back + pool_.trim(keep);
     }
     /// Returns unused memory to the device without a wait, until the pool has at most `keep` unused
     /// bytes. Returns the number of bytes returned to the device.
     std::size_t trim_no_wait(std::size_t keep = 0) { return pool_.trim(keep); }
-    /// Announces that the raw stream `s` is about to be destroyed, so that `trim` does not wait for
-    /// it.
-    void                       retire(stream s) noexcept { freed_.forget(s); }
+    /// Announces that the raw stream `s` is about to be destroyed: `trim` waits for an event behind
+    /// its frees.
+    void                       retire(stream s) noexcept { freed_.retire(s); }
     [[nodiscard]] memory_usage usage() const { return pool_.usage(); }
 
     [[nodiscard]] cuda_device      device() const noexcept { return pool_.device(); }
@@ -163,8 +162,7 @@ private:
             status = cuda_exit::or_done([] { return cudaDeviceSynchronize(); });
         }
         if (status == cudaSuccess) {
-            freed_.note(own_.view());
-            cuda_error::report(give(block, own_.view()), e);
+            if (cuda_error::report(give(block, own_.view()), e)) { freed_.note(own_.view()); }
             return;
         }
         e.call = "cudaDeviceSynchronize";

@@ -4,74 +4,121 @@
 /// \file
 /// `cuda_freed_streams` remembers the streams on which memory was freed, and waits for them.
 
-#include <vram/base/lock.hpp>           // lock
-#include <vram/cuda/cuda_event.hpp>     // cuda_event
-#include <vram/cuda/cuda_platform.hpp>  // cuda_platform
-#include <vram/layer/record_behind.hpp> // record_behind
+#include <vram/base/lock.hpp>              // lock
+#include <vram/cuda/cuda_device_guard.hpp> // cuda_device_guard
+#include <vram/cuda/cuda_event.hpp>        // cuda_event
+#include <vram/cuda/cuda_platform.hpp>     // cuda_platform
+#include <vram/layer/record_behind.hpp>    // record_behind
 
 #include <algorithm> // find_if, max
 #include <cstddef>   // size_t
 #include <cstdint>   // uint64_t
-#include <utility>   // exchange, move
-#include <vector>    // vector
+#include <memory>    // shared_ptr, make_shared
+#include <utility>   // move
+#include <vector>    // vector, erase_if
 
 namespace vram {
 
 /// The streams on which memory was freed since the last `synchronize`.
 ///
-/// Failure   Without host memory a stream is not remembered.
+/// CUDA keeps the memory of a free in its pool until the host has *seen* that the free is complete:
+/// by a wait for its stream, for an event behind it, or for the device. So each stream is waited
+/// for, also if its work is complete.
+///
+/// Failure   Without host memory a stream is not remembered. If a wait fails, `synchronize` throws,
+///           and remembers that stream and those after it.
 /// Threads   Any thread may call.
-/// Streams   A stream that the program destroys by its raw handle must be forgotten before. The end
-///           of a `cuda_stream` is detected.
+/// Streams   `retire` or `forget` must be called before the program destroys a stream by its raw
+///           handle. The end of a `cuda_stream` is detected.
 /// Cost      `note` takes a lock for a short time and looks at each remembered stream. If their
 ///           number has doubled, it also queries each stream that has ended, and forgets it if its
-///           work is complete.
+///           work is complete. `retire` records an event.
 class cuda_freed_streams {
 public:
     cuda_freed_streams() = default;
     /// Moves the streams. No other thread may use either object at that time.
     cuda_freed_streams(cuda_freed_streams&& other) noexcept
-        : streams_{std::move(other.streams_)}, look_at_{other.look_at_} {}
+        : streams_{std::move(other.streams_)},
+          retired_{std::move(other.retired_)},
+          look_at_{other.look_at_} {}
     cuda_freed_streams& operator=(cuda_freed_streams&& other) noexcept {
         streams_ = std::move(other.streams_);
+        retired_ = std::move(other.retired_);
         look_at_ = other.look_at_;
         return *this;
     }
 
+    /// Returns true if there is no stream to wait for.
+    [[nodiscard]] bool empty() const noexcept {
+        auto const held = lock_.hold();
+        return streams_.empty() && retired_.empty();
+    }
     /// Remembers that memory was freed on the stream `s`. The calling thread must be using `s`.
     void note(cuda_stream_view s) noexcept {
         auto const held = lock_.hold();
-        if (find(s) != streams_.end()) { return; }
-        if (streams_.size() >= look_at_) { forget_done(); }
         try {
-            streams_.push_back({s, s.id(), cuda_stream_ids::hold(s.get())});
+            auto const at = find(s);
+            if (at != streams_.end()) {
+                ++at->frees;
+                return;
+            }
+            if (streams_.size() + retired_.size() >= look_at_) { forget_done(); }
+            streams_.push_back({s, s.id(), s.device(), cuda_stream_ids::hold(s.get())});
         } catch (...) {} // no host memory, or a raw stream first seen during a capture
     }
+    /// The stream `s` is about to be destroyed: an event is recorded behind the frees, and
+    /// `synchronize` waits for that. If no event can be recorded, the stream is forgotten.
+    void retire(cuda_stream_view s) noexcept {
+        try {
+            std::vector<user> one;
+            {
+                auto const held = lock_.hold();
+                auto const at   = find(s);
+                if (at == streams_.end()) { return; }
+                retired_.reserve(retired_.size() + 1);
+                one.push_back(std::move(*at));
+                streams_.erase(at);
+            }
+            cuda_device_guard const on{one[0].where};
+            auto const              place = std::make_shared<cuda_event>(one[0].where);
+            recorded const          how   = record(*place, one[0]);
+            if (how != recorded::pending && how != recorded::done) { return; }
+            auto const held = lock_.hold();
+            retired_.push_back(place);
+        } catch (...) {}
+    }
+    /// Forgets the stream `s`, which may be destroyed already.
     void forget(cuda_stream_view s) noexcept {
         auto const held = lock_.hold();
-        auto const at   = find(s);
-        if (at != streams_.end()) { streams_.erase(at); }
+        std::erase_if(streams_, [s](user const& each) { return each.stream == s; });
     }
     /// Blocks the host until the work that the remembered streams have received so far is complete.
-    /// It skips a stream that is being captured, that belongs to another device than `d`, or that
-    /// was destroyed by its raw handle. It makes no call that could break a capture
-    /// (`record_behind`).
-    void synchronize(cuda_device d) {
-        std::vector<user> all;
+    /// It skips, and remembers, a stream that is being captured. It skips a stream that was
+    /// destroyed by its raw handle, and the per-thread default stream of another thread. It makes
+    /// no call that could break a capture (`record_behind`).
+    void synchronize() {
+        std::vector<user>   streams;
+        std::vector<shared> retired;
         {
             auto const held = lock_.hold();
-            all             = std::exchange(streams_, {});
+            streams         = streams_;
+            retired         = retired_;
         }
-        for (user const& each : all) {
-            cuda_event place{d};
-            try {
-                recorded const how =
-                    record_behind<cuda_platform>(place, each.stream, each.id, each.held);
-                // Remembered for the next `synchronize`.
-                if (how == recorded::captured) { note(each.stream); }
-                if (how != recorded::pending) { continue; }
-            } catch (cuda_error const&) { continue; } // the stream belongs to another device
-            place.synchronize();
+        for (shared const& each : retired) {
+            each->synchronize();
+            auto const held = lock_.hold();
+            std::erase(retired_, each);
+        }
+        for (user const& each : streams) {
+            cuda_device_guard const on{each.where};
+            cuda_event              place{each.where};
+            recorded const          how = record(place, each);
+            if (how == recorded::captured) { continue; } // for the next `synchronize`
+            if (how == recorded::pending || how == recorded::done) { place.synchronize(); }
+            auto const held = lock_.hold();
+            std::erase_if(streams_, [&](user const& now) {
+                return now.stream == each.stream && now.id == each.id && now.frees == each.frees;
+            });
         }
     }
 
@@ -79,30 +126,49 @@ private:
     struct user {
         cuda_stream_view stream;
         std::uint64_t    id;
-        cuda_stream_hold held; ///< the `cuda_stream` may be destroyed before the wait
+        cuda_device      where;
+        cuda_stream_hold held;      ///< the `cuda_stream` may be destroyed before the wait
+        std::uint64_t    frees = 1; ///< so that a free during `synchronize` is not missed
     };
+    using shared = std::shared_ptr<cuda_event const>;
+
+    [[nodiscard]] static recorded record(cuda_event& place, user const& each) {
+        return record_behind<cuda_platform>(place, each.stream, each.id, each.held);
+    }
 
     /// Forgets ended streams without outstanding work, so that CUDA can destroy them. A
     /// program may create a stream for each of its tasks.
     void forget_done() noexcept {
         std::erase_if(streams_, [](user const& each) {
-            try {
-                return each.held.ended() && cuda_stream_view{each.held.get()}.done();
-            } catch (...) { return false; } // query it again later
+            return each.held.ended() && seen_done(cuda_stream_view{each.held.get()});
         });
-        look_at_ = std::max(usual, 2 * streams_.size());
+        std::erase_if(retired_, [](shared const& each) { return seen_done(*each); });
+        look_at_ = std::max(usual, 2 * (streams_.size() + retired_.size()));
+    }
+    /// Returns true if the place is complete, and then makes a call that waits for it.
+    template <class Place>
+    [[nodiscard]] static bool seen_done(Place const& place) noexcept {
+        try {
+            if (!place.done()) { return false; }
+            place.synchronize();
+            return true;
+        } catch (...) { return false; } // query it again later
     }
 
     static constexpr std::size_t usual = 16;
 
-    [[nodiscard]] std::vector<user>::iterator find(cuda_stream_view s) noexcept {
-        return std::find_if(streams_.begin(), streams_.end(),
-                            [s](user const& each) { return each.stream == s; });
+    /// The handle of a default stream means another stream on another thread or device.
+    [[nodiscard]] std::vector<user>::iterator find(cuda_stream_view s) {
+        std::uint64_t const id = cuda_stream_ids::is_proper(s.get()) ? 0 : s.id();
+        return std::find_if(streams_.begin(), streams_.end(), [&](user const& each) {
+            return each.stream == s && (id == 0 || id == each.id);
+        });
     }
 
-    lock              lock_;
-    std::vector<user> streams_;
-    std::size_t       look_at_ = usual; ///< number of streams at which complete ones are forgotten
+    lock                lock_;
+    std::vector<user>   streams_;
+    std::vector<shared> retired_; ///< events behind the frees of retired streams
+    std::size_t look_at_ = usual; ///< number of streams at which complete ones are forgotten
 };
 
 } // namespace vram

@@ -104,9 +104,15 @@ cudaError_t CUDARTAPI cudaDeviceSynchronize() {
             if (auto const c = each.lock()) { status = spoil(*c); }
         }
         if (status != cudaSuccess) { return status; }
-        vram::sim_device const device = m.device(this_thread().device);
+        int const              ordinal = this_thread().device;
+        vram::sim_device const device  = m.device(ordinal);
+        std::uint64_t const    frees   = m.frees;
         held.unlock();
         device.synchronize();
+        held.lock();
+        m.see_frees([&](unseen_free const& each) {
+            return each.device == ordinal && each.number <= frees;
+        });
         return cudaSuccess;
     });
 }

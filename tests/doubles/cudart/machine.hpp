@@ -63,18 +63,33 @@ struct CUevent_st {
     bool                                    recorded = false;
     bool                                    in_graph = false; ///< last recorded in a capture
     std::weak_ptr<doubles::cudart::capture> graph{};          ///< that capture
-    CUstream_st*                            on = nullptr;     ///< the captured stream
+    CUstream_st*                            on     = nullptr; ///< the captured stream
+    std::uint64_t                           stream = 0; ///< id of the stream of the last record
+    std::uint64_t                           frees  = 0; ///< number of frees before that record
 };
 
+namespace doubles::cudart {
+
+/// A cudaFreeAsync whose completion the host has not observed by a wait.
+struct unseen_free {
+    std::size_t   bytes;
+    std::uint64_t stream; ///< id of the stream
+    std::uint64_t number; ///< `machine::frees` after the free
+    int           device; ///< device of the stream
+};
+
+} // namespace doubles::cudart
+
 struct CUmemPoolHandle_st {
-    int                                     device    = 0;
-    std::size_t                             maximum   = 0;
-    std::uint64_t                           threshold = 0;
-    int                                     reuse[3]  = {1, 1, 1};
-    std::map<int, cudaMemAccessFlags>       access{};
-    std::optional<vram::sim_async_resource> memory{};
-    std::size_t                             blocks    = 0;
-    bool                                    destroyed = false;
+    int                                       device    = 0;
+    std::size_t                               maximum   = 0;
+    std::uint64_t                             threshold = 0;
+    int                                       reuse[3]  = {1, 1, 1};
+    std::map<int, cudaMemAccessFlags>         access{};
+    std::optional<vram::sim_async_resource>   memory{};
+    std::size_t                               blocks    = 0;
+    bool                                      destroyed = false;
+    std::vector<doubles::cudart::unseen_free> unseen{};
 };
 
 struct CUgraph_st {};
@@ -220,6 +235,12 @@ public:
         if (its.active) { return; }
         its = {true, ++last_context};
     }
+    /// The host has waited: forgets the unseen frees for which `covers` returns true. A query that
+    /// finds all work complete does not count.
+    template <class Covers>
+    void see_frees(Covers covers) {
+        for (auto const& [handle, pool] : pools) { std::erase_if(pool->unseen, covers); }
+    }
     /// Counts a call with the handle of an event that a reset destroyed.
     void note_event(cudaEvent_t handle) { dangling += dead_events.contains(handle) ? 1 : 0; }
     /// Returns true if a destroyed stream had the handle.
@@ -258,6 +279,7 @@ public:
     std::vector<std::shared_ptr<left_mark>>                      marks;
     /// Number of this machine.
     std::uint64_t epoch    = 0;
+    std::uint64_t frees    = 0; ///< number of stream-ordered frees
     std::size_t   dangling = 0; ///< calls with the handle of a destroyed stream
     std::map<cudaStream_t, std::unique_ptr<CUstream_st>>
         /// Streams of a device that was reset.

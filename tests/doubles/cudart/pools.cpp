@@ -5,6 +5,8 @@
 
 #include <vram/base/align.hpp> // unsatisfiable
 
+#include <algorithm> // max
+
 using namespace doubles::cudart;
 
 namespace {
@@ -114,7 +116,12 @@ cudaError_t CUDARTAPI cudaMemPoolGetAttribute(cudaMemPool_t pool, cudaMemPoolAtt
 cudaError_t CUDARTAPI cudaMemPoolTrimTo(cudaMemPool_t pool, std::size_t keep) {
     return pool_call("cudaMemPoolTrimTo", pool, [&](machine&, CUmemPoolHandle_st& p) {
         std::size_t const piece = 2097152; // unit to which the driver rounds a size
-        p.memory->trim_no_wait(vram::align(keep, piece) == vram::unsatisfiable ? 0 : keep);
+        if (vram::align(keep, piece) == vram::unsatisfiable) { keep = 0; }
+        // A free whose completion the host has not observed counts as outstanding (CUDA's
+        // documentation of cudaMemPoolTrimTo).
+        std::size_t outstanding = p.memory->usage().live;
+        for (unseen_free const& each : p.unseen) { outstanding += each.bytes; }
+        p.memory->trim_no_wait(std::max(keep, outstanding));
         return cudaSuccess;
     });
 }
@@ -197,6 +204,10 @@ cudaError_t CUDARTAPI cudaFreeAsync(void* p, cudaStream_t stream) {
         auto const view =
             s.captured != nullptr ? vram::sim_stream_view::legacy(m.device(s.device)) : s.view;
         b.pool->memory->deallocate(view, p, b.bytes, 256);
+        if (s.captured == nullptr) {
+            b.pool->unseen.push_back(
+                {b.pool->memory->rounded_size(b.bytes, 256), view.id(), ++m.frees, s.device});
+        }
         --b.pool->blocks;
         drop_if_unused(m, b.pool);
         return cudaSuccess;

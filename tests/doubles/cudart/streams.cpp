@@ -137,9 +137,15 @@ cudaError_t CUDARTAPI cudaStreamSynchronize(cudaStream_t stream) {
                            if (cudaError_t const refused = ask(m, s); refused != cudaSuccess) {
                                return refused;
                            }
-                           vram::sim_stream_view const view = s.view;
+                           vram::sim_stream_view const view  = s.view;
+                           std::uint64_t const         id    = view.id();
+                           std::uint64_t const         frees = m.frees;
                            held.unlock();
                            view.synchronize();
+                           held.lock();
+                           m.see_frees([&](unseen_free const& each) {
+                               return each.stream == id && each.number <= frees;
+                           });
                            return cudaSuccess;
                        });
 }
@@ -216,6 +222,8 @@ cudaError_t CUDARTAPI cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
         event->in_graph = s.captured != nullptr;
         event->graph    = s.captured;
         event->on       = &s;
+        event->stream   = s.view.id();
+        event->frees    = m.frees;
         if (!event->in_graph) { event->place.record(s.view); }
         return cudaSuccess;
     });
@@ -237,9 +245,14 @@ cudaError_t CUDARTAPI cudaEventSynchronize(cudaEvent_t event) {
         if (!m.events.contains(event)) { return cudaErrorInvalidResourceHandle; }
         if (cudaError_t const refused = unsafe(m); refused != cudaSuccess) { return refused; }
         if (event->in_graph) { return stale(*event); }
-        vram::sim_event const& place = event->place;
+        vram::sim_event const& place  = event->place;
+        std::uint64_t const    stream = event->stream;
+        std::uint64_t const    frees  = event->frees;
         held.unlock();
         place.synchronize();
+        held.lock();
+        m.see_frees(
+            [&](unseen_free const& each) { return each.stream == stream && each.number <= frees; });
         return cudaSuccess;
     });
 }
