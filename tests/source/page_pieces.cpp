@@ -31,8 +31,8 @@ int_pieces::number piece_made(int_pieces& all, int memory) {
 /// Returns all pages with a stale mapping of a piece, and forgets these.
 std::vector<int_pieces::number> pages_in_vain(int_pieces& all, int_pieces::number k) {
     std::vector<int_pieces::number> found;
-    while (all.in_vain(k) != nowhere) {
-        found.push_back(all.in_vain(k));
+    while (all.stale_page(k) != nowhere) {
+        found.push_back(all.stale_page(k));
         all.unmap(found.back());
     }
     return found;
@@ -52,19 +52,19 @@ TEST_CASE("page_pieces: a piece is spare until a page gets it, and again after t
     CHECK(all.piece(2) == k);
     CHECK_FALSE(all.has(2)); // a stale mapping
     CHECK_FALSE(all.granted(2));
-    CHECK(all.in_vain(k) == 2);
+    CHECK(all.stale_page(k) == 2);
     all.grant(2);
-    all.occupy(2);
+    all.attach(2);
     CHECK(all.has(2));
     CHECK(all.granted(2));
-    CHECK(all.in_vain(k) == nowhere);
+    CHECK(all.stale_page(k) == nowhere);
     CHECK(all.spares() == 0);
     CHECK(all.held() == 1);
-    all.vacate(2);
+    all.detach(2);
     CHECK_FALSE(all.has(2));
     CHECK(all.piece(2) == k); // still mapped to it
     CHECK(all.granted(2));
-    CHECK(all.went_to(2) == nowhere); // no page has it
+    CHECK(all.current_owner(2) == nowhere); // no page has it
     CHECK(all.spares() == 1);
     all.unmap(2);
     CHECK(all.piece(2) == nowhere);
@@ -80,18 +80,18 @@ TEST_CASE(
     auto const k = piece_made(all, 1);
     for (int_pieces::number i : {5U, 1U, 3U}) {
         all.map(i, k);
-        all.occupy(i);
+        all.attach(i);
     }
     CHECK(all.has(3));
     CHECK_FALSE(all.has(5));
-    CHECK(all.went_to(5) == 3);
-    CHECK(all.went_to(1) == 3);
-    CHECK(all.went_to(3) == nowhere);
-    CHECK(all.went_to(0) == nowhere); // mapped to nothing
-    all.occupy(5);                    // back: nothing is mapped anew
+    CHECK(all.current_owner(5) == 3);
+    CHECK(all.current_owner(1) == 3);
+    CHECK(all.current_owner(3) == nowhere);
+    CHECK(all.current_owner(0) == nowhere); // mapped to nothing
+    all.attach(5);                          // back: nothing is mapped anew
     CHECK(all.has(5));
-    CHECK(all.went_to(3) == 5);
-    CHECK(all.went_to(1) == 5);
+    CHECK(all.current_owner(3) == 5);
+    CHECK(all.current_owner(1) == 5);
     CHECK(all.spares() == 0);
     all.unmap(1);
     CHECK(pages_in_vain(all, k) == std::vector<int_pieces::number>{3});
@@ -108,7 +108,7 @@ TEST_CASE("page_pieces: the number of a removed piece is reused") {
     CHECK((all.spare_at(0) == c || all.spare_at(1) == c));
     CHECK(piece_made(all, 4) == a);
     CHECK(all.memory(a) == 4);
-    CHECK(all.in_vain(a) == nowhere);
+    CHECK(all.stale_page(a) == nowhere);
 }
 
 TEST_CASE("page_pieces: a range with more pages than numbers is refused") {
@@ -126,7 +126,7 @@ TEST_CASE("page_pieces: a move leaves nothing behind") {
     CHECK(first.spares() == 0);
     CHECK(second.pages() == 3);
     CHECK(second.memory(second.spare_at(0)) == 9);
-    CHECK(second.in_vain(k) == 0);
+    CHECK(second.stale_page(k) == 0);
 }
 
 TEST_CASE(
@@ -179,12 +179,12 @@ TEST_CASE("page_pieces: it agrees with a plain list after random operations") {
                 owner_of[other] = nowhere;
             }
             owner_of[i] = mapped[i];
-            all.occupy(i);
+            all.attach(i);
             break;
         case 3:
             if (owner_of[i] == nowhere) { break; }
             owner_of[i] = nowhere;
-            all.vacate(i);
+            all.detach(i);
             break;
         case 4:
             if (mapped[i] == nowhere || owner_of[i] != nowhere) { break; }
@@ -212,11 +212,11 @@ TEST_CASE("page_pieces: it agrees with a plain list after random operations") {
             REQUIRE(all.piece(p) == mapped[p]);
             REQUIRE(all.has(p) == (owner_of[p] != nowhere));
             bool const elsewhere = mapped[p] != nowhere && owner_of[p] == nowhere;
-            REQUIRE(all.went_to(p) == (elsewhere ? owner(mapped[p]) : nowhere));
+            REQUIRE(all.current_owner(p) == (elsewhere ? owner(mapped[p]) : nowhere));
         }
         for (auto const k : alive) {
             auto const those = std::count(mapped.begin(), mapped.end(), k);
-            auto const p     = all.in_vain(k);
+            auto const p     = all.stale_page(k);
             REQUIRE((p == nowhere) == (those == (owner(k) == nowhere ? 0 : 1)));
             if (p != nowhere) { REQUIRE((all.piece(p) == k && !all.has(p))); }
         }

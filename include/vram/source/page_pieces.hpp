@@ -22,8 +22,8 @@ namespace vram {
 ///     pieces.reserve();
 ///     auto const k = pieces.add(memory.create(page)); // a spare
 ///     pieces.map(3, k);                               // page 3 has a stale mapping to it
-///     pieces.occupy(3);                               // page 3 owns it
-///     pieces.vacate(3);                               // it is a spare again; the mapping is stale
+///     pieces.attach(3);                               // page 3 owns it
+///     pieces.detach(3);                               // it is a spare again; the mapping is stale
 ///
 /// Failure   The constructor and `reserve` throw `std::bad_alloc` and change nothing. No other
 ///           function fails.
@@ -74,12 +74,12 @@ public:
 
     [[nodiscard]] Handle memory(number k) const noexcept { return pieces_[k].memory; }
     /// Returns a page with a stale mapping to the piece, or `nowhere`.
-    [[nodiscard]] number in_vain(number k) const noexcept { return pieces_[k].vain; }
+    [[nodiscard]] number stale_page(number k) const noexcept { return pieces_[k].first_stale; }
 
     /// Returns the number of pieces, including spares.
     [[nodiscard]] std::size_t held() const noexcept { return pieces_.size() - unused_.size(); }
     [[nodiscard]] std::size_t spares() const noexcept { return spares_.size(); }
-    /// Returns the `i`-th spare. `add`, `remove`, `occupy` and `vacate` change the order.
+    /// Returns the `i`-th spare. `add`, `remove`, `attach` and `detach` change the order.
     [[nodiscard]] number spare_at(std::size_t i) const noexcept { return spares_[i]; }
 
     // Pages
@@ -97,7 +97,7 @@ public:
     }
     /// Makes page `i`, which has a stale mapping, the owner of its piece. The mapping of the
     /// previous owner becomes stale.
-    void occupy(number i) noexcept {
+    void attach(number i) noexcept {
         number const k = slots_[i].piece;
         unlink(i);
         number const other = std::exchange(pieces_[k].at, i);
@@ -105,7 +105,7 @@ public:
         no_spare(k);
     }
     /// Makes the piece of page `i` a spare. The page keeps a stale mapping.
-    void vacate(number i) noexcept {
+    void detach(number i) noexcept {
         number const k = slots_[i].piece;
         pieces_[k].at  = nowhere;
         link(i);
@@ -124,7 +124,7 @@ public:
         return k != nowhere && pieces_[k].at == i;
     }
     /// Returns the page that owns the piece of the stale mapping of page `i`, or `nowhere`.
-    [[nodiscard]] number went_to(number i) const noexcept {
+    [[nodiscard]] number current_owner(number i) const noexcept {
         number const k = slots_[i].piece;
         return k != nowhere && pieces_[k].at != i ? pieces_[k].at : nowhere;
     }
@@ -139,9 +139,9 @@ private:
     };
     struct entry {
         Handle memory{};
-        number at     = nowhere; ///< the owner; `nowhere` if the piece is a spare
-        number vain   = nowhere; ///< first page with a stale mapping to the piece
-        number spared = 0;       ///< index in `spares_` if it is a spare
+        number at          = nowhere; ///< the owner; `nowhere` if the piece is a spare
+        number first_stale = nowhere; ///< first page with a stale mapping to the piece
+        number spared      = 0;       ///< index in `spares_` if it is a spare
     };
 
     static std::size_t counted(std::size_t pages) {
@@ -162,15 +162,15 @@ private:
     }
     void link(number i) noexcept {
         entry& p         = pieces_[slots_[i].piece];
-        slots_[i].next   = p.vain;
+        slots_[i].next   = p.first_stale;
         slots_[i].before = nowhere;
-        if (p.vain != nowhere) { slots_[p.vain].before = i; }
-        p.vain = i;
+        if (p.first_stale != nowhere) { slots_[p.first_stale].before = i; }
+        p.first_stale = i;
     }
     void unlink(number i) noexcept {
         slot const& s = slots_[i];
         if (s.next != nowhere) { slots_[s.next].before = s.before; }
-        (s.before != nowhere ? slots_[s.before].next : pieces_[s.piece].vain) = s.next;
+        (s.before != nowhere ? slots_[s.before].next : pieces_[s.piece].first_stale) = s.next;
     }
 
     std::vector<slot>   slots_;

@@ -75,20 +75,20 @@ public:
                 if (pieces_.piece(i) == nowhere || mapped(i) || moved_to(i) != nowhere) {
                     continue;
                 }
-                pieces_.occupy(i); // the page still has a mapping to the memory that it had last
+                pieces_.attach(i); // the page still has a mapping to the memory that it had last
                 done.push_back(i);
             }
             for (number i = to_number(first); i < last; ++i) {
                 if (mapped(i)) { continue; }
                 put(i, pieces_.spare_at(spares() - 1));
-                pieces_.occupy(i);
+                pieces_.attach(i);
                 done.push_back(i);
             }
             grant(done);
         } catch (...) {
             for (number const i : done) {
-                pieces_.vacate(i);
-                forget_closed(i);
+                pieces_.detach(i);
+                unmap_without_access(i);
             }
             trim(had);
             throw;
@@ -102,7 +102,7 @@ public:
         std::size_t gone = 0;
         for (number i = to_number(first); i < last; ++i) {
             if (!mapped(i)) { continue; }
-            pieces_.vacate(i);
+            pieces_.detach(i);
             if (spares() <= spare || destroy(pieces_.piece(i))) { ++gone; }
         }
         return gone;
@@ -131,10 +131,10 @@ public:
         std::size_t moved = 0;
         for (number const i : done) {
             if (pieces_.granted(i)) {
-                pieces_.occupy(i);
+                pieces_.attach(i);
                 ++moved;
             } else {
-                forget_closed(i);
+                unmap_without_access(i);
             }
         }
         return moved;
@@ -157,7 +157,7 @@ public:
     }
     /// Returns the page that owns the memory which page `i` had last, or `nowhere`.
     [[nodiscard]] std::uint32_t moved_to(std::size_t i) const noexcept {
-        return pieces_.went_to(to_number(i));
+        return pieces_.current_owner(to_number(i));
     }
     [[nodiscard]] void* address(std::size_t i) const noexcept {
         return static_cast<std::byte*>(range_.base()) + i * page_;
@@ -188,7 +188,7 @@ private:
     /// Unmaps a spare from all pages and destroys it. If a call fails, reports the error, keeps the
     /// spare and returns false.
     bool destroy(number k) noexcept {
-        for (number i = pieces_.in_vain(k); i != nowhere; i = pieces_.in_vain(k)) {
+        for (number i = pieces_.stale_page(k); i != nowhere; i = pieces_.stale_page(k)) {
             try {
                 unmap(i);
             } catch (...) {
@@ -218,7 +218,7 @@ private:
     }
     /// Unmaps a page with a stale mapping and no access rights. If the call fails, it stays
     /// mapped.
-    void forget_closed(number i) noexcept {
+    void unmap_without_access(number i) noexcept {
         try {
             if (!pieces_.granted(i)) { unmap(i); }
         } catch (...) {}
