@@ -296,7 +296,7 @@ int main(int argc, char** argv) {
                                    "/gpt2.csv.gz is one); - reads stdin");
     app.add_option("--stack", o.stack, "the stack to replay on")->capture_default_str();
     cli::add_size(app, "--capacity", o.capacity,
-                  "bytes of device memory (the simulated device has 140 GiB unless told)")
+                  "bytes of device memory (the simulated device has 140 GiB by default)")
         ->check([](std::string const& text) {
             return cli::parse_size(text) == 0 ? "a device of no memory holds nothing" : "";
         });

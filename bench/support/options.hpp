@@ -36,7 +36,7 @@ inline void add_options(CLI::App& app, options& o) {
         ->type_name("NAME");
     app.add_option("--json", o.json, "also write the figures to this file, as an array of rows")
         ->type_name("FILE");
-    app.add_option("--repeat", o.repeat, "turns of each subject (5 unless told)")
+    app.add_option("--repeat", o.repeat, "turns of each subject (default: 5)")
         ->check(CLI::Range(1U, 1000U));
     app.add_flag("--quick", o.quick, "one short turn each, to see that everything runs");
     app.add_flag("--list", o.list, "list the subjects and the cases, and end");

@@ -64,10 +64,10 @@ public:
         sim_stream_state& s = stream.state();
         sim_call          call{m, sim_call_kind::allocate, device_.index(), w, bytes};
         // Throws reports of earlier calls before anything is allocated.
-        call.tell();
+        call.throw_report();
         void* const p = sim_heap{call}.allocate(*owner_->pool, s, bytes, alignment);
         if (p == nullptr) {
-            call.tell();
+            call.throw_report();
             sim_device_state const& d = m.at(device_.index());
             throw out_of_memory{{.asked        = bytes,
                                  .rounded      = align(bytes, m.options.granularity),

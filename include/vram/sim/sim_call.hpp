@@ -35,7 +35,7 @@ public:
     /// Begins a new step of the calling thread and returns its description for the checker.
     [[nodiscard]] sim_event_of host_step(char const* name);
     /// Throws a pending report as `sim_race`, if `sim_options::on_report` is `throw_it`.
-    void tell();
+    void throw_report();
 
     /// Checks a call that is illegal during a graph capture of this thread, or of any thread if the
     /// mode of the capture is global. If there is such a capture, breaks it and throws
@@ -100,7 +100,7 @@ inline void sim_call::unsafe() {
     if (refused) { throw sim_error{sim_status::stream_capturing, where}; }
 }
 
-inline void sim_call::tell() {
+inline void sim_call::throw_report() {
     if (auto report = machine.checker.take_thrown()) { throw sim_race{std::move(*report)}; }
 }
 

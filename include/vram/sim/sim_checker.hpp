@@ -100,20 +100,20 @@ public:
         step.what      = sim_event_of::kind::release;
         block.released = step;
         if (!on_.frees || !on_.races || block.history.size() == 0) { return; }
-        bool told = false;
+        bool reported = false;
         block.history.change(0, block.bytes, [&](std::size_t from, std::size_t to, sim_history& h) {
-            if (!told) { told = conflict(step, clock, block, from, to, h); }
+            if (!reported) { reported = conflict(step, clock, block, from, to, h); }
         });
     }
 
     /// Stores a report. Depending on `sim_options::on_report`, it is also printed, thrown later by
     /// the call, or followed by an abort.
-    void tell(sim_report report) {
+    void report(sim_report r) {
         if (mode_ == sim_on_report::print || mode_ == sim_on_report::abort_here) {
-            std::fprintf(stderr, "%s\n", report.text().c_str());
+            std::fprintf(stderr, "%s\n", r.text().c_str());
         }
         if (mode_ == sim_on_report::abort_here) { std::abort(); }
-        reports_.push_back(std::move(report));
+        reports_.push_back(std::move(r));
         if (mode_ == sim_on_report::throw_it && !thrown_) { thrown_ = reports_.back(); }
     }
     /// Returns the first report that must still be thrown as `sim_race`, and removes it.
@@ -135,21 +135,21 @@ private:
     bool touch(sim_block const& block, interval_map<sim_history>& history, sim_event_of const& step,
                vector_clock const& clock, sim_range range, sim_access access) {
         if (history.size() == 0) { return true; }
-        std::size_t const first = range.begin() - block.begin;
-        std::size_t const last  = std::min(range.end(), block.end()) - block.begin;
-        bool              told  = false;
+        std::size_t const first    = range.begin() - block.begin;
+        std::size_t const last     = std::min(range.end(), block.end()) - block.begin;
+        bool              reported = false;
         history.change(first, last, [&](std::size_t from, std::size_t to, sim_history& h) {
-            if (!told && on_.races) { told = conflict(step, clock, block, from, to, h); }
+            if (!reported && on_.races) { reported = conflict(step, clock, block, from, to, h); }
             bool const fresh = h.write.what == sim_event_of::kind::allocation;
-            if (on_.uninitialised && access == sim_access::read && fresh && !told) {
-                told = true;
-                tell({sim_mistake::uninitialised_read, step, h.write, block.begin + from, to - from,
-                      "no write was declared before it"});
+            if (on_.uninitialised && access == sim_access::read && fresh && !reported) {
+                reported = true;
+                report({sim_mistake::uninitialised_read, step, h.write, block.begin + from,
+                        to - from, "no write was declared before it"});
             }
             if (access == sim_access::read) { note_read(h, step); }
         });
         if (access == sim_access::write) { history.assign(first, last, {step, {}}); }
-        return !told;
+        return !reported;
     }
 
     /// Checks and records an access to reserved addresses, one mapping at a time.
@@ -160,10 +160,11 @@ private:
             sim_block* const page = pages.mapping(at);
             if (page == nullptr || !page->granted) {
                 if (on_.bounds) {
-                    tell({sim_mistake::unmapped_access, step,
-                          page != nullptr ? page->allocated : sim_event_of{}, at, range.end() - at,
-                          page != nullptr ? "no device has access to the mapping"
-                                          : "no memory is mapped at this address"});
+                    report({sim_mistake::unmapped_access, step,
+                            page != nullptr ? page->allocated : sim_event_of{}, at,
+                            range.end() - at,
+                            page != nullptr ? "no device has access to the mapping"
+                                            : "no memory is mapped at this address"});
                 }
                 return;
             }
@@ -184,12 +185,12 @@ private:
         if (space == nullptr) {
             if (page_tables_) { return &pageable_; }
             if (on_.residency && !step.host && !copy) {
-                tell({sim_mistake::pageable_access,
-                      step,
-                      {},
-                      range.begin(),
-                      range.bytes,
-                      "devices can access pinned, managed and device memory only"});
+                report({sim_mistake::pageable_access,
+                        step,
+                        {},
+                        range.begin(),
+                        range.bytes,
+                        "devices can access pinned, managed and device memory only"});
             }
             return nullptr;
         }
@@ -197,9 +198,9 @@ private:
         if (block == nullptr || range.end() > block->end() || block->freed) {
             if (on_.bounds) {
                 bool const freed = block != nullptr && block->freed && range.begin() < block->end();
-                tell({freed ? sim_mistake::use_after_free : sim_mistake::out_of_bounds, step,
-                      freed ? block->released : sim_event_of{}, range.begin(), range.bytes,
-                      freed ? "the memory was freed before" : ""});
+                report({freed ? sim_mistake::use_after_free : sim_mistake::out_of_bounds, step,
+                        freed ? block->released : sim_event_of{}, range.begin(), range.bytes,
+                        freed ? "the memory was freed before" : ""});
             }
             return nullptr;
         }
@@ -214,14 +215,14 @@ private:
             block.kind == sim_kind::device || block.kind == sim_kind::device_async;
         if (!on_.residency || !on_device || copy) { return true; }
         if (step.host) {
-            tell({sim_mistake::host_access, step, block.allocated, range.begin(), range.bytes,
-                  "copy it to host memory first"});
+            report({sim_mistake::host_access, step, block.allocated, range.begin(), range.bytes,
+                    "copy it to host memory first"});
             return false;
         }
         if (block.device != step.device && !peers) {
-            tell({sim_mistake::peer_access, step, block.allocated, range.begin(), range.bytes,
-                  "enable peer access from device " + std::to_string(step.device) + " to device " +
-                      std::to_string(block.device)});
+            report({sim_mistake::peer_access, step, block.allocated, range.begin(), range.bytes,
+                    "enable peer access from device " + std::to_string(step.device) +
+                        " to device " + std::to_string(block.device)});
             return false;
         }
         return true;
@@ -232,12 +233,12 @@ private:
     bool conflict(sim_event_of const& step, vector_clock const& clock, sim_block const& block,
                   std::size_t from, std::size_t to, sim_history const& h) {
         if (unordered(h.write, clock)) {
-            return tell_pair(step, h.write, block.begin + from, to - from);
+            return report_pair(step, h.write, block.begin + from, to - from);
         }
         if (step.what == sim_event_of::kind::read) { return false; }
         for (sim_event_of const& read : h.reads) {
             if (unordered(read, clock)) {
-                return tell_pair(step, read, block.begin + from, to - from);
+                return report_pair(step, read, block.begin + from, to - from);
             }
         }
         return false;
@@ -248,14 +249,14 @@ private:
                !clock.includes(earlier.slot, earlier.count);
     }
 
-    bool tell_pair(sim_event_of const& second, sim_event_of const& first, std::uintptr_t at,
-                   std::size_t bytes) {
+    bool report_pair(sim_event_of const& second, sim_event_of const& first, std::uintptr_t at,
+                     std::size_t bytes) {
         sim_mistake kind = sim_mistake::race;
         if (first.what == sim_event_of::kind::allocation) { kind = sim_mistake::use_before_ready; }
         if (second.what == sim_event_of::kind::release) {
             kind = sim_mistake::free_before_last_use;
         }
-        tell({kind, second, first, at, bytes, missing(second, first)});
+        report({kind, second, first, at, bytes, missing(second, first)});
         return true;
     }
 

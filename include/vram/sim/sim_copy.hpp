@@ -121,20 +121,20 @@ inline void expect_disjoint(sim_call& call, sim_stream_state const& s,
     if (uses.size() == 2 && apart(uses[0].range, uses[1].range)) { return; }
     sim_range const both = first_overlap(uses);
     if (both.bytes == 0) { return; }
-    call.machine.checker.tell({kind,
-                               {.name   = "copy",
-                                .what   = sim_event_of::kind::write,
-                                .number = call.machine.schedule.count() + 1,
-                                .actor  = s.id.load(),
-                                .device = s.device,
-                                .time   = call.host->clock,
-                                .where  = call.where,
-                                .slot   = s.slot,
-                                .count  = s.count},
-                               {},
-                               both.begin(),
-                               both.bytes,
-                               advice});
+    call.machine.checker.report({kind,
+                                 {.name   = "copy",
+                                  .what   = sim_event_of::kind::write,
+                                  .number = call.machine.schedule.count() + 1,
+                                  .actor  = s.id.load(),
+                                  .device = s.device,
+                                  .time   = call.host->clock,
+                                  .where  = call.where,
+                                  .slot   = s.slot,
+                                  .count  = s.count},
+                                 {},
+                                 both.begin(),
+                                 both.bytes,
+                                 advice});
 }
 
 /// Queues a copy of rows on stream `s`, and waits on the host if the kinds of memory require it.
@@ -254,7 +254,7 @@ inline void sim_copy(sim_stream_view stream, void* to, void const* from, std::si
                               .from_slice = bytes,
                               .width      = bytes});
     }
-    call.tell();
+    call.throw_report();
 }
 
 /// Copies a box of bytes between two pitched layouts, in the order of `stream`. The host waits as
@@ -266,7 +266,7 @@ inline void sim_copy(sim_stream_view stream, pitched_copy const& box,
                   box.width * box.height * box.depth};
     call.admit();
     if (box.width * box.height * box.depth != 0) { detail::enqueue_copy(call, s, box); }
-    call.tell();
+    call.throw_report();
 }
 
 /// A copy that blocks the calling thread (`cudaMemcpy`), in the order of the default stream. From
@@ -295,7 +295,7 @@ inline void sim_copy_sync(void* to, void const* from, std::size_t bytes,
                           .width      = bytes});
     bool const within = route.engine == sim_engine::compute || route.engine == sim_engine::peer;
     if (!within && route.from_kind != sim_kind::pageable) { sim_wait{call}.synchronize(s); }
-    call.tell();
+    call.throw_report();
 }
 
 /// Fills `bytes` bytes with `value` in the order of `stream`. The call does not wait for the fill
@@ -326,7 +326,7 @@ inline void sim_fill(sim_stream_view stream, void* to, std::byte value, std::siz
         sim_wait{call}.await(s.tail);
         m.acquire(*call.host, then);
     }
-    call.tell();
+    call.throw_report();
 }
 
 } // namespace vram

@@ -44,7 +44,7 @@ inline bool sim_copy_batch(sim_stream_view stream, std::span<void* const> to,
                               .from_slice = bytes[i],
                               .width      = bytes[i]});
     }
-    call.tell();
+    call.throw_report();
     return true;
 }
 

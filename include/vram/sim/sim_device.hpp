@@ -56,7 +56,7 @@ public:
     void synchronize(std::source_location where = std::source_location::current()) const {
         sim_call call{*machine_, sim_call_kind::synchronize, index_, where};
         sim_wait{call}.synchronize(index_);
-        call.tell();
+        call.throw_report();
     }
 
     /// Blocks the calling thread in virtual time until all work queued on the device is complete,
@@ -64,7 +64,7 @@ public:
     void await_all(std::source_location where = std::source_location::current()) const {
         sim_call call{*machine_, sim_call_kind::synchronize, index_, where};
         sim_wait{call}.await_all(index_);
-        call.tell();
+        call.throw_report();
     }
 
     /// Permits or forbids kernels of this device to access the memory of `other`.

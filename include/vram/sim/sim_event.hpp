@@ -71,7 +71,7 @@ public:
         sim_capture_guard const relaxed{*state_->machine};
         sim_call call{*state_->machine, sim_call_kind::synchronize, state_->device, where};
         sim_wait{call}.synchronize(*state_);
-        call.tell();
+        call.throw_report();
     }
     /// Waits for a timed event and returns the virtual time at which it was complete.
     [[nodiscard]] sim_time

@@ -120,7 +120,7 @@ private:
             std::unique_lock const held{m.mutex};
             sim_time const         now = self != nullptr ? self->clock : m.schedule.now();
             sim_task               task{.name = "alarm"};
-            task.settle = [g = gate_, rung = rung_] {
+            task.completed = [g = gate_, rung = rung_] {
                 *rung = true;
                 if (*g != nullptr) { (*g)->ring(); }
             };

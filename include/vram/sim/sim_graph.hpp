@@ -89,7 +89,7 @@ public:
         sim_call          call{*s.machine, sim_call_kind::launch, s.device, where};
         call.admit();
         sim_queue{call}.launch(graph_, s);
-        call.tell();
+        call.throw_report();
     }
 
     /// Returns the number of nodes.

@@ -111,20 +111,21 @@ public:
             pool->add({{}, s.vclock, s.slot, s.count, block->counted, ticket});
             sim_operation* const op = sim_queue{call_}.enqueue(
                 s,
-                {.name   = "free",
-                 .device = s.device,
-                 .settle = [m = &m_, pool, block, ticket] { settle(*m, *pool, *block, ticket); },
-                 .where  = call_.where},
+                {.name      = "free",
+                 .device    = s.device,
+                 .completed = [m = &m_, pool, block,
+                               ticket] { complete_free(*m, *pool, *block, ticket); },
+                 .where     = call_.where},
                 true);
             // During a capture the free takes effect at once.
             if (op == nullptr) {
-                settle(m_, *pool, *block, ticket);
+                complete_free(m_, *pool, *block, ticket);
             } else {
                 pool->pending.find(ticket)->second.place = {op, op->number};
             }
         } catch (std::bad_alloc const&) {
             sim_wait{call_}.await(s.tail);
-            settle(m_, *pool, *block, ticket);
+            complete_free(m_, *pool, *block, ticket);
         }
         return true;
     }
@@ -172,12 +173,12 @@ private:
     void* refuse(int device, std::size_t bytes) {
         ++m_.schedule.figures(device).refused;
         if (m_.checker.on().capacity) {
-            m_.checker.tell({sim_mistake::capacity_exceeded,
-                             call_.host_step("allocate"),
-                             {},
-                             0,
-                             bytes,
-                             std::to_string(m_.at(device).free()) + " bytes are free"});
+            m_.checker.report({sim_mistake::capacity_exceeded,
+                               call_.host_step("allocate"),
+                               {},
+                               0,
+                               bytes,
+                               std::to_string(m_.at(device).free()) + " bytes are free"});
         }
         return nullptr;
     }
@@ -280,32 +281,32 @@ private:
         step.what              = sim_event_of::kind::release;
         if (block == nullptr || block->begin != at || block->kind != kind) {
             if (m_.checker.on().frees) {
-                m_.checker.tell({sim_mistake::foreign_free,
-                                 step,
-                                 {},
-                                 at,
-                                 bytes,
-                                 "no block of this memory starts there"});
+                m_.checker.report({sim_mistake::foreign_free,
+                                   step,
+                                   {},
+                                   at,
+                                   bytes,
+                                   "no block of this memory starts there"});
             }
             return nullptr;
         }
         if (!block->freed && block->pool != pool) {
             if (m_.checker.on().frees) {
-                m_.checker.tell({sim_mistake::foreign_free, step, block->allocated, at, bytes,
-                                 "it was allocated from another pool"});
+                m_.checker.report({sim_mistake::foreign_free, step, block->allocated, at, bytes,
+                                   "it was allocated from another pool"});
             }
             return nullptr;
         }
         if (block->freed) {
             if (m_.checker.on().frees) {
-                m_.checker.tell({sim_mistake::double_free, step, block->released, at, block->bytes,
-                                 "it was freed before"});
+                m_.checker.report({sim_mistake::double_free, step, block->released, at,
+                                   block->bytes, "it was freed before"});
             }
             return nullptr;
         }
         if (block->bytes != bytes && m_.checker.on().frees) {
-            m_.checker.tell({sim_mistake::wrong_size, step, block->allocated, at, bytes,
-                             "it was allocated with " + std::to_string(block->bytes) + " bytes"});
+            m_.checker.report({sim_mistake::wrong_size, step, block->allocated, at, bytes,
+                               "it was allocated with " + std::to_string(block->bytes) + " bytes"});
         }
         return block;
     }
@@ -350,7 +351,8 @@ private:
     }
 
     /// Completes a queued free, when its stream reaches it in virtual time.
-    static void settle(sim_machine& m, sim_pool& pool, sim_block& block, std::uint64_t ticket) {
+    static void complete_free(sim_machine& m, sim_pool& pool, sim_block& block,
+                              std::uint64_t ticket) {
         ++m.schedule.figures(block.device).frees;
         m.memory.space(block.kind, block.device).retire(block); // may erase the block
         pool.remove(ticket);

@@ -70,7 +70,7 @@ void sim_launch(sim_stream_view stream, sim_kernel const& kernel, Body&& body,
     for (sim_range const& r : kernel.reads) { task.uses.push_back({r, sim_access::read}); }
     for (sim_range const& r : kernel.writes) { task.uses.push_back({r, sim_access::write}); }
     sim_queue{call}.enqueue(s, std::move(task));
-    call.tell();
+    call.throw_report();
 }
 inline void sim_launch(sim_stream_view stream, sim_kernel const& kernel,
                        std::source_location where = std::source_location::current()) {
@@ -92,7 +92,7 @@ inline void sim_call_host(sim_stream_view stream, void (*function)(void*), void*
                                 .host_function = true,
                                 .effect        = [=] { function(argument); },
                                 .where         = where});
-    call.tell();
+    call.throw_report();
 }
 
 } // namespace vram

@@ -47,7 +47,7 @@ public:
         turns.outside.slot = checker.actor(turns.outside.vclock);
         turns.outside.advance();
         turns.on_deadlock = [this](std::string waits) {
-            checker.tell({.kind = sim_mistake::deadlock, .missing = std::move(waits)});
+            checker.report({.kind = sim_mistake::deadlock, .missing = std::move(waits)});
         };
         schedule.on_end = [this](sim_operation& op) { turns.wake_waiters(op); };
         for (int i = 0; i < options.devices; ++i) {

@@ -167,7 +167,7 @@ public:
             }
             sim_report leak{sim_mistake::leak, {}, allocated, begin, bytes, users_own ? users : ""};
             if (users_own) {
-                machine_.checker.tell(std::move(leak));
+                machine_.checker.report(std::move(leak));
             } else {
                 own.push_back(std::move(leak));
             }
@@ -185,7 +185,7 @@ public:
         for (auto const& [begin, range] : machine_.memory.reservations) {
             add(range->reserved, begin, range->bytes, "the addresses were never released");
         }
-        for (sim_report& each : own) { machine_.checker.tell(std::move(each)); }
+        for (sim_report& each : own) { machine_.checker.report(std::move(each)); }
     }
 
     /// Returns the internal state of the node. Only the headers of `sim/` use it.

@@ -44,8 +44,8 @@ struct sim_task {
     std::function<void()> effect = {};
     /// A change of the simulator's own state at the end of the operation. Runs with the machine's
     /// lock.
-    std::function<void()> settle = {};
-    std::source_location  where  = {};
+    std::function<void()> completed = {};
+    std::source_location  where     = {};
 };
 
 /// An operation that was queued. Objects are reused; `number` identifies one use.

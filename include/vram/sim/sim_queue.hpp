@@ -144,7 +144,7 @@ public:
             sim_operation& op = m_.schedule.make({.name = "event", .device = s.device},
                                                  call_.host->clock, s.id.load());
             if (e.timed) {
-                op.task.settle = [&e, &op] {
+                op.task.completed = [&e, &op] {
                     if (e.place.operation == &op && e.place.number == op.number) {
                         e.when = op.end;
                     }
@@ -318,7 +318,7 @@ private:
     }
 
     void fail_later(sim_operation& op, int device, sim_fault const& fault) {
-        op.task.settle = [&d = m_.at(device), fault] {
+        op.task.completed = [&d = m_.at(device), fault] {
             d.pending = fault.status;
             d.sticky  = fault.sticky;
         };

@@ -35,18 +35,18 @@ inline void sim_refused(error const& e) noexcept {
         sim_host* const        self = detail::self(m.id).host;
         std::unique_lock const held{m.mutex};
         sim_host const&        caller = self != nullptr ? *self : m.turns.outside;
-        m.checker.tell({sim_mistake_of(e.kind),
-                        {.name   = "refused free",
-                         .what   = sim_event_of::kind::release,
-                         .host   = true,
-                         .number = m.schedule.next_number(),
-                         .actor  = caller.number,
-                         .time   = caller.clock,
-                         .where  = e.caller.known() ? e.caller.location() : e.where},
-                        {},
-                        reinterpret_cast<std::uintptr_t>(e.pointer),
-                        e.bytes,
-                        error_text{e}.c_str()});
+        m.checker.report({sim_mistake_of(e.kind),
+                          {.name   = "refused free",
+                           .what   = sim_event_of::kind::release,
+                           .host   = true,
+                           .number = m.schedule.next_number(),
+                           .actor  = caller.number,
+                           .time   = caller.clock,
+                           .where  = e.caller.known() ? e.caller.location() : e.where},
+                          {},
+                          reinterpret_cast<std::uintptr_t>(e.pointer),
+                          e.bytes,
+                          error_text{e}.c_str()});
     } catch (...) {}
 }
 

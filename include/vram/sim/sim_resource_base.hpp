@@ -44,10 +44,10 @@ public:
         sim_capture_guard const relaxed{m};
         sim_call                call{m, Call, device_.index(), w, bytes};
         // Throws reports of earlier calls before anything is allocated.
-        call.tell();
+        call.throw_report();
         void* const p = sim_heap{call}.allocate(Kind, device_.index(), bytes, alignment);
         if (p == nullptr) {
-            call.tell();
+            call.throw_report();
             shortage numbers{.asked     = bytes,
                              .rounded   = align(bytes, m.options.granularity),
                              .alignment = alignment};

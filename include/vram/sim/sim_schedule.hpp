@@ -215,15 +215,15 @@ private:
             trace_.push_back({op.task.name, op.number, op.stream, op.task.device, op.task.engine,
                               op.enqueued, op.start, op.end});
         }
-        if (op.task.settle) { op.task.settle(); }
+        if (op.task.completed) { op.task.completed(); }
         if (on_end) { on_end(op); }
         for (sim_operation* const f : op.followers) {
             f->ready = std::max(f->ready, op.end);
             if (--f->blockers == 0) { push(*f, f->ready, false); }
         }
         op.followers.clear();
-        op.task.effect = op.task.settle = nullptr;
-        op.number                       = 0;
+        op.task.effect = op.task.completed = nullptr;
+        op.number                          = 0;
         spare_.push_back(&op);
     }
 

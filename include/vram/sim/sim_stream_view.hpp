@@ -98,7 +98,7 @@ public:
         sim_call                call{*s.machine, sim_call_kind::synchronize, s.device, where};
         expect_no_capture(s, where);
         sim_wait{call}.synchronize(s);
-        call.tell();
+        call.throw_report();
     }
 
     /// Returns the state of the stream. A default view is resolved to the default stream that it

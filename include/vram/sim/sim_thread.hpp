@@ -141,7 +141,7 @@ private:
         } catch (...) { failed = "an exception"; }
         std::unique_lock held{m.mutex};
         if (failed != nullptr) {
-            m.checker.tell({.kind = sim_mistake::thread_failed, .missing = failed});
+            m.checker.report({.kind = sim_mistake::thread_failed, .missing = failed});
         }
         // Otherwise the thread called `sim_node::finish`, which has already removed it.
         if (detail::self(m.id).host != nullptr) {

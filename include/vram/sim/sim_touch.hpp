@@ -26,7 +26,7 @@ inline void sim_touch(sim_range range, sim_access access,
     sim_call           call{m, sim_call_kind::other, 0, where};
     sim_event_of const step = call.host_step("host");
     m.checker.touch(step, call.host->vclock, range, access, false, true);
-    call.tell();
+    call.throw_report();
 }
 
 } // namespace vram

@@ -49,7 +49,7 @@ public:
         work const    all = work_of(s);
         for (sim_moment const& m : all.moments) { await(m); }
         m_.acquire(*call_.host, all.vclock);
-        settle(s.device);
+        throw_pending(s.device);
     }
     void synchronize(sim_event_state const& e) {
         call_.admit();
@@ -61,7 +61,7 @@ public:
             await(e.place);
             m_.acquire(*call_.host, then);
         }
-        settle(e.device);
+        throw_pending(e.device);
     }
     /// Blocks until all work queued on the device is complete. Throws if a stream of it is being
     /// captured.
@@ -76,7 +76,7 @@ public:
         }
         wait_idle(device);
         m_.acquire(*call_.host, then);
-        settle(device);
+        throw_pending(device);
     }
     /// Blocks until all work queued on the device is complete, as cudaFree does. It breaks no
     /// capture.
@@ -87,7 +87,7 @@ public:
         for (sim_stream_state* const s : d.streams) { then.join(s->vclock); }
         wait_idle(device);
         m_.acquire(*call_.host, then);
-        settle(device);
+        throw_pending(device);
     }
     /// Blocks until all work queued on `device` is complete, without adding any happens-before
     /// edge. It allocates no host memory.
@@ -214,7 +214,7 @@ private:
 
     /// Throws the error of earlier work on `device` that no synchronisation has reported yet: the
     /// exception of a kernel, or an injected fault.
-    void settle(int device) {
+    void throw_pending(int device) {
         sim_device_state& d = m_.at(device);
         if (auto failure = m_.schedule.take_failure(device)) { std::rethrow_exception(failure); }
         if (d.pending != sim_status::ok) {
