@@ -34,7 +34,7 @@ struct sim_block {
     sim_kind       kind{};
     int            device  = 0;
     std::size_t    counted = 0;     ///< bytes of the device that the block occupies
-    bool           freed   = false; ///< freed by the program
+    bool           freed   = false; ///< true after the program has freed the block
     bool           busy    = false; ///< earlier work of the stream that freed it may still use it
     /// The device may access the block. A mapping is granted by `sim_pages::set_access`.
     bool                granted = true;

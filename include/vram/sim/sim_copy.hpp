@@ -152,7 +152,7 @@ inline void enqueue_copy(sim_call& call, sim_stream_state& s, pitched_copy const
                   .copy     = true,
                   .bytes    = bytes,
                   .where    = call.where};
-    for (std::size_t z = 0; z < c.depth; ++z) { // adjacent rows are one range
+    for (std::size_t z = 0; z < c.depth; ++z) { // rows without a gap are one declared range
         bool const solid = c.to_pitch == c.width && c.from_pitch == c.width;
         for (std::size_t y = 0; y < (solid ? 1 : c.height); ++y) {
             std::size_t const n = solid ? c.width * c.height : c.width;
@@ -210,7 +210,8 @@ inline void enqueue_copy(sim_call& call, sim_stream_state& s, pitched_copy const
     sim_stream_state* const others[] = {m.at(route.to_device).legacy,
                                         m.at(route.from_device).legacy};
     bool const              serial   = s.legacy && route.engine == sim_engine::peer && !s.capture;
-    // A copy between two devices in the NULL stream.
+    // For a copy between two devices in the NULL stream, `s` first waits for the NULL stream of the
+    // other device.
     for (sim_stream_state* const other : others) {
         if (serial && other != &s) { sim_queue{call}.join(s, *other); }
     }

@@ -20,7 +20,7 @@ enum class sim_status {
     invalid_value,      ///< an argument that the call does not accept
     invalid_device,     ///< the node has no device with this index
     invalid_handle,     ///< a destroyed stream, or a stream or event of another device
-    out_of_memory,      ///< no memory; resources throw `out_of_memory` instead
+    out_of_memory,      ///< memory is short; resources throw `out_of_memory` instead
     not_permitted,      ///< a call inside a host function or a kernel
     stream_capturing,   ///< a query of or wait for a stream that is being captured
     capture_invalid,    ///< the capture was broken, or is ended on another stream
@@ -30,10 +30,12 @@ enum class sim_status {
     peer_not_reachable, ///< a copy between devices without a link
     copy_failed,        ///< a copy failed
     launch_failed,      ///< a kernel failed
-    refused,            ///< no more events, streams or pinned pages
-    device_lost,        ///< the device is lost; every later call fails
-    deadlock,           ///< all participating threads wait for each other
-    unbacked,           ///< access to contents on a node that keeps none
+    /// The call was refused, for example by an injected fault: no more events, streams or pinned
+    /// pages.
+    refused,
+    device_lost, ///< the device is lost; every later call fails
+    deadlock,    ///< all participating threads wait for each other
+    unbacked,    ///< access to contents on a node that keeps none
 };
 
 /// Returns the text of an error code.

@@ -21,8 +21,8 @@ namespace vram {
 
 /// The kinds of calls of the simulated device, for which faults can be injected.
 enum class sim_call_kind : unsigned char {
-    allocate,      ///< device memory, synchronous (cudaMalloc) or stream-ordered
-    allocate_host, ///< pinned or managed memory
+    allocate,      ///< allocation of device memory, with or without a stream
+    allocate_host, ///< allocation of pinned or managed memory
     pin,           ///< pinning of existing host memory (`sim_register`)
     free,          ///< free of any kind of memory; a call that fails frees nothing
     reserve,       ///< reserving addresses without memory

@@ -40,7 +40,7 @@ struct sim_figures {
     std::uint64_t bytes_to_device = 0;
     std::uint64_t bytes_to_host   = 0;
     std::uint64_t bytes_peer      = 0;
-    std::uint64_t bytes_within    = 0; ///< bytes copied within the device
+    std::uint64_t bytes_within    = 0; ///< bytes of copies within the device
     std::uint64_t events_recorded = 0;
     std::uint64_t stream_waits    = 0; ///< waits of a stream for an event (cudaStreamWaitEvent)
     std::uint64_t queries         = 0; ///< calls that asked if a stream or event is complete

@@ -27,7 +27,8 @@ namespace vram {
 ///           written.
 class sim_frames {
 public:
-    static constexpr std::size_t page = 4096; ///< all offsets and sizes are multiples of this
+    /// Offsets and sizes in the file are multiples of this.
+    static constexpr std::size_t page = 4096;
 
     sim_frames()                             = default;
     sim_frames(sim_frames const&)            = delete;

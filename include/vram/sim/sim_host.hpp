@@ -62,9 +62,10 @@ struct sim_self {
     std::uint64_t node   = 0;
     int           device = 0;
     /// Null for a thread outside virtual time (not a `sim_thread`).
-    sim_host*                      host    = nullptr;
-    bool                           relaxed = false; ///< no capture forbids it any call
-    bool                           child   = false; ///< started by `sim_thread`
+    sim_host* host = nullptr;
+    /// True within a `sim_capture_guard`: captures forbid this thread no call.
+    bool                           relaxed = false;
+    bool                           child   = false; ///< true if `sim_thread` started the thread
     std::vector<sim_stream_state*> streams =
         /// Per-thread default streams, by device.
         {};

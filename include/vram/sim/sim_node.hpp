@@ -150,8 +150,8 @@ public:
             machine_.outside_step(held);
         }
         if (!machine_.checker.on().leaks) { return; }
-        // Memory that a part of vram allocated for itself, such as the chunks of a pool, is reported
-        // once for each line of vram. The user's blocks are reported one by one.
+        // Memory that a part of vram allocated for itself, such as the chunks of a pool, is
+        // reported once for each line of vram. The user's blocks are reported one by one.
         std::vector<sim_report> own;
         auto const add = [&](sim_event_of const& allocated, std::uintptr_t begin, std::size_t bytes,
                              char const* users) {

@@ -33,12 +33,12 @@ struct sim_task {
     sim_engine  engine = sim_engine::none;
     int         device = 0; ///< device whose engine runs it
     sim_time    duration{};
-    bool        copy = false; ///< a copy or fill of the simulated device itself
-    /// A fault is injected: the operation has no effect.
+    bool        copy = false; ///< true for a copy or a fill
+    /// ^ True if a fault is injected: the operation has no effect.
     bool fails = false;
     /// A host function, which may hand work to host threads.
     bool             host_function = false;
-    std::size_t      bytes         = 0; ///< bytes of a copy
+    std::size_t      bytes         = 0; ///< bytes that a copy transfers
     std::vector<use> uses          = {};
     /// The effect of the operation, at its end in virtual time. Runs without the machine's lock.
     std::function<void()> effect = {};

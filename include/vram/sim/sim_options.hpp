@@ -23,20 +23,20 @@ struct sim_link {
 
 /// The mistakes that a node looks for. A check costs time only while it is on.
 struct sim_checks {
-    bool races         = true;  ///< two accesses to one byte without an order, one a write
-    bool bounds        = true;  ///< accesses outside live allocations, or after the free
-    bool uninitialised = false; ///< reads of memory that was never written
-    /// Device accesses to pageable memory, host accesses to device memory, accesses without peer
-    /// access.
+    bool races         = true;  ///< report two accesses to one byte without an order, one a write
+    bool bounds        = true;  ///< report accesses outside live allocations, or after the free
+    bool uninitialised = false; ///< report reads of memory that was never written
+    /// Report device accesses to pageable memory, host accesses to device memory, and accesses
+    /// without peer access.
     bool residency = true;
-    bool frees     = true;  ///< double and foreign frees, and frees before the last use
-    bool leaks     = true;  ///< memory that is live when the node ends
-    bool capacity  = false; ///< allocations that were refused because memory was short
+    bool frees     = true;  ///< report double and foreign frees, and frees before the last use
+    bool leaks     = true;  ///< report memory that is live when the node ends
+    bool capacity  = false; ///< report allocations that were refused because memory was short
 };
 
 /// The reaction of a node to a mistake, beyond storing the report.
 enum class sim_on_report : unsigned char {
-    collect, ///< nothing more: `sim_node::reports` returns them
+    collect, ///< the report is only stored: see `sim_node::reports`
     print,   ///< the report is printed to stderr at once
     /// `sim_race` is thrown by the call that made the mistake, except if it is `noexcept`.
     throw_it,

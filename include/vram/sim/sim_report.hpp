@@ -145,8 +145,8 @@ inline std::string describe(sim_event_of const& e) {
 
 /// The part of vram that allocated memory for itself, and how its user frees this memory.
 struct sim_allocating_part {
-    std::string_view folder; ///< of include/vram
-    char const*      name;   ///< null: the user's own code
+    std::string_view folder; ///< a folder of include/vram, with "/" at the end
+    char const*      name;   ///< description of the part; null: the user's own code
     char const*      advice;
 };
 inline constexpr sim_allocating_part sim_allocating_parts[] = {
@@ -173,7 +173,7 @@ inline sim_allocating_part const& sim_part_of(std::source_location where) {
     return sim_allocating_parts[std::size(sim_allocating_parts) - 1];
 }
 
-/// The report of a leak after its kind.
+/// Returns the text of a leak report behind the name of its kind.
 inline std::string describe_leak(sim_report const& r) {
     sim_allocating_part const& part = sim_part_of(r.first.where);
     std::string                text = ": " + std::to_string(r.bytes) + " bytes";

@@ -59,8 +59,7 @@ public:
     }
 
     [[nodiscard]] sim_stream_view view() const noexcept { return sim_stream_view{state_}; }
-    // NOLINT: implicit, because a stream converts to its view.
-    operator sim_stream_view() const noexcept { return view(); }
+    operator sim_stream_view() const noexcept { return view(); } // NOLINT: implicit on purpose
 
     void synchronize(std::source_location where = std::source_location::current()) const {
         view().synchronize(where);

@@ -214,7 +214,7 @@ private:
     }
 
     sim_machine* machine_ = nullptr;
-    sim_host*    host_    = nullptr; ///< null if threads are not serialised
+    sim_host*    host_    = nullptr; ///< null if threads run freely (`sim_order::freely`)
     std::thread  thread_;
 };
 
