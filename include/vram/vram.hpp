@@ -106,6 +106,7 @@
 #include <vram/pool/block_tags.hpp>
 #include <vram/pool/bump_chunk.hpp>
 #include <vram/pool/bump_row.hpp>
+#include <vram/pool/chunk_budget.hpp>
 #include <vram/pool/chunk_finder.hpp>
 #include <vram/pool/chunk_map.hpp>
 #include <vram/pool/chunk_registry.hpp>

@@ -61,7 +61,7 @@ struct growing_pool : growing_base<Upstream> {
             {bytes, bytes, 256, nullptr}, [] { return nullptr; }, [] { return std::size_t{77}; });
     }
     using base::or_null;
-    [[nodiscard]] memory_usage const& held() const { return this->figures_; }
+    [[nodiscard]] memory_usage const& held() const { return this->budget_.usage; }
 };
 
 } // namespace

@@ -221,7 +221,7 @@ private:
         // this address at once.
         large_.erase(p);
         this->count_back(bytes, bytes);
-        this->hand_back(bytes, held, [&] {
+        this->budget_.give_back(bytes, held, [&] {
             if (on != nullptr) {
                 sited{this->upstream_}.deallocate(*on, p, bytes, alignment);
             } else {

@@ -9,13 +9,12 @@
 #include <vram/base/out_of_memory.hpp> // out_of_memory
 #include <vram/concepts/powers.hpp>    // resource, reusing_resource
 #include <vram/concepts/sited.hpp>     // sited
-#include <vram/pool/ask_upstream.hpp>  // ask_upstream
+#include <vram/pool/chunk_budget.hpp>  // chunk_budget
 #include <vram/pool/chunk_map.hpp>     // chunk_map
 #include <vram/pool/platform_lock.hpp> // platform_lock
 
 #include <atomic>  // atomic
 #include <cstddef> // size_t
-#include <cstdint> // uint64_t
 #include <utility> // move, exchange
 
 namespace vram {
@@ -25,8 +24,8 @@ namespace vram {
 /// called without the lock.
 ///
 /// Failure   The exceptions of the upstream are rethrown. If the limit refuses a chunk,
-///           `out_of_memory` contains the limit. If host memory cannot be allocated,
-///           `std::bad_alloc` is thrown. In both cases the upstream is not called.
+///           `out_of_memory` contains the limit, and the upstream is not called. If host memory
+///           cannot be allocated, the chunk is returned and `std::bad_alloc` is thrown.
 /// Threads   Any number of threads may call concurrently, if the upstream permits that. An object
 ///           that is moved must not be shared.
 /// Cost      A call of the upstream and the lock twice.
@@ -38,31 +37,21 @@ public:
 
     /// `trim_above`: the reserved bytes above which idle chunks should be returned.
     chunk_registry(Upstream& upstream, std::size_t max_size, std::size_t trim_above) noexcept
-        : upstream_{&upstream}, max_size_{max_size}, least_{trim_above}, crowd_{trim_above} {}
+        : upstream_{&upstream}, least_{trim_above}, budget_{max_size}, crowd_{trim_above} {}
     chunk_registry(chunk_registry&& other) noexcept
         : crowded_{other.crowded_.exchange(false)},
           upstream_{other.upstream_},
-          max_size_{other.max_size_},
           least_{other.least_},
           chunks_{std::move(other.chunks_)},
-          reserved_{std::exchange(other.reserved_, 0)},
-          peak_{std::exchange(other.peak_, 0)},
-          peak_live_{std::exchange(other.peak_live_, 0)},
-          past_{std::exchange(other.past_, 0)},
-          restarts_{std::exchange(other.restarts_, 0)},
+          budget_{std::move(other.budget_)},
           crowd_{std::exchange(other.crowd_, other.least_)} {}
     chunk_registry& operator=(chunk_registry&& other) noexcept {
-        upstream_  = other.upstream_;
-        chunks_    = std::move(other.chunks_);
-        max_size_  = other.max_size_;
-        reserved_  = std::exchange(other.reserved_, 0);
-        peak_      = std::exchange(other.peak_, 0);
-        peak_live_ = std::exchange(other.peak_live_, 0);
-        past_      = std::exchange(other.past_, 0);
-        restarts_  = std::exchange(other.restarts_, 0);
-        least_     = other.least_;
-        crowd_     = std::exchange(other.crowd_, other.least_);
-        crowded_   = other.crowded_.exchange(false);
+        upstream_ = other.upstream_;
+        chunks_   = std::move(other.chunks_);
+        budget_   = std::move(other.budget_);
+        least_    = other.least_;
+        crowd_    = std::exchange(other.crowd_, other.least_);
+        crowded_  = other.crowded_.exchange(false);
         return *this;
     }
 
@@ -75,19 +64,17 @@ public:
     template <bool Throwing>
     [[nodiscard]] void* take(unsigned owner, stream const* on, std::size_t bytes,
                              std::size_t alignment) {
-        claim mine{*this, bytes};
-        if (!mine.granted) {
-            if constexpr (Throwing) {
+        void* const at = budget_.template grow<Throwing>(lock_, *upstream_, bytes, alignment, on,
+                                                         recorder(owner, bytes));
+        if constexpr (Throwing) {
+            if (at == nullptr) {
                 throw out_of_memory{{.asked     = bytes,
                                      .rounded   = bytes,
                                      .alignment = alignment,
                                      .reserved  = reserved(),
-                                     .limit     = max_size_}};
+                                     .limit     = budget_.limit()}};
             }
-            return nullptr;
         }
-        void* const at = ask_upstream<Throwing>(*upstream_, on, bytes, alignment);
-        if (at != nullptr) { mine.keep(at, owner); }
         return at;
     }
     /// Allocates a chunk that the upstream has ready for a stream. Returns null if it has none, if
@@ -96,20 +83,7 @@ public:
                                      std::size_t alignment)
         requires reusing_resource<Upstream>
     {
-        if (bytes > room()) { return nullptr; }
-        void* const at = upstream_->try_allocate_ready(s, bytes, alignment);
-        if (at == nullptr) { return nullptr; }
-        // The limit is claimed after the chunk was obtained; claiming it before could refuse
-        // another thread for nothing.
-        try {
-            claim mine{*this, bytes};
-            if (mine.granted) {
-                mine.keep(at, owner);
-                return at;
-            }
-        } catch (std::bad_alloc const&) {} // no host memory for the chunk map
-        sited{*upstream_}.deallocate(s, at, bytes, alignment);
-        return nullptr;
+        return budget_.grow_ready(lock_, *upstream_, bytes, alignment, s, recorder(owner, bytes));
     }
     /// Returns a chunk that no stream uses to the upstream.
     void give(void* at, std::size_t bytes, std::size_t alignment) noexcept {
@@ -132,37 +106,35 @@ public:
     }
     [[nodiscard]] std::size_t reserved() const {
         auto const held = lock_.hold();
-        return reserved_;
+        return budget_.usage.reserved;
     }
     /// Writes the reserved bytes and their peak into `figures`, raises `peak_live` to the value set
     /// by `raise_peaks`, limits `past_peak` to the most bytes ever reserved, and adds the number of
     /// restarts.
     void report_to(memory_usage& figures) const {
-        auto const held       = lock_.hold();
-        figures.reserved      = reserved_;
-        figures.peak_reserved = peak_;
-        figures.restarts += restarts_;
-        if (peak_live_ > figures.peak_live) { figures.peak_live = peak_live_; }
-        std::size_t const most = peak_ > past_ ? peak_ : past_;
+        auto const          held = lock_.hold();
+        memory_usage const& own  = budget_.usage;
+        figures.reserved         = own.reserved;
+        figures.peak_reserved    = own.peak_reserved;
+        figures.restarts += own.restarts;
+        if (own.peak_live > figures.peak_live) { figures.peak_live = own.peak_live; }
+        std::size_t const most = budget_.most_reserved();
         if (figures.past_peak > most) { figures.past_peak = most; }
     }
     /// Restarts the peak from the bytes that are reserved now, and returns the usage until now.
     /// `peak_live` is the value set by `raise_peaks`.
     memory_usage reset_peaks() noexcept {
-        auto const held = lock_.hold();
-        past_           = peak_ > past_ ? peak_ : past_;
-        ++restarts_;
-        return {.reserved      = reserved_,
-                .peak_live     = std::exchange(peak_live_, 0),
-                .peak_reserved = std::exchange(peak_, reserved_)};
+        auto const         held   = lock_.hold();
+        memory_usage const before = budget_.usage.restart_peaks();
+        return {.reserved      = before.reserved,
+                .peak_live     = before.peak_live,
+                .peak_reserved = before.peak_reserved};
     }
     /// Raises the peaks to at least those of `before`. The peak of live bytes is stored for the sum
     /// over all owners, which know only their own.
     void raise_peaks(memory_usage const& before) noexcept {
         auto const held = lock_.hold();
-        peak_           = before.peak_reserved > peak_ ? before.peak_reserved : peak_;
-        peak_live_      = before.peak_live > peak_live_ ? before.peak_live : peak_live_;
-        ++restarts_;
+        budget_.usage.raise_peaks(before);
     }
 
     /// Returns true if so many bytes are reserved that idle chunks should be returned. Cost: one
@@ -172,92 +144,42 @@ public:
     /// reserved than now.
     void set_crowd() {
         auto const        held = lock_.hold();
-        std::size_t const next = saturating_add(reserved_, reserved_ / 4);
+        std::size_t const next = saturating_add(budget_.usage.reserved, budget_.usage.reserved / 4);
         crowd_                 = next > least_ ? next : least_;
         crowded_.store(false, std::memory_order_relaxed);
     }
 
 private:
-    [[nodiscard]] std::size_t room() const {
-        auto const held = lock_.hold();
-        return left();
-    }
-    /// Returns the bytes within the limit that are neither reserved nor being allocated. The lock
-    /// must be held.
-    [[nodiscard]] std::size_t left() const noexcept {
-        std::size_t const out = reserved_ + under_way_;
-        return out < max_size_ ? max_size_ - out : 0;
+    /// Records a new chunk of `owner`. The lock must be held.
+    [[nodiscard]] auto recorder(unsigned owner, std::size_t bytes) noexcept {
+        return [this, owner, bytes](void* at) {
+            chunks_.reserve(1);
+            chunks_.insert(at, bytes, owner);
+            if (budget_.usage.reserved + bytes > crowd_) {
+                crowded_.store(true, std::memory_order_relaxed);
+            }
+            return at;
+        };
     }
     /// Removes a chunk from the map, then calls `call()`, which returns it to the upstream: after
-    /// that, another owner may get the address. Its bytes count against the limit until the call
-    /// has returned.
+    /// that, another owner may get the address.
     template <class Call>
     void hand_back(void* at, std::size_t bytes, Call call) noexcept {
-        {
-            auto const held = lock_.hold();
-            chunks_.erase(at);
-            reserved_ -= bytes;
-            under_way_ += bytes;
-        }
-        call();
-        auto const held = lock_.hold();
-        under_way_ -= bytes;
+        auto held = lock_.hold();
+        chunks_.erase(at);
+        budget_.give_back(bytes, held, call);
     }
-
-    /// Bytes of the limit, and room in the map, claimed for a chunk that is being allocated.
-    struct claim {
-        chunk_registry&   all;
-        std::size_t const bytes;
-        bool              granted;
-
-        claim(chunk_registry& r, std::size_t n) : all{r}, bytes{n} {
-            auto const held = r.lock_.hold();
-            granted         = n <= r.left();
-            if (!granted) { return; }
-            // Chunks that are being allocated have no entry in the map yet.
-            r.chunks_.reserve(r.claims_ + 1);
-            r.under_way_ += n;
-            ++r.claims_;
-        }
-        claim(claim const&) = delete;
-        ~claim() {
-            if (!granted) { return; }
-            auto const held = all.lock_.hold();
-            drop();
-        }
-
-        /// Turns the claimed bytes into a reserved chunk at `at`.
-        void keep(void* at, unsigned owner) noexcept {
-            auto const held = all.lock_.hold();
-            drop();
-            granted = false;
-            all.chunks_.insert(at, bytes, owner);
-            all.reserved_ += bytes;
-            if (all.reserved_ > all.peak_) { all.peak_ = all.reserved_; }
-            if (all.reserved_ > all.crowd_) { all.crowded_.store(true, std::memory_order_relaxed); }
-        }
-        void drop() noexcept {
-            all.under_way_ -= bytes;
-            --all.claims_;
-        }
-    };
 
     // Data that every call reads, and data that growth writes, lie on different cache lines.
     alignas(64) std::atomic<bool> crowded_ = false;
     Upstream*   upstream_;
-    std::size_t max_size_;
     std::size_t least_;
     chunk_map   chunks_;
     alignas(64) platform_lock<platform> lock_;
-    std::size_t reserved_ = 0;
-    std::size_t peak_     = 0; ///< peak of `reserved_`
-    /// As set by `raise_peaks`; the owners count live bytes themselves.
-    std::size_t   peak_live_ = 0;
-    std::size_t   past_      = 0; ///< the highest peak before the last restart
-    std::uint64_t restarts_  = 0; ///< number of times that the peaks were restarted or raised
-    std::size_t   under_way_ = 0; ///< bytes that are being allocated or returned
-    std::size_t   claims_    = 0; ///< number of chunks being allocated
-    std::size_t   crowd_;
+    /// The limit and the reserved bytes of all owners. They count live bytes themselves: its
+    /// `peak_live` is the value set by `raise_peaks`.
+    chunk_budget budget_;
+    std::size_t  crowd_; ///< `crowded` if more is reserved
 };
 
 } // namespace vram

@@ -14,13 +14,13 @@
 #include <vram/concepts/property.hpp>    // has_property
 #include <vram/concepts/sited.hpp>       // sited
 #include <vram/layer/layer_base.hpp>     // layer_base
-#include <vram/pool/ask_upstream.hpp>    // ask_upstream
+#include <vram/pool/chunk_budget.hpp>    // chunk_budget
 #include <vram/pool/platform_lock.hpp>   // platform_lock
 
 #include <concepts> // assignable_from
 #include <cstddef>  // size_t
 #include <new>      // bad_alloc
-#include <utility>  // move, exchange
+#include <utility>  // move
 
 namespace vram {
 
@@ -48,12 +48,12 @@ public:
     /// until now.
     memory_usage reset_peaks() noexcept {
         auto const held = lock_.hold();
-        return figures_.restart_peaks();
+        return budget_.usage.restart_peaks();
     }
     /// Raises the peaks to at least those of `before`, a result of `reset_peaks`.
     void raise_peaks(memory_usage const& before) noexcept {
         auto const held = lock_.hold();
-        figures_.raise_peaks(before);
+        budget_.usage.raise_peaks(before);
     }
 
 protected:
@@ -69,17 +69,13 @@ protected:
     };
 
     growing_base(Upstream upstream, std::size_t max_size)
-        : base{std::move(upstream)}, max_size_{max_size} {}
-    growing_base(growing_base&& other) noexcept
-        : base{std::move(other)},
-          max_size_{other.max_size_},
-          figures_{std::exchange(other.figures_, {})} {}
+        : base{std::move(upstream)}, budget_{max_size} {}
+    growing_base(growing_base&&) = default;
     growing_base& operator=(growing_base&& other) noexcept
         requires std::assignable_from<Upstream&, Upstream>
     {
         base::operator=(std::move(other));
-        max_size_ = other.max_size_;
-        figures_  = std::exchange(other.figures_, {});
+        budget_ = std::move(other.budget_);
         return *this;
     }
     ~growing_base() = default;
@@ -99,83 +95,26 @@ protected:
     /// or returns null if not `Throwing`.
     template <bool Throwing, class Adopt>
     void* grow(std::size_t size, std::size_t alignment, stream const* order, Adopt adopt) {
-        claim mine{*this, size};
-        if (!mine.granted) { return nullptr; }
-        void* const at = ask_upstream<Throwing>(this->upstream_, order, size, alignment);
-        return at != nullptr ? take_over(mine, at, alignment, order, adopt) : nullptr;
+        return budget_.grow<Throwing>(lock_, this->upstream_, size, alignment, order, adopt);
     }
-    /// Allocates a chunk that the upstream has ready for a stream, as `grow` does. Returns null if
-    /// the upstream has none, or if host memory cannot be allocated, because the caller can wait
-    /// for other memory instead. The limit is claimed after the chunk was obtained; claiming it
-    /// before could refuse another thread for nothing.
+    /// Allocates a chunk that the upstream has ready for a stream: see `chunk_budget::grow_ready`.
     template <class Adopt>
     void* grow_at_once(std::size_t size, std::size_t alignment, stream s, Adopt adopt)
         requires reusing_resource<Upstream>
     {
-        if (size > room()) { return nullptr; }
-        try {
-            void* const at = this->upstream_.try_allocate_ready(s, size, alignment);
-            if (at == nullptr) { return nullptr; }
-            claim mine{*this, size};
-            if (mine.granted) { return take_over(mine, at, alignment, &s, adopt); }
-            count_calls(2); // another thread claimed the rest of the limit first
-            send_home(at, size, alignment, &s);
-            // No host memory for the records, here or in the upstream.
-        } catch (std::bad_alloc const&) {}
-        return nullptr;
+        return budget_.grow_ready(lock_, this->upstream_, size, alignment, s, adopt);
     }
     /// Returns the bytes within the limit that are neither reserved nor being allocated.
     [[nodiscard]] std::size_t room() const {
         auto const held = lock_.hold();
-        return left();
+        return budget_.room();
     }
-    /// Bytes of the limit claimed for a chunk that is being allocated. The destructor releases them
-    /// unless `keep` was called.
-    struct claim {
-        growing_base&     owner;
-        std::size_t const bytes;
-        bool              granted;
-
-        claim(growing_base& p, std::size_t n) : owner{p}, bytes{n} {
-            auto const held = p.lock_.hold();
-            granted         = n <= p.left();
-            if (granted) { p.under_way_ += n; }
-        }
-        claim(claim const&) = delete;
-        ~claim() {
-            if (!granted) { return; }
-            auto const held = owner.lock_.hold();
-            owner.under_way_ -= bytes;
-        }
-
-        /// Turns the claimed bytes into reserved ones. The lock must be held.
-        void keep() noexcept {
-            granted         = false;
-            memory_usage& f = owner.figures_;
-            owner.under_way_ -= bytes;
-            f.reserved += bytes;
-            if (f.reserved > f.peak_reserved) { f.peak_reserved = f.reserved; }
-        }
-    };
-
     /// Returns a chunk that no stream uses to the upstream. The caller has removed it from its
     /// records. Releases the lock during the call.
     void give_back(void* at, std::size_t size, std::size_t alignment, guard& held) {
-        hand_back(size, held, [&] { sited{this->upstream_}.deallocate_sync(at, size, alignment); });
+        budget_.give_back(size, held,
+                          [&] { sited{this->upstream_}.deallocate_sync(at, size, alignment); });
     }
-    /// Calls `call()`, which returns `size` bytes to the upstream, with the lock released. The
-    /// bytes are no longer reserved, but count against the limit until the call has returned.
-    template <class Call>
-    void hand_back(std::size_t size, guard& held, Call call) {
-        ++figures_.upstream;
-        figures_.reserved -= size;
-        under_way_ += size;
-        held.unlock();
-        call();
-        held.lock();
-        under_way_ -= size;
-    }
-
     /// The last attempt of a request: returns the result of `attempt()`, or throws its exception
     /// with the pool's numbers added. `largest()`, the size of the largest free block, is called
     /// with the lock held.
@@ -184,7 +123,7 @@ protected:
         shortage numbers{};
         try {
             if (void* const p = attempt()) { return p; }
-            if (max_size_ != unsatisfiable) { numbers.limit = max_size_; }
+            if (budget_.limit() != unsatisfiable) { numbers.limit = budget_.limit(); }
         } catch (out_of_memory& refused) {
             add_numbers(r, refused.numbers(), largest);
             throw;
@@ -209,14 +148,15 @@ protected:
     }
 
     void count_out(std::size_t asked, std::size_t taken) noexcept {
-        ++figures_.allocations;
-        figures_.requested += asked;
-        figures_.live += taken;
-        if (figures_.live > figures_.peak_live) { figures_.peak_live = figures_.live; }
+        memory_usage& u = budget_.usage;
+        ++u.allocations;
+        u.requested += asked;
+        u.live += taken;
+        if (u.live > u.peak_live) { u.peak_live = u.live; }
     }
     void count_back(std::size_t asked, std::size_t taken) noexcept {
-        figures_.requested -= asked;
-        figures_.live -= taken;
+        budget_.usage.requested -= asked;
+        budget_.usage.live -= taken;
     }
     /// Trims the upstream. Returns the larger of `here`, the bytes that were returned to the
     /// upstream, and the bytes that the upstream returned, because the same memory may be in both
@@ -242,49 +182,9 @@ protected:
     }
 
     lock         lock_;
-    std::size_t  max_size_;
-    memory_usage figures_;
+    chunk_budget budget_;
 
 private:
-    /// Calls `adopt` for a chunk that was obtained. If it throws, returns the chunk to the
-    /// upstream.
-    template <class Adopt>
-    void* take_over(claim& mine, void* at, std::size_t alignment, stream const* order,
-                    Adopt& adopt) {
-        auto held = lock_.hold();
-        ++figures_.upstream;
-        try {
-            void* const made = adopt(at);
-            mine.keep();
-            return made;
-        } catch (...) {
-            ++figures_.upstream;
-            held.unlock();
-            send_home(at, mine.bytes, alignment, order);
-            throw;
-        }
-    }
-    void count_calls(unsigned more) noexcept {
-        auto const held = lock_.hold();
-        figures_.upstream += more;
-    }
-    /// Returns an unused chunk to the upstream in the same stream order in which it was allocated,
-    /// so no wait is needed.
-    void send_home(void* at, std::size_t bytes, std::size_t alignment, stream const* order) {
-        if constexpr (resource<Upstream>) {
-            if (order != nullptr) {
-                return sited{this->upstream_}.deallocate(*order, at, bytes, alignment);
-            }
-        }
-        sited{this->upstream_}.deallocate_sync(at, bytes, alignment);
-    }
-    /// Returns the bytes within the limit that are neither reserved nor being allocated. The lock
-    /// must be held.
-    [[nodiscard]] std::size_t left() const noexcept {
-        std::size_t const out = figures_.reserved + under_way_;
-        return out < max_size_ ? max_size_ - out : 0;
-    }
-
     template <class Largest>
     void add_numbers(request const& r, shortage& n, Largest largest) {
         auto const fill = [](auto& number, auto value) { number = number == 0 ? value : number; };
@@ -295,8 +195,8 @@ private:
         {
             auto const held = lock_.hold();
             n.largest_free  = largest(); // these three are read together, all from this pool
-            n.live          = figures_.live;
-            n.reserved      = figures_.reserved;
+            n.live          = budget_.usage.live;
+            n.reserved      = budget_.usage.reserved;
         }
         // Host memory belongs to no device.
         if constexpr (has_property<Upstream, host_accessible>) { return; }
@@ -306,9 +206,6 @@ private:
             fill(n.device_total, device.total);
         } catch (...) {} // an error of the device query must not replace the refusal
     }
-
-    /// Bytes that are being allocated from the upstream or returned to it.
-    std::size_t under_way_ = 0;
 };
 
 } // namespace vram

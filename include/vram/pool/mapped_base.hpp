@@ -110,10 +110,10 @@ protected:
         held.unlock();
         bool filled = false;
         {
-            typename base::claim mine{*this, need};
-            if (mine.granted && this->upstream_.fill(at, bytes)) {
+            chunk_budget::claim mine{this->budget_, this->lock_, need};
+            if (mine.granted() && this->upstream_.fill(at, bytes)) {
                 held.lock();
-                ++this->figures_.upstream;
+                ++this->budget_.usage.upstream;
                 mine.keep();
                 filled = true;
             }
@@ -144,7 +144,7 @@ protected:
         held.unlock();
         std::size_t const went = this->upstream_.remap(from, n, to, m);
         held.lock();
-        ++this->figures_.upstream;
+        ++this->budget_.usage.upstream;
         if (went == expected) {
             pages_.move(run_at(from, n), run_at(to, m), went);
         } else {
@@ -185,7 +185,7 @@ protected:
             held.lock();
             if (went != nullptr) { pages_.find(page_at(p), went); }
         });
-        this->figures_.reserved = this->figures_.reserved - had + behind_all();
+        this->budget_.release(had - behind_all());
     }
     [[nodiscard]] page_book::run run_at(void const* p, std::size_t bytes) const noexcept {
         auto const at = reinterpret_cast<std::uintptr_t>(p);
@@ -221,10 +221,10 @@ protected:
                 held.unlock();
                 std::size_t const gone = this->upstream_.drop(at, n);
                 held.lock();
-                ++this->figures_.upstream;
+                ++this->budget_.usage.upstream;
                 if (gone == expected) {
                     pages_.set(run_at(at, n), false);
-                    this->figures_.reserved -= gone;
+                    this->budget_.release(gone);
                 } else {
                     look_again({{at, n}}, held); // some pages were not unmapped
                 }
@@ -285,7 +285,7 @@ protected:
         // `max_size` limits physical memory, not addresses.
         std::size_t const real = pages_.remove(gone.base);
         back += real;
-        this->hand_back(real, held, [&] {
+        this->budget_.give_back(real, held, [&] {
             sited{this->upstream_}.deallocate_sync(gone.base, gone.bytes, gone.alignment);
         });
         return true;

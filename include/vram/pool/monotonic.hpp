@@ -193,7 +193,7 @@ public:
     /// nor unwound.
     [[nodiscard]] memory_usage usage() const {
         auto const   held = this->lock_.hold();
-        memory_usage now  = this->figures_;
+        memory_usage now  = this->budget_.usage;
         now.largest_free  = books_.free_memory().largest;
         now.pending       = books_.pending();
         now.events        = books_.events();
@@ -257,7 +257,7 @@ private:
                 auto        held = this->lock_.hold();
                 void* const p    = books_.take({r.asked, r.alignment, r.on}, held);
                 if (p != nullptr) { return counted(p, r); }
-                wish.held = this->figures_.reserved;
+                wish.held = this->budget_.usage.reserved;
             }
             for (std::size_t size = wanted(r, wish);;
                  size             = size / 2 > r.rounded ? size / 2 : r.rounded) {
@@ -313,7 +313,7 @@ private:
         // Its use could not be recorded, so it stays live.
         if (how == stream_bump<platform>::given::lost) { return true; }
         this->count_back(bytes, bytes);
-        if (this->figures_.live == 0) { books_.rewind(); }
+        if (this->budget_.usage.live == 0) { books_.rewind(); }
         return true;
     }
     [[nodiscard]] bool put_on(stream s, void* p, std::size_t bytes) noexcept {

@@ -148,7 +148,7 @@ private:
         std::size_t const out   = saturating_add(heap_.live_bytes(), r.bytes);
         std::size_t const most  = out > heap_.most_live() ? out : heap_.most_live();
         double const      bound = (1 + this->options_.slack) * static_cast<double>(most);
-        std::size_t const then  = saturating_add(this->figures_.reserved, fresh);
+        std::size_t const then  = saturating_add(this->budget_.usage.reserved, fresh);
         std::size_t const floor = this->options_.slack == 0 ? 0 : worthless();
         if (then <= floor || !(static_cast<double>(then) > bound)) { return 0; }
         // A program with a different request each time would need new addresses forever.

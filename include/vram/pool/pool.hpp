@@ -228,11 +228,11 @@ public:
     [[nodiscard]] memory_usage usage() const {
         auto const   held = this->lock_.hold();
         memory_usage now  = heap_.usage([&](block const& b) { return this->behind(b); });
-        now.reserved      = this->figures_.reserved;
-        now.peak_reserved = this->figures_.peak_reserved;
-        now.past_peak     = this->figures_.past_peak;
-        now.upstream      = this->figures_.upstream;
-        now.restarts      = this->figures_.restarts;
+        now.reserved      = this->budget_.usage.reserved;
+        now.peak_reserved = this->budget_.usage.peak_reserved;
+        now.past_peak     = this->budget_.usage.past_peak;
+        now.upstream      = this->budget_.usage.upstream;
+        now.restarts      = this->budget_.usage.restarts;
         return now;
     }
     /// Returns the sizes of the free blocks. Cost: a walk over all blocks.
@@ -243,15 +243,15 @@ public:
     /// Restarts the peaks from the bytes that are live and reserved now, and returns the usage
     /// until now.
     memory_usage reset_peaks() noexcept {
-        auto const held          = this->lock_.hold();
-        this->figures_.live      = heap_.live_bytes(); // only the heap counts live bytes
-        this->figures_.peak_live = heap_.reset_peak();
-        return this->figures_.restart_peaks();
+        auto const held               = this->lock_.hold();
+        this->budget_.usage.live      = heap_.live_bytes(); // only the heap counts live bytes
+        this->budget_.usage.peak_live = heap_.reset_peak();
+        return this->budget_.usage.restart_peaks();
     }
     /// Raises the peaks to at least those of `before`, a result of `reset_peaks`.
     void raise_peaks(memory_usage const& before) noexcept {
         auto const held = this->lock_.hold();
-        this->figures_.raise_peaks(before);
+        this->budget_.usage.raise_peaks(before);
         heap_.raise_peak(before.peak_live);
     }
 
@@ -463,7 +463,7 @@ private:
                 return r.possible() ? this->template new_chunk<true>(r, r.bytes, &r) : nullptr;
             },
             [&] {
-                this->figures_.live = heap_.live_bytes(); // only the heap counts live bytes
+                this->budget_.usage.live = heap_.live_bytes(); // only the heap counts live bytes
                 return heap_.blocks().largest_free();
             });
     }

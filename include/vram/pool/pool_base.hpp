@@ -15,7 +15,7 @@
 #include <concepts>    // assignable_from
 #include <cstddef>     // size_t
 #include <type_traits> // conditional_t
-#include <utility>     // move, exchange
+#include <utility>     // move
 
 namespace vram {
 
@@ -58,7 +58,6 @@ protected:
         options_ = other.options_;
         growth_  = std::move(other.growth_);
         heap_    = std::move(other.heap_);
-        most_    = std::exchange(other.most_, 0);
         return *this;
     }
     ~pool_base() = default;
@@ -96,9 +95,7 @@ protected:
         return this->template grow<Throwing>(size, alignment, order, [&](void* at) {
             books.add(at, size);
             try {
-                void* const p = heap_.add(at, size, alignment, order, out);
-                raise_most(this->figures_.reserved + size);
-                return p;
+                return heap_.add(at, size, alignment, order, out);
             } catch (...) {
                 books.remove(at);
                 throw;
@@ -129,9 +126,7 @@ protected:
     {
         std::size_t const alignment = r.chunk_alignment();
         return this->grow_at_once(size, alignment, *r.on, [&](void* at) {
-            void* const p = heap_.add(at, size, alignment, r.on, &r);
-            raise_most(this->figures_.reserved + size);
-            return p;
+            return heap_.add(at, size, alignment, r.on, &r);
         });
     }
     /// Returns idle chunks before the pool reserves more than ever before and more than 9/8 of the
@@ -143,8 +138,8 @@ protected:
     void make_way(std::size_t size, int tries = 64) {
         auto              held   = this->lock_.hold();
         std::size_t const eighth = saturating_add(heap_.most_live(), heap_.most_live() / 8);
-        std::size_t const then   = saturating_add(this->figures_.reserved, size);
-        if (then <= most_ || then <= eighth) { return; }
+        std::size_t const then   = saturating_add(this->budget_.usage.reserved, size);
+        if (then <= this->budget_.most_reserved() || then <= eighth) { return; }
         std::size_t back = 0;
         heap_.poll_idle();
         for (; tries != 0 && heap_.has_idle(); --tries) {
@@ -152,7 +147,8 @@ protected:
                 heap_.ask_streams();
                 held.unlock(); // lets other threads take the lock
                 held.lock();
-            } else if (saturating_add(this->figures_.reserved, size) <= most_) {
+            } else if (saturating_add(this->budget_.usage.reserved, size) <=
+                       this->budget_.most_reserved()) {
                 return;
             }
         }
@@ -169,9 +165,8 @@ protected:
     static std::size_t behind(block const& b) noexcept { return b.bytes; }
     /// Returns the bytes that are reserved and not live. The lock must be held.
     [[nodiscard]] std::size_t unused() const noexcept {
-        return this->figures_.reserved - heap_.live_bytes();
+        return this->budget_.usage.reserved - heap_.live_bytes();
     }
-    void raise_most(std::size_t now) noexcept { most_ = now > most_ ? now : most_; }
 
     /// Returns the size of the next chunk: the size wanted by the growth policy, as far as the
     /// limit has room for whole `unit`s, but at least the needed bytes.
@@ -207,8 +202,6 @@ private:
     [[nodiscard]] static constexpr std::size_t large_limit(pool_options const& o) noexcept {
         return o.remap ? 0 : warm_blocks::large_limit;
     }
-
-    std::size_t most_ = 0; ///< largest number of bytes ever reserved
 };
 
 } // namespace vram

@@ -161,8 +161,8 @@ protected:
     }
     /// Reserves `bytes` before the first request, and throws the exceptions of the upstream.
     void grow_ahead(slab_heap& heap, std::size_t bytes) {
-        while (this->figures_.reserved < bytes) {
-            std::size_t const missing = bytes - this->figures_.reserved;
+        while (this->budget_.usage.reserved < bytes) {
+            std::size_t const missing = bytes - this->budget_.usage.reserved;
             std::size_t const whole   = (missing - 1) / heap.stride() + 1;
             std::size_t const room    = this->room() / heap.stride();
             std::size_t const count   = whole < room ? whole : room;
@@ -205,7 +205,7 @@ protected:
         return false;
     }
     [[nodiscard]] memory_usage figures() const {
-        memory_usage now = this->figures_;
+        memory_usage now = this->budget_.usage;
         now.events       = streams_.events();
         now.waits        = streams_.waits();
         now.largest_free = largest_free();
@@ -234,7 +234,8 @@ protected:
         std::size_t chunks = 0;
         for (slab_heap const& heap : heaps_) { chunks += heap.chunks().size(); }
         if (chunks == 0) { return; }
-        std::size_t const out = this->figures_.live; // no other thread uses the object any more
+        std::size_t const out =
+            this->budget_.usage.live; // no other thread uses the object any more
         if (out != 0) {
             std::size_t blocks = 0;
             for (slab_heap const& heap : heaps_) { blocks += heap.blocks_out(); }
