@@ -17,12 +17,14 @@ namespace vram {
 ///
 /// The units are binary (KiB = 1024 bytes), up to EiB. A size below 1 KiB is printed in bytes.
 struct bytes {
+    /// Number of bytes to print.
     std::size_t count = 0;
 
     /// The text, stored in the object without an allocation.
     struct text_type {
         char chars[24];
 
+        /// Returns the text as a C string.
         [[nodiscard]] char const* c_str() const noexcept { return chars; }
     };
 

@@ -37,11 +37,15 @@ public:
         return where;
     }
 
-    [[nodiscard]] constexpr bool        known() const noexcept { return line() != 0; }
+    /// Returns true if the line is known.
+    [[nodiscard]] constexpr bool known() const noexcept { return line() != 0; }
+    /// Returns the name of the source file; empty if the line is unknown.
     [[nodiscard]] constexpr char const* file() const noexcept { return where_.file_name(); }
-    [[nodiscard]] constexpr unsigned    line() const noexcept {
+    /// Returns the line number, or 0 if it is unknown.
+    [[nodiscard]] constexpr unsigned line() const noexcept {
         return static_cast<unsigned>(where_.line());
     }
+    /// Returns the name of the calling function; empty if the line is unknown.
     [[nodiscard]] constexpr char const* function() const noexcept { return where_.function_name(); }
     /// Returns the line as a `std::source_location`, which has the line number 0 if it is unknown.
     [[nodiscard]] constexpr std::source_location location() const noexcept { return where_; }

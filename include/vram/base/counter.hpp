@@ -21,11 +21,13 @@ struct counter {
     std::ptrdiff_t peak  = 0; ///< the highest `value`, at least zero
     std::uint64_t  total = 0; ///< the sum of all additions
 
+    /// Adds `n` to the value, and raises the peak if necessary.
     constexpr void add(std::size_t n) noexcept {
         value += static_cast<std::ptrdiff_t>(n);
         total += n;
         peak = std::max(peak, value);
     }
+    /// Subtracts `n` from the value.
     constexpr void sub(std::size_t n) noexcept { value -= static_cast<std::ptrdiff_t>(n); }
 
     /// Adds the changes of a nested scope, which happened after the changes counted so far.

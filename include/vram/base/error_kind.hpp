@@ -48,6 +48,7 @@ struct stream_name {
     void const*   handle     = nullptr; ///< the handle that the user passed: a `cudaStream_t`
     bool          is_default = false;   ///< a default stream, which has no handle of its own
 
+    /// Returns true if any member is set.
     [[nodiscard]] constexpr bool known() const noexcept {
         return id != 0 || handle != nullptr || is_default;
     }

@@ -38,6 +38,7 @@ public:
     }
     error_text(error_text const&) = delete;
 
+    /// Returns the message. It is valid as long as this object exists.
     [[nodiscard]] char const* c_str() const noexcept { return text_; }
 
 private:

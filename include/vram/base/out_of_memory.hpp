@@ -15,6 +15,7 @@ namespace vram {
 /// The numbers of a refused request. Zero means that a number is not known. A layer that knows a
 /// number fills it in and passes the exception on. All sizes are in bytes.
 struct shortage {
+    /// Value of `limit` for a resource without a limit.
     static constexpr std::size_t no_limit = static_cast<std::size_t>(-1);
 
     std::size_t   asked        = 0;        ///< requested bytes
@@ -28,6 +29,7 @@ struct shortage {
     std::size_t   device_free  = 0;        ///< free bytes of the device
     std::size_t   device_total = 0;        ///< total bytes of the device
 
+    /// Returns true if the resource has a limit.
     [[nodiscard]] constexpr bool has_limit() const noexcept { return limit != no_limit; }
 };
 
@@ -37,6 +39,8 @@ class out_of_memory : public std::bad_alloc {
 public:
     explicit out_of_memory(shortage const& numbers) noexcept : numbers_{numbers} {}
 
+    /// Returns the numbers of the refused request. The non-const overload lets a layer fill in
+    /// numbers.
     [[nodiscard]] shortage const& numbers() const noexcept { return numbers_; }
     [[nodiscard]] shortage&       numbers() noexcept { return numbers_; }
 

@@ -19,6 +19,7 @@ public:
         : out_of_memory{{.asked = asked, .rounded = asked, .alignment = alignment}},
           block_{block} {}
 
+    /// Returns the size of the blocks of the resource.
     [[nodiscard]] std::size_t block_bytes() const noexcept { return block_; }
 
     [[nodiscard]] char const* what() const noexcept override {

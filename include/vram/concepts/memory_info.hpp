@@ -12,7 +12,9 @@ namespace vram {
 
 /// The memory of a device in bytes. Another process may change `free` at any moment.
 struct memory_info {
-    std::size_t free  = 0;
+    /// Free bytes of the device.
+    std::size_t free = 0;
+    /// Total bytes of the device.
     std::size_t total = 0;
 
     friend bool operator==(memory_info, memory_info) = default;

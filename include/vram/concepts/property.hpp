@@ -60,6 +60,7 @@ concept same_property =
 ///     using properties = property_set<device_accessible>;
 template <property... Ps>
 struct property_set {
+    /// True if the set has a property with the name of `P`.
     template <class P>
     static constexpr bool has = (same_property<P, Ps> || ...);
 };

@@ -13,7 +13,8 @@ namespace vram {
 
 /// A refused attempt, as it is passed to a retry policy.
 struct failed_attempt {
-    std::size_t bytes     = 0; ///< the requested size
+    std::size_t bytes = 0; ///< the requested size
+    /// Requested alignment.
     std::size_t alignment = 0;
     unsigned    tries     = 0;  ///< number of calls of this policy for this request, starting at 1
     shortage    numbers   = {}; ///< the numbers of the refusal, if it carried any

@@ -43,8 +43,10 @@ public:
     using stream     = cuda_stream_view;
     using properties = property_set<device_accessible>;
 
+    /// Makes a pool with `options` on the current device.
     explicit cuda_async_resource(cuda_pool_options const& options = {})
         : cuda_async_resource{cuda_device::current(), options} {}
+    /// Makes a pool with `options` on `device`.
     explicit cuda_async_resource(cuda_device device, cuda_pool_options const& options = {})
         : pool_{device, options}, own_{device} {}
 
@@ -141,7 +143,8 @@ public:
     void                       retire(stream s) noexcept { freed_.retire(s); }
     [[nodiscard]] memory_usage usage() const { return pool_.usage(); }
 
-    [[nodiscard]] cuda_device      device() const noexcept { return pool_.device(); }
+    [[nodiscard]] cuda_device device() const noexcept { return pool_.device(); }
+    /// Returns the driver's memory pool of this resource.
     [[nodiscard]] cuda_pool&       pool() noexcept { return pool_; }
     [[nodiscard]] cuda_pool const& pool() const noexcept { return pool_; }
 

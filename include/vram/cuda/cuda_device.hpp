@@ -19,6 +19,7 @@ namespace vram {
 class cuda_device {
 public:
     constexpr cuda_device() noexcept = default;
+    /// Makes a value for the device with this number. The number is not checked.
     constexpr explicit cuda_device(int ordinal) noexcept : ordinal_{ordinal} {}
 
     /// Returns the current device of the calling thread.
@@ -35,6 +36,7 @@ public:
         return devices;
     }
 
+    /// Returns the number of the device.
     [[nodiscard]] constexpr int ordinal() const noexcept { return ordinal_; }
 
     /// Returns an attribute of the device, such as `cudaDevAttrMultiProcessorCount`.

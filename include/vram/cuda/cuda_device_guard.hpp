@@ -24,6 +24,7 @@ namespace vram {
 /// Cost      One `cudaGetDevice` (40 ns), and two `cudaSetDevice` if the device differs.
 class cuda_device_guard {
 public:
+    /// Makes `device` current. Throws `cuda_error` if that fails.
     explicit cuda_device_guard(cuda_device device) : status_{enter(device)} { cuda_check(status_); }
 
     /// Makes `device` current without throwing. The caller tests `status()`.

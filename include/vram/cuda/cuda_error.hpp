@@ -27,6 +27,7 @@ namespace vram {
 /// an error and returns it from every later call.
 class cuda_error : public std::system_error {
 public:
+    /// Makes an exception from a status of the CUDA runtime.
     explicit cuda_error(cudaError_t          status,
                         std::source_location where = std::source_location::current())
         : std::system_error{static_cast<int>(status), category()}, where_{where} {}
@@ -35,9 +36,11 @@ public:
     /// failed.
     [[nodiscard]] cuda_error in(std::string const& what) const { return {status(), what, where_}; }
 
+    /// Returns the status of the CUDA runtime.
     [[nodiscard]] cudaError_t status() const noexcept {
         return static_cast<cudaError_t>(code().value());
     }
+    /// Returns the source location that received the error.
     [[nodiscard]] std::source_location const& where() const noexcept { return where_; }
 
     /// Returns the error category "cuda". Its values are those of `cudaError_t`, its messages those
@@ -116,6 +119,7 @@ inline void cuda_check(cudaError_t status, shortage const& asked,
     if (status == cudaErrorMemoryAllocation) { throw out_of_memory{asked}; }
     throw cuda_error{status, where};
 }
+/// Throws unless `status` is cudaSuccess. An `out_of_memory` then has no numbers.
 inline void cuda_check(cudaError_t          status,
                        std::source_location where = std::source_location::current()) {
     if (status != cudaSuccess) [[unlikely]] { cuda_check(status, shortage{}, where); }

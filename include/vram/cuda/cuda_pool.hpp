@@ -49,6 +49,7 @@ struct cuda_pool_options {
 /// Cost      Creation takes 0.4 ms.
 class cuda_pool {
 public:
+    /// Creates a memory pool of the driver on `device`.
     explicit cuda_pool(cuda_device device, cuda_pool_options const& options = {})
         : device_{device}, maximum_{options.maximum_size} {
         cuda_device_guard const  on{device};
@@ -87,10 +88,12 @@ public:
     ~cuda_pool() { destroy(); }
 
     /// Returns true if the device is known to have been reset: the pool and its memory are gone.
-    [[nodiscard]] bool          lost() const noexcept { return cuda_context::over(life_); }
+    [[nodiscard]] bool lost() const noexcept { return cuda_context::over(life_); }
+    /// Returns CUDA's handle of the pool.
     [[nodiscard]] cudaMemPool_t get() const noexcept { return pool_; }
     [[nodiscard]] cuda_device   device() const noexcept { return device_; }
-    [[nodiscard]] std::size_t   maximum_size() const noexcept { return maximum_; }
+    /// Returns the largest number of reserved bytes; 0 means no limit.
+    [[nodiscard]] std::size_t maximum_size() const noexcept { return maximum_; }
 
     /// Lets kernels and copies of `peer` access the pool's memory, both live and future blocks.
     /// Takes about 0.2 ms.

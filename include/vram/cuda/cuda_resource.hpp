@@ -27,6 +27,7 @@ class cuda_resource : public cuda_direct<cuda_resource> {
 public:
     using properties = property_set<device_accessible>;
 
+    /// Makes a resource for the memory of `device`.
     explicit cuda_resource(cuda_device device = cuda_device::current()) noexcept
         : cuda_direct{device} {}
 

@@ -36,6 +36,7 @@ struct cuda_stream_options {
 /// Cost      Creation takes about 2 us. `id` is stored and costs nothing.
 class cuda_stream {
 public:
+    /// Creates a stream on `device`.
     explicit cuda_stream(cuda_device         device  = cuda_device::current(),
                          cuda_stream_options options = {}) {
         cuda_device_guard const on{device};
@@ -71,9 +72,12 @@ public:
     operator cudaStream_t() const& noexcept { return held_.get(); }
     operator cudaStream_t() const&& = delete;
 
-    [[nodiscard]] cudaStream_t     get() const noexcept { return held_.get(); }
+    /// Returns CUDA's handle of the stream.
+    [[nodiscard]] cudaStream_t get() const noexcept { return held_.get(); }
+    /// Returns the stream without ownership.
     [[nodiscard]] cuda_stream_view view() const noexcept { return held_.get(); }
-    [[nodiscard]] std::uint64_t    id() const noexcept { return held_.id(); }
+    /// Returns the id of the stream, which is unique in the process.
+    [[nodiscard]] std::uint64_t id() const noexcept { return held_.id(); }
 
     /// Gives up ownership and returns the handle. The caller must destroy the stream, and first
     /// `retire` it from the resources that used it.
@@ -83,6 +87,7 @@ public:
         return stream;
     }
 
+    /// Blocks the host until all work that the stream has received so far is complete.
     void synchronize() const { view().synchronize(); }
 
     /// Compares with another `cuda_stream`, a view, a handle of CUDA, or a stream of another

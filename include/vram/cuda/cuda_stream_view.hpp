@@ -41,6 +41,7 @@ public:
     using platform = cuda_platform;
 
     constexpr cuda_stream_view() noexcept = default;
+    /// Refers to a stream by CUDA's handle.
     constexpr cuda_stream_view(cudaStream_t stream) noexcept : stream_{stream} {}
 
     /// Refuses a stream of another platform with a compile error that states the remedy.
@@ -59,6 +60,7 @@ public:
     cuda_stream_view(int)            = delete; // a literal 0 does not convert to a stream
     cuda_stream_view(std::nullptr_t) = delete;
 
+    /// Returns CUDA's handle of the stream.
     [[nodiscard]] constexpr cudaStream_t get() const noexcept { return stream_; }
     constexpr                            operator cudaStream_t() const noexcept { return stream_; }
 

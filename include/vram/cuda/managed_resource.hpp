@@ -33,6 +33,7 @@ class managed_resource : public cuda_direct<managed_resource> {
 public:
     using properties = property_set<device_accessible, host_accessible>;
 
+    /// Makes a resource of managed memory with `device` as its device.
     explicit managed_resource(cuda_device device = cuda_device::current()) noexcept
         : cuda_direct{device} {}
 

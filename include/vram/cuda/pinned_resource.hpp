@@ -33,6 +33,7 @@ class pinned_resource : public cuda_direct<pinned_resource> {
 public:
     using properties = property_set<device_accessible, host_accessible>;
 
+    /// Makes a resource of pinned memory for `device`.
     explicit pinned_resource(cuda_device    device  = cuda_device::current(),
                              pinned_options options = {}) noexcept
         : cuda_direct{device},

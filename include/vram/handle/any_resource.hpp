@@ -35,20 +35,24 @@ class any_resource : public erased<Platform> {
 public:
     using properties = property_set<Properties...>;
 
+    /// Takes ownership of `mr`.
     template <class R>
         requires(!std::derived_from<R, base>) && resource_for<R, Platform, Properties...>
     any_resource(R mr)
         : any_resource{new counted_value<R>{std::in_place, std::move(mr)}, adopted{}} {}
 
+    /// Shares the resource of `handle`.
     template <class R>
         requires resource_for<R, Platform, Properties...>
     any_resource(shared<R> handle)
         : any_resource{detail::shared_access::take(checked(handle)), adopted{}} {}
 
+    /// Borrows the resource of `borrowed`, which must outlive this handle.
     template <property... Others>
         requires(property_set<Others...>::template has<Properties> && ...)
     any_resource(resource_ref<Platform, Others...> borrowed) noexcept : base{borrowed} {}
 
+    /// Takes the resource of a handle with more properties.
     template <property... Others>
         requires(property_set<Others...>::template has<Properties> && ...)
     any_resource(any_resource<Platform, Others...> other)

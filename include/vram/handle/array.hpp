@@ -40,6 +40,7 @@ public:
     using stream        = typename bytes_type::stream;
     using properties    = typename bytes_type::properties;
 
+    /// Allocates `count` uninitialized elements from `mr` on the stream `s`.
     explicit array(R mr, stream s = {}, std::size_t count = 0, call_site at = call_site::current())
         : bytes_{std::forward<R>(mr), s, bytes_of(count), alignment, at} {}
     /// Makes an array with a copy of `host`, which must not change until the stream has passed the
@@ -53,9 +54,11 @@ public:
     void resize(std::size_t count, call_site at = call_site::current()) {
         bytes_.resize(bytes_of(count), at);
     }
+    /// Increases the capacity to `count` elements if it is less. The length is unchanged.
     void reserve(std::size_t count, call_site at = call_site::current()) {
         bytes_.reserve(bytes_of(count), at);
     }
+    /// Reduces the capacity to the length.
     void shrink_to_fit(call_site at = call_site::current()) { bytes_.shrink_to_fit(at); }
 
     /// Enqueues a copy of `host`, which is as long as the array, into the array. The host memory
@@ -91,8 +94,11 @@ public:
         platform::synchronize(get_stream());
     }
 
+    /// Makes `s` the stream of the array. The caller has ordered `s` after the work so far.
     void set_stream(stream s) noexcept { bytes_.set_stream(s); }
+    /// Frees the memory on the stream `s`, which the caller has ordered after the work so far.
     void destroy(stream s) noexcept { bytes_.destroy(s); }
+    /// Frees the memory on the array's stream. The array is empty then.
     void destroy() noexcept { bytes_.destroy(); }
 
     // clang-format off

@@ -48,6 +48,7 @@ public:
     using stream        = typename platform::stream;
     using properties    = typename resource_type::properties;
 
+    /// Allocates `bytes` uninitialized bytes from `mr` on the stream `s`.
     explicit buffer(R mr, stream s = {}, std::size_t bytes = 0,
                     std::size_t alignment = default_alignment, call_site at = call_site::current())
         : mr_{std::forward<R>(mr)},

@@ -27,8 +27,10 @@ public:
     using device   = typename current<Platform>::device;
     using resource = typename current<Platform>::resource;
 
+    /// Makes `mr` the current resource of `d`.
     current_resource_guard(device d, resource mr)
         : device_{d}, before_{current<Platform>::set(d, std::move(mr))} {}
+    /// Makes `mr` the current resource of the thread's current device.
     explicit current_resource_guard(resource mr)
         : current_resource_guard{Platform::current_device(), std::move(mr)} {}
     current_resource_guard(current_resource_guard&&) = delete;

@@ -46,6 +46,7 @@ public:
     using older_calls<shared>::allocate;
     using older_calls<shared>::deallocate;
 
+    /// Moves the resource `mr` into shared ownership.
     explicit shared(R mr) : block_{new block{std::in_place, std::move(mr)}} {}
     /// Constructs the resource in place from `args`, for a resource that cannot be moved.
     template <class... Args>
@@ -161,6 +162,7 @@ public:
 
     /// Returns the resource itself, for functions that only its type has.
     [[nodiscard]] R& get() const noexcept { return block_->value; }
+    /// Accesses members of the resource itself.
     [[nodiscard]] R* operator->() const noexcept { return &block_->value; }
 
     /// Returns false if the handle was moved from.

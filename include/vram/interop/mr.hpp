@@ -86,6 +86,7 @@ public:
     using stream     = cuda_stream_view;
     using properties = detail::properties_of<Resource>;
 
+    /// Stores `resource`, a resource or handle of CCCL or RMM.
     explicit mr(Resource resource) : resource_{std::move(resource)} {}
 
     [[nodiscard]] void* allocate(stream s, std::size_t bytes,
@@ -186,6 +187,7 @@ private:
 template <resource R>
 class mr_view : public resource_ref_of<R> {
 public:
+    /// Borrows `stack`, which must outlive this view.
     explicit mr_view(R& stack) noexcept : resource_ref_of<R>{stack} {}
 
     /// Converts a temporary view for the duration of a call. CCCL's references accept only lvalues.

@@ -36,6 +36,7 @@ class pmr final : public std::pmr::memory_resource {
 public:
     using resource_type = std::remove_reference_t<R>;
 
+    /// Stores the resource `mr`, or a reference to it.
     explicit pmr(R mr) : mr_{std::forward<R>(mr)} {}
     pmr(pmr&&) = delete; // not movable, because containers point to it
 

@@ -98,6 +98,7 @@ public:
     };
 
     thrust_allocator() : mr_{current<cuda_platform>::get()} {}
+    /// Makes an allocator of the memory of `mr` on the stream `s`.
     thrust_allocator(any mr, cuda_stream_view s = {})
         : mr_{std::move(mr)}, stream_{s}, system_{s.get()} {
         detail::expect_resource(mr_, "thrust_allocator: the handle holds a resource");
@@ -132,7 +133,8 @@ public:
                               alignment);
     }
 
-    [[nodiscard]] any const&       upstream() const noexcept { return mr_; }
+    [[nodiscard]] any const& upstream() const noexcept { return mr_; }
+    /// Returns the stream on which the allocator allocates and frees.
     [[nodiscard]] cuda_stream_view get_stream() const noexcept { return stream_; }
     /// Returns the policy with which Thrust makes elements: work on `get_stream()`.
     [[nodiscard]] VRAM_THRUST_CALL system_type& system() noexcept { return system_; }

@@ -27,10 +27,13 @@ namespace vram {
 template <std::predicate<failed_attempt const&> Function, unsigned Tries = 4>
 class calling {
 public:
+    /// Largest number of calls for one request.
     static constexpr unsigned max_tries = Tries;
 
+    /// Makes a policy that calls `function`.
     explicit calling(Function function) : function_{std::move(function)} {}
 
+    /// Calls the function and returns its result.
     template <class R>
     bool operator()(R&, failed_attempt const& failed) {
         return function_(failed);

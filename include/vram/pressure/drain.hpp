@@ -22,8 +22,10 @@ namespace vram {
 /// Threads   Any thread may call.
 /// Cost      The host waits for every stream of the device.
 struct drain {
+    /// Largest number of calls for one request.
     static constexpr unsigned max_tries = 1;
 
+    /// Waits for the device and returns true.
     template <class R>
     bool operator()(R& resource, failed_attempt const&) const {
         R::platform::synchronize(detail::device_of_resource(resource));

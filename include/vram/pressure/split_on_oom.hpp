@@ -67,6 +67,7 @@ public:
     [[nodiscard]] std::uint64_t pieces() const noexcept { return pieces_; }
     [[nodiscard]] std::uint64_t splits() const noexcept { return splits_; }
 
+    /// Value of `size()` if no piece was split so far.
     static constexpr std::size_t unlimited = static_cast<std::size_t>(-1);
 
 private:

@@ -21,8 +21,10 @@ namespace vram {
 /// Threads   As the resource.
 /// Cost      One `trim(0)`. Later allocations have to obtain the released memory again.
 struct trim_upstream {
+    /// Largest number of calls for one request.
     static constexpr unsigned max_tries = 1;
 
+    /// Trims the resource. Returns true if that released memory.
     template <class R>
     bool operator()(R& resource, failed_attempt const&) const {
         if constexpr (trimmable_resource<R>) {

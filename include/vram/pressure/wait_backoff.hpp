@@ -34,13 +34,16 @@ struct sleep_really {
 template <class Sleep = sleep_really>
 class wait_backoff {
 public:
+    /// Largest number of calls for one request.
     static constexpr unsigned max_tries = 8;
 
+    /// Makes a policy with a first wait of `first` and waits of at most `longest`.
     explicit wait_backoff(std::chrono::nanoseconds first   = std::chrono::milliseconds{1},
                           std::chrono::nanoseconds longest = std::chrono::milliseconds{100},
                           Sleep                    sleep   = {})
         : first_{first}, longest_{longest}, sleep_{std::move(sleep)} {}
 
+    /// Waits and returns true.
     template <class R>
     bool operator()(R&, failed_attempt const& failed) const {
         std::chrono::nanoseconds now = first_;

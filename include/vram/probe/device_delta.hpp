@@ -30,6 +30,7 @@ class device_delta {
 public:
     using device = typename Platform::device;
 
+    /// Starts the measurement of the device `d`.
     explicit device_delta(device d = Platform::current_device())
         : device_{d}, before_{used()}, peak_{before_} {}
 

@@ -31,6 +31,7 @@ namespace vram {
 template <measured_resource Resource>
 class leak_check {
 public:
+    /// Starts the check of `memory`. A leak is reported with the line `where`.
     explicit leak_check(Resource&            memory,
                         std::source_location where = std::source_location::current())
         : probe_{memory}, where_{where} {}
@@ -57,7 +58,8 @@ public:
 
     /// Returns the bytes that would be a leak if the scope ended now.
     [[nodiscard]] std::size_t bytes() const { return probe_.bytes(); }
-    [[nodiscard]] bool        clean() const { return bytes() == 0; }
+    /// Returns true if there would be no leak if the scope ended now.
+    [[nodiscard]] bool clean() const { return bytes() == 0; }
 
     /// Disables the report, because memory stays live on purpose.
     void dismiss() noexcept { armed_ = false; }

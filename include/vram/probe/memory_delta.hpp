@@ -80,8 +80,10 @@ public:
     /// Restarts the measurement.
     void reset() { before_ = now(); }
 
+    /// Returns the figures of the resource at the start.
     [[nodiscard]] memory_usage const& before() const noexcept { return before_; }
-    [[nodiscard]] memory_usage        now() const { return memory_->usage(); }
+    /// Returns the present figures of the resource.
+    [[nodiscard]] memory_usage now() const { return memory_->usage(); }
 
 private:
     struct heights {
@@ -111,17 +113,24 @@ private:
 template <class Upstream, class Lock>
 class memory_delta<statistics<Upstream, Lock>> {
 public:
+    /// Starts the measurement. The layer must outlive the probe.
     explicit memory_delta(statistics<Upstream, Lock>& memory)
         : memory_{&memory}, before_{memory.usage()}, asked_{memory.push()} {}
     memory_delta(memory_delta&&) = delete;
     ~memory_delta() { memory_->pop(asked_); }
 
-    [[nodiscard]] std::size_t    bytes() const { return positive(counted().bytes.value); }
+    /// Returns the increase of live bytes since the start; 0 if there are fewer.
+    [[nodiscard]] std::size_t bytes() const { return positive(counted().bytes.value); }
+    /// Returns the live bytes now minus those at the start; negative if memory was freed.
     [[nodiscard]] std::ptrdiff_t difference() const { return counted().bytes.value; }
-    [[nodiscard]] std::size_t    returned() const { return positive(-counted().bytes.value); }
-    [[nodiscard]] std::size_t    peak() const { return positive(counted().bytes.peak); }
-    [[nodiscard]] bool           peak_is_exact() const noexcept { return true; }
-    [[nodiscard]] std::uint64_t  allocations() const { return counted().blocks.total; }
+    /// Returns the decrease of live bytes since the start; 0 if there are more.
+    [[nodiscard]] std::size_t returned() const { return positive(-counted().bytes.value); }
+    /// Returns the largest increase of live bytes since the start at any moment.
+    [[nodiscard]] std::size_t peak() const { return positive(counted().bytes.peak); }
+    /// Returns true: the peak of a `statistics` layer is exact.
+    [[nodiscard]] bool peak_is_exact() const noexcept { return true; }
+    /// Returns the number of successful allocations since the start.
+    [[nodiscard]] std::uint64_t allocations() const { return counted().blocks.total; }
 
     /// Returns the increase of reserved bytes since the start; 0 if there are fewer.
     [[nodiscard]] std::size_t reserved() const {
@@ -132,14 +141,17 @@ public:
     /// Returns all counters of the scope, including blocks and refusals.
     [[nodiscard]] counters counted() const { return memory_->now(asked_); }
 
+    /// Restarts the measurement.
     void reset() {
         std::uint64_t const fresh = memory_->push();
         memory_->pop(std::exchange(asked_, fresh));
         before_ = memory_->usage();
     }
 
+    /// Returns the figures of the layer at the start.
     [[nodiscard]] memory_usage const& before() const noexcept { return before_; }
-    [[nodiscard]] memory_usage        now() const { return memory_->usage(); }
+    /// Returns the present figures of the layer.
+    [[nodiscard]] memory_usage now() const { return memory_->usage(); }
 
 private:
     [[nodiscard]] static std::size_t positive(std::ptrdiff_t n) noexcept {

@@ -48,6 +48,7 @@ public:
     using platform   = typename Memory::platform;
     using properties = property_set<device_accessible>;
 
+    /// Reserves addresses of `memory`.
     explicit virtual_source(Memory memory, virtual_options const& options = {})
         : virtual_source{memory, options, page_for(memory, options)} {}
     virtual_source(virtual_source&& other) noexcept
@@ -110,6 +111,7 @@ public:
 
     // Blocks that change
 
+    /// Returns the size of a page in bytes.
     [[nodiscard]] std::size_t page_size() const noexcept { return span_.page(); }
     /// Whole pages.
     [[nodiscard]] std::size_t rounded_size(std::size_t bytes,
@@ -124,13 +126,19 @@ public:
         return span_.memory().device();
     }
 
+    /// Extends the block at `p` by `more` backed bytes in place. Returns false if that is
+    /// impossible; nothing changed then.
     [[nodiscard]] bool extend(void* p, std::size_t bytes, std::size_t more) noexcept {
         return resize(p, bytes, saturating_add(bytes, more),
                       [&](block const& b, block const& to) { span_.fill(b.last, to.last); });
     }
+    /// Extends the block at `p` by `more` bytes of addresses without memory. Returns false if the
+    /// addresses are in use; nothing changed then.
     [[nodiscard]] bool widen(void* p, std::size_t bytes, std::size_t more) noexcept {
         return resize(p, bytes, saturating_add(bytes, more), [](auto&, auto&) {});
     }
+    /// Shortens the block at `p` by `less` bytes and releases the memory of its unused pages.
+    /// Returns the released bytes.
     std::size_t shrink(void* p, std::size_t bytes, std::size_t less) noexcept {
         std::size_t gone = 0;
         if (less >= bytes) { // a block keeps at least one byte
@@ -160,6 +168,8 @@ public:
         }
         return sum;
     }
+    /// Backs each unbacked page that overlaps the range [q, q + n). Returns false if it backed
+    /// none.
     [[nodiscard]] bool fill(void* q, std::size_t n) noexcept {
         auto const held  = lock_.hold();
         auto const pages = known(blocks_.touched(q, n), q, n);
@@ -169,12 +179,16 @@ public:
         count({}, {});
         return n == 0 || !pages.empty();
     }
+    /// Releases the memory of the pages that lie entirely in the range [q, q + n). Returns the
+    /// released bytes.
     std::size_t drop(void* q, std::size_t n) noexcept {
         auto const held = lock_.hold();
         known(blocks_.touched(q, n), q, n);
         auto const pages = blocks_.whole(q, n);
         return span_.drop(pages.first, pages.last, keep_) * span_.page();
     }
+    /// Moves the memory of the pages in [from, from + n) to the unbacked pages that overlap [to, to
+    /// + m). Returns the moved bytes.
     std::size_t remap(void* from, std::size_t n, void* to, std::size_t m) noexcept {
         auto const held = lock_.hold();
         known(blocks_.touched(from, n), from, n);
@@ -247,6 +261,7 @@ public:
         figures_.raise_peaks(before);
     }
 
+    /// Returns the virtual memory of the platform.
     [[nodiscard]] Memory const& memory() const noexcept { return span_.memory(); }
 
     /// A resource is equal only to itself.

@@ -70,6 +70,7 @@ public:
     [[nodiscard]] std::byte* data() const noexcept {
         return slot_ != nullptr ? slot_->memory : nullptr;
     }
+    /// Returns true if the batch has no bytes, or was released.
     [[nodiscard]] bool empty() const noexcept { return size() == 0; }
 
     /// Returns the device memory of the batch as elements. Throws `loader_error` if the bytes are

@@ -34,12 +34,15 @@ class chunking {
 public:
     /// A range of bytes.
     struct piece {
+        /// Offset of the range in bytes.
         std::size_t offset = 0;
-        std::size_t bytes  = 0;
+        /// Length of the range in bytes.
+        std::size_t bytes = 0;
 
         friend bool operator==(piece const&, piece const&) = default;
     };
 
+    /// Divides `total` bytes into chunks of `chunk` bytes.
     chunking(std::size_t total, std::size_t chunk, chunking_options options = {})
         : chunk_{chunk},
           overlap_{options.overlap},

@@ -36,6 +36,7 @@ template <class Source>
     }
 class concat {
 public:
+    /// Concatenates `sources` and asks each for its size.
     explicit concat(std::vector<Source> sources) : sources_{std::move(sources)} {
         ends_.reserve(sources_.size());
         for (Source const& s : sources_) {
@@ -45,13 +46,17 @@ public:
         }
     }
 
+    /// Returns the number of batches of all sources.
     [[nodiscard]] std::size_t size() const noexcept { return size_; }
+    /// Returns the largest number of bytes of a batch of any source.
     [[nodiscard]] std::size_t batch_bytes() const noexcept { return bytes_; }
 
     /// Position of a batch: the number of its source, and the index of the batch in that source.
     struct place {
+        /// Number of the source.
         std::size_t source = 0;
-        std::size_t index  = 0;
+        /// Index of the batch in that source.
+        std::size_t index = 0;
 
         friend bool operator==(place const&, place const&) = default;
     };
@@ -61,6 +66,7 @@ public:
         auto const s     = static_cast<std::size_t>(which);
         return {s, s == 0 ? index : index - ends_[s - 1]};
     }
+    /// Returns the sources in order.
     [[nodiscard]] std::vector<Source> const& sources() const noexcept { return sources_; }
 
     /// Returns the bytes of batch `index`, which must be less than `size()`.
@@ -71,6 +77,8 @@ public:
         return sources_[source].batch_bytes(at);
     }
 
+    /// Lets the source of batch `index` fill `to`. Returns the result of that source, or 0 after
+    /// the last batch.
     auto fill(std::span<std::byte> to, std::size_t index, std::stop_token const& stop = {})
         requires requires(Source& s) { s.fill(to, index, stop); }
     {
@@ -80,6 +88,8 @@ public:
         return sources_[source].fill(to, at, stop);
     }
 
+    /// Lets the source of batch `index` enqueue its copies. Returns the result of that source, or 0
+    /// after the last batch.
     template <class Stream>
     auto enqueue(std::span<std::byte> device, std::size_t index, Stream const& copies)
         requires requires(Source& s) { s.enqueue(device, index, copies); }

@@ -49,8 +49,11 @@ public:
         bytes_.push_back(bytes);
         total_ += bytes;
     }
+    /// Returns the number of copies in the list.
     [[nodiscard]] std::size_t size() const noexcept { return to_.size(); }
-    [[nodiscard]] bool        empty() const noexcept { return to_.empty(); }
+    /// Returns true if the list is empty.
+    [[nodiscard]] bool empty() const noexcept { return to_.empty(); }
+    /// Returns the sum of the bytes of all copies in the list.
     [[nodiscard]] std::size_t bytes() const noexcept { return total_; }
 
     /// Enqueues the copies on the stream `s` and empties the list.
@@ -71,6 +74,7 @@ public:
         clear();
         return did;
     }
+    /// Removes all copies from the list.
     void clear() noexcept {
         to_.clear();
         from_.clear();

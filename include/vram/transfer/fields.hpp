@@ -57,6 +57,8 @@ public:
     template <std::size_t Index>
     static constexpr std::size_t per_sample = sizeof(field<Index>) / sizeof(element<Index>);
 
+    /// Makes the layout of batches of up to `samples` samples, with each field aligned to
+    /// `alignment` bytes.
     explicit fields(std::size_t samples, std::size_t alignment = default_alignment)
         : samples_{samples} {
         using why = layout_error::reason;
@@ -83,6 +85,7 @@ public:
         if (n > samples_) { throw layout_error{layout_error::reason::wrong_size, n, samples_}; }
         return n == 0 ? 0 : offsets_[count - 1] + n * sizeof(field<count - 1>);
     }
+    /// Returns the bytes of a batch with the largest number of samples.
     [[nodiscard]] std::size_t batch_bytes() const { return bytes(samples_); }
     /// Returns the offset of field `Index` in bytes from the beginning of a batch.
     template <std::size_t Index>

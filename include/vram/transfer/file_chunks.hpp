@@ -34,13 +34,17 @@ namespace vram {
 template <class File>
 class file_chunks {
 public:
+    /// Divides the file `from` into chunks of `chunk` bytes.
     file_chunks(File from, std::size_t chunk, chunking_options options = {})
         : file_{std::move(from)}, cut_{file_.size(), chunk, options} {}
 
+    /// Returns the number of batches.
     [[nodiscard]] std::size_t size() const noexcept { return cut_.size(); }
+    /// Returns the largest number of bytes of a batch.
     [[nodiscard]] std::size_t batch_bytes() const noexcept { return cut_.batch_bytes(); }
     /// Returns the bytes of batch `index`, which must be less than `size()`.
     [[nodiscard]] std::size_t batch_bytes(std::size_t index) const { return cut_[index].bytes; }
+    /// Returns the file.
     [[nodiscard]] File const& source() const noexcept { return file_; }
 
     /// Returns the offset and the bytes of batch `index` in the file.

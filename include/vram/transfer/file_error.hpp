@@ -48,6 +48,7 @@ public:
     /// Returns the path, the reason, and the known numbers.
     [[nodiscard]] char const* what() const noexcept override { return text_.c_str(); }
 
+    /// Returns the path of the file.
     [[nodiscard]] std::string const& path() const noexcept { return *path_; }
     /// Offset in the file, in bytes.
     [[nodiscard]] std::size_t offset() const noexcept { return offset_; }
@@ -60,6 +61,7 @@ public:
     [[nodiscard]] bool is(reason why) const noexcept {
         return code().category() == category() && code().value() == static_cast<int>(why);
     }
+    /// Returns true if the file has fewer bytes than were requested.
     [[nodiscard]] bool ends_early() const noexcept { return is(reason::ends_early); }
 
     /// Returns the error category "file". Its values are those of `reason`.

@@ -38,6 +38,7 @@ struct file_records_options {
 template <class File>
 class file_records {
 public:
+    /// Divides the file `from` into batches of `records` records of `record_bytes` bytes.
     file_records(File from, std::size_t record_bytes, std::size_t records,
                  file_records_options options = {})
         : record_bytes_{record_bytes},
@@ -51,13 +52,16 @@ public:
 
     /// Returns the number of batches.
     [[nodiscard]] std::size_t size() const noexcept { return size_; }
+    /// Returns the largest number of bytes of a batch.
     [[nodiscard]] std::size_t batch_bytes() const noexcept { return batch_ * record_bytes_; }
     /// Returns the bytes of batch `index`, which must be less than `size()`.
     [[nodiscard]] std::size_t batch_bytes(std::size_t index) const {
         return records(index) * record_bytes_;
     }
+    /// Returns the file.
     [[nodiscard]] File const& source() const noexcept { return chunks_.source(); }
 
+    /// Returns the bytes of a record.
     [[nodiscard]] std::size_t record_bytes() const noexcept { return record_bytes_; }
     /// Returns the number of records of the file.
     [[nodiscard]] std::size_t records() const noexcept { return count_; }

@@ -17,6 +17,7 @@ namespace vram {
 /// Error of a layout: `value` does not fit `limit`, in the dimension (or field) `dimension`.
 class layout_error : public std::exception {
 public:
+    /// Reasons of a `layout_error`.
     enum class reason {
         too_large,  ///< `value` exceeds `limit`: the total size would overflow
         empty,      ///< a piece, a sample or a record of 0 bytes
@@ -34,9 +35,13 @@ public:
           dimension_{dimension},
           text_{literal(why), [this] { return text(); }} {}
 
-    [[nodiscard]] reason      why() const noexcept { return why_; }
+    /// Returns the reason of the error.
+    [[nodiscard]] reason why() const noexcept { return why_; }
+    /// Returns the number that does not fit.
     [[nodiscard]] std::size_t value() const noexcept { return value_; }
+    /// Returns the limit that the number does not fit.
     [[nodiscard]] std::size_t limit() const noexcept { return limit_; }
+    /// Returns the dimension or the field, from 0.
     [[nodiscard]] std::size_t dimension() const noexcept { return dimension_; }
 
     [[nodiscard]] char const* what() const noexcept override { return text_.c_str(); }

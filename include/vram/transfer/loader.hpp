@@ -106,6 +106,7 @@ public:
         }
         return iterator{*this};
     }
+    /// Returns the sentinel that an iterator equals at the end of the range.
     [[nodiscard]] std::default_sentinel_t end() const noexcept { return {}; }
 
     /// Ends the range: no further batch is produced. Batches in use stay valid. Must be called on
@@ -184,12 +185,14 @@ public:
     iterator(iterator&&)            = default;
     iterator& operator=(iterator&&) = default;
 
+    /// Returns the batch at the iterator. Waits for it if it was not taken yet.
     [[nodiscard]] batch& operator*() const {
         of_->fetch();
         return of_->current_;
     }
     [[nodiscard]] batch* operator->() const { return &**this; }
 
+    /// Releases the batch at the iterator. The next batch is taken when it is dereferenced.
     iterator& operator++() {
         // Takes the batch first if the loop has not looked at it, so that `++` skips that batch.
         of_->fetch();

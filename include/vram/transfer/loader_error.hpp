@@ -27,6 +27,7 @@ namespace vram {
 ///     }
 class loader_error : public std::exception {
 public:
+    /// Reasons of a `loader_error`.
     enum class reason {
         too_large,       ///< the source returned `bytes` bytes, more than the `limit` of a slot
         all_held,        ///< no batch can come, because the program holds a batch in every slot
@@ -46,8 +47,10 @@ public:
         short_batch,
     };
 
+    /// Value of `source_index()` if the error has no such index.
     static constexpr std::size_t unknown = static_cast<std::size_t>(-1);
 
+    /// Makes an error with the reason `why` and its numbers.
     explicit loader_error(reason why, std::size_t index = 0, std::size_t bytes = 0,
                           std::size_t limit = 0, slot_states const& states = {}) noexcept
         : why_{why}, index_{index}, bytes_{bytes}, limit_{limit}, states_{states} {
@@ -78,16 +81,20 @@ public:
         return *this;
     }
 
+    /// Returns the reason of the error.
     [[nodiscard]] reason why() const noexcept { return why_; }
     /// Returns the place of the batch in the loader's order, from 0.
     [[nodiscard]] std::size_t index() const noexcept { return index_; }
     /// Returns the index that the source was asked for, or `unknown` if the error has no such
     /// index.
     [[nodiscard]] std::size_t source_index() const noexcept { return source_index_; }
+    /// Returns the bytes of the batch, if the reason concerns them.
     [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
+    /// Returns the limit that was exceeded, if the reason has one.
     [[nodiscard]] std::size_t limit() const noexcept { return limit_; }
     /// Returns the negative number that the source returned, or 0.
-    [[nodiscard]] long long          returned() const noexcept { return returned_; }
+    [[nodiscard]] long long returned() const noexcept { return returned_; }
+    /// Returns the states of all slots, if the reason is `timed_out`.
     [[nodiscard]] slot_states const& states() const noexcept { return states_; }
 
     /// Returns the exception that the source threw, or null.

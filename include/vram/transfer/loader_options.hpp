@@ -41,19 +41,23 @@ struct loader_options {
     std::size_t device_depth = 0;
     /// If true, batches come in the order of their indices. If false, batches come in the order in
     /// which they are filled.
-    bool       ordered  = true;
-    last_batch last     = last_batch::keep;
-    std::byte  pad_with = {};
+    bool ordered = true;
+    /// Treatment of a batch that is shorter than `batch_bytes`.
+    last_batch last = last_batch::keep;
+    /// Value of the bytes with which `last_batch::pad` fills a short batch.
+    std::byte pad_with = {};
     /// If true, the source is asked for its indices in a random order drawn from `seed` and the
     /// number of the epoch. The source must have `size()`. The order does not depend on the machine
     /// or the standard library.
-    bool          shuffle = false;
-    std::uint64_t seed    = 0;
+    bool shuffle = false;
+    /// Seed of the shuffled order.
+    std::uint64_t seed = 0;
     /// Index of this loader among `shards` loaders that share one source, for example one loader
     /// per device or process. A shard gets the batches `shard`, `shard + shards`, ... of the order
     /// (the shuffled one, if `shuffle` is set). With `last_batch::drop` and a source with `size()`,
     /// all shards have equally many batches.
-    std::size_t shard  = 0;
+    std::size_t shard = 0;
+    /// Number of loaders that share the source.
     std::size_t shards = 1;
     /// Largest number of pinned and device bytes together. The loader checks it before it
     /// allocates.

@@ -38,6 +38,7 @@ struct loader_statistics {
     std::uint64_t pageable    = 0; ///< blocks of pageable memory that should have been pinned
     std::uint64_t producers   = 1; ///< threads that fill batches
 
+    /// Stages of a loader that can limit its speed.
     enum class bound { producer, transfer, compute };
 
     /// Returns the time of the slowest stage (filling per producer, copying, or using).

@@ -26,10 +26,13 @@ namespace vram {
 /// Cost      One memcpy for each batch, 5 to 12 GB/s per thread.
 class memory_chunks {
 public:
+    /// Divides the memory `from` into chunks of `chunk` bytes.
     memory_chunks(std::span<std::byte const> from, std::size_t chunk, chunking_options options = {})
         : from_{from}, cut_{from.size(), chunk, options} {}
 
+    /// Returns the number of batches.
     [[nodiscard]] std::size_t size() const noexcept { return cut_.size(); }
+    /// Returns the largest number of bytes of a batch.
     [[nodiscard]] std::size_t batch_bytes() const noexcept { return cut_.batch_bytes(); }
     /// Returns the bytes of batch `index`, which must be less than `size()`.
     [[nodiscard]] std::size_t batch_bytes(std::size_t index) const { return cut_[index].bytes; }

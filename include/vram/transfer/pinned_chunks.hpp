@@ -26,10 +26,13 @@ namespace vram {
 /// Cost      One copy for each batch.
 class pinned_chunks {
 public:
+    /// Divides the memory `from` into chunks of `chunk` bytes.
     pinned_chunks(std::span<std::byte const> from, std::size_t chunk, chunking_options options = {})
         : chunks_{from, chunk, options} {}
 
+    /// Returns the number of batches.
     [[nodiscard]] std::size_t size() const noexcept { return chunks_.size(); }
+    /// Returns the largest number of bytes of a batch.
     [[nodiscard]] std::size_t batch_bytes() const noexcept { return chunks_.batch_bytes(); }
     /// Returns the bytes of batch `index`, which must be less than `size()`.
     [[nodiscard]] std::size_t batch_bytes(std::size_t index) const {

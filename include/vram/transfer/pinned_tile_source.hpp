@@ -34,6 +34,8 @@ namespace vram {
 template <class Element, std::size_t Rank>
 class pinned_tile_source {
 public:
+    /// Makes a source of the tiles `cut` of `volume`. `outside` is the element beyond the border
+    /// for `boundary::constant`.
     pinned_tile_source(tiles<Rank> const& cut, std::span<Element const> volume,
                        Element outside = {})
         : source_{cut, volume, outside}, pattern_{std::bit_cast<bytes_of>(outside)[0]} {
@@ -45,12 +47,15 @@ public:
         }
     }
 
+    /// Returns the number of tiles.
     [[nodiscard]] std::size_t size() const noexcept { return source_.size(); }
+    /// Returns the largest number of bytes of a batch.
     [[nodiscard]] std::size_t batch_bytes() const noexcept { return source_.batch_bytes(); }
     /// Returns the bytes of batch `index`, which must be less than `size()`.
     [[nodiscard]] std::size_t batch_bytes(std::size_t index) const {
         return source_.batch_bytes(index);
     }
+    /// Returns the tiles of the volume.
     [[nodiscard]] tiles<Rank> const& cut() const noexcept { return source_.cut(); }
 
     /// Enqueues the copies of tile `index` and its halo to `device` on the stream `copies`. Returns

@@ -15,6 +15,7 @@ namespace vram {
 /// the loop keeps its batches, `copying` that the device is slow.
 struct slot_states {
     // Pinned blocks.
+    /// pinned blocks that are free
     std::size_t empty   = 0;
     std::size_t filling = 0; ///< a producer's source is writing into the block
     std::size_t filled  = 0; ///< the block waits for a free device block, or for its turn

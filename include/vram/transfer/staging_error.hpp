@@ -25,6 +25,7 @@ namespace vram {
 ///     }
 class staging_error : public std::exception {
 public:
+    /// Reasons of a `staging_error`.
     enum class reason : unsigned char {
         failed,            ///< a copy, a file or a thread failed: see `cause`
         capturing,         ///< the stream is being captured into a graph
@@ -48,6 +49,7 @@ public:
           cause_{std::move(cause)},
           text_{literal(reason::failed), [this] { return text(); }} {}
 
+    /// Returns the reason of the error.
     [[nodiscard]] reason why() const noexcept { return why_; }
     /// Returns the number of bytes from the beginning that are complete without a gap. Later bytes
     /// may have been moved as well.

@@ -12,7 +12,9 @@ namespace vram {
 
 /// Result of a staging call. It always moved all bytes; if it cannot, the call throws instead.
 struct staging_result {
-    std::size_t   bytes   = 0;
+    /// Number of bytes that were moved.
+    std::size_t bytes = 0;
+    /// Path that the bytes took.
     transfer_path path    = transfer_path::nothing;
     std::size_t   pieces  = 0; ///< number of copies that the device made
     unsigned      threads = 0; ///< number of host threads that took part

@@ -34,6 +34,8 @@ template <class Element, std::size_t Rank>
     requires std::is_trivially_copyable_v<Element>
 class tile_sink {
 public:
+    /// Makes a sink for results of the tiles `cut` into `volume`. `part` states if a result
+    /// contains the halo.
     tile_sink(tiles<Rank> const& cut, std::span<Element> volume, tile_part part = tile_part::whole)
         : copies_{cut, sizeof(Element)}, volume_{volume}, part_{part} {
         if (volume.size() != cut.volume()) {
@@ -42,7 +44,9 @@ public:
         }
     }
 
-    [[nodiscard]] std::size_t        size() const noexcept { return cut().size(); }
+    /// Returns the number of tiles.
+    [[nodiscard]] std::size_t size() const noexcept { return cut().size(); }
+    /// Returns the tiles of the volume.
     [[nodiscard]] tiles<Rank> const& cut() const noexcept { return copies_.cut(); }
 
     /// Writes tile `index` to the volume on the host, at once.

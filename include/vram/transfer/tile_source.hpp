@@ -46,16 +46,22 @@ public:
         if (cut.elements() > most) { throw layout_error{why::too_large, cut.elements(), most}; }
     }
 
+    /// Returns the number of tiles.
     [[nodiscard]] std::size_t size() const noexcept { return cut().size(); }
+    /// Returns the largest number of bytes of a batch.
     [[nodiscard]] std::size_t batch_bytes() const noexcept {
         return cut().elements() * sizeof(Element);
     }
     /// Returns the bytes of batch `index`, which must be less than `size()`.
     [[nodiscard]] std::size_t batch_bytes(std::size_t index) const { return copies_.bytes(index); }
-    [[nodiscard]] tiles<Rank> const&       cut() const noexcept { return copies_.cut(); }
+    /// Returns the tiles of the volume.
+    [[nodiscard]] tiles<Rank> const& cut() const noexcept { return copies_.cut(); }
+    /// Returns the list of copies between the volume and its tiles.
     [[nodiscard]] tile_copies<Rank> const& copies() const noexcept { return copies_; }
+    /// Returns the volume.
     [[nodiscard]] std::span<Element const> volume() const noexcept { return volume_; }
-    [[nodiscard]] Element const&           outside() const noexcept { return outside_; }
+    /// Returns the element beyond the border for `boundary::constant`.
+    [[nodiscard]] Element const& outside() const noexcept { return outside_; }
 
     /// Gathers tile `index` and its halo into `to`. Returns the bytes of the tile, or 0 after the
     /// last one. If the tile does not fit in `to`, nothing is written.

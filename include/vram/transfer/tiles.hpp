@@ -30,7 +30,8 @@ struct tile_options {
     /// Elements that a batch contains beyond its tile, on each side.
     std::size_t halo[Rank]{};
     boundary    outside = boundary::clip; ///< elements of a halo beyond the border of the volume
-    tile_order  order   = tile_order::last_fastest;
+    /// Order of the tiles.
+    tile_order order = tile_order::last_fastest;
 };
 
 /// One tile: its place in the volume, and the layout of its batch. A plain value that kernels can
@@ -66,6 +67,7 @@ class tiles {
 public:
     using box_type = tile_box<Rank>;
 
+    /// Divides a volume into tiles.
     explicit tiles(tile_options<Rank> options) : options_{options} {
         using why                  = layout_error::reason;
         constexpr std::size_t most = std::numeric_limits<std::ptrdiff_t>::max() / 4;

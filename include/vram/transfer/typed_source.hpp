@@ -34,6 +34,7 @@ class typed_source {
     using elements = std::span<Element>;
 
 public:
+    /// Makes a source from the callable `fill`.
     explicit typed_source(Fill fill) : fill_{std::move(fill)} {}
 
     auto operator()(std::span<std::byte> to, std::size_t index, std::stop_token const& stop)

@@ -174,6 +174,7 @@ public:
         if (slot_ == nullptr) { return; }
         core_->send(slot_, bytes, stream_);
     }
+    /// Sends the whole room of the slot as the result.
     void send() { send(size()); }
 
 private:
