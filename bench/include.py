@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What it costs to include a header: g++ -fsyntax-only of one #include, above that of an empty file.
+"""The cost of including a header: g++ -fsyntax-only of one #include, above that of an empty file.
 
 Every public header of vram is measured; beside them RMM's and CCCL's from the wheels (./dev bench fetches those),
 where a CUDA Toolkit is there to compile them. Each round measures every subject once, so that a
 slow moment of the machine meets all of them; the medians of processor time over the rounds are compared.
 
-With --nvcc, instead, what nvcc -O2 takes for a whole .cu file: an empty one, one with five headers of the standard library,
+With --nvcc, instead, the time of nvcc -O2 for a whole .cu file: an empty one, one with five headers of the standard library,
 one that includes all of vram, and one that uses a pool. The least user time over the rounds is compared, in seconds and as
-a multiple of what the five headers add to the empty file, which depends less on the machine.
+a multiple of the time that the five headers add to the empty file, which depends less on the machine.
 """
 import argparse
 import json
@@ -27,7 +27,7 @@ GOALS = [("vram/pool/pool.hpp", "rmm/mr/pool_memory_resource.hpp", 0.30),
          ("vram/layer/limiting.hpp", "rmm/mr/limiting_resource_adaptor.hpp", 0.25)]
 
 
-NVCC_SUBJECTS = {  # name -> the file, and what it may take in seconds on a machine where the empty one takes 0.9
+NVCC_SUBJECTS = {  # name -> the file, and its limit in seconds on a machine that takes 0.9 for the empty one
     "empty": ("", None),
     "five standard headers": ("".join(f"#include <{h}>\n" for h in ("vector", "string", "memory", "functional", "algorithm")), None),
     "vram.hpp and cuda/cuda.hpp": ("#include <vram/vram.hpp>\n#include <vram/cuda/cuda.hpp>\n", 4.5),
@@ -54,7 +54,7 @@ def find_toolkit():
 
 
 def compiler_seconds():
-    """The processor time of the compilers so far: what else the machine does is not in it."""
+    """The processor time of the compilers so far, without other processes."""
     used = os.times()
     return used.children_user + used.children_system
 
@@ -107,7 +107,7 @@ def main():
     cuda = vram + (["-isystem", str(toolkit)] if toolkit else [])
     peers = [flag for d in wheel_includes for flag in ("-isystem", str(d))] + cuda
 
-    subjects = {"": vram}  # header -> how it is compiled; the empty one is what all others are compared with
+    subjects = {"": vram}  # header -> how it is compiled; the empty one is the reference of all others
     for path in sorted((TOP / "include/vram").rglob("*.hpp")):
         header = path.relative_to(TOP / "include")
         room = header.parts[1]

@@ -29,7 +29,7 @@ HOSTILE = "".join(f"#define {name} @ {name} is a macro here @\n" for name in NAM
 
 WARNINGS = "-Wall -Wextra -Wpedantic -Wconversion -Wno-sign-conversion -Wshadow -Werror".split()
 
-# What a header of interop/ needs besides the Toolkit. A name that is not here needs nothing.
+# The libraries that a header of interop/ needs besides the Toolkit. A name that is missing here needs none.
 NEEDS = {"mr": "cccl", "thrust_allocator": "cccl", "cub": "cccl", "rmm": "rmm", "torch": "torch"}
 
 
@@ -52,7 +52,7 @@ class checker:
         self.nvcc = "nvcc" in pathlib.Path(args.compiler).name
         self.toolkit = [d for d in args.toolkit.split(":") if d]
         self.wheels = pathlib.Path(args.wheels) if args.wheels else None
-        # The user's own CPATH must not lend a header what it fails to include.
+        # The user's own CPATH must not hide a missing include.
         self.environment = {k: v for k, v in os.environ.items() if k not in ("CPATH", "CPLUS_INCLUDE_PATH")}
 
     def libraries(self, header):
@@ -99,7 +99,7 @@ class checker:
         return self.unit([header, header], libraries)
 
     def by_room(self, headers):
-        """The same for units of headers that need the same libraries, by their rooms."""
+        """Checks units of headers that need equal libraries, by their folders."""
         units, results = {}, {}
         for header in headers:
             libraries = self.libraries(header)

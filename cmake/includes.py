@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Tests include what they name: a test that says `lock` has <vram/base/lock.hpp>, itself or through what it includes.
+"""Tests include the headers of the names that they use: a test with the name `lock` includes <vram/base/lock.hpp>,
+itself or through its includes.
 
-Where files are compiled together each sees the headers of those before it, so that a test whose header no longer comes
-to it by chance is only found by who builds it alone.
+If files are compiled together each sees the headers of those before it, so a missing include is only found by a build
+of that file alone.
 
     includes.py DIR          checks the tests under DIR (tests) against include/vram beside it
     includes.py --self-test  plants tests with and without their headers and checks what is found
@@ -16,9 +17,9 @@ import tempfile
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]', re.M)
 PROSE = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|#\s*include[^\n]*', re.S)  # and strings, and includes
-# A name where a type, a template or a namespace stands, and nothing before it says whose it is.
+# An unqualified name of a type, a template or a namespace.
 NAMED = re.compile(r"(?<![\w.>:])(?:vram::)?([a-z]\w+)(?=\s*[<>{]|\s+[a-z]\w*\s*[;{(=,)]|::|\s+const\b|&)")
-NO_IDEA = {"vram", "doctest", "platform"}  # namespaces, and what every resource's class has
+NO_IDEA = {"vram", "doctest", "platform"}  # namespaces, and a member of every resource
 
 
 def declares(text, name):

@@ -14,7 +14,7 @@ import tempfile
 ROOMS = ["base", "concepts", "source", "layer", "pool", "handle", "transfer", "pressure", "probe", "cuda", "sim", "interop"]
 REQUIREMENTS = "vram/base/requirements.hpp"
 WITHOUT_REQUIREMENTS = {"base/requirements.hpp", "version.hpp"}  # these compile in any mode
-PLATFORM = {"base", "concepts", "source", "layer", "handle"}  # what the two platforms may lean on
+PLATFORM = {"base", "concepts", "source", "layer", "handle"}  # folders that the two platforms may include
 
 INCLUDE = re.compile(r'\s*#\s*include\s*[<"]([^>"]+)[>"]')
 LIBCUDACXX = re.compile(r"(cuda|nv)/")
@@ -32,7 +32,7 @@ def allowed_rooms(room):
 
 
 def objection(header, room, included):
-    """Why `header` may not include `included`; None where it may."""
+    """The reason why `header` may not include `included`; None if it may."""
     if included.startswith("vram/"):
         other = included.split("/")[1]
         if other in ROOMS and other not in allowed_rooms(room):
@@ -72,7 +72,7 @@ def violations(top):
     return found
 
 
-PLANTED = {  # header -> the include that must be found in it, or None where the include is allowed
+PLANTED = {  # header -> the include that must be found in it, or None if the include is allowed
     "base/up.hpp": "<vram/layer/limiting.hpp>",
     "layer/relative.hpp": '"../pool/pool.hpp"',
     "pool/platform.hpp": "<vram/sim/sim.hpp>",

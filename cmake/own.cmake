@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-# What vram's own tests, examples and benchmarks are compiled with.
+# The compile options of vram's own tests, examples and benchmarks.
 
 add_library(vram_warnings INTERFACE)
 # clang takes -Wconversion to mean signs as well; g++ does not, and it is g++ that is followed.
 set(warnings -Wall -Wextra -Wconversion -Wno-sign-conversion $<$<BOOL:${VRAM_WERROR}>:-Werror>)
-if(NOT CMAKE_UNITY_BUILD) # where files are compiled together, a local name of one may be a global one of another
+if(NOT CMAKE_UNITY_BUILD) # in files that are compiled together, a local name of one may be a global name of another
   list(APPEND warnings -Wshadow)
 endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_FLAGS MATCHES "-fsanitize=thread")
@@ -16,7 +16,7 @@ target_compile_options(vram_warnings INTERFACE
   "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=${warnings_for_nvcc}>"
   "$<$<AND:$<COMPILE_LANGUAGE:CUDA>,$<BOOL:${VRAM_WERROR}>>:-Werror=all-warnings>")
 
-# What makes g++ quicker where nothing is optimised: it collects no garbage below a gigabyte, and emits no std::move.
+# Options that make g++ faster without optimisation: it collects no garbage below a gigabyte, and emits no std::move.
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   target_compile_options(vram_warnings INTERFACE
     "$<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CONFIG:Debug>>:-pipe;--param=ggc-min-heapsize=1000000;-ffold-simple-inlines>")
@@ -35,7 +35,7 @@ if(TARGET CUDA::toolkit)
   get_target_property(CUDAToolkit_INCLUDE_DIRS CUDA::toolkit INTERFACE_INCLUDE_DIRECTORIES)
 endif()
 
-# nvcc, for the .cu files. The lookup follows the Toolkit that vram::cuda uses, so both are the same one.
+# nvcc, for the .cu files. The lookup follows the Toolkit that vram::cuda uses, so both are one Toolkit.
 if(VRAM_ON_DEVICE AND TARGET vram::cuda AND NOT CMAKE_CUDA_COMPILER)
   if(NOT DEFINED ENV{CUDACXX} AND EXISTS "${CUDAToolkit_NVCC_EXECUTABLE}")
     set(CMAKE_CUDA_COMPILER "${CUDAToolkit_NVCC_EXECUTABLE}")

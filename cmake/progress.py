@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Shows how far ctest is, and passes on what it prints about tests that fail.
+"""Shows the progress of ctest, and passes on its output about failed tests.
 
     ctest ... | progress.py    on a terminal one line that changes, else a line for every tenth of the tests
 """

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks that a file does not compile, and that the compiler says what the file announces.
+"""Checks that a file does not compile, and that the compiler prints the message that the file announces.
 
     refuse.py COMPILER FILE [INCLUDE...]    g++, clang++ or nvcc; INCLUDE: further folders, for "// needs: cuda"
 
@@ -8,8 +8,8 @@ FILE holds lines
 
     // refuse: REGEX          the output of the compiler matches REGEX
     // refuse-first: REGEX    so does the first or second line of its first diagnostic
-    // refuse-first g++ clang++: REGEX    the same, of these compilers only
-    // needs: cuda            it is compiled only where the CUDA Toolkit's headers are
+    // refuse-first g++ clang++: REGEX    for these compilers only
+    // needs: cuda            it is compiled only if the CUDA Toolkit's headers exist
 """
 import pathlib
 import re

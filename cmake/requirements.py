@@ -18,7 +18,7 @@ EXCEPTIONS = "vram needs exceptions: compile without -fno-exceptions"
 MODES = [(["-std=c++17"], CXX20), (["-std=c++20", "-fno-exceptions"], EXCEPTIONS), (["-std=c++17", "-fno-exceptions"], CXX20)]
 TOOLKIT = "vram/cuda needs the CUDA Toolkit 12.8 or later"
 OLDER = "#include_next <cuda_runtime_api.h>\n#undef CUDART_VERSION\n#define CUDART_VERSION 12040\n"
-# What a user writes below the include. It must not add an error of its own.
+# Code of a user below the include. It must not add another error.
 PROGRAM = "int main() { vram::pool<vram::stream_ordered<vram::host_resource>> memory; try { } catch (...) { throw; } }\n"
 
 

@@ -17,7 +17,7 @@ import tempfile
 PROSE = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.S)
 REQUIRES = re.compile(r"\brequires\s*(?=[({])")
 EXPRESSION = re.compile(r"(?:[=!(,{?:]|&&|\|\||\brequires|\breturn)\s*$")  # stands before an expression, not before a clause
-ALONE = re.compile(r"(typename|requires)\b|\{?\s*(::)?\w+\s*(<[^;]*>)?\s*::")  # what needs no parameter
+ALONE = re.compile(r"(typename|requires)\b|\{?\s*(::)?\w+\s*(<[^;]*>)?\s*::")  # expressions without a parameter
 CALL = re.compile(r"(?<![\w.>:])([a-z_]\w*)\s*\(\s*\)")  # name(), of no object
 
 

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Adds up what several test runs found.
+"""Adds up the results of several test runs.
 
-    tally.py DIR    DIR holds ctest's JUnit files (NAME.xml) and, of what ran without ctest, the output as
+    tally.py DIR    DIR holds ctest's JUnit files (NAME.xml) and, for runs without ctest, the output as
                     NAME.passed, NAME.failed or, with the reason in its last line, NAME.skipped
 
-What prints "tally: 3 passed, 0 failed, 1 skipped" counts as that many; anything else counts as one.
-The last line is "N passed, N failed, N skipped"; the exit status is 1 where anything failed, and
-where nothing passed.
+A run that prints "tally: 3 passed, 0 failed, 1 skipped" counts as that many; any other run counts as one.
+The last line is "N passed, N failed, N skipped"; the exit status is 1 if anything failed, or
+if nothing passed.
 """
 import collections
 import pathlib

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-# What the targets of vram need of the project that uses them. Read by the build tree and by the installed package. All of
+# The requirements of vram's targets on the project that uses them. Read by the build tree and by the installed package. All of
 # it is in functions, so that no variable of that project changes.
 
-# vram_usage(TARGET [BUILD_INTERFACE]): what depends on the CMake and on the languages of the project.
+# vram_usage(TARGET [BUILD_INTERFACE]): properties that depend on the CMake and on the languages of the project.
 function(vram_usage target)
   set(cuda_20 cuda_std_20)
   set(option)
@@ -56,7 +56,7 @@ function(vram_cuda problem)
     string(REGEX MATCH "^[0-9]+\\.[0-9]+" found "${CUDAToolkit_VERSION}")
     set(${problem} "CUDA Toolkit: found ${found}, vram::cuda needs ${needed}" PARENT_SCOPE)
   else()
-    add_library(vram::cuda INTERFACE IMPORTED) # seen where vram::vram is
+    add_library(vram::cuda INTERFACE IMPORTED) # visible like vram::vram
     # ${CMAKE_DL_LIBS}: NVML and the newest driver calls are looked up at run time.
     target_link_libraries(vram::cuda INTERFACE vram::vram CUDA::cudart ${CMAKE_DL_LIBS})
   endif()

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """No warning in a user's program: compiles programs that include vram with -I, optimised, with warnings as errors.
 
-Some warnings (-Wmaybe-uninitialized) appear only where the optimiser runs, which the tests are compiled without.
+Some warnings (-Wmaybe-uninitialized) appear only with optimisation, and the tests are compiled without.
 
-    warnings.py --compiler CXX [--toolkit DIR:DIR] FILE...    prints what each compiler said (exit 1)
+    warnings.py --compiler CXX [--toolkit DIR:DIR] FILE...    prints the warnings of each compiler (exit 1)
     warnings.py --compiler CXX --self-test                    a planted warning is found
 """
 import argparse
@@ -26,7 +26,7 @@ def command(compiler, toolkit, source):
 
 
 def said(compiler, toolkit, source):
-    """What the compiler says about a program; empty if it compiles without a warning."""
+    """The warnings of the compiler for a program; empty if it compiles without a warning."""
     result = subprocess.run(command(compiler, toolkit, source), capture_output=True, text=True, errors="replace")
     return "" if result.returncode == 0 else result.stderr + result.stdout or f"exit code {result.returncode}"
 

@@ -76,7 +76,7 @@ if(NOT nvcc AND TARGET vram::cuda AND EXISTS "${CUDAToolkit_NVCC_EXECUTABLE}")
   set(nvcc ${CUDAToolkit_NVCC_EXECUTABLE})
 endif()
 
-# What a compiler says that is not set up for vram: this one, a clang and nvcc, as far as they are here.
+# The warnings of compilers without vram's options: this one, a clang and nvcc, if they exist.
 set(compilers ${CMAKE_CXX_COMPILER})
 if(clang AND NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
   list(APPEND compilers ${clang})
@@ -109,7 +109,7 @@ if(clang AND NOT VRAM_QUICK AND NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
     ${PROJECT_SOURCE_DIR}/examples/feed_loop.cpp)
 endif()
 
-# A project of a user for each way to use vram. run.cmake says what each is.
+# A project of a user for each way to use vram. run.cmake describes each.
 set(package_options)
 if(nvcc)
   list(APPEND package_options -D NVCC=${nvcc})

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # tests/interop/LIBRARY*.cpp, once for each copy of LIBRARY that is here. They run on the double of the CUDA
-# runtime where there is one; what RMM's own library does inside still needs a device.
+# runtime if there is one; RMM's own library still needs a device.
 file(GLOB cccl_tests CONFIGURE_DEPENDS interop/mr*.cpp interop/thrust*.cpp interop/cub*.cpp)
 file(GLOB rmm_tests CONFIGURE_DEPENDS interop/rmm*.cpp)
 

@@ -8,7 +8,7 @@
     mutants.py --check               checks only that all their lines are there
     mutants.py --count               prints the number of mutants of each header
 
-Headers are broken in a copy of include; the tests are compiled alone, with g++ or $CXX, and run. Who hangs has died.
+Headers are broken in a copy of include; the tests are compiled alone, with g++ or $CXX, and run. A test that hangs has failed.
 
 A recipe is a sentence, the header (in include/vram/pool unless it names a folder), the tests that see it, and the lines
 that go and those that come. How lines are spaced does not matter; they must be in the header once. A blank line ends it.
@@ -34,7 +34,7 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 TESTS = ROOT / "tests"
-SECONDS = 60  # who takes longer hangs, and has died
+SECONDS = 60  # a test that takes longer hangs
 COMPILE = [os.environ.get("CXX", "g++"), "-std=c++20", "-O0", "-pthread", f"-I{TESTS}"]
 
 
@@ -53,7 +53,7 @@ class Mutant:
         return any(pattern in text for text in (self.sentence, self.header, *self.tests))
 
     def broken(self):
-        """The header with the new lines in place of the old ones. ValueError where these are not there once."""
+        """The header with the new lines in place of the old ones. ValueError unless these are there exactly once."""
         lines = (ROOT / "include/vram" / self.header).read_text().splitlines()
         plain, old = list(map(spaced, lines)), list(map(spaced, self.old))
         places = [i for i in range(len(plain)) if plain[i : i + len(old)] == old]
@@ -93,7 +93,7 @@ class Bench:
         subprocess.run([*COMPILE, "-c", TESTS / "main.cpp", "-o", self.main], check=True)
 
     def passes(self, tests, include):
-        """Whether the tests pass with these headers. ValueError where they do not compile."""
+        """Returns True if the tests pass with these headers. ValueError if they do not compile."""
         with tempfile.TemporaryDirectory(dir=self.folder) as own:
             program = pathlib.Path(own) / "tests"
             sources = [TESTS / test for test in tests]
@@ -106,14 +106,14 @@ class Bench:
                 return False
 
     def unbroken(self, tests):
-        """What is wrong with tests that should pass, or nothing."""
+        """The error of tests that should pass, or an empty string."""
         try:
             return "" if self.passes(tests, ROOT / "include") else "fails"
         except ValueError as wrong:
             return str(wrong)
 
     def verdict(self, mutant):
-        """What became of a mutant."""
+        """The result of a mutant."""
         try:
             text = mutant.broken()
             with tempfile.TemporaryDirectory(dir=self.folder) as own:
@@ -125,7 +125,7 @@ class Bench:
 
 
 def run(mutants, jobs):
-    """Prints what becomes of each as it ends, and the sums. Whether all died."""
+    """Prints the result of each as it ends, and the sums. Returns True if all died."""
     counts = {"died": 0, "LIVED": 0}
     with tempfile.TemporaryDirectory(prefix="vram-mutants-") as folder, concurrent.futures.ThreadPoolExecutor(jobs) as pool:
         try:
@@ -138,7 +138,7 @@ def run(mutants, jobs):
             for end in concurrent.futures.as_completed(ends):
                 counts[end.result()] = counts.get(end.result(), 0) + 1
                 print(f"{end.result()}: {ends[end]}", flush=True)
-        except BaseException:  # interrupted: what has not begun never does
+        except BaseException:  # interrupted: the rest is not started
             pool.shutdown(cancel_futures=True)
             raise
     died, lived = counts["died"], counts["LIVED"]
@@ -147,7 +147,7 @@ def run(mutants, jobs):
 
 
 def check(mutants):
-    """Prints what cannot be broken as it says. Whether all can."""
+    """Prints the recipes whose lines are missing. Returns True if there are none."""
     wrong = 0
     for mutant in mutants:
         try:

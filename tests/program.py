@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the scripts that test a program from outside share: running it, files for it, and checks that are counted."""
+"""Common parts of the scripts that test a program from outside: running it, files for it, and checks that are counted."""
 import atexit
 import gzip
 import pathlib
@@ -14,7 +14,7 @@ HEADER = "Thread,Time,Action,Pointer,Size,Stream\n"  # the first line of a trace
 
 
 class Program:
-    """The program `name` of the folder that the script was given, on the simulated device, or None where it needs none."""
+    """The program `name` of the folder that the script was given, on the simulated device, or None if it needs none."""
 
     def __init__(self, name, device="sim"):
         self.device = () if device is None else ("--device", device)
@@ -40,14 +40,14 @@ class Program:
         self.check("a closed stdout is a failure", run.returncode == 1 and "stdout" in run.stderr, run)
 
     def file(self, name, content):
-        """A file with that content, bytes or text; compressed where its name says so."""
+        """A file with that content, bytes or text; compressed if its name says so."""
         data = content.encode() if isinstance(content, str) else content
         path = self.folder / name
         path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
         return path
 
     def check(self, what, holds, run):
-        """Counts; where it does not hold, shows the run that it is about."""
+        """Counts a check; if it fails, shows the run."""
         if holds:
             self.passed += 1
             return
@@ -59,7 +59,7 @@ class Program:
         print(f"skipped: {what}: {why}")
 
     def refuses(self, cases, runs_nothing=None):
-        """`cases` are (what, exit code, message, arguments); `runs_nothing` is a word that a run would print."""
+        """`cases` are (description, exit code, message, arguments); `runs_nothing` is a word that a run would print."""
         for what, code, message, arguments in cases:
             run = self(*arguments)
             self.check(f"{what} ends with {code}", run.returncode == code, run)
