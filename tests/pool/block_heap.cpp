@@ -33,11 +33,11 @@ block* take(block_heap& heap, std::size_t bytes, std::size_t alignment = 256) {
     return place.where == nullptr ? nullptr : heap.take(place, bytes);
 }
 
-template <class Settled>
-void give(block_heap& heap, block* b, tags const& held, Settled const& settled) {
+template <class IsComplete>
+void give(block_heap& heap, block* b, tags const& held, IsComplete const& is_complete) {
     heap.reserve();
     heap.hold(b, held);
-    heap.give(b, settled);
+    heap.give(b, is_complete);
 }
 
 /// Returns the free block at the end of a chunk that grows in place; it may be empty.
@@ -81,7 +81,7 @@ bool sound(block_heap const& heap) {
         parted = parted || (free(&b) && free(b.after));
     });
     return all == heap.chunks().reserved() && live == heap.live_blocks() &&
-           (!parted || heap.parted());
+           (!parted || heap.has_uncoalesced());
 }
 
 } // namespace
@@ -119,18 +119,18 @@ TEST_CASE("block_heap: it records if free neighbours are not coalesced, also aft
     heap.add(at(0x100000), 64 * 256, 256, {});
     std::vector<block*> out;
     for (int i = 0; i < 64; ++i) { out.push_back(take(heap, 256)); }
-    CHECK_FALSE(heap.parted());
+    CHECK_FALSE(heap.has_uncoalesced());
     for (std::size_t i = 0; i < out.size(); ++i) { // each waits for a stream of its own
         give(heap, out[i], tags{{out[i]->address, out[i]->end(), 1, i}}, never);
     }
-    CHECK(heap.parted());
+    CHECK(heap.has_uncoalesced());
     block_heap other{std::move(heap)};
-    CHECK(other.parted());
-    CHECK_FALSE(heap.parted());
-    other.tidy(never);
-    CHECK(other.parted());
-    other.tidy(always);
-    CHECK_FALSE(other.parted());
+    CHECK(other.has_uncoalesced());
+    CHECK_FALSE(heap.has_uncoalesced());
+    other.coalesce_pending(never);
+    CHECK(other.has_uncoalesced());
+    other.coalesce_pending(always);
+    CHECK_FALSE(other.has_uncoalesced());
     CHECK(other.largest_free() == 64 * 256);
 }
 
@@ -165,7 +165,7 @@ TEST_CASE("block_heap: neighbours whose uses do not fit into one node coalesce w
     }
     CHECK(heap.largest_free() < count * 256);
     CHECK(sound(heap));
-    heap.tidy(always);
+    heap.coalesce_pending(always);
     CHECK(heap.largest_free() == count * 256);
     CHECK(sound(heap));
 }
@@ -175,7 +175,7 @@ TEST_CASE("block_heap: uses are checked again if neighbours are not coalesced, a
     heap.add(at(0x100000), 64 * 256, 256, tags{{0x100000, 0x104000, 1, 3}});
     int        asked = 0;
     auto const done  = [&](tag const&) { return ++asked != 0; };
-    heap.tidy(done);
+    heap.coalesce_pending(done);
     CHECK(asked == 0);
     CHECK(heap.chunks()[0].first->slot == 3);
     std::vector<block*> out;
@@ -183,24 +183,24 @@ TEST_CASE("block_heap: uses are checked again if neighbours are not coalesced, a
     for (std::size_t i = 0; i < out.size(); ++i) {
         give(heap, out[i], tags{{out[i]->address, out[i]->end(), 1, i}}, never);
     }
-    heap.tidy(done);
+    heap.coalesce_pending(done);
     CHECK(asked > 0);
     CHECK(heap.chunks()[0].first->slot == block::nobody);
     CHECK(heap.largest_free() == 64 * 256);
-    heap.tidy(done);
+    heap.coalesce_pending(done);
     int const before = asked;
-    heap.tidy(done);
+    heap.coalesce_pending(done);
     CHECK(asked == before);
 }
 
 TEST_CASE("block_heap: coalescing all blocks drops completed uses") {
     block_heap heap;
     heap.add(at(0x100000), 4096, 256, tags{{0x100000, 0x101000, 1, 3}});
-    heap.put_together(never);
+    heap.coalesce_all(never);
     CHECK(heap.chunks()[0].first->slot == 3);
-    heap.put_together(always);
+    heap.coalesce_all(always);
     CHECK(heap.chunks()[0].first->slot == block::nobody);
-    CHECK_FALSE(heap.parted());
+    CHECK_FALSE(heap.has_uncoalesced());
     CHECK(sound(heap));
 }
 
@@ -439,7 +439,7 @@ TEST_CASE(
     tags const waits = end_of_chunk(heap)->waits_for(); // then all of it waits, and no less
     CHECK_FALSE(waits.within(last->address, last->address + 256).empty());
     CHECK(waits.begin()->slot == 5);
-    heap.tidy(always);
+    heap.coalesce_pending(always);
     CHECK(end_of_chunk(heap)->slot == block::nobody);
 }
 
@@ -478,7 +478,7 @@ TEST_CASE("block_heap: random blocks in chunks that grow agree with a model") {
             out[index] = out.back();
             out.pop_back();
         } else {
-            if (random() % 8 == 0) { heap.tidy(always); }
+            if (random() % 8 == 0) { heap.coalesce_pending(always); }
         }
         if (i % 500 == 0) {
             CHECK(sound(heap));
@@ -491,7 +491,7 @@ TEST_CASE("block_heap: random blocks in chunks that grow agree with a model") {
         }
     }
     for (block* const b : out) { give(heap, b, {}, always); }
-    heap.tidy(always);
+    heap.coalesce_pending(always);
     for (auto const& c : heap.chunks()) { CHECK(c.idle()); }
     CHECK(sound(heap));
 }
@@ -686,7 +686,7 @@ TEST_CASE("block_heap: the pending uses of every byte agree with a model after a
                         if (armed.defuse()) { FAIL("a host allocation"); }
                     }
                     if (b == nullptr) {
-                        (void)heap.was_strewn();
+                        (void)heap.was_all_freed();
                         make_room();
                         auto const place =
                             heap.find(bytes, 256U << random() % 2, price, dice % 2 == 0);
@@ -731,7 +731,7 @@ TEST_CASE("block_heap: the pending uses of every byte agree with a model after a
                     for (block* const b : aside) { heap.give_again(b, over); }
                 } else if (dice == 61) {
                     done = now - random() % (now - done + 1);
-                    if (random() % 2 == 0) { heap.tidy(over); }
+                    if (random() % 2 == 0) { heap.coalesce_pending(over); }
                 } else if (dice == 62) {
                     std::uint64_t const later = ++now;
                     heap.end_captures([&](std::size_t) { return later; });
@@ -770,7 +770,7 @@ TEST_CASE("block_heap: the pending uses of every byte agree with a model after a
             }
             CHECK(made <= 4); // none of the reused ones is lost
             for (block* const b : out) { heap.give(b, always); }
-            heap.tidy(always);
+            heap.coalesce_pending(always);
             CHECK(heap.chunks()[0].idle());
         }
     }
@@ -868,8 +868,8 @@ TEST_CASE(
     for (block* const b : out) { give(heap, b, {}, never); }
     heap.reserve();
     CHECK(heap.take_quick(256, 0, clean) == nullptr);
-    CHECK(heap.was_strewn());
-    CHECK_FALSE(heap.was_strewn());
+    CHECK(heap.was_all_freed());
+    CHECK_FALSE(heap.was_all_freed());
     CHECK(heap.take_quick(256, 0, clean) != nullptr);
 }
 

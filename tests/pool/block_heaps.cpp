@@ -165,7 +165,7 @@ TEST_CASE(
         }
         CHECK(heaps.of(bytes).largest_free() < 64 * bytes);
     }
-    heaps.tidy(all_settled);
+    heaps.coalesce_pending(all_settled);
     for (std::size_t const bytes : {1_MiB, 2_MiB}) {
         CHECK(heaps.of(bytes).largest_free() == 64 * bytes);
     }

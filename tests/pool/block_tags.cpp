@@ -86,7 +86,7 @@ TEST_CASE("block_tags: a merge of uses of one stream keeps the later epoch, with
         two_blocks f;
         f.notes.hold(&f.left, two_blocks::all_of(f.left, later ? 5 : 3, 1));
         f.notes.hold(&f.right, two_blocks::all_of(f.right, later ? 3 : 5, 1));
-        CHECK(f.notes.take_over(&f.left, &f.right, not_yet));
+        CHECK(f.notes.merge_uses(&f.left, &f.right, not_yet));
         CHECK(f.left.slot == 1);
         CHECK(f.left.epoch == 5);
     }
@@ -99,7 +99,7 @@ TEST_CASE(
         f.notes.hold(&f.left, two_blocks::all_of(f.left, 3, 1));
         f.notes.hold(&f.right, two_blocks::all_of(f.right, 5, 2));
         block& into = up ? f.left : f.right;
-        CHECK(f.notes.take_over(&into, up ? &f.right : &f.left, not_yet));
+        CHECK(f.notes.merge_uses(&into, up ? &f.right : &f.left, not_yet));
         f.join(into);
         CHECK(pieces(into) == 2);
         for (tag const& t : into.waits_for()) {
@@ -114,7 +114,7 @@ TEST_CASE("block_tags: completed uses are not merged") {
     two_blocks f;
     f.notes.hold(&f.left, two_blocks::all_of(f.left, 3, 1));
     f.notes.hold(&f.right, two_blocks::all_of(f.right, 5, 2));
-    CHECK(f.notes.take_over(&f.left, &f.right, [](tag const& t) { return t.slot == 1; }));
+    CHECK(f.notes.merge_uses(&f.left, &f.right, [](tag const& t) { return t.slot == 1; }));
     f.join(f.left);
     CHECK(pieces(f.left) == 1);
     CHECK(f.left.waits_for().begin()->slot == 2);
@@ -129,7 +129,7 @@ TEST_CASE("block_tags: a block with one use of its whole range again has no node
         CHECK(both.merge(tags{{noted.address + 0x800, noted.end(), 5, 2}}, not_yet));
         f.notes.hold(&noted, both);
         f.notes.hold(&other, two_blocks::all_of(other, 4, 1));
-        CHECK(f.notes.take_over(&noted, &other, [](tag const& t) { return t.slot == 2; }));
+        CHECK(f.notes.merge_uses(&noted, &other, [](tag const& t) { return t.slot == 2; }));
         CHECK(noted.slot == 1);
         CHECK(noted.epoch == 4);
     }
@@ -140,7 +140,7 @@ TEST_CASE("block_tags: the empty end of a chunk takes over the uses without anot
     f.notes      = {};
     f.left.bytes = 0;
     f.notes.hold(&f.right, two_blocks::all_of(f.right, 3, 1));
-    CHECK(f.notes.take_over(&f.left, &f.right, not_yet));
+    CHECK(f.notes.merge_uses(&f.left, &f.right, not_yet));
     CHECK(f.left.slot == 1);
     CHECK(f.left.epoch == 3);
     CHECK(f.right.slot == block::nobody);
@@ -148,12 +148,12 @@ TEST_CASE("block_tags: the empty end of a chunk takes over the uses without anot
     f.left.slot = block::nobody;
     f.notes.hold(&f.right, tags{{0x11000, 0x11100, 3, 1}});
     tag_note const* const note = f.right.note;
-    CHECK(f.notes.take_over(&f.left, &f.right, not_yet));
+    CHECK(f.notes.merge_uses(&f.left, &f.right, not_yet));
     CHECK(f.left.slot == block::several);
     CHECK(f.left.note == note);
     CHECK(f.right.slot == block::nobody);
     f.right.bytes = 0;
-    CHECK(f.notes.take_over(&f.left, &f.right, not_yet)); // without a pending use
+    CHECK(f.notes.merge_uses(&f.left, &f.right, not_yet)); // without a pending use
     CHECK(f.left.note == note);
 }
 
@@ -162,7 +162,7 @@ TEST_CASE("block_tags: without a node, uses of two streams are not merged, and n
     f.notes = {};
     f.notes.hold(&f.left, two_blocks::all_of(f.left, 3, 1));
     f.notes.hold(&f.right, two_blocks::all_of(f.right, 5, 2));
-    CHECK_FALSE(f.notes.take_over(&f.left, &f.right, not_yet));
+    CHECK_FALSE(f.notes.merge_uses(&f.left, &f.right, not_yet));
     CHECK(f.left.slot == 1);
     CHECK(f.right.slot == 2);
 }
@@ -179,12 +179,12 @@ TEST_CASE("block_tags: uses that exceed a node are not merged, and nothing chang
         }
         f.notes.hold(&full, many);
         f.notes.hold(&other, two_blocks::all_of(other, 5, 99));
-        CHECK_FALSE(f.notes.take_over(&f.left, &f.right, not_yet));
-        CHECK_FALSE(f.notes.take_over(&f.right, &f.left, not_yet));
+        CHECK_FALSE(f.notes.merge_uses(&f.left, &f.right, not_yet));
+        CHECK_FALSE(f.notes.merge_uses(&f.right, &f.left, not_yet));
         CHECK(pieces(full) == tags::most);
         CHECK(other.slot == 99);
         block_tags::hold(&other, {0, 0, 5, 1});
-        CHECK(f.notes.take_over(&other, &full, not_yet)); // one of those that are there
+        CHECK(f.notes.merge_uses(&other, &full, not_yet)); // one of those that are there
         CHECK(full.slot == block::nobody);
     }
 }
@@ -200,7 +200,7 @@ TEST_CASE("block_tags: a merge of two nodes frees one of them") {
     f.notes.hold(&f.left, tags{{0x10000, 0x10100, 3, 1}});
     f.notes.hold(&f.right, tags{{0x11000, 0x11100, 3, 2}});
     CHECK(f.notes.empty());
-    CHECK(f.notes.take_over(&f.left, &f.right, not_yet));
+    CHECK(f.notes.merge_uses(&f.left, &f.right, not_yet));
     CHECK(f.notes.has(1));
     CHECK(pieces(f.left) == 2);
     CHECK(f.right.slot == block::nobody);
@@ -215,7 +215,7 @@ TEST_CASE("block_tags: a graph-retained use is not merged with a completed use o
     CHECK(f.right.epoch == 3);
     block_tags::keep_for_capture(&f.right, 1, 3);
     CHECK(f.right.epoch == tag::captured);
-    CHECK(f.notes.take_over(&f.left, &f.right, not_yet));
+    CHECK(f.notes.merge_uses(&f.left, &f.right, not_yet));
     f.join(f.left);
     CHECK(pieces(f.left) == 2);
     block_tags::keep_for_capture(&f.left, 1, 4);
@@ -230,7 +230,7 @@ TEST_CASE("block_tags: a block that loses its front loses the uses of the front"
     two_blocks f;
     f.notes.hold(&f.left, two_blocks::all_of(f.left, 3, 1));
     f.notes.hold(&f.right, two_blocks::all_of(f.right, 5, 2));
-    CHECK(f.notes.take_over(&f.right, &f.left, not_yet));
+    CHECK(f.notes.merge_uses(&f.right, &f.left, not_yet));
     f.join(f.right);
     f.right.address += 0x800; // half of the memory of stream 1
     f.right.bytes -= 0x800;

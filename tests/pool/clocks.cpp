@@ -29,7 +29,7 @@ void work(sim_stream const& s, sim_time how_long = 1ms) {
 /// The tag of something that was just freed on a stream.
 tags freed(sim_clocks& all, sim_stream const& s) {
     auto& c = all.of(s);
-    return tags{{0, 256, c.mark(), c.slot()}};
+    return tags{{0, 256, c.epoch_of_free(), c.slot()}};
 }
 
 } // namespace
@@ -67,11 +67,11 @@ TEST_CASE("clocks: the host waits with the lock released, and only as necessary"
     auto       open = lock.hold();
     CHECK(all.finish(held, open) == nullptr);
     CHECK(open.owns_lock());
-    CHECK(all.settled(*held.begin()));
-    CHECK_FALSE(all.settled(*late.begin()));
+    CHECK(all.is_complete(*held.begin()));
+    CHECK_FALSE(all.is_complete(*late.begin()));
     CHECK(node.now() < 50ms);
     all.finish_all(open);
-    CHECK(all.settled(*late.begin()));
+    CHECK(all.is_complete(*late.begin()));
 }
 
 TEST_CASE("clocks: the host waits for all streams with a pending use of a block") {
@@ -83,10 +83,11 @@ TEST_CASE("clocks: the host waits for all streams with a pending use of a block"
     work(b, 2ms);
     tags  held = freed(all, a);
     auto& c    = all.of(b);
-    CHECK(held.merge(tags{{256, 512, c.mark(), c.slot()}}, [](tag const&) { return false; }));
+    CHECK(held.merge(tags{{256, 512, c.epoch_of_free(), c.slot()}},
+                     [](tag const&) { return false; }));
     auto open = lock.hold();
     CHECK(all.finish(held, open) == nullptr);
-    for (tag const& t : held) { CHECK(all.settled(t)); }
+    for (tag const& t : held) { CHECK(all.is_complete(t)); }
     CHECK(b.done());
 }
 
@@ -96,8 +97,8 @@ TEST_CASE("clocks: an event that the host waits for is pinned while the lock is 
     sim_stream a;
     work(a);
     tags const held = freed(all, a);
-    CHECK(all.of(a).cover(held.begin()->epoch));
-    auto& e = all.of(a).covering(held.begin()->epoch);
+    CHECK(all.of(a).ensure_event(held.begin()->epoch));
+    auto& e = all.of(a).event_for(held.begin()->epoch);
     struct {
         unsigned const& pins;
         unsigned        meanwhile = 0;
@@ -115,10 +116,10 @@ TEST_CASE("clocks: the end waits for the device of a captured graph") {
     sim_clocks                  all;
     platform_lock<sim_platform> lock;
     sim_stream                  a;
-    (void)all.of(a).mark_captured();
+    (void)all.of(a).epoch_of_captured_free();
     work(a, 5ms); // the graph, which may run on any stream
     auto open = lock.hold();
-    all.settle_all(open);
+    all.wait_for_all(open);
     CHECK(node.now() >= 5ms);
 }
 
@@ -131,15 +132,15 @@ TEST_CASE("clocks: with a captured stream its events are waited for, and the dev
     work(a, 5ms);
     tags const before = freed(all, a);
     tag const  first  = *before.begin();
-    CHECK(all.of(a).cover(first.epoch));
+    CHECK(all.of(a).ensure_event(first.epoch));
     (void)freed(all, a);
     auto open = lock.hold();
     sim_graph::begin(a, sim_capture_mode::relaxed);
     CHECK_FALSE(all.finish_all(open));
     CHECK(node.now() >= 5ms);
-    CHECK(all.settled(first));
+    CHECK(all.is_complete(first));
     work(a, 0ms); // the graph's
-    all.settle_all(open);
+    all.wait_for_all(open);
     open.unlock();
     CHECK(told.count() == 0);
     sim_graph const graph = sim_graph::end(a);
@@ -154,9 +155,9 @@ TEST_CASE("clocks: memory that an event covers, or that is complete, belongs to 
     work(a);
     tags const early = freed(all, a);
     CHECK(all.in_capture(early) == nullptr);
-    all.cover_all();
+    all.try_record_all();
     CHECK(all.of(b).slot() == 1);
-    all.cover_all(); // there are several now
+    all.try_record_all(); // there are several now
     sim_graph::begin(a);
     CHECK(all.in_capture(early) == nullptr);
     tags const late = freed(all, a);
@@ -172,7 +173,7 @@ TEST_CASE(
     sim_stream a, b;
     auto&      c      = all.of(a);
     tags const before = freed(all, a);
-    tags const within{{0, 256, c.mark_captured(), c.slot()}};
+    tags const within{{0, 256, c.epoch_of_captured_free(), c.slot()}};
     CHECK(all.of(within, &c, true) == availability::ready);
     CHECK(all.of(within, &c, false) == availability::unavailable);
     CHECK(all.of(within, &all.of(b), true) == availability::unavailable);
@@ -251,15 +252,15 @@ TEST_CASE("clocks: covered memory is found complete by a query, without a wait")
     work(a);
     auto const first = freed(all, a);
     CHECK(all.of(b).events() == 0);
-    all.cover(first);
-    all.cover(first); // again: it is
+    all.try_record_events(first);
+    all.try_record_events(first); // again: it is
     CHECK(all.events() == 1);
     all.poll();
     CHECK(all.of(first, nullptr, false) == availability::needs_wait);
     a.synchronize();
     all.poll();
     CHECK(all.of(first, nullptr, false) == availability::ready);
-    all.cover(first);
+    all.try_record_events(first);
     CHECK(all.events() == 1);
     CHECK(all.waits() == 0);
 }
@@ -273,14 +274,14 @@ TEST_CASE("clocks: a query learns of completed work, and makes no stream wait") 
     (void)all.of(b);
     all.ask(held); // an event, since there is none
     CHECK(all.events() == 1);
-    CHECK_FALSE(all.settled(*held.begin()));
+    CHECK_FALSE(all.is_complete(*held.begin()));
     a.synchronize();
     all.ask(held);
-    CHECK(all.settled(*held.begin()));
+    CHECK(all.is_complete(*held.begin()));
     all.ask(held);
     CHECK(all.events() == 1);
     CHECK(all.waits() == 0);
-    tags const graph{{0, 256, all.of(a).mark_captured(), all.of(a).slot()}};
+    tags const graph{{0, 256, all.of(a).epoch_of_captured_free(), all.of(a).slot()}};
     all.ask(graph);
     CHECK(all.events() == 1);
     all.forget_captures();
@@ -293,7 +294,7 @@ TEST_CASE("clocks: a stream without pending work is not waited for") {
     for (std::uint64_t events = 1; events != 3; ++events) {
         tags const held = freed(all, a);
         CHECK(all.order(all.of(b), held) == nullptr);
-        CHECK(all.settled(*held.begin()));
+        CHECK(all.is_complete(*held.begin()));
         CHECK(all.events() == events);
         CHECK(all.waits() == 0);
     }
@@ -310,10 +311,10 @@ TEST_CASE("clocks: with several streams all are covered, and a single one is not
     sim_clocks all;
     sim_stream a, b;
     (void)freed(all, a);
-    all.cover_all();
+    all.try_record_all();
     CHECK(all.events() == 0);
     (void)freed(all, b);
-    all.cover_all();
+    all.try_record_all();
     CHECK(all.events() == 2);
 }
 
@@ -323,14 +324,14 @@ TEST_CASE("clocks: memory of an excluded stream is unavailable until the streams
     sim_stream a, b;
     work(a);
     auto const covered = freed(all, a);
-    all.cover(covered);
+    all.try_record_events(covered);
     auto const held = freed(all, a);
-    all.pass_over(all.of(a).slot());
+    all.exclude(all.of(a).slot());
     CHECK(all.of(held, &all.of(b), false) == availability::unavailable);
     CHECK(all.of(held, &all.of(a), false) == availability::ready); // its own
     CHECK(all.of(covered, &all.of(b), false) ==
           availability::needs_wait); // there is an event for that
-    all.look_again();
+    all.readmit();
     CHECK(all.of(held, &all.of(b), false) == availability::needs_wait);
 }
 

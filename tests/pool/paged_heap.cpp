@@ -101,7 +101,7 @@ TEST_CASE("paged_heap: an unbacked block counts as live once it is backed") {
     sim_stream    s;
     block* const  b = f.take_bare(s, 3 * page, lacks_nothing);
     REQUIRE(b != nullptr);
-    CHECK(b->now == block::state::coming);
+    CHECK(b->now == block::state::reserved);
     CHECK(f.heap.live(b->pointer(), 3 * page) == nullptr); // it is not live
     CHECK(f.usage().live == 0);
     CHECK(f.usage().requested == 0);

@@ -76,7 +76,8 @@ TEST_CASE(
     CHECK(heap.oldest(2) == blocks[0]);
     CHECK(heap.take(heap.oldest(2)) == blocks[0]);
     CHECK(heap.oldest(2) == blocks[1]);
-    heap.settle([](std::size_t slot, std::uint64_t epoch) { return slot == 2 && epoch <= 2; });
+    heap.collect_complete(
+        [](std::size_t slot, std::uint64_t epoch) { return slot == 2 && epoch <= 2; });
     CHECK(heap.oldest(2) == blocks[4]);
     CHECK(heap.take_clean() == blocks[1]);
     heap.take(heap.oldest(2));
@@ -102,16 +103,16 @@ TEST_CASE("slab_heap: graph-retained blocks belong to their capture until it is 
     CHECK(heap.oldest(0) == nullptr);
     CHECK(heap.take_kept(0) == b);
     heap.keep(b, 0);
-    heap.settle([](std::size_t, std::uint64_t) { return true; });
+    heap.collect_complete([](std::size_t, std::uint64_t) { return true; });
     CHECK(heap.take_clean() == nullptr);
     heap.give(heap.take_kept(0), 0, 4);
     heap.end_captures([](std::size_t slot) { return slot + 5; });
     CHECK(heap.take_kept(0) == nullptr);
     CHECK(heap.newest(0) == a); // its stream may have used it before
-    heap.settle([](std::size_t, std::uint64_t epoch) { return epoch == 4; });
+    heap.collect_complete([](std::size_t, std::uint64_t epoch) { return epoch == 4; });
     CHECK(heap.take_clean() == b);
     CHECK(heap.take_clean() == nullptr);
-    heap.settle([](std::size_t, std::uint64_t epoch) { return epoch == 5; });
+    heap.collect_complete([](std::size_t, std::uint64_t epoch) { return epoch == 5; });
     CHECK(heap.take_clean() == a);
     CHECK(counts_agree(heap));
 }
@@ -225,12 +226,12 @@ TEST_CASE("slab_heap: random blocks of several streams are never handed out twic
         if (random() % 64 == 0) { ++epoch; }
         if (random() % 256 == 0) {
             done = epoch - 1;
-            heap.settle([&](std::size_t, std::uint64_t e) { return e <= done; });
+            heap.collect_complete([&](std::size_t, std::uint64_t e) { return e <= done; });
         }
         if (i % 2000 == 0) { CHECK(counts_agree(heap)); }
     }
     for (auto* const n : out) { heap.give_clean(n); }
-    heap.settle([](std::size_t, std::uint64_t) { return true; });
+    heap.collect_complete([](std::size_t, std::uint64_t) { return true; });
     CHECK(counts_agree(heap));
     while (heap.chunks().size() != 0) { heap.remove(heap.chunks()[0]); }
 }

@@ -387,7 +387,7 @@ TEST_CASE("stream_heap: a very large block is not cached, nor one at the end of 
     auto const rests = [&](auto& f, void* p, std::size_t bytes) {
         block const* const b = f.heap.live(p, bytes);
         f.give(s, p, bytes);
-        return b->now == block::state::resting;
+        return b->now == block::state::cached;
     };
     large_fixture<>     fixed;
     large_fixture<true> growing;

@@ -25,7 +25,7 @@ TEST_CASE("warm_blocks: the stream that freed a block gets it back, for its size
     warm_blocks warm;
     block       b = given_back(0x1200, 512, 4);
     put(warm, b);
-    CHECK(b.now == block::state::resting);
+    CHECK(b.now == block::state::cached);
     CHECK(warm.take(5, 512, 256) == nullptr);
     CHECK(warm.take(8, 512, 256) == nullptr); // the same way as 4
     CHECK(warm.take(4, 256, 256) == nullptr);
@@ -110,7 +110,7 @@ TEST_CASE("warm_blocks: one large block is cached, and inserting another returns
     block first = given_back(0x1000000, 2 << 20, 0), second = given_back(0x2000000, 4 << 20, 1);
     CHECK(warm.take_large() == nullptr);
     CHECK(warm.put_large(&first) == nullptr);
-    CHECK(first.now == block::state::resting);
+    CHECK(first.now == block::state::cached);
     CHECK(warm.put_large(&second) == &first);
     warm_blocks moved = std::move(warm);
     CHECK(warm.take_large() == nullptr);

@@ -49,17 +49,17 @@ namespace vram {
 /// Failure   Before it refuses, the shard tries all that a `pool` tries. Then all shards return
 ///           their idle chunks. Then every other shard is asked for a block. `out_of_memory`
 ///           contains the totals of all shards. Invalid frees are reported as by `pool`; invalid
-///           remote frees are reported when they are drained. If two threads free one block, and
-///           it is allocated again before the second free is drained, that free takes the block
-///           from its new owner. On the simulated device it is reported as a double free instead,
-///           and the block stays allocated.
+///           remote frees are reported when they are drained. If two threads free one block, and it
+///           is allocated again before the second free is drained, that free takes the block from
+///           its new owner. On the simulated device it is reported as a double free instead, and
+///           the block stays allocated.
 /// Threads   Any number of threads may call concurrently. The upstream is called by several threads
 ///           at once. A shard's lock is held during the same operations as the lock of a `pool`.
 /// Streams   The rules are those of `pool`. `retire` reaches every shard.
-/// Cost      A local call costs as much as with `pool`, plus a few loads to find the shard. A remote
-///           free takes the lock of the caller's own shard twice (to search it, and
-///           to register the stream), a binary search over all chunks, and a short lock of the
-///           owner's queue. If the caller has no shard yet, the stream is asked for its id instead.
+/// Cost      A local call costs as much as with `pool`, plus a few loads to find the shard. A
+///           remote free takes the lock of the caller's own shard twice (to search it, and to
+///           register the stream), a binary search over all chunks, and a short lock of the owner's
+///           queue. If the caller has no shard yet, the stream is asked for its id instead.
 template <class Upstream, growth Growth = geometric_growth>
 class arena : public layer_base<detail::checked_upstream<Upstream>> {
     static_assert(std::copy_constructible<Growth>,
@@ -100,7 +100,7 @@ public:
           seats_{std::move(other.seats_)},
           options_{other.options_},
           growth_{std::move(other.growth_)} {
-        settle_in();
+        rebind_shards();
     }
     arena& operator=(arena&& other) noexcept
         requires std::assignable_from<Upstream&, Upstream>
@@ -113,7 +113,7 @@ public:
         seats_   = std::move(other.seats_);
         options_ = other.options_;
         growth_  = std::move(other.growth_);
-        settle_in();
+        rebind_shards();
         return *this;
     }
     /// Waits for the streams, reports live blocks as leaks, and returns every chunk to the
@@ -299,7 +299,7 @@ private:
         });
     }
     /// Updates the pointers of the registry and of all shards after the arena was moved.
-    void settle_in() noexcept {
+    void rebind_shards() noexcept {
         chunks_.rebind(this->upstream_);
         pools_.for_each([&](member& each) { each.upstream().rebind(chunks_); });
     }

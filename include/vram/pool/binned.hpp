@@ -260,7 +260,7 @@ private:
         if (is_ending<platform>() || large_.size() == 0) { return; }
         {
             auto held = this->lock_.hold();
-            this->streams_.settle_all(true, held);
+            this->streams_.wait_for_all(true, held);
         }
         std::size_t       out    = 0;
         std::size_t const blocks = large_.size();

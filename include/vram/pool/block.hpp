@@ -33,9 +33,9 @@ struct block : links {
         live, ///< allocated
         /// Reserved for a request that still waits: not counted as live, and a free of it is
         /// rejected.
-        coming,
-        resting, ///< cached for reuse by the stream that freed it, or set aside for a remap
-        free,    ///< in a bin, available to every request
+        reserved,
+        cached, ///< cached for reuse by the stream that freed it, or set aside for a remap
+        free,   ///< in a bin, available to every request
     };
     /// Value of `slot`: no stream uses the block.
     static constexpr std::uint32_t nobody = ~std::uint32_t{0};

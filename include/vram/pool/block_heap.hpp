@@ -22,7 +22,7 @@ namespace vram {
 /// so coalescing needs no search. Free blocks are in bins by size; live blocks are in a hash table
 /// by address. A free block stores its pending uses. The caller passes a function `price`, which
 /// returns the `availability` of a pending use, given as timeline index and epoch or as a list of
-/// uses. It also passes `settled(use)`, which returns true if a pending use is complete.
+/// uses. It also passes `is_complete(use)`, which returns true if a pending use is complete.
 ///
 /// Failure   `reserve` and `add` throw `std::bad_alloc` and change nothing. No other function
 ///           fails.
@@ -43,15 +43,15 @@ public:
         : free_{in_place}, apart_{apart} {}
     block_heap(block_heap&& other) noexcept { *this = static_cast<block_heap&&>(other); }
     block_heap& operator=(block_heap&& other) noexcept {
-        free_   = std::move(other.free_);
-        apart_  = other.apart_;
-        blocks_ = std::move(other.blocks_);
-        tags_   = std::move(other.tags_);
-        live_   = std::move(other.live_);
-        chunks_ = std::move(other.chunks_);
-        taken_  = std::exchange(other.taken_, 0);
-        strewn_ = std::exchange(other.strewn_, false);
-        parted_ = std::exchange(other.parted_, false);
+        free_            = std::move(other.free_);
+        apart_           = other.apart_;
+        blocks_          = std::move(other.blocks_);
+        tags_            = std::move(other.tags_);
+        live_            = std::move(other.live_);
+        chunks_          = std::move(other.chunks_);
+        taken_           = std::exchange(other.taken_, 0);
+        all_freed_       = std::exchange(other.all_freed_, false);
+        has_uncoalesced_ = std::exchange(other.has_uncoalesced_, false);
         return *this;
     }
 
@@ -99,7 +99,7 @@ public:
     template <class Price>
     [[gnu::noinline]] block* take_quick(std::size_t bytes, std::size_t slot,
                                         Price const& price) noexcept {
-        if (!blocks_.has(2) || !live_.has_room() || strewn_ || tags_.empty()) { return nullptr; }
+        if (!blocks_.has(2) || !live_.has_room() || all_freed_ || tags_.empty()) { return nullptr; }
         block* const b = free_.quick(bytes, slot, price);
         if (b == nullptr) { return nullptr; }
         if (b->bytes != bytes && b->before != nullptr) { return take_front(b, bytes); }
@@ -120,16 +120,16 @@ public:
     /// Frees a live block, after its pending uses were set, and coalesces it with its free
     /// neighbours if their pending uses can be merged. Returns the free block that contains it
     /// afterwards.
-    template <class Settled>
-    block* give(block* b, Settled const& settled) noexcept {
+    template <class IsComplete>
+    block* give(block* b, IsComplete const& is_complete) noexcept {
         live_.erase(b);
-        if (live_.size() == 0 && taken_ >= enough) { strewn_ = true; }
-        return give_again(b, settled);
+        if (live_.size() == 0 && taken_ >= enough) { all_freed_ = true; }
+        return give_again(b, is_complete);
     }
     /// Makes a block free again that was set aside or is no longer live, and coalesces it with its
     /// free neighbours. If a neighbour keeps its size class, it stays in its bin.
-    template <class Settled>
-    block* give_again(block* b, Settled const& settled) noexcept {
+    template <class IsComplete>
+    block* give_again(block* b, IsComplete const& is_complete) noexcept {
         b->now             = block::state::free;
         block* const front = free_one(b->before);
         block* const after = free_one(b->after);
@@ -139,29 +139,29 @@ public:
         }
         // The descriptors of the first block of a chunk, and of the last block if chunks can grow,
         // must persist.
-        if (b->before == nullptr || free_.is_tail(b)) { return join(b, settled); }
+        if (b->before == nullptr || free_.is_tail(b)) { return coalesce(b, is_complete); }
         if (after != nullptr && (front == nullptr || free_.is_tail(after))) {
             bool const both = front != nullptr;
-            if (both && front->before == nullptr) { return join(b, settled); }
-            if (!tags_.take_over(after, b, settled)) { return join(b, settled); }
-            join_down(b, after);
+            if (both && front->before == nullptr) { return coalesce(b, is_complete); }
+            if (!tags_.merge_uses(after, b, is_complete)) { return coalesce(b, is_complete); }
+            merge_into_next(b, after);
             if (!both) { return after; }
-            if (tags_.take_over(after, front, settled)) {
+            if (tags_.merge_uses(after, front, is_complete)) {
                 free_.remove(front);
-                join_down(front, after);
+                merge_into_next(front, after);
             } else {
-                parted_ = true;
+                has_uncoalesced_ = true;
             }
             return after;
         }
-        if (!tags_.take_over(front, b, settled)) { return join(b, settled); }
-        join_up(front, b);
+        if (!tags_.merge_uses(front, b, is_complete)) { return coalesce(b, is_complete); }
+        merge_into_previous(front, b);
         if (after == nullptr) { return front; }
-        if (tags_.take_over(front, after, settled)) {
+        if (tags_.merge_uses(front, after, is_complete)) {
             free_.remove(after);
-            join_up(front, after);
+            merge_into_previous(front, after);
         } else {
-            parted_ = true;
+            has_uncoalesced_ = true;
         }
         return front;
     }
@@ -233,7 +233,7 @@ public:
     /// Removes a free block from its bin, so that no request can use it until `give_again`.
     void set_aside(block* b) noexcept {
         free_.remove(b);
-        b->now = block::state::resting;
+        b->now = block::state::cached;
     }
     /// Sets free blocks aside, in each chunk from its end towards its beginning, as long as
     /// `taken(block)` returns true. Blocks for which `skip(block)` returns true are left out.
@@ -307,33 +307,33 @@ public:
     /// since the last time. The free memory may then be divided into pieces that wait for different
     /// streams. Coalescing all of it lets a program that repeats itself find the same addresses
     /// again.
-    [[nodiscard]] bool was_strewn() noexcept {
-        if (!strewn_) { return false; }
+    [[nodiscard]] bool was_all_freed() noexcept {
+        if (!all_freed_) { return false; }
         taken_ = 0;
-        return std::exchange(strewn_, false);
+        return std::exchange(all_freed_, false);
     }
     /// Coalesces all free neighbours and drops complete uses, also if every block is coalesced
-    /// already: see `tidy`.
-    template <class Settled>
-    void put_together(Settled const& settled) noexcept {
-        parted_ = true;
-        tidy(settled);
+    /// already: see `coalesce_pending`.
+    template <class IsComplete>
+    void coalesce_all(IsComplete const& is_complete) noexcept {
+        has_uncoalesced_ = true;
+        coalesce_pending(is_complete);
     }
 
     /// Returns true if there may be free neighbours that could not be coalesced.
-    [[nodiscard]] bool parted() const noexcept { return parted_; }
+    [[nodiscard]] bool has_uncoalesced() const noexcept { return has_uncoalesced_; }
     /// Coalesces free neighbours that could not be coalesced before, and drops uses for which
-    /// `settled(use)` returns true. Cost: a walk over all blocks if there may be such neighbours,
-    /// else nothing.
-    template <class Settled>
-    void tidy(Settled const& settled) noexcept {
-        if (!std::exchange(parted_, false)) { return; }
+    /// `is_complete(use)` returns true. Cost: a walk over all blocks if there may be such
+    /// neighbours, else nothing.
+    template <class IsComplete>
+    void coalesce_pending(IsComplete const& is_complete) noexcept {
+        if (!std::exchange(has_uncoalesced_, false)) { return; }
         for (chunk const& c : chunks_) {
             for (block* b = c.first; b != nullptr; b = b->after) {
                 if (b->now != block::state::free) { continue; }
-                tags_.refresh(b, settled);
+                tags_.refresh(b, is_complete);
                 free_.remove(b);
-                while (join_after(b, settled)) {}
+                while (merge_next_if_free(b, is_complete)) {}
                 free_.insert(b);
             }
         }
@@ -447,7 +447,7 @@ private:
     }
     /// Merges `b`, which is in no bin, into the free block before it, which stays in a bin and
     /// already has the merged uses.
-    [[gnu::always_inline]] block* join_up(block* front, block* b) noexcept {
+    [[gnu::always_inline]] block* merge_into_previous(block* front, block* b) noexcept {
         front->bare = front->bare || b->bare;
         free_.resize(front, front->bytes + b->bytes);
         front->after = b->after;
@@ -457,7 +457,7 @@ private:
     }
     /// Merges `b`, which is in no bin and is not the first of its chunk, into the free block after
     /// it, which stays in a bin and already has the merged uses.
-    [[gnu::always_inline]] block* join_down(block* b, block* after) noexcept {
+    [[gnu::always_inline]] block* merge_into_next(block* b, block* after) noexcept {
         after->bare = after->bare || b->bare;
         free_.resize(after, after->bytes + b->bytes);
         after->address   = b->address;
@@ -468,29 +468,29 @@ private:
     }
     /// General case of coalescing: merges `b`, which is in no bin, with its free neighbours if
     /// their pending uses can be merged, and puts the result into a bin.
-    template <class Settled>
-    block* join(block* b, Settled const& settled) noexcept {
-        join_after(b, settled);
+    template <class IsComplete>
+    block* coalesce(block* b, IsComplete const& is_complete) noexcept {
+        merge_next_if_free(b, is_complete);
         block* const front = free_one(b->before);
         if (front == nullptr) {
             free_.insert(b);
             return b;
         }
         free_.remove(front);
-        bool const joined = absorb(front, settled);
+        bool const joined = merge_next(front, is_complete);
         free_.insert(front);
         if (joined) { return front; }
         free_.insert(b);
-        parted_ = true;
+        has_uncoalesced_ = true;
         return b;
     }
 
     /// Merges the block after `b` into `b`, both in no bin. Returns false and changes nothing if
     /// their uses cannot be merged.
-    template <class Settled>
-    bool absorb(block* b, Settled const& settled) noexcept {
+    template <class IsComplete>
+    bool merge_next(block* b, IsComplete const& is_complete) noexcept {
         block* const gone = b->after;
-        if (!tags_.take_over(b, gone, settled)) { return false; }
+        if (!tags_.merge_uses(b, gone, is_complete)) { return false; }
         b->bytes += gone->bytes;
         b->bare  = b->bare || gone->bare;
         b->after = gone->after;
@@ -500,14 +500,14 @@ private:
     }
     /// Merges the block after `b` into `b` if that block exists and is free. Returns true if it
     /// did.
-    template <class Settled>
-    bool join_after(block* b, Settled const& settled) noexcept {
+    template <class IsComplete>
+    bool merge_next_if_free(block* b, IsComplete const& is_complete) noexcept {
         block* const after = free_one(b->after);
         if (after == nullptr) { return false; }
         free_.remove(after);
-        if (absorb(b, settled)) { return true; }
+        if (merge_next(b, is_complete)) { return true; }
         free_.insert(after);
-        parted_ = true;
+        has_uncoalesced_ = true;
         return false;
     }
 
@@ -516,9 +516,9 @@ private:
     block_tags        tags_;
     block_table       live_;
     block_chunks      chunks_;
-    std::size_t       taken_  = 0;     ///< number of allocations since everything was coalesced
-    bool              strewn_ = false; ///< all blocks were freed since everything was coalesced
-    bool              parted_ = false; ///< some free neighbours could not be coalesced
+    std::size_t       taken_     = 0;     ///< number of allocations since everything was coalesced
+    bool              all_freed_ = false; ///< all blocks were freed since everything was coalesced
+    bool              has_uncoalesced_ = false; ///< some free neighbours could not be coalesced
     bool              apart_;
 };
 

@@ -89,9 +89,9 @@ public:
         }
     }
 
-    template <class Settled>
-    void tidy(Settled const& settled) noexcept {
-        for (block_heap& heap : *this) { heap.tidy(settled); }
+    template <class IsComplete>
+    void coalesce_pending(IsComplete const& is_complete) noexcept {
+        for (block_heap& heap : *this) { heap.coalesce_pending(is_complete); }
     }
     template <class Epoch>
     void end_captures(Epoch const& epoch) noexcept {

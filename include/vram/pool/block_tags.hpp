@@ -15,7 +15,7 @@ namespace vram {
 
 /// Stores the pending uses of blocks. Nearly every block has none, or one use of the whole block,
 /// which is stored in the block itself. More uses are stored in a separate `tag_note`.
-/// `settled(use)` returns true if a pending use is complete.
+/// `is_complete(use)` returns true if a pending use is complete.
 ///
 /// Failure   `reserve` throws `std::bad_alloc`. No other function fails.
 /// Threads   One thread at a time.
@@ -73,14 +73,15 @@ public:
         if (b->slot == block::several) { notes_.put_back(b->note); }
         b->slot = block::nobody;
     }
-    /// Drops the pending uses of a block that are complete, for which `settled(use)` returns true.
-    template <class Settled>
-    void refresh(block* b, Settled const& settled) noexcept {
+    /// Drops the pending uses of a block that are complete: `is_complete(use)` returns true for
+    /// them.
+    template <class IsComplete>
+    void refresh(block* b, IsComplete const& is_complete) noexcept {
         if (b->slot == block::nobody) { return; }
         if (b->slot == block::several) {
-            b->note->what.drop(settled);
+            b->note->what.drop(is_complete);
             if (b->note->what.empty()) { release(b); }
-        } else if (settled({b->address, b->end(), b->epoch, b->slot})) {
+        } else if (is_complete({b->address, b->end(), b->epoch, b->slot})) {
             b->slot = block::nobody;
         }
     }
@@ -93,17 +94,19 @@ public:
 
     /// Merges the pending uses of the neighbour `gone` into those of `b`. Returns false and changes
     /// nothing if they do not fit.
-    template <class Settled>
-    [[gnu::always_inline]] bool take_over(block* b, block* gone, Settled const& settled) noexcept {
-        if (!alike(*b, *gone)) [[unlikely]] { return take_over_other(b, gone, settled); }
+    template <class IsComplete>
+    [[gnu::always_inline]] bool merge_uses(block* b, block* gone,
+                                           IsComplete const& is_complete) noexcept {
+        if (!same_use(*b, *gone)) [[unlikely]] { return merge_other_uses(b, gone, is_complete); }
         b->epoch = b->epoch > gone->epoch ? b->epoch : gone->epoch;
         return true;
     }
 
 private:
-    /// Slow path of `take_over`: the two blocks do not have the same single use.
-    template <class Settled>
-    [[gnu::noinline]] bool take_over_other(block* b, block* gone, Settled const& settled) noexcept {
+    /// Slow path of `merge_uses`: the two blocks do not have the same single use.
+    template <class IsComplete>
+    [[gnu::noinline]] bool merge_other_uses(block* b, block* gone,
+                                            IsComplete const& is_complete) noexcept {
         if (b->bytes == 0) { // the empty block at the end of a chunk
             if (gone->slot == block::several) {
                 b->note = gone->note;
@@ -113,7 +116,7 @@ private:
             b->slot = std::exchange(gone->slot, block::nobody);
             return true;
         }
-        return gone->bytes == 0 || join_tags(b, gone, settled);
+        return gone->bytes == 0 || join_tags(b, gone, is_complete);
     }
     /// Stores a list of uses in a `tag_note`, for a block that has none.
     void note(block* b, tags const& held) noexcept {
@@ -123,29 +126,29 @@ private:
     }
     /// Returns true if both blocks have no use, or one use by the same stream. A graph-retained use
     /// cannot be merged with an ordinary one.
-    [[nodiscard]] static bool alike(block const& a, block const& b) noexcept {
+    [[nodiscard]] static bool same_use(block const& a, block const& b) noexcept {
         if (a.slot != b.slot || a.slot == block::several) { return false; }
         return (a.epoch == tag::captured) == (b.epoch == tag::captured) || a.slot == block::nobody;
     }
     /// Merges the uses of both blocks after dropping complete ones. Returns false if there is no
     /// room or no `tag_note`.
-    template <class Settled>
-    bool join_tags(block* b, block* gone, Settled const& settled) noexcept {
-        refresh(b, settled);
-        refresh(gone, settled);
+    template <class IsComplete>
+    bool join_tags(block* b, block* gone, IsComplete const& is_complete) noexcept {
+        refresh(b, is_complete);
+        refresh(gone, is_complete);
         if (b->slot == block::nobody && gone->slot == block::nobody) { return true; }
         if (b->slot == block::several) {
-            if (!add(b->note->what, *gone, settled)) { return false; }
+            if (!add(b->note->what, *gone, is_complete)) { return false; }
             release(gone);
         } else if (gone->slot == block::several) {
-            if (!add(gone->note->what, *b, settled)) { return false; }
+            if (!add(gone->note->what, *b, is_complete)) { return false; }
             b->note = gone->note;
             b->slot = std::exchange(gone->slot, block::nobody);
         } else {
             if (notes_.empty()) { return false; }
             tag_note* const both = notes_.make();
-            (void)add(both->what, *b, settled); // an empty list has room for two uses
-            (void)add(both->what, *gone, settled);
+            (void)add(both->what, *b, is_complete); // an empty list has room for two uses
+            (void)add(both->what, *gone, is_complete);
             b->slot    = block::several;
             b->note    = both;
             gone->slot = block::nobody;
@@ -165,11 +168,12 @@ private:
         hold(b, only);
     }
     /// Adds the pending uses of `b` to the list `to`. Returns false if there is no room.
-    template <class Settled>
-    [[nodiscard]] static bool add(tags& to, block const& b, Settled const& settled) noexcept {
+    template <class IsComplete>
+    [[nodiscard]] static bool add(tags& to, block const& b,
+                                  IsComplete const& is_complete) noexcept {
         if (b.slot == block::nobody) { return true; }
-        if (b.slot == block::several) { return to.merge(b.note->what, settled); }
-        return to.merge(tags{{b.address, b.end(), b.epoch, b.slot}}, settled);
+        if (b.slot == block::several) { return to.merge(b.note->what, is_complete); }
+        return to.merge(tags{{b.address, b.end(), b.epoch, b.slot}}, is_complete);
     }
 
     note_store<tag_note> notes_;

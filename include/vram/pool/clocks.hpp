@@ -50,15 +50,15 @@ public:
     clocks& operator=(clocks&& other) noexcept {
         if (this == &other) { return *this; }
         drop();
-        slots_       = std::move(other.slots_);
-        by_key_      = std::move(other.by_key_);
-        by_name_     = other.by_name_;
-        visits_ends_ = other.visits_ends_;
-        recent_      = other.recent_;
-        crowd_       = std::exchange(other.crowd_, 16);
-        closed_      = std::exchange(other.closed_, false);
-        ends_seen_   = other.ends_seen_;
-        recent_key_  = std::exchange(other.recent_key_, 0);
+        slots_         = std::move(other.slots_);
+        by_key_        = std::move(other.by_key_);
+        by_name_       = other.by_name_;
+        visits_ends_   = other.visits_ends_;
+        recent_        = other.recent_;
+        reuse_from_    = std::exchange(other.reuse_from_, 16);
+        some_excluded_ = std::exchange(other.some_excluded_, false);
+        ends_seen_     = other.ends_seen_;
+        recent_key_    = std::exchange(other.recent_key_, 0);
         for (std::size_t i = 0; i < seats; ++i) { seats_[i] = std::exchange(other.seats_[i], {}); }
         return *this;
     }
@@ -82,7 +82,7 @@ public:
         return recent_;
     }
 
-    [[nodiscard]] bool settled(tag const& t) const noexcept {
+    [[nodiscard]] bool is_complete(tag const& t) const noexcept {
         return slots_[t.slot]->done(t.epoch);
     }
 
@@ -100,8 +100,8 @@ public:
 
     /// Returns true if an event was recorded behind everything freed on the stream in that epoch,
     /// or if it is complete.
-    [[nodiscard]] bool covered(std::size_t slot, std::uint64_t epoch) const noexcept {
-        return slots_[slot]->covered(epoch);
+    [[nodiscard]] bool has_event(std::size_t slot, std::uint64_t epoch) const noexcept {
+        return slots_[slot]->has_event(epoch);
     }
 
     /// Returns when `asker` (null: the host, without a wait) may use memory with a pending use by
@@ -113,7 +113,9 @@ public:
         bool const kept = epoch == tag::captured;
         if (own && captured == kept) { return availability::ready; }
         if (slots_[slot]->done(epoch)) { return availability::ready; }
-        if (captured || kept || slots_[slot]->closed(epoch)) { return availability::unavailable; }
+        if (captured || kept || slots_[slot]->is_excluded(epoch)) {
+            return availability::unavailable;
+        }
         return asker != nullptr && asker->waited(slot) >= epoch ? availability::ready
                                                                 : availability::needs_wait;
     }
@@ -145,17 +147,17 @@ public:
     }
 
     /// Excludes the stream in `slot`, which is being captured and cannot be waited for: memory that
-    /// it freed since its last event is unavailable until `look_again`.
-    void pass_over(std::size_t slot) noexcept {
-        slots_[slot]->close();
-        closed_ = true;
+    /// it freed since its last event is unavailable until `readmit`.
+    void exclude(std::size_t slot) noexcept {
+        slots_[slot]->exclude();
+        some_excluded_ = true;
     }
-    void look_again() noexcept {
+    void readmit() noexcept {
         if (!visits_ends_) {
             forget_ended([](clock&) {});
         }
-        if (!std::exchange(closed_, false)) { return; }
-        for (clock* each : slots_) { each->open(); }
+        if (!std::exchange(some_excluded_, false)) { return; }
+        for (clock* each : slots_) { each->readmit(); }
     }
     /// Calls `visit(timeline)` for each stream that was announced as destroyed since the last call,
     /// then records an event for it and retires it. Cost: one comparison if no stream was
@@ -175,7 +177,7 @@ public:
             if (&other == &asker || asker.waited(t.slot) >= t.epoch || other.done(t.epoch)) {
                 continue;
             }
-            if (!cover(other, t.epoch)) { return &other; }
+            if (!ensure_event(other, t.epoch)) { return &other; }
             other.poll(); // a use that is complete by now needs no dependency between streams
             if (!other.done(t.epoch)) { asker.wait_for(other, t.epoch); }
         }
@@ -184,10 +186,10 @@ public:
 
     /// Records an event for each use in `held` that has none, if that needs no wait, so that a
     /// later `poll` can find the use complete.
-    void cover(tags const& held) noexcept {
+    void try_record_events(tags const& held) noexcept {
         for (tag const& t : held) {
             clock& other = *slots_[t.slot];
-            if (t.epoch != tag::captured && !other.covered(t.epoch)) { other.cover_quickly(); }
+            if (t.epoch != tag::captured && !other.has_event(t.epoch)) { other.try_record_event(); }
         }
     }
 
@@ -197,7 +199,7 @@ public:
         for (tag const& t : held) {
             clock& other = *slots_[t.slot];
             if (t.epoch == tag::captured || other.done(t.epoch)) { continue; }
-            if (!other.covered(t.epoch)) { other.cover_quickly(); }
+            if (!other.has_event(t.epoch)) { other.try_record_event(); }
             other.poll();
         }
     }
@@ -206,7 +208,7 @@ public:
     [[nodiscard]] clock const* in_capture(tags const& held) {
         for (tag const& t : held) {
             clock& other = *slots_[t.slot];
-            if (!other.done(t.epoch) && !other.covered(t.epoch) && other.captured()) {
+            if (!other.done(t.epoch) && !other.has_event(t.epoch) && other.captured()) {
                 return &other;
             }
         }
@@ -216,9 +218,9 @@ public:
     /// Records an event on every stream that has freed memory since its last event, if that needs
     /// no wait, so that a later `poll` can find it complete. Does nothing if there is only one
     /// stream, because it needs no event.
-    void cover_all() noexcept {
+    void try_record_all() noexcept {
         if (!several()) { return; }
-        for (clock* each : slots_) { each->cover_quickly(); }
+        for (clock* each : slots_) { each->try_record_event(); }
     }
 
     /// Makes the host wait until all uses in `held` are complete, with `guard` unlocked during the
@@ -229,7 +231,7 @@ public:
         for (tag const& t : held) {
             clock& other = *slots_[t.slot];
             if (other.done(t.epoch)) { continue; }
-            if (t.epoch == tag::captured || !cover(other, t.epoch)) { return &other; }
+            if (t.epoch == tag::captured || !ensure_event(other, t.epoch)) { return &other; }
             if (!other.done(t.epoch)) { finish(other, t.epoch, guard); }
         }
         return nullptr;
@@ -244,7 +246,7 @@ public:
             clock&        each  = *slots_[i];
             std::uint64_t epoch = each.last_epoch();
             if (each.done(epoch)) { continue; }
-            if (!cover(each, epoch)) {
+            if (!ensure_event(each, epoch)) {
                 all = false;
                 --epoch;
             }
@@ -286,42 +288,42 @@ public:
     /// run of the graph may still use it.
     [[nodiscard]] std::uint64_t after_captures(std::size_t slot) noexcept {
         clock& its = *slots_[slot];
-        return its.alive() ? its.mark() : its.last_epoch();
+        return its.alive() ? its.epoch_of_free() : its.last_epoch();
     }
 
     /// Called at the end of a pool: makes the host wait for everything freed, and for whole devices
     /// if a stream cannot be waited for. Errors are reported, not thrown.
     template <class Guard>
-    void settle_all(Guard& guard) noexcept {
+    void wait_for_all(Guard& guard) noexcept {
         bool all = false;
         try {
             all = finish_all(guard);
         } catch (...) {
             report_caught({.kind = error_kind::platform_error, .call = "the wait for a stream"});
         }
-        for (clock* each : slots_) { all = all && !each->keeps(); }
-        if (!all) { settle_devices(); }
+        for (clock* each : slots_) { all = all && !each->has_graph_memory(); }
+        if (!all) { wait_for_devices(); }
     }
     /// Makes the host wait for the device of every timeline. Returns true if all of these waits
     /// succeeded.
-    bool settle_devices() noexcept {
+    bool wait_for_devices() noexcept {
         bool all = true;
-        for (clock* each : slots_) { all = settle(each->device()) && all; }
+        for (clock* each : slots_) { all = try_wait(each->device()) && all; }
         return all;
     }
     /// Waits until memory that was freed on `s` is no longer used, if no timeline could be obtained
     /// for `s`: waits for the stream, or, if that fails, for all devices. Returns false if it is
     /// unknown whether the memory is in use: the stream is being captured, which a wait would
     /// invalidate, or the waits failed.
-    [[nodiscard]] bool settle_user(stream s) noexcept {
+    [[nodiscard]] bool wait_for_user(stream s) noexcept {
         if (captures(s)) { return false; }
-        return settle(s) || settle_everybody();
+        return try_wait(s) || wait_for_all_devices();
     }
     /// Waits for the devices of all timelines and for the calling thread's device, in case of
     /// streams that were never met. Returns true if all waits succeeded.
-    bool settle_everybody() noexcept {
-        bool const all = settle_devices();
-        return settle_current() && all;
+    bool wait_for_all_devices() noexcept {
+        bool const all = wait_for_devices();
+        return try_wait_for_current_device() && all;
     }
     /// Returns true if the stream is known to be captured. Never throws.
     [[nodiscard]] static bool captures(stream s) noexcept {
@@ -331,7 +333,7 @@ public:
     }
     /// Returns the timeline with that stream id. If its slot was reused for another stream, returns
     /// any timeline; there is at least one.
-    [[nodiscard]] clock& met(std::uint64_t id) noexcept {
+    [[nodiscard]] clock& by_id(std::uint64_t id) noexcept {
         for (clock* each : slots_) {
             if (each->id() == id) { return *each; }
         }
@@ -340,7 +342,7 @@ public:
     /// Waits for a stream or a device and reports errors. Returns true if the wait succeeded. Never
     /// throws.
     template <class What>
-    static bool settle(What const& what) noexcept {
+    static bool try_wait(What const& what) noexcept {
         return quietly([&] {
             if constexpr (std::same_as<What, typename Platform::device>) {
                 await_device<Platform>(what);
@@ -351,7 +353,7 @@ public:
     }
     /// Waits for the calling thread's device and reports errors. Returns true if the wait
     /// succeeded.
-    static bool settle_current() noexcept {
+    static bool try_wait_for_current_device() noexcept {
         return quietly([] { await_device<Platform>(Platform::current_device()); });
     }
 
@@ -372,8 +374,8 @@ private:
 
     void retire(clock& gone) {
         // Starts an epoch for graph-retained memory: see `after_captures`.
-        if (gone.keeps()) { (void)gone.mark(); }
-        if (gone.marked() && gone.cover(gone.last_epoch())) { gone.poll(); }
+        if (gone.has_graph_memory()) { (void)gone.epoch_of_free(); }
+        if (gone.has_frees() && gone.ensure_event(gone.last_epoch())) { gone.poll(); }
         forget(gone);
     }
     template <class Visit>
@@ -395,9 +397,9 @@ private:
     /// Makes sure that an event was recorded behind that epoch. If the stream turns out to be
     /// destroyed, its timeline is retired, so that a new stream with the same handle gets another
     /// one.
-    [[nodiscard]] bool cover(clock& its, std::uint64_t epoch) {
+    [[nodiscard]] bool ensure_event(clock& its, std::uint64_t epoch) {
         bool const lived   = its.alive();
-        bool const covered = its.cover(epoch);
+        bool const covered = its.ensure_event(epoch);
         if (lived && !its.alive()) { forget(its); }
         return covered;
     }
@@ -414,7 +416,7 @@ private:
 
     template <class Guard>
     static void finish(clock& other, std::uint64_t epoch, Guard& guard) {
-        auto&               e     = other.covering(epoch);
+        auto&               e     = other.event_for(epoch);
         std::uint64_t const until = e.epoch;
         struct pin { // keeps the event from being reused while the lock is open
             unsigned& count;
@@ -432,7 +434,7 @@ private:
             pin const open{e.pins, guard};
             Platform::synchronize(e.what);
         }
-        other.pass(until);
+        other.complete_up_to(until);
         other.count_wait();
     }
 
@@ -463,21 +465,21 @@ private:
     clock& meet(stream s, std::uint64_t key) { return meet(s, key, identify<Platform>(s)); }
     clock& meet(stream s, std::uint64_t key, identity const& who) {
         by_key_.reserve(1);
-        if (slots_.size() >= crowd_) {
+        if (slots_.size() >= reuse_from_) {
             for (clock* each : slots_) {
                 // Without an event the timeline would hold the destroyed stream forever.
-                if (each->ended()) { each->cover_quickly(); }
+                if (each->ended()) { each->try_record_event(); }
                 each->poll();
                 // If the owner does not visit destroyed streams, `forget` releases the hold.
                 bool const over = each->ended() && !visits_ends_;
                 bool const used = each->announced() && !over;
-                if (used || !each->settled() || each->device() != who.where) { continue; }
+                if (used || !each->nothing_pending() || each->device() != who.where) { continue; }
                 if (each->alive()) { forget(*each); }
                 each->adopt(s, key, who, hold_stream<Platform>(s));
                 by_key_.insert(key, each);
                 return *each;
             }
-            crowd_ *= 2;
+            reuse_from_ *= 2;
         }
         slots_.reserve(slots_.size() + 1);
         auto* const fresh = new clock{s, key, slots_.size(), who, hold_stream<Platform>(s)};
@@ -500,13 +502,13 @@ private:
     address_map<clock> by_key_;
     bool               by_name_;
     bool               visits_ends_;
-    clock*             recent_     = nullptr; ///< timeline used last
-    std::uint64_t      recent_key_ = 0;       ///< key of its stream, 0 for none
-    seat               seats_[seats];         ///< direct-mapped cache for streams that alternate
-    bool               closed_    = false;    ///< true if some streams are excluded
-    std::uint64_t      ends_seen_ = 0;        ///< number of ended streams already handled
+    clock*             recent_     = nullptr;  ///< timeline used last
+    std::uint64_t      recent_key_ = 0;        ///< key of its stream, 0 for none
+    seat               seats_[seats];          ///< direct-mapped cache for streams that alternate
+    bool               some_excluded_ = false; ///< true if some streams are excluded
+    std::uint64_t      ends_seen_     = 0;     ///< number of ended streams already handled
     /// Number of timelines from which on an unused one is reused before a new one is created.
-    std::size_t crowd_ = 16;
+    std::size_t reuse_from_ = 16;
 };
 
 } // namespace vram

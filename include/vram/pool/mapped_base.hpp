@@ -148,7 +148,7 @@ protected:
         if (went == expected) {
             pages_.move(run_at(from, n), run_at(to, m), went);
         } else {
-            look_again({{from, n}, {to, m}}, held);
+            resync_page_table({{from, n}, {to, m}}, held);
         }
     }
     struct range {
@@ -158,7 +158,7 @@ protected:
     /// Queries the driver page by page after a call had an unexpected result, and corrects the page
     /// table. The reserved bytes are corrected at the end, so that other threads do not see free
     /// room within the limit in between.
-    void look_again(std::initializer_list<range> all, guard& held) {
+    void resync_page_table(std::initializer_list<range> all, guard& held) {
         auto const behind_all = [&] {
             std::size_t sum = 0;
             for (range const& r : all) { sum += pages_.mapped(run_at(r.at, r.bytes)); }
@@ -226,7 +226,7 @@ protected:
                     pages_.set(run_at(at, n), false);
                     this->budget_.release(gone);
                 } else {
-                    look_again({{at, n}}, held); // some pages were not unmapped
+                    resync_page_table({{at, n}}, held); // some pages were not unmapped
                 }
                 heap_.give_again(b, lacks(*b));
                 back += gone;
@@ -276,7 +276,7 @@ protected:
     /// Returns the bytes of a block that have physical memory. The page table is used for a bare
     /// block, and for one that is set aside, because its pages are unmapped one by one.
     [[nodiscard]] std::size_t behind(block const& b) const noexcept {
-        bool const some = b.bare || b.now == block::state::resting;
+        bool const some = b.bare || b.now == block::state::cached;
         return some ? pages_.behind(b.address, b.end()) : b.bytes;
     }
     static void make_way(std::size_t) noexcept {} // pages are unmapped one by one instead

@@ -339,7 +339,7 @@ private:
         if (is_ending<platform>() || books_.chunks().size() == 0) { return; }
         auto held = this->lock_.hold();
         (void)books_.reset();
-        books_.settle_all(held);
+        books_.wait_for_all(held);
         held.unlock();
         for (auto const& c : books_.chunks()) {
             sited{this->upstream_}.deallocate_sync(c.base(), c.bytes(), c.alignment());

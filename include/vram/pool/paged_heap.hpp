@@ -43,7 +43,7 @@ public:
     template <class Judge>
     block* take_bare(request const& r, guard& held, Judge const& judge) {
         block_heap& heap = this->heaps_.of(r.bytes);
-        this->cool(); // may use up descriptors
+        this->flush_quick_lists(); // may use up descriptors
         heap.reserve();
         clock* const mine     = r.on != nullptr ? &this->clocks_.of(*r.on) : nullptr;
         bool const   captured = mine != nullptr && Platform::capturing(*r.on);
@@ -89,7 +89,7 @@ public:
             this->heaps_.of(*b).hold(b, tags{}); // the stream is already ordered after these uses
             if (this->freed_on(*on, b) == base::freed::lost) { return this->keep_out(there); }
         }
-        this->heaps_.of(*b).give(b, this->settled());
+        this->heaps_.of(*b).give(b, this->is_complete());
     }
     /// Records that the stream `s` may use memory that is mapped to [from, to), the pages around
     /// the block `b`: a later user of a free neighbour on these pages is ordered after `s`. Returns
@@ -102,7 +102,8 @@ public:
             std::uintptr_t const first = beside->address > from ? beside->address : from;
             std::uintptr_t const last  = beside->end() < to ? beside->end() : to;
             tags                 held  = beside->waits_for();
-            if (!held.merge(tags{{first, last, c.mark(), c.slot()}}, this->settled())) {
+            if (!held.merge(tags{{first, last, c.epoch_of_free(), c.slot()}},
+                             this->is_complete())) {
                 return false;
             }
             heap.hold(beside, held);
@@ -120,9 +121,9 @@ public:
     /// Returns true if some free block of the heap for `bytes` may contain a whole page once all
     /// streams are done. Otherwise it is useless to wait for them.
     [[nodiscard]] bool may_have_pages(std::size_t bytes, std::size_t page) noexcept {
-        this->cool();
+        this->flush_quick_lists();
         block_heap const& heap = this->heaps_.of(bytes);
-        return heap.largest_free() >= page || heap.parted();
+        return heap.largest_free() >= page || heap.has_uncoalesced();
     }
     /// Returns the function that rates the availability of free blocks for the stream `on` (null:
     /// for the host, at once).
@@ -134,7 +135,7 @@ public:
     template <class Price, class Visit>
     void for_each_ready(std::size_t bytes, std::size_t least, Price const& price,
                         Visit const& visit) {
-        this->cool();
+        this->flush_quick_lists();
         this->heaps_.of(bytes).for_each_free(least, [&](block* b) {
             if (free_blocks::priced(*b, price) == availability::ready) { visit(b); }
         });
@@ -146,7 +147,7 @@ public:
     template <class Price, class Wanted, class Taken>
     void set_aside(std::size_t bytes, Price const& price, Wanted const& wanted,
                    Taken const& taken) {
-        this->cool();
+        this->flush_quick_lists();
         this->heaps_.of(bytes).set_aside(
             [&](block const& b) {
                 return !wanted(b) || free_blocks::priced(b, price) != availability::ready;
@@ -156,7 +157,7 @@ public:
     /// Makes a block free again that was set aside. `bare`: some of its pages have no memory now.
     void give_again(block* b, bool bare) noexcept {
         b->bare = bare;
-        this->heaps_.of(*b).give_again(b, this->settled());
+        this->heaps_.of(*b).give_again(b, this->is_complete());
     }
 
 private:

@@ -478,7 +478,7 @@ private:
             report_error(left);
         }
         auto held = this->lock_.hold();
-        heap_.settle(held);
+        heap_.wait_for_all(held);
         held.unlock();
         heap_.blocks().for_each_chunk([&](chunk const& c) {
             sited{this->upstream_}.deallocate_sync(c.base, c.bytes, c.alignment);

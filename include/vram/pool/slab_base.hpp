@@ -245,7 +245,7 @@ protected:
                           .resource = heaps_.size() == 1 ? "slab" : "binned"});
         }
         auto held = this->lock_.hold();
-        streams_.settle_all(out != 0, held);
+        streams_.wait_for_all(out != 0, held);
         held.unlock();
         for (slab_heap& heap : heaps_) {
             for (slab_heap::chunk const* c : heap.chunks()) {

@@ -196,7 +196,7 @@ public:
 
     /// Makes every block clean if its pending use is complete according to `done(slot, epoch)`.
     template <class Done>
-    void settle(Done const& done) noexcept {
+    void collect_complete(Done const& done) noexcept {
         for (std::size_t slot = 0; slot < shelves_.size(); ++slot) {
             while (oldest(slot) != nullptr && done(slot, oldest(slot)->epoch)) {
                 give_clean(take(oldest(slot)));

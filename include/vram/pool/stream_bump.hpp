@@ -72,7 +72,7 @@ public:
                 return reinterpret_cast<void*>(start);
             }
         }
-        clocks_.look_again();
+        clocks_.readmit();
         while (!row_.empty()) {
             chunk&               c     = row_.current();
             std::uintptr_t const start = c.place(r.bytes, r.alignment);
@@ -104,7 +104,9 @@ public:
                 mine != nullptr ? clocks_.order(*mine, dear) : clocks_.finish(dear, held);
             // Other threads may have allocated during the wait, so search again.
             if (held_up == nullptr) { continue; }
-            if (!pass_over(*held_up) && !row_.go_on(r.bytes, r.alignment)) { return nullptr; }
+            if (!exclude_or_retain(*held_up) && !row_.go_on(r.bytes, r.alignment)) {
+                return nullptr;
+            }
         }
         return nullptr;
     }
@@ -118,7 +120,8 @@ public:
         chunk        fresh{p.base, p.bytes, p.alignment};
         fresh.reserve();
         if (order != nullptr) { // other streams must wait until `order` has finished with the chunk
-            fresh.wait_for({fresh.begin(), fresh.begin() + p.bytes, mine->mark(), mine->slot()});
+            fresh.wait_for(
+                {fresh.begin(), fresh.begin() + p.bytes, mine->epoch_of_free(), mine->slot()});
             fresh.reserve();
         }
         chunk& c = row_.go_on_to(std::move(fresh));
@@ -183,13 +186,13 @@ public:
     /// there is none. Makes the host wait for streams if needed.
     [[nodiscard]] piece remove_idle(guard& held) {
         forget_ended();
-        clocks_.look_again();
+        clocks_.readmit();
         for (;;) {
             tags              almost; // the pending uses of an idle chunk that can be waited for
             std::size_t const first_idle = row_.first_idle();
             for (std::size_t i = row_.chunks().size(); i-- != first_idle;) {
                 chunk& c = row_.chunks()[i];
-                c.drop([&](tag const& t) { return clocks_.settled(t); });
+                c.drop([&](tag const& t) { return clocks_.is_complete(t); });
                 if (c.waits().size() == 0) {
                     chunk const gone = row_.take_idle(i);
                     return {gone.base(), gone.bytes(), gone.alignment()};
@@ -199,11 +202,11 @@ public:
             }
             if (almost.empty()) { return {}; }
             clock const* const captured = clocks_.finish(almost, held);
-            if (captured != nullptr) { pass_over(*captured); }
+            if (captured != nullptr) { exclude_or_retain(*captured); }
         } // other threads may have allocated during the wait, so search again
     }
     /// Called at the end: waits for all streams.
-    void settle_all(guard& held) noexcept { clocks_.settle_all(held); }
+    void wait_for_all(guard& held) noexcept { clocks_.wait_for_all(held); }
 
     /// Announces that a stream is about to be destroyed: its blocks count as used until now.
     void retire(stream s) {
@@ -233,7 +236,7 @@ public:
         for (chunk const& c : row_.chunks()) {
             std::size_t here = 0;
             for (tag const& t : c.waits()) {
-                if (!clocks_.settled(t)) { here += t.end - t.begin; }
+                if (!clocks_.is_complete(t)) { here += t.end - t.begin; }
             }
             sum += here < c.room() ? here : c.room();
         }
@@ -250,9 +253,9 @@ private:
     /// Excludes memory that the captured stream may use, because it cannot be waited for. If
     /// captures are tracked, it is excluded until the capture ends (returns false). Otherwise it
     /// may belong to the graph and is retained until captures are forgotten (returns true).
-    bool pass_over(clock const& captured) noexcept {
+    bool exclude_or_retain(clock const& captured) noexcept {
         if (!plain_) {
-            clocks_.pass_over(captured.slot());
+            clocks_.exclude(captured.slot());
             return false;
         }
         for (chunk& each : row_.chunks()) {
@@ -282,7 +285,9 @@ private:
             last = clocks_.known(on);
         } catch (...) {} // `give` makes the call again and reports the error
         if (last == nullptr) { return false; }
-        if (!row_.current().go_back(p, bytes, {0, 0, last->mark(), last->slot()})) { return false; }
+        if (!row_.current().go_back(p, bytes, {0, 0, last->epoch_of_free(), last->slot()})) {
+            return false;
+        }
         unwind_what_is_back(row_.current());
         return true;
     }
@@ -329,7 +334,7 @@ private:
                            .bytes    = bytes,
                            .resource = "monotonic",
                            .call     = "recording the stream of a free"});
-            if (!clocks_.settle_user(*on)) {
+            if (!clocks_.wait_for_user(*on)) {
                 report_error({.kind     = error_kind::leak,
                               .pointer  = p,
                               .bytes    = bytes,
@@ -358,9 +363,9 @@ private:
         clock&     c     = clocks_.of(s);
         bool const eager = events_ == event_policy::eager;
         if ((eager || graphs_) && Platform::capturing(s)) {
-            return {0, 0, c.mark_captured(), c.slot()};
+            return {0, 0, c.epoch_of_captured_free(), c.slot()};
         }
-        tag const out{0, 0, c.mark(), c.slot()};
+        tag const out{0, 0, c.epoch_of_free(), c.slot()};
         if (eager) { c.try_record(); }
         return out;
     }
@@ -393,9 +398,11 @@ private:
                 report_error({.kind = error_kind::platform_error});
             }
             bool const there = standing_of<Platform>(r.user, r.id) == stream_standing::there;
-            if ((!there || !clocks_.captures(r.user)) && clocks_.settle_devices()) { return false; }
-            clock& any = clocks_.met(r.id);
-            out        = tag{0, 0, any.mark_captured(), any.slot()};
+            if ((!there || !clocks_.captures(r.user)) && clocks_.wait_for_devices()) {
+                return false;
+            }
+            clock& any = clocks_.by_id(r.id);
+            out        = tag{0, 0, any.epoch_of_captured_free(), any.slot()};
             return true;
         };
     }
@@ -403,7 +410,7 @@ private:
     /// Returns null if the stream was destroyed, or if its handle means another stream on this
     /// thread.
     [[nodiscard]] clock* clock_of(run const& r) {
-        clock& met = clocks_.met(r.id);
+        clock& met = clocks_.by_id(r.id);
         if (met.id() == r.id) { // if the stream was destroyed, that is reported elsewhere
             return !met.alive() || met.is_there() ? &met : nullptr;
         }
@@ -415,16 +422,18 @@ private:
     [[nodiscard]] tag used_by_another(clock& c, stream s) {
         bool const eager = events_ == event_policy::eager;
         bool const looks = (eager || graphs_) && c.alive() && !c.ended();
-        if (looks && Platform::capturing(s)) { return {0, 0, c.mark_captured(), c.slot()}; }
-        tag const out{0, 0, c.mark(), c.slot()};
-        if (eager) { c.cover_quickly(); }
+        if (looks && Platform::capturing(s)) {
+            return {0, 0, c.epoch_of_captured_free(), c.slot()};
+        }
+        tag const out{0, 0, c.epoch_of_free(), c.slot()};
+        if (eager) { c.try_record_event(); }
         return out;
     }
     /// Records the runs of destroyed streams, if that was announced, as used until now.
     void forget_ended() noexcept {
         clocks_.forget_ended([this](clock& c) {
             each_run_of(c.id(), [&](run& r) {
-                r.last  = {0, 0, c.mark(), c.slot()};
+                r.last  = {0, 0, c.epoch_of_free(), c.slot()};
                 r.ended = true;
             });
         });

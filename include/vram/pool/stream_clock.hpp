@@ -33,9 +33,10 @@ namespace vram {
 ///
 /// Failure   If an event cannot be recorded, the error is reported and the call is repeated once.
 ///           Errors of the platform after that are rethrown, and nothing has changed.
-/// Threads   One thread at a time. Other threads may wait for events whose `pins`
-///           is not zero at the same time.
-/// Cost      `mark` and `done` cost a comparison. The other functions make calls of the platform.
+/// Threads   One thread at a time. Other threads may wait for events whose `pins` is not zero at
+///           the same time.
+/// Cost      `epoch_of_free` and `done` cost a comparison. The other functions make calls of the
+///           platform.
 template <class Platform>
 class stream_clock {
 public:
@@ -70,13 +71,13 @@ public:
     /// former stream stays complete.
     void adopt(stream s, std::uint64_t key, identity const& who,
                stream_hold<Platform> held) noexcept {
-        id_     = who.id;
-        device_ = who.where;
-        stream_ = s;
-        held_   = std::move(held);
-        key_    = key;
-        alive_  = true;
-        told_   = false;
+        id_             = who.id;
+        device_         = who.where;
+        stream_         = s;
+        held_           = std::move(held);
+        key_            = key;
+        alive_          = true;
+        death_reported_ = false;
         waited_.clear();
     }
     void adopt(stream s, std::uint64_t key) {
@@ -84,23 +85,23 @@ public:
     }
 
     /// Returns the current epoch, in which a free that happens now is recorded.
-    [[nodiscard]] std::uint64_t mark() noexcept {
-        marked_ = true;
+    [[nodiscard]] std::uint64_t epoch_of_free() noexcept {
+        has_frees_ = true;
         return epoch_;
     }
     /// Returns the epoch of memory that a graph captured on the stream has freed: it never
     /// completes by itself.
-    [[nodiscard]] std::uint64_t mark_captured() noexcept {
-        keeps_ = true;
+    [[nodiscard]] std::uint64_t epoch_of_captured_free() noexcept {
+        has_graph_memory_ = true;
         return tag::captured;
     }
-    void               forget_captures() noexcept { keeps_ = false; }
-    [[nodiscard]] bool keeps() const noexcept { return keeps_; }
+    void               forget_captures() noexcept { has_graph_memory_ = false; }
+    [[nodiscard]] bool has_graph_memory() const noexcept { return has_graph_memory_; }
     [[nodiscard]] bool done(std::uint64_t epoch) const noexcept { return epoch <= done_; }
 
     /// Returns true if no memory freed on this stream has a pending use.
-    [[nodiscard]] bool settled() const noexcept {
-        return !marked_ && !keeps_ && done_ + 1 == epoch_;
+    [[nodiscard]] bool nothing_pending() const noexcept {
+        return !has_frees_ && !has_graph_memory_ && done_ + 1 == epoch_;
     }
 
     /// Queries the recorded events, oldest first, and updates the completed epoch. If the query of
@@ -117,7 +118,7 @@ public:
                     continue;
                 }
             }
-            pass(oldest.epoch);
+            complete_up_to(oldest.epoch);
             unlist(0);
         }
     }
@@ -125,22 +126,23 @@ public:
     /// Makes sure that an event stands for `epoch`, or that the epoch is complete. Returns false if
     /// the stream is being captured, so that no event can be recorded. If the stream was destroyed,
     /// that is reported, its device is waited for, and the timeline ends.
-    [[nodiscard]] bool cover(std::uint64_t epoch) {
-        if (covered(epoch)) { return true; }
+    [[nodiscard]] bool ensure_event(std::uint64_t epoch) {
+        if (has_event(epoch)) { return true; }
         recorded how = recorded::lost;
         if (alive_) {
             how = try_twice();
-            if (how == recorded::captured) { keeps_ = true; }
+            if (how == recorded::captured) { has_graph_memory_ = true; }
             if (how != recorded::lost && how != recorded::elsewhere) {
                 return how != recorded::captured;
             }
         }
         bool const died = alive_ && how == recorded::lost;
-        if (died && !told_ && !is_ending<Platform>()) {
+        if (died && !death_reported_ && !is_ending<Platform>()) {
             report_error({.kind   = error_kind::dead_stream,
                           .stream = name_of_stream<Platform>(stream_, id_)});
         }
-        told_ = told_ || died; // if the wait throws, the death is not reported again
+        // If the wait throws, the destruction is not reported again.
+        death_reported_ = death_reported_ || died;
         await_device<Platform>(device_);
         end_epoch();
         ++waits_;
@@ -149,14 +151,14 @@ public:
     }
 
     /// Returns true if the stream is being captured. Memory freed since the last event may then
-    /// belong to the graph, which `keeps` reports from then on.
+    /// belong to the graph, which `has_graph_memory` reports from then on.
     [[nodiscard]] bool captured() {
-        bool const found = is_there() && !held_.ended() && Platform::capturing(stream_);
-        keeps_           = keeps_ || found;
+        bool const found  = is_there() && !held_.ended() && Platform::capturing(stream_);
+        has_graph_memory_ = has_graph_memory_ || found;
         return found;
     }
     /// Returns true if an event stands for `epoch`, or if the epoch is complete.
-    [[nodiscard]] bool covered(std::uint64_t epoch) const noexcept {
+    [[nodiscard]] bool has_event(std::uint64_t epoch) const noexcept {
         return done(epoch) || (count_ != 0 && epoch <= entries_[order_[count_ - 1]].epoch);
     }
     /// Returns the current epoch, for which no event has been recorded yet.
@@ -164,9 +166,9 @@ public:
     /// Records an event behind everything freed so far, unless it needs a wait or more than one
     /// call: not if the stream is being captured or was destroyed, nor if its handle means another
     /// stream here.
-    void cover_quickly() noexcept {
+    void try_record_event() noexcept {
         try {
-            if (marked_ && alive_) { (void)record_now(false); }
+            if (has_frees_ && alive_) { (void)record_now(false); }
         } catch (...) {
             report_caught(
                 {.kind = error_kind::platform_error, .call = "recording an event on a stream"});
@@ -175,10 +177,12 @@ public:
 
     /// Makes everything freed since the last event unavailable as long as the stream is being
     /// captured.
-    void close() noexcept { closed_ = epoch_; }
+    void exclude() noexcept { excluded_from_ = epoch_; }
     /// Makes that memory available again, because the capture may have ended.
-    void               open() noexcept { closed_ = tag::captured; }
-    [[nodiscard]] bool closed(std::uint64_t epoch) const noexcept { return epoch >= closed_; }
+    void               readmit() noexcept { excluded_from_ = tag::captured; }
+    [[nodiscard]] bool is_excluded(std::uint64_t epoch) const noexcept {
+        return epoch >= excluded_from_;
+    }
 
     /// Ends the epoch with an event, or, if no event is free, by a wait of the host. Returns false
     /// if neither is possible: the stream is being captured, or its handle does not mean this
@@ -205,19 +209,19 @@ public:
     }
 
     /// Returns the earliest event that stands for `epoch`, which must be recorded and not complete.
-    [[nodiscard]] entry& covering(std::uint64_t epoch) noexcept {
+    [[nodiscard]] entry& event_for(std::uint64_t epoch) noexcept {
         std::size_t i = 0;
         while (entries_[order_[i]].epoch < epoch) { ++i; }
         return entries_[order_[i]];
     }
 
     /// Records that every epoch up to `epoch` is complete.
-    void pass(std::uint64_t epoch) noexcept { done_ = epoch > done_ ? epoch : done_; }
+    void complete_up_to(std::uint64_t epoch) noexcept { done_ = epoch > done_ ? epoch : done_; }
 
     /// Records that everything freed so far is complete, because the host has waited for it.
     void end_epoch() noexcept {
-        pass(epoch_++);
-        marked_ = false;
+        complete_up_to(epoch_++);
+        has_frees_ = false;
         while (count_ != 0) { unlist(0); }
     }
 
@@ -232,7 +236,7 @@ public:
     void wait_for(stream_clock& other, std::uint64_t epoch) {
         waited_.reserve(other.slot_ + 1);
         while (waited_.size() <= other.slot_) { waited_.push(std::uint64_t{0}); }
-        entry const& e = other.covering(epoch);
+        entry const& e = other.event_for(epoch);
         Platform::wait(stream_, e.what);
         waited_[other.slot_] = e.epoch;
         ++waits_;
@@ -258,9 +262,9 @@ public:
     /// Returns true if the owner of the stream has destroyed it, and the platform has announced
     /// that.
     [[nodiscard]] bool          ended() const noexcept { return held_.ended(); }
-    [[nodiscard]] bool          marked() const noexcept { return marked_; }
+    [[nodiscard]] bool          has_frees() const noexcept { return has_frees_; }
     [[nodiscard]] std::uint64_t last_epoch() const noexcept {
-        return marked_ ? epoch_ : epoch_ - 1;
+        return has_frees_ ? epoch_ : epoch_ - 1;
     }
     [[nodiscard]] auto const&   device() const noexcept { return device_; }
     [[nodiscard]] std::uint64_t events() const noexcept { return events_; }
@@ -321,7 +325,7 @@ private:
     /// Drops the oldest event. The next one stands for its epoch as well.
     void give_up_oldest() noexcept {
         unlist(0);
-        if (count_ == 0) { marked_ = true; }
+        if (count_ == 0) { has_frees_ = true; }
     }
 
     /// Adds a recorded event to the list, which ends the epoch.
@@ -329,7 +333,7 @@ private:
         entries_[place].epoch  = epoch_++;
         entries_[place].listed = true;
         order_[count_++]       = place;
-        marked_                = false;
+        has_frees_             = false;
         ++events_;
     }
     /// Returns the index of an event that may be recorded, or `most` if host threads wait for all
@@ -371,14 +375,14 @@ private:
     std::uint64_t                               done_  = 0; ///< the last epoch known to be complete
     std::uint64_t                               events_ = 0;
     std::uint64_t                               waits_  = 0;
-    bool marked_ = false; ///< true if memory was freed in the current epoch
-    bool alive_  = true;
-    bool told_   = false; ///< true if the destruction of the stream was reported
+    bool has_frees_      = false; ///< true if memory was freed in the current epoch
+    bool alive_          = true;
+    bool death_reported_ = false; ///< true if the destruction of the stream was reported
     /// True if a captured graph uses memory freed on this stream.
-    bool keeps_ = false;
+    bool has_graph_memory_ = false;
     /// Memory freed from this epoch on is unavailable for now.
-    std::uint64_t             closed_ = tag::captured;
-    std::size_t               count_  = 0;
+    std::uint64_t             excluded_from_ = tag::captured;
+    std::size_t               count_         = 0;
     std::size_t               order_[most]{}; ///< indices of recorded events, oldest first
     heap_array<entry>         entries_;
     heap_array<std::uint64_t> waited_; ///< last epoch waited for, by slot of the other stream

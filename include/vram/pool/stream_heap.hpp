@@ -56,7 +56,7 @@ public:
     }
     stream_heap& operator=(stream_heap&& other) noexcept {
         heaps_       = std::move(other.heaps_);
-        warm_        = std::move(other.warm_);
+        quick_       = std::move(other.quick_);
         clocks_      = std::move(other.clocks_);
         live_        = std::exchange(other.live_, 0);
         allocations_ = std::exchange(other.allocations_, 0);
@@ -79,7 +79,7 @@ public:
         std::size_t const slot  = mine.slot();
         block*            b     = nullptr;
         if (bytes <= warm_blocks::largest) [[likely]] {
-            b = warm_.take(slot, bytes, alignment);
+            b = quick_.take(slot, bytes, alignment);
         } else {
             b = reuse_large(slot, bytes, alignment);
         }
@@ -103,15 +103,15 @@ public:
         } catch (...) {} // `give` makes the call again and reports the error
         if (c == nullptr) { return false; }
         retract(*b);
-        block_tags::hold(b, {0, 0, c->mark(), c->slot()});
+        block_tags::hold(b, {0, 0, c->epoch_of_free(), c->slot()});
         // The requested size, rounded up. It is known without a load from the block, which helps
         // the next allocation. The block may be larger; a branch on that was mispredicted a third
         // of the time.
         std::size_t const exact = align_down(bytes + bins::granule - 1, bins::granule);
         if (exact > warm_blocks::largest) [[unlikely]] {
-            rest_large(b);
+            cache_large(b);
         } else {
-            warm_.put(b, exact, c->slot());
+            quick_.put(b, exact, c->slot());
         }
         return true;
     }
@@ -166,9 +166,9 @@ public:
         if (how == freed::idle && b->slot != block::several) { b->slot = block::nobody; }
         retract(*b);
         if (how == freed::noted && plain_) {
-            rest(b);
+            cache(b);
         } else {
-            join(b);
+            coalesce(b);
         }
         return true;
     }
@@ -202,7 +202,7 @@ public:
         heap.reserve();
         if (on != nullptr) {
             mine = &clocks_.of(*on);
-            held = tags{{first, first + bytes, mine->mark(), mine->slot()}};
+            held = tags{{first, first + bytes, mine->epoch_of_free(), mine->slot()}};
         }
         block* const b = heap.add(at, bytes, alignment, held);
         // Records an event for later users of the rest, because the stream may be destroyed by
@@ -214,9 +214,9 @@ public:
     /// bytes if there is none. Makes the host wait for the chunk that is available soonest.
     [[nodiscard]] chunk remove_idle(guard& held) {
         auto const price = clocks_.for_asker(nullptr, false);
-        clocks_.look_again();
+        clocks_.readmit();
         for (;;) {
-            cool();
+            flush_quick_lists();
             auto const found = heaps_.idle_chunk(price);
             if (found.heap == nullptr) { return {}; }
             tags const pending = found.what().first->waits_for();
@@ -226,7 +226,7 @@ public:
             if (plain_) {
                 heaps_.keep_for_capture(held_up->slot(), held_up->running());
             } else {
-                clocks_.pass_over(held_up->slot());
+                clocks_.exclude(held_up->slot());
             }
         } // other threads may have allocated during the wait, so search again
     }
@@ -247,7 +247,7 @@ public:
     /// waits.
     [[nodiscard]] chunk remove_ready() {
         auto const price = clocks_.for_asker(nullptr, false);
-        cool();
+        flush_quick_lists();
         auto const found = heaps_.idle_chunk(price);
         if (found.heap == nullptr ||
             price(found.what().first->waits_for()) != availability::ready) {
@@ -268,7 +268,7 @@ public:
     void poll_idle() {
         poll();
         heaps_.for_each_chunk([&](chunk const& c) {
-            if (c.idle()) { clocks_.cover(c.first->waits_for()); }
+            if (c.idle()) { clocks_.try_record_events(c.first->waits_for()); }
         });
         poll();
     }
@@ -277,44 +277,44 @@ public:
     /// coalesced before.
     void poll() {
         clocks_.poll();
-        tidy();
+        coalesce_pending();
     }
     /// As `poll`, after recording events for frees that have none.
     void poll_all() {
-        clocks_.cover_all();
+        clocks_.try_record_all();
         poll();
     }
     /// Makes the host wait for everything that was freed, then coalesces. Returns false as
     /// `clocks::finish_all`.
     bool finish(guard& held) {
         bool const all = clocks_.finish_all(held);
-        tidy();
+        coalesce_pending();
         return all;
     }
     /// The end: waits for all streams without throwing, and for whole devices if a block is still
     /// live.
-    void settle(guard& held) noexcept {
-        if (live_ != 0) { clocks_.settle_everybody(); }
-        clocks_.settle_all(held);
+    void wait_for_all(guard& held) noexcept {
+        if (live_ != 0) { clocks_.wait_for_all_devices(); }
+        clocks_.wait_for_all(held);
     }
     /// Registers the stream by querying its id, which is not possible for the first time during a
     /// capture.
     void meet(stream s) { (void)clocks_.of(s); }
     void retire(stream s) {
-        cool();
+        flush_quick_lists();
         clocks_.retire(s);
     }
     void forget_captures() noexcept {
         clocks_.forget_captures();
         heaps_.end_captures([this](std::size_t slot) { return clocks_.after_captures(slot); });
-        tidy();
+        coalesce_pending();
     }
 
     /// Returns the usage. Cached blocks are coalesced first, so that they count as free memory.
     /// `behind(block)` returns the bytes of a free block that have physical memory.
     template <class Behind>
     [[nodiscard]] memory_usage usage(Behind const& behind) {
-        cool();
+        flush_quick_lists();
         memory_usage now{.live = live_, .peak_live = peak_live_, .allocations = allocations_};
         now.reserved = heaps_.reserved();
         now.events   = clocks_.events();
@@ -327,7 +327,7 @@ public:
             std::size_t pending = 0;
             tags const  held    = b.waits_for();
             for (tag const& t : held) {
-                if (!clocks_.settled(t)) { pending += t.end - t.begin; }
+                if (!clocks_.is_complete(t)) { pending += t.end - t.begin; }
             }
             now.pending += pending < there ? pending : there;
         });
@@ -337,7 +337,7 @@ public:
     /// `usage`.
     template <class Behind>
     [[nodiscard]] free_pieces free_memory(Behind const& behind) {
-        cool();
+        flush_quick_lists();
         free_pieces now;
         heaps_.for_each([&](block const& b) {
             if (is_held(b)) { now.add(behind(b)); }
@@ -379,16 +379,16 @@ protected:
     static constexpr std::size_t largest_hole = block_heaps<InPlace>::small_size / 8 * 7;
     static constexpr unsigned    enough_holes = 16;
 
-    [[nodiscard]] auto settled() const noexcept {
-        return [this](tag const& t) { return clocks_.settled(t); };
+    [[nodiscard]] auto is_complete() const noexcept {
+        return [this](tag const& t) { return clocks_.is_complete(t); };
     }
     void* take_from(block_heap& heap, request const& r, guard& held, bool all, bool* must_wait) {
         clock* const mine     = r.on != nullptr ? &clocks_.of(*r.on) : nullptr;
         bool         captured = mine != nullptr && graphs_ && Platform::capturing(*r.on);
-        if (r.bytes > warm_blocks::largest) { join_large(); }
-        if (heap.was_strewn() && clocks_.several()) { put_together(heap, r); }
+        if (r.bytes > warm_blocks::largest) { flush_large(); }
+        if (heap.was_all_freed() && clocks_.several()) { coalesce_all(heap, r); }
         heap.reserve();
-        clocks_.look_again();
+        clocks_.readmit();
         bool asked = mine == nullptr || captured || r.bytes <= free_blocks::worth_asking;
         for (;;) {
             auto const price = clocks_.for_asker(mine, captured);
@@ -400,7 +400,7 @@ protected:
             if (place.where != nullptr && place.cost == availability::ready) {
                 return (captured ? hand_out_kept(r, place) : hand_out(r, place))->pointer();
             }
-            if (cool_for(r)) {  // cached blocks may fit, alone or coalesced
+            if (flush_for(r)) { // cached blocks may fit, alone or coalesced
                 heap.reserve(); // coalescing may have used up the reserved descriptors
                 continue;
             }
@@ -424,7 +424,7 @@ protected:
 
     /// Returns true if a block is neither live nor reserved for a request.
     [[nodiscard]] static bool is_held(block const& b) noexcept {
-        return b.now != block::state::live && b.now != block::state::coming;
+        return b.now != block::state::live && b.now != block::state::reserved;
     }
     /// Returns true if a chunk is idle and no part of it is retained for a graph.
     [[nodiscard]] static bool goes_back(chunk const& c) noexcept {
@@ -432,12 +432,12 @@ protected:
     }
     /// Coalesces all free blocks of a heap, after queries of the streams that complete as many
     /// pending uses as possible.
-    void put_together(block_heap& heap, request const& r) {
+    void coalesce_all(block_heap& heap, request const& r) {
         if (r.on != nullptr && Platform::capturing(*r.on)) { return; }
-        clocks_.cover_all();
+        clocks_.try_record_all();
         for (int looks = 0; looks < 4; ++looks) { clocks_.poll(); } // an event takes microseconds
-        cool();
-        heap.put_together(settled());
+        flush_quick_lists();
+        heap.coalesce_all(is_complete());
     }
     /// Queries if the pending uses of a block are complete, unless `s` is being captured. Returns
     /// true if it queried.
@@ -480,7 +480,7 @@ protected:
                          clocks_.for_asker(nullptr, false)(b->waits_for()) != availability::ready);
             } catch (...) {
                 b->bare = bare;
-                join(b);
+                coalesce(b);
                 throw;
             }
             if (held_up == nullptr) {
@@ -488,7 +488,7 @@ protected:
                 return b;
             }
             b->bare = bare;
-            b       = join(b);
+            b       = coalesce(b);
         }
         set_aside(b, *held_up);
         return nullptr;
@@ -506,7 +506,7 @@ protected:
         if (plain_) {
             block_tags::keep_for_capture(b, captured.slot(), captured.running());
         } else {
-            clocks_.pass_over(captured.slot());
+            clocks_.exclude(captured.slot());
         }
     }
     /// Reserves a block without counting it as live, because a wait must succeed first. Other
@@ -514,7 +514,7 @@ protected:
     block* hand_out_uncounted(request const& r, block_heap::fit const& place) noexcept {
         std::size_t const peak = peak_live_;
         block* const      b    = hand_out(r, place);
-        b->now                 = block::state::coming;
+        b->now                 = block::state::reserved;
         retract(*b);
         --allocations_;
         peak_live_ = peak;
@@ -555,22 +555,22 @@ protected:
         raise_peak(live_);
     }
     /// Caches a block that its stream has freed, or coalesces it if it cannot be cached.
-    void rest(block* b) noexcept {
-        if (b->bytes <= warm_blocks::largest) { return warm_.put(b, b->bytes, b->slot); }
-        rest_large(b);
+    void cache(block* b) noexcept {
+        if (b->bytes <= warm_blocks::largest) { return quick_.put(b, b->bytes, b->slot); }
+        cache_large(b);
     }
     /// Caches or coalesces a freed large block. It is not cached before the end of a chunk that
     /// grows, because the used part of a chunk should end as low as possible. Nor is it cached if
     /// no other block of the heap is live, so that a program that repeats itself finds the same
     /// addresses again.
-    [[gnu::always_inline]] void rest_large(block* b) noexcept {
-        if (live_ == 0 || heaps_.of(*b).live_blocks() <= (warm_.has_large() ? 2U : 1U)) {
-            join_large();
+    [[gnu::always_inline]] void cache_large(block* b) noexcept {
+        if (live_ == 0 || heaps_.of(*b).live_blocks() <= (quick_.has_large() ? 2U : 1U)) {
+            flush_large();
         } else if (b->bytes <= large_limit_ && !(InPlace && is_before_tail(*b))) {
-            b = warm_.put_large(b);
+            b = quick_.put_large(b);
             if (b == nullptr) { return; }
         }
-        join(b);
+        coalesce(b);
     }
     /// Returns true if the next block is the last of its chunk. Only for chunks that can grow,
     /// which always end with a free block.
@@ -581,37 +581,40 @@ protected:
     /// because the request may fit into the coalesced block.
     [[gnu::always_inline]] block* reuse_large(std::size_t slot, std::size_t bytes,
                                               std::size_t alignment) noexcept {
-        block* const b = warm_.take_large();
+        block* const b = quick_.take_large();
         if (b == nullptr) { return nullptr; }
         if (b->bytes == bytes && warm_blocks::usable(*b, slot, alignment)) { return b; }
-        join(b);
+        coalesce(b);
         return nullptr;
     }
     /// Coalesces the cached large block. Returns true if there was one.
-    bool join_large() noexcept {
-        block* const b = warm_.take_large();
-        if (b != nullptr) { join(b); }
+    bool flush_large() noexcept {
+        block* const b = quick_.take_large();
+        if (b != nullptr) { coalesce(b); }
         return b != nullptr;
     }
     /// Puts a block that is no longer live back into the heap and coalesces it.
-    [[gnu::noinline]] block* join(block* b) noexcept { return heaps_.of(*b).give(b, settled()); }
+    [[gnu::noinline]] block* coalesce(block* b) noexcept {
+        return heaps_.of(*b).give(b, is_complete());
+    }
 
-    void tidy() noexcept {
-        cool();
-        heaps_.tidy(settled());
+    void coalesce_pending() noexcept {
+        flush_quick_lists();
+        heaps_.coalesce_pending(is_complete());
     }
     /// Coalesces all cached blocks. Returns true if there were any.
-    bool cool() noexcept {
-        bool const large = join_large();
-        return warm_.drain(bins::granule, [&](block* b) { join(b); }) || large;
+    bool flush_quick_lists() noexcept {
+        bool const large = flush_large();
+        return quick_.drain(bins::granule, [&](block* b) { coalesce(b); }) || large;
     }
     /// Coalesces cached blocks for a request that found none. For a small request, small cached
     /// blocks stay cached if there are bulky ones: they are many, contain few bytes, and would only
     /// be divided again. If chunks can grow, all are coalesced, because the used part of a chunk
     /// should end as low as possible.
-    bool cool_for(request const& r) noexcept {
+    bool flush_for(request const& r) noexcept {
         bool const few = !InPlace && r.bytes <= warm_blocks::largest;
-        return (few && warm_.drain(warm_blocks::bulky, [&](block* b) { join(b); })) || cool();
+        return (few && quick_.drain(warm_blocks::bulky, [&](block* b) { coalesce(b); })) ||
+               flush_quick_lists();
     }
     /// Returns true if the block was allocated with this size and alignment.
     [[nodiscard]] static bool handed_out_as(block const* b, std::size_t bytes,
@@ -625,7 +628,7 @@ protected:
         if (b->slot != block::several) { return block_tags::hold(b, {0, 0, epoch, slot}); }
         tags all = b->waits_for();
         // An empty list has room for two uses.
-        (void)all.merge(tags{{b->address, b->end(), epoch, slot}}, settled());
+        (void)all.merge(tags{{b->address, b->end(), epoch, slot}}, is_complete());
         heaps_.of(*b).hold(b, all);
     }
     /// The result of recording the last use of a freed block.
@@ -642,16 +645,16 @@ protected:
         try {
             clock& c = clocks_.of(s);
             if (!plain_ && Platform::capturing(s)) {
-                hold(b, c.mark_captured(), c.slot());
+                hold(b, c.epoch_of_captured_free(), c.slot());
                 return freed::noted;
             }
-            hold(b, c.mark(), c.slot());
+            hold(b, c.epoch_of_free(), c.slot());
             if (events_ == event_policy::eager) { c.try_record(); }
             return freed::noted;
         } catch (...) {
             report_error({.kind = error_kind::platform_error, .pointer = b->pointer()});
         }
-        if (clocks_.settle_user(s)) { return freed::idle; }
+        if (clocks_.wait_for_user(s)) { return freed::idle; }
         report_error({.kind = error_kind::leak, .pointer = b->pointer(), .bytes = b->bytes});
         return freed::lost;
     }
@@ -660,19 +663,19 @@ protected:
     freed freed_by_another(stream s, block* b) noexcept {
         try {
             if (clock* const c = clocks_.of_another(s)) {
-                hold(b, c->mark(), c->slot());
+                hold(b, c->epoch_of_free(), c->slot());
                 return freed::noted;
             }
         } catch (...) {
             report_error({.kind = error_kind::platform_error, .pointer = b->pointer()});
         }
-        if (clocks_.settle_everybody()) { return freed::idle; }
+        if (clocks_.wait_for_all_devices()) { return freed::idle; }
         report_error({.kind = error_kind::leak, .pointer = b->pointer(), .bytes = b->bytes});
         return freed::lost;
     }
 
     block_heaps<InPlace> heaps_;
-    warm_blocks          warm_;
+    warm_blocks          quick_;
     clocks<Platform>     clocks_;
     std::size_t          live_      = 0;
     std::size_t          peak_live_ = 0;

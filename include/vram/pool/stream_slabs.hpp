@@ -76,7 +76,7 @@ public:
             bool const eager = events_ == event_policy::eager;
             bool const looks = eager || graphs_;
             if (looks && Platform::capturing(*on)) {
-                (void)c.mark_captured();
+                (void)c.epoch_of_captured_free();
                 // Two graphs, captured on two streams, use the block.
                 bool const others = n->lent && n->slot != c.slot();
                 if (others) { return give_unused(heap, n); }
@@ -84,9 +84,9 @@ public:
                 return true;
             }
             if (looks && n->lent) {
-                heap.lay_aside(n, c.slot(), c.mark());
+                heap.lay_aside(n, c.slot(), c.epoch_of_free());
             } else {
-                heap.give(n, c.slot(), c.mark());
+                heap.give(n, c.slot(), c.epoch_of_free());
             }
             if (eager) { c.try_record(); }
             return true;
@@ -96,7 +96,7 @@ public:
                            .stream  = name_of_stream<Platform>(*on),
                            .call    = "recording the stream of a free"});
         }
-        if (clocks_.settle_user(*on)) { return give_unused(heap, n); }
+        if (clocks_.wait_for_user(*on)) { return give_unused(heap, n); }
         report_error({.kind    = error_kind::leak,
                       .pointer = n->address,
                       .bytes   = heap.stride(),
@@ -114,7 +114,7 @@ public:
             heap.add(base, bytes, nullptr);
             return heap.take_clean();
         }
-        slab_heap::holder const first{mine->slot(), mine->mark()};
+        slab_heap::holder const first{mine->slot(), mine->epoch_of_free()};
         heap.add(base, bytes, &first);
         // Records an event for other streams that will use the rest of the chunk.
         if (events_ == event_policy::eager) { mine->try_record(); }
@@ -123,9 +123,9 @@ public:
     /// Returns a chunk without live blocks that no stream uses any more, or null. Makes the host
     /// wait for streams if needed.
     [[nodiscard]] chunk* idle(slab_heap& heap, guard& held) {
-        clocks_.look_again();
+        clocks_.readmit();
         for (;;) {
-            settle(heap);
+            collect_complete(heap);
             // A block of a chunk that is pending, but not retained for a graph.
             note* almost = nullptr;
             for (chunk* c : heap.chunks()) {
@@ -138,7 +138,7 @@ public:
             if (almost == nullptr) { return nullptr; }
             std::size_t const slot = almost->slot;
             if (clocks_.finish(tag_of(*almost), held) != nullptr && !keep_all(heap, slot)) {
-                clocks_.pass_over(slot);
+                clocks_.exclude(slot);
             }
         } // other threads may have allocated during the wait, so search again
     }
@@ -152,15 +152,15 @@ public:
     }
     void poll() { clocks_.poll(); }
     /// Makes blocks clean if their pending use is complete.
-    void settle(slab_heap& heap) noexcept {
-        heap.settle([&](std::size_t slot, std::uint64_t epoch) {
-            return clocks_.settled(tag{0, 0, epoch, slot});
+    void collect_complete(slab_heap& heap) noexcept {
+        heap.collect_complete([&](std::size_t slot, std::uint64_t epoch) {
+            return clocks_.is_complete(tag{0, 0, epoch, slot});
         });
     }
     /// The end: waits for all streams, and for whole devices if a block is still live.
-    void settle_all(bool something_out, guard& held) noexcept {
-        if (something_out) { clocks_.settle_everybody(); }
-        clocks_.settle_all(held);
+    void wait_for_all(bool something_out, guard& held) noexcept {
+        if (something_out) { clocks_.wait_for_all_devices(); }
+        clocks_.wait_for_all(held);
     }
     void retire(stream s) { clocks_.retire(s); }
     void forget_captures() noexcept { clocks_.forget_captures(); }
@@ -175,7 +175,7 @@ public:
             if (c->waiting() == 0) { continue; }
             for (note const& n : c->notes) {
                 count += n.at == place::kept ||
-                         (n.at == place::waiting && !clocks_.settled(*tag_of(n).begin()));
+                         (n.at == place::waiting && !clocks_.is_complete(*tag_of(n).begin()));
             }
         }
         return count;
@@ -205,7 +205,7 @@ private:
     /// Allocates a block that another stream freed: one that is ready, else one that needs a wait.
     note* take_anothers(slab_heap& heap, stream const* on, clock* mine, bool captured, guard& held,
                         bool* must_wait) {
-        clocks_.look_again();
+        clocks_.readmit();
         std::size_t held_up = 0; // streams with a smaller slot cannot be waited for
         for (bool asked = false;;) {
             note* dear = nullptr;
@@ -225,7 +225,7 @@ private:
             }
             if (!std::exchange(asked, true)) {
                 clocks_.poll();
-                settle(heap);
+                collect_complete(heap);
                 if (note* const n = heap.take_clean()) { return n; }
                 continue;
             }
@@ -275,7 +275,7 @@ private:
     bool keep_all(slab_heap& heap, std::size_t slot) noexcept {
         if (graphs_ || events_ == event_policy::eager) { return false; }
         note* n = heap.newest(slot);
-        for (; n != nullptr && !clocks_.covered(slot, n->epoch); n = heap.newest(slot)) {
+        for (; n != nullptr && !clocks_.has_event(slot, n->epoch); n = heap.newest(slot)) {
             heap.keep(heap.take(n), slot);
         }
         return true;

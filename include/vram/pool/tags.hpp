@@ -31,11 +31,11 @@ public:
         return *this;
     }
 
-    /// Adds the uses of `other`. If there is no room, uses for which `settled(use)` returns true
-    /// are dropped, and uses of one stream are merged into one that covers the range between them
-    /// until the latest epoch. Returns false and changes nothing if that is not enough.
-    template <class Settled>
-    [[nodiscard]] bool merge(tags const& other, Settled const& settled) noexcept {
+    /// Adds the uses of `other`. If there is no room, uses for which `is_complete(use)` returns
+    /// true are dropped, and uses of one stream are merged into one that covers the range between
+    /// them until the latest epoch. Returns false and changes nothing if that is not enough.
+    template <class IsComplete>
+    [[nodiscard]] bool merge(tags const& other, IsComplete const& is_complete) noexcept {
         if (other.size_ == 0) { return true; }
         if (size_ == 0) {
             *this = other;
@@ -49,7 +49,7 @@ public:
         std::size_t count = 0;
         for (tags const* each : {static_cast<tags const*>(this), &other}) {
             for (tag const& t : *each) {
-                if (!settled(t)) { count = join(all, count, t, false); }
+                if (!is_complete(t)) { count = join(all, count, t, false); }
             }
         }
         if (count > most) {
@@ -89,11 +89,11 @@ public:
         }
     }
 
-    /// Drops the pending uses that are complete, for which `settled(use)` returns true.
-    template <class Settled>
-    void drop(Settled const& settled) noexcept {
+    /// Drops the pending uses that are complete, for which `is_complete(use)` returns true.
+    template <class IsComplete>
+    void drop(IsComplete const& is_complete) noexcept {
         for (std::size_t i = 0; i < size_;) {
-            if (settled(items_[i])) {
+            if (is_complete(items_[i])) {
                 items_[i] = items_[--size_];
             } else {
                 ++i;

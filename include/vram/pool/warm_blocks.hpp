@@ -61,13 +61,13 @@ public:
     /// `largest`), the rounded size of the request. The block may be larger. The caller passes the
     /// size because it knows it without a load from the block, which would delay the next `take`.
     [[gnu::always_inline]] void put(block* b, std::size_t bytes, std::size_t slot) noexcept {
-        b->now = block::state::resting;
+        b->now = block::state::cached;
         ways_[slot % ways].push(bins::of(bytes), b);
     }
     /// Caches a block of more than `largest` and at most `large_limit` bytes. Returns the large
     /// block that was cached before, or null.
     [[nodiscard]] block* put_large(block* b) noexcept {
-        b->now = block::state::resting;
+        b->now = block::state::cached;
         return std::exchange(large_, b);
     }
     /// Removes and returns the cached large block, or null if there is none.
