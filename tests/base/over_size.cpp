@@ -8,7 +8,7 @@
 
 using namespace vram;
 
-TEST_CASE("over_size: it is an out_of_memory with the largest permitted block") {
+TEST_CASE("over_size: it is an out_of_memory with the block size of the resource") {
     try {
         throw over_size{5000, 512, 4096};
     } catch (std::bad_alloc const& e) {
