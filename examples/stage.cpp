@@ -9,6 +9,7 @@
 #include <vram/transfer/file.hpp>
 #include <vram/transfer/staging.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <filesystem>

@@ -17,6 +17,7 @@
 #include <vram/transfer/tile_sink.hpp>
 #include <vram/transfer/tile_source.hpp>
 
+#include <algorithm>
 #include <span>
 #include <vector>
 

@@ -13,6 +13,7 @@
 #include <vram/base/call_site.hpp>
 #include <vram/base/contract.hpp>
 #include <vram/base/counter.hpp>
+#include <vram/base/durations.hpp>
 #include <vram/base/error.hpp>
 #include <vram/base/error_kind.hpp>
 #include <vram/base/error_text.hpp>
@@ -26,6 +27,7 @@
 #include <vram/base/process_fence.hpp>
 #include <vram/base/report_caught.hpp>
 #include <vram/base/requirements.hpp>
+#include <vram/base/smaller_of.hpp>
 #include <vram/base/tally.hpp>
 #include <vram/base/thread_number.hpp>
 #include <vram/base/worker.hpp>

@@ -6,8 +6,9 @@
 
 #include <cstddef> // size_t
 #include <cstdlib> // malloc, free
-#include <map>     // map
-#include <new>     // bad_alloc
+#include <functional>
+#include <map> // map
+#include <new> // bad_alloc
 
 namespace doubles {
 

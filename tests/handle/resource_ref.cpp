@@ -8,6 +8,8 @@
 #include <vram/handle/shared.hpp>
 #include <vram/layer/limiting.hpp>
 
+#include <memory>
+
 using namespace vram;
 
 template class vram::resource_ref<host_platform>;

@@ -12,8 +12,10 @@
 
 #include <doctest/doctest.h>
 
-#include <deque>         // deque
-#include <map>           // map
+#include <deque> // deque
+#include <functional>
+#include <map> // map
+#include <memory>
 #include <string>        // basic_string
 #include <type_traits>   // is_nothrow_move_constructible_v
 #include <unordered_map> // unordered_map

@@ -5,10 +5,10 @@
 /// `counter` is a signed counter with a peak and a total, for a scope of `statistics`.
 
 #include <vram/base/requirements.hpp> // C++20
+#include <vram/base/smaller_of.hpp>   // larger_of
 
-#include <algorithm> // max
-#include <cstddef>   // size_t, ptrdiff_t
-#include <cstdint>   // uint64_t
+#include <cstddef> // size_t, ptrdiff_t
+#include <cstdint> // uint64_t
 
 namespace vram {
 
@@ -25,14 +25,14 @@ struct counter {
     constexpr void add(std::size_t n) noexcept {
         value += static_cast<std::ptrdiff_t>(n);
         total += n;
-        peak = std::max(peak, value);
+        peak = larger_of(peak, value);
     }
     /// Subtracts `n` from the value.
     constexpr void sub(std::size_t n) noexcept { value -= static_cast<std::ptrdiff_t>(n); }
 
     /// Adds the changes of a nested scope, which happened after the changes counted so far.
     constexpr void merge(counter const& inner) noexcept {
-        peak = std::max(peak, value + inner.peak);
+        peak = larger_of(peak, value + inner.peak);
         value += inner.value;
         total += inner.total;
     }

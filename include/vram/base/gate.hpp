@@ -4,10 +4,9 @@
 /// \file
 /// `gate` is a mutex together with a condition variable.
 
-#include <vram/base/requirements.hpp> // C++20
+#include <vram/base/durations.hpp> // nanoseconds, steady_clock
 
 #include <atomic>             // atomic
-#include <chrono>             // nanoseconds, steady_clock
 #include <condition_variable> // condition_variable
 #include <mutex>              // mutex, unique_lock
 #include <thread>             // this_thread

@@ -5,10 +5,10 @@
 /// `tally` is a counter with a peak and a total.
 
 #include <vram/base/requirements.hpp> // C++20
+#include <vram/base/smaller_of.hpp>   // larger_of
 
-#include <algorithm> // max
-#include <cstddef>   // size_t
-#include <cstdint>   // uint64_t
+#include <cstddef> // size_t
+#include <cstdint> // uint64_t
 
 namespace vram {
 
@@ -23,7 +23,7 @@ struct tally {
     constexpr void add(std::size_t n) noexcept {
         value += n;
         total += n;
-        peak = std::max(peak, value);
+        peak = larger_of(peak, value);
     }
     constexpr void sub(std::size_t n) noexcept { value -= n; }
 

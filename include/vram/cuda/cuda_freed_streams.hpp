@@ -5,17 +5,17 @@
 /// `cuda_freed_streams` remembers the streams on which memory was freed, and waits for them.
 
 #include <vram/base/lock.hpp>              // lock
+#include <vram/base/smaller_of.hpp>        // larger_of
 #include <vram/cuda/cuda_device_guard.hpp> // cuda_device_guard
 #include <vram/cuda/cuda_event.hpp>        // cuda_event
 #include <vram/cuda/cuda_platform.hpp>     // cuda_platform
 #include <vram/layer/record_behind.hpp>    // record_behind
 
-#include <algorithm> // find_if, max
-#include <cstddef>   // size_t
-#include <cstdint>   // uint64_t
-#include <memory>    // shared_ptr, make_shared
-#include <utility>   // move
-#include <vector>    // vector, erase_if
+#include <cstddef> // size_t
+#include <cstdint> // uint64_t
+#include <memory>  // shared_ptr, make_shared
+#include <utility> // move
+#include <vector>  // vector, erase_if
 
 namespace vram {
 
@@ -143,7 +143,7 @@ private:
             return each.held.ended() && seen_done(cuda_stream_view{each.held.get()});
         });
         std::erase_if(retired_, [](shared const& each) { return seen_done(*each); });
-        look_at_ = std::max(usual, 2 * (streams_.size() + retired_.size()));
+        look_at_ = larger_of(usual, 2 * (streams_.size() + retired_.size()));
     }
     /// Returns true if the place is complete, and then makes a call that waits for it.
     template <class Place>
@@ -160,9 +160,9 @@ private:
     /// The handle of a default stream means another stream on another thread or device.
     [[nodiscard]] std::vector<user>::iterator find(cuda_stream_view s) {
         std::uint64_t const id = cuda_stream_ids::is_proper(s.get()) ? 0 : s.id();
-        return std::find_if(streams_.begin(), streams_.end(), [&](user const& each) {
-            return each.stream == s && (id == 0 || id == each.id);
-        });
+        auto                at = streams_.begin();
+        while (at != streams_.end() && !(at->stream == s && (id == 0 || id == at->id))) { ++at; }
+        return at;
     }
 
     lock                lock_;

@@ -6,10 +6,10 @@
 
 #include <vram/base/call_site.hpp>       // call_site
 #include <vram/base/contract.hpp>        // expects
+#include <vram/base/smaller_of.hpp>      // larger_of
 #include <vram/handle/buffer.hpp>        // buffer
 #include <vram/source/null_resource.hpp> // the stand-in of the proofs below
 
-#include <algorithm>   // max
 #include <cstddef>     // size_t, byte
 #include <span>        // span
 #include <type_traits> // is_trivially_copyable_v
@@ -117,7 +117,7 @@ public:
     // clang-format on
 
 private:
-    static constexpr std::size_t alignment = std::max(default_alignment, alignof(Element));
+    static constexpr std::size_t alignment = larger_of(default_alignment, alignof(Element));
 
     static Element*       to_elements(void* p) noexcept { return static_cast<Element*>(p); }
     static Element const* to_elements(void const* p) noexcept {

@@ -6,16 +6,16 @@
 
 #include <vram/base/align.hpp>           // default_alignment
 #include <vram/base/call_site.hpp>       // call_site
+#include <vram/base/smaller_of.hpp>      // smaller_of
 #include <vram/concepts/resource.hpp>    // resource
 #include <vram/concepts/sited.hpp>       // sited
 #include <vram/concepts/stream_hold.hpp> // stream_hold, hold_stream
 #include <vram/handle/held.hpp>          // held
 #include <vram/source/null_resource.hpp> // the stand-in of the proofs below
 
-#include <algorithm> // min
-#include <concepts>  // copy_constructible
-#include <cstddef>   // size_t
-#include <utility>   // exchange, forward, move
+#include <concepts> // copy_constructible
+#include <cstddef>  // size_t
+#include <utility>  // exchange, forward, move
 
 namespace vram {
 
@@ -139,7 +139,7 @@ private:
 
     void relocate(std::size_t bytes, call_site at) {
         fresh_block       fresh{*this, bytes, at};
-        std::size_t const kept = std::min(size_, bytes);
+        std::size_t const kept = smaller_of(size_, bytes);
         if (kept != 0) { platform::copy(stream_, fresh.data, data_, kept); }
         std::swap(fresh.data, data_);
         std::swap(fresh.bytes, capacity_);

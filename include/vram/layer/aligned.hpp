@@ -8,16 +8,16 @@
 #include <vram/base/call_site.hpp>       // call_site
 #include <vram/base/contract.hpp>        // expects
 #include <vram/base/out_of_memory.hpp>   // out_of_memory
+#include <vram/base/smaller_of.hpp>      // larger_of
 #include <vram/concepts/diagnosed.hpp>   // refuse_copy, checked_upstream
 #include <vram/concepts/sited.hpp>       // sited
 #include <vram/layer/layer_base.hpp>     // layer_base
 #include <vram/layer/with.hpp>           // with::layer
 #include <vram/source/null_resource.hpp> // the stand-in of the proofs below
 
-#include <algorithm> // max
-#include <concepts>  // same_as
-#include <cstddef>   // size_t
-#include <utility>   // move
+#include <concepts> // same_as
+#include <cstddef>  // size_t
+#include <utility>  // move
 
 namespace vram {
 
@@ -128,7 +128,7 @@ private:
     }
 
     [[nodiscard]] std::size_t at_least(std::size_t alignment) const noexcept {
-        return std::max(alignment, least_);
+        return larger_of(alignment, least_);
     }
     [[nodiscard]] std::size_t size(std::size_t bytes, std::size_t alignment) const noexcept {
         return rounding_ == aligned_size::as_asked ? bytes : align(bytes, at_least(alignment));

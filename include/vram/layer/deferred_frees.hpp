@@ -12,6 +12,7 @@
 #include <vram/base/lock.hpp>               // lock
 #include <vram/base/memory_usage.hpp>       // memory_usage
 #include <vram/base/report_caught.hpp>      // report_caught
+#include <vram/base/smaller_of.hpp>         // larger_of
 #include <vram/base/tally.hpp>              // tally
 #include <vram/concepts/is_ending.hpp>      // is_ending
 #include <vram/concepts/name_of_stream.hpp> // name_of_stream
@@ -19,7 +20,6 @@
 #include <vram/layer/freed_blocks.hpp>      // freed_blocks
 #include <vram/layer/waiting_frees.hpp>     // waiting_frees
 
-#include <algorithm> // max
 #include <cstddef>   // size_t
 #include <cstdint>   // uint64_t
 #include <exception> // exception_ptr
@@ -251,7 +251,7 @@ private:
         live_.add(bytes);
         ++figures_.allocations;
         ++figures_.upstream;
-        figures_.peak_reserved = std::max(figures_.peak_reserved, live_.value + pending());
+        figures_.peak_reserved = larger_of(figures_.peak_reserved, live_.value + pending());
     }
     bool came_back(void* p, std::size_t bytes, std::size_t alignment, stream const* s,
                    call_site at) noexcept {

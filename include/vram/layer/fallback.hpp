@@ -7,6 +7,7 @@
 #include <vram/base/call_site.hpp>       // call_site
 #include <vram/base/lock.hpp>            // lock
 #include <vram/base/out_of_memory.hpp>   // out_of_memory
+#include <vram/base/smaller_of.hpp>      // larger_of
 #include <vram/concepts/diagnosed.hpp>   // check_pair, refuse_copy
 #include <vram/concepts/sited.hpp>       // sited
 #include <vram/layer/address_set.hpp>    // address_set
@@ -14,10 +15,9 @@
 #include <vram/layer/with.hpp>           // with::layer_of
 #include <vram/source/null_resource.hpp> // the stand-in of the proofs below
 
-#include <algorithm> // max
-#include <concepts>  // same_as
-#include <cstddef>   // size_t
-#include <utility>   // move
+#include <concepts> // same_as
+#include <cstddef>  // size_t
+#include <utility>  // move
 
 namespace vram {
 
@@ -144,8 +144,8 @@ public:
     [[nodiscard]] std::size_t rounded_size(std::size_t bytes, std::size_t alignment) const noexcept
         requires rounding_resource<Primary> || rounding_resource<Secondary>
     {
-        return std::max(detail::rounded_size(primary(), bytes, alignment),
-                        detail::rounded_size(secondary(), bytes, alignment));
+        return larger_of(detail::rounded_size(primary(), bytes, alignment),
+                         detail::rounded_size(secondary(), bytes, alignment));
     }
 
     /// Returns the number of live blocks of the secondary.

@@ -5,11 +5,11 @@
 /// `pair_base` is the common part of the layers over two upstreams, `fallback` and `segregated`.
 
 #include <vram/base/memory_usage.hpp>      // memory_usage
+#include <vram/base/smaller_of.hpp>        // larger_of, smaller_of
 #include <vram/concepts/held_resource.hpp> // expect_resource
 #include <vram/concepts/powers.hpp>        // the powers that are forwarded
 #include <vram/concepts/property.hpp>      // property_set
 
-#include <algorithm>   // max, min
 #include <concepts>    // same_as
 #include <cstddef>     // size_t
 #include <type_traits> // conditional_t
@@ -65,7 +65,7 @@ public:
         if constexpr (trimmable_resource<Second>) {
             if constexpr (trimmable_resource<First> && measured_resource<First>) {
                 memory_usage const now = first_.usage();
-                keep -= std::min(keep, now.reserved - std::min(now.reserved, now.live));
+                keep -= smaller_of(keep, now.reserved - smaller_of(now.reserved, now.live));
             }
             returned += second_.trim(keep);
         }
@@ -122,8 +122,8 @@ public:
     {
         memory_usage       part   = before;
         memory_usage const second = second_.usage();
-        part.peak_live -= std::min(part.peak_live, second.peak_live);
-        part.peak_reserved -= std::min(part.peak_reserved, second.peak_reserved);
+        part.peak_live -= smaller_of(part.peak_live, second.peak_live);
+        part.peak_reserved -= smaller_of(part.peak_reserved, second.peak_reserved);
         first_.raise_peaks(part);
     }
 
@@ -152,7 +152,7 @@ protected:
         sum.reserved += more.reserved;
         sum.peak_live += more.peak_live;
         sum.peak_reserved += more.peak_reserved;
-        sum.largest_free = std::max(sum.largest_free, more.largest_free);
+        sum.largest_free = larger_of(sum.largest_free, more.largest_free);
         sum.pending += more.pending;
         sum.allocations += more.allocations;
         sum.events += more.events;

@@ -8,6 +8,7 @@
 #include <vram/base/error.hpp>           // report_error
 #include <vram/base/out_of_memory.hpp>   // out_of_memory
 #include <vram/base/report_caught.hpp>   // report_caught
+#include <vram/base/smaller_of.hpp>      // larger_of
 #include <vram/concepts/diagnosed.hpp>   // refuse_copy, checked_upstream
 #include <vram/concepts/sited.hpp>       // sited
 #include <vram/layer/deferred_frees.hpp> // deferred_frees
@@ -16,12 +17,11 @@
 #include <vram/layer/with.hpp>           // with::word
 #include <vram/source/null_resource.hpp> // the stand-in of the proofs below
 
-#include <algorithm> // max
-#include <concepts>  // default_initializable, assignable_from
-#include <cstddef>   // size_t
-#include <cstdint>   // uint64_t
-#include <new>       // bad_alloc
-#include <utility>   // move
+#include <concepts> // default_initializable, assignable_from
+#include <cstddef>  // size_t
+#include <cstdint>  // uint64_t
+#include <new>      // bad_alloc
+#include <utility>  // move
 
 namespace vram {
 
@@ -161,7 +161,7 @@ public:
         std::size_t const here = books_.collect_all(giving());
         if constexpr (trimmable_resource<Upstream>) {
             // Bytes that were returned above may be included in both numbers.
-            return std::max(here, this->upstream_.trim(keep));
+            return larger_of(here, this->upstream_.trim(keep));
         }
         return here;
     }

@@ -4,13 +4,13 @@
 /// \file
 /// `wait_backoff` is a retry policy that waits with exponential backoff.
 
+#include <vram/base/durations.hpp>       // nanoseconds, milliseconds
+#include <vram/base/smaller_of.hpp>      // smaller_of
 #include <vram/concepts/retry.hpp>       // retry, failed_attempt
 #include <vram/source/null_resource.hpp> // the stand-in of the proofs below
 
-#include <algorithm> // min
-#include <chrono>    // nanoseconds, milliseconds
-#include <thread>    // sleep_for
-#include <utility>   // move
+#include <thread>  // sleep_for
+#include <utility> // move
 
 namespace vram {
 
@@ -48,7 +48,7 @@ public:
     bool operator()(R&, failed_attempt const& failed) const {
         std::chrono::nanoseconds now = first_;
         for (unsigned i = 1; i < failed.tries && now < longest_; ++i) { now *= 2; }
-        sleep_(std::min(now, longest_));
+        sleep_(smaller_of(now, longest_));
         return true;
     }
 

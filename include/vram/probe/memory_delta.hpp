@@ -5,13 +5,13 @@
 /// `memory_delta` measures the live bytes, peak and allocations of a scope.
 
 #include <vram/base/memory_usage.hpp> // memory_usage
+#include <vram/base/smaller_of.hpp>   // larger_of
 #include <vram/concepts/powers.hpp>   // measured_resource
 #include <vram/layer/statistics.hpp>  // statistics
 
-#include <algorithm> // max
-#include <cstddef>   // size_t, ptrdiff_t
-#include <cstdint>   // uint64_t
-#include <utility>   // exchange
+#include <cstddef> // size_t, ptrdiff_t
+#include <cstdint> // uint64_t
+#include <utility> // exchange
 
 namespace vram {
 
@@ -58,7 +58,7 @@ public:
     /// of it.
     [[nodiscard]] std::size_t peak() const {
         heights const h = seen(now());
-        return risen(std::max(h.then, h.since), before_.live);
+        return risen(larger_of(h.then, h.since), before_.live);
     }
 
     /// Returns true if `peak()` was reached in this scope, and false if it is only an upper bound.

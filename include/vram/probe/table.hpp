@@ -5,12 +5,12 @@
 /// `table` is text in columns, for a terminal.
 
 #include <vram/base/requirements.hpp> // C++20
+#include <vram/base/smaller_of.hpp>   // larger_of
 
-#include <algorithm> // max
-#include <cstddef>   // size_t
-#include <string>    // string
-#include <utility>   // move
-#include <vector>    // vector
+#include <cstddef> // size_t
+#include <string>  // string
+#include <utility> // move
+#include <vector>  // vector
 
 namespace vram {
 
@@ -63,10 +63,10 @@ private:
         std::vector<std::size_t> widths(rows_.front().size(), 0);
         for (std::size_t column = 0; column < widths.size(); ++column) {
             for (std::size_t row = 1; row < rows_.size(); ++row) {
-                widths[column] = std::max(widths[column], rows_[row][column].size());
+                widths[column] = larger_of(widths[column], rows_[row][column].size());
             }
             if (widths[column] != 0) {
-                widths[column] = std::max(widths[column], rows_.front()[column].size());
+                widths[column] = larger_of(widths[column], rows_.front()[column].size());
             }
         }
         return widths;

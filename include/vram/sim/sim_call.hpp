@@ -7,6 +7,7 @@
 #include <vram/sim/sim_interrupt.hpp> // sim_interrupt
 #include <vram/sim/sim_machine.hpp>   // sim_machine
 
+#include <algorithm>       // max
 #include <cstddef>         // size_t
 #include <mutex>           // unique_lock, defer_lock
 #include <optional>        // optional

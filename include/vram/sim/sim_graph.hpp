@@ -6,6 +6,7 @@
 
 #include <vram/sim/sim_stream_view.hpp> // sim_stream_view
 
+#include <algorithm>       // min
 #include <cstddef>         // size_t
 #include <memory>          // shared_ptr
 #include <source_location> // source_location

@@ -8,6 +8,7 @@
 #include <vram/sim/sim_queue.hpp> // sim_queue
 #include <vram/sim/sim_wait.hpp>  // sim_wait
 
+#include <algorithm>   // max
 #include <atomic>      // atomic
 #include <cstddef>     // size_t
 #include <mutex>       // mutex, lock_guard

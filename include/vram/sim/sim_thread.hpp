@@ -6,6 +6,7 @@
 
 #include <vram/sim/sim_device.hpp> // sim_device
 
+#include <algorithm> // max
 #include <exception> // exception
 #include <string>    // string
 #include <thread>    // thread

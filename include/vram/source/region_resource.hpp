@@ -10,14 +10,14 @@
 #include <vram/base/error.hpp>            // report_error
 #include <vram/base/memory_usage.hpp>     // memory_usage
 #include <vram/base/out_of_memory.hpp>    // out_of_memory
+#include <vram/base/smaller_of.hpp>       // larger_of
 #include <vram/concepts/powers.hpp>       // the concepts that the proofs below check
 #include <vram/concepts/refused_free.hpp> // refused_free
 #include <vram/source/host_platform.hpp>  // host_platform
 
-#include <algorithm> // max
-#include <cstddef>   // size_t
-#include <cstdint>   // uintptr_t
-#include <utility>   // exchange
+#include <cstddef> // size_t
+#include <cstdint> // uintptr_t
+#include <utility> // exchange
 
 namespace vram {
 
@@ -82,7 +82,7 @@ public:
         ++blocks_;
         ++figures_.allocations;
         figures_.live += bytes;
-        figures_.peak_live = std::max(figures_.peak_live, figures_.live);
+        figures_.peak_live = larger_of(figures_.peak_live, figures_.live);
         return reinterpret_cast<void*>(start);
     }
 

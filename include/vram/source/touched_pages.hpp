@@ -6,18 +6,18 @@
 
 #if __has_include(<sys/mman.h>)
 
-#include <vram/base/align.hpp>  // align
-#include <vram/base/worker.hpp> // worker
+#include <vram/base/align.hpp>      // align
+#include <vram/base/smaller_of.hpp> // larger_of, smaller_of
+#include <vram/base/worker.hpp>     // worker
 
 #include <sys/mman.h>    // mmap, madvise, munmap
 #include <sys/syscall.h> // SYS_mbind
 #include <unistd.h>      // syscall
 
-#include <algorithm> // clamp, min
-#include <atomic>    // atomic
-#include <cstddef>   // size_t, byte
-#include <thread>    // hardware_concurrency
-#include <vector>    // vector
+#include <atomic>  // atomic
+#include <cstddef> // size_t, byte
+#include <thread>  // hardware_concurrency
+#include <vector>  // vector
 
 namespace vram {
 
@@ -95,19 +95,19 @@ private:
     }
 
     static void touch(std::byte* p, std::size_t size, touched_pages_options const& how) noexcept {
-        std::size_t const        piece  = align(std::max(how.piece_bytes, huge_page), huge_page);
+        std::size_t const        piece  = align(larger_of(how.piece_bytes, huge_page), huge_page);
         std::size_t const        pieces = size / piece + (size % piece != 0 ? 1 : 0);
         std::atomic<std::size_t> next   = 0;
         auto const               work   = [&]() noexcept {
             for (std::size_t i = next++; i < pieces; i = next++) {
                 auto* const       from = const_cast<std::byte volatile*>(p) + i * piece;
-                std::size_t const n = std::min(piece, size - i * piece);
+                std::size_t const n = smaller_of(piece, size - i * piece);
                 for (std::size_t at = 0; at < n; at += page) { from[at] = std::byte{}; }
             }
         };
-        unsigned const    cores = std::clamp(std::thread::hardware_concurrency(), 1U, 16U);
+        unsigned const cores = larger_of(1U, smaller_of(std::thread::hardware_concurrency(), 16U));
         std::size_t const helpers =
-            std::min<std::size_t>(how.threads != 0 ? how.threads : cores, pieces) - 1;
+            smaller_of<std::size_t>(how.threads != 0 ? how.threads : cores, pieces) - 1;
         std::vector<worker> others;
         try {
             others.reserve(helpers);

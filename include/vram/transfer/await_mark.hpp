@@ -4,10 +4,10 @@
 /// \file
 /// `await_mark` polls the completion flag of a copy.
 
+#include <vram/base/durations.hpp>          // microseconds
 #include <vram/transfer/pinned_slot.hpp>    // pinned_slot
 #include <vram/transfer/platform_clock.hpp> // platform_clock
 
-#include <chrono>  // microseconds
 #include <cstdint> // uint32_t, uint64_t
 #include <thread>  // this_thread
 

@@ -11,7 +11,6 @@
 #include <concepts>    // integral, same_as, convertible_to
 #include <cstddef>     // size_t, byte
 #include <cstring>     // memcpy
-#include <functional>  // reference_wrapper
 #include <optional>    // optional
 #include <ranges>      // input_range, contiguous_range
 #include <span>        // span, as_bytes

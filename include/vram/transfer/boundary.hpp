@@ -5,9 +5,9 @@
 /// `boundary` is the continuation of a volume beyond its border.
 
 #include <vram/base/requirements.hpp> // C++20
+#include <vram/base/smaller_of.hpp>   // smaller_of
 
-#include <algorithm> // clamp, min
-#include <cstddef>   // size_t, ptrdiff_t
+#include <cstddef> // size_t, ptrdiff_t
 
 namespace vram {
 
@@ -48,12 +48,12 @@ inline constexpr std::size_t nowhere = static_cast<std::size_t>(-1);
         if (extent == 1) { return 0; }
         std::size_t const period = 2 * (extent - 1);
         std::size_t const place  = within(period);
-        return std::min(place, period - place);
+        return smaller_of(place, period - place);
     }
     case boundary::symmetric: {
         std::size_t const period = 2 * extent;
         std::size_t const place  = within(period);
-        return std::min(place, period - 1 - place);
+        return smaller_of(place, period - 1 - place);
     }
     }
     return nowhere;
@@ -72,10 +72,10 @@ constexpr void for_each_run(boundary how, std::ptrdiff_t begin, std::size_t leng
         std::size_t const    place  = boundary_place(how, at, extent);
         std::size_t          count  = 1;
         if (place == nowhere) { // skip to the volume, or to the end
-            count = at < 0 ? std::min(length - i, std::size_t{0} - static_cast<std::size_t>(at))
+            count = at < 0 ? smaller_of(length - i, std::size_t{0} - static_cast<std::size_t>(at))
                            : length - i;
         } else {
-            if (inside || how == boundary::wrap) { count = std::min(length - i, extent - place); }
+            if (inside || how == boundary::wrap) { count = smaller_of(length - i, extent - place); }
             visit(i, place, count);
         }
         i += count;

@@ -5,10 +5,10 @@
 /// `chunking` divides a run of bytes into chunks of equal size, which may overlap.
 
 #include <vram/base/contract.hpp>         // expects
+#include <vram/base/smaller_of.hpp>       // larger_of, smaller_of
 #include <vram/transfer/layout_error.hpp> // layout_error
 
-#include <algorithm> // max, min
-#include <cstddef>   // size_t
+#include <cstddef> // size_t
 
 namespace vram {
 
@@ -46,7 +46,7 @@ public:
     chunking(std::size_t total, std::size_t chunk, chunking_options options = {})
         : chunk_{chunk},
           overlap_{options.overlap},
-          first_{std::min(options.first, total)},
+          first_{smaller_of(options.first, total)},
           bytes_{total - first_} {
         using why = layout_error::reason;
         if (chunk == 0) { throw layout_error{why::empty}; }
@@ -62,13 +62,13 @@ public:
     [[nodiscard]] std::size_t size() const noexcept { return size_; }
     /// Returns the bytes of the longest chunk, at least 1.
     [[nodiscard]] std::size_t batch_bytes() const noexcept {
-        return std::min(chunk_, std::max<std::size_t>(bytes_, 1));
+        return smaller_of(chunk_, larger_of<std::size_t>(bytes_, 1));
     }
     /// Returns chunk `index`, which must be less than `size()`.
     [[nodiscard]] piece operator[](std::size_t index) const {
         expects(index < size_, "chunking: the index must be less than size()");
         std::size_t const past = index * step();
-        return {first_ + past, std::min(chunk_, bytes_ - past)};
+        return {first_ + past, smaller_of(chunk_, bytes_ - past)};
     }
 
 private:

@@ -5,8 +5,8 @@
 /// `concat` is several sources, one after the other, as one source.
 
 #include <vram/base/requirements.hpp> // C++20
+#include <vram/base/smaller_of.hpp>   // larger_of
 
-#include <algorithm>  // max, upper_bound
 #include <concepts>   // convertible_to
 #include <cstddef>    // size_t, byte
 #include <span>       // span
@@ -41,7 +41,7 @@ public:
         ends_.reserve(sources_.size());
         for (Source const& s : sources_) {
             size_ += s.size();
-            bytes_ = std::max<std::size_t>(bytes_, s.batch_bytes());
+            bytes_ = larger_of<std::size_t>(bytes_, s.batch_bytes());
             ends_.push_back(size_);
         }
     }
@@ -62,8 +62,16 @@ public:
     };
     /// Returns the position of batch `index`, which must be less than `size()`.
     [[nodiscard]] place operator[](std::size_t index) const noexcept {
-        auto const which = std::upper_bound(ends_.begin(), ends_.end(), index) - ends_.begin();
-        auto const s     = static_cast<std::size_t>(which);
+        std::size_t s    = 0; // the first source that ends after `index`
+        std::size_t last = ends_.size();
+        while (s < last) {
+            std::size_t const middle = s + (last - s) / 2;
+            if (ends_[middle] <= index) {
+                s = middle + 1;
+            } else {
+                last = middle;
+            }
+        }
         return {s, s == 0 ? index : index - ends_[s - 1]};
     }
     /// Returns the sources in order.

@@ -4,13 +4,13 @@
 /// \file
 /// `copy_batch` is many small copies that begin with one call.
 
+#include <vram/base/smaller_of.hpp>         // larger_of, smaller_of
 #include <vram/concepts/batched_copies.hpp> // batched_copies
 #include <vram/transfer/staging_result.hpp> // staging_result
 
-#include <algorithm> // min, max
-#include <cstddef>   // size_t
-#include <span>      // span
-#include <vector>    // vector
+#include <cstddef> // size_t
+#include <span>    // span
+#include <vector>  // vector
 
 namespace vram {
 
@@ -38,7 +38,8 @@ public:
     using stream = typename Platform::stream;
 
     /// \param most  largest number of copies in one call; drivers have crashed at 50 000
-    explicit copy_batch(std::size_t most = 1024) noexcept : most_{std::max<std::size_t>(most, 1)} {}
+    explicit copy_batch(std::size_t most = 1024) noexcept
+        : most_{larger_of<std::size_t>(most, 1)} {}
 
     /// Adds a copy of `bytes` bytes to the list. A copy of 0 bytes is ignored.
     void add(void* to, void const* from, std::size_t bytes) {
@@ -60,7 +61,7 @@ public:
     staging_result run(stream s) {
         staging_result did{total_, transfer_path::nothing, 0, 1};
         for (std::size_t i = 0; i < size(); ++did.pieces) {
-            std::size_t const n = std::min(most_, size() - i);
+            std::size_t const n = smaller_of(most_, size() - i);
             if (n > 1 && together(s, i, n)) {
                 did.path = transfer_path::batched;
                 i += n;
@@ -98,7 +99,7 @@ private:
         }
     }
     void grow() {
-        std::size_t const room = std::max<std::size_t>(2 * to_.capacity(), 64);
+        std::size_t const room = larger_of<std::size_t>(2 * to_.capacity(), 64);
         bytes_.reserve(room);
         from_.reserve(room);
         to_.reserve(room); // last, because `add` tests only this capacity

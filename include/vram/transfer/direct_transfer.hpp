@@ -5,8 +5,8 @@
 /// `direct_transfer` is a transfer in which each thread moves piece after piece by itself.
 
 #include <vram/base/requirements.hpp> // C++20
+#include <vram/base/smaller_of.hpp>   // smaller_of
 
-#include <algorithm> // min
 #include <atomic>    // atomic
 #include <cstddef>   // size_t
 #include <exception> // exception_ptr, current_exception
@@ -32,7 +32,7 @@ public:
             std::size_t const offset = next_.fetch_add(1) * piece_;
             if (offset >= bytes_) { return; }
             try {
-                move_(offset, std::min(piece_, bytes_ - offset));
+                move_(offset, smaller_of(piece_, bytes_ - offset));
             } catch (...) { return fail(offset); }
         }
     }
@@ -42,7 +42,7 @@ public:
     [[nodiscard]] std::exception_ptr const& cause() const noexcept { return cause_; }
     /// Returns the number of bytes from the beginning that are moved without a gap. Pieces begin in
     /// order, and a piece that has begun is finished.
-    [[nodiscard]] std::size_t whole() const noexcept { return std::min(whole_.load(), bytes_); }
+    [[nodiscard]] std::size_t whole() const noexcept { return smaller_of(whole_.load(), bytes_); }
 
 private:
     static constexpr std::size_t all = static_cast<std::size_t>(-1);

@@ -6,9 +6,9 @@
 
 #include <vram/base/align.hpp>            // align, default_alignment, unsatisfiable
 #include <vram/base/contract.hpp>         // expects
+#include <vram/base/smaller_of.hpp>       // larger_of, smaller_of
 #include <vram/transfer/layout_error.hpp> // layout_error
 
-#include <algorithm>   // max, min
 #include <cstddef>     // size_t, byte
 #include <span>        // span
 #include <tuple>       // tuple, tuple_element_t
@@ -68,8 +68,8 @@ public:
         constexpr std::size_t alignments[] = {alignof(Field)...};
         std::size_t           end          = 0;
         for (std::size_t f = 0; f < count; ++f) {
-            offsets_[f]            = align(end, std::max(alignment, alignments[f]));
-            std::size_t const room = unsatisfiable - 1 - std::min(offsets_[f], unsatisfiable - 1);
+            offsets_[f]            = align(end, larger_of(alignment, alignments[f]));
+            std::size_t const room = unsatisfiable - 1 - smaller_of(offsets_[f], unsatisfiable - 1);
             if (samples > room / sizes[f]) {
                 throw layout_error{why::too_large, samples, room / sizes[f], f};
             }

@@ -5,6 +5,7 @@
 /// `file` is a file that any number of threads read and write at any offset, completely or not at
 /// all.
 
+#include <vram/base/smaller_of.hpp>     // smaller_of
 #include <vram/transfer/file_calls.hpp> // file_calls
 
 #if __has_include(<unistd.h>)
@@ -12,7 +13,6 @@
 #include <vram/base/align.hpp>          // align_down
 #include <vram/transfer/file_error.hpp> // file_error
 
-#include <algorithm>    // min
 #include <atomic>       // atomic
 #include <cerrno>       // errno
 #include <cstddef>      // size_t, byte
@@ -207,7 +207,7 @@ private:
         // Both reach alignment together.
         bool const together = reinterpret_cast<std::uintptr_t>(p) % unit == past;
         if (!direct() || !together) { return {plain_.fd, bytes}; }
-        if (past != 0) { return {plain_.fd, std::min(bytes, unit - past)}; }
+        if (past != 0) { return {plain_.fd, smaller_of(bytes, unit - past)}; }
         std::size_t const whole = align_down(bytes, unit);
         return whole != 0 ? run{direct_.fd, whole} : run{plain_.fd, bytes};
     }

@@ -5,10 +5,10 @@
 /// `file_chunks` is a file as a loader's source: one chunk after the other, read into pinned
 /// memory.
 
+#include <vram/base/smaller_of.hpp>   // smaller_of
 #include <vram/transfer/chunking.hpp> // chunking
 #include <vram/transfer/file.hpp>     // file, the one that is usual
 
-#include <algorithm>  // min
 #include <cstddef>    // size_t, byte
 #include <span>       // span
 #include <stop_token> // stop_token
@@ -59,7 +59,7 @@ public:
         if (bytes > to.size()) { return bytes; }
         for (std::size_t done = 0; done < bytes;) {
             if (stop.stop_requested()) { return 0; }
-            std::size_t const n = std::min(bytes - done, at_once);
+            std::size_t const n = smaller_of(bytes - done, at_once);
             file_.read(to.subspan(done, n), offset + done);
             done += n;
         }

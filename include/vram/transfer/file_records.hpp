@@ -5,11 +5,11 @@
 /// `file_records` is a file of records of equal size as a loader's source: a number of records in
 /// each batch.
 
+#include <vram/base/smaller_of.hpp>       // larger_of, smaller_of
 #include <vram/transfer/file_chunks.hpp>  // file_chunks
 #include <vram/transfer/file_error.hpp>   // file_error
 #include <vram/transfer/layout_error.hpp> // layout_error
 
-#include <algorithm>  // max, min
 #include <cstddef>    // size_t, byte
 #include <span>       // span
 #include <stop_token> // stop_token
@@ -44,7 +44,7 @@ public:
         : record_bytes_{record_bytes},
           count_{counted(from, record_bytes, options.header)},
           // A batch never has more records than the file, so that no product overflows.
-          batch_{std::min(records, std::max<std::size_t>(count_, 1))},
+          batch_{smaller_of(records, larger_of<std::size_t>(count_, 1))},
           chunks_{std::move(from),
                   batch_ * record_bytes,
                   {.first = options.header, .drop_partial = options.drop_partial}},

@@ -6,6 +6,7 @@
 /// their memory.
 
 #include <vram/base/contract.hpp>           // expects
+#include <vram/base/smaller_of.hpp>         // larger_of, smaller_of
 #include <vram/concepts/powers.hpp>         // synchronous_resource
 #include <vram/concepts/stream_hold.hpp>    // stream_hold, hold_stream
 #include <vram/transfer/batch_source.hpp>   // batch_source
@@ -18,7 +19,6 @@
 #include <vram/transfer/slot_memory.hpp>    // slot_memory
 #include <vram/transfer/stage.hpp>          // stage
 
-#include <algorithm>  // max, min
 #include <cstddef>    // size_t
 #include <cstdint>    // uint64_t
 #include <cstring>    // memset
@@ -135,7 +135,7 @@ private:
           inline_{asked.depth == 0} {
         loader_options const& o     = this->options_;
         std::size_t const     given = source_.batch_bytes();
-        full_                       = given == 0 ? o.batch_bytes : std::min(given, o.batch_bytes);
+        full_                       = given == 0 ? o.batch_bytes : smaller_of(given, o.batch_bytes);
         {
             numa_local<Platform> const here{where_, o.numa_local};
             std::size_t const          pageable =
@@ -156,11 +156,11 @@ private:
         if (o.batch_bytes == 0) { o.batch_bytes = source.batch_bytes(); }
         if (o.batch_bytes == 0) { o.batch_bytes = usual_bytes; }
         bool const alone = o.depth == 0 || !batch_source<Source>::concurrent;
-        o.producers      = alone ? 1 : std::max<std::size_t>(o.producers, 1);
-        auto const depth = std::max<std::size_t>(o.depth, 1);
+        o.producers      = alone ? 1 : larger_of<std::size_t>(o.producers, 1);
+        auto const depth = larger_of<std::size_t>(o.depth, 1);
         if (o.device_depth == 0 || o.depth == 0) { o.device_depth = depth; }
         if (o.pinned_depth == 0 || o.depth == 0) { o.pinned_depth = depth - 1 + o.producers; }
-        o.producers = std::min(o.producers, o.pinned_depth);
+        o.producers = smaller_of(o.producers, o.pinned_depth);
         if (!batch_source<Source>::fills) { o.pinned_depth = 0; }
         expects(o.shard < o.shards, "loader_options: shard must be less than shards");
         if (o.shards > 1 && !batch_source<Source>::indexed) {

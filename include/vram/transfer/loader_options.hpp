@@ -4,9 +4,9 @@
 /// \file
 /// `loader_options` are the depths, limits and orders of a loader.
 
-#include <vram/base/align.hpp> // unsatisfiable
+#include <vram/base/align.hpp>     // unsatisfiable
+#include <vram/base/durations.hpp> // nanoseconds
 
-#include <chrono>  // nanoseconds
 #include <cstddef> // size_t, byte
 #include <cstdint> // uint64_t
 

@@ -5,10 +5,10 @@
 /// `loader_statistics` are the times that a loop spent filling, copying and waiting.
 
 #include <vram/base/requirements.hpp> // C++20
+#include <vram/base/smaller_of.hpp>   // larger_of, smaller_of
 
-#include <algorithm> // max, min
-#include <cstddef>   // size_t
-#include <cstdint>   // uint64_t
+#include <cstddef> // size_t
+#include <cstdint> // uint64_t
 
 namespace vram {
 
@@ -43,14 +43,14 @@ struct loader_statistics {
 
     /// Returns the time of the slowest stage (filling per producer, copying, or using).
     [[nodiscard]] std::uint64_t slowest_ns() const noexcept {
-        return std::max({fill_ns / producers, copy_ns, use_ns});
+        return larger_of(fill_ns / producers, larger_of(copy_ns, use_ns));
     }
     /// Returns the slowest stage's own time divided by the total time. 1 means that all other work
     /// is hidden behind that stage. Needs `loader_options::timing`.
     [[nodiscard]] double overlap() const noexcept {
         return wall_ns == 0 ? 0
-                            : std::min(1.0, static_cast<double>(slowest_ns()) /
-                                                static_cast<double>(wall_ns));
+                            : smaller_of(1.0, static_cast<double>(slowest_ns()) /
+                                                  static_cast<double>(wall_ns));
     }
     /// Returns the bytes copied to the device divided by the total time, in GB/s (1e9 bytes per
     /// second).
@@ -63,7 +63,7 @@ struct loader_statistics {
     /// itself.
     [[nodiscard]] bound verdict() const noexcept {
         std::uint64_t const fill = fill_ns / producers;
-        std::uint64_t const most = std::max(fill, copy_ns);
+        std::uint64_t const most = larger_of(fill, copy_ns);
         if (most < wall_ns - wall_ns / 5 || most < use_ns) { return bound::compute; }
         return fill >= copy_ns ? bound::producer : bound::transfer;
     }

@@ -4,11 +4,11 @@
 /// \file
 /// `piece_plan` divides a transfer into pieces: small ones first and last, large ones between.
 
-#include <vram/base/align.hpp> // align
+#include <vram/base/align.hpp>      // align
+#include <vram/base/smaller_of.hpp> // larger_of, smaller_of
 
-#include <algorithm> // min, max
-#include <array>     // array
-#include <cstddef>   // size_t
+#include <array>   // array
+#include <cstddef> // size_t
 
 namespace vram {
 
@@ -41,13 +41,13 @@ public:
     /// \param largest, first  bytes; rounded up to `unit`. `first` is limited to `largest`
     constexpr piece_plan(std::size_t bytes, std::size_t largest, std::size_t first) noexcept
         : bytes_{bytes} {
-        std::size_t const most = align(std::max(largest, unit), unit);
+        std::size_t const most = align(larger_of(largest, unit), unit);
         std::size_t const all  = bytes / unit * unit + (bytes % unit != 0 ? unit : 0);
-        middle_                = std::min(align(std::max(first, unit), unit), most);
+        middle_                = smaller_of(align(larger_of(first, unit), unit), most);
         while (middle_ < most && ramp_ < steps && all - 2 * ends_[ramp_] >= 4 * middle_) {
             ends_[ramp_ + 1] = ends_[ramp_] + middle_;
             ++ramp_;
-            middle_ = std::min(align(middle_ + middle_ / 8, unit), most);
+            middle_ = smaller_of(align(middle_ + middle_ / 8, unit), most);
         }
         std::size_t const between = all - 2 * ends_[ramp_];
         pieces_ = 2 * ramp_ + between / middle_ + (between % middle_ != 0 ? 1 : 0);
@@ -70,7 +70,7 @@ public:
 
     [[nodiscard]] constexpr piece operator[](std::size_t i) const noexcept {
         std::size_t const from = begin_of(i);
-        return {from, std::min(begin_of(i + 1), bytes_) - from};
+        return {from, smaller_of(begin_of(i + 1), bytes_) - from};
     }
 
 private:

@@ -8,12 +8,11 @@
 #include <vram/concepts/platform_of.hpp> // platform_of
 #include <vram/transfer/tile_source.hpp> // tile_source
 
-#include <algorithm> // all_of
-#include <array>     // array
-#include <bit>       // bit_cast
-#include <cstddef>   // size_t, byte
-#include <ranges>    // borrowed_range, contiguous_range
-#include <span>      // span
+#include <array>   // array
+#include <bit>     // bit_cast
+#include <cstddef> // size_t, byte
+#include <ranges>  // borrowed_range, contiguous_range
+#include <span>    // span
 
 namespace vram {
 
@@ -39,9 +38,8 @@ public:
     pinned_tile_source(tiles<Rank> const& cut, std::span<Element const> volume,
                        Element outside = {})
         : source_{cut, volume, outside}, pattern_{std::bit_cast<bytes_of>(outside)[0]} {
-        auto const all = std::bit_cast<bytes_of>(outside);
-        bool const same =
-            std::all_of(all.begin(), all.end(), [&](std::byte b) { return b == pattern_; });
+        bool same = true;
+        for (std::byte const b : std::bit_cast<bytes_of>(outside)) { same = same && b == pattern_; }
         if (!same && cut.options().outside == boundary::constant) {
             throw layout_error{layout_error::reason::no_pattern, sizeof(Element)};
         }

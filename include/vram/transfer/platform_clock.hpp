@@ -4,9 +4,8 @@
 /// \file
 /// `platform_clock` is the host's time, virtual if the platform's time is virtual.
 
-#include <vram/base/requirements.hpp> // C++20
+#include <vram/base/durations.hpp> // steady_clock
 
-#include <chrono>  // steady_clock
 #include <cstdint> // uint64_t
 
 namespace vram {

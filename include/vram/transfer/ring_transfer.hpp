@@ -5,10 +5,10 @@
 /// `ring_transfer` is one transfer through a ring: threads take piece after piece until all are
 /// moved.
 
+#include <vram/base/smaller_of.hpp>     // smaller_of
 #include <vram/transfer/piece_plan.hpp> // piece_plan
 #include <vram/transfer/ring.hpp>       // ring
 
-#include <algorithm> // min
 #include <atomic>    // atomic
 #include <cstddef>   // size_t, byte
 #include <exception> // exception_ptr, current_exception
@@ -52,7 +52,7 @@ public:
 
     /// Returns the number of bytes from the beginning that are moved without a gap.
     [[nodiscard]] std::size_t whole() const noexcept {
-        std::size_t const first = std::min(undone_.load(), next_.load());
+        std::size_t const first = smaller_of(undone_.load(), next_.load());
         return first < plan_.pieces() ? plan_[first].offset : plan_.bytes();
     }
 

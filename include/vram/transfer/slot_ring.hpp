@@ -5,6 +5,7 @@
 /// `slot_ring` is the consumer's side of a loader's ring: it hands out filled slots as batches and
 /// takes released ones back.
 
+#include <vram/base/durations.hpp>        // nanoseconds
 #include <vram/base/report_caught.hpp>    // report_caught
 #include <vram/layer/sure_wait.hpp>       // sure_wait
 #include <vram/transfer/loader_error.hpp> // loader_error
@@ -12,7 +13,6 @@
 #include <vram/transfer/stage.hpp>        // stage
 #include <vram/transfer/use_times.hpp>    // use_times
 
-#include <chrono>    // nanoseconds
 #include <cstddef>   // size_t
 #include <cstdint>   // uint64_t
 #include <exception> // rethrow_exception

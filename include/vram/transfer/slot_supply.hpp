@@ -5,7 +5,9 @@
 /// `slot_supply` is the producers' side of a loader's ring: the slot table, its lock, and the rules
 /// for waiting and copying.
 
+#include <vram/base/durations.hpp>             // microseconds, nanoseconds, seconds
 #include <vram/base/gate.hpp>                  // the gate of platforms where time is real
+#include <vram/base/smaller_of.hpp>            // larger_of, smaller_of
 #include <vram/base/worker.hpp>                // their thread
 #include <vram/concepts/completion_flags.hpp>  // completion_flags
 #include <vram/transfer/await_mark.hpp>        // await_mark
@@ -18,8 +20,6 @@
 #include <vram/transfer/slot.hpp>              // slot
 #include <vram/transfer/slot_books.hpp>        // slot_books
 
-#include <algorithm> // clamp
-#include <chrono>    // microseconds, nanoseconds, seconds
 #include <cstddef>   // size_t
 #include <cstdint>   // uint64_t
 #include <exception> // exception_ptr
@@ -391,8 +391,8 @@ private:
     template <class Ready>
     void back_off(guard& held, Ready const& ready, std::uint64_t since) {
         constexpr std::uint64_t least = 20'000, most = 1'000'000; // pauses in ns
-        std::uint64_t const     nap = std::clamp((clock::now() - since) / 8, least, most);
-        backing_off_                = true;
+        std::uint64_t const nap = larger_of(least, smaller_of((clock::now() - since) / 8, most));
+        backing_off_            = true;
         ++awake_;
         gate_.wait_for(held, std::chrono::nanoseconds{nap}, ready);
         --awake_;

@@ -5,6 +5,7 @@
 /// `staging_core` is the part of `staging` that does not depend on the host's end: the paths, and
 /// the choice of a path.
 
+#include <vram/base/smaller_of.hpp>          // larger_of, smaller_of
 #include <vram/concepts/memory_kind.hpp>     // memory_kind, knows_memory, knows_page_tables
 #include <vram/concepts/resource.hpp>        // synchronous_resource
 #include <vram/transfer/direct_transfer.hpp> // direct_transfer
@@ -14,7 +15,6 @@
 #include <vram/transfer/staging_options.hpp> // staging_options
 #include <vram/transfer/staging_result.hpp>  // staging_result
 
-#include <algorithm> // max, min
 #include <cstddef>   // size_t, byte
 #include <cstdint>   // uintptr_t
 #include <exception> // current_exception
@@ -150,9 +150,9 @@ protected:
         typename Platform::device_guard const on{where()};
         Platform::record(before_, s);
         Platform::wait(ring_->copies(), before_);
-        std::size_t const largest = alone ? std::min(bytes / 4, ring_->chunk_bytes())
+        std::size_t const largest = alone ? smaller_of(bytes / 4, ring_->chunk_bytes())
                                           : piece_plan::fitting(bytes, ring_->chunk_bytes());
-        std::size_t const first   = std::max(options_.first_bytes, bytes / 2048);
+        std::size_t const first   = larger_of(options_.first_bytes, bytes / 2048);
         piece_plan const  plan{bytes, largest, first};
         ring_transfer<pinning, Platform, End const> all{*ring_, plan,
                                                         static_cast<std::byte*>(device_end), end};

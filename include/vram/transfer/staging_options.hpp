@@ -6,10 +6,10 @@
 /// uses them.
 
 #include <vram/base/requirements.hpp> // C++20
+#include <vram/base/smaller_of.hpp>   // larger_of, smaller_of
 
-#include <algorithm> // clamp
-#include <cstddef>   // size_t
-#include <thread>    // hardware_concurrency
+#include <cstddef> // size_t
+#include <thread>  // hardware_concurrency
 
 namespace vram {
 
@@ -38,7 +38,8 @@ struct staging_options {
 
     /// Returns the number of threads on this machine: `threads`, or the number of cores up to 8.
     [[nodiscard]] unsigned resolved_threads() const noexcept {
-        return threads != 0 ? threads : std::clamp(std::thread::hardware_concurrency(), 1U, 8U);
+        return threads != 0 ? threads
+                            : larger_of(1U, smaller_of(std::thread::hardware_concurrency(), 8U));
     }
 };
 

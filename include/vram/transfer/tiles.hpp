@@ -5,12 +5,12 @@
 /// `tiles` is a volume of one to four dimensions, cut into tiles with a halo.
 
 #include <vram/base/contract.hpp>         // expects
+#include <vram/base/smaller_of.hpp>       // larger_of, smaller_of
 #include <vram/transfer/boundary.hpp>     // boundary
 #include <vram/transfer/layout_error.hpp> // layout_error
 
-#include <algorithm> // max, min
-#include <cstddef>   // size_t, ptrdiff_t
-#include <limits>    // numeric_limits
+#include <cstddef> // size_t, ptrdiff_t
+#include <limits>  // numeric_limits
 
 namespace vram {
 
@@ -85,7 +85,7 @@ public:
             std::size_t const room = most / elements_;
             std::size_t const seen = largest(d);
             if (seen > room) { throw layout_error{why::too_large, seen, room, d}; }
-            elements_ *= std::max<std::size_t>(seen, 1);
+            elements_ *= larger_of<std::size_t>(seen, 1);
         }
     }
 
@@ -160,17 +160,17 @@ private:
     [[nodiscard]] std::size_t largest(std::size_t d) const noexcept {
         auto const [extent, tile, halo] = at(d);
         if (extent == 0) { return 0; }
-        if (options_.outside != boundary::clip) { return std::min(tile, extent) + 2 * halo; }
-        return tile >= extent ? extent : std::min(extent, tile + 2 * halo);
+        if (options_.outside != boundary::clip) { return smaller_of(tile, extent) + 2 * halo; }
+        return tile >= extent ? extent : smaller_of(extent, tile + 2 * halo);
     }
     /// Writes the extent of tile `place` in dimension `d` to `box`.
     void lay(box_type& box, std::size_t d, std::size_t place) const noexcept {
         auto const [extent, tile, halo] = at(d);
         std::size_t const origin        = place * tile;
-        std::size_t const inner         = std::min(tile, extent - origin);
+        std::size_t const inner         = smaller_of(tile, extent - origin);
         bool const        clip          = options_.outside == boundary::clip;
-        std::size_t const before        = clip ? std::min(halo, origin) : halo;
-        std::size_t const after         = clip ? std::min(halo, extent - origin - inner) : halo;
+        std::size_t const before        = clip ? smaller_of(halo, origin) : halo;
+        std::size_t const after         = clip ? smaller_of(halo, extent - origin - inner) : halo;
         box.origin[d]                   = origin;
         box.inner[d]                    = inner;
         box.before[d]                   = before;

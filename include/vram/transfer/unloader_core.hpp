@@ -6,6 +6,7 @@
 /// the memory.
 
 #include <vram/base/contract.hpp>             // expects
+#include <vram/base/smaller_of.hpp>           // larger_of
 #include <vram/base/worker.hpp>               // the thread of platforms where time is real
 #include <vram/concepts/powers.hpp>           // synchronous_resource
 #include <vram/concepts/stream_hold.hpp>      // stream_hold, hold_stream
@@ -16,7 +17,6 @@
 #include <vram/transfer/unloader_options.hpp> // unloader_options
 #include <vram/transfer/unloader_ring.hpp>    // unloader_ring
 
-#include <algorithm> // max
 #include <cstddef>   // size_t, byte
 #include <exception> // exception_ptr, current_exception
 #include <memory>    // enable_shared_from_this
@@ -77,7 +77,7 @@ public:
 private:
     static unloader_options complete(unloader_options o) {
         expects(o.batch_bytes != 0, "unloader_options: batch_bytes must be at least 1");
-        o.depth = std::max<std::size_t>(o.depth, 1);
+        o.depth = larger_of<std::size_t>(o.depth, 1);
         if (o.pinned_depth == 0) { o.pinned_depth = o.depth; }
         if (o.device_depth == 0) { o.device_depth = o.depth; }
         memory::expect_within(o.pinned_depth + o.device_depth, o.batch_bytes, o.budget);

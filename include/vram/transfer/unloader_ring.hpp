@@ -5,6 +5,7 @@
 /// `unloader_ring` is the slot table of an unloader: full device slots are copied to pinned blocks
 /// that a sink reads.
 
+#include <vram/base/durations.hpp>            // seconds
 #include <vram/base/error_kind.hpp>           // error_kind
 #include <vram/base/gate.hpp>                 // the gate of platforms where time is real
 #include <vram/base/report_caught.hpp>        // report_caught
@@ -23,7 +24,6 @@
 #include <vram/transfer/stage.hpp>            // stage
 #include <vram/transfer/unloader_options.hpp> // unloader_options
 
-#include <chrono>    // seconds
 #include <cstddef>   // size_t
 #include <cstdint>   // uint64_t
 #include <cstdio>    // snprintf
