@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <vram/handle/any_resource.hpp> // first: the header stands alone
 
-#include "../doubles/minimal_resource.hpp"
 #include "../laws/resource.hpp"
 
 #include <vram/layer/limiting.hpp>
@@ -24,7 +23,6 @@ static_assert(std::is_nothrow_copy_constructible_v<any> &&
               std::is_nothrow_move_constructible_v<any>);
 static_assert(std::is_convertible_v<full, any>);
 static_assert(!std::is_constructible_v<any, full&>, "a move-only resource is moved in");
-static_assert(!std::is_constructible_v<any, doubles::minimal_resource<>>, "it has no streams");
 static_assert(!std::is_constructible_v<any_resource<host_platform, device_accessible>, full>);
 static_assert(std::is_convertible_v<any, any_resource<host_platform>>);
 static_assert(!std::is_constructible_v<any, any_resource<host_platform>>);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <vram/handle/resource_ref.hpp> // first: the header stands alone
 
-#include "../doubles/minimal_resource.hpp"
 #include "../laws/resource.hpp"
 
 #include <vram/handle/any_resource.hpp>
@@ -21,16 +20,12 @@ namespace {
 using full = doubles::archetype<>;
 using ref  = resource_ref<host_platform, host_accessible>;
 
-struct other_platform : host_platform {};
-
 // It takes lvalues of resources of its platform that promise enough; it is a pointer, so
 // temporaries are refused.
 static_assert(std::is_convertible_v<full&, ref>);
 static_assert(!std::is_constructible_v<ref, full>);
 static_assert(!std::is_constructible_v<ref, any_resource<host_platform, host_accessible>>);
 static_assert(std::is_convertible_v<any_resource<host_platform, host_accessible> const&, ref>);
-static_assert(!std::is_constructible_v<ref, doubles::minimal_resource<>&>, "it has no streams");
-static_assert(!std::is_constructible_v<ref, null_resource<other_platform>&>);
 static_assert(!std::is_constructible_v<resource_ref<host_platform, device_accessible>, full&>);
 
 // Less may be promised, not more.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// refuse-first: the upstream of a layer or pool is a resource: write
+// refuse-first: the upstream of a layer or pool is a resource, not a size: write
 // A layer stands on a resource, and the compiler names the promise that is missing.
 #include <vram/layer/limiting.hpp>
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// refuse: (constraints not satisfied|no matching member function|no matching function|no instance of function)
-// A stack that knows of no streams has no allocate(stream, ...): put stream_ordered into it.
+// refuse-first: synchronous and takes no stream: write stream_ordered<cuda_resource>.* or call allocate_sync
+// A layer over a synchronous resource is synchronous.
 #include <vram/layer/limiting.hpp>
 #include <vram/source/region_resource.hpp>
 
-void* ask(vram::limiting<vram::region_resource<>>& memory) { return memory.allocate({}, 64); }
+struct stream {};
+void* ask(vram::limiting<vram::region_resource<>>& memory) { return memory.allocate(stream{}, 64); }

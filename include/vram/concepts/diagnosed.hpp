@@ -7,8 +7,9 @@
 #include <vram/concepts/platform_of.hpp> // platform_of
 #include <vram/concepts/resource.hpp>    // resource, synchronous_resource
 
-#include <concepts>    // same_as
-#include <type_traits> // is_pointer_v
+#include <concepts>    // same_as, convertible_to
+#include <cstddef>     // size_t
+#include <type_traits> // is_pointer_v, is_arithmetic_v, remove_cvref_t
 
 namespace vram::detail {
 
@@ -22,7 +23,12 @@ struct check_upstream {
                   "a layer or pool takes its upstream by value, not by pointer: write "
                   "limiting{std::move(memory), 1_GiB} to pass it on, or "
                   "limiting{resource_ref{memory}, 1_GiB} to borrow it");
-    static_assert(std::is_pointer_v<Upstream> || synchronous_resource<Upstream>,
+    static_assert(!std::is_arithmetic_v<Upstream>,
+                  "the upstream of a layer or pool is a resource, not a size: write "
+                  "pool<stream_ordered<cuda_resource>> memory{{.initial_size = 1_GiB}}, or "
+                  "pool{std::move(upstream), {.max_size = 1_GiB}}");
+    static_assert(std::is_pointer_v<Upstream> || std::is_arithmetic_v<Upstream> ||
+                      synchronous_resource<Upstream>,
                   "the upstream of a layer or pool is a resource: write "
                   "pool<stream_ordered<cuda_resource>>; a resource of your own has the types "
                   "platform and properties and the functions allocate_sync(bytes, alignment), "
@@ -62,6 +68,74 @@ template <class Stack>
                   "a pool or layer is never copied: write std::move(memory) to pass it on, "
                   "resource_ref{memory} to borrow it, or shared{std::move(memory)} to share it");
     return static_cast<Stack&&>(stack);
+}
+
+/// A number that is not the upstream `Upstream` of a pool.
+template <class Argument, class Upstream>
+concept size_alone = std::is_arithmetic_v<Argument> && !std::convertible_to<Argument, Upstream>;
+
+/// Refuses a size in place of the options of a pool.
+template <class Stack>
+[[nodiscard]] constexpr Stack&& refuse_size(Stack& stack) noexcept {
+    static_assert(never<Stack>,
+                  "a size is an option of a pool, with a name: write memory{{.max_size = 1_GiB}}, "
+                  "or, for pool and monotonic, memory{{.initial_size = 1_GiB}}");
+    return static_cast<Stack&&>(stack);
+}
+
+/// Refuses an allocation or a free on a stream of a resource without stream order.
+template <class Stream>
+constexpr void refuse_order() noexcept {
+    static_assert(never<Stream>,
+                  "this resource is synchronous and takes no stream: write "
+                  "stream_ordered<cuda_resource>, with stream_ordered around the source and under "
+                  "the other layers, or call allocate_sync(bytes) and deallocate_sync(p, bytes)");
+}
+
+/// An argument that may be meant as a stream.
+template <class Argument>
+concept not_a_size = !std::is_arithmetic_v<std::remove_cvref_t<Argument>>;
+
+/// Gives a resource without stream order an `allocate(stream, bytes)` and a `deallocate(stream, p,
+/// bytes)` that do not compile, with a sentence instead of "no member named allocate". They lack
+/// the alignment, so `resource` does not take them for the real ones.
+template <class Resource>
+class synchronous_only {
+public:
+    template <not_a_size Stream>
+    [[nodiscard]] void* allocate(Stream&&, std::size_t) {
+        refuse_order<Stream>();
+        return nullptr;
+    }
+    template <not_a_size Stream>
+    void deallocate(Stream&&, void*, std::size_t) noexcept {
+        refuse_order<Stream>();
+    }
+    friend bool operator==(synchronous_only const&, synchronous_only const&) = default;
+};
+
+/// A resource of `Platform` without stream order.
+template <class R, class Platform>
+concept synchronous_of = requires {
+    typename R::platform;
+    typename R::properties;
+} && std::same_as<typename R::platform, Platform> && synchronous_resource<R> && !resource<R>;
+
+/// A resource of another platform than `Platform`.
+template <class R, class Platform>
+concept resource_of_another_platform = requires {
+    typename R::platform;
+    typename R::properties;
+} && !std::same_as<typename R::platform, Platform>;
+
+/// Refuses a resource of another platform in a handle.
+template <class R>
+constexpr void refuse_platform() noexcept {
+    static_assert(
+        never<R>,
+        "the resource belongs to another platform than the handle: write "
+        "resource_ref<sim_platform> for sim_resource, and resource_ref<cuda_platform> for "
+        "cuda_resource; any_resource and current likewise");
 }
 
 /// A stream, or an owner of streams, of another platform than `Platform`.

@@ -7,6 +7,7 @@
 #include <vram/base/align.hpp>              // align, default_alignment
 #include <vram/base/call_site.hpp>          // call_site
 #include <vram/base/contract.hpp>           // expects
+#include <vram/concepts/diagnosed.hpp>      // synchronous_only
 #include <vram/concepts/property.hpp>       // has_property, host_accessible
 #include <vram/cuda/cuda_capture_guard.hpp> // cuda_capture_guard
 #include <vram/cuda/cuda_context.hpp>       // cuda_context
@@ -29,7 +30,7 @@ namespace vram {
 /// Cost      The call of the driver, two more that set the device and the capture mode, and two
 ///           that detect a reset of the device.
 template <class Resource>
-class cuda_direct {
+class cuda_direct : public detail::synchronous_only<Resource> {
 public:
     using platform = cuda_platform;
     using stream   = cuda_stream_view;

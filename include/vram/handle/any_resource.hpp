@@ -4,13 +4,15 @@
 /// \file
 /// `any_resource` owns a resource of any type: the usual member of a class that allocates.
 
+#include <vram/concepts/diagnosed.hpp>   // refuse_platform, refuse_order
 #include <vram/handle/counted.hpp>       // counted
 #include <vram/handle/resource_ref.hpp>  // resource_ref, resource_for
 #include <vram/handle/shared.hpp>        // shared
 #include <vram/source/null_resource.hpp> // the stand-in of the proofs below
 
-#include <concepts> // derived_from
-#include <utility>  // move, exchange, swap
+#include <concepts>    // derived_from
+#include <type_traits> // remove_cvref_t
+#include <utility>     // move, exchange, swap
 
 namespace vram {
 
@@ -46,6 +48,20 @@ public:
         requires resource_for<R, Platform, Properties...>
     any_resource(shared<R> handle)
         : any_resource{detail::shared_access::take(checked(handle)), adopted{}} {}
+
+    /// A resource of another platform does not compile: the error message says what to write.
+    template <class R>
+        requires detail::resource_of_another_platform<std::remove_cvref_t<R>, Platform>
+    any_resource(R&&) : base{nullptr, nullptr} {
+        detail::refuse_platform<R>();
+    }
+    /// A resource without stream order does not compile: the error message says what to write.
+    template <class R>
+        requires(!std::derived_from<std::remove_cvref_t<R>, base>) &&
+                detail::synchronous_of<std::remove_cvref_t<R>, Platform>
+    any_resource(R&&) : base{nullptr, nullptr} {
+        detail::refuse_order<R>();
+    }
 
     /// Borrows the resource of `borrowed`, which must outlive this handle.
     template <property... Others>

@@ -5,6 +5,7 @@
 /// `resource_ref` borrows a resource of any type: the usual parameter of a function that allocates.
 
 #include <vram/base/contract.hpp>        // expects
+#include <vram/concepts/diagnosed.hpp>   // refuse_platform, refuse_order
 #include <vram/handle/erased.hpp>        // erased
 #include <vram/source/null_resource.hpp> // the stand-in of the proofs below
 
@@ -66,6 +67,17 @@ public:
         requires std::derived_from<Handle, base> && resource_for<Handle, Platform, Properties...>
     resource_ref(Handle& handle) : base{handle} {
         expects(handle.holds_resource(), "resource_ref: the handle holds a resource");
+    }
+    /// A resource of another platform does not compile: the error message says what to write.
+    template <detail::resource_of_another_platform<Platform> R>
+    resource_ref(R&) : base{nullptr, nullptr} {
+        detail::refuse_platform<R>();
+    }
+    /// A resource without stream order does not compile: the error message says what to write.
+    template <class R>
+        requires(!std::derived_from<R, base>) && detail::synchronous_of<R, Platform>
+    resource_ref(R&) : base{nullptr, nullptr} {
+        detail::refuse_order<R>();
     }
     resource_ref(resource_ref const&) noexcept            = default;
     resource_ref& operator=(resource_ref const&) noexcept = default;

@@ -5,6 +5,7 @@
 /// `shared` is a copyable handle of a resource that must not be copied.
 
 #include <vram/base/call_site.hpp>         // call_site
+#include <vram/concepts/diagnosed.hpp>     // refuse_order
 #include <vram/concepts/held_resource.hpp> // expect_resource
 #include <vram/concepts/sited.hpp>         // sited
 #include <vram/handle/counted.hpp>         // counted
@@ -63,6 +64,19 @@ public:
     }
     ~shared() {
         if (block_ != nullptr) { block_->drop(); }
+    }
+
+    /// Does not compile if the resource is synchronous: the error message names the alternatives.
+    template <detail::not_a_size Stream>
+        requires(!resource<R>)
+    [[nodiscard]] void* allocate(Stream&&, std::size_t) const {
+        detail::refuse_order<Stream>();
+        return nullptr;
+    }
+    template <detail::not_a_size Stream>
+        requires(!resource<R>)
+    void deallocate(Stream&&, void*, std::size_t) const noexcept {
+        detail::refuse_order<Stream>();
     }
 
     [[nodiscard]] void* allocate(stream s, std::size_t bytes,

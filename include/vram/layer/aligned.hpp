@@ -39,6 +39,8 @@ class aligned : public layer_base<detail::checked_upstream<Upstream>> {
 
 public:
     using typename base::stream;
+    using base::allocate;
+    using base::deallocate;
 
     /// Creates the layer over `upstream`. `least`, the smallest alignment, must be a power of two.
     aligned(Upstream upstream, std::size_t least, aligned_size rounding = aligned_size::as_asked)
@@ -49,6 +51,11 @@ public:
     /// A copy does not compile: the error message names the alternatives (move, borrow, share).
     template <std::same_as<aligned> Same>
     aligned(Same& other) : aligned{detail::refuse_copy(other)} {}
+    template <std::same_as<aligned> Same>
+    aligned& operator=(Same& other) {
+        static_cast<void>(detail::refuse_copy(other));
+        return *this;
+    }
 
     [[nodiscard]] void* allocate(stream s, std::size_t bytes,
                                  std::size_t alignment = default_alignment,

@@ -45,6 +45,8 @@ class fallback
 
 public:
     using typename base::stream;
+    using base::allocate;
+    using base::deallocate;
 
     fallback(Primary primary, Secondary secondary)
         : base{std::move(primary), std::move(secondary)} {}
@@ -52,6 +54,11 @@ public:
     /// A copy does not compile: the error message names the alternatives (move, borrow, share).
     template <std::same_as<fallback> Same>
     fallback(Same& other) : fallback{detail::refuse_copy(other)} {}
+    template <std::same_as<fallback> Same>
+    fallback& operator=(Same& other) {
+        static_cast<void>(detail::refuse_copy(other));
+        return *this;
+    }
 
     [[nodiscard]] void* allocate(stream s, std::size_t bytes,
                                  std::size_t alignment = default_alignment,

@@ -4,6 +4,7 @@
 /// \file
 /// `layer_base` is the base of a layer: it owns the upstream and forwards optional functions.
 
+#include <vram/concepts/diagnosed.hpp>     // refuse_order
 #include <vram/concepts/held_resource.hpp> // expect_resource
 #include <vram/concepts/powers.hpp>        // the powers that are forwarded
 
@@ -27,6 +28,19 @@ public:
     using platform      = typename Upstream::platform;
     using stream        = typename platform::stream;
     using properties    = typename Upstream::properties;
+
+    /// Does not compile if the upstream is synchronous: the error message names the alternatives.
+    template <detail::not_a_size Stream>
+        requires(!resource<Upstream>)
+    [[nodiscard]] void* allocate(Stream&&, std::size_t) {
+        detail::refuse_order<Stream>();
+        return nullptr;
+    }
+    template <detail::not_a_size Stream>
+        requires(!resource<Upstream>)
+    void deallocate(Stream&&, void*, std::size_t) noexcept {
+        detail::refuse_order<Stream>();
+    }
 
     [[nodiscard]] bool owns(void const* p) const
         requires owning_resource<Upstream>

@@ -39,12 +39,19 @@ class limiting : public layer_base<detail::checked_upstream<Upstream>> {
 
 public:
     using typename base::stream;
+    using base::allocate;
+    using base::deallocate;
 
     limiting(Upstream upstream, std::size_t limit) : base{std::move(upstream)}, limit_{limit} {}
 
     /// A copy does not compile: the error message names the alternatives (move, borrow, share).
     template <std::same_as<limiting> Same>
     limiting(Same& other) : limiting{detail::refuse_copy(other)} {}
+    template <std::same_as<limiting> Same>
+    limiting& operator=(Same& other) {
+        static_cast<void>(detail::refuse_copy(other));
+        return *this;
+    }
 
     [[nodiscard]] void* allocate(stream s, std::size_t bytes,
                                  std::size_t alignment = default_alignment,

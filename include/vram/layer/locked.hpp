@@ -35,6 +35,8 @@ class locked : public layer_base<detail::checked_upstream<Upstream>> {
 
 public:
     using typename base::stream;
+    using base::allocate;
+    using base::deallocate;
 
     locked()
         requires std::default_initializable<Upstream>
@@ -44,6 +46,11 @@ public:
     /// A copy does not compile: the error message names the alternatives (move, borrow, share).
     template <std::same_as<locked> Same>
     locked(Same& other) : locked{detail::refuse_copy(other)} {}
+    template <std::same_as<locked> Same>
+    locked& operator=(Same& other) {
+        static_cast<void>(detail::refuse_copy(other));
+        return *this;
+    }
 
     [[nodiscard]] void* allocate(stream s, std::size_t bytes,
                                  std::size_t alignment = default_alignment,

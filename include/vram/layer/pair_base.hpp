@@ -6,6 +6,7 @@
 
 #include <vram/base/memory_usage.hpp>      // memory_usage
 #include <vram/base/smaller_of.hpp>        // larger_of, smaller_of
+#include <vram/concepts/diagnosed.hpp>     // refuse_order
 #include <vram/concepts/held_resource.hpp> // expect_resource
 #include <vram/concepts/powers.hpp>        // the powers that are forwarded
 #include <vram/concepts/property.hpp>      // property_set
@@ -40,6 +41,19 @@ public:
                                               property_set<device_accessible>>,
                            std::conditional_t<both_are<host_accessible>,
                                               property_set<host_accessible>, property_set<>>>;
+
+    /// Does not compile if the upstream is synchronous: the error message names the alternatives.
+    template <detail::not_a_size Stream>
+        requires(!(resource<First> && resource<Second>))
+    [[nodiscard]] void* allocate(Stream&&, std::size_t) {
+        detail::refuse_order<Stream>();
+        return nullptr;
+    }
+    template <detail::not_a_size Stream>
+        requires(!(resource<First> && resource<Second>))
+    void deallocate(Stream&&, void*, std::size_t) noexcept {
+        detail::refuse_order<Stream>();
+    }
 
     [[nodiscard]] bool owns(void const* p) const
         requires owning_resource<First> && owning_resource<Second>

@@ -69,6 +69,8 @@ class retrying : public layer_base<Upstream> {
 
 public:
     using typename base::stream;
+    using base::allocate;
+    using base::deallocate;
 
     explicit retrying(Upstream upstream, Policies... policies)
         : base{std::move(upstream)}, policies_{std::move(policies)...} {}
@@ -76,6 +78,11 @@ public:
     /// A copy does not compile: the error message names the alternatives (move, borrow, share).
     template <std::same_as<retrying> Same>
     retrying(Same& other) : retrying{detail::refuse_copy(other)} {}
+    template <std::same_as<retrying> Same>
+    retrying& operator=(Same& other) {
+        static_cast<void>(detail::refuse_copy(other));
+        return *this;
+    }
 
     [[nodiscard]] void* allocate(stream s, std::size_t bytes,
                                  std::size_t alignment = default_alignment,

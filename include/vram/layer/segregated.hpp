@@ -40,6 +40,8 @@ class segregated
 
 public:
     using typename base::stream;
+    using base::allocate;
+    using base::deallocate;
 
     segregated(Small below, Large above, std::size_t threshold)
         : base{std::move(below), std::move(above)}, threshold_{threshold} {}
@@ -47,6 +49,11 @@ public:
     /// A copy does not compile: the error message names the alternatives (move, borrow, share).
     template <std::same_as<segregated> Same>
     segregated(Same& other) : segregated{detail::refuse_copy(other)} {}
+    template <std::same_as<segregated> Same>
+    segregated& operator=(Same& other) {
+        static_cast<void>(detail::refuse_copy(other));
+        return *this;
+    }
 
     [[nodiscard]] void* allocate(stream s, std::size_t bytes,
                                  std::size_t alignment = default_alignment,

@@ -53,6 +53,8 @@ class statistics : public layer_base<detail::checked_upstream<Upstream>> {
 
 public:
     using typename base::stream;
+    using base::allocate;
+    using base::deallocate;
 
     statistics()
         requires std::default_initializable<Upstream>
@@ -62,6 +64,11 @@ public:
     /// A copy does not compile: the error message names the alternatives (move, borrow, share).
     template <std::same_as<statistics> Same>
     statistics(Same& other) : statistics{detail::refuse_copy(other)} {}
+    template <std::same_as<statistics> Same>
+    statistics& operator=(Same& other) {
+        static_cast<void>(detail::refuse_copy(other));
+        return *this;
+    }
 
     [[nodiscard]] void* allocate(stream s, std::size_t bytes,
                                  std::size_t alignment = default_alignment,

@@ -71,6 +71,11 @@ public:
     /// A copy does not compile: the error message names the alternatives (move, borrow, share).
     template <std::same_as<stream_ordered> Same>
     stream_ordered(Same& other) : stream_ordered{detail::refuse_copy(other)} {}
+    template <std::same_as<stream_ordered> Same>
+    stream_ordered& operator=(Same& other) {
+        static_cast<void>(detail::refuse_copy(other));
+        return *this;
+    }
     /// Moves a resource that is not shared. Live memory keeps its address.
     stream_ordered(stream_ordered&&) = default;
     stream_ordered& operator=(stream_ordered&& other) noexcept

@@ -89,9 +89,17 @@ public:
         options_.count = std::bit_ceil(options.count != 0 ? options.count : usual_count());
         if (options.key == arena_key::stream) { seats_ = stream_seats{options_.count}; }
     }
+    /// A size alone does not compile: the error message names the options.
+    template <detail::size_alone<Upstream> Size>
+    explicit arena(Size) : arena{detail::refuse_size(*this)} {}
     /// A copy does not compile: the error message names the alternatives (move, borrow, share).
     template <std::same_as<arena> Same>
     arena(Same& other) : arena{detail::refuse_copy(other)} {}
+    template <std::same_as<arena> Same>
+    arena& operator=(Same& other) {
+        static_cast<void>(detail::refuse_copy(other));
+        return *this;
+    }
     /// Moves an arena that is not shared. The source can then only be destroyed or assigned to.
     arena(arena&& other) noexcept
         : base{std::move(other)},

@@ -70,9 +70,17 @@ public:
         this->heaps_.reserve(count);
         for (std::size_t i = 0; i < count; ++i) { this->heaps_.push(size_classes::bytes(i)); }
     }
+    /// A size alone does not compile: the error message names the options.
+    template <detail::size_alone<Upstream> Size>
+    explicit binned(Size) : binned{detail::refuse_size(*this)} {}
     /// A copy does not compile: the error message names the alternatives (move, borrow, share).
     template <std::same_as<binned> Same>
     binned(Same& other) : binned{detail::refuse_copy(other)} {}
+    template <std::same_as<binned> Same>
+    binned& operator=(Same& other) {
+        static_cast<void>(detail::refuse_copy(other));
+        return *this;
+    }
     /// Moves a resource that is not shared. The source can then only be destroyed or assigned to.
     binned(binned&&) = default;
     binned& operator=(binned&& other) noexcept

@@ -96,9 +96,17 @@ public:
             return at;
         });
     }
+    /// A size alone does not compile: the error message names the options.
+    template <detail::size_alone<Upstream> Size>
+    explicit monotonic(Size) : monotonic{detail::refuse_size(*this)} {}
     /// A copy does not compile: the error message names the alternatives (move, borrow, share).
     template <std::same_as<monotonic> Same>
     monotonic(Same& other) : monotonic{detail::refuse_copy(other)} {}
+    template <std::same_as<monotonic> Same>
+    monotonic& operator=(Same& other) {
+        static_cast<void>(detail::refuse_copy(other));
+        return *this;
+    }
     /// Moves a resource that is not shared; live memory keeps its address.
     monotonic(monotonic&&) = default;
     monotonic& operator=(monotonic&& other) noexcept

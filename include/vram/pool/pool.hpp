@@ -100,9 +100,17 @@ public:
                 {.asked = all.asked, .rounded = all.bytes, .limit = options.max_size}};
         }
     }
+    /// A size alone does not compile: the error message names the options.
+    template <detail::size_alone<Upstream> Size>
+    explicit pool(Size) : pool{detail::refuse_size(*this)} {}
     /// A copy does not compile: the error message names the alternatives (move, borrow, share).
     template <std::same_as<pool> Same>
     pool(Same& other) : pool{detail::refuse_copy(other)} {}
+    template <std::same_as<pool> Same>
+    pool& operator=(Same& other) {
+        static_cast<void>(detail::refuse_copy(other));
+        return *this;
+    }
     pool(pool&&) = default; ///< moves a resource that is not shared; live memory keeps its address
     pool& operator=(pool&& other) noexcept
         requires std::assignable_from<Upstream&, Upstream>

@@ -77,6 +77,11 @@ public:
     /// A copy does not compile: the error message names the alternatives (move, borrow, share).
     template <std::same_as<slab> Same>
     slab(Same& other) : slab{detail::refuse_copy(other)} {}
+    template <std::same_as<slab> Same>
+    slab& operator=(Same& other) {
+        static_cast<void>(detail::refuse_copy(other));
+        return *this;
+    }
     /// Moves a resource that is not shared. The source can then only be destroyed or assigned to.
     slab(slab&&) = default;
     slab& operator=(slab&& other) noexcept

@@ -10,6 +10,7 @@
 #include <vram/base/memory_usage.hpp>     // memory_usage
 #include <vram/base/out_of_memory.hpp>    // out_of_memory
 #include <vram/base/process_exit.hpp>     // process_exit
+#include <vram/concepts/diagnosed.hpp>    // synchronous_only
 #include <vram/concepts/powers.hpp>       // the concepts that the proofs check, property_set
 #include <vram/concepts/refused_free.hpp> // refused_free
 #include <vram/sim/sim_capture_guard.hpp> // sim_capture_guard
@@ -30,7 +31,8 @@ struct sim_platform;
 /// Failure   Throws `out_of_memory` or `sim_error{device_lost}`.
 /// Threads   Any thread may use the resource.
 template <sim_kind Kind, sim_call_kind Call, class Properties>
-class sim_resource_base {
+class sim_resource_base
+    : public detail::synchronous_only<sim_resource_base<Kind, Call, Properties>> {
 public:
     using platform   = sim_platform;
     using at         = std::source_location; ///< type of the source location in reports

@@ -11,6 +11,7 @@
 #include <vram/base/memory_usage.hpp>     // memory_usage
 #include <vram/base/out_of_memory.hpp>    // out_of_memory
 #include <vram/base/smaller_of.hpp>       // larger_of
+#include <vram/concepts/diagnosed.hpp>    // synchronous_only
 #include <vram/concepts/powers.hpp>       // the concepts that the proofs below check
 #include <vram/concepts/refused_free.hpp> // refused_free
 #include <vram/source/host_platform.hpp>  // host_platform
@@ -35,7 +36,7 @@ namespace vram {
 /// Streams   Not stream-ordered. If streams use the memory, compose `stream_ordered` over it.
 /// Cost      A few additions. No allocation.
 template <class Platform = host_platform, class Properties = property_set<host_accessible>>
-class region_resource {
+class region_resource : public detail::synchronous_only<region_resource<Platform, Properties>> {
 public:
     using platform   = Platform;
     using properties = Properties;

@@ -9,6 +9,7 @@
 #include <vram/base/lock.hpp>              // lock
 #include <vram/base/memory_usage.hpp>      // memory_usage
 #include <vram/base/out_of_memory.hpp>     // out_of_memory
+#include <vram/concepts/diagnosed.hpp>     // synchronous_only
 #include <vram/concepts/expandable.hpp>    // the concepts that its users ask for
 #include <vram/concepts/is_ending.hpp>     // is_ending
 #include <vram/concepts/powers.hpp>        // property_set
@@ -43,7 +44,7 @@ namespace vram {
 /// Cost      On an H200 about 30 us to create a page and 20 us to move one, plus 14 us if other
 ///           memory was mapped there. Memory that returns to its last page costs nothing.
 template <virtual_memory Memory>
-class virtual_source {
+class virtual_source : public detail::synchronous_only<virtual_source<Memory>> {
 public:
     using platform   = typename Memory::platform;
     using properties = property_set<device_accessible>;
