@@ -31,12 +31,12 @@ template class vram::deferred_frees<host_platform>;
 
 namespace {
 
-using way = deferred_frees<sim_platform>::way;
+using result = deferred_frees<sim_platform>::result;
 
 /// Hands `bytes` out at `address`.
 template <class Books>
 void hand_out(Books& books, std::uintptr_t address, std::size_t bytes) {
-    typename Books::promise asked{books, bytes};
+    typename Books::reservation asked{books, bytes};
     CHECK(asked.keep(at(address)) == at(address));
 }
 
@@ -44,15 +44,15 @@ void hand_out(Books& books, std::uintptr_t address, std::size_t bytes) {
 
 TEST_CASE("deferred_frees: an unused reservation leaves no trace") {
     deferred_frees<host_platform> books{1, 0};
-    { deferred_frees<host_platform>::promise const asked{books, 100}; }
+    { deferred_frees<host_platform>::reservation const asked{books, 100}; }
     CHECK(books.usage() == memory_usage{});
     bool threw = false;
     {
         doubles::bombing armed{1};
         try {
-            // the link is there from the first promise, so a second one needs another
-            deferred_frees<host_platform>::promise const one{books, 100};
-            deferred_frees<host_platform>::promise const two{books, 100};
+            // the link is there from the first reservation, so a second one needs another
+            deferred_frees<host_platform>::reservation const one{books, 100};
+            deferred_frees<host_platform>::reservation const two{books, 100};
         } catch (std::bad_alloc const&) { threw = true; }
     }
     CHECK(threw);
@@ -68,7 +68,7 @@ TEST_CASE(
     auto const give = [&](void*, std::size_t bytes, std::size_t, call_site) { given += bytes; };
     hand_out(books, 256, 100);
     sim_launch(s, {.duration = 1ms});
-    CHECK(books.take(s, at(256), 100, 256) == way::waits);
+    CHECK(books.take(s, at(256), 100, 256) == result::kept);
     books.collect(give);
     CHECK(given == 0);
     CHECK(books.usage().pending == 100);
@@ -80,16 +80,16 @@ TEST_CASE(
 }
 
 TEST_CASE("deferred_frees: memory is made free by waiting, until there is nothing to wait for") {
-    sim_node                              node;
-    deferred_frees<sim_platform>          books{1, 0};
-    sim_stream                            s;
-    std::size_t                           given = 0;
-    deferred_frees<sim_platform>::promise asked{books, 50};
+    sim_node                                  node;
+    deferred_frees<sim_platform>              books{1, 0};
+    sim_stream                                s;
+    std::size_t                               given = 0;
+    deferred_frees<sim_platform>::reservation asked{books, 50};
     auto const give = [&](void*, std::size_t bytes, std::size_t, call_site) { given += bytes; };
     for (std::uintptr_t i = 1; i <= 3; ++i) {
         hand_out(books, i * 256, 100);
         sim_launch(s, {.duration = 1ms});
-        CHECK(books.take(s, at(i * 256), 100, 256) == way::waits);
+        CHECK(books.take(s, at(i * 256), 100, 256) == result::kept);
     }
     for (std::size_t i = 1; i <= 3; ++i) {
         CHECK(asked.make_room(give));
@@ -105,13 +105,13 @@ TEST_CASE(
     doubles::mishaps              told;
     deferred_frees<host_platform> books{1, 0};
     hand_out(books, 256, 100);
-    using host_way = deferred_frees<host_platform>::way;
-    auto became    = host_way::foreign;
+    using host_result = deferred_frees<host_platform>::result;
+    auto became       = host_result::foreign;
     {
         doubles::bombing armed{1};
         became = books.take({}, at(256), 100, 256);
     }
-    CHECK(became == host_way::is_due);
+    CHECK(became == host_result::due);
     CHECK(told.count() == 0);
     CHECK(books.usage().live == 0);
     CHECK(books.usage().pending == 0);
@@ -126,7 +126,7 @@ TEST_CASE(
     auto const give = [&](void*, std::size_t bytes, std::size_t, call_site) { given += bytes; };
     hand_out(books, 256, 100);
     sim_graph::begin(s);
-    CHECK(books.take(s, at(256), 100, 256) == way::waits);
+    CHECK(books.take(s, at(256), 100, 256) == result::kept);
     auto const graph = sim_graph::end(s);
     books.collect_all(give);
     CHECK(given == 0);
@@ -143,9 +143,9 @@ TEST_CASE("deferred_frees: a thread about to be refused waits for blocks that an
     std::atomic<bool>             giving = false;
     std::atomic<bool>             given  = false;
     hand_out(books, 256, 100);
-    CHECK(books.take({}, at(256), 100, 256) == deferred_frees<host_platform>::way::waits);
-    deferred_frees<host_platform>::promise asked{books, 50};
-    bool                                   room = false;
+    CHECK(books.take({}, at(256), 100, 256) == deferred_frees<host_platform>::result::kept);
+    deferred_frees<host_platform>::reservation asked{books, 50};
+    bool                                       room = false;
     {
         worker const slow{0, [&] {
                               books.collect([&](void*, std::size_t, std::size_t, call_site) {
@@ -169,7 +169,7 @@ TEST_CASE("deferred_frees: a moved-from queue is empty") {
     auto const give = [&](void*, std::size_t bytes, std::size_t, call_site) { given += bytes; };
     hand_out(first, 256, 100);
     hand_out(first, 512, 10);
-    CHECK(first.take(s, at(512), 10, 256) == way::waits);
+    CHECK(first.take(s, at(512), 10, 256) == result::kept);
     memory_usage const                 was = first.usage();
     deferred_frees<sim_platform> const third{std::move(first)};
     CHECK(third.usage() == was);
@@ -177,7 +177,7 @@ TEST_CASE("deferred_frees: a moved-from queue is empty") {
     CHECK(first.collect_all(give) == 0);
 
     hand_out(first, 768, 1); // and they can be used again
-    CHECK(first.take(s, at(768), 1, 256) == way::waits);
+    CHECK(first.take(s, at(768), 1, 256) == result::kept);
     CHECK(first.usage().live == 0);
     CHECK(first.collect_all(give) == 1);
     hand_out(first, 768, 1);
@@ -186,7 +186,7 @@ TEST_CASE("deferred_frees: a moved-from queue is empty") {
     second                 = std::move(first);
     CHECK(second.usage() == now);
     CHECK(first.usage() == memory_usage{});
-    CHECK(second.take(s, at(768), 1, 256) == way::waits);
+    CHECK(second.take(s, at(768), 1, 256) == result::kept);
     CHECK(second.usage().events == now.events + 1);
     second.collect(give); // one block has an event of its own, and is enough, as in the first
     CHECK(given == 2);
@@ -200,10 +200,10 @@ TEST_CASE("deferred_frees: a move also takes due and graph-retained blocks") {
     auto const give = [&](void*, std::size_t bytes, std::size_t, call_site) { given += bytes; };
     hand_out(first, 256, 100);
     hand_out(first, 512, 10);
-    CHECK(first.take(s, at(256), 100, 256) == way::waits);
+    CHECK(first.take(s, at(256), 100, 256) == result::kept);
     first.collect(give); // it is done, and too little
     sim_graph::begin(s);
-    CHECK(first.take(s, at(512), 10, 256) == way::waits);
+    CHECK(first.take(s, at(512), 10, 256) == result::kept);
     (void)sim_graph::end(s);
     CHECK(given == 0);
     auto second = std::move(first);
@@ -220,11 +220,11 @@ TEST_CASE("deferred_frees: a moved-from queue has no blocks, and reports a free"
     sim_stream                   s;
     hand_out(first, 256, 100);
     auto second = std::move(first);
-    CHECK(first.take(s, at(256), 100, 256) == way::foreign);
-    CHECK_FALSE(first.take_idle(at(256), 100));
+    CHECK(first.take(s, at(256), 100, 256) == result::foreign);
+    CHECK_FALSE(first.free_idle(at(256), 100));
     CHECK(told.count(error_kind::foreign_pointer) == 2);
     CHECK(told.under_a_lock() == 0);
-    CHECK(second.take_idle(at(256), 100));
+    CHECK(second.free_idle(at(256), 100));
 }
 
 TEST_CASE("deferred_frees: blocks of completed streams are returned although another stream cannot "
@@ -236,8 +236,8 @@ TEST_CASE("deferred_frees: blocks of completed streams are returned although ano
     auto const give = [&](void*, std::size_t bytes, std::size_t, call_site) { given += bytes; };
     hand_out(books, 256, 100);
     hand_out(books, 512, 10);
-    CHECK(books.take(first, at(256), 100, 256) == way::waits);
-    CHECK(books.take(second, at(512), 10, 256) == way::waits);
+    CHECK(books.take(first, at(256), 100, 256) == result::kept);
+    CHECK(books.take(second, at(512), 10, 256) == result::kept);
     node.faults().at(sim_call_kind::query, 1, {}, 5); // it is recorded again, and asked again
     CHECK_THROWS_AS(books.collect(give), sim_error);
     CHECK(given == 10);
@@ -258,7 +258,7 @@ TEST_CASE("deferred_frees: draining waits for uncovered blocks, and for nothing 
     hand_out(books, 512, 10);
     hand_out(books, 768, 1);
     sim_launch(*gone, {.duration = 1ms});
-    CHECK(books.take(*gone, at(256), 100, 256) == way::waits);
+    CHECK(books.take(*gone, at(256), 100, 256) == result::kept);
     gone.reset();
     CHECK(books.collect_all(give) == 100);
     CHECK(node.now() >= 1ms);
@@ -266,9 +266,9 @@ TEST_CASE("deferred_frees: draining waits for uncovered blocks, and for nothing 
     CHECK(books.usage().waits == 1);
 
     sim_launch(s, {.duration = 1ms});
-    CHECK(books.take(s, at(512), 10, 256) == way::waits);
+    CHECK(books.take(s, at(512), 10, 256) == result::kept);
     sim_launch(busy, {.duration = 100ms});
-    CHECK(books.take(busy, at(768), 1, 256) == way::waits);
+    CHECK(books.take(busy, at(768), 1, 256) == result::kept);
     node.faults().at(sim_call_kind::record, 1); // of the first, when all are asked
     CHECK(books.collect_all(give) == 0);
     CHECK(node.now() < 50ms);

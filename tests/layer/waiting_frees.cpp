@@ -137,7 +137,7 @@ TEST_CASE("waiting_frees: a failed wait changes nothing") {
     CHECK_THROWS_AS(oldest.wait(), sim_error);
     waiting.unpin(oldest, false);
     CHECK(waiting.bytes() == 10);
-    CHECK(waiting.settle().bytes() == 10);
+    CHECK(waiting.wait_for_all().bytes() == 10);
     CHECK(node.now() >= 3ms);
 }
 
@@ -177,12 +177,12 @@ TEST_CASE("waiting_frees: draining waits for everything, and reports failures") 
     first.add(s, link_at(256, 10), 2); // still open
     waiting_frees<sim_platform> waiting = std::move(first);
     CHECK(first.empty());
-    CHECK(waiting.settle().bytes() == 10);
+    CHECK(waiting.wait_for_all().bytes() == 10);
     CHECK(node.now() >= 2ms);
     CHECK(told.count() == 0);
     waiting.add(s, link_at(256, 10), 1);
     node.faults().at(sim_call_kind::synchronize, 1);
-    CHECK(waiting.settle().bytes() == 10);
+    CHECK(waiting.wait_for_all().bytes() == 10);
     CHECK(told.count(error_kind::platform_error) == 1);
 }
 
@@ -194,7 +194,7 @@ TEST_CASE("waiting_frees: a block that no wait covers is reported as a leak, and
     waiting.add(first, link_at(256, 10), 1);
     waiting.add(second, link_at(512, 20), 1);
     node.faults().at(sim_call_kind::synchronize, 1, {}, 2); // the event, and its device
-    CHECK(waiting.settle().bytes() == 20);
+    CHECK(waiting.wait_for_all().bytes() == 20);
     CHECK(waiting.empty());
     CHECK(told.count(error_kind::platform_error) == 2);
     CHECK(told.count(error_kind::leak) == 1);
@@ -268,7 +268,7 @@ TEST_CASE("waiting_frees: at the end a batch that a capture keeps open waits for
     waiting.add(s, link_at(256, 10), 1); // its event is of before the capture
     waiting.add(s, link_at(512, 20), 2);
     sim_graph::begin(s, sim_capture_mode::relaxed);
-    CHECK(waiting.settle().bytes() == 30);
+    CHECK(waiting.wait_for_all().bytes() == 30);
     CHECK(node.now() >= 1ms);
     CHECK(waiting.empty());
     CHECK(told.count() == 0);
@@ -440,7 +440,7 @@ TEST_CASE("waiting_frees: the platform decides which handles are default streams
     waiting.collect(free);
     CHECK(free.empty());
     CHECK(told.count() == 0);
-    CHECK(waiting.settle().bytes() == 10);
+    CHECK(waiting.wait_for_all().bytes() == 10);
 }
 
 TEST_CASE("waiting_frees: a move takes everything along") {
@@ -470,6 +470,6 @@ TEST_CASE("waiting_frees: a batch of the default stream gets no event on another
         CHECK(collected(waiting).empty()); // its own default stream is idle, ours is not
         CHECK(waiting.events() == 0);
     }}.join();
-    CHECK(waiting.settle().bytes() == 10);
+    CHECK(waiting.wait_for_all().bytes() == 10);
     CHECK(node.now() >= sim_time{1ms});
 }

@@ -24,7 +24,7 @@ namespace {
 using own_pool = private_pool<pool<sim_resource, exact_growth>>;
 
 void leave(own_pool& mr, sim_stream_view s, void* p, std::size_t bytes) {
-    mr.leave(&s, p, bytes, default_alignment);
+    mr.free_remotely(&s, p, bytes, default_alignment);
 }
 
 } // namespace
@@ -36,9 +36,9 @@ TEST_CASE("private_pool: a remote free is live until it is drained, with one loc
     void* const      p = mr.allocate(s, 1_MiB);
     void* const      q = mr.allocate(s, 1_MiB);
     leave(mr, s, p, 1_MiB);
-    mr.leave(nullptr, q, 1_MiB, default_alignment);
+    mr.free_remotely(nullptr, q, 1_MiB, default_alignment);
     CHECK(mr.usage().live == 2_MiB);
-    mr.collect();
+    mr.drain_remote_frees();
     CHECK(mr.usage().live == 0);
     CHECK(mr.usage().reserved == 2_MiB);
     CHECK(mr.allocate(s, 1_MiB) == p);
@@ -53,7 +53,7 @@ TEST_CASE("private_pool: a remote free keeps its stream, or none, as it was made
     doubles::busy(b, p, 1_MiB, 5ms);
     leave(mr, b, p, 1_MiB);
     auto const before = node.now();
-    mr.collect();
+    mr.drain_remote_frees();
     CHECK(mr.usage().pending == 1_MiB);
     CHECK(mr.usage().events == 0);
     void* const q = mr.allocate(a, 1_MiB);
@@ -63,8 +63,8 @@ TEST_CASE("private_pool: a remote free keeps its stream, or none, as it was made
     doubles::busy(a, q, 1_MiB);
     a.synchronize();
     mr.deallocate({}, mr.allocate({}, 256), 256); // now it knows the default stream, which is not
-    mr.leave(nullptr, q, 1_MiB, default_alignment);
-    mr.collect();
+    mr.free_remotely(nullptr, q, 1_MiB, default_alignment);
+    mr.drain_remote_frees();
     CHECK(mr.usage().pending == 256); // meant here
     void* const r = mr.allocate_sync(1_MiB);
     CHECK(r == q);
@@ -137,10 +137,10 @@ TEST_CASE("private_pool: a remote free before a capture of its stream is drained
         shy_pool               mr{doubles::shy_memory{}}, own{doubles::shy_memory{}};
         sim_stream_view const  on = other; // a stream that was not queried
         void* const            p  = mr.allocate(owners, 1_MiB);
-        mr.leave(&on, p, 1_MiB, default_alignment, has_own ? &own : nullptr);
+        mr.free_remotely(&on, p, 1_MiB, default_alignment, has_own ? &own : nullptr);
         CHECK(mr.usage().live == 1_MiB);
         sim_graph::begin(other);
-        mr.collect();
+        mr.drain_remote_frees();
         CHECK(mr.usage().live == 0);
         (void)sim_graph::end(other);
         CHECK(told.count() == 0);
@@ -158,7 +158,7 @@ TEST_CASE(
     auto const            questions = [&] {
         void* const p      = mr.allocate(owners, 1_MiB);
         int const   before = doubles::shy_platform::asked;
-        mr.leave(&on, p, 1_MiB, default_alignment, &own);
+        mr.free_remotely(&on, p, 1_MiB, default_alignment, &own);
         return doubles::shy_platform::asked - before;
     };
     CHECK(questions() == 1);
@@ -176,7 +176,7 @@ TEST_CASE("private_pool: a remote free on a stream without an id is immediate") 
     sim_stream_view const  on = other;
     void* const            p  = mr.allocate(owners, 1_MiB);
     sim_graph::begin(other);
-    mr.leave(&on, p, 1_MiB, default_alignment);
+    mr.free_remotely(&on, p, 1_MiB, default_alignment);
     CHECK(told.count(error_kind::leak) == 1); // its user is unknown
     CHECK(told.pointer() == p);
     (void)sim_graph::end(other);
@@ -193,17 +193,17 @@ TEST_CASE("private_pool: an invalid remote free is reported when it is drained")
         void* const p       = mr.allocate(s, 1000);
         int         foreign = 0;
         leave(mr, s, &foreign, 4);
-        mr.collect();
+        mr.drain_remote_frees();
         CHECK(told.count(error_kind::foreign_pointer) == 1);
         CHECK(told.pointer() == &foreign);
         leave(mr, s, p, 900);
-        mr.leave(nullptr, p, 1001, default_alignment);
-        mr.collect();
+        mr.free_remotely(nullptr, p, 1001, default_alignment);
+        mr.drain_remote_frees();
         CHECK(told.count(error_kind::wrong_size) == 2);
         CHECK(mr.usage().live != 0);
         leave(mr, s, p, 1000);
-        mr.leave(nullptr, p, 1000, default_alignment);
-        mr.collect();
+        mr.free_remotely(nullptr, p, 1000, default_alignment);
+        mr.drain_remote_frees();
         CHECK(told.count(error_kind::double_free) == 1);
         CHECK(mr.usage().live == 0);
         leave(mr, {}, &foreign, 4); // and immediately if none are queued
@@ -227,11 +227,11 @@ TEST_CASE("private_pool: the simulator reports a queued free of a block that is 
     CHECK(told.count(error_kind::double_free) == 1);
     CHECK(told.pointer() == p);
     CHECK(told.under_a_lock() == 0);
-    mr.collect();
+    mr.drain_remote_frees();
     CHECK(mr.usage().live == 1_MiB);
     CHECK(mr.checked(p) == p);
     leave(mr, other, p, 1_MiB);
-    mr.collect();
+    mr.drain_remote_frees();
     CHECK(mr.usage().live == 0);
     CHECK(told.count() == 1);
     CHECK(node.reports().size() == 1); // the refused free

@@ -22,11 +22,13 @@ namespace {
 
 using left_blocks = returned_blocks<host_platform>;
 
-left_blocks::note note_of(std::size_t n) { return {.p = nullptr, .bytes = n, .alignment = 256}; }
+left_blocks::remote_free note_of(std::size_t n) {
+    return {.p = nullptr, .bytes = n, .alignment = 256};
+}
 
 std::vector<std::size_t> bytes_left(left_blocks& from) {
     std::vector<std::size_t> bytes;
-    from.collect([&](left_blocks::note const& n) { bytes.push_back(n.bytes); });
+    from.drain([&](left_blocks::remote_free const& n) { bytes.push_back(n.bytes); });
     return bytes;
 }
 
@@ -37,19 +39,19 @@ TEST_CASE("returned_blocks: each queued block comes out once and unchanged, firs
     CHECK_FALSE(mr.any());
     CHECK(bytes_left(mr).empty());
     int place = 0;
-    CHECK(mr.leave({&place, 4, 512, {}, true, {}}));
+    CHECK(mr.push({&place, 4, 512, {}, true, {}}));
     CHECK(mr.any());
-    mr.collect([&](left_blocks::note const& n) {
+    mr.drain([&](left_blocks::remote_free const& n) {
         CHECK(n.p == &place);
         CHECK(n.bytes == 4);
         CHECK(n.alignment == 512);
         CHECK(n.in_use);
     });
     CHECK_FALSE(mr.any());
-    CHECK(mr.leave(note_of(0)));
+    CHECK(mr.push(note_of(0)));
     CHECK(bytes_left(mr).size() == 1);
     for (std::size_t const count : {31u, 32u, 33u, 64u, 100u}) { // around the batch size
-        for (std::size_t i = 0; i < count; ++i) { CHECK(mr.leave(note_of(i))); }
+        for (std::size_t i = 0; i < count; ++i) { CHECK(mr.push(note_of(i))); }
         std::vector<std::size_t> const found = bytes_left(mr);
         REQUIRE(found.size() == count);
         for (std::size_t i = 0; i < count; ++i) { CHECK(found[i] == i); }
@@ -59,14 +61,14 @@ TEST_CASE("returned_blocks: each queued block comes out once and unchanged, firs
 
 TEST_CASE(
     "returned_blocks: the oldest free of a block can be removed, and the others stay in order") {
-    left_blocks       mr;
-    left_blocks::note out;
-    int               places[3];
+    left_blocks              mr;
+    left_blocks::remote_free out;
+    int                      places[3];
     CHECK_FALSE(mr.remove(&places[0], out));
-    for (std::size_t i = 0; i < left_blocks::most - 2; ++i) { CHECK(mr.leave(note_of(i))); }
+    for (std::size_t i = 0; i < left_blocks::most - 2; ++i) { CHECK(mr.push(note_of(i))); }
     CHECK(bytes_left(mr).size() == left_blocks::most - 2); // the next ones wrap around
     for (std::size_t i = 0; i < 4; ++i) {
-        CHECK(mr.leave({.p = &places[i % 3], .bytes = i, .alignment = 256}));
+        CHECK(mr.push({.p = &places[i % 3], .bytes = i, .alignment = 256}));
     }
     CHECK(mr.remove(&places[0], out));
     CHECK(out.bytes == 0);
@@ -81,24 +83,24 @@ TEST_CASE("returned_blocks: the queue has a fixed capacity, and none without hos
     left_blocks mr;
     {
         doubles::bombing armed{1};
-        bool const       left = mr.leave(note_of(0));
+        bool const       left = mr.push(note_of(0));
         CHECK(armed.defuse());
         CHECK_FALSE(left);
     }
     CHECK_FALSE(mr.any());
-    CHECK(mr.leave(note_of(0)));
+    CHECK(mr.push(note_of(0)));
     auto const before = doubles::host_allocations();
     bool       all    = true;
-    for (std::size_t i = 1; i < left_blocks::most; ++i) { all = all && mr.leave(note_of(i)); }
+    for (std::size_t i = 1; i < left_blocks::most; ++i) { all = all && mr.push(note_of(i)); }
     CHECK(doubles::host_allocations() == before);
     CHECK(all);
-    CHECK_FALSE(mr.leave(note_of(0)));
+    CHECK_FALSE(mr.push(note_of(0)));
     CHECK(bytes_left(mr).size() == left_blocks::most);
-    CHECK(mr.leave(note_of(0)));
+    CHECK(mr.push(note_of(0)));
     CHECK(bytes_left(mr).size() == 1);
-    for (std::size_t i = 0; i < left_blocks::most; ++i) { all = all && mr.leave(note_of(i)); }
+    for (std::size_t i = 0; i < left_blocks::most; ++i) { all = all && mr.push(note_of(i)); }
     CHECK(all); // the last one is at the position of the first
-    CHECK_FALSE(mr.leave(note_of(0)));
+    CHECK_FALSE(mr.push(note_of(0)));
     std::vector<std::size_t> const found = bytes_left(mr);
     REQUIRE(found.size() == left_blocks::most);
     for (std::size_t i = 0; i < found.size(); ++i) { CHECK(found[i] == i); }
@@ -113,7 +115,7 @@ TEST_CASE("returned_blocks: concurrent pushes and drains lose and duplicate noth
         auto const       leave = [&](std::size_t first) {
             return [&, first] {
                 for (std::size_t i = first; i < count; i += 2) {
-                    while (!mr.leave(note_of(i))) {}
+                    while (!mr.push(note_of(i))) {}
                 }
                 --leaving;
             };
@@ -122,7 +124,7 @@ TEST_CASE("returned_blocks: concurrent pushes and drains lose and duplicate noth
             return [&] {
                 for (bool last = false; !last;) {
                     last = leaving == 0;
-                    mr.collect([&](left_blocks::note const& n) { into.insert(n.bytes); });
+                    mr.drain([&](left_blocks::remote_free const& n) { into.insert(n.bytes); });
                 }
             };
         };

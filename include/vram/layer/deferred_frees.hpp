@@ -50,7 +50,7 @@ public:
     deferred_frees(deferred_frees&& o) noexcept : deferred_frees{o.per_event_, o.at_least_} {
         swap(o);
     }
-    /// Takes over the blocks of `other`. The caller must have called `settle` on this object
+    /// Takes over the blocks of `other`. The caller must have called `wait_for_all` on this object
     /// before.
     deferred_frees& operator=(deferred_frees&& other) noexcept {
         deferred_frees now{std::move(other)};
@@ -60,25 +60,25 @@ public:
 
     /// A request in progress. It reserves a place for the block, so that the block's free cannot
     /// fail later.
-    class promise {
+    class reservation {
     public:
-        promise(deferred_frees& books, std::size_t bytes) : books_{books}, bytes_{bytes} {
+        reservation(deferred_frees& books, std::size_t bytes) : books_{books}, bytes_{bytes} {
             auto const held = books.lock_.hold();
-            if (books.links_.count() <= books.promised_) { books.links_.add_link(); }
-            ++books.promised_;
+            if (books.links_.count() <= books.reservations_) { books.links_.add_link(); }
+            ++books.reservations_;
             seen_ = books.returned_;
         }
-        promise(promise&&) = delete;
-        ~promise() {
+        reservation(reservation&&) = delete;
+        ~reservation() {
             if (bytes_ == 0) { return; }
             auto const held = books_.lock_.hold();
-            --books_.promised_;
+            --books_.reservations_;
         }
 
         /// Counts the request as a live block, after its memory was allocated.
         void* keep(void* p) noexcept {
             auto const held = books_.lock_.hold();
-            books_.went_out(std::exchange(bytes_, 0));
+            books_.count_allocation(std::exchange(bytes_, 0));
             return p;
         }
 
@@ -106,19 +106,19 @@ public:
     };
 
     /// The result of freeing a block.
-    enum class way {
-        waits, ///< the block is kept until its stream is done with it
+    enum class result {
+        kept, ///< the block is kept until its stream is done with it
         /// No event could be recorded: the caller must wait for the stream and then return the
         /// block.
-        is_due,
+        due,
         foreign, ///< the block was not allocated here, which was reported
     };
 
     /// Frees a block that the stream `s` used last. Never waits.
-    [[nodiscard]] way take(stream s, void* p, std::size_t bytes, std::size_t alignment,
-                           call_site at = {}) noexcept {
+    [[nodiscard]] result take(stream s, void* p, std::size_t bytes, std::size_t alignment,
+                              call_site at = {}) noexcept {
         auto const held = lock_.hold();
-        if (!came_back(p, bytes, alignment, &s, at)) { return way::foreign; }
+        if (!check_free(p, bytes, alignment, &s, at)) { return result::foreign; }
         auto* const one = links_.pop();
         *one            = {p, bytes, alignment, at};
         try {
@@ -127,7 +127,7 @@ public:
             } else {
                 waiting_.add(s, one, per_event_);
             }
-            return way::waits;
+            return result::kept;
             // A lack of host memory for an event is not an error of the platform.
         } catch (std::bad_alloc const&) {
         } catch (...) {
@@ -142,15 +142,15 @@ public:
         *one = {};
         links_.push(one);
         ++figures_.upstream;
-        return way::is_due;
+        return result::due;
     }
     /// Frees a block that no stream uses any more. Returns true if the block was allocated here, so
     /// that the caller must return it to the upstream.
-    [[nodiscard]] bool take_idle(void* p, std::size_t bytes,
+    [[nodiscard]] bool free_idle(void* p, std::size_t bytes,
                                  std::size_t alignment = default_alignment,
                                  call_site   at        = {}) noexcept {
         auto const held = lock_.hold();
-        if (!came_back(p, bytes, alignment, nullptr, at)) { return false; }
+        if (!check_free(p, bytes, alignment, nullptr, at)) { return false; }
         ++figures_.upstream;
         return true;
     }
@@ -186,9 +186,9 @@ public:
     /// The end: waits for all blocks and returns them to the upstream, except those that could not
     /// be waited for.
     template <class Give>
-    void settle(Give give) noexcept {
+    void wait_for_all(Give give) noexcept {
         if (is_ending<Platform>()) { return; }
-        freed_blocks all = waiting_.settle();
+        freed_blocks all = waiting_.wait_for_all();
         all.splice(ready_);
         all.splice(captured_);
         all.drain(give);
@@ -247,20 +247,20 @@ private:
     /// have room, one may repeatedly take the memory that the other freed, but not that often.
     static constexpr std::size_t attempts_beside_others = 64;
 
-    void went_out(std::size_t bytes) noexcept {
+    void count_allocation(std::size_t bytes) noexcept {
         live_.add(bytes);
         ++figures_.allocations;
         ++figures_.upstream;
         figures_.peak_reserved = larger_of(figures_.peak_reserved, live_.value + pending());
     }
-    bool came_back(void* p, std::size_t bytes, std::size_t alignment, stream const* s,
-                   call_site at) noexcept {
-        if (bytes == 0 || bytes > live_.value || promised_ == 0) {
+    bool check_free(void* p, std::size_t bytes, std::size_t alignment, stream const* s,
+                    call_site at) noexcept {
+        if (bytes == 0 || bytes > live_.value || reservations_ == 0) {
             refuse(p, bytes, alignment, s, at);
             return false;
         }
         live_.sub(bytes);
-        --promised_;
+        --reservations_;
         return true;
     }
     /// Checks a free against the totals of live bytes and blocks. Individual blocks are not
@@ -293,13 +293,13 @@ private:
     void give_ready(guard& held, Give& give) {
         freed_blocks done;
         done.splice(ready_);
-        ++in_hand_;
+        ++returning_;
         figures_.upstream += done.count();
         held.unlock();
         done.drain(give);
         held.lock();
         links_.splice(done);
-        --in_hand_;
+        --returning_;
         ++returned_;
         if (refused_ != 0) {
             held.unlock();
@@ -310,10 +310,10 @@ private:
     }
 
     template <class Give>
-    bool make_room(promise& asked, Give& give) {
+    bool make_room(reservation& asked, Give& give) {
         auto           held = lock_.hold();
         std::uint64_t& seen = asked.seen_;
-        if (asked.attempts_ == promise::no_attempt) {
+        if (asked.attempts_ == reservation::no_attempt) {
             asked.attempts_ = waiting_.batches() + attempts_beside_others;
         }
         if (returned_ == seen && give_back(held, 0, give) == 0) {
@@ -321,7 +321,7 @@ private:
                 wait_for(held, oldest);
                 give_back(held, 0, give);
             }
-            if (returned_ == seen && in_hand_ != 0) { await_others(held, seen); }
+            if (returned_ == seen && returning_ != 0) { await_others(held, seen); }
         }
         return returned_ != std::exchange(seen, returned_);
     }
@@ -362,7 +362,7 @@ private:
         std::swap(ready_, other.ready_);
         std::swap(captured_, other.captured_);
         std::swap(links_, other.links_);
-        std::swap(promised_, other.promised_);
+        std::swap(reservations_, other.reservations_);
         std::swap(returned_, other.returned_);
         std::swap(live_, other.live_);
         std::swap(figures_, other.figures_);
@@ -376,9 +376,9 @@ private:
     freed_blocks captured_; ///< blocks freed during a capture, kept for the graph
     /// Empty links, at least one for each live block or request.
     freed_blocks links_;
-    std::size_t  promised_ = 0; ///< number of blocks that are live or being requested
+    std::size_t  reservations_ = 0; ///< number of blocks that are live or being requested
     /// Number of threads that are returning blocks to the upstream now.
-    std::size_t in_hand_ = 0;
+    std::size_t returning_ = 0;
     /// Number of threads that wait until another has returned blocks.
     std::size_t             refused_  = 0;
     std::uint64_t           returned_ = 0; ///< number of times that blocks were returned

@@ -82,12 +82,12 @@ public:
         requires std::assignable_from<Upstream&, Upstream>
     {
         if (this == &other) { return *this; }
-        books_.settle(giving());
+        books_.wait_for_all(giving());
         base::operator=(std::move(other));
         books_ = std::move(other.books_);
         return *this;
     }
-    ~stream_ordered() { books_.settle(giving()); }
+    ~stream_ordered() { books_.wait_for_all(giving()); }
 
     [[nodiscard]] void* allocate(stream s, std::size_t bytes,
                                  std::size_t alignment = default_alignment,
@@ -130,7 +130,7 @@ public:
         requires reusing_resource<Upstream>
     {
         if (bytes == 0) { return nullptr; }
-        promise     held{books_, bytes};
+        reservation held{books_, bytes};
         void* const p = this->upstream_.try_allocate_ready(s, bytes, alignment);
         return p != nullptr ? held.keep(p) : nullptr;
     }
@@ -139,7 +139,7 @@ public:
     void deallocate(stream s, void* p, std::size_t bytes, std::size_t alignment = default_alignment,
                     call_site at = call_site::current()) noexcept {
         if (p == nullptr) { return; }
-        if (books_.take(s, p, bytes, alignment, at) != books::way::is_due) { return; }
+        if (books_.take(s, p, bytes, alignment, at) != books::result::due) { return; }
         if (wait_for_user(s)) {
             sited{this->upstream_, at}.deallocate_sync(p, bytes, alignment);
         } else {
@@ -154,7 +154,7 @@ public:
     /// Frees a block that no stream uses any more, so it is returned to the upstream at once.
     void deallocate_sync(void* p, std::size_t bytes, std::size_t alignment = default_alignment,
                          call_site at = call_site::current()) noexcept {
-        if (p == nullptr || !books_.take_idle(p, bytes, alignment, at)) { return; }
+        if (p == nullptr || !books_.free_idle(p, bytes, alignment, at)) { return; }
         sited{this->upstream_, at}.deallocate_sync(p, bytes, alignment);
     }
 
@@ -196,8 +196,8 @@ public:
     void raise_peaks(memory_usage const& before) noexcept { books_.raise_peaks(before); }
 
 private:
-    using books   = deferred_frees<platform>;
-    using promise = typename books::promise;
+    using books       = deferred_frees<platform>;
+    using reservation = typename books::reservation;
 
     [[nodiscard]] auto giving() noexcept {
         return [this](void* p, std::size_t bytes, std::size_t alignment, call_site at) {
@@ -206,7 +206,7 @@ private:
     }
 
     void* allocate_now(std::uint64_t id, std::size_t bytes, std::size_t alignment, call_site at) {
-        promise held{books_, bytes};
+        reservation held{books_, bytes};
         for (;;) {
             try {
                 return held.keep(sited{this->upstream_, at}.allocate_sync(bytes, alignment));
@@ -220,7 +220,7 @@ private:
     void* try_allocate_now(std::size_t bytes, std::size_t alignment, call_site at)
         requires fallible_resource<Upstream>
     {
-        promise held{books_, bytes};
+        reservation held{books_, bytes};
         do {
             if (void* const p = sited{this->upstream_, at}.try_allocate_sync(bytes, alignment)) {
                 return held.keep(p);

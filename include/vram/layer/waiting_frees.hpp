@@ -165,8 +165,8 @@ public:
         for (line& each : lines_) {
             if (each.first == nullptr || (found && each.first->age > age)) { continue; }
             close(each);
-            if (pin const way = way_to_wait(each)) {
-                found = way;
+            if (pin const target = next_pin(each)) {
+                found = target;
                 age   = each.first->age;
             }
         }
@@ -188,8 +188,8 @@ public:
         for (line& each : lines_) {
             if (each.last == nullptr || each.last->age >= age) { continue; }
             close(each);
-            pin const way = way_to_wait(each);
-            if (way && way.how != pin::by::event) { return pinned(way); }
+            pin const target = next_pin(each);
+            if (target && target.how != pin::by::event) { return pinned(target); }
         }
         return {};
     }
@@ -205,14 +205,14 @@ public:
     /// Called at the end of the owner: waits for all blocks and returns them. Errors are reported.
     /// Blocks that may still be in use are reported as leaks and not returned. Blocks of a captured
     /// stream, which have no event, wait for the device.
-    [[nodiscard]] freed_blocks settle() noexcept {
+    [[nodiscard]] freed_blocks wait_for_all() noexcept {
         freed_blocks free, lost;
         for (line& each : lines_) {
             close(each);
             while (each.first != nullptr) {
-                pin way = way_to_wait(each);
-                if (!way) { way = {each.last, pin::by::device}; }
-                take_up_to(way.at, each, over(way) ? free : lost);
+                pin target = next_pin(each);
+                if (!target) { target = {each.last, pin::by::device}; }
+                take_up_to(target.at, each, try_wait(target) ? free : lost);
             }
         }
         lost.drain([](void* p, std::size_t bytes, std::size_t, call_site at) {
@@ -296,7 +296,7 @@ private:
 
     /// Returns the first batch with an event. If there is none, returns the last batch, to wait for
     /// its device, unless the stream is known to be captured.
-    [[nodiscard]] static pin way_to_wait(line const& queue) noexcept {
+    [[nodiscard]] static pin next_pin(line const& queue) noexcept {
         for (batch* at = queue.first; at != nullptr; at = at->next) {
             if (at->has_event()) { return {at, pin::by::event}; }
         }
@@ -336,13 +336,13 @@ private:
 
     /// Waits for a batch at the end of the owner; if that fails, for its device. Returns true if
     /// one of the waits succeeded.
-    [[nodiscard]] static bool over(pin const& way) noexcept {
-        auto const where = [&] { return way.at->where; };
-        switch (way.how) {
-        case pin::by::event: return sure_wait<Platform>(way.at->place, where);
+    [[nodiscard]] static bool try_wait(pin const& target) noexcept {
+        auto const where = [&] { return target.at->where; };
+        switch (target.how) {
+        case pin::by::event: return sure_wait<Platform>(target.at->place, where);
         case pin::by::device: break;
         }
-        return sure_wait<Platform>(way.at->where, where);
+        return sure_wait<Platform>(target.at->where, where);
     }
 
     void take_up_to(batch const* last, line& queue, freed_blocks& into) noexcept {

@@ -215,7 +215,7 @@ public:
         std::size_t peaks[most]{};
         for (std::size_t i = 0; i < options_.count; ++i) {
             if (member* const each = pools_.find(i)) {
-                each->collect();
+                each->drain_remote_frees();
                 peaks[i] = each->reset_peaks().peak_live;
             }
         }
@@ -302,7 +302,7 @@ private:
     template <class Visit>
     void for_each(Visit const& visit) const {
         pools_.for_each([&](member& each) {
-            each.collect();
+            each.drain_remote_frees();
             visit(each);
         });
     }
@@ -357,7 +357,7 @@ private:
     [[nodiscard]] void* get(request const& r) {
         if (r.bytes == 0) { return nullptr; }
         member& mine = pool_for(r.on);
-        mine.collect();
+        mine.drain_remote_frees();
         if (void* const p = ask<Throwing>(mine, r)) {
             if (chunks_.crowded()) { tidy(r); }
             return p;
@@ -448,7 +448,7 @@ private:
             return e.template on<platform>(r.on).template report<platform>();
         }
         if (its == tried) { return its->refuse(p, r.bytes, r.alignment, r.on, at); }
-        return its->leave(r.on, p, r.bytes, r.alignment, tried, at);
+        return its->free_remotely(r.on, p, r.bytes, r.alignment, tried, at);
     }
 
     chunk_registry<Upstream>     chunks_;

@@ -204,12 +204,12 @@ public:
         block* const b    = heap_.live(p, bytes);
         return put(b, bytes, alignment, nullptr);
     }
-    /// Frees the blocks for which `blocks.collect(take)` calls `take(note)`, with the pool's lock
+    /// Frees the blocks for which `blocks.drain(take)` calls `take(free)`, with the pool's lock
     /// taken once. Reports an invalid free.
     template <class Blocks>
-    void take_back(Blocks& blocks) noexcept {
+    void drain(Blocks& blocks) noexcept {
         auto const held = this->lock_.hold();
-        blocks.collect([&](auto const& n) {
+        blocks.drain([&](auto const& n) {
             block* const  b  = heap_.live(n.p, n.bytes);
             stream const* on = n.in_use ? &n.on : nullptr;
             if (b != nullptr && on != nullptr && heap_.give_quick(b, n.bytes, n.alignment, n.on)) {

@@ -18,19 +18,20 @@
 namespace vram {
 
 /// A shard: a `pool` to which other threads return blocks through a queue, without the pool's lock.
-/// The shard drains the queue (`collect`) when it needs memory. Queued blocks still count as live, so
-/// `collect` must be called before the usage is read. A remote free is not queued but done at once if its time matters: if each free
-/// records its own event, if captures are tracked, on a default stream, because its handle means
-/// another stream on the draining thread, and if the stream's id cannot be queried.
+/// The shard drains the queue (`drain_remote_frees`) when it needs memory. Queued blocks still
+/// count as live, so `drain_remote_frees` must be called before the usage is read. A remote free is
+/// not queued but done at once if its time matters: if each free records its own event, if captures
+/// are tracked, on a default stream, because its handle means another stream on the draining
+/// thread, and if the stream's id cannot be queried.
 ///
 /// Failure   A free of a foreign pointer, a double free and a wrong size are reported when the
 ///           queue is drained. A block that is freed twice, once of them remotely, may be taken
 ///           from its next owner; the simulator reports that (`checked`).
-/// Threads   Any number of threads may call `leave` and `collect` concurrently. The rules for other
-///           functions are those of the pool.
-/// Cost      `leave` costs a short lock, and the lock of the pool `from` to register the stream.
-///           Without such a pool, the stream is asked for its id. If 256 frees are queued, all of
-///           them are drained with the pool's lock.
+/// Threads   Any number of threads may call `free_remotely` and `drain_remote_frees` concurrently.
+///           The rules for other functions are those of the pool.
+/// Cost      `free_remotely` costs a short lock, and the lock of the pool `from` to register the
+///           stream. Without such a pool, the stream is asked for its id. If 256 frees are queued,
+///           all of them are drained with the pool's lock.
 template <class Pool>
 class private_pool : public Pool {
 public:
@@ -45,19 +46,19 @@ public:
         : Pool{std::move(upstream), options, std::forward<Growth>(growth)...} {}
     private_pool(private_pool&&) = delete; ///< other threads have its address
     ~private_pool() {
-        if (!is_ending<platform>()) { collect(); }
+        if (!is_ending<platform>()) { drain_remote_frees(); }
     }
 
     /// Frees a block remotely: queues it, or frees it at once. `on` is the stream that may still
     /// use the block, or null if none does. `from` is the shard of the calling thread, or null if
     /// it has none.
-    void leave(stream const* on, void* p, std::size_t bytes, std::size_t alignment,
-               private_pool* from = nullptr, call_site at = {}) noexcept {
+    void free_remotely(stream const* on, void* p, std::size_t bytes, std::size_t alignment,
+                       private_pool* from = nullptr, call_site at = {}) noexcept {
         if (can_wait(on, from)) {
-            if (returned_.leave({p, bytes, alignment, at, on != nullptr, on ? *on : stream{}})) {
+            if (returned_.push({p, bytes, alignment, at, on != nullptr, on ? *on : stream{}})) {
                 return;
             }
-            collect();
+            drain_remote_frees();
         }
         bool const was_out = on != nullptr ? this->try_deallocate(*on, p, bytes, alignment)
                                            : this->try_deallocate_sync(p, bytes, alignment);
@@ -68,8 +69,8 @@ public:
 
     /// Drains the queue of remote frees with the pool's lock taken once. Cost: one load if the
     /// queue is empty.
-    void collect() noexcept {
-        if (returned_.any()) { this->take_back(returned_); }
+    void drain_remote_frees() noexcept {
+        if (returned_.any()) { this->drain(returned_); }
     }
 
     /// Returns `p`, a block that this shard has just allocated. On a platform that collects refused
@@ -78,7 +79,7 @@ public:
     /// owner.
     void* checked(void* p) noexcept {
         if constexpr (collects_refusals<platform>) {
-            typename returned_blocks<platform>::note stale;
+            typename returned_blocks<platform>::remote_free stale;
             while (p != nullptr && returned_.any() && returned_.remove(p, stale)) {
                 this->refuse_remote(stale, true);
             }

@@ -22,10 +22,10 @@ namespace vram {
 /// Moura, mimalloc, 2019. These lists lie outside the managed memory, which the host may not be
 /// able to access, and are therefore bounded.)
 ///
-/// Failure   `leave` returns false if the queue is full, or if host memory cannot be allocated.
+/// Failure   `push` returns false if the queue is full, or if host memory cannot be allocated.
 /// Threads   Any number of threads may call concurrently.
-/// Cost      `leave`, and each block that is drained, cost some twenty instructions and the lock.
-///           The first `leave` also allocates host memory for `most` frees.
+/// Cost      `push`, and each block that is drained, cost some twenty instructions and the lock.
+///           The first `push` also allocates host memory for `most` frees.
 template <class Platform>
 class returned_blocks {
 public:
@@ -34,7 +34,7 @@ public:
 
     static constexpr std::size_t most = 256;
 
-    struct note {
+    struct remote_free {
         void*       p         = nullptr;
         std::size_t bytes     = 0;
         std::size_t alignment = 0;
@@ -44,41 +44,41 @@ public:
     };
 
     /// Queues a free on a stream that the calling thread uses. Returns false if there is no room.
-    [[nodiscard]] bool leave(note const& n) noexcept {
+    [[nodiscard]] bool push(remote_free const& n) noexcept {
         auto const held = lock_.hold();
         if (count_ == most) { return false; }
         try {
-            notes_.reserve(most);
+            queue_.reserve(most);
             if (n.in_use) { keep(n.on); }
         } catch (std::bad_alloc const&) { return false; }
-        while (notes_.size() < most) { notes_.push(); }
-        notes_[(first_ + count_++) % most] = n;
-        some_.store(true, std::memory_order_relaxed);
+        while (queue_.size() < most) { queue_.push(); }
+        queue_[(first_ + count_++) % most] = n;
+        maybe_any_.store(true, std::memory_order_relaxed);
         return true;
     }
     /// Returns true if the queue may contain frees. Cost: one load.
-    [[nodiscard]] bool any() const noexcept { return some_.load(std::memory_order_relaxed); }
+    [[nodiscard]] bool any() const noexcept { return maybe_any_.load(std::memory_order_relaxed); }
     /// Removes the oldest free of the block at `p` from the queue, and copies it to `out`. Returns
     /// false if there is none. Cost: the lock, and a walk over the queue.
-    [[nodiscard]] bool remove(void const* p, note& out) noexcept {
+    [[nodiscard]] bool remove(void const* p, remote_free& out) noexcept {
         auto const held = lock_.hold();
         for (std::size_t i = 0; i != count_; ++i) {
-            if (notes_[(first_ + i) % most].p != p) { continue; }
-            out = notes_[(first_ + i) % most];
+            if (queue_[(first_ + i) % most].p != p) { continue; }
+            out = queue_[(first_ + i) % most];
             for (; i + 1 != count_; ++i) {
-                notes_[(first_ + i) % most] = notes_[(first_ + i + 1) % most];
+                queue_[(first_ + i) % most] = queue_[(first_ + i + 1) % most];
             }
             --count_;
             return true;
         }
         return false;
     }
-    /// Removes all queued frees, oldest first, and calls `take(note)` for each, without the lock.
+    /// Removes all queued frees, oldest first, and calls `take(free)` for each, without the lock.
     /// The order matters: of two frees of one block, the first is valid and the second is a double
     /// free.
     template <class Take>
-    void collect(Take const& take) noexcept {
-        note             some[batch];
+    void drain(Take const& take) noexcept {
+        remote_free      some[batch];
         heap_array<hold> held; // holds the streams until the last of their frees has been processed
         std::size_t      count = 0;
         do {
@@ -102,22 +102,22 @@ private:
             newest_ = s;
         }
     }
-    std::size_t take_out(note (&to)[batch], heap_array<hold>& kept) noexcept {
+    std::size_t take_out(remote_free (&to)[batch], heap_array<hold>& kept) noexcept {
         auto const  held  = lock_.hold();
         std::size_t count = 0;
         for (; count != batch && count_ != 0; --count_) {
-            to[count++] = notes_[first_];
+            to[count++] = queue_[first_];
             first_      = (first_ + 1) % most;
         }
         if (count_ == 0) {
             if (holds_.size() != 0) { kept = std::move(holds_); }
-            some_.store(false, std::memory_order_relaxed);
+            maybe_any_.store(false, std::memory_order_relaxed);
         }
         return count;
     }
 
     platform_lock<Platform> lock_;
-    heap_array<note>        notes_;    ///< a ring buffer
+    heap_array<remote_free> queue_;    ///< a ring buffer
     heap_array<hold>        holds_;    ///< holds of the streams of the queued frees
     stream                  newest_{}; ///< the stream of the last hold
     std::size_t             first_ = 0;
@@ -125,7 +125,7 @@ private:
 
     /// True if the queue may contain frees. Its own cache line: other threads write it, and the
     /// owner reads it.
-    alignas(64) std::atomic<bool> some_ = false;
+    alignas(64) std::atomic<bool> maybe_any_ = false;
 };
 
 } // namespace vram

@@ -151,14 +151,14 @@ public:
         return hand_out(r, place)->pointer();
     }
 
-    /// Takes a block back, which `on` may still be using; null: nobody is. False, with nothing
-    /// done, where there is no such block, or where it was taken with another size or alignment.
-    /// `left`: another thread left it, which may be capturing its stream by now.
+    /// Frees a block that the stream `on` may still use (null: no stream). Returns false and
+    /// changes nothing if there is no such block, or if it was allocated with another size or
+    /// alignment. `remote`: another thread queued the free, and may be capturing the stream now.
     [[nodiscard]] bool give(block* b, std::size_t bytes, std::size_t alignment, stream const* on,
-                            bool left = false) noexcept {
+                            bool remote = false) noexcept {
         if (!handed_out_as(b, bytes, alignment)) { return false; }
         freed const how = on == nullptr ? freed::idle
-                          : left        ? freed_by_another(*on, b)
+                          : remote      ? freed_remotely(*on, b)
                                         : freed_on(*on, b);
         if (how == freed::lost) { return true; } // the use is unknown, so the block stays live
         // A cached block that was reused still has the use recorded when it was cached. No stream
@@ -659,8 +659,9 @@ protected:
         return freed::lost;
     }
 
-    /// The same for a block that another thread left; of the stream nothing is asked.
-    freed freed_by_another(stream s, block* b) noexcept {
+    /// Records a free that another thread queued. Its stream is not queried, because that thread
+    /// may be capturing it.
+    freed freed_remotely(stream s, block* b) noexcept {
         try {
             if (clock* const c = clocks_.of_another(s)) {
                 hold(b, c->epoch_of_free(), c->slot());
