@@ -88,10 +88,7 @@ struct address_platform {
     [[nodiscard]] static vram::memory_info memory(device) noexcept {
         return {largest_device, largest_device};
     }
-    [[nodiscard]] static bool done(event const& e) noexcept { return e.over().load(); }
-    [[nodiscard]] static bool idle(stream, std::uint64_t) noexcept {
-        return Pace == streams_are::idle;
-    }
+    [[nodiscard]] static bool            done(event const& e) noexcept { return e.over().load(); }
     [[nodiscard]] static platform_calls& calls() noexcept {
         static thread_local platform_calls made;
         return made;

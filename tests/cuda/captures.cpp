@@ -42,7 +42,7 @@ struct cuda_world {
         place.emplace();
         place->record(s);
     }
-    static void wait(cuda_stream const& s, cuda_stream const&) { place->make_wait(s); }
+    static void wait(cuda_stream const& s, cuda_stream const&) { place->wait(s); }
     static void synchronize(cuda_stream const& s) { s.synchronize(); }
     static void begin(cuda_stream const& s, mode m) {
         cuda_check(cudaStreamBeginCapture(s.get(), m));

@@ -24,7 +24,7 @@ TEST_CASE("cuda_event: an event that was never recorded is done, and a wait for 
     cuda_stream const s;
     CHECK(e.done());
     CHECK_NOTHROW(e.synchronize());
-    CHECK_NOTHROW(e.make_wait(s));
+    CHECK_NOTHROW(e.wait(s));
     CHECK(s.view().done());
 }
 
@@ -120,7 +120,7 @@ TEST_CASE("cuda_event: it belongs to its device, and is recorded only on streams
     cuda_stream const theirs{cuda_device{1}}, mine;
     CHECK_NOTHROW(e.record(theirs));
     CHECK_THROWS_AS(e.record(mine), cuda_error);
-    CHECK_NOTHROW(e.make_wait(mine)); // waiting goes across devices
+    CHECK_NOTHROW(e.wait(mine)); // waiting goes across devices
 }
 
 TEST_CASE("cuda_event: a failure of any call leaves nothing behind") {

@@ -56,7 +56,7 @@ unsigned wrong_words(R& memory) {
             last = random() % streams.size();
             cuda_event place;
             place.record(streams[one.stream]);
-            place.make_wait(streams[last]);
+            place.wait(streams[last]);
         }
         count_errors<<<64, 256, 0, streams[last].get()>>>(one.p, one.words, one.seed, counter);
         cuda_check(cudaGetLastError());

@@ -40,7 +40,7 @@ struct late_calls : thing {
         pooled.deallocate(stream, q, 100, 4096);
         pinned.deallocate_sync(r, 100);
         event.record(stream);
-        event.make_wait(stream);
+        event.wait(stream);
         event.synchronize();
         stream.synchronize();
         if (!event.done() || !stream.view().done()) { leave(2); }

@@ -97,7 +97,7 @@ unsigned wrong_words_in(R& memory, std::size_t largest = 1 << 20) {
         if (random() % 4 == 0) {
             handed.record(streams[on]);
             on = (on + 1) % streams.size();
-            handed.make_wait(streams[on]);
+            handed.wait(streams[on]);
         }
         wrong.look(streams[on], one.p, one.bytes, one.seed);
         memory.deallocate(streams[on], one.p, one.bytes);

@@ -4,6 +4,7 @@
 #include <vram/sim/sim.hpp>
 
 #include "../doubles/collecting.hpp"
+#include "../doubles/mishaps.hpp"
 
 #include <doctest/doctest.h>
 
@@ -458,4 +459,28 @@ TEST_CASE("sim_graph: a graph that is launched during a capture keeps its edges"
     CHECK(outer.after(3) == std::vector<std::size_t>{1, 2});
     outer.launch(g.t);
     CHECK(g.node.reports().empty());
+}
+
+TEST_CASE("sim_graph: a capture may free its blocks in any order, each of them once") {
+    sim_node           node{{.on_report = sim_on_report::collect}};
+    sim_stream         s;
+    sim_async_resource memory;
+    sim_graph::begin(s);
+    std::vector<void*> blocks;
+    for (int i = 0; i < 1000; ++i) { blocks.push_back(memory.allocate(s, 512)); }
+    CHECK(memory.usage().live >= 512'000);
+    for (std::size_t i = 1; i < 1000; i += 2) { memory.deallocate(s, blocks[i], 512); }
+    for (std::size_t i = 1000; i > 0; i -= 2) { memory.deallocate(s, blocks[i - 2], 512); }
+    CHECK(memory.usage().live == 0);
+    CHECK(node.take_reports().empty());
+    {
+        doubles::mishaps const told;
+        memory.deallocate(s, blocks[7], 512); // again
+    }
+    CHECK(node.take_reports().size() == 1);
+    CHECK(memory.usage().live == 0);
+    sim_graph const graph = sim_graph::end(s);
+    graph.launch(s);
+    s.synchronize();
+    CHECK(node.take_reports().empty());
 }

@@ -82,8 +82,6 @@ public:
         cuda_check(
             cuda_exit::or_done([&] { return cudaStreamWaitEvent(stream.get(), event_, 0); }));
     }
-    /// An earlier name of `wait`.
-    void make_wait(cuda_stream_view stream) const { wait(stream); }
 
     /// Returns the device time between two complete events that were created with `timing`. The
     /// resolution is about 1 us.

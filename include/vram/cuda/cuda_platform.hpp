@@ -147,7 +147,7 @@ struct cuda_platform : cuda_ranges {
 
     // Events.
     static void record(event& e, stream s) { e.record(s); }
-    static void wait(stream s, event const& e) { e.make_wait(s); }
+    static void wait(stream s, event const& e) { e.wait(s); }
     static void synchronize(event const& e) { e.synchronize(); }
 
     [[nodiscard]] static bool done(event const& e) { return e.done(); }

@@ -227,6 +227,7 @@ private:
         block->graph                      = s.capture;
         block->freed                      = true;
         add_node(s, "allocate").allocates = block;
+        s.capture->live[block->begin]     = block;
         start(*block, counted);
         pool.reserved += counted;
         d.used += counted;
@@ -239,6 +240,7 @@ private:
     /// Adds the free node of a block that was allocated in the same capture.
     void free_captured(sim_pool& pool, sim_stream_state& s, sim_block& block) {
         add_node(s, "free").frees = &block;
+        s.capture->live.erase(block.begin);
         ++m_.schedule.figures(block.device).frees;
         pool.live -= block.counted;
         shrink(m_, pool);
@@ -249,14 +251,8 @@ private:
     }
     /// Returns the block at `p` if this capture allocated it and has not freed it yet.
     [[nodiscard]] static sim_block* captured_block(sim_graph_state const& g, void const* p) {
-        sim_block* found = nullptr;
-        for (sim_graph_state::node const& n : g.nodes) {
-            if (n.allocates != nullptr && reinterpret_cast<void const*>(n.allocates->begin) == p) {
-                found = n.allocates;
-            }
-            if (found != nullptr && n.frees == found) { found = nullptr; }
-        }
-        return found;
+        auto const found = g.live.find(reinterpret_cast<std::uintptr_t>(p));
+        return found != g.live.end() ? found->second : nullptr;
     }
 
     sim_event_of stream_step(char const* name, sim_stream_state& s) {

@@ -9,12 +9,13 @@
 #include <vram/sim/sim_time.hpp>      // sim_time
 #include <vram/sim/vector_clock.hpp>  // vector_clock
 
-#include <atomic>  // atomic
-#include <cstddef> // size_t
-#include <cstdint> // uint64_t
-#include <memory>  // shared_ptr
-#include <thread>  // thread::id
-#include <vector>  // vector
+#include <atomic>        // atomic
+#include <cstddef>       // size_t
+#include <cstdint>       // uint64_t, uintptr_t
+#include <memory>        // shared_ptr
+#include <thread>        // thread::id
+#include <unordered_map> // unordered_map
+#include <vector>        // vector
 
 namespace vram {
 
@@ -36,9 +37,11 @@ struct sim_graph_state {
         /// Nodes of one branch are ordered one after the other. The first branch is 0.
         std::size_t branch = 0;
     };
-    std::vector<node>       nodes;
-    std::size_t             branches = 1;
-    sim_moment              last;             ///< end of the graph's last launch
+    std::vector<node> nodes;
+    /// Blocks that the capture has allocated and not freed, by their first address.
+    std::unordered_map<std::uintptr_t, sim_block*> live;
+    std::size_t                                    branches = 1;
+    sim_moment                                     last; ///< end of the graph's last launch
     vector_clock            last_vclock;      ///< vector clock at the end of the last launch
     sim_stream_state const* origin = nullptr; ///< stream on which the capture began
     std::thread::id         owner;            ///< thread that began the capture

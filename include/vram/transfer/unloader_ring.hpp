@@ -324,7 +324,7 @@ private:
     /// failed calls no callback. Stores the error if there is one.
     void check_copies() noexcept {
         try {
-            expect_platform(0); // not `index_`, which belongs to the program's thread
+            expect_platform(none); // `index_` belongs to the program's thread
             for (pinned& p : pinned_) {
                 if (Platform::done(p.copied)) { Platform::synchronize(p.copied); }
             }
