@@ -7,6 +7,7 @@
 
 #include <vram/version.hpp>
 
+#include <vram/base/address_map.hpp>
 #include <vram/base/align.hpp>
 #include <vram/base/brief_lock.hpp>
 #include <vram/base/bytes.hpp>
@@ -19,6 +20,7 @@
 #include <vram/base/error_text.hpp>
 #include <vram/base/gate.hpp>
 #include <vram/base/gauge.hpp>
+#include <vram/base/hash_cells.hpp>
 #include <vram/base/lock.hpp>
 #include <vram/base/memory_usage.hpp>
 #include <vram/base/out_of_memory.hpp>
@@ -89,7 +91,6 @@
 #include <vram/layer/waiting_frees.hpp>
 #include <vram/layer/with.hpp>
 
-#include <vram/pool/address_map.hpp>
 #include <vram/pool/arena.hpp>
 #include <vram/pool/arena_key.hpp>
 #include <vram/pool/arena_options.hpp>
@@ -123,7 +124,6 @@
 #include <vram/pool/free_pieces.hpp>
 #include <vram/pool/geometric_growth.hpp>
 #include <vram/pool/growing_base.hpp>
-#include <vram/pool/hash_cells.hpp>
 #include <vram/pool/heap_array.hpp>
 #include <vram/pool/large_blocks.hpp>
 #include <vram/pool/mapped_base.hpp>

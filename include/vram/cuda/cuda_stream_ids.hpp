@@ -5,18 +5,18 @@
 /// `cuda_stream_ids` remembers the ids and devices of streams, for times at which CUDA must not be
 /// asked.
 
+#include <vram/base/address_map.hpp>         // address_map
 #include <vram/concepts/stream_standing.hpp> // stream_standing
 #include <vram/cuda/cuda_device.hpp>         // cuda_device
 #include <vram/cuda/cuda_stream_hold.hpp>    // cuda_stream_hold
 
 #include <cuda_runtime_api.h> // cudaStream_t, cudaStreamGetDevice
 
-#include <atomic>        // atomic
-#include <cstddef>       // size_t
-#include <cstdint>       // uint64_t, uintptr_t
-#include <mutex>         // mutex, scoped_lock
-#include <optional>      // optional
-#include <unordered_map> // unordered_map
+#include <atomic>   // atomic
+#include <cstddef>  // size_t
+#include <cstdint>  // uint64_t, uintptr_t
+#include <mutex>    // mutex, scoped_lock
+#include <optional> // optional
 
 namespace vram {
 
@@ -75,7 +75,7 @@ public:
         try {
             auto&                  book = all();
             std::scoped_lock const held{book.mutex};
-            life&                  its = book.known[stream];
+            life&                  its = book.get(stream);
             if (its.who.id == id && (its.ended || its.shared != nullptr)) { return; }
             book.revive(its);
             its.who = {id, cuda_device{device}};
@@ -89,9 +89,9 @@ public:
         if (!is_proper(stream)) { return recall_name(stream); }
         auto&                  book = all();
         std::scoped_lock const held{book.mutex};
-        auto const             found = book.known.find(stream);
-        if (found == book.known.end()) { return std::nullopt; }
-        life const& its = found->second;
+        life* const            found = book.find(stream);
+        if (found == nullptr) { return std::nullopt; }
+        life const& its = *found;
         if (its.ended && its.shared == nullptr) { return std::nullopt; }
         return its.who;
     }
@@ -109,9 +109,9 @@ public:
         }
         auto&                  book = all();
         std::scoped_lock const held{book.mutex};
-        auto const             found = book.known.find(stream);
-        if (found == book.known.end()) { return stream_standing::there; }
-        life const& its = found->second;
+        life* const            found = book.find(stream);
+        if (found == nullptr) { return stream_standing::there; }
+        life const& its = *found;
         if (its.reset) { return stream_standing::reset; }
         if (its.ended && its.shared == nullptr) { return stream_standing::ended; }
         return its.who.id == id ? stream_standing::there : stream_standing::another;
@@ -125,7 +125,7 @@ public:
         try {
             auto&                  book = all();
             std::scoped_lock const held{book.mutex};
-            life&                  its = book.known[stream];
+            life&                  its = book.get(stream);
             book.revive(its);
             its.who    = {id, device};
             its.shared = made;
@@ -150,15 +150,15 @@ public:
         cuda_stream_hold::shared& its  = *owner.its_;
         auto&                     book = all();
         std::scoped_lock const    held{book.mutex};
-        auto const                found = book.known.find(its.stream);
+        life* const               found = book.find(its.stream);
         if (given_away) {
             its.given_away.store(true, std::memory_order_relaxed);
-            if (found != book.known.end()) { found->second.shared = nullptr; }
+            if (found != nullptr) { found->shared = nullptr; }
             book.changes.fetch_add(1, std::memory_order_release);
             return;
         }
         its.ended.store(true, std::memory_order_release);
-        if (found != book.known.end()) { book.end(found->second); }
+        if (found != nullptr) { book.end(*found); }
     }
     /// Returns the id of a stream that vram created, or 0. Also works for one that has ended, as
     /// long as there is a hold on it. Makes no CUDA call.
@@ -173,9 +173,9 @@ public:
     static void leave(cuda_stream_hold::shared* its) noexcept {
         auto&                  book = all();
         std::scoped_lock const held{book.mutex};
-        auto const             found = book.known.find(its->stream);
-        if (found != book.known.end() && found->second.shared == its) {
-            found->second.shared = nullptr;
+        life* const            found = book.find(its->stream);
+        if (found != nullptr && found->shared == its) {
+            found->shared = nullptr;
             book.changes.fetch_add(1, std::memory_order_release);
         }
     }
@@ -186,7 +186,7 @@ public:
         try {
             auto&                  book = all();
             std::scoped_lock const held{book.mutex};
-            life&                  its = book.known[stream];
+            life&                  its = book.get(stream);
             its.who.id                 = id;
             book.end(its);
         } catch (...) {}
@@ -201,8 +201,8 @@ public:
         glance&             last   = looked_at(stream);
         if (last.stream == stream && last.ends == so_far) { return false; }
         std::scoped_lock const held{book.mutex};
-        auto const             found = book.known.find(stream);
-        if (found != book.known.end() && found->second.ended) { return true; }
+        life* const            found = book.find(stream);
+        if (found != nullptr && found->ended) { return true; }
         last = {stream, so_far};
         return false;
     }
@@ -212,8 +212,8 @@ public:
         if (!ended(stream)) { return false; }
         auto&                  book = all();
         std::scoped_lock const held{book.mutex};
-        auto const             found = book.known.find(stream);
-        return found != book.known.end() && found->second.reset;
+        life* const            found = book.find(stream);
+        return found != nullptr && found->reset;
     }
     /// Forgets everything that is stored for the handle `stream`.
     static void forget(cudaStream_t stream) noexcept { forget_others(stream, 0); }
@@ -230,6 +230,22 @@ private:
         cuda_stream_hold::shared* shared = nullptr;
     };
     struct book {
+        static std::uint64_t key_of(cudaStream_t stream) noexcept {
+            return reinterpret_cast<std::uintptr_t>(stream);
+        }
+        /// Returns the data of the handle, or null if there is none.
+        [[nodiscard]] life* find(cudaStream_t stream) const noexcept {
+            return known.find(key_of(stream));
+        }
+        /// Returns the data of the handle, and adds empty data first if there is none. Throws
+        /// `std::bad_alloc`.
+        [[nodiscard]] life& get(cudaStream_t stream) {
+            if (life* const its = find(stream)) { return *its; }
+            known.reserve(1);
+            auto* const fresh = new life;
+            known.insert(key_of(stream), fresh);
+            return *fresh;
+        }
         /// Marks that a new stream has the handle.
         void revive(life& its) noexcept {
             if (its.ended) { ended.fetch_sub(1, std::memory_order_relaxed); }
@@ -245,9 +261,9 @@ private:
         }
 
         /// Ids of the legacy default streams, by device.
-        std::atomic<std::uint64_t>             legacy[most_devices]{};
-        std::mutex                             mutex;
-        std::unordered_map<cudaStream_t, life> known;
+        std::atomic<std::uint64_t> legacy[most_devices]{};
+        std::mutex                 mutex;
+        address_map<life>          known; ///< by handle
         /// Number of entries of `known` that have ended.
         std::atomic<std::size_t>   ended{0};
         std::atomic<std::uint64_t> ends{0}; ///< number of streams that ever ended
@@ -258,29 +274,29 @@ private:
     static void end_all(cuda_device device) noexcept {
         auto&                  book = all();
         std::scoped_lock const held{book.mutex};
-        for (auto& [stream, its] : book.known) {
-            if (its.who.device != device || (its.ended && its.shared == nullptr)) { continue; }
-            its.shared = nullptr;
-            its.reset  = true;
-            book.end(its);
-        }
+        book.known.for_each([&](std::uint64_t, life* its) {
+            if (its->who.device != device || (its->ended && its->shared == nullptr)) { return; }
+            its->shared = nullptr;
+            its->reset  = true;
+            book.end(*its);
+        });
     }
     /// Returns true if the handle is that of the stream of vram with the id `id`.
     [[nodiscard]] static bool is_announced(cudaStream_t stream, std::uint64_t id) noexcept {
         auto&                  book = all();
         std::scoped_lock const held{book.mutex};
-        auto const             found = book.known.find(stream);
-        return found != book.known.end() && found->second.shared != nullptr &&
-               found->second.who.id == id;
+        life* const            found = book.find(stream);
+        return found != nullptr && found->shared != nullptr && found->who.id == id;
     }
     /// Forgets the data of the handle `stream`, unless the stream has the id `id`.
     static void forget_others(cudaStream_t stream, std::uint64_t id) noexcept {
         auto&                  book = all();
         std::scoped_lock const held{book.mutex};
-        auto const             found = book.known.find(stream);
-        if (found == book.known.end() || found->second.who.id == id) { return; }
-        book.revive(found->second);
-        book.known.erase(found);
+        life* const            found = book.find(stream);
+        if (found == nullptr || found->who.id == id) { return; }
+        book.revive(*found);
+        book.known.erase(book.key_of(stream));
+        delete found;
     }
     struct entry {
         cudaStream_t  stream = nullptr;
@@ -307,11 +323,11 @@ private:
         auto&               last   = announced_before(stream);
         if (last.stream == stream && last.changes == so_far) { return last; }
         std::scoped_lock const held{book.mutex};
-        auto const             found = book.known.find(stream);
+        life* const            found = book.find(stream);
         last                         = {stream, so_far};
-        if (found != book.known.end() && found->second.shared != nullptr) {
-            last.id  = found->second.who.id;
-            last.its = found->second.shared;
+        if (found != nullptr && found->shared != nullptr) {
+            last.id  = found->who.id;
+            last.its = found->shared;
         }
         return last;
     }

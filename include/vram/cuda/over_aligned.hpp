@@ -4,14 +4,15 @@
 /// \file
 /// `over_aligned` remembers the original addresses of blocks with an alignment above 256 bytes.
 
-#include <vram/base/align.hpp>     // align_address, saturating_add
-#include <vram/base/call_site.hpp> // call_site
-#include <vram/base/error.hpp>     // report_error
+#include <vram/base/address_map.hpp> // address_map
+#include <vram/base/align.hpp>       // align_address, saturating_add
+#include <vram/base/call_site.hpp>   // call_site
+#include <vram/base/error.hpp>       // report_error
 
-#include <atomic>        // atomic
-#include <cstddef>       // size_t
-#include <mutex>         // mutex, scoped_lock
-#include <unordered_map> // unordered_map
+#include <atomic>  // atomic
+#include <cstddef> // size_t
+#include <cstdint> // uint64_t, uintptr_t
+#include <mutex>   // mutex, scoped_lock
 
 namespace vram {
 
@@ -41,7 +42,9 @@ public:
         try {
             auto&                  book = all();
             std::scoped_lock const held{book.mutex};
-            book.blocks.insert_or_assign(p, block);
+            if (book.blocks.find(key_of(p)) != nullptr) { book.blocks.erase(key_of(p)); }
+            book.blocks.reserve(1);
+            book.blocks.insert(key_of(p), block);
             count_ = book.blocks.size();
         } catch (...) { return nullptr; }
         return p;
@@ -77,18 +80,21 @@ private:
         if (count_ == 0) { return nullptr; }
         auto&                  book = all();
         std::scoped_lock const held{book.mutex};
-        auto const             found = book.blocks.find(p);
-        if (found == book.blocks.end()) { return nullptr; }
-        void* const block = found->second;
-        book.blocks.erase(found);
+        void* const            block = book.blocks.find(key_of(p));
+        if (block == nullptr) { return nullptr; }
+        book.blocks.erase(key_of(p));
         count_ = book.blocks.size();
         return block;
     }
 
     struct book {
-        std::mutex                             mutex;
-        std::unordered_map<void const*, void*> blocks;
+        std::mutex        mutex;
+        address_map<void> blocks;
     };
+
+    static std::uint64_t key_of(void const* p) noexcept {
+        return reinterpret_cast<std::uintptr_t>(p);
+    }
 
     // Never destroyed, because resources in static storage may outlive any object here.
     static book& all() {

@@ -5,6 +5,7 @@
 /// `registered_resource` is pinned host memory that is allocated many times faster than by
 /// cudaHostAlloc.
 
+#include <vram/base/address_map.hpp>     // address_map
 #include <vram/concepts/powers.hpp>      // the concepts that the proofs below check
 #include <vram/cuda/cuda_direct.hpp>     // cuda_direct
 #include <vram/cuda/cuda_numa_local.hpp> // node_of
@@ -14,9 +15,9 @@
 
 #include <cuda_runtime_api.h> // cudaHostRegister, cudaHostUnregister
 
-#include <cstddef>       // size_t
-#include <mutex>         // mutex, scoped_lock
-#include <unordered_map> // unordered_map
+#include <cstddef> // size_t
+#include <cstdint> // uint64_t, uintptr_t
+#include <mutex>   // mutex, scoped_lock
 
 namespace vram {
 
@@ -66,9 +67,13 @@ private:
         bool        registered = false; ///< false if another library had registered it before
     };
     struct book {
-        std::mutex                       mutex;
-        std::unordered_map<void*, block> blocks;
+        std::mutex         mutex;
+        address_map<block> blocks;
     };
+
+    static std::uint64_t key_of(void const* p) noexcept {
+        return reinterpret_cast<std::uintptr_t>(p);
+    }
 
     cudaError_t take(void** p, std::size_t bytes) const noexcept {
         void* got = touched_pages::map(bytes, pages_);
@@ -106,7 +111,12 @@ private:
         try {
             auto&                  known = all();
             std::scoped_lock const held{known.mutex};
-            known.blocks.insert_or_assign(p, what);
+            if (block* const old = known.blocks.find(key_of(p))) {
+                *old = what;
+            } else {
+                known.blocks.reserve(1);
+                known.blocks.insert(key_of(p), new block{what});
+            }
             return cudaSuccess;
         } catch (...) {
             if (what.registered) { cuda_error::report(cudaHostUnregister(p), p, what.bytes); }
@@ -122,10 +132,11 @@ private:
         {
             auto&                  known = all();
             std::scoped_lock const held{known.mutex};
-            auto const             found = known.blocks.find(p);
-            if (found == known.blocks.end()) { return cudaErrorInvalidValue; }
-            what = found->second;
-            known.blocks.erase(found);
+            block const* const     found = known.blocks.find(key_of(p));
+            if (found == nullptr) { return cudaErrorInvalidValue; }
+            what = *found;
+            known.blocks.erase(key_of(p));
+            delete found;
         }
         cudaError_t const status = what.registered && pinned ? cudaHostUnregister(p) : cudaSuccess;
         // Pages that may still be registered stay mapped, so that their addresses are not reused.

@@ -4,7 +4,7 @@
 /// \file
 /// `chunk_finder` finds the chunk that contains an address.
 
-#include <vram/pool/address_map.hpp> // address_map
+#include <vram/base/address_map.hpp> // address_map
 
 #include <bit>     // bit_width
 #include <cstddef> // size_t

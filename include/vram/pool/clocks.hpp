@@ -5,13 +5,13 @@
 /// `clocks` are the timelines of all streams of a pool: they decide which stream may use which
 /// memory, and make streams wait.
 
+#include <vram/base/address_map.hpp>         // address_map
+#include <vram/base/hash_cells.hpp>          // scramble
 #include <vram/base/report_caught.hpp>       // report_caught
 #include <vram/concepts/await_device.hpp>    // await_device
 #include <vram/concepts/stream_hold.hpp>     // announces_ends, hold_stream
 #include <vram/concepts/stream_standing.hpp> // identify, recall
-#include <vram/pool/address_map.hpp>         // address_map
 #include <vram/pool/availability.hpp>        // availability
-#include <vram/pool/hash_cells.hpp>          // scramble
 #include <vram/pool/stream_clock.hpp>        // stream_clock
 #include <vram/pool/stream_key.hpp>          // stream_key
 #include <vram/pool/tags.hpp>                // tags

@@ -4,8 +4,8 @@
 /// \file
 /// `stream_seats` assigns streams to the shards of an arena, and remembers the assignment.
 
+#include <vram/base/hash_cells.hpp> // scramble
 #include <vram/base/lock.hpp>       // lock
-#include <vram/pool/hash_cells.hpp> // scramble
 #include <vram/pool/heap_array.hpp> // heap_array
 
 #include <atomic>  // atomic

@@ -6,11 +6,10 @@
 
 #include <vram/base/align.hpp> // saturating_add
 
-#include <cstddef>  // size_t
-#include <cstdint>  // uintptr_t
-#include <iterator> // prev, next
-#include <map>      // map
-#include <utility>  // exchange
+#include <cstddef> // size_t, ptrdiff_t
+#include <cstdint> // uintptr_t
+#include <utility> // exchange
+#include <vector>  // vector
 
 namespace vram {
 
@@ -20,8 +19,8 @@ namespace vram {
 ///
 /// Failure   `insert` throws `std::bad_alloc` and changes nothing. No other function fails.
 /// Threads   One thread at a time.
-/// Cost      `place` is O(blocks), plus one step per page until an aligned one is found. All other
-///           functions are O(log blocks).
+/// Cost      `place` is O(blocks), plus one step per page until an aligned one is found. `insert` and
+///           `erase` move the blocks behind. All other functions are O(log blocks).
 class span_blocks {
 public:
     /// The pages [first, last).
@@ -71,23 +70,24 @@ public:
         });
         return in_widest.empty() ? in_tightest : in_widest;
     }
-    void insert(block const& b) { blocks_.emplace(b.address, b); }
+    void insert(block const& b) { blocks_.insert(iterator_at(begun_at(b.address)), b); }
 
     /// Returns `b` with the new size `bytes`, or an empty block if the following addresses are in
     /// use.
     [[nodiscard]] block resized(block const& b, std::size_t bytes) const noexcept {
-        auto const  next = blocks_.upper_bound(b.address);
-        gap const   room{b.first, next == blocks_.end() ? pages_ : next->second.first};
-        block const made = spread(b.address, bytes, b.first);
-        return made.last <= room.last ? made : block{};
+        std::size_t const next = begun_at(b.address);
+        std::size_t const end  = next == blocks_.size() ? pages_ : blocks_[next].first;
+        block const       made = spread(b.address, bytes, b.first);
+        return made.last <= end ? made : block{};
     }
-    void replace(block const& b) noexcept { blocks_.find(b.address)->second = b; }
-    void erase(block const& b) noexcept { blocks_.erase(b.address); }
+    void replace(block const& b) noexcept { *iterator_at(begun_at(b.address) - 1) = b; }
+    void erase(block const& b) noexcept { blocks_.erase(iterator_at(begun_at(b.address) - 1)); }
 
     /// Returns the block that begins at `p`, or an empty block.
     [[nodiscard]] block at(void const* p) const noexcept {
-        auto const found = blocks_.find(reinterpret_cast<std::uintptr_t>(p));
-        return found == blocks_.end() ? block{} : found->second;
+        auto const         address = reinterpret_cast<std::uintptr_t>(p);
+        block const* const last    = last_up_to(address);
+        return last != nullptr && last->address == address ? *last : block{};
     }
 
     // Pages of a block. A block includes all bytes of its pages, also those of the last page behind
@@ -95,12 +95,11 @@ public:
 
     /// Returns the block with pages that contain the range, or an empty block.
     [[nodiscard]] block around(void const* p, std::size_t bytes) const noexcept {
-        auto const from  = reinterpret_cast<std::uintptr_t>(p);
-        auto const after = blocks_.upper_bound(from);
-        if (after == blocks_.begin() || bytes == 0) { return {}; }
-        block const&         b   = std::prev(after)->second;
-        std::uintptr_t const end = base_ + b.last * page_;
-        return from < end && bytes <= end - from ? b : block{};
+        auto const         from = reinterpret_cast<std::uintptr_t>(p);
+        block const* const b    = last_up_to(from);
+        if (b == nullptr || bytes == 0) { return {}; }
+        std::uintptr_t const end = base_ + b->last * page_;
+        return from < end && bytes <= end - from ? *b : block{};
     }
     /// Returns the pages that overlap the range.
     [[nodiscard]] run touched(void const* q, std::size_t n) const noexcept {
@@ -126,7 +125,7 @@ public:
 
     template <class Visit>
     void for_each(Visit const& visit) const {
-        for (auto const& [address, b] : blocks_) { visit(b); }
+        for (block const& b : blocks_) { visit(b); }
     }
     [[nodiscard]] bool empty() const noexcept { return blocks_.empty(); }
 
@@ -137,10 +136,33 @@ private:
         return reinterpret_cast<std::uintptr_t>(q) - base_;
     }
 
+    /// Returns the number of blocks that begin at `address` or before it.
+    [[nodiscard]] std::size_t begun_at(std::uintptr_t address) const noexcept {
+        std::size_t from = 0;
+        std::size_t to   = blocks_.size();
+        while (from < to) {
+            std::size_t const middle = from + (to - from) / 2;
+            if (blocks_[middle].address <= address) {
+                from = middle + 1;
+            } else {
+                to = middle;
+            }
+        }
+        return from;
+    }
+    /// Returns the last block that begins at `address` or before it, or null if there is none.
+    [[nodiscard]] block const* last_up_to(std::uintptr_t address) const noexcept {
+        std::size_t const begun = begun_at(address);
+        return begun != 0 ? &blocks_[begun - 1] : nullptr;
+    }
+    [[nodiscard]] std::vector<block>::iterator iterator_at(std::size_t i) noexcept {
+        return blocks_.begin() + static_cast<std::ptrdiff_t>(i);
+    }
+
     template <class Visit>
     void for_each_gap(Visit const& visit) const {
         std::size_t from = 0;
-        for (auto const& [address, b] : blocks_) {
+        for (block const& b : blocks_) {
             visit(gap{from, b.first});
             from = b.last;
         }
@@ -168,10 +190,10 @@ private:
         return b.last <= g.last ? b : block{};
     }
 
-    std::uintptr_t                  base_;
-    std::size_t                     page_;
-    std::size_t                     pages_;
-    std::map<std::uintptr_t, block> blocks_; ///< live blocks by address
+    std::uintptr_t     base_;
+    std::size_t        page_;
+    std::size_t        pages_;
+    std::vector<block> blocks_; ///< live blocks in the order of their addresses
 };
 
 } // namespace vram

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <vram/pool/address_map.hpp> // first: the header stands alone
+#include <vram/base/address_map.hpp> // first: the header stands alone
 
 #include "../doubles/bombing.hpp"
 
@@ -37,6 +37,19 @@ TEST_CASE("address_map: it agrees with std::map over random operations") {
     }
     CHECK(map.size() == model.size());
     for (auto const& [key, value] : model) { CHECK(map.find(key) == value); }
+}
+
+TEST_CASE("address_map: for_each visits each entry once") {
+    address_map<int> map;
+    map.for_each([](std::uint64_t, int*) { FAIL("an empty map has no entry"); });
+    int values[300];
+    map.reserve(300);
+    for (std::uint64_t i = 0; i < 300; ++i) { map.insert(i * 256, &values[i]); }
+    for (std::uint64_t i = 0; i < 300; i += 3) { map.erase(i * 256); }
+    std::unordered_map<std::uint64_t, int*> seen;
+    map.for_each([&](std::uint64_t key, int* value) { CHECK(seen.emplace(key, value).second); });
+    CHECK(seen.size() == map.size());
+    for (auto const& [key, value] : seen) { CHECK(map.find(key) == value); }
 }
 
 TEST_CASE("address_map: keys that collide, and the key 0, are found and erased in any order") {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <vram/pool/hash_cells.hpp> // first: the header stands alone
+#include <vram/base/hash_cells.hpp> // first: the header stands alone
 
 #include "../doubles/bombing.hpp"
 

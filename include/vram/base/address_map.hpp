@@ -4,7 +4,7 @@
 /// \file
 /// `address_map` is a hash table from addresses, or other 64-bit keys, to pointers.
 
-#include <vram/pool/hash_cells.hpp> // hash_cells
+#include <vram/base/hash_cells.hpp> // hash_cells
 
 #include <cstddef> // size_t
 #include <cstdint> // uint64_t
@@ -74,6 +74,15 @@ public:
         }
         cells_[hole].value = nullptr;
         --size_;
+    }
+
+    /// Calls `visit(key, value)` for each entry, in no particular order. `visit` must not add or
+    /// remove entries.
+    template <class Visit>
+    void for_each(Visit const& visit) const {
+        for (std::size_t i = 0; i < cells_.count(); ++i) {
+            if (cells_[i].value != nullptr) { visit(cells_[i].key, cells_[i].value); }
+        }
     }
 
     [[nodiscard]] std::size_t size() const noexcept { return size_; }
