@@ -108,3 +108,30 @@ TEST_CASE(
     CHECK(told.under_a_lock() == 2);
     CHECK(told.count() == 4);
 }
+
+TEST_CASE("error: after a device has failed, that is reported once, and no consequence of it") {
+    doubles::mishaps const told;
+    note_device_failure(700, +[](int) noexcept { return code_text{"failed", "in a test"}; });
+    note_device_failure(719, nullptr); // a later call may fail otherwise
+    CHECK(told.count() == 0);
+    report_error({.kind = error_kind::leak, .bytes = 100});
+    CHECK(told.count() == 1);
+    CHECK(told.last().kind == error_kind::platform_error);
+    CHECK(told.last().code == 700);
+    CHECK(std::string{error_text{told.last()}.c_str()}.find(
+              "the device failed with failed (700, in a test). Each later call fails") !=
+          std::string::npos);
+    report_error({.kind = error_kind::platform_error, .code = 719});
+    report_error({.kind = error_kind::leak});
+    report_error({.kind = error_kind::dead_stream});
+    report_error({.kind = error_kind::lost_exception, .code = 700});
+    CHECK(told.count() == 1);
+    report_error({.kind = error_kind::lost_exception, .code = 5});
+    report_error({.kind = error_kind::double_free});
+    report_error({.kind = error_kind::wrong_size});
+    CHECK(told.count() == 4);
+    forget_device_failure();
+    report_error({.kind = error_kind::platform_error, .code = 1});
+    report_error({.kind = error_kind::leak});
+    CHECK(told.count() == 6);
+}

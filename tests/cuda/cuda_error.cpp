@@ -6,8 +6,14 @@
 
 #include "machine.hpp"
 
-#include <cstring> // strstr
-#include <string>  // string
+#include <vram/cuda/cuda.hpp>
+#include <vram/vram.hpp>
+
+#include <concepts> // default_initializable
+#include <cstddef>  // size_t
+#include <cstring>  // strstr
+#include <new>      // bad_alloc
+#include <string>   // string
 
 using namespace vram;
 using doubles::mishaps;
@@ -103,6 +109,57 @@ TEST_CASE("cuda_error: a broken context keeps its error") {
         CHECK(cudaGetLastError() == cudaErrorIllegalAddress);
         doubles::cudart::reset();
     }
+}
+
+template <class Memory>
+Memory made() {
+    if constexpr (std::default_initializable<Memory>) {
+        return Memory{};
+    } else {
+        return Memory{std::size_t{1} << 20};
+    }
+}
+TEST_CASE_TEMPLATE("cuda_error: after a kernel has failed, an allocation throws its error at once, "
+                   "and one message is reported",
+                   Memory, stream_ordered<cuda_resource>, cuda_async_resource,
+                   pool<stream_ordered<cuda_resource>>, pool<virtual_resource>, slab<cuda_resource>,
+                   binned<stream_ordered<cuda_resource>>, monotonic<cuda_resource>,
+                   arena<pool<stream_ordered<cuda_resource>>>, pool<pinned_resource>) {
+    machine const here;
+    mishaps const told;
+    {
+        Memory            memory = made<Memory>();
+        cuda_stream const one, two;
+        void* const       p = memory.allocate(one, 1000);
+        void* const       q = memory.allocate(one, 1000);
+        memory.deallocate(one, p, 1000);
+        doubles::cudart::break_context(cudaErrorIllegalAddress);
+        auto const calls = doubles::cudart::calls();
+        // A slab takes blocks of one size from its chunk until it is empty.
+        std::size_t const bytes = std::default_initializable<Memory> ? 64 << 20 : 1 << 20;
+        bool              threw = false;
+        for (int i = 0; i < 1000 && !threw; ++i) {
+            try {
+                if (void* const r = memory.allocate(two, bytes)) {
+                    memory.deallocate(one, r, bytes);
+                }
+            } catch (cuda_error const& e) {
+                threw = true;
+                CHECK(e.status() == cudaErrorIllegalAddress);
+            }
+        }
+        CHECK(threw);
+        CHECK(doubles::cudart::calls() - calls < 100); // it does not try again and again
+        memory.deallocate(two, q, 1000);
+        if constexpr (trimmable_resource<Memory>) {
+            try {
+                memory.trim();
+            } catch (cuda_error const&) {}
+        }
+    }
+    CHECK(told.count() == 1);
+    CHECK(told.last().code == cudaErrorIllegalAddress);
+    doubles::cudart::reset();
 }
 #endif
 

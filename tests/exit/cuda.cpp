@@ -5,6 +5,8 @@
 
 #include <vram/cuda/cuda.hpp>
 
+#include <cuda.h> // cuModuleLoadData and the others: their types
+
 #ifdef VRAM_CUDART_DOUBLE
 #include "../doubles/cudart/cudart.hpp"
 #endif
@@ -81,6 +83,42 @@ void device_reset_and_used_again(kind const& of) {
     settle(kept);
 }
 
+/// From here on each call of CUDA fails with cudaErrorIllegalAddress.
+void break_the_context() {
+#ifdef VRAM_CUDART_DOUBLE
+    doubles::cudart::break_context(cudaErrorIllegalAddress);
+#else
+    char const* const kernel = R"(
+        .version 7.0
+        .target sm_52
+        .address_size 64
+        .visible .entry fault() {
+            .reg .b64 %p;
+            mov.u64 %p, 16;
+            st.global.u32 [%p], 1;
+            ret;
+        })";
+    CUmodule          module{};
+    CUfunction        function{};
+    auto const        load =
+        cuda_entry_point<decltype(&::cuModuleLoadData)>("cuModuleLoadData", 7000).call;
+    auto const find =
+        cuda_entry_point<decltype(&::cuModuleGetFunction)>("cuModuleGetFunction", 7000).call;
+    auto const launch = cuda_entry_point<decltype(&::cuLaunchKernel)>("cuLaunchKernel", 7000).call;
+    if (load(&module, kernel) != CUDA_SUCCESS || find(&function, module, "fault") != CUDA_SUCCESS ||
+        launch(function, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr) != CUDA_SUCCESS) {
+        leave(3);
+    }
+#endif
+    if (cudaDeviceSynchronize() != cudaErrorIllegalAddress) { leave(4); }
+}
+/// A kernel makes an error, and then the object ends.
+void kernel_faulted_first(kind const& of) {
+    holder kept{of};
+    break_the_context();
+    settle(kept);
+}
+
 } // namespace
 
 #ifdef VRAM_CUDART_DOUBLE
@@ -115,6 +153,8 @@ int main(int argc, char** argv) {
     all.push_back({"freed_registered", make<freed_block<registered_resource>>});
     ways.push_back({"device_reset_first", device_reset_first, true, true});
     ways.push_back({"device_reset_and_used_again", device_reset_and_used_again, true, true});
+    ways.push_back({"kernel_faulted_first", kernel_faulted_first, false, false,
+                    "vram: platform error: the device failed with cudaErrorIllegalAddress (700, "});
 #ifdef VRAM_CUDART_DOUBLE
     ways.push_back({"runtime_taken_down_first", runtime_taken_down_first, false});
     doubles::cudart::reset();

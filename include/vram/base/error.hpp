@@ -104,11 +104,60 @@ inline constinit thread_local bool          spare_waits = false;
 /// may call.
 inline error_sink set_error_sink(error_sink sink) noexcept { return detail::sink.exchange(sink); }
 
+namespace detail {
+inline constinit std::atomic<int>  failed_code{0}; ///< of the device that failed; 0: none
+inline constinit std::atomic<bool> failure_told{false};
+inline constinit std::atomic<code_text (*)(int) noexcept> failed_text{nullptr};
+
+inline void pass_on(error const& e) noexcept {
+    if (locks_held == 0 || !remember(e)) { sink.load()(e); }
+}
+/// Returns true if a device has failed and the error may be a consequence.
+[[nodiscard]] inline bool follows_failure(error const& e) noexcept {
+    int const code = failed_code.load(std::memory_order_relaxed);
+    if (code == 0) { return false; }
+    switch (e.kind) {
+    case error_kind::platform_error:
+    case error_kind::dead_stream:
+    case error_kind::leak: return true;
+    case error_kind::lost_exception: return e.code == code;
+    default: return false;
+    }
+}
+} // namespace detail
+
+/// Notes that a device has failed for good, with an error of its platform that every later call
+/// returns. The next error that may be a consequence is reported as that failure, once for the
+/// process; from then on `report_error` drops platform errors, dead streams and leaks. Any thread
+/// may call.
+inline void note_device_failure(int code, code_text (*text_of)(int) noexcept) noexcept {
+    if (detail::failed_code.load(std::memory_order_relaxed) != 0) { return; }
+    detail::failed_text.store(text_of);
+    detail::failed_code.store(code);
+}
+/// The device was reset and works again: errors are reported again.
+inline void forget_device_failure() noexcept {
+    detail::failed_code.store(0);
+    detail::failure_told.store(false);
+}
+
 /// Passes an error to the error sink: at once, or, if this thread holds a lock of vram, after it
 /// has unlocked. One error for each thread can be stored without host memory. Without host memory,
-/// further errors are passed to the sink at once, under the lock. Never throws.
+/// further errors are passed to the sink at once, under the lock. After `note_device_failure`, an
+/// error that may be a consequence is dropped, and the first one is reported as the failure. Never
+/// throws.
 inline void report_error(error const& e) noexcept {
-    if (detail::locks_held == 0 || !detail::remember(e)) { detail::sink.load()(e); }
+    if (!detail::follows_failure(e)) { return detail::pass_on(e); }
+    if (detail::failure_told.exchange(true)) { return; }
+    detail::pass_on({.kind   = error_kind::platform_error,
+                     .code   = detail::failed_code.load(),
+                     .where  = e.where,
+                     .caller = e.caller,
+                     .call   = "the device",
+                     .advice = "Each later call fails likewise, and memory that cannot be freed is "
+                               "not reported. End the process; compute-sanitizer finds the kernel "
+                               "that made the error.",
+                     .text_of = detail::failed_text.load()});
 }
 
 } // namespace vram

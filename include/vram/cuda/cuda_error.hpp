@@ -98,9 +98,35 @@ public:
 
     /// Clears the latched error of a failed call. Otherwise the next `cudaGetLastError` of the
     /// program would attribute it to an unrelated call. An error that cannot be cleared (a broken
-    /// context) remains.
+    /// context) remains, and is noted: later errors are not reported one by one.
     static void clear(cudaError_t status) noexcept {
+        note(status);
         if (status != cudaErrorCudartUnloading) { (void)cudaGetLastError(); }
+    }
+    /// Notes a failure of the device, for an error that the driver returned and did not latch.
+    static void note(cudaError_t status) noexcept {
+        if (breaks_context(status)) { note_device_failure(static_cast<int>(status), text_of); }
+    }
+    /// Returns true for an error after which each call of CUDA returns the same error, until the
+    /// process ends: CUDA's documentation says so of these.
+    [[nodiscard]] static constexpr bool breaks_context(cudaError_t status) noexcept {
+        switch (status) {
+        case cudaErrorECCUncorrectable:
+        case cudaErrorNvlinkUncorrectable:
+        case cudaErrorContained:
+        case cudaErrorIllegalAddress:
+        case cudaErrorLaunchTimeout:
+        case cudaErrorAssert:
+        case cudaErrorHardwareStackError:
+        case cudaErrorIllegalInstruction:
+        case cudaErrorMisalignedAddress:
+        case cudaErrorInvalidAddressSpace:
+        case cudaErrorInvalidPc:
+        case cudaErrorLaunchFailure:
+        case cudaErrorTensorMemoryLeak:
+        case cudaErrorExternalDevice: return true;
+        default: return false;
+        }
     }
 
 private:

@@ -156,6 +156,7 @@ private:
         auto const status = cuda_exit::or_done(
             [&] { return cuda_virtual_calls::status(call(cuda_virtual_calls::here())); });
         if (status == cudaSuccess) [[likely]] { return; }
+        cuda_error::note(status);
         report_error({.kind     = error_kind::platform_error,
                       .pointer  = p,
                       .bytes    = bytes,
@@ -169,6 +170,7 @@ private:
     static void demand(cudaError_t status, shortage const& asked = {}) {
         if (status == cudaSuccess) [[likely]] { return; }
         if (status == cudaErrorMemoryAllocation) { throw out_of_memory{asked}; }
+        cuda_error::note(status);
         throw cuda_error{status};
     }
 

@@ -3,6 +3,7 @@
 
 #include "machine.hpp"
 
+#include <vram/base/error.hpp>     // forget_device_failure
 #include <vram/sim/sim_report.hpp> // sim_report
 
 #include <pthread.h> // pthread_atfork
@@ -15,6 +16,7 @@ namespace doubles::cudart {
 void reset(machine_options const& options) {
     bomb_shelter const inside;
     calls_book::here().reset();
+    vram::forget_device_failure();
     this_thread() = {};
     machine::here().reset(options);
 }

@@ -25,6 +25,8 @@ char const* CUDARTAPI cudaGetErrorName(cudaError_t status) {
     case cudaSuccess: return "cudaSuccess";
     case cudaErrorInvalidValue: return "cudaErrorInvalidValue";
     case cudaErrorMemoryAllocation: return "cudaErrorMemoryAllocation";
+    case cudaErrorInvalidResourceHandle: return "cudaErrorInvalidResourceHandle";
+    case cudaErrorIllegalAddress: return "cudaErrorIllegalAddress";
     case cudaErrorUnknown: return "cudaErrorUnknown";
     default: return "unrecognized error code";
     }
@@ -35,6 +37,8 @@ char const* CUDARTAPI cudaGetErrorString(cudaError_t status) {
     case cudaSuccess: return "no error";
     case cudaErrorInvalidValue: return "invalid argument";
     case cudaErrorMemoryAllocation: return "out of memory";
+    case cudaErrorInvalidResourceHandle: return "invalid resource handle";
+    case cudaErrorIllegalAddress: return "an illegal memory access was encountered";
     case cudaErrorUnknown: return "unknown error";
     default: return "unrecognized error code";
     }
