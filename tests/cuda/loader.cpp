@@ -132,10 +132,10 @@ TEST_CASE("loader on CUDA: its events are not timed, unless requested") {
     cuda_stream const stream;
     auto const        timed = [&](bool asked) {
         pinned_slot<cuda_platform> p{cuda_platform::current_device(), asked};
-        for (auto* e : {&p.begun, &p.left}) { cuda_platform::record(*e, stream.view()); }
+        for (auto* e : {&p.begun, &p.copied}) { cuda_platform::record(*e, stream.view()); }
         stream.synchronize();
         try {
-            (void)cuda_platform::elapsed(p.begun, p.left);
+            (void)cuda_platform::elapsed(p.begun, p.copied);
             return true;
         } catch (cuda_error const&) { return false; }
     };
