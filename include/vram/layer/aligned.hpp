@@ -110,7 +110,9 @@ public:
         sited{this->upstream_, at}.deallocate_sync(p, size(bytes, alignment), at_least(alignment));
     }
 
-    [[nodiscard]] std::size_t  alignment() const noexcept { return least_; }
+    /// Returns the smallest alignment of a block.
+    [[nodiscard]] std::size_t alignment() const noexcept { return least_; }
+    /// Returns the option that selects if sizes are rounded up.
     [[nodiscard]] aligned_size rounding() const noexcept { return rounding_; }
 
     /// Returns the size that the upstream allocates for a request.

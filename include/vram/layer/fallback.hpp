@@ -161,8 +161,10 @@ public:
         return from_second_.size();
     }
 
-    [[nodiscard]] Primary&         primary() noexcept { return this->first_; }
-    [[nodiscard]] Primary const&   primary() const noexcept { return this->first_; }
+    /// Returns the resource that is asked first.
+    [[nodiscard]] Primary&       primary() noexcept { return this->first_; }
+    [[nodiscard]] Primary const& primary() const noexcept { return this->first_; }
+    /// Returns the resource that is asked if the primary has no memory.
     [[nodiscard]] Secondary&       secondary() noexcept { return this->second_; }
     [[nodiscard]] Secondary const& secondary() const noexcept { return this->second_; }
 

@@ -98,6 +98,7 @@ public:
         upstream_.raise_peaks(before);
     }
 
+    /// Returns the upstream, which the layer owns.
     [[nodiscard]] Upstream&       upstream() noexcept { return upstream_; }
     [[nodiscard]] Upstream const& upstream() const noexcept { return upstream_; }
 

@@ -114,6 +114,7 @@ public:
 
     /// Returns the bytes that are live now, as counted against the limit.
     [[nodiscard]] std::size_t used() const noexcept { return used_.used(); }
+    /// Returns the largest number of live bytes.
     [[nodiscard]] std::size_t limit() const noexcept { return limit_; }
 
 private:

@@ -41,6 +41,7 @@ public:
     locked()
         requires std::default_initializable<Upstream>
         : locked{Upstream{}} {}
+    /// Creates the layer over `upstream`.
     explicit locked(Upstream upstream) : base{std::move(upstream)} {}
 
     /// A copy does not compile: the error message names the alternatives (move, borrow, share).

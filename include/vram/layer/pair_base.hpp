@@ -141,8 +141,10 @@ public:
         first_.raise_peaks(part);
     }
 
-    [[nodiscard]] First&        first() noexcept { return first_; }
-    [[nodiscard]] First const&  first() const noexcept { return first_; }
+    /// Returns the first upstream, which the layer owns.
+    [[nodiscard]] First&       first() noexcept { return first_; }
+    [[nodiscard]] First const& first() const noexcept { return first_; }
+    /// Returns the second upstream, which the layer owns.
     [[nodiscard]] Second&       second() noexcept { return second_; }
     [[nodiscard]] Second const& second() const noexcept { return second_; }
 

@@ -119,10 +119,13 @@ public:
         return is_small(bytes) ? detail::rounded_size(below(), bytes, alignment)
                                : detail::rounded_size(above(), bytes, alignment);
     }
+    /// Returns the largest size that goes to the small resource.
     [[nodiscard]] std::size_t threshold() const noexcept { return threshold_; }
 
+    /// Returns the resource for requests up to the threshold.
     [[nodiscard]] Small&       below() noexcept { return this->first_; }
     [[nodiscard]] Small const& below() const noexcept { return this->first_; }
+    /// Returns the resource for requests above the threshold.
     [[nodiscard]] Large&       above() noexcept { return this->second_; }
     [[nodiscard]] Large const& above() const noexcept { return this->second_; }
 

@@ -59,6 +59,7 @@ public:
     statistics()
         requires std::default_initializable<Upstream>
         : statistics{Upstream{}} {}
+    /// Creates the layer over `upstream`, with all counters at zero.
     explicit statistics(Upstream upstream) : base{std::move(upstream)} {}
 
     /// A copy does not compile: the error message names the alternatives (move, borrow, share).

@@ -66,6 +66,7 @@ public:
     stream_ordered()
         requires std::default_initializable<Upstream>
         : stream_ordered{Upstream{}} {}
+    /// Creates the layer over `upstream`.
     explicit stream_ordered(Upstream upstream, stream_ordered_options options = {})
         : base{std::move(upstream)}, books_{options.frees_per_event, options.give_back_bytes} {}
     /// A copy does not compile: the error message names the alternatives (move, borrow, share).
@@ -87,8 +88,10 @@ public:
         books_ = std::move(other.books_);
         return *this;
     }
+    /// Waits for all freed blocks and returns them to the upstream.
     ~stream_ordered() { books_.wait_for_all(giving()); }
 
+    /// Allocates a block for use on any stream. Returns null for 0 bytes.
     [[nodiscard]] void* allocate(stream s, std::size_t bytes,
                                  std::size_t alignment = default_alignment,
                                  call_site   at        = call_site::current()) {

@@ -96,6 +96,7 @@ public:
     /// Waits for the streams, reports live blocks as leaks, and returns all memory to the upstream.
     ~binned() { give_large_back(); }
 
+    /// Allocates a block for use on the stream `s`. Returns null for 0 bytes.
     [[nodiscard]] void* allocate(stream s, std::size_t bytes,
                                  std::size_t alignment = default_alignment) {
         return get_any<true>({bytes, bytes, alignment, &s});
@@ -107,12 +108,15 @@ public:
         return get_any<true>({bytes, bytes, alignment, nullptr});
     }
 
+    /// Allocates as `allocate` does, but returns null if the request is refused, and never throws.
     [[nodiscard]] void* try_allocate(stream s, std::size_t bytes,
                                      std::size_t alignment = default_alignment) noexcept
         requires fallible_resource<Upstream>
     {
         return this->or_null(bytes, [&] { return get_any<false>({bytes, bytes, alignment, &s}); });
     }
+    /// Allocates as `allocate_sync` does, but returns null if the request is refused, and never
+    /// throws.
     [[nodiscard]] void* try_allocate_sync(std::size_t bytes,
                                           std::size_t alignment = default_alignment) noexcept
         requires fallible_resource<Upstream>

@@ -17,8 +17,10 @@ namespace vram {
 /// Threads   Any number of threads may call concurrently.
 /// Cost      None.
 struct exact_growth {
+    /// The policy does not need the free memory of the device.
     static constexpr bool asks_device = false;
 
+    /// Returns the size of the next chunk.
     [[nodiscard]] std::size_t operator()(growth_request const& request) const noexcept {
         return request.needed;
     }

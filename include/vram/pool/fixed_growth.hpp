@@ -17,10 +17,13 @@ namespace vram {
 /// Threads   Any number of threads may call concurrently.
 /// Cost      One comparison.
 struct fixed_growth {
+    /// The policy does not need the free memory of the device.
     static constexpr bool asks_device = false;
 
+    /// Size of every chunk in bytes.
     std::size_t step = 64_MiB;
 
+    /// Returns the size of the next chunk.
     [[nodiscard]] std::size_t operator()(growth_request const& request) const noexcept {
         return request.needed > step ? request.needed : step;
     }

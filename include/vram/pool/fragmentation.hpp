@@ -33,6 +33,7 @@ struct fragmentation {
     std::size_t rounding = 0;
 
     constexpr fragmentation() = default;
+    /// Computes the figures from the usage and the free memory of a pool.
     constexpr fragmentation(memory_usage const& u, free_pieces const& f) noexcept
         : unused{share(u.peak_live, u.peak_reserved)},
           scattered{share(f.largest, f.bytes)},

@@ -16,8 +16,8 @@ namespace vram {
 ///
 ///     free_pieces const now = memory.free_memory();
 struct free_pieces {
-    std::size_t bytes = 0;
-    std::size_t count = 0;
+    std::size_t bytes = 0; ///< sum of the sizes of all free pieces
+    std::size_t count = 0; ///< number of free pieces
     /// Size of the largest piece; over virtual memory, its backed bytes.
     std::size_t largest    = 0;
     std::size_t releasable = 0; ///< bytes of chunks without a live block, which `trim` returns

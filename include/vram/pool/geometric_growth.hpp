@@ -21,6 +21,7 @@ namespace vram {
 /// Failure   Values outside their ranges are a broken contract.
 /// Cost      A few additions. The device is not queried.
 struct geometric_growth {
+    /// The policy does not need the free memory of the device.
     static constexpr bool asks_device = false;
 
     double share = 0.02; ///< share of the reserved bytes, at most 64; 1 doubles them
@@ -28,6 +29,7 @@ struct geometric_growth {
     std::size_t least = 20_MiB;
     std::size_t unit  = 2_MiB; ///< a power of two: the page size of device memory
 
+    /// Returns the size of the next chunk.
     [[nodiscard]] std::size_t operator()(growth_request const& request) const {
         expects(share >= 0 && share <= 64, "geometric_growth: the share is from 0 to 64");
         expects(valid_alignment(unit), "geometric_growth: the unit is a power of two");

@@ -75,6 +75,7 @@ public:
     using typename base::platform;
     using typename base::stream;
 
+    /// Creates a resource over a default-constructed upstream.
     explicit monotonic(pool_options options = {})
         requires std::default_initializable<Upstream>
         : monotonic{Upstream{}, options} {}
@@ -122,6 +123,7 @@ public:
     /// Waits for the streams and returns every chunk to the upstream.
     ~monotonic() { give_everything_back(); }
 
+    /// Allocates a block for use on the stream `s`. Returns null for 0 bytes.
     [[nodiscard]] void* allocate(stream s, std::size_t bytes,
                                  std::size_t alignment = default_alignment) {
         return get<true>({bytes, align(bytes, default_alignment), alignment, &s});
@@ -133,6 +135,7 @@ public:
         return get<true>({bytes, align(bytes, default_alignment), alignment, nullptr});
     }
 
+    /// Allocates as `allocate` does, but returns null if the request is refused, and never throws.
     [[nodiscard]] void* try_allocate(stream s, std::size_t bytes,
                                      std::size_t alignment = default_alignment) noexcept
         requires fallible_resource<Upstream>
@@ -141,6 +144,8 @@ public:
             return get<false>({bytes, align(bytes, default_alignment), alignment, &s});
         });
     }
+    /// Allocates as `allocate_sync` does, but returns null if the request is refused, and never
+    /// throws.
     [[nodiscard]] void* try_allocate_sync(std::size_t bytes,
                                           std::size_t alignment = default_alignment) noexcept
         requires fallible_resource<Upstream>

@@ -43,6 +43,7 @@ public:
     /// Begins the measurement. The pool must outlive the scope and must not be moved.
     explicit peak_scope(Pool& pool) : pool_{pool}, before_{pool.reset_peaks()} {}
     peak_scope(peak_scope&&) = delete;
+    /// Ends the measurement and restores the pool's own peaks.
     ~peak_scope() { pool_.raise_peaks(before_); }
 
     /// Returns the peak of the live bytes, as rounded by the pool.

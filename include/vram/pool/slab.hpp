@@ -93,6 +93,7 @@ public:
         return *this;
     }
 
+    /// Allocates a block for use on the stream `s`. Returns null for 0 bytes.
     [[nodiscard]] void* allocate(stream s, std::size_t bytes,
                                  std::size_t alignment = default_alignment) {
         return get_block<true>(bytes, alignment, &s);
@@ -104,12 +105,15 @@ public:
         return get_block<true>(bytes, alignment, nullptr);
     }
 
+    /// Allocates as `allocate` does, but returns null if the request is refused, and never throws.
     [[nodiscard]] void* try_allocate(stream s, std::size_t bytes,
                                      std::size_t alignment = default_alignment) noexcept
         requires fallible_resource<Upstream>
     {
         return this->or_null(bytes, [&] { return get_block<false>(bytes, alignment, &s); });
     }
+    /// Allocates as `allocate_sync` does, but returns null if the request is refused, and never
+    /// throws.
     [[nodiscard]] void* try_allocate_sync(std::size_t bytes,
                                           std::size_t alignment = default_alignment) noexcept
         requires fallible_resource<Upstream>
