@@ -20,7 +20,7 @@ namespace vram {
 /// Two resources with a threshold: requests up to `threshold` bytes go to the small one, others to
 /// the large one.
 ///
-///     segregated mr{slab{cuda_resource{}}, pool{cuda_resource{}}, 4_KiB};
+///     segregated mr{slab{cuda_resource{}, 4_KiB}, pool{cuda_resource{}}, 4_KiB};
 ///
 /// The size of a block tells which resource allocated it, so nothing is recorded.
 ///

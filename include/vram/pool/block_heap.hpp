@@ -356,8 +356,9 @@ public:
         }
     }
 
-    /// Marks every pending use of the stream with timeline index `slot` from the epoch `from` on as
-    /// graph-retained, because the stream is being captured.
+    /// Marks the pending uses of all blocks by the stream with timeline index `slot` as
+    /// graph-retained, if they began in the epoch `from` or later. Called because the stream is
+    /// being captured.
     void keep_for_capture(std::size_t slot, std::uint64_t from) noexcept {
         for (chunk const& c : chunks_) {
             for (block* b = c.first; b != nullptr; b = b->after) {

@@ -48,8 +48,8 @@ public:
     void keep(block* b, tags const& kept) noexcept {
         if (!kept.empty()) { note(b, kept); }
     }
-    /// Marks the pending uses of the stream with timeline index `slot` from the epoch `from` on as
-    /// graph-retained, because the stream is being captured.
+    /// Marks the pending uses by the stream with timeline index `slot` as graph-retained, if they
+    /// began in the epoch `from` or later. Called because the stream is being captured.
     static void keep_for_capture(block* b, std::size_t slot, std::uint64_t from) noexcept {
         if (b->slot == block::several) {
             b->note->what.keep_for_capture(slot, from);

@@ -66,8 +66,8 @@ public:
             look(waits_[i]);
         }
     }
-    /// Marks the pending uses of the stream with timeline index `slot` from the epoch `from` on as
-    /// graph-retained, because the stream is being captured.
+    /// Marks the pending uses by the stream with timeline index `slot` as graph-retained, if they
+    /// began in the epoch `from` or later. Called because the stream is being captured.
     void keep_for_capture(std::size_t slot, std::uint64_t from) noexcept {
         for (tag& t : waits_) {
             if (t.slot == slot && t.epoch >= from) { t.epoch = tag::captured; }

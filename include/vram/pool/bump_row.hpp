@@ -78,8 +78,8 @@ public:
         return nullptr;
     }
 
-    /// Creates a mark at the current position and returns its serial number. If no allocation was
-    /// made since the last mark, returns the serial number of that one.
+    /// Creates a mark at the current position with the number `serial`, and returns it. If no
+    /// allocation was made since the last mark, returns the number of that mark instead.
     std::uint64_t mark(std::uint64_t serial) {
         std::uintptr_t const top = empty() ? 0 : current().top();
         if (marked() && marks_[marks_.size() - 1].is_at(current_, top)) {

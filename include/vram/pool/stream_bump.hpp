@@ -167,8 +167,8 @@ public:
         }
     }
 
-    /// Creates a mark at the current position and returns its serial number. If no allocation was
-    /// made since the last mark, returns the serial number of that one.
+    /// Creates a mark at the current position with the number `serial`, and returns it. If no
+    /// allocation was made since the last mark, returns the number of that mark instead.
     std::uint64_t mark(std::uint64_t serial) { return row_.mark(serial); }
     /// Returns true if the mark exists and no unwind to an earlier position removed it.
     [[nodiscard]] bool has(std::uint64_t serial) const noexcept { return row_.has(serial); }
@@ -182,7 +182,7 @@ public:
         if (!row_.marked() && !row_.at_start()) { reset(); }
     }
 
-    /// Removes an idle chunk that no stream uses, and returns it; returns one without bytes if
+    /// Removes an idle chunk that no stream uses, and returns it; returns a chunk without bytes if
     /// there is none. Makes the host wait for streams if needed.
     [[nodiscard]] piece remove_idle(guard& held) {
         forget_ended();

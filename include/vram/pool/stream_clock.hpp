@@ -178,7 +178,8 @@ public:
     /// Makes everything freed since the last event unavailable as long as the stream is being
     /// captured.
     void exclude() noexcept { excluded_from_ = epoch_; }
-    /// Makes that memory available again, because the capture may have ended.
+    /// Makes the memory that `exclude` made unavailable available again, because the capture may
+    /// have ended.
     void               readmit() noexcept { excluded_from_ = tag::captured; }
     [[nodiscard]] bool is_excluded(std::uint64_t epoch) const noexcept {
         return epoch >= excluded_from_;

@@ -210,7 +210,7 @@ public:
         if (mine != nullptr && events_ == event_policy::eager) { mine->try_record(); }
         return r != nullptr ? hand_out(*r, {b, first})->pointer() : nullptr;
     }
-    /// Removes an idle chunk that no stream uses any more, and returns it. Returns one without
+    /// Removes an idle chunk that no stream uses any more, and returns it. Returns a chunk without
     /// bytes if there is none. Makes the host wait for the chunk that is available soonest.
     [[nodiscard]] chunk remove_idle(guard& held) {
         auto const price = clocks_.for_asker(nullptr, false);
@@ -243,7 +243,7 @@ public:
     /// The chunk has `by` more bytes at its end, which have no physical memory yet.
     void end_growth(chunk_growth const& m, std::size_t by) noexcept { heaps_.end_growth(m, by); }
 
-    /// Removes an idle chunk that is ready. Returns one without bytes if there is none. Never
+    /// Removes an idle chunk that is ready. Returns a chunk without bytes if there is none. Never
     /// waits.
     [[nodiscard]] chunk remove_ready() {
         auto const price = clocks_.for_asker(nullptr, false);

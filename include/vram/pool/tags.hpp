@@ -115,8 +115,8 @@ public:
         return all;
     }
 
-    /// Marks the uses of the stream with timeline index `slot` from the epoch `from` on as
-    /// graph-retained, because the stream is being captured.
+    /// Marks the pending uses by the stream with timeline index `slot` as graph-retained, if they
+    /// began in the epoch `from` or later. Called because the stream is being captured.
     void keep_for_capture(std::size_t slot, std::uint64_t from) noexcept {
         for (std::size_t i = 0; i < size_; ++i) {
             tag& t = items_[i];
