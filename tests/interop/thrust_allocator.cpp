@@ -4,6 +4,7 @@
 #include "../cuda/machine.hpp"
 
 #include <vram/base/bytes.hpp>
+#include <vram/cuda/cuda_async_resource.hpp>
 #include <vram/cuda/cuda_stream.hpp>
 #include <vram/cuda/cuda_thread.hpp>
 #include <vram/handle/current_resource_guard.hpp>
@@ -97,4 +98,23 @@ TEST_CASE("thrust_allocator: a moved-from allocator keeps its resource and its s
     }
     CHECK(handle.holders() == 1);
     CHECK(handle->used() == 0);
+}
+
+TEST_CASE("thrust_allocator: memory of a cuda_stream that ended is freed, and by rebound copies") {
+    machine const          here;
+    doubles::mishaps const told;
+    cuda_async_resource    memory;
+    auto const             of_ended_stream = [&] {
+        cuda_stream const stream;
+        return thrust_allocator<int>{memory, stream};
+    };
+    thrust_allocator<int>  ints = of_ended_stream();
+    auto const             p    = ints.allocate(1000);
+    thrust_allocator<char> chars{ints};
+    ints         = thrust_allocator<int>{memory}; // `chars` keeps the stream alone
+    auto const q = chars.allocate(1000);
+    chars.deallocate(q, 1000);
+    chars.deallocate(thrust::device_pointer_cast(reinterpret_cast<char*>(p.get())), 4000);
+    CHECK(told.count() == 0);
+    CHECK(memory.usage().live == 0);
 }

@@ -4,13 +4,14 @@
 /// \file
 /// `thrust_allocator` lets Thrust's vectors and algorithms use the memory of a stack.
 
-#include <vram/base/align.hpp>          // default_alignment, unsatisfiable
-#include <vram/concepts/sited.hpp>      // sited
-#include <vram/cuda/cuda_platform.hpp>  // cuda_platform
-#include <vram/cuda/cuda_resource.hpp>  // the default of `current`
-#include <vram/handle/any_resource.hpp> // any_resource
-#include <vram/handle/current.hpp>      // current
-#include <vram/handle/resource_ref.hpp> // resource_ref
+#include <vram/base/align.hpp>           // default_alignment, unsatisfiable
+#include <vram/concepts/sited.hpp>       // sited
+#include <vram/concepts/stream_hold.hpp> // stream_hold, hold_stream
+#include <vram/cuda/cuda_platform.hpp>   // cuda_platform
+#include <vram/cuda/cuda_resource.hpp>   // the default of `current`
+#include <vram/handle/any_resource.hpp>  // any_resource
+#include <vram/handle/current.hpp>       // current
+#include <vram/handle/resource_ref.hpp>  // resource_ref
 
 #include <thrust/device_ptr.h>
 #include <thrust/device_reference.h>
@@ -66,7 +67,9 @@ struct thrust_system : ::thrust::cuda_cub::execute_on_stream_base<thrust_system>
 /// Failure   Throws `out_of_memory`, which is a `std::bad_alloc`, also for a count whose bytes
 ///           overflow.
 /// Threads   As the resource.
-/// Streams   The allocator allocates and frees on `stream`. A vector constructs, fills and copies
+/// Streams   The allocator allocates and frees on `stream`. A `cuda_stream` may be destroyed before
+///           the container: its handle stays valid as long as a copy of the allocator exists. A raw
+///           `cudaStream_t` must outlive the container. A vector constructs, fills and copies
 ///           its new elements on `stream`, and the host waits for them. Thrust runs all other
 ///           operations on the default stream: algorithms without a policy, access by `v[i]`, and
 ///           `assign` or `=` to existing elements. Synchronize `stream` before these, or pass
@@ -100,24 +103,25 @@ public:
     thrust_allocator() : mr_{current<cuda_platform>::get()} {}
     /// Makes an allocator of the memory of `mr` on the stream `s`.
     thrust_allocator(any mr, cuda_stream_view s = {})
-        : mr_{std::move(mr)}, stream_{s}, system_{s.get()} {
+        : mr_{std::move(mr)}, stream_{s}, held_{hold_stream<cuda_platform>(s)}, system_{s.get()} {
         detail::expect_resource(mr_, "thrust_allocator: the handle holds a resource");
     }
     /// Borrows a stack, which must outlive the allocated memory.
     template <class R>
         requires detail::lent_stack<R>
     thrust_allocator(R& stack, cuda_stream_view s = {}) noexcept
-        : mr_{ref{stack}}, stream_{s}, system_{s.get()} {}
+        : mr_{ref{stack}}, stream_{s}, held_{hold_stream<cuda_platform>(s)}, system_{s.get()} {}
     template <class Other>
     thrust_allocator(thrust_allocator<Other> const& other) noexcept
-        : mr_{other.upstream()}, stream_{other.get_stream()}, system_{other.get_stream().get()} {}
+        : mr_{other.mr_}, stream_{other.stream_}, held_{other.held_}, system_{other.system_} {}
     // No move constructor: a container that was moved from continues to use its allocator. The copy
     // functions are written out, because nvcc compiles defaulted ones for the device as well.
     thrust_allocator(thrust_allocator const& other) noexcept
-        : mr_{other.mr_}, stream_{other.stream_}, system_{other.system_} {}
+        : mr_{other.mr_}, stream_{other.stream_}, held_{other.held_}, system_{other.system_} {}
     thrust_allocator& operator=(thrust_allocator const& other) noexcept {
         mr_     = other.mr_;
         stream_ = other.stream_;
+        held_   = other.held_;
         system_ = other.system_;
         return *this;
     }
@@ -147,11 +151,15 @@ public:
     }
 
 private:
+    template <class>
+    friend class thrust_allocator;
+
     static constexpr std::size_t alignment = std::max(default_alignment, alignof(Element));
 
-    any              mr_;
-    cuda_stream_view stream_{};
-    system_type      system_{};
+    any                        mr_;
+    cuda_stream_view           stream_{};
+    stream_hold<cuda_platform> held_{}; ///< the stream may be destroyed before the container
+    system_type                system_{};
 };
 
 #undef VRAM_THRUST_CALL
