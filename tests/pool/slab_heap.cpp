@@ -23,18 +23,18 @@ bool counts_agree(slab_heap const& heap) {
     std::size_t out = 0, all = 0;
     for (slab_heap::chunk const* c : heap.chunks()) {
         std::size_t here = 0, clean = 0, bits = 0;
-        for (auto const& n : c->notes) {
-            here += n.at == slab_heap::place::out;
+        for (auto const& n : c->entries) {
+            here += n.at == slab_heap::place::live;
             clean += n.at == slab_heap::place::clean;
         }
         for (std::uint64_t word : c->map) {
             for (; word != 0; word &= word - 1) { ++bits; }
         }
-        if (here != c->out || clean != c->clean || bits != clean) { return false; }
+        if (here != c->live || clean != c->clean || bits != clean) { return false; }
         out += here;
-        all += c->notes.size();
+        all += c->entries.size();
     }
-    return out == heap.blocks_out() && all - out == heap.blocks_free();
+    return out == heap.blocks_live() && all - out == heap.blocks_free();
 }
 
 } // namespace
@@ -67,7 +67,7 @@ TEST_CASE(
     slab_heap heap{256};
     heap.reserve_slot(2);
     heap.add(at(0x1000), 8 * 256, nullptr);
-    slab_heap::note* blocks[8];
+    slab_heap::entry* blocks[8];
     for (auto& n : blocks) { n = heap.take_clean(); }
     for (std::uint64_t i = 0; i < 6; ++i) { heap.give(blocks[i], 2, i / 2 + 1); }
     CHECK(heap.take_own(0) == nullptr);
@@ -97,17 +97,17 @@ TEST_CASE("slab_heap: graph-retained blocks belong to their capture until it is 
     heap.add(at(0x1000), 2 * 256, nullptr);
     auto* const a = heap.take_clean();
     auto* const b = heap.take_clean();
-    heap.keep(a, 0);
-    heap.keep(b, 0);
+    heap.retain(a, 0);
+    heap.retain(b, 0);
     CHECK(heap.take_own(0) == nullptr);
     CHECK(heap.oldest(0) == nullptr);
-    CHECK(heap.take_kept(0) == b);
-    heap.keep(b, 0);
+    CHECK(heap.take_retained(0) == b);
+    heap.retain(b, 0);
     heap.collect_complete([](std::size_t, std::uint64_t) { return true; });
     CHECK(heap.take_clean() == nullptr);
-    heap.give(heap.take_kept(0), 0, 4);
+    heap.give(heap.take_retained(0), 0, 4);
     heap.end_captures([](std::size_t slot) { return slot + 5; });
-    CHECK(heap.take_kept(0) == nullptr);
+    CHECK(heap.take_retained(0) == nullptr);
     CHECK(heap.newest(0) == a); // its stream may have used it before
     heap.collect_complete([](std::size_t, std::uint64_t epoch) { return epoch == 4; });
     CHECK(heap.take_clean() == b);
@@ -121,20 +121,20 @@ TEST_CASE("slab_heap: quarantined blocks are unavailable until captures are forg
     slab_heap heap{256};
     heap.reserve_slot(1);
     heap.add(at(0x1000), 4 * 256, nullptr);
-    slab_heap::note* n[4]{};
+    slab_heap::entry* n[4]{};
     for (auto& each : n) { each = heap.take_clean(); }
     for (std::size_t const i : {1, 3}) {
-        heap.keep(n[i], 0);
-        CHECK(heap.take_kept(0) == n[i]);
-        CHECK(n[i]->lent);
+        heap.retain(n[i], 0);
+        CHECK(heap.take_retained(0) == n[i]);
+        CHECK(n[i]->in_graph);
     }
     heap.give(n[0], 1, 6);
-    heap.lay_aside(n[1], 1, 7);
+    heap.quarantine(n[1], 1, 7);
     heap.give(n[2], 1, 8);
-    heap.lay_aside(n[3], 0, 0); // no stream uses it
-    CHECK_FALSE(n[1]->lent);
-    CHECK(heap.take_kept(0) == nullptr);
-    CHECK(heap.take_kept(1) == nullptr);
+    heap.quarantine(n[3], 0, 0); // no stream uses it
+    CHECK_FALSE(n[1]->in_graph);
+    CHECK(heap.take_retained(0) == nullptr);
+    CHECK(heap.take_retained(1) == nullptr);
     CHECK(heap.take_clean() == nullptr);
     CHECK(heap.take_own(1) == n[2]);
     heap.give(n[2], 1, 8);
@@ -154,12 +154,12 @@ TEST_CASE("slab_heap: blocks that are live when captures are forgotten are borro
     heap.reserve_slot(0);
     heap.add(at(0x1000), 256, nullptr);
     auto* const n = heap.take_clean();
-    CHECK_FALSE(n->lent);
-    heap.keep(n, 0);
-    CHECK(heap.take_kept(0) == n);
-    CHECK(n->lent);
+    CHECK_FALSE(n->in_graph);
+    heap.retain(n, 0);
+    CHECK(heap.take_retained(0) == n);
+    CHECK(n->in_graph);
     heap.end_captures([](std::size_t) { return std::uint64_t{1}; });
-    CHECK_FALSE(n->lent);
+    CHECK_FALSE(n->in_graph);
 }
 
 TEST_CASE("slab_heap: adjacent chunks with any number of blocks are distinguished") {
@@ -170,7 +170,7 @@ TEST_CASE("slab_heap: adjacent chunks with any number of blocks are distinguishe
         heap.add(at(where), count * heap.stride(), nullptr);
         where += count * heap.stride() + (i % 2) * 256;
     }
-    std::vector<slab_heap::note*> out;
+    std::vector<slab_heap::entry*> out;
     while (auto* const n = heap.take_clean()) { out.push_back(n); }
     for (auto* const n : out) {
         if (heap.find(n->address) != n) { FAIL("not found"); }
@@ -194,24 +194,24 @@ TEST_CASE("slab_heap: random blocks of several streams are never handed out twic
     std::mt19937_64 random{21};
     slab_heap       heap{512};
     heap.reserve_slot(3);
-    std::vector<slab_heap::note*> out;
-    std::uint64_t                 epoch = 1, done = 0;
-    std::uintptr_t                next = 0x10000000;
+    std::vector<slab_heap::entry*> out;
+    std::uint64_t                  epoch = 1, done = 0;
+    std::uintptr_t                 next = 0x10000000;
     for (int i = 0; i < 200000; ++i) {
         std::size_t const slot = random() % 4;
         if (random() % 2 == 0) {
-            slab_heap::note* n = heap.take_own(slot);
+            slab_heap::entry* n = heap.take_own(slot);
             if (n == nullptr) { n = heap.take_clean(); }
             if (n == nullptr && random() % 4 == 0) { n = heap.take(heap.oldest(random() % 4)); }
             if (n == nullptr) {
                 std::size_t const count = heap.wanted();
-                if (heap.blocks_free() + heap.blocks_out() > 4000) { continue; }
+                if (heap.blocks_free() + heap.blocks_live() > 4000) { continue; }
                 slab_heap::holder const first{slot, epoch};
                 heap.add(at(next), count * 512, random() % 2 == 0 ? &first : nullptr);
                 next += count * 512;
                 continue;
             }
-            if (n->at != slab_heap::place::out || heap.find(n->address) != n) { FAIL("wrong"); }
+            if (n->at != slab_heap::place::live || heap.find(n->address) != n) { FAIL("wrong"); }
             out.push_back(n);
         } else if (!out.empty()) {
             std::size_t const at = random() % out.size();

@@ -10,8 +10,9 @@ using namespace vram;
 
 namespace {
 
-slab_chunk::note shelf_note(std::uint32_t slot, slab_chunk::place at = slab_chunk::place::waiting) {
-    slab_chunk::note n;
+slab_chunk::entry shelf_note(std::uint32_t     slot,
+                             slab_chunk::place at = slab_chunk::place::pending) {
+    slab_chunk::entry n;
     n.slot = slot;
     n.at   = at;
     return n;
@@ -23,28 +24,28 @@ TEST_CASE("slab_shelves: each stream's blocks are ordered by age, and any can be
     slab_shelves shelves;
     CHECK(shelves.oldest(3) == nullptr); // a stream that has no shelf yet
     CHECK(shelves.take_newest(3) == nullptr);
-    CHECK(shelves.kept(3) == nullptr);
+    CHECK(shelves.retained(3) == nullptr);
     shelves.reserve(2);
     CHECK(shelves.size() == 3);
-    slab_chunk::note notes[4], other = shelf_note(1);
-    for (auto& n : notes) {
+    slab_chunk::entry entries[4], other = shelf_note(1);
+    for (auto& n : entries) {
         n = shelf_note(2);
         shelves.add(&n);
     }
     shelves.add(&other);
-    CHECK(shelves.oldest(2) == &notes[0]);
-    CHECK(shelves.take_newest(2) == &notes[3]);
-    shelves.remove(notes[1]); // from the middle
-    shelves.remove(notes[0]);
-    CHECK(shelves.oldest(2) == &notes[2]);
-    shelves.add_oldest(&notes[1]);
-    CHECK(shelves.oldest(2) == &notes[1]);
-    CHECK(shelves.take_newest(2) == &notes[2]);
-    CHECK(shelves.take_newest(2) == &notes[1]);
+    CHECK(shelves.oldest(2) == &entries[0]);
+    CHECK(shelves.take_newest(2) == &entries[3]);
+    shelves.remove(entries[1]); // from the middle
+    shelves.remove(entries[0]);
+    CHECK(shelves.oldest(2) == &entries[2]);
+    shelves.add_oldest(&entries[1]);
+    CHECK(shelves.oldest(2) == &entries[1]);
+    CHECK(shelves.take_newest(2) == &entries[2]);
+    CHECK(shelves.take_newest(2) == &entries[1]);
     CHECK(shelves.take_newest(2) == nullptr);
     CHECK(shelves.oldest(2) == nullptr);
-    shelves.add_oldest(&notes[0]); // the only one is the newest too
-    CHECK(shelves.take_newest(2) == &notes[0]);
+    shelves.add_oldest(&entries[0]); // the only one is the newest too
+    CHECK(shelves.take_newest(2) == &entries[0]);
     CHECK(shelves.oldest(1) == &other);
 }
 
@@ -74,14 +75,14 @@ TEST_CASE("slab_shelves: a block that is inserted late is placed by its epoch") 
 TEST_CASE("slab_shelves: graph-retained blocks are separate from pending ones") {
     slab_shelves shelves;
     shelves.reserve(0);
-    auto waits = shelf_note(0), first = shelf_note(0, slab_chunk::place::kept), second = first;
+    auto waits = shelf_note(0), first = shelf_note(0, slab_chunk::place::retained), second = first;
     shelves.add(&waits);
-    shelves.add_kept(&first);
-    shelves.add_kept(&second);
-    CHECK(shelves.kept(0) == &second);
+    shelves.add_retained(&first);
+    shelves.add_retained(&second);
+    CHECK(shelves.retained(0) == &second);
     shelves.remove(first);
     shelves.remove(second);
-    CHECK(shelves.kept(0) == nullptr);
+    CHECK(shelves.retained(0) == nullptr);
     CHECK(shelves.oldest(0) == &waits);
     CHECK(shelves.take_newest(0) == &waits);
 }

@@ -36,12 +36,12 @@ struct slab_desk {
         : streams{events, false} {
         heap.add(at(0x100000), blocks * 256, nullptr);
     }
-    slab_heap::note* take(sim_stream const* s) {
+    slab_heap::entry* take(sim_stream const* s) {
         auto                  held = lock.hold();
         sim_stream_view const on   = s != nullptr ? s->view() : sim_stream_view{};
         return streams.take(heap, s != nullptr ? &on : nullptr, held);
     }
-    void give(slab_heap::note* n, sim_stream const* s) {
+    void give(slab_heap::entry* n, sim_stream const* s) {
         auto const            held = lock.hold();
         sim_stream_view const on   = s != nullptr ? s->view() : sim_stream_view{};
         streams.give(heap, n, s != nullptr ? &on : nullptr);

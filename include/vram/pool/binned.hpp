@@ -277,7 +277,7 @@ private:
         std::size_t       out    = 0;
         std::size_t const blocks = large_.size();
         while (auto const* const n = large_.front()) {
-            large_blocks::note const gone = *n;
+            large_blocks::entry const gone = *n;
             large_.erase(gone.at);
             this->count_back(gone.bytes, gone.bytes);
             sited{this->upstream_}.deallocate_sync(gone.at, gone.bytes, gone.alignment);

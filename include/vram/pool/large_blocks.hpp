@@ -20,13 +20,13 @@ namespace vram {
 /// Cost      Constant, except `owns` and `around`, which walk over all blocks.
 class large_blocks {
 public:
-    struct note {
+    struct entry {
         void*       at        = nullptr;
         std::size_t bytes     = 0;
         std::size_t alignment = 0;
         /// Link in the list of live blocks, or of unused descriptors.
-        note* next     = nullptr;
-        note* previous = nullptr;
+        entry* next     = nullptr;
+        entry* previous = nullptr;
     };
 
     large_blocks() = default;
@@ -37,7 +37,7 @@ public:
         return *this;
     }
     ~large_blocks() {
-        for (note** list : {&out_, &unused_}) {
+        for (entry** list : {&live_, &unused_}) {
             while (*list != nullptr) { delete std::exchange(*list, (*list)->next); }
         }
     }
@@ -45,38 +45,38 @@ public:
     /// Makes sure that the next `insert` cannot fail.
     void reserve() {
         by_address_.reserve(1);
-        if (unused_ == nullptr) { unused_ = new note; }
+        if (unused_ == nullptr) { unused_ = new entry; }
     }
     void insert(void* p, std::size_t bytes, std::size_t alignment) noexcept {
-        note* const n = std::exchange(unused_, unused_->next);
-        *n            = {p, bytes, alignment, std::exchange(out_, n), nullptr};
+        entry* const n = std::exchange(unused_, unused_->next);
+        *n             = {p, bytes, alignment, std::exchange(live_, n), nullptr};
         if (n->next != nullptr) { n->next->previous = n; }
         by_address_.insert(key(p), n);
     }
     /// Returns the descriptor of the live block that begins at `p`, or null.
-    [[nodiscard]] note const* find(void const* p) const noexcept {
+    [[nodiscard]] entry const* find(void const* p) const noexcept {
         return by_address_.find(key(p));
     }
     /// Removes the live block that begins at `p`, which must exist.
     void erase(void const* p) noexcept {
-        note* const n = by_address_.find(key(p));
+        entry* const n = by_address_.find(key(p));
         by_address_.erase(key(p));
-        (n->previous != nullptr ? n->previous->next : out_) = n->next;
+        (n->previous != nullptr ? n->previous->next : live_) = n->next;
         if (n->next != nullptr) { n->next->previous = n->previous; }
         n->next = std::exchange(unused_, n);
     }
 
     [[nodiscard]] bool owns(void const* p) const noexcept { return around(p) != nullptr; }
     /// Returns the descriptor of the live block that contains `p`, or null.
-    [[nodiscard]] note const* around(void const* p) const noexcept {
-        for (note const* n = out_; n != nullptr; n = n->next) {
+    [[nodiscard]] entry const* around(void const* p) const noexcept {
+        for (entry const* n = live_; n != nullptr; n = n->next) {
             if (key(p) - key(n->at) < n->bytes) { return n; }
         }
         return nullptr;
     }
     [[nodiscard]] std::size_t size() const noexcept { return by_address_.size(); }
     /// Returns the descriptor of any live block, or null if there is none.
-    [[nodiscard]] note const* front() const noexcept { return out_; }
+    [[nodiscard]] entry const* front() const noexcept { return live_; }
 
 private:
     [[nodiscard]] static std::uintptr_t key(void const* p) noexcept {
@@ -84,13 +84,13 @@ private:
     }
     void swap(large_blocks& other) noexcept {
         std::swap(by_address_, other.by_address_);
-        out_    = std::exchange(other.out_, out_);
+        live_   = std::exchange(other.live_, live_);
         unused_ = std::exchange(other.unused_, unused_);
     }
 
-    address_map<note> by_address_;
-    note*             out_    = nullptr;
-    note*             unused_ = nullptr;
+    address_map<entry> by_address_;
+    entry*             live_   = nullptr;
+    entry*             unused_ = nullptr;
 };
 
 } // namespace vram

@@ -56,7 +56,7 @@ public:
         for (slab_heap const& heap : heaps_) {
             now.add(heap.stride(), heap.blocks_free());
             for (slab_heap::chunk const* c : heap.chunks()) {
-                if (c->out == 0 && !c->keeps()) { now.releasable += c->bytes; }
+                if (c->live == 0 && !c->has_retained()) { now.releasable += c->bytes; }
             }
         }
         return now;
@@ -104,7 +104,7 @@ public:
 protected:
     using typename base::guard;
     using typename base::request;
-    using note = slab_heap::note;
+    using entry = slab_heap::entry;
 
     slab_base(Upstream upstream, std::size_t max_size, event_policy events, bool graphs)
         : base{std::move(upstream), max_size}, streams_{events, graphs} {}
@@ -181,7 +181,7 @@ protected:
     /// or if it was allocated with another size or alignment. The lock must be held.
     bool put(slab_heap& heap, void* p, std::size_t bytes, std::size_t alignment,
              stream const* on) noexcept {
-        note* const n = heap.find(p);
+        entry* const n = heap.find(p);
         if (n == nullptr || n->asked != bytes || std::size_t{1} << n->shift != alignment) {
             return false;
         }
@@ -238,7 +238,7 @@ protected:
             this->budget_.usage.live; // no other thread uses the object any more
         if (out != 0) {
             std::size_t blocks = 0;
-            for (slab_heap const& heap : heaps_) { blocks += heap.blocks_out(); }
+            for (slab_heap const& heap : heaps_) { blocks += heap.blocks_live(); }
             report_error({.kind     = error_kind::leak,
                           .bytes    = out,
                           .blocks   = blocks,
@@ -260,15 +260,16 @@ protected:
 
 private:
     void* take(slab_heap& heap, request const& r, guard& held) {
-        note* const n = streams_.take(heap, r.on, held);
+        entry* const n = streams_.take(heap, r.on, held);
         return n != nullptr ? hand_out(heap, n, r) : nullptr;
     }
     /// Allocates a block that is ready. If the stream would have to wait for one, allocates a chunk
     /// that the upstream has ready for it instead. Returns null if there is neither.
     void* take_unwaited(slab_heap& heap, request const& r, guard& held) {
         if constexpr (reusing_resource<Upstream>) {
-            bool        must_wait = false;
-            note* const n = r.on != nullptr ? streams_.take(heap, r.on, held, &must_wait) : nullptr;
+            bool         must_wait = false;
+            entry* const n =
+                r.on != nullptr ? streams_.take(heap, r.on, held, &must_wait) : nullptr;
             if (n != nullptr) { return hand_out(heap, n, r); }
             if (!must_wait) { return nullptr; }
             std::size_t const most = heap.wanted();
@@ -288,7 +289,7 @@ private:
             return hand_out(heap, streams_.add(heap, at, size, r.on, r.on), r);
         });
     }
-    void* hand_out(slab_heap& heap, note* n, request const& r) noexcept {
+    void* hand_out(slab_heap& heap, entry* n, request const& r) noexcept {
         n->asked = r.asked;
         n->shift = static_cast<unsigned char>(std::countr_zero(r.alignment));
         this->count_out(r.asked, heap.stride());

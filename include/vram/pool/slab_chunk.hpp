@@ -22,14 +22,14 @@ namespace vram {
 struct slab_chunk {
     /// The state of a block.
     enum class place : unsigned char {
-        clean,   ///< free, usable by any stream
-        waiting, ///< free, a stream may still use it
-        kept,    ///< free, retained for a captured graph
-        out      ///< live
+        clean,    ///< free, usable by any stream
+        pending,  ///< free, a stream may still use it
+        retained, ///< free, retained for a captured graph
+        live      ///< live
     };
-    struct note {
-        note*       older   = nullptr; ///< links in the list of its stream
-        note*       newer   = nullptr;
+    struct entry {
+        entry*      older   = nullptr; ///< links in the list of its stream
+        entry*      newer   = nullptr;
         void*       address = nullptr;
         slab_chunk* home    = nullptr;
         union {
@@ -40,45 +40,45 @@ struct slab_chunk {
         unsigned char shift = 0; ///< if live: binary logarithm of the requested alignment
         place         at    = place::clean;
         /// If live: also retained for a graph that was captured on the stream in `slot`.
-        bool lent = false;
+        bool in_graph = false;
     };
 
     /// Divides the `size` bytes at `at` into blocks of `stride` bytes. All of them are live at
     /// first.
     slab_chunk(void* at, std::size_t size, std::size_t stride)
-        : base{at}, bytes{size}, out{size / stride} {
-        notes.reserve(out);
-        map.reserve((out + 63) / 64);
-        for (std::size_t i = 0; i < out; i += 64) { map.push(std::uint64_t{0}); }
-        for (std::size_t i = 0; i < out; ++i) {
-            note& n   = notes.push();
+        : base{at}, bytes{size}, live{size / stride} {
+        entries.reserve(live);
+        map.reserve((live + 63) / 64);
+        for (std::size_t i = 0; i < live; i += 64) { map.push(std::uint64_t{0}); }
+        for (std::size_t i = 0; i < live; ++i) {
+            entry& n  = entries.push();
             n.address = static_cast<std::byte*>(at) + i * stride;
             n.home    = this;
-            n.at      = place::out;
+            n.at      = place::live;
         }
     }
     slab_chunk(slab_chunk&&) = delete; ///< descriptors contain the address of their chunk
 
     /// Allocates the free block without a pending use that has the lowest address. There must be
     /// one.
-    note* take_lowest() noexcept {
+    entry* take_lowest() noexcept {
         while (map[first_word] == 0) { ++first_word; }
         std::uint64_t&    word = map[first_word];
         std::size_t const i    = 64 * first_word + static_cast<std::size_t>(std::countr_zero(word));
         word &= word - 1;
         --clean;
-        return hand_out(notes[i]);
+        return hand_out(entries[i]);
     }
     /// Marks a free block that was removed from its list as live.
-    note* hand_out(note& n) noexcept {
-        n.at = place::out;
-        ++out;
+    entry* hand_out(entry& n) noexcept {
+        n.at = place::live;
+        ++live;
         return &n;
     }
     /// Marks a live block as free without a pending use.
-    void make_clean(note& n) noexcept {
-        --out;
-        auto const i = static_cast<std::size_t>(&n - notes.begin());
+    void make_clean(entry& n) noexcept {
+        --live;
+        auto const i = static_cast<std::size_t>(&n - entries.begin());
         map[i / 64] |= std::uint64_t{1} << (i % 64);
         if (i / 64 < first_word) { first_word = i / 64; }
         n.at = place::clean;
@@ -86,28 +86,28 @@ struct slab_chunk {
     }
     /// Marks a live block as free with a pending use by the stream in `slot`, or as retained for a
     /// graph.
-    void make_wait(note& n, std::size_t slot, std::uint64_t epoch,
-                   place where = place::waiting) noexcept {
-        --out;
+    void make_pending(entry& n, std::size_t slot, std::uint64_t epoch,
+                      place where = place::pending) noexcept {
+        --live;
         n.slot  = static_cast<std::uint32_t>(slot);
         n.epoch = epoch;
         n.at    = where;
     }
     /// Returns true if a graph retains a block of this chunk. Cost: a walk over the blocks if some
     /// have pending uses.
-    [[nodiscard]] bool keeps() const noexcept {
-        if (waiting() == 0) { return false; }
-        for (note const& n : notes) {
-            if (n.at == place::kept) { return true; }
+    [[nodiscard]] bool has_retained() const noexcept {
+        if (pending() == 0) { return false; }
+        for (entry const& n : entries) {
+            if (n.at == place::retained) { return true; }
         }
         return false;
     }
     /// Returns the number of free blocks with a pending use or retained for a graph.
-    [[nodiscard]] std::size_t waiting() const noexcept { return notes.size() - out - clean; }
+    [[nodiscard]] std::size_t pending() const noexcept { return entries.size() - live - clean; }
 
     void*       base;
     std::size_t bytes;
-    std::size_t out; ///< number of live blocks
+    std::size_t live; ///< number of live blocks
     std::size_t clean = 0;
     /// All words of the bitmap before this one are empty.
     std::size_t first_word = 0;
@@ -117,7 +117,7 @@ struct slab_chunk {
     /// Links in the list of chunks with clean blocks.
     slab_chunk*               next     = nullptr;
     slab_chunk*               previous = nullptr;
-    heap_array<note>          notes;
+    heap_array<entry>         entries;
     heap_array<std::uint64_t> map; ///< bitmap of the clean blocks
 };
 

@@ -34,7 +34,7 @@ public:
     static constexpr std::size_t largest = std::size_t{1} << 56;
 
     using chunk = slab_chunk;
-    using note  = slab_chunk::note;
+    using entry = slab_chunk::entry;
     using place = slab_chunk::place;
 
     explicit slab_heap(std::size_t block_bytes) noexcept
@@ -53,22 +53,22 @@ public:
           chunks_{std::move(other.chunks_)},
           shelves_{std::move(other.shelves_)},
           with_clean_{std::exchange(other.with_clean_, nullptr)},
-          aside_{std::exchange(other.aside_, nullptr)},
+          quarantined_{std::exchange(other.quarantined_, nullptr)},
           total_{std::exchange(other.total_, 0)},
-          out_{std::exchange(other.out_, 0)} {}
+          live_{std::exchange(other.live_, 0)} {}
     slab_heap& operator=(slab_heap&& other) noexcept {
         if (this == &other) { return *this; }
         drop();
-        stride_     = other.stride_;
-        zeros_      = other.zeros_;
-        inverse_    = other.inverse_;
-        finder_     = std::move(other.finder_);
-        chunks_     = std::move(other.chunks_);
-        shelves_    = std::move(other.shelves_);
-        with_clean_ = std::exchange(other.with_clean_, nullptr);
-        aside_      = std::exchange(other.aside_, nullptr);
-        total_      = std::exchange(other.total_, 0);
-        out_        = std::exchange(other.out_, 0);
+        stride_      = other.stride_;
+        zeros_       = other.zeros_;
+        inverse_     = other.inverse_;
+        finder_      = std::move(other.finder_);
+        chunks_      = std::move(other.chunks_);
+        shelves_     = std::move(other.shelves_);
+        with_clean_  = std::exchange(other.with_clean_, nullptr);
+        quarantined_ = std::exchange(other.quarantined_, nullptr);
+        total_       = std::exchange(other.total_, 0);
+        live_        = std::exchange(other.live_, 0);
         return *this;
     }
     ~slab_heap() { drop(); }
@@ -98,38 +98,38 @@ public:
     [[nodiscard]] std::size_t slots() const noexcept { return shelves_.size(); }
 
     /// These functions allocate a block, or return null if there is none. `take_own` takes the
-    /// newest block that the stream in `slot` freed. `take_kept` takes the newest block retained
-    /// for graphs of that stream. `take_clean` takes the lowest clean block.
-    [[nodiscard]] note* take_own(std::size_t slot) noexcept {
-        note* const n = shelves_.take_newest(slot);
+    /// newest block that the stream in `slot` freed. `take_retained` takes the newest block
+    /// retained for graphs of that stream. `take_clean` takes the lowest clean block.
+    [[nodiscard]] entry* take_own(std::size_t slot) noexcept {
+        entry* const n = shelves_.take_newest(slot);
         return n != nullptr ? hand_out(n) : nullptr;
     }
-    [[nodiscard]] note* take_kept(std::size_t slot) noexcept {
-        note* const n = take(shelves_.kept(slot));
-        if (n != nullptr) { n->lent = true; }
+    [[nodiscard]] entry* take_retained(std::size_t slot) noexcept {
+        entry* const n = take(shelves_.retained(slot));
+        if (n != nullptr) { n->in_graph = true; }
         return n;
     }
-    [[nodiscard]] note* take_clean() noexcept {
+    [[nodiscard]] entry* take_clean() noexcept {
         chunk* const c = with_clean_;
         if (c == nullptr) { return nullptr; }
-        note* const n = c->take_lowest();
+        entry* const n = c->take_lowest();
         if (c->clean == 0) { unlist(*c); }
-        ++out_;
+        ++live_;
         return n;
     }
     /// Allocates a block that is in the list of a stream. Null stays null.
-    note* take(note* n) noexcept {
+    entry* take(entry* n) noexcept {
         if (n == nullptr) { return nullptr; }
         shelves_.remove(*n);
         return hand_out(n);
     }
     /// Returns the block that the stream in `slot` freed first, or null.
-    [[nodiscard]] note* oldest(std::size_t slot) const noexcept { return shelves_.oldest(slot); }
+    [[nodiscard]] entry* oldest(std::size_t slot) const noexcept { return shelves_.oldest(slot); }
     /// Returns the block that the stream in `slot` freed last, or null.
-    [[nodiscard]] note* newest(std::size_t slot) const noexcept { return shelves_.newest(slot); }
+    [[nodiscard]] entry* newest(std::size_t slot) const noexcept { return shelves_.newest(slot); }
 
     /// Returns the live block that begins at `p`, or null.
-    [[nodiscard]] note* find(void const* p) noexcept {
+    [[nodiscard]] entry* find(void const* p) noexcept {
         chunk* const c = finder_.find_again(p);
         if (c == nullptr) { return nullptr; }
         // Exact division if the offset is a multiple of the block size, by the inverse modulo 2^64
@@ -138,9 +138,9 @@ public:
         std::size_t const offset =
             reinterpret_cast<std::uintptr_t>(p) - reinterpret_cast<std::uintptr_t>(c->base);
         std::size_t const i = (offset >> zeros_) * inverse_;
-        if (i >= c->notes.size()) { return nullptr; }
-        note* const n = &c->notes[i];
-        return n->address == p && n->at == place::out ? n : nullptr;
+        if (i >= c->entries.size()) { return nullptr; }
+        entry* const n = &c->entries[i];
+        return n->address == p && n->at == place::live ? n : nullptr;
     }
 
     /// Completes the error of a rejected free with the kind of memory at its address. Returns false
@@ -150,48 +150,48 @@ public:
         if (c == nullptr) { return false; }
         std::size_t const offset = reinterpret_cast<std::uintptr_t>(e.what.pointer) -
                                    reinterpret_cast<std::uintptr_t>(c->base);
-        if (offset / stride_ >= c->notes.size()) { return false; } // the unused rest of the chunk
-        note const& n = c->notes[offset / stride_];
-        n.at == place::out ? e.found_live(n.address, n.asked, std::size_t{1} << n.shift)
-                           : e.found_free();
+        if (offset / stride_ >= c->entries.size()) { return false; } // the unused rest of the chunk
+        entry const& n = c->entries[offset / stride_];
+        n.at == place::live ? e.found_live(n.address, n.asked, std::size_t{1} << n.shift)
+                            : e.found_free();
         return true;
     }
 
     /// Frees a live block that no stream uses.
-    void give_clean(note* n) noexcept {
+    void give_clean(entry* n) noexcept {
         chunk& c = *n->home;
-        --out_;
+        --live_;
         c.make_clean(*n);
         if (c.clean == 1) { list(c); }
     }
     /// Frees a live block that the stream in `slot` may use until it has completed `epoch`. `epoch`
     /// must not be earlier than that of the previous free on this stream.
-    void give(note* n, std::size_t slot, std::uint64_t epoch) noexcept {
-        --out_;
-        n->home->make_wait(*n, slot, epoch);
+    void give(entry* n, std::size_t slot, std::uint64_t epoch) noexcept {
+        --live_;
+        n->home->make_pending(*n, slot, epoch);
         shelves_.add(n);
     }
     /// Frees a live block again that was the oldest of its stream before it was taken.
-    void give_oldest(note* n, std::size_t slot, std::uint64_t epoch) noexcept {
-        --out_;
-        n->home->make_wait(*n, slot, epoch);
+    void give_oldest(entry* n, std::size_t slot, std::uint64_t epoch) noexcept {
+        --live_;
+        n->home->make_pending(*n, slot, epoch);
         shelves_.add_oldest(n);
     }
     /// Frees a live block that a graph captured on the stream in `slot` uses.
-    void keep(note* n, std::size_t slot) noexcept {
-        --out_;
-        n->home->make_wait(*n, slot, 0, place::kept);
-        n->lent = false;
-        shelves_.add_kept(n);
+    void retain(entry* n, std::size_t slot) noexcept {
+        --live_;
+        n->home->make_pending(*n, slot, 0, place::retained);
+        n->in_graph = false;
+        shelves_.add_retained(n);
     }
     /// Frees a live block that is retained for a graph of one stream, while the stream in `slot`
     /// may use it up to `epoch` (0: no stream does). No stream can allocate it until captures are
     /// forgotten.
-    void lay_aside(note* n, std::size_t slot, std::uint64_t epoch) noexcept {
-        --out_;
-        n->home->make_wait(*n, slot, epoch, place::kept);
-        n->lent  = false;
-        n->older = std::exchange(aside_, n);
+    void quarantine(entry* n, std::size_t slot, std::uint64_t epoch) noexcept {
+        --live_;
+        n->home->make_pending(*n, slot, epoch, place::retained);
+        n->in_graph = false;
+        n->older    = std::exchange(quarantined_, n);
     }
 
     /// Makes every block clean if its pending use is complete according to `done(slot, epoch)`.
@@ -209,22 +209,22 @@ public:
     template <class Epoch>
     void end_captures(Epoch const& epoch) noexcept {
         for (chunk* c : chunks_) {
-            for (note& n : c->notes) { n.lent = false; }
+            for (entry& n : c->entries) { n.in_graph = false; }
         }
         for (std::size_t slot = 0; slot < shelves_.size(); ++slot) {
-            while (note* const n = shelves_.kept(slot)) {
+            while (entry* const n = shelves_.retained(slot)) {
                 shelves_.remove(*n);
-                n->at    = place::waiting;
+                n->at    = place::pending;
                 n->epoch = epoch(slot);
                 shelves_.add(n);
             }
         }
-        while (note* const n = aside_) {
-            aside_ = n->older;
+        while (entry* const n = quarantined_) {
+            quarantined_ = n->older;
             if (n->epoch == 0) {
                 give_clean(hand_out(n));
             } else {
-                n->at = place::waiting;
+                n->at = place::pending;
                 shelves_.add_in_order(n);
             }
         }
@@ -244,14 +244,14 @@ public:
         fresh->position   = chunks_.size();
         chunks_.push(fresh);
         finder_.add(*fresh);
-        out_ += fresh->out;
-        total_ += fresh->out;
+        live_ += fresh->live;
+        total_ += fresh->live;
         // The lowest is freed last, so that it is allocated first.
-        for (std::size_t i = fresh->notes.size(); i-- != 0;) {
+        for (std::size_t i = fresh->entries.size(); i-- != 0;) {
             if (held_by != nullptr) {
-                give(&fresh->notes[i], held_by->slot, held_by->epoch);
+                give(&fresh->entries[i], held_by->slot, held_by->epoch);
             } else {
-                give_clean(&fresh->notes[i]);
+                give_clean(&fresh->entries[i]);
             }
         }
     }
@@ -263,18 +263,18 @@ public:
         last->position       = c->position;
         chunks_[c->position] = last;
         chunks_.pop();
-        total_ -= c->notes.size();
+        total_ -= c->entries.size();
         delete c;
     }
 
     [[nodiscard]] bool owns(void const* p) const noexcept { return finder_.find(p) != nullptr; }
     [[nodiscard]] heap_array<chunk*> const& chunks() const noexcept { return chunks_; }
-    [[nodiscard]] std::size_t               blocks_out() const noexcept { return out_; }
-    [[nodiscard]] std::size_t               blocks_free() const noexcept { return total_ - out_; }
+    [[nodiscard]] std::size_t               blocks_live() const noexcept { return live_; }
+    [[nodiscard]] std::size_t               blocks_free() const noexcept { return total_ - live_; }
 
 private:
-    note* hand_out(note* n) noexcept {
-        ++out_;
+    entry* hand_out(entry* n) noexcept {
+        ++live_;
         return n->home->hand_out(*n);
     }
     /// `list` adds a chunk to the list of chunks with clean blocks. `unlist` removes it.
@@ -297,10 +297,10 @@ private:
     chunk_finder<chunk> finder_;
     heap_array<chunk*>  chunks_;
     slab_shelves        shelves_;
-    chunk*              with_clean_ = nullptr;
-    note*               aside_      = nullptr; ///< first block in the list of blocks laid aside
-    std::size_t         total_      = 0;
-    std::size_t         out_        = 0;
+    chunk*              with_clean_  = nullptr;
+    entry*              quarantined_ = nullptr; ///< first block in the list of blocks laid aside
+    std::size_t         total_       = 0;
+    std::size_t         live_        = 0;
 };
 
 } // namespace vram

@@ -22,7 +22,7 @@ namespace vram {
 /// Cost      Constant, except `add_in_order`.
 class slab_shelves {
 public:
-    using note  = slab_chunk::note;
+    using entry = slab_chunk::entry;
     using place = slab_chunk::place;
 
     /// Makes room for the lists of freed blocks of the stream with timeline index `slot`.
@@ -34,26 +34,26 @@ public:
     [[nodiscard]] std::size_t size() const noexcept { return shelves_.size(); }
 
     /// Removes and returns the newest block of a stream's list, or null if it is empty.
-    [[nodiscard]] note* take_newest(std::size_t slot) noexcept {
+    [[nodiscard]] entry* take_newest(std::size_t slot) noexcept {
         if (slot >= shelves_.size() || shelves_[slot].newest == nullptr) { return nullptr; }
-        shelf&      s = shelves_[slot];
-        note* const n = std::exchange(s.newest, s.newest->older);
+        shelf&       s = shelves_[slot];
+        entry* const n = std::exchange(s.newest, s.newest->older);
         (n->older != nullptr ? n->older->newer : s.oldest) = nullptr;
         return n;
     }
-    [[nodiscard]] note* oldest(std::size_t slot) const noexcept { return at(slot).oldest; }
-    [[nodiscard]] note* newest(std::size_t slot) const noexcept { return at(slot).newest; }
-    [[nodiscard]] note* kept(std::size_t slot) const noexcept { return at(slot).kept; }
+    [[nodiscard]] entry* oldest(std::size_t slot) const noexcept { return at(slot).oldest; }
+    [[nodiscard]] entry* newest(std::size_t slot) const noexcept { return at(slot).newest; }
+    [[nodiscard]] entry* retained(std::size_t slot) const noexcept { return at(slot).retained; }
 
     /// Adds a block with a pending use as the newest of its stream.
-    void add(note* n) noexcept {
+    void add(entry* n) noexcept {
         shelf& s                                           = shelves_[n->slot];
         n->older                                           = std::exchange(s.newest, n);
         n->newer                                           = nullptr;
         (n->older != nullptr ? n->older->newer : s.oldest) = n;
     }
     /// Adds a block with a pending use as the oldest of its stream.
-    void add_oldest(note* n) noexcept {
+    void add_oldest(entry* n) noexcept {
         shelf& s                                           = shelves_[n->slot];
         n->newer                                           = std::exchange(s.oldest, n);
         n->older                                           = nullptr;
@@ -61,7 +61,7 @@ public:
     }
     /// Adds a block with a pending use at the position of its epoch. Cost: linear in the number of
     /// newer blocks.
-    void add_in_order(note* n) noexcept {
+    void add_in_order(entry* n) noexcept {
         shelf& s = shelves_[n->slot];
         n->newer = nullptr;
         n->older = s.newest;
@@ -72,28 +72,28 @@ public:
         (n->older != nullptr ? n->older->newer : s.oldest) = n;
     }
     /// Adds a block that is retained for a graph.
-    void add_kept(note* n) noexcept {
-        n->older = std::exchange(shelves_[n->slot].kept, n);
+    void add_retained(entry* n) noexcept {
+        n->older = std::exchange(shelves_[n->slot].retained, n);
         n->newer = nullptr;
         if (n->older != nullptr) { n->older->newer = n; }
     }
     /// Removes a block from its list.
-    void remove(note& n) noexcept {
-        shelf& s                                     = shelves_[n.slot];
-        note*& head                                  = n.at == place::kept ? s.kept : s.newest;
+    void remove(entry& n) noexcept {
+        shelf&  s    = shelves_[n.slot];
+        entry*& head = n.at == place::retained ? s.retained : s.newest;
         (n.newer != nullptr ? n.newer->older : head) = n.older;
         if (n.older != nullptr) {
             n.older->newer = n.newer;
-        } else if (n.at == place::waiting) {
+        } else if (n.at == place::pending) {
             s.oldest = n.newer;
         }
     }
 
 private:
     struct shelf {
-        note* newest = nullptr;
-        note* oldest = nullptr;
-        note* kept   = nullptr;
+        entry* newest   = nullptr;
+        entry* oldest   = nullptr;
+        entry* retained = nullptr;
     };
 
     /// Returns the lists of a stream; they are empty if the stream has none yet.

@@ -34,7 +34,7 @@ class stream_slabs {
 public:
     using stream = typename Platform::stream;
     using guard  = typename platform_lock<Platform>::guard;
-    using note   = slab_heap::note;
+    using entry  = slab_heap::entry;
     using chunk  = slab_heap::chunk;
 
     stream_slabs(event_policy events, bool graphs) noexcept
@@ -50,17 +50,18 @@ public:
     /// Allocates a block from the reserved memory of `heap`, for the stream `on` (null: for any
     /// stream at once). Returns null if there is none. If `must_wait` is not null and every block
     /// needs a wait, sets it to true and returns null instead of waiting.
-    [[nodiscard]] note* take(slab_heap& heap, stream const* on, guard& held,
-                             bool* must_wait = nullptr) {
+    [[nodiscard]] entry* take(slab_heap& heap, stream const* on, guard& held,
+                              bool* must_wait = nullptr) {
         clock* const mine     = on != nullptr ? &clocks_.of(*on) : nullptr;
         bool const   captured = mine != nullptr && graphs_ && Platform::capturing(*on);
         if (mine != nullptr) {
             // Makes room, so that the free of the block cannot fail.
             heap.reserve_slot(mine->slot());
-            note* const n = captured ? heap.take_kept(mine->slot()) : heap.take_own(mine->slot());
+            entry* const n =
+                captured ? heap.take_retained(mine->slot()) : heap.take_own(mine->slot());
             if (n != nullptr) { return n; }
         }
-        if (note* const n = heap.take_clean()) { return n; }
+        if (entry* const n = heap.take_clean()) { return n; }
         if (heap.blocks_free() == 0) { return nullptr; }
         return take_anothers(heap, on, mine, captured, held, must_wait);
     }
@@ -68,7 +69,7 @@ public:
     /// Frees a block that the stream `on` may still use (null: no stream). Returns false if the use
     /// is unknown, so the block stays live, because its use could be neither recorded nor waited
     /// for.
-    bool give(slab_heap& heap, note* n, stream const* on) noexcept {
+    bool give(slab_heap& heap, entry* n, stream const* on) noexcept {
         if (on == nullptr) { return give_unused(heap, n); }
         try {
             clock& c = clocks_.of(*on);
@@ -78,13 +79,13 @@ public:
             if (looks && Platform::capturing(*on)) {
                 (void)c.epoch_of_captured_free();
                 // Two graphs, captured on two streams, use the block.
-                bool const others = n->lent && n->slot != c.slot();
+                bool const others = n->in_graph && n->slot != c.slot();
                 if (others) { return give_unused(heap, n); }
-                heap.keep(n, c.slot());
+                heap.retain(n, c.slot());
                 return true;
             }
-            if (looks && n->lent) {
-                heap.lay_aside(n, c.slot(), c.epoch_of_free());
+            if (looks && n->in_graph) {
+                heap.quarantine(n, c.slot(), c.epoch_of_free());
             } else {
                 heap.give(n, c.slot(), c.epoch_of_free());
             }
@@ -107,8 +108,8 @@ public:
 
     /// Adds a chunk that only the stream `order` may use at once (null: any stream), and allocates
     /// a block from it for `on`. If `order` is not null, `on` is the same stream.
-    note* add(slab_heap& heap, void* base, std::size_t bytes, stream const* order,
-              stream const* on) {
+    entry* add(slab_heap& heap, void* base, std::size_t bytes, stream const* order,
+               stream const* on) {
         clock* const mine = on != nullptr ? &clocks_.of(*on) : nullptr;
         if (order == nullptr) {
             heap.add(base, bytes, nullptr);
@@ -127,17 +128,17 @@ public:
         for (;;) {
             collect_complete(heap);
             // A block of a chunk that is pending, but not retained for a graph.
-            note* almost = nullptr;
+            entry* almost = nullptr;
             for (chunk* c : heap.chunks()) {
-                if (c->out != 0) { continue; }
-                if (c->waiting() == 0) { return c; }
+                if (c->live != 0) { continue; }
+                if (c->pending() == 0) { return c; }
                 if (almost != nullptr) { continue; }
-                note* const n = waiting(*c);
+                entry* const n = pending_block(*c);
                 if (n != nullptr && !held_up(*n)) { almost = n; }
             }
             if (almost == nullptr) { return nullptr; }
             std::size_t const slot = almost->slot;
-            if (clocks_.finish(tag_of(*almost), held) != nullptr && !keep_all(heap, slot)) {
+            if (clocks_.finish(tag_of(*almost), held) != nullptr && !retain_all(heap, slot)) {
                 clocks_.exclude(slot);
             }
         } // other threads may have allocated during the wait, so search again
@@ -172,10 +173,10 @@ public:
     [[nodiscard]] std::size_t pending(slab_heap const& heap) const noexcept {
         std::size_t count = 0;
         for (chunk const* c : heap.chunks()) {
-            if (c->waiting() == 0) { continue; }
-            for (note const& n : c->notes) {
-                count += n.at == place::kept ||
-                         (n.at == place::waiting && !clocks_.is_complete(*tag_of(n).begin()));
+            if (c->pending() == 0) { continue; }
+            for (entry const& n : c->entries) {
+                count += n.at == place::retained ||
+                         (n.at == place::pending && !clocks_.is_complete(*tag_of(n).begin()));
             }
         }
         return count;
@@ -187,30 +188,30 @@ private:
     using clock = typename clocks<Platform>::clock;
     using place = slab_heap::place;
 
-    [[nodiscard]] static tags tag_of(note const& n) noexcept {
+    [[nodiscard]] static tags tag_of(entry const& n) noexcept {
         return tags{{0, 0, n.epoch, n.slot}};
     }
 
     /// Returns true if the block is unavailable, because its stream is being captured.
-    [[nodiscard]] bool held_up(note const& n) const noexcept {
+    [[nodiscard]] bool held_up(entry const& n) const noexcept {
         return clocks_.of(tag_of(n), nullptr, false) == availability::unavailable;
     }
 
     /// Frees a block that no stream uses. A graph may still retain it.
-    static bool give_unused(slab_heap& heap, note* n) noexcept {
-        n->lent ? heap.lay_aside(n, n->slot, 0) : heap.give_clean(n);
+    static bool give_unused(slab_heap& heap, entry* n) noexcept {
+        n->in_graph ? heap.quarantine(n, n->slot, 0) : heap.give_clean(n);
         return true;
     }
 
     /// Allocates a block that another stream freed: one that is ready, else one that needs a wait.
-    note* take_anothers(slab_heap& heap, stream const* on, clock* mine, bool captured, guard& held,
-                        bool* must_wait) {
+    entry* take_anothers(slab_heap& heap, stream const* on, clock* mine, bool captured, guard& held,
+                         bool* must_wait) {
         clocks_.readmit();
         std::size_t held_up = 0; // streams with a smaller slot cannot be waited for
         for (bool asked = false;;) {
-            note* dear = nullptr;
+            entry* dear = nullptr;
             for (std::size_t slot = 0; slot < heap.slots(); ++slot) {
-                note* const n = heap.oldest(slot);
+                entry* const n = heap.oldest(slot);
                 if (n == nullptr) { continue; }
                 auto const price = clocks_.of(tag_of(*n), mine, captured);
                 if (price == availability::ready) { return heap.take(n); }
@@ -226,7 +227,7 @@ private:
             if (!std::exchange(asked, true)) {
                 clocks_.poll();
                 collect_complete(heap);
-                if (note* const n = heap.take_clean()) { return n; }
+                if (entry* const n = heap.take_clean()) { return n; }
                 continue;
             }
             std::size_t const slot = dear->slot;
@@ -238,17 +239,17 @@ private:
                 }
                 if (clocks_.in_capture(tag_of(*dear)) == nullptr) { return nullptr; }
                 *must_wait = false; // a captured stream cannot be waited for; try the next one
-            } else if (note* const n = ordered(heap, dear, mine, held)) {
+            } else if (entry* const n = ordered(heap, dear, mine, held)) {
                 return n;
             }
-            if (!keep_all(heap, slot)) { held_up = slot + 1; }
+            if (!retain_all(heap, slot)) { held_up = slot + 1; }
             // Freed by another thread during the wait.
-            if (note* const n = heap.take_clean()) { return n; }
+            if (entry* const n = heap.take_clean()) { return n; }
         }
     }
     /// Allocates the block `n` after a wait for its stream. Returns null if that stream is being
     /// captured.
-    note* ordered(slab_heap& heap, note* n, clock* mine, guard& held) {
+    entry* ordered(slab_heap& heap, entry* n, clock* mine, guard& held) {
         tags const        waits_for = tag_of(*n);
         std::size_t const slot      = n->slot;
         if (mine != nullptr) {
@@ -272,19 +273,19 @@ private:
     /// captures are tracked, these frees came before the capture, and the blocks are excluded until
     /// it ends (returns false). Otherwise they may belong to the graph and are retained (returns
     /// true).
-    bool keep_all(slab_heap& heap, std::size_t slot) noexcept {
+    bool retain_all(slab_heap& heap, std::size_t slot) noexcept {
         if (graphs_ || events_ == event_policy::eager) { return false; }
-        note* n = heap.newest(slot);
+        entry* n = heap.newest(slot);
         for (; n != nullptr && !clocks_.has_event(slot, n->epoch); n = heap.newest(slot)) {
-            heap.keep(heap.take(n), slot);
+            heap.retain(heap.take(n), slot);
         }
         return true;
     }
-    [[nodiscard]] static note* waiting(chunk& c) noexcept {
-        note* found = nullptr;
-        for (note& n : c.notes) {
-            if (n.at == place::kept) { return nullptr; }
-            if (n.at == place::waiting) { found = &n; }
+    [[nodiscard]] static entry* pending_block(chunk& c) noexcept {
+        entry* found = nullptr;
+        for (entry& n : c.entries) {
+            if (n.at == place::retained) { return nullptr; }
+            if (n.at == place::pending) { found = &n; }
         }
         return found;
     }
