@@ -33,7 +33,8 @@ public:
     }
     ~address_map() = default;
 
-    /// Makes room for `more` further entries, so that as many calls of `insert` cannot fail.
+    /// Allocates cells for `more` further entries, so that the next `more` calls of `insert` cannot
+    /// fail.
     void reserve(std::size_t more) {
         std::size_t const count = cells_.enough(size_ + more, room);
         if (count == cells_.count()) { return; }
@@ -43,8 +44,8 @@ public:
         }
     }
 
-    /// Adds a key that is not in the table. `reserve` must have made room for it. `value` is not
-    /// null.
+    /// Adds the entry `key`, `value`. The key must not be in the table, `value` must not be null,
+    /// and `reserve` must have made room for the entry.
     void insert(std::uint64_t key, Value* value) noexcept {
         put(key, value);
         ++size_;
@@ -58,8 +59,8 @@ public:
         return cells_[i].value;
     }
 
-    /// Removes `key`, which must be in the table. Moves the entries that collided with it towards
-    /// their own cells.
+    /// Removes `key`, which must be in the table. Entries after it that collided with it are moved
+    /// towards the cells in which a search for them begins, so that no tombstone is needed.
     void erase(std::uint64_t key) noexcept {
         std::size_t hole = cells_.home(key);
         while (cells_[hole].key != key || cells_[hole].value == nullptr) {
@@ -90,10 +91,10 @@ public:
 private:
     struct cell {
         std::uint64_t key   = 0;
-        Value*        value = nullptr; ///< null: the cell is free
+        Value*        value = nullptr; ///< the pointer stored for `key`; null if the cell is free
     };
 
-    /// Returns the number of entries for which `cells` cells are enough.
+    /// Returns the largest number of entries that a table of `cells` cells stores.
     [[nodiscard]] static constexpr std::size_t room(std::size_t cells) noexcept {
         return cells <= 32'768 ? cells / 4 : cells / 2;
     }

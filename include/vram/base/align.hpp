@@ -15,7 +15,7 @@ namespace vram {
 /// The default alignment of an allocation in bytes, which is that of `cudaMalloc`.
 inline constexpr std::size_t default_alignment = 256;
 
-/// The largest size. If rounding a size would overflow, the result is this value. No resource has
+/// The result of a size computation that would overflow: the largest `std::size_t`. No resource has
 /// that much memory, so an overflow leads to `out_of_memory` and never to a block that is too
 /// small.
 inline constexpr std::size_t unsatisfiable = std::numeric_limits<std::size_t>::max();
@@ -23,7 +23,8 @@ inline constexpr std::size_t unsatisfiable = std::numeric_limits<std::size_t>::m
 /// Returns true if `alignment` is a power of two.
 [[nodiscard]] constexpr bool valid_alignment(std::size_t alignment) noexcept {
     return alignment != 0 &&
-           (alignment & (alignment - 1)) == 0; // without popcnt, which older CPUs lack
+           // Not `std::has_single_bit`: it needs popcnt, which older CPUs lack.
+           (alignment & (alignment - 1)) == 0;
 }
 
 /// Returns `bytes` rounded up to a multiple of `alignment`, a power of two, or `unsatisfiable` on

@@ -19,26 +19,27 @@
 
 namespace vram {
 
-/// A biased lock for bookkeeping. The first thread that takes it owns the bias: this thread locks
-/// and unlocks by plain stores. When another thread comes, the bias is revoked: the lock is then
-/// taken by an exchange and released by a store; of the waiting threads, one polls and the others
-/// sleep. When the first thread has taken the lock often enough in a row, it gets the bias back.
-/// The required number doubles each time, up to a million. A moved object contains a new, unlocked
-/// lock.
+/// A biased lock for short critical sections. The first thread that takes it owns the bias: this
+/// thread locks and unlocks by plain stores. If another thread locks, the bias is revoked: from
+/// then on each thread takes the lock by an atomic exchange and releases it by a store. Of the
+/// waiting threads, one polls and the others sleep. If the first thread has then taken the lock
+/// often enough in a row, it owns the bias again. The required number doubles each time, up to a
+/// million. A moved-to object contains a new, unlocked lock.
 ///
-/// After the biased locks of Kawachiya, Koseki and Onodera (2002), with a fence that costs only the
-/// thread that revokes the bias (Dice, Huang, Yang, 2001), and with a return of the bias.
+/// After the biased locks of Kawachiya, Koseki and Onodera (2002), with a memory fence that only
+/// the thread that revokes the bias executes (Dice, Huang, Yang, 2001). In addition, the bias can
+/// return.
 ///
 /// Threads   Any thread may lock. The owner must not move the lock while another thread holds or
 ///           awaits it.
 /// Cost      Locking and unlocking take plain stores for one thread, an exchange and a store for
 ///           several. A waiting thread occupies a core for some microseconds and then yields it. So
-///           no call of an upstream, and no call of the platform that waits, is made under this
-///           lock.
+///           code that holds this lock calls no upstream resource, and no function of the platform
+///           that waits.
 class brief_lock {
 public:
-    /// Holds the lock until it is destroyed. All functions are inlined, so that a guard is kept in
-    /// registers.
+    /// Locks in its constructor and unlocks in its destructor. All functions are inlined, so that
+    /// the compiler keeps a guard in registers.
     class [[nodiscard]] guard {
     public:
         [[gnu::always_inline]] explicit guard(brief_lock const& owner) noexcept : owner_{&owner} {
@@ -65,9 +66,10 @@ public:
         [[nodiscard]] bool owns_lock() const noexcept { return held_; }
 
     private:
-        brief_lock const*  owner_;
-        bool               held_ = false;
-        std::atomic<bool>* flag_ = nullptr; ///< flag of the lock that `unlock` clears
+        brief_lock const* owner_;
+        bool              held_ = false;
+        /// `inside_` or `taken_` of the lock, which `unlock` sets to false.
+        std::atomic<bool>* flag_ = nullptr;
     };
 
     brief_lock() = default;
@@ -78,9 +80,9 @@ public:
 
 private:
     enum class use : unsigned char {
-        alone,  ///< biased to `first_`, or not taken yet
-        ending, ///< the bias is being revoked: a thread waits until `first_` has unlocked
-        /// Not biased: every thread takes the lock by an exchange.
+        alone,  ///< the thread `first_` owns the bias, or no thread has taken the lock yet
+        ending, ///< the bias is being revoked: another thread waits until `first_` has unlocked
+        /// No thread owns the bias: every thread takes the lock by an atomic exchange.
         shared,
     };
 
@@ -88,7 +90,8 @@ private:
     [[nodiscard, gnu::always_inline]] bool take() const noexcept {
         if (first_.load(std::memory_order_relaxed) == &detail::locks_held) [[likely]] {
             inside_.store(true, std::memory_order_relaxed);
-            // `share` turns this into a real fence.
+            // The compiler must keep the store above before the load below. If another thread
+            // revokes the bias, its `process_fence::make()` orders the two for the CPU as well.
             std::atomic_signal_fence(std::memory_order_seq_cst);
             if (use_.load(std::memory_order_relaxed) == use::alone) [[likely]] { return true; }
             inside_.store(false, std::memory_order_release);
@@ -102,16 +105,17 @@ private:
         }
         return await();
     }
-    /// Takes the lock if it is free and not biased. The bias may have been given back to `first_`
-    /// in between.
+    /// Takes the lock and returns true if no thread holds it and no thread owns the bias. The
+    /// second check is needed because the bias may have returned to `first_` since the caller
+    /// checked.
     bool try_take() const noexcept {
         if (taken_.exchange(true, std::memory_order_acquire)) { return false; }
         if (use_.load(std::memory_order_acquire) == use::shared) [[likely]] { return true; }
         taken_.store(false, std::memory_order_release);
         return false;
     }
-    /// Counts how often `first_` has taken the lock in a row, and gives it the bias back when that
-    /// is often enough. As long as `first_` holds the lock, it holds it without bias.
+    /// Called after the lock was taken by an exchange. Counts how often `first_` has taken it in a
+    /// row; if that is often enough, `first_` owns the bias from its next locking on.
     void count() const noexcept {
         if (first_.load(std::memory_order_relaxed) != &detail::locks_held) {
             if (in_a_row_ != 0) { in_a_row_ = 0; }
@@ -138,8 +142,9 @@ private:
         in_a_row_ = 0;
         return false;
     }
-    /// Revokes the bias. Either `first_` sees that the bias ends, or this thread sees that `first_`
-    /// is inside and waits until it has unlocked.
+    /// Revokes the bias, and waits until `first_` does not hold the lock. After the fence, either
+    /// `first_` reads `use::ending` and does not take the lock by its bias, or this thread reads
+    /// that `inside_` is true and waits until `first_` has unlocked.
     void share() const noexcept {
         if (first_.load(std::memory_order_relaxed) != nullptr) {
             use_.store(use::ending, std::memory_order_relaxed);
@@ -148,8 +153,9 @@ private:
         }
         use_.store(use::shared, std::memory_order_release);
     }
-    /// Pauses that become longer each time, and then yields. A thread that holds the lock for so
-    /// long has lost its core, perhaps to this one.
+    /// Each call pauses twice as long as the call before, up to 256 pause instructions. Further
+    /// calls yield the core instead, because a thread that holds the lock for so long has been
+    /// preempted, perhaps by this thread.
     class waiting {
     public:
         void operator()() noexcept {
@@ -159,8 +165,8 @@ private:
         }
 
     private:
-        /// Tells the core that this thread polls, which spares the other hardware thread and the
-        /// memory bus.
+        /// Executes the CPU's instruction for polling loops, which leaves the execution units to
+        /// the core's other hardware thread.
         static void pause() noexcept {
 #if defined __x86_64__
             __builtin_ia32_pause();
@@ -169,7 +175,6 @@ private:
 #endif
         }
 
-        /// Yields the core to other threads.
         static void yield() noexcept {
 #if __has_include(<sched.h>)
             sched_yield();
@@ -183,14 +188,18 @@ private:
 
     static constexpr unsigned most_in_a_row = 1U << 20;
 
-    /// Thread that owns the bias, identified by the address of its `locks_held`.
-    mutable std::atomic<unsigned const*> first_  = nullptr;
-    mutable std::atomic<use>             use_    = use::alone;
-    mutable std::atomic<bool>            inside_ = false; ///< `first_` holds the lock by its bias
-    mutable std::atomic<bool>            taken_  = false; ///< a thread holds the lock without bias
-    /// Times that `first_` has taken the lock in a row.
+    /// Thread that owns the bias or owned it last, identified by the address of its `locks_held`;
+    /// null if no thread has taken the lock.
+    mutable std::atomic<unsigned const*> first_ = nullptr;
+    mutable std::atomic<use>             use_   = use::alone;
+    /// True if `first_` holds the lock by its bias.
+    mutable std::atomic<bool> inside_ = false;
+    /// True if a thread holds the lock by an exchange.
+    mutable std::atomic<bool> taken_ = false;
+    /// Number of times that `first_` has taken the lock by an exchange, with no other thread in
+    /// between.
     mutable unsigned in_a_row_ = 0;
-    /// Value of `in_a_row_` at which the bias returns.
+    /// Value of `in_a_row_` at which `first_` owns the bias again.
     mutable unsigned   enough_ = 1024;
     mutable std::mutex line_;
 };

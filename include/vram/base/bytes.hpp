@@ -20,7 +20,7 @@ struct bytes {
     /// Number of bytes to print.
     std::size_t count = 0;
 
-    /// The text, stored in the object without an allocation.
+    /// The printed size as a string of at most 23 characters, stored in this object.
     struct text_type {
         char chars[24];
 
@@ -34,7 +34,8 @@ struct bytes {
         text_type                    out{};
         auto                         value = static_cast<double>(count);
         std::size_t                  unit  = 0;
-        while (value >= 999.5 && unit + 1 < std::size(units)) { // 1000 KiB is printed as 0.98 MiB
+        // 999.5 and more would print four digits, so 1000 KiB is printed as 0.98 MiB.
+        while (value >= 999.5 && unit + 1 < std::size(units)) {
             value /= 1024;
             ++unit;
         }
@@ -45,7 +46,8 @@ struct bytes {
 
     friend bool operator==(bytes, bytes) = default;
 
-    /// Prints to any stream that accepts a C string, so that this header needs no `<ostream>`.
+    /// Prints the size with its unit. `Stream` is any type that accepts a C string by `<<`, so this
+    /// header needs no `<ostream>`.
     template <class Stream>
         requires requires(Stream& s, char const* c) { s << c; }
     friend Stream& operator<<(Stream& stream, bytes b) {

@@ -18,20 +18,21 @@ namespace vram {
 ///     void* allocate(stream s, std::size_t bytes, std::size_t alignment = default_alignment,
 ///                    call_site at = call_site::current());
 ///
-/// A function that forwards a call passes its own `at` on. A function that was called without one,
-/// such as an allocator of the standard library, passes `call_site{}`, which is unknown. If the
-/// macro `VRAM_NO_CALL_SITES` is defined in all translation units, the class is empty and every
-/// line is unknown.
+/// A function that forwards a call passes its parameter `at` to the next function. A function
+/// without such a parameter, such as `allocate` of a standard allocator, passes `call_site{}`, the
+/// unknown line. If the macro `VRAM_NO_CALL_SITES` is defined in all translation units, the class
+/// is empty and every line is unknown.
 ///
 /// Failure   Never throws.
 /// Threads   Any thread may use its own object.
-/// Cost      A constant address, which is loaded only if the callee is not inlined.
+/// Cost      One pointer to constant data, which is loaded only if the callee is not inlined.
 class call_site {
 public:
-    constexpr call_site() noexcept = default; ///< unknown
+    constexpr call_site() noexcept = default; ///< an unknown line
     constexpr call_site(std::source_location where) noexcept : where_{where} {}
 
-    /// Returns the line that contains the call, also if this is a default argument of that call.
+    /// Returns the line that contains the call of `current`. As a default argument,
+    /// `call_site::current()` returns the line of the call that uses the default.
     [[nodiscard]] static constexpr call_site
     current(std::source_location where = std::source_location::current()) noexcept {
         return where;
@@ -54,7 +55,7 @@ public:
     constexpr operator std::source_location() const noexcept { return where_; }
 
 private:
-    std::source_location where_; // line 0 if unknown
+    std::source_location where_; // the line number is 0 if the line is unknown
 };
 
 #else

@@ -12,21 +12,22 @@
 
 namespace vram {
 
-/// A violated precondition: its text, and the source location of the check.
+/// A violated precondition: `what` is its text, and `where` is the source location of the check.
 struct contract {
     char const*          what;
     std::source_location where;
 };
 
-/// A function that is called before the program ends. It may throw, as the handler of the tests
-/// does, unless the violation is in a `noexcept` function.
+/// A function that is called if a precondition is violated, before the program aborts. It may
+/// throw, as the handler of vram's tests does, unless the check is in a `noexcept` function.
 using contract_handler = void (*)(contract const&);
 
 namespace detail {
 inline constinit contract_handler on_broken_contract = nullptr;
 }
 
-/// Installs `handler`, or none if it is null, and returns the previous one.
+/// Installs `handler` as the handler of violated preconditions, or none if it is null. Returns the
+/// previous handler.
 ///
 /// Threads   The caller ensures that no other thread uses vram during the call.
 inline contract_handler set_contract_handler(contract_handler handler) noexcept {
@@ -35,7 +36,8 @@ inline contract_handler set_contract_handler(contract_handler handler) noexcept 
     return before;
 }
 
-/// Calls the handler, prints the violated precondition and its location to stderr, and aborts.
+/// Calls the installed handler, if there is one, prints the violated precondition `what` and its
+/// location to stderr, and aborts.
 [[noreturn]] inline void
 broken_contract(char const* what, std::source_location where = std::source_location::current()) {
     if (detail::on_broken_contract != nullptr) { detail::on_broken_contract({what, where}); }
@@ -44,7 +46,8 @@ broken_contract(char const* what, std::source_location where = std::source_locat
     std::abort();
 }
 
-/// Ends the program if `held` is false, in every build.
+/// Checks a precondition: if `held` is false, calls `broken_contract` with the text `what`, which
+/// ends the program. The check is made in every build, also in release builds.
 ///
 /// Cost      One branch.
 constexpr void expects(bool held, char const* what,

@@ -12,8 +12,8 @@
 
 namespace vram {
 
-/// Counts the changes within a scope. The value becomes negative if the scope frees blocks that
-/// were allocated before it began.
+/// Counts the bytes or blocks that are allocated and freed within a scope. The value is negative if
+/// the scope frees blocks that were allocated before it began.
 ///
 /// Threads   Not synchronised. The owner protects it with a lock.
 struct counter {
@@ -21,7 +21,8 @@ struct counter {
     std::ptrdiff_t peak  = 0; ///< the highest `value`, at least zero
     std::uint64_t  total = 0; ///< the sum of all additions
 
-    /// Adds `n` to the value, and raises the peak if necessary.
+    /// Adds `n` to the value and to the total. If the value is now above the peak, it is the new
+    /// peak.
     constexpr void add(std::size_t n) noexcept {
         value += static_cast<std::ptrdiff_t>(n);
         total += n;
@@ -30,7 +31,8 @@ struct counter {
     /// Subtracts `n` from the value.
     constexpr void sub(std::size_t n) noexcept { value -= static_cast<std::ptrdiff_t>(n); }
 
-    /// Adds the changes of a nested scope, which happened after the changes counted so far.
+    /// Adds the changes `inner` of a nested scope, all of which happened after the changes that
+    /// this counter has counted so far.
     constexpr void merge(counter const& inner) noexcept {
         peak = larger_of(peak, value + inner.peak);
         value += inner.value;

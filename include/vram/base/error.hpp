@@ -2,8 +2,8 @@
 #pragma once
 
 /// \file
-/// `report_error` passes an error to the error sink if nothing may be thrown: in a `deallocate`, in
-/// a destructor.
+/// `report_error` passes an error to the error sink, for functions that must not throw, such as
+/// `deallocate` and destructors.
 
 #include <vram/base/error_kind.hpp> // error, error_kind
 #include <vram/base/error_text.hpp> // error_text
@@ -16,9 +16,9 @@
 
 namespace vram {
 
-/// A function that receives reported errors. Any thread may call it. The thread then holds no lock
-/// of vram (for an exception see `report_error`), so the function may call any function that does
-/// not throw.
+/// A function that receives the errors that vram reports instead of throwing. Any thread may call
+/// it. The calling thread holds no lock of vram (for an exception see `report_error`), so the
+/// function may call any function of vram that does not throw.
 using error_sink = void (*)(error const&) noexcept;
 
 /// The default error sink: prints one line to stderr.
@@ -29,14 +29,14 @@ inline void print_error(error const& e) noexcept {
 namespace detail {
 inline constinit std::atomic<error_sink> sink = print_error;
 
-/// Number of locks of vram that this thread holds, plus `errors_wait` if an error is to be reported
-/// when it holds none. (A platform that schedules simulated threads does not switch away from a
-/// thread that holds a lock, because other threads may be waiting for the lock without its
-/// knowledge.)
+/// Number of locks of vram that this thread holds, plus the bit `errors_wait` if the thread has
+/// stored errors to report once it holds no lock. (The simulated platform reads the number too: it
+/// does not switch away from a thread that holds a lock, because another thread may be blocked on
+/// that lock.)
 inline constinit thread_local unsigned locks_held  = 0;
 inline constexpr unsigned              errors_wait = 1U << 31;
 
-/// An error that is reported later, with its own copy of `cause`.
+/// An error that is reported once its thread holds no lock, with a copy of the text `cause`.
 struct waiting_error {
     error          what       = {};
     waiting_error* next       = nullptr;
@@ -54,13 +54,14 @@ struct waiting_error {
     }
 };
 inline constinit thread_local waiting_error* first_error = nullptr;
-/// `next` of the last stored error.
+/// Address of the member `next` of the last stored error of this thread.
 inline constinit thread_local waiting_error** error_after = nullptr;
-/// Used if there is no host memory.
+/// Storage for one error of this thread, used if no host memory can be allocated for it.
 inline constinit thread_local waiting_error spare_error{};
 inline constinit thread_local bool          spare_waits = false;
 
-/// Stores an error until the thread holds no lock. Returns false if there is no host memory for it.
+/// Stores `e` until the calling thread holds no lock. Returns false if there is no host memory for
+/// it and the spare error of the thread is in use.
 [[nodiscard]] inline bool remember(error const& e) noexcept {
     auto* fresh = new (std::nothrow) waiting_error;
     if (fresh == nullptr) {
@@ -74,7 +75,7 @@ inline constinit thread_local bool          spare_waits = false;
     locks_held |= errors_wait;
     return true;
 }
-/// Reports the stored errors of this thread, which must hold no lock.
+/// Passes the stored errors of the calling thread, which must hold no lock, to the error sink.
 [[gnu::noinline, gnu::cold]] inline void tell_errors() noexcept {
     waiting_error* each = first_error;
     locks_held          = 0;
@@ -92,27 +93,29 @@ inline constinit thread_local bool          spare_waits = false;
     }
 }
 
-/// Counts the locks of the thread. A lock calls `held_one()` after locking, `let_one_go()` before
-/// unlocking, and, if that returned true, `tell_errors()` after unlocking.
+/// Count the locks that the calling thread holds. A lock calls `held_one()` after locking and
+/// `let_one_go()` before unlocking. If `let_one_go()` returns true, the thread has stored errors,
+/// and the lock calls `tell_errors()` after unlocking.
 [[gnu::always_inline]] inline void            held_one() noexcept { ++locks_held; }
 [[nodiscard, gnu::always_inline]] inline bool let_one_go() noexcept {
     return --locks_held == errors_wait;
 }
 } // namespace detail
 
-/// Installs the error sink `sink`, which must not be null, and returns the previous one. Any thread
-/// may call.
+/// Installs `sink`, which must not be null, as the error sink of the process, and returns the
+/// previous sink. Any thread may call this function.
 inline error_sink set_error_sink(error_sink sink) noexcept { return detail::sink.exchange(sink); }
 
 namespace detail {
-inline constinit std::atomic<int>  failed_code{0}; ///< of the device that failed; 0: none
-inline constinit std::atomic<bool> failure_told{false};
+/// Error code of the device that has failed; 0 if none has.
+inline constinit std::atomic<int>                         failed_code{0};
+inline constinit std::atomic<bool>                        failure_told{false};
 inline constinit std::atomic<code_text (*)(int) noexcept> failed_text{nullptr};
 
 inline void pass_on(error const& e) noexcept {
     if (locks_held == 0 || !remember(e)) { sink.load()(e); }
 }
-/// Returns true if a device has failed and the error may be a consequence.
+/// Returns true if a device has failed for good and `e` may be a consequence of that failure.
 [[nodiscard]] inline bool follows_failure(error const& e) noexcept {
     int const code = failed_code.load(std::memory_order_relaxed);
     if (code == 0) { return false; }
@@ -126,26 +129,28 @@ inline void pass_on(error const& e) noexcept {
 }
 } // namespace detail
 
-/// Notes that a device has failed for good, with an error of its platform that every later call
-/// returns. The next error that may be a consequence is reported as that failure, once for the
-/// process; from then on `report_error` drops platform errors, dead streams and leaks. Any thread
-/// may call.
+/// Notes that a device has failed with an error that each later call of its platform returns. The
+/// next error that may be a consequence is reported as that failure, once for the process. From
+/// then on `report_error` discards platform errors, dead streams and leaks, which may be
+/// consequences too. Any thread may call this function.
 inline void note_device_failure(int code, code_text (*text_of)(int) noexcept) noexcept {
     if (detail::failed_code.load(std::memory_order_relaxed) != 0) { return; }
     detail::failed_text.store(text_of);
     detail::failed_code.store(code);
 }
-/// The device was reset and works again: errors are reported again.
+/// Notes that the failed device was reset and works again: `report_error` reports every error
+/// again.
 inline void forget_device_failure() noexcept {
     detail::failed_code.store(0);
     detail::failure_told.store(false);
 }
 
-/// Passes an error to the error sink: at once, or, if this thread holds a lock of vram, after it
-/// has unlocked. One error for each thread can be stored without host memory. Without host memory,
-/// further errors are passed to the sink at once, under the lock. After `note_device_failure`, an
-/// error that may be a consequence is dropped, and the first one is reported as the failure. Never
-/// throws.
+/// Passes `e` to the error sink: before it returns, or, if this thread holds a lock of vram, after
+/// the thread has unlocked its last lock. Until then the error is stored in host memory. Without
+/// host memory, one error for each thread can be stored; further errors are passed to the sink
+/// before `report_error` returns, under the lock. If a device has failed (see
+/// `note_device_failure`), errors that may be a consequence are discarded; in place of the first
+/// one, the failure is reported.
 inline void report_error(error const& e) noexcept {
     if (!detail::follows_failure(e)) { return detail::pass_on(e); }
     if (detail::failure_told.exchange(true)) { return; }

@@ -14,15 +14,17 @@ namespace vram {
 
 /// The kinds of errors that are reported to the error sink.
 enum class error_kind {
-    foreign_pointer,  ///< freed memory that this resource did not allocate
-    wrong_size,       ///< freed with another size than it was allocated with
-    dead_stream,      ///< a stream was destroyed while memory waited for it
-    platform_error,   ///< a call of the platform failed; `code` is its error
-    leak,             ///< memory was live when its resource ended, or could not be returned
-    double_free,      ///< freed memory that is free already
-    interior_pointer, ///< freed with an address inside a block, not with its start
-    wrong_alignment,  ///< freed with another alignment than it was allocated with
-    lost_exception,   ///< an exception of a source, a sink or a callback that no call could throw
+    foreign_pointer,  ///< a free of memory that this resource did not allocate
+    wrong_size,       ///< a free with another size than the block was allocated with
+    dead_stream,      ///< a stream was destroyed while freed memory waited for its work
+    platform_error,   ///< a call of the platform, such as `cudaFree`, failed; `code` is its error
+    leak,             ///< memory was live when its resource was destroyed, or could not be freed
+    double_free,      ///< a free of a block that is free already
+    interior_pointer, ///< a free with an address inside a block instead of its start
+    wrong_alignment,  ///< a free with another alignment than the block was allocated with
+    /// An exception that a loader's source, an unloader's sink or a callback threw, and that no
+    /// later call of the loop could rethrow.
+    lost_exception,
 };
 using mishap = error_kind; ///< former name of `error_kind`
 
@@ -42,11 +44,13 @@ using mishap = error_kind; ///< former name of `error_kind`
     return "unknown error";
 }
 
-/// Name of a stream in a message. The stream is unknown if no member is set.
+/// The name of a stream in an error message. If no member is set, the stream is not known.
 struct stream_name {
-    std::uint64_t id         = 0;       ///< id of the stream on its platform
-    void const*   handle     = nullptr; ///< the handle that the user passed: a `cudaStream_t`
-    bool          is_default = false;   ///< a default stream, which has no handle of its own
+    std::uint64_t id = 0; ///< id of the stream, unique in the process; 0 if not known
+    /// Handle of the stream, such as a `cudaStream_t`; null if not known.
+    void const* handle = nullptr;
+    /// True for a default stream, which has no handle of its own.
+    bool is_default = false;
 
     /// Returns true if any member is set.
     [[nodiscard]] constexpr bool known() const noexcept {
@@ -60,30 +64,33 @@ struct code_text {
     char const* description = ""; ///< such as "an illegal memory access was encountered"
 };
 
-/// One reported error with its numbers. Zero, null and unknown mean: not known; a message contains
-/// only what is known. Strings are valid during the call of the sink.
+/// One error that is reported to the error sink, with its numbers. A member that is zero, null or
+/// unknown is not known, and the message does not mention it. The strings are valid only during the
+/// call of the sink.
 struct error {
     error_kind  kind;
-    void const* pointer = nullptr; ///< the address that was passed, or the block concerned
-    std::size_t bytes   = 0;       ///< the size that was passed; of a leak: bytes in all
-    int         code    = 0;       ///< number of a platform error, or 0
-    /// Line in vram that reports the error.
+    void const* pointer = nullptr; ///< the freed address, or the start of the block that leaked
+    /// The size that the free passed; for a leak, the sum of all leaked bytes.
+    std::size_t bytes = 0;
+    int         code  = 0; ///< error code of the platform, such as a `cudaError_t`
+    /// Line of vram's source that reports the error.
     std::source_location where = std::source_location::current();
 
     call_site   caller          = {};      ///< line of the program that called vram
-    std::size_t alignment       = 0;       ///< alignment that the caller of the free passed
+    std::size_t alignment       = 0;       ///< the alignment that the free passed
     void const* block           = nullptr; ///< the start of the block that contains `pointer`
-    std::size_t block_bytes     = 0;       ///< the size that the block was allocated with
-    std::size_t block_alignment = 0;       ///< alignment with which the block was allocated
+    std::size_t block_bytes     = 0;       ///< the size with which `block` was allocated
+    std::size_t block_alignment = 0;       ///< the alignment with which `block` was allocated
     std::size_t blocks          = 0;       ///< number of blocks that leaked
     stream_name stream          = {};
-    char const* resource        = nullptr; ///< name of the resource that reports, such as "pool"
-    char const* call            = nullptr; ///< call of the platform that failed, such as "cudaFree"
+    char const* resource        = nullptr; ///< type of the resource that reports, such as "pool"
+    /// Function of the platform that failed, such as "cudaFree".
+    char const* call = nullptr;
     /// More about the reason, such as the text of an exception.
     char const* cause = nullptr;
-    /// Advice to the user; null means the usual sentence of this kind.
+    /// Advice to the user; null means the standard sentence for `kind`.
     char const* advice = nullptr;
-    /// Function that returns the texts of `code`, or null.
+    /// Function that returns the name and the description of `code`, or null.
     code_text (*text_of)(int) noexcept = nullptr;
 };
 

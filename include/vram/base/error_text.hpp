@@ -13,8 +13,8 @@
 
 namespace vram {
 
-/// The message of an error: the line of the caller, the kind, the block with its sizes, the stream,
-/// and one sentence of advice. It contains only numbers that are known.
+/// The message of an error: the line of the caller, the kind of error, the block with its sizes,
+/// the stream, and one sentence of advice. Numbers that are not known are left out.
 ///
 ///     app.cpp:42: vram: double free: pool: block 0x7f8840000100 is free already, freed with 256
 ///     bytes on stream 0x5581. Free each block exactly once.
@@ -29,8 +29,8 @@ public:
         say("vram: %s: ", name(e.kind));
         if (e.resource != nullptr) { say("%s: ", e.resource); }
         say_facts();
-        // The end of a resource is not a call, and the line of vram that found the leak is the same
-        // for all of them: the name of the resource says more.
+        // The destructor of a resource takes no `call_site`, and one line of vram reports the leaks
+        // of every pool. So for a leak the name of the resource says more than this line.
         bool const leak_of_resource = e.kind == error_kind::leak && e.resource != nullptr;
         if (!e.caller.known() && e.where.line() != 0 && !leak_of_resource) {
             say(" [%s:%u]", file_name(e.where.file_name()), static_cast<unsigned>(e.where.line()));
@@ -106,7 +106,7 @@ private:
         if (e_.pointer != nullptr) {
             say(e_.blocks > 1 ? ", one of them at %p," : " at %p", e_.pointer);
         }
-        if (e_.cause != nullptr) { // the memory is not held by the caller, but cannot be freed
+        if (e_.cause != nullptr) { // the caller holds no block, but the memory cannot be freed
             say(" cannot be freed: %s", e_.cause);
             return advise("The memory stays allocated until the process ends.");
         }
@@ -128,7 +128,7 @@ private:
         if (e_.bytes != 0) { say("; %zu bytes", e_.bytes); }
         if (e_.stream.known()) { say_stream("; stream"); }
     }
-    /// Adds the arguments that the caller of a free passed.
+    /// Appends the size, the alignment and the stream that the caller passed to the free.
     void say_free(char const* words = ", freed with") noexcept {
         bool const aligned = e_.kind == error_kind::wrong_alignment && e_.alignment != 0;
         if (e_.bytes != 0) {

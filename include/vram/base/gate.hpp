@@ -13,13 +13,14 @@
 
 namespace vram {
 
-/// A monitor through which host threads pass work to each other.
+/// A mutex with a condition variable: one host thread changes data under the mutex and notifies,
+/// and another waits until the data has the expected value.
 ///
 ///     { auto held = g.hold(); ready = true; }   g.notify();        // one side
 ///     auto held = g.hold(); g.wait(held, [&] { return ready; });   // the other
 ///
-/// Each platform defines its own as `platform::gate`. The one of the simulator also passes the
-/// virtual time of the notifying thread to the waiting one.
+/// Each platform defines the type of its gates as `platform::gate`. The gate of the simulated
+/// platform also passes the virtual time of the notifying thread to the waiting one.
 class gate {
 public:
     using guard = std::unique_lock<std::mutex>;
@@ -33,14 +34,15 @@ public:
         while (!ready()) { condition_.wait(held); }
     }
 
-    /// Waits until `ready()` returns true, at most for `most`. Returns the last value of `ready()`.
+    /// Waits until `ready()` returns true, but at most for the duration `most`. Returns the last
+    /// value of `ready()`. The mutex is locked during each call of `ready`.
     template <class Ready>
     bool wait_for(guard& held, std::chrono::nanoseconds most, Ready ready) {
         return condition_.wait_for(held, most, ready);
     }
 
-    /// Waits as `wait_for`, but polls and yields instead of sleeping. Use it if the wait is
-    /// expected to take microseconds, which blocking and waking would take as well.
+    /// Waits like `wait_for`, but polls and yields the core instead of sleeping. Use it if the
+    /// expected wait is so short (microseconds) that sleeping and waking would take as long.
     template <class Ready>
     bool wait_awake(guard& held, std::chrono::nanoseconds most, Ready ready) {
         using clock      = std::chrono::steady_clock;
@@ -59,12 +61,13 @@ public:
         return true;
     }
 
-    /// Wakes every waiting thread, which then calls its `ready` again.
+    /// Wakes every waiting thread. Each of them then calls its `ready` again.
     void notify() noexcept {
         notify_awake();
         condition_.notify_all();
     }
-    /// Wakes only the threads in `wait_awake`, without a system call.
+    /// Makes the threads in `wait_awake` call their `ready` again. Does not wake threads that sleep
+    /// in `wait` or `wait_for`. Makes no system call.
     void notify_awake() noexcept { calls_.fetch_add(1, std::memory_order_release); }
 
 private:

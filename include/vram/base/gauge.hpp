@@ -11,7 +11,7 @@
 
 namespace vram {
 
-/// An atomic counter of bytes in use that never exceeds the limit given to `try_add`.
+/// An atomic counter of bytes in use. `try_add` refuses an addition that would exceed its limit.
 ///
 /// Threads   Any thread may call `try_add`, `sub` and `used`. The owner moves it only while no
 ///           other thread uses it.

@@ -14,21 +14,21 @@
 
 namespace vram {
 
-/// Mixes a key by Fibonacci hashing (Knuth, volume 3, section 6.4): the high bits of the product
-/// are well mixed.
+/// Returns a hash of `key` whose high bits are well mixed: Fibonacci hashing (Knuth, volume 3,
+/// section 6.4).
 [[nodiscard]] constexpr std::uint64_t scramble(std::uint64_t key) noexcept {
     return key * 0x9E3779B97F4A7C15U;
 }
 
 namespace detail {
-/// The single cell of all empty tables, which is never written. Each shared library may have its
-/// own.
+/// The one cell of every empty table with cells of this type. It is never written, so it does not
+/// matter if shared libraries have separate copies.
 template <class Cell>
 inline Cell no_cells{};
 } // namespace detail
 
-/// The cells of a hash table: their number is a power of two, and they are zeroed at first. An
-/// empty table has one cell, which is only read.
+/// The array of cells of a hash table. The number of cells is a power of two, and a new array is
+/// zeroed. An empty table has one cell, which is only read.
 ///
 /// Failure   The constructor throws `std::bad_alloc`. No other function fails.
 /// Threads   One thread at a time.
@@ -37,7 +37,7 @@ template <class Cell>
 class hash_cells {
 public:
     hash_cells() = default;
-    /// Allocates `count` cells, a result of `enough`.
+    /// Allocates `count` zeroed cells. `count` must be a result of `enough`.
     explicit hash_cells(std::size_t count)
         : cells_{static_cast<Cell*>(::operator new(count * sizeof(Cell)))}, mask_{count - 1} {
         shift_ = 64;
@@ -54,8 +54,8 @@ public:
         if (mask_ != 0) { ::operator delete(cells_); }
     }
 
-    /// Returns the number of cells that is enough for `size` keys. `room(cells)` is the number of
-    /// keys for which `cells` cells are enough.
+    /// Returns the number of cells for a table of `size` keys, at least the present number.
+    /// `room(cells)` returns the largest number of keys for a table of `cells` cells.
     template <class Room>
     [[nodiscard]] std::size_t enough(std::size_t size, Room const& room) const noexcept {
         std::size_t cells = count() > least ? count() : least;
@@ -64,13 +64,14 @@ public:
     }
     [[nodiscard]] std::size_t count() const noexcept { return mask_ + 1; }
 
-    /// `home` returns the index of the cell in which the search for a key begins. `after` returns
-    /// the next index, cyclically.
+    /// `home` returns the index of the cell in which the search for `key` begins. `after` returns
+    /// the index of the cell that is searched after cell `i`; the last cell is followed by the
+    /// first.
     [[nodiscard]] std::size_t home(std::uint64_t key) const noexcept {
         return static_cast<std::size_t>(scramble(key) >> shift_) & mask_;
     }
     [[nodiscard]] std::size_t after(std::size_t i) const noexcept { return (i + 1) & mask_; }
-    /// Returns the number of steps from cell `from` to cell `to`, cyclically.
+    /// Returns the number of steps that a search takes from cell `from` to cell `to`.
     [[nodiscard]] std::size_t distance(std::size_t from, std::size_t to) const noexcept {
         return (to - from) & mask_;
     }
@@ -86,7 +87,7 @@ private:
     }
 
     Cell*       cells_ = &detail::no_cells<Cell>;
-    std::size_t mask_  = 0; ///< number of cells minus one; 0: no memory allocated
+    std::size_t mask_  = 0; ///< number of cells minus one; 0 if no memory is allocated
     unsigned    shift_ = 63;
 };
 

@@ -11,13 +11,14 @@
 
 namespace vram {
 
-/// A mutex that can be moved: the new object has a new, unlocked mutex. A thread that holds it
-/// calls no upstream, and no function of the platform that waits.
+/// A mutex that can be a member of a movable class: a moved-to object has a new, unlocked mutex. A
+/// thread that holds it must not call an upstream resource, nor a function of the platform that
+/// waits.
 ///
 /// Threads   The owner must not be moved while another thread holds or waits for the lock.
 class lock {
 public:
-    /// Holds the mutex until it is destroyed.
+    /// Locks the mutex in its constructor and unlocks it in its destructor.
     class [[nodiscard]] guard {
     public:
         explicit guard(std::mutex& mutex) : mutex_{&mutex} { lock(); }

@@ -11,26 +11,30 @@
 
 namespace vram {
 
-/// The counters of a resource, in bytes and numbers of calls, since its construction. The peaks may
-/// have been reset later. A value that a resource does not know is zero.
+/// The counters of a resource, in bytes and numbers of calls, since its construction; the peaks
+/// since their last reset. A number that the resource does not count is zero.
 struct memory_usage {
-    std::size_t live          = 0; ///< live bytes, including the rounding of the resource
-    std::size_t requested     = 0; ///< live bytes as the callers requested them
+    /// Live (allocated and not yet freed) bytes, with the resource's rounding.
+    std::size_t live          = 0;
+    std::size_t requested     = 0; ///< live bytes without rounding, as the callers requested them
     std::size_t reserved      = 0; ///< bytes obtained from the upstream or the device
     std::size_t peak_live     = 0; ///< the highest `live` since the last reset of the peaks
-    std::size_t peak_reserved = 0; ///< the highest `reserved` since the last reset
-    std::size_t past_peak     = 0; ///< an upper bound of `live` before the last reset
-    std::size_t largest_free  = 0; ///< the largest free block; a pool may grow instead of using it
-    std::size_t pending       = 0; ///< freed, but a stream may still use it
+    std::size_t peak_reserved = 0; ///< the highest `reserved` since the last reset of the peaks
+    /// The highest `live` before the last reset of the peaks, or more.
+    std::size_t past_peak = 0;
+    /// Bytes of the largest free block; a pool may grow instead of using it.
+    std::size_t largest_free = 0;
+    std::size_t pending      = 0; ///< freed bytes that a stream may still use
 
     std::uint64_t allocations = 0; ///< number of successful allocations
     std::uint64_t events      = 0; ///< number of events recorded
     std::uint64_t waits       = 0; ///< number of waits of streams or host threads
     /// Number of calls of the upstream's `allocate` and `deallocate`.
     std::uint64_t upstream = 0;
-    std::uint64_t restarts = 0; ///< resets of the peaks, and merges of earlier peaks
+    std::uint64_t restarts = 0; ///< number of calls of `restart_peaks` and `raise_peaks`
 
-    /// Returns the highest `live` since construction, regardless of resets.
+    /// Returns the highest `live` since the construction of the resource, or an upper bound of it,
+    /// regardless of resets.
     [[nodiscard]] constexpr std::size_t highest_live() const noexcept {
         return peak_live > past_peak ? peak_live : past_peak;
     }

@@ -12,35 +12,37 @@
 
 namespace vram {
 
-/// The numbers of a refused request. Zero means that a number is not known. A layer that knows a
-/// number fills it in and passes the exception on. All sizes are in bytes.
+/// The numbers of a refused allocation, in bytes. Zero means that a number is not known. A layer
+/// that knows one fills it in and rethrows the exception.
 struct shortage {
     /// Value of `limit` for a resource without a limit.
     static constexpr std::size_t no_limit = static_cast<std::size_t>(-1);
 
-    std::size_t   asked        = 0;        ///< requested bytes
-    std::size_t   rounded      = 0;        ///< bytes that the resource looked for, after rounding
-    std::size_t   alignment    = 0;        ///< requested alignment
-    std::uint64_t stream       = 0;        ///< id of the stream of the request
-    std::size_t   live         = 0;        ///< live bytes of the resource that refused
-    std::size_t   reserved     = 0;        ///< bytes that it has reserved from its upstream
-    std::size_t   largest_free = 0;        ///< the largest free block of that resource
-    std::size_t   limit        = no_limit; ///< the limit of the resource; it may be zero
-    std::size_t   device_free  = 0;        ///< free bytes of the device
-    std::size_t   device_total = 0;        ///< total bytes of the device
+    std::size_t   asked     = 0; ///< requested bytes
+    std::size_t   rounded   = 0; ///< requested bytes after the rounding of the resource
+    std::size_t   alignment = 0; ///< requested alignment
+    std::uint64_t stream    = 0; ///< id of the stream of the request
+    std::size_t   live      = 0; ///< live bytes of the resource that refused
+    /// Bytes that the resource has obtained from its upstream.
+    std::size_t reserved = 0;
+    /// Bytes of the largest free block of the resource that refused.
+    std::size_t largest_free = 0;
+    std::size_t limit        = no_limit; ///< the limit of the resource that refused; 0 is a limit
+    std::size_t device_free  = 0;        ///< free bytes of the device
+    std::size_t device_total = 0;        ///< total bytes of the device
 
     /// Returns true if the resource has a limit.
     [[nodiscard]] constexpr bool has_limit() const noexcept { return limit != no_limit; }
 };
 
-/// Exception for a refused allocation. `what()` is a literal; `explain` turns the numbers into
-/// sentences.
+/// The exception for a refused allocation. `what()` returns a fixed text; `vram::explain(e)` turns
+/// the numbers into sentences.
 class out_of_memory : public std::bad_alloc {
 public:
     explicit out_of_memory(shortage const& numbers) noexcept : numbers_{numbers} {}
 
-    /// Returns the numbers of the refused request. The non-const overload lets a layer fill in
-    /// numbers.
+    /// Returns the numbers of the refused allocation. A layer fills in numbers through the
+    /// non-const overload.
     [[nodiscard]] shortage const& numbers() const noexcept { return numbers_; }
     [[nodiscard]] shortage&       numbers() noexcept { return numbers_; }
 

@@ -8,13 +8,14 @@
 
 namespace vram {
 
-/// The request would exceed the limit of a layer. The upstream was not called and may have memory.
+/// Thrown by a layer with a limit if the request would exceed it. The layer has not called its
+/// upstream, which may still have free memory.
 class over_limit : public out_of_memory {
 public:
     /// \param asked  the requested bytes
-    /// \param live   the live bytes
-    /// \param limit  the limit
-    /// \param rounded  the bytes that the request counts, if they are more
+    /// \param live the bytes that count towards the limit before the request
+    /// \param limit the largest number of bytes that may be live
+    /// \param rounded the bytes by which the request would raise the count, if more than `asked`
     over_limit(std::size_t asked, std::size_t live, std::size_t limit,
                std::size_t rounded = 0) noexcept
         : out_of_memory{{.asked   = asked,
@@ -22,7 +23,7 @@ public:
                          .live    = live,
                          .limit   = limit}} {}
 
-    /// Returns the number of bytes that the limit still allowed.
+    /// Returns the number of bytes that were left below the limit when the request was refused.
     [[nodiscard]] std::size_t room() const noexcept { return numbers().limit - numbers().live; }
 
     [[nodiscard]] char const* what() const noexcept override {

@@ -19,8 +19,8 @@ namespace vram {
 /// on, objects in static storage are destroyed in an order that no program controls.
 ///
 /// An object that owns memory or handles of a platform calls `watch` in its constructor. Its
-/// destructor then sees that `began` is true, even if the object was constructed after another one
-/// that called `watch`. `quick_exit`, `_exit` and `abort` destroy no object.
+/// destructor then sees that `began` is true, even if that object was constructed after the first
+/// call of `watch`. `quick_exit`, `_exit` and `abort` destroy no object.
 ///
 /// Threads   Any thread may call.
 /// Cost      `began` is one relaxed load. `watch` is one more, and a store to a thread-local
@@ -29,16 +29,17 @@ class process_exit {
 public:
     [[nodiscard]] static bool began() noexcept { return began_.load(std::memory_order_relaxed); }
 
-    /// Sets `began` to true, for a platform that detects the end of the process earlier.
+    /// Makes `began` return true from now on. A platform calls it if it detects the end of the
+    /// process in another way.
     static void note() noexcept { began_.store(true, std::memory_order_relaxed); }
 
     /// Makes sure that `began` is true before the first object in static storage is destroyed.
     static void watch() noexcept {
-        // Handlers run last in, first out: this one runs before the destructor of each object that
-        // was constructed earlier.
+        // `atexit` handlers run last in, first out: this one runs before the destructor of each
+        // static object that was constructed earlier.
         [[maybe_unused]] static int const armed = std::atexit(note);
-        // Each CUDA allocation calls this function, and threads that only read do not slow each
-        // other down.
+        // Each CUDA allocation calls this function. Threads that only read a shared variable do not
+        // slow each other down, so it is written only if it changes.
         if (!made_.load(std::memory_order_relaxed)) {
             made_.store(true, std::memory_order_relaxed);
         }
@@ -47,10 +48,10 @@ public:
     }
 
 private:
-    /// `exit` first destroys the thread-local objects of the thread that calls it. The destructor
-    /// of this object then registers the handler once more, so that it runs before the destructors
-    /// of static objects that were constructed after the first `watch`. A thread that only ends
-    /// does the same, which is harmless.
+    /// The destructor of this thread-local object runs when its thread ends, and, in the thread
+    /// that calls `exit`, before all static destructors. It registers the handler once more, so
+    /// that the handler runs before the destructors of static objects that were constructed after
+    /// the first `watch`. If the thread merely ends, the additional handler is harmless.
     struct farewell {
         ~farewell() {
             bool const others = made_.exchange(false, std::memory_order_relaxed);
@@ -68,7 +69,7 @@ private:
     }
 
     static inline constinit std::atomic<bool> began_{false};
-    /// `watch` was called since a thread with such a call ended.
+    /// True if a thread has called `watch` since the last destruction of a `farewell`.
     static inline constinit std::atomic<bool> made_{false};
 };
 

@@ -24,17 +24,19 @@
 
 namespace vram {
 
-/// The frequent side of a handshake needs only a compiler fence between its store and its load; the
-/// rare side calls `make`, which acts as the fence of both. Uses `membarrier` of Linux 4.14. It is
-/// not available under ThreadSanitizer, which does not understand the call.
+/// A memory fence for two threads that each store one variable and then load the other's. The
+/// thread on the frequent path needs only a compiler fence between its store and its load; the
+/// thread on the rare path calls `make`, which acts as the fence of both threads. Uses the system
+/// call `membarrier` of Linux 4.14. Not available under ThreadSanitizer, which does not understand
+/// the call.
 ///
-/// Failure   If the system has no such call, `available` returns false and `make` must not be
+/// Failure   If the system has no `membarrier`, `available` returns false and `make` must not be
 ///           called.
 /// Threads   Any thread may call both functions.
 /// Cost      `make` takes a few microseconds and interrupts each core that runs this process.
 class process_fence {
 public:
-    /// Returns true if `make` works. The first call registers the process with the system.
+    /// Returns true if `make` may be called. The first call registers the process for `membarrier`.
     [[nodiscard]] static bool available() noexcept {
 #ifdef VRAM_HAS_PROCESS_FENCE
         static bool const registered =

@@ -11,8 +11,8 @@
 
 namespace vram {
 
-/// Reports `e` with the code and the text of the exception that is being handled: for the
-/// `catch (...)` of a function that does not throw.
+/// Reports `e` to the error sink, with the error code and the text of the exception that is being
+/// handled. It is called in the `catch (...)` of a function that must not throw.
 ///
 ///     try { Platform::record(event, s); } catch (...) {
 ///         report_caught({.kind = error_kind::platform_error, .call = "record"});

@@ -5,8 +5,9 @@
 /// Stops the compilation with one message if the compiler is not set up for vram. Every header of
 /// vram includes this file before its first declaration.
 ///
-/// g++ and clang continue after `#error`, and hundreds of errors would follow. They stop at an
-/// include that does not exist and print its name, which is the message. nvcc stops after `#error`.
+/// For g++ and clang the message is the name of an included file that does not exist: they print
+/// the name and stop. After `#error` they would continue and print hundreds of errors. nvcc stops
+/// after `#error`.
 
 #if __cplusplus < 202002L
 #ifdef __NVCC__

@@ -12,7 +12,8 @@
 
 namespace vram {
 
-/// Counts a value that rises and falls.
+/// The current value, the highest value and the sum of all additions of a number that rises and
+/// falls, such as live bytes.
 ///
 /// Threads   Not synchronised. The owner protects it with a lock.
 struct tally {

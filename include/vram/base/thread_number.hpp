@@ -14,11 +14,11 @@ namespace vram {
 
 namespace detail {
 
-/// Bitmap of the thread numbers in use.
+/// Bit n of this bitmap is set while a thread has the number n.
 inline constinit std::atomic<std::uint64_t> thread_numbers[16]{};
 inline constexpr unsigned                   most_thread_numbers = 16 * 64;
-/// Number of threads so far that got no number of their own, because all were in use. They share
-/// the numbers that follow.
+/// Number of threads so far that found all numbers below `most_thread_numbers` in use. They get the
+/// numbers from there on, which several threads may share.
 inline constinit std::atomic<unsigned> later_threads{0};
 
 inline constexpr unsigned              no_thread_number     = ~0U;
@@ -40,13 +40,14 @@ inline unsigned take_thread_number() noexcept {
     return first + later_threads.fetch_add(1, std::memory_order_relaxed) % most_thread_numbers;
 }
 
-/// Owns a number until its thread ends.
+/// Thread-local owner of a thread's number: its destructor, at the end of the thread, makes the
+/// number available to other threads.
 class thread_number_holder {
 public:
     thread_number_holder() noexcept : number_{take_thread_number()} {}
     thread_number_holder(thread_number_holder&&) = delete;
     ~thread_number_holder() {
-        // Such a number is shared with other threads.
+        // Other threads may have such a number too, so it is not in the bitmap.
         if (number_ >= most_thread_numbers) { return; }
         std::uint64_t const one = std::uint64_t{1} << (number_ % 64);
         thread_numbers[number_ / 64].fetch_and(~one, std::memory_order_relaxed);
@@ -65,10 +66,10 @@ private:
 
 } // namespace detail
 
-/// Returns the lowest number that no other running thread had at the first call of this thread. So
-/// n concurrent threads have numbers below n, even if threads start and end. If a thread ends, its
-/// number is free again. If there are more than 1024 threads, the further numbers are 1024 or more
-/// and several threads may share one.
+/// Returns the number of the calling thread: the lowest that no other running thread had when this
+/// thread first called this function. So n concurrent threads have numbers below n, even if threads
+/// start and end. When a thread ends, its number becomes available. If more than 1024 threads run,
+/// the others have numbers from 1024 on, which several threads may share.
 ///
 /// Cost      One load of a thread-local variable. The first call of a thread searches a bitmap.
 [[nodiscard]] inline unsigned thread_number() noexcept {

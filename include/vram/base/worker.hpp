@@ -11,8 +11,9 @@
 
 namespace vram {
 
-/// The host thread type of platforms with real time. The destructor and the assignment join the
-/// thread. The owner makes the callable return, for example through a stop token.
+/// A host thread, for platforms that run in real time. The destructor and the assignment wait for
+/// the end of the thread; before that, the owner must make its callable return, for example through
+/// a stop token.
 ///
 ///     worker w{device, [&] { ... }};
 ///
@@ -21,7 +22,8 @@ class worker {
 public:
     worker() = default;
 
-    /// Starts `body()` on a new thread. The device is ignored: this platform has no current device.
+    /// Starts `body()` on a new thread. The first argument is the thread's current device on other
+    /// platforms; this class ignores it.
     template <class Device, class Body>
     worker(Device const&, Body&& body) : thread_{std::forward<Body>(body)} {}
 
@@ -33,8 +35,8 @@ public:
     }
     ~worker() { join(); }
 
-    /// Waits for the end of the thread. A second call does nothing. A thread that ends the process
-    /// destroys static objects, its own worker among them: it does not wait for itself.
+    /// Waits for the end of the thread; a second call does nothing. If the thread itself calls this
+    /// function, because it called `exit` and so destroys its own `worker`, it is detached instead.
     void join() noexcept {
         if (!thread_.joinable()) { return; }
         if (thread_.get_id() == std::this_thread::get_id()) { return thread_.detach(); }
